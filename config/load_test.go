@@ -1,0 +1,228 @@
+package config
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// testEnv is the environment of every test.
+func testEnv(name string) (string, bool) {
+	value, ok := map[string]string{
+		"PAWL_APP_ID":         "12345",
+		"PAWL_WEBHOOK_SECRET": "a secret that is long enough",
+		"SHORT_SECRET":        "hunter2",
+		"DB_PASSWORD":         "swordfish",
+		"EMPTY":               "",
+		"YAML":                "x\nworkers: 99",
+	}[name]
+	return value, ok
+}
+
+// minimal is the shortest valid configuration.
+const minimal = `
+github:
+  app: {integration_id: 1, webhook_secret: "0123456789abcdef", private_key_file: app.pem}
+backends:
+  - {name: codex, kind: codex}
+`
+
+func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
+	got, err := Load("example.yml", testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.DataDir = folder
+	want.Database.Path = filepath.Join(folder, "pawl.db")
+	want.GitHub.App = App{IntegrationID: 12345, WebhookSecret: NewSecret("a secret that is long enough"),
+		PrivateKeyFile: filepath.Join(folder, "app.pem")}
+	want.Policy.AllowedBots = []int64{}
+	want.Backends = []Backend{
+		{Name: "codex", Kind: "codex", Stream: "codex", Model: "gpt-5", Effort: "medium", EscalatedEffort: "high",
+			Account: "main", Env: []string{"OPENAI_API_KEY"},
+			Timeout: 90 * time.Minute, IdleTimeout: 15 * time.Minute, StartupTimeout: 2 * time.Minute},
+		{Name: "mine", Kind: "command", Argv: []string{"/usr/local/bin/my-agent"}, Stream: "plain", Account: "mine",
+			Env: []string{"MY_KEY"}, Timeout: 90 * time.Minute, IdleTimeout: 15 * time.Minute, StartupTimeout: 2 * time.Minute},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("example.yml differs from the documented defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestMinimalConfigurationKeepsEveryDefault(t *testing.T) {
+	got, err := Parse("/etc/pawl/pawl.yml", []byte(minimal), testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(DefaultPolicy(), got.Policy); diff != "" {
+		t.Errorf("policy (-want +got):\n%s", diff)
+	}
+	if got.GitHub.App.PrivateKeyFile != "/etc/pawl/app.pem" || got.Database.Path != "/etc/pawl/pawl.db" || got.DataDir != "/etc/pawl" {
+		t.Errorf("paths do not start from the file's folder: %+v", got)
+	}
+	if b := got.Backends[0]; b.Account != "codex" || b.Stream != "codex" {
+		t.Errorf("account and stream do not follow from the name and kind: %+v", b)
+	}
+}
+
+// TestErrorsNameFileLineKeyAndWhatToDo compares the errors of every broken file
+// in testdata with those written beside it.
+func TestErrorsNameFileLineKeyAndWhatToDo(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no broken files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, strings.TrimSuffix(file, ".yml")+".golden", errorsOf(filepath.Base(file), data))
+		})
+	}
+}
+
+// errorsOf reads the file as what its name says it is.
+func errorsOf(name string, data []byte) string {
+	if strings.HasPrefix(name, "repo-") {
+		r, problems := ParseRepo(name, data)
+		if len(problems) > 0 {
+			return Problems(problems).Error() + "\n"
+		}
+		server := Default()
+		server.Backends = []Backend{{Name: "codex"}, {Name: "claude"}}
+		_, problems = server.Narrow(r)
+		return Problems(problems).Error() + "\n"
+	}
+	_, err := Parse(name, data, testEnv)
+	return fmt.Sprintln(err)
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestAMissingFileSaysWhatToDo(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "none.yml"), testEnv)
+	if err == nil || !strings.Contains(err.Error(), "none.yml") || !strings.Contains(err.Error(), "pawl setup") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestVariablesAreReplacedAfterParsing(t *testing.T) {
+	got, err := Parse("pawl.yml", []byte(minimal+`
+server: {public_url: "https://$${x}.example.com"}
+database: postgres://pawl:${DB_PASSWORD}@db/pawl
+data_dir: ${YAML}
+`), testEnv)
+	if got.Workers == 99 {
+		t.Fatal("a variable added a key")
+	}
+	if err == nil || !strings.Contains(err.Error(), "server.public_url") {
+		t.Fatalf("error is %v", err)
+	}
+	got, err = Parse("pawl.yml", []byte(minimal+`
+database: postgres://pawl:${DB_PASSWORD}@db/pawl
+data_dir: /srv/$${x}/$HOME/${EMPTY}y
+`), testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.DataDir != "/srv/${x}/$HOME/y" {
+		t.Errorf("data_dir is %q", got.DataDir)
+	}
+	if got.Database.Driver != Postgres || got.Database.URL.Reveal() != "postgres://pawl:swordfish@db/pawl" {
+		t.Errorf("database is %s %q", got.Database.Driver, got.Database.URL.Reveal())
+	}
+}
+
+func TestIdleAndStartupTimeoutsFollowAShortTimeout(t *testing.T) {
+	got, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "kind: codex", "kind: codex, timeout: 90s", 1)), testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := got.Backends[0]; b.IdleTimeout != 90*time.Second || b.StartupTimeout != 90*time.Second {
+		t.Errorf("timeouts are %s and %s", b.IdleTimeout, b.StartupTimeout)
+	}
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	const value = "hunter2-hunter2-hunter2"
+	secret := NewSecret(value)
+	c, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "0123456789abcdef", value, 1)), testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		fmt.Fprintf(&out, verb, secret)
+		fmt.Fprintf(&out, verb, &secret)
+		fmt.Fprintf(&out, verb, c)
+	}
+	if err := json.NewEncoder(&out).Encode(c); err != nil {
+		t.Fatal(err)
+	}
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "secret", secret, "config", c)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "secret", secret, "config", c)
+	logger := zerolog.New(&out)
+	logger.Info().Stringer("a", secret).Interface("b", secret).Any("config", c).Msg("x")
+	fmt.Fprint(&out, secret.String(), secret.GoString(), secret.LogValue())
+	if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), fmt.Sprintf("%x", value)) {
+		t.Errorf("the secret is shown in %s", out.String())
+	}
+	if !secret.Equal(NewSecret(value)) || secret.Reveal() != value {
+		t.Error("the secret lost its value")
+	}
+}
+
+func TestKeyIsReadFromTheFileAndChecked(t *testing.T) {
+	folder := t.TempDir()
+	good, bad := filepath.Join(folder, "good.pem"), filepath.Join(folder, "bad.pem")
+	const pem = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"
+	for file, text := range map[string]string{good: pem, bad: "hunter2"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if key, err := (App{PrivateKeyFile: good}).Key(); err != nil || key.Reveal() != pem {
+		t.Errorf("key from the file: %v", err)
+	}
+	if key, err := (App{PrivateKey: NewSecret(pem)}).Key(); err != nil || key.Reveal() != pem {
+		t.Errorf("inline key: %v", err)
+	}
+	if _, err := (App{PrivateKeyFile: bad}).Key(); err == nil || !strings.Contains(err.Error(), bad) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error for a file without a key: %v", err)
+	}
+	if _, err := (App{PrivateKeyFile: filepath.Join(folder, "none.pem")}).Key(); err == nil || !strings.Contains(err.Error(), "private_key_file") {
+		t.Errorf("error for a missing file: %v", err)
+	}
+}

@@ -1,0 +1,104 @@
+package config
+
+import "time"
+
+// Policy holds the numbers that decide whether an agent runs again. The
+// defaults are those of the published configuration; each field names where its
+// number comes from. "The incident" is the 1,249-restart loop that Pawl exists
+// to prevent.
+type Policy struct {
+	// Paused is the kill switch: nothing starts, and running attempts end.
+	Paused bool `yaml:"paused"`
+	// AllowedBots are the numeric user ids of bots that may ask for work. A
+	// login is not enough: it can be taken over by somebody else.
+	AllowedBots []int64    `yaml:"allowed_bots"`
+	Restarts    Restarts   `yaml:"restarts"`
+	UsageLimit  UsageLimit `yaml:"usage_limit"`
+	Severity    Severity   `yaml:"severity"`
+	Stagnation  Stagnation `yaml:"stagnation"`
+	Ladder      Ladder     `yaml:"ladder"`
+}
+
+// Restarts bounds how often a thread is worked on.
+type Restarts struct {
+	// Max is the number of attempts after the first in one run; 0 means none.
+	// 50 is a remedy of the incident.
+	Max int `yaml:"max"`
+	// BackoffAfter is the number of restarts without a wait. 10 is a remedy of
+	// the incident.
+	BackoffAfter int `yaml:"backoff_after"`
+	// BackoffCap is the longest wait between restarts, min(cap, 2^(n−10) s).
+	// 300 s is a remedy of the incident.
+	BackoffCap time.Duration `yaml:"backoff_cap"`
+	// MaxPerThreadPerDay is the number of attempts that one thread may have in
+	// any 24 hours, whoever causes the events. 60 leaves room for one full run.
+	MaxPerThreadPerDay int `yaml:"max_per_thread_per_day"`
+}
+
+// UsageLimit says what happens when an account has used up its quota.
+type UsageLimit struct {
+	// MaxConsecutive is the number of usage limits in a row on one account that
+	// opens its breaker. 3 is a remedy of the incident.
+	MaxConsecutive int `yaml:"max_consecutive"`
+	// AutoContinue waits for the reset instead of ending the run. It is off, as
+	// in the incident's remedies: waiting for days needs somebody's consent.
+	AutoContinue bool `yaml:"auto_continue_on_limit_reset"`
+}
+
+// Severity classifies edit loops by the number of edit operations and the
+// number of operations on the most edited file. The thresholds, cooldowns and
+// grades are the published classification.
+type Severity struct {
+	MinEdits         int           `yaml:"min_edits"`
+	MinRepeats       int           `yaml:"min_repeats"`
+	ModerateEdits    int           `yaml:"moderate_edits"`
+	ModerateRepeats  int           `yaml:"moderate_repeats"`
+	SevereEdits      int           `yaml:"severe_edits"`
+	SevereRepeats    int           `yaml:"severe_repeats"`
+	MildCooldown     time.Duration `yaml:"mild_cooldown"`
+	ModerateCooldown time.Duration `yaml:"moderate_cooldown"`
+	SevereCooldown   time.Duration `yaml:"severe_cooldown"`
+	MildGrade        float64       `yaml:"mild_grade"` // 0..1
+	ModerateGrade    float64       `yaml:"moderate_grade"`
+	SevereGrade      float64       `yaml:"severe_grade"`
+}
+
+// Stagnation says when attempts repeat each other.
+type Stagnation struct {
+	// Similarity is the similarity of two fingerprints, in (0,1], from which
+	// two attempts count as similar. At 64 bits 0.85 is a distance of at most 9.
+	Similarity float64 `yaml:"similarity"`
+	// EscalateAfter is the number of consecutive similar attempts that
+	// escalates.
+	EscalateAfter int `yaml:"escalate_after"`
+}
+
+// Ladder switches the recoveries.
+type Ladder struct {
+	// VerifyRetries is how often a failed verification is retried with its
+	// output; 0 means never.
+	VerifyRetries int `yaml:"verify_retries"`
+	// EscalateEffort allows one attempt at the backend's escalated effort.
+	EscalateEffort bool `yaml:"escalate_effort"`
+	// NoAnswerRetry asks once more when the agent ended without an answer.
+	NoAnswerRetry bool `yaml:"no_answer_retry"`
+	// RunTestsTool gives the agent a tool that runs the verify commands.
+	RunTestsTool bool `yaml:"run_tests_tool"`
+}
+
+// DefaultPolicy is the published configuration.
+func DefaultPolicy() Policy {
+	return Policy{
+		Restarts:   Restarts{Max: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerThreadPerDay: 60},
+		UsageLimit: UsageLimit{MaxConsecutive: 3},
+		Severity: Severity{
+			MinEdits: 40, MinRepeats: 8,
+			ModerateEdits: 60, ModerateRepeats: 15,
+			SevereEdits: 100, SevereRepeats: 25,
+			MildCooldown: 90 * time.Minute, ModerateCooldown: 3 * time.Hour, SevereCooldown: 6 * time.Hour,
+			MildGrade: 0.08, ModerateGrade: 0.05, SevereGrade: 0.02,
+		},
+		Stagnation: Stagnation{Similarity: 0.85, EscalateAfter: 2},
+		Ladder:     Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true, RunTestsTool: true},
+	}
+}
