@@ -1,0 +1,141 @@
+package forge
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+)
+
+// answer is what one try came to: GitHub's answer, or that none arrived.
+type answer struct {
+	status    int // zero: no answer arrived
+	header    http.Header
+	message   string
+	secondary bool // GitHub called it a secondary limit
+	err       error
+}
+
+// newAnswer reads what the wire and go-github saw of one try.
+func newAnswer(w *wire, err error) answer {
+	a := answer{status: w.status, header: w.header, err: err}
+	var failed *github.ErrorResponse
+	var hourly *github.RateLimitError
+	var abuse *github.AbuseRateLimitError
+	var otp *github.TwoFactorAuthError
+	switch {
+	case errors.As(err, &failed):
+		a.message = fullMessage(failed)
+		a.secondary = strings.Contains(strings.ToLower(a.message), "secondary rate limit")
+	case errors.As(err, &hourly):
+		a.message = hourly.Message
+	case errors.As(err, &abuse):
+		a.message, a.secondary = abuse.Message, true
+	case errors.As(err, &otp):
+		a.message = otp.Message
+	}
+	a.message = Redact(Clip(a.message, 1000))
+	return a
+}
+
+// fullMessage joins GitHub's message with the details it gives for 422, which
+// hold the part that says what is wrong.
+func fullMessage(e *github.ErrorResponse) string {
+	parts := []string{e.Message}
+	for _, detail := range e.Errors {
+		switch {
+		case detail.Message != "":
+			parts = append(parts, detail.Message)
+		case detail.Code != "":
+			parts = append(parts, detail.Resource+"."+detail.Field+" "+detail.Code)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// verdict is what an answer means for the call.
+type verdict int
+
+const (
+	// fine: done.
+	fine verdict = iota
+	// refused: GitHub said no, and will again.
+	refused
+	// unauthorized: the token is not valid, or no longer.
+	unauthorized
+	// limited: not done; ask again after a wait.
+	limited
+	// unknown: perhaps done, perhaps not.
+	unknown
+)
+
+// judge decides what an answer means. A 2xx with an error is an answer that
+// broke off or cannot be read: GitHub may well have done the work.
+func judge(a answer) verdict {
+	switch {
+	case a.err == nil:
+		return fine
+	case a.status < 300, a.status >= 500, a.status == http.StatusRequestTimeout:
+		return unknown
+	case a.status == http.StatusUnauthorized:
+		return unauthorized
+	case isLimit(a):
+		return limited
+	default:
+		return refused
+	}
+}
+
+// isLimit tells a limit from a missing permission; GitHub uses 403 for both.
+func isLimit(a answer) bool {
+	if a.status == http.StatusTooManyRequests {
+		return true
+	}
+	return a.status == http.StatusForbidden &&
+		(a.secondary || a.header.Get("Retry-After") != "" || exhausted(a.header))
+}
+
+// exhausted says that the hourly limit is used up.
+func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
+
+// unspecifiedWait is what GitHub asks for when it names no time ("wait for at
+// least one minute before retrying", best practices for the REST API).
+const unspecifiedWait = time.Minute
+
+// longestWait bounds what an answer can ask for. The hourly limit's window is
+// one hour, so a later time means that a clock is wrong; asking once more
+// after an hour costs one request.
+const longestWait = time.Hour
+
+// limitEnds says until when GitHub wants no request, in the order GitHub
+// documents: retry-after, then the reset of an exhausted hourly limit, then
+// one minute. secondary is true unless it is the hourly limit.
+func limitEnds(a answer, now time.Time) (until time.Time, secondary bool) {
+	if after, ok := retryAfter(a.header); ok {
+		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header)
+	}
+	if reset, ok := resetTime(a.header); ok && exhausted(a.header) {
+		// The reset is given in whole seconds; one more avoids coming too early.
+		return now.Add(min(max(reset.Sub(now)+time.Second, time.Second), longestWait)), false
+	}
+	return now.Add(unspecifiedWait), true
+}
+
+func retryAfter(h http.Header) (time.Duration, bool) {
+	seconds, err := strconv.ParseInt(h.Get("Retry-After"), 10, 32)
+	if err != nil || seconds < 0 {
+		return 0, false
+	}
+	return time.Duration(seconds) * time.Second, true
+}
+
+func resetTime(h http.Header) (time.Time, bool) {
+	unix, err := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64)
+	if err != nil || unix <= 0 {
+		return time.Time{}, false
+	}
+	return time.Unix(unix, 0), true
+}

@@ -1,0 +1,199 @@
+// Package forge is Pawl's client for GitHub. It is thin: one small method for
+// each thing Pawl does there, with small types of its own, over go-github. What
+// it adds is that it survives GitHub: tokens that end in the middle of a run,
+// answers that get lost, limits, renamed repositories and removed
+// installations. It takes no decisions about threads and stores nothing.
+//
+// Every error is an *Error, a *RateLimited or a *Moved (or the context's own
+// error), so that a caller can branch with errors.Is and errors.As.
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bradleyfalzon/ghinstallation/v2"
+	"github.com/google/go-github/v60/github"
+	"github.com/rs/zerolog"
+)
+
+// defaultMaxWait is how long one call sleeps for a limit before it hands the
+// wait to the caller as a *RateLimited. It is a little more than the 60 s that
+// GitHub asks for after a secondary limit without a retry-after header.
+const defaultMaxWait = 90 * time.Second
+
+// tryTimeout ends one try of one request, answer included. GitHub itself ends
+// a request after 10 s; the rest is for slow networks and large lists.
+const tryTimeout = 30 * time.Second
+
+// Config says which GitHub to talk to, and as which App.
+type Config struct {
+	// WebURL is the base of clone addresses, such as https://github.com.
+	WebURL string
+	// APIURL is the base of the REST API, such as https://api.github.com, or
+	// https://HOST/api/v3 for an Enterprise Server.
+	APIURL string
+	// AppID is the App's numeric id (GitHub calls it integration id, too).
+	AppID int64
+	// PrivateKey is the App's RSA key as PEM.
+	PrivateKey []byte
+	// UserAgent is sent with each request; empty means "pawl".
+	UserAgent string
+	// Transport carries the requests; nil means a pool of this client's own.
+	Transport http.RoundTripper
+	// MaxWait bounds the sleep for a limit within one call; zero means 90 s.
+	MaxWait time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Sleep waits for a duration or until the context ends, and then returns
+	// the context's error; nil means a timer.
+	Sleep func(context.Context, time.Duration) error
+	// Log gets retries and waits; its zero value logs nothing.
+	Log zerolog.Logger
+}
+
+// Client talks to one GitHub as one App. It is safe for concurrent use. Its
+// zero value is not usable; call New.
+type Client struct {
+	web     string
+	api     *url.URL
+	agent   string
+	appID   int64
+	plain   http.RoundTripper
+	signed  *ghinstallation.AppsTransport
+	maxWait time.Duration
+	now     func() time.Time
+	sleep   func(context.Context, time.Duration) error
+	log     zerolog.Logger
+
+	tokens tokens
+	limits limits
+	stats  stats
+
+	selfMu sync.Mutex
+	self   *App
+}
+
+// Repo names one repository and the installation through which Pawl reaches
+// it; webhook payloads carry all four. ID may be zero, but then a token is
+// narrowed by name, which a rename breaks.
+type Repo struct {
+	Owner        string
+	Name         string
+	ID           int64
+	Installation int64
+}
+
+// FullName returns owner/name.
+func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
+
+// namePattern is what GitHub allows in the names of accounts and repositories.
+// Anything else would change the path of a request.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+
+// check refuses names that would lead a request to another path.
+func (r Repo) check() error {
+	for _, name := range []string{r.Owner, r.Name} {
+		if !namePattern.MatchString(name) || name == "." || name == ".." {
+			return fmt.Errorf("repository %q: not a name that GitHub gives; owner and name may hold letters, digits, '.', '_' and '-'", r.FullName())
+		}
+	}
+	return nil
+}
+
+// New makes a client. It talks to nobody; a bad address or key is an error
+// that says which setting to correct.
+func New(cfg Config) (*Client, error) {
+	web, err := baseURL("github.web_url", cfg.WebURL)
+	if err != nil {
+		return nil, err
+	}
+	api, err := baseURL("github.v3_api_url", cfg.APIURL)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.AppID <= 0 {
+		return nil, errors.New("github.app.integration_id: must be the numeric id from the App's settings page")
+	}
+	plain := cfg.Transport
+	if plain == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConnsPerHost = 16
+		plain = own
+	}
+	signed, err := ghinstallation.NewAppsTransport(plain, cfg.AppID, cfg.PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("github.app.private_key: %w; it must be the whole PEM file that the App's settings page gives under \"Generate a private key\", with its line breaks", err)
+	}
+	c := &Client{
+		web: strings.TrimSuffix(web.String(), "/"), api: api, agent: cfg.UserAgent, appID: cfg.AppID,
+		plain: plain, signed: signed, maxWait: cfg.MaxWait, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
+	}
+	c.fillDefaults()
+	return c, nil
+}
+
+func (c *Client) fillDefaults() {
+	if c.agent == "" {
+		c.agent = "pawl"
+	}
+	if c.maxWait == 0 {
+		c.maxWait = defaultMaxWait
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.sleep == nil {
+		c.sleep = sleep
+	}
+}
+
+// CloneURL returns the address that git clones from and pushes to. It holds
+// no credential.
+func (c *Client) CloneURL(repo Repo) string {
+	return c.web + "/" + repo.Owner + "/" + repo.Name + ".git"
+}
+
+// baseURL parses an address and gives its path the trailing slash that
+// go-github wants.
+func baseURL(setting, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	if (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("%s: %q is not an address like https://HOST/PATH without user and query", setting, u.Redacted())
+	}
+	if !strings.HasSuffix(u.Path, "/") {
+		u.Path += "/"
+	}
+	return u, nil
+}
+
+// github makes a go-github client for one try. It is new each time because
+// go-github remembers limits by its own clock and for all installations
+// alike; this package remembers them itself.
+func (c *Client) github(w *wire) *github.Client {
+	gh := github.NewClient(&http.Client{Transport: w, Timeout: tryTimeout, CheckRedirect: follow})
+	gh.BaseURL = c.api
+	gh.UserAgent = c.agent
+	return gh
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

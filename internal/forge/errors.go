@@ -1,0 +1,128 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The kinds of an *Error, for errors.Is.
+var (
+	// ErrNotFound: the thing does not exist, or the App may not see it.
+	ErrNotFound = errors.New("not found")
+	// ErrGone: the thing was deleted, or the feature is turned off (410).
+	ErrGone = errors.New("gone")
+	// ErrUninstalled: the App no longer reaches the repository, because it was
+	// uninstalled or suspended or the repository was taken out.
+	ErrUninstalled = errors.New("the App is not installed there")
+	// ErrForbidden: the App may not do this.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnauthorized: GitHub refused the App's credentials, fresh ones too.
+	ErrUnauthorized = errors.New("credentials refused")
+	// ErrInvalid: GitHub refused the content of the request (400, 409, 422).
+	ErrInvalid = errors.New("request refused")
+	// ErrUnavailable: no proper answer after all tries. A creation may still
+	// have been done; look it up before doing it again.
+	ErrUnavailable = errors.New("GitHub unavailable")
+)
+
+// Error is a call that GitHub did not do, or did not answer. Its text says
+// what was asked, what GitHub said and what a person can do.
+type Error struct {
+	Method string
+	Path   string
+	// Status is the HTTP status; zero when no answer arrived.
+	Status int
+	// Message is GitHub's own text, redacted.
+	Message string
+	// Hint says what to do.
+	Hint string
+	// Kind is one of the Err values of this package.
+	Kind error
+	// Cause is what broke the connection; nil when GitHub answered.
+	Cause error
+}
+
+// Error returns one line: request, status, GitHub's message, hint.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: ", e.Method, e.Path)
+	if e.Status == 0 {
+		b.WriteString("no answer")
+	} else {
+		fmt.Fprintf(&b, "%d %s", e.Status, http.StatusText(e.Status))
+	}
+	if e.Message != "" {
+		b.WriteString(": " + e.Message)
+	}
+	if e.Cause != nil {
+		b.WriteString(": " + e.Cause.Error())
+	}
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return Redact(b.String())
+}
+
+// Unwrap gives the kind and the cause to errors.Is and errors.As.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+// RateLimited says that GitHub wants no request from this installation before
+// Until. The caller stores the wait and comes back; it must not sleep.
+type RateLimited struct {
+	Method string
+	Path   string
+	// Until is when GitHub may be asked again.
+	Until time.Time
+	// Secondary is true for GitHub's secondary limits and for Pawl's own pacing
+	// of writes, false for the hourly limit.
+	Secondary bool
+}
+
+func (e *RateLimited) Error() string {
+	which := "hourly"
+	if e.Secondary {
+		which = "secondary"
+	}
+	return fmt.Sprintf("%s %s: GitHub's %s rate limit: wait until %s", e.Method, e.Path, which, e.Until.UTC().Format(time.RFC3339))
+}
+
+// Moved says that the repository has another name now. Nothing was written.
+type Moved struct {
+	Method string
+	Path   string
+	// To is the new owner/name, or the address GitHub pointed to where the new
+	// name could not be found out.
+	To string
+}
+
+func (e *Moved) Error() string {
+	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, Redact(e.To))
+}
+
+// explain gives the kind and the hint for an answer that is final.
+func explain(a answer) (hint string, kind error) {
+	switch {
+	case a.status == http.StatusUnauthorized:
+		return "compare github.app.integration_id and the private key with the App's settings page, and this machine's clock with the real time", ErrUnauthorized
+	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.message), "suspended"):
+		return "the installation is suspended; unsuspend it on its settings page", ErrUninstalled
+	case a.status == http.StatusForbidden, a.status == http.StatusUnavailableForLegalReasons:
+		return "compare the App's permissions with app.yml and accept new ones on the installation's page", ErrForbidden
+	case a.status == http.StatusNotFound:
+		return "check that it still exists and that the App is installed on the repository", ErrNotFound
+	case a.status == http.StatusGone:
+		return "it was deleted, or issues are turned off in this repository", ErrGone
+	case a.status >= 400 && a.status < 500 && a.status != http.StatusRequestTimeout:
+		return "GitHub will refuse the same request again", ErrInvalid
+	default:
+		return "see https://www.githubstatus.com and the network of this machine; it can be tried again later", ErrUnavailable
+	}
+}

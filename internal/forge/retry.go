@@ -1,0 +1,232 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+)
+
+// maxTries is how often one call is sent when GitHub fails or holds it back.
+const maxTries = 3
+
+// Waits between tries after a failure: full jitter up to retryBase, doubled
+// each time, at most retryCap. A creation that may have been done waits at
+// least settle first, so that looking it up finds what GitHub was still doing.
+const (
+	retryBase = 500 * time.Millisecond
+	retryCap  = 8 * time.Second
+	settle    = time.Second
+)
+
+// errEmptyAnswer is a success without the thing it is about.
+var errEmptyAnswer = errors.New("the answer holds no id")
+
+// credentials says as whom a request is sent.
+type credentials int
+
+const (
+	asInstallation credentials = iota
+	asApp
+	anonymous
+	asToken
+)
+
+// request is one call to GitHub.
+type request struct {
+	method string
+	// route is the path with its variable parts in braces, for the counts.
+	route string
+	as    credentials
+	// repo is the repository whose token is used with asInstallation.
+	repo Repo
+	// token is what is sent with asToken.
+	token string
+	// creates marks what GitHub counts as content creation.
+	creates bool
+	// send does the call once.
+	send func(ctx context.Context, gh *github.Client) error
+	// done looks up whether a creation whose answer was lost has been done. Nil
+	// means that doing it again changes nothing.
+	done func(ctx context.Context) (bool, error)
+	// explain replaces the function explain for the request's final answers;
+	// nil keeps it.
+	explain func(answer) (hint string, kind error)
+}
+
+func (r request) limitKey() int64 {
+	switch r.as {
+	case asApp:
+		return asAppKey
+	case anonymous, asToken:
+		return anonymousKey
+	default:
+		return r.repo.Installation
+	}
+}
+
+// do sends a request until it is done, refused, or out of tries.
+func (c *Client) do(ctx context.Context, r request) error {
+	renewed := false
+	for try := 1; ; try++ {
+		if err := c.enter(ctx, r); err != nil {
+			return err
+		}
+		w, err := c.wire(ctx, r)
+		if err != nil {
+			return err
+		}
+		a := newAnswer(w, r.send(ctx, c.github(w)))
+		if a.err != nil && ctx.Err() != nil {
+			return fmt.Errorf("%s %s: %w", r.method, r.route, ctx.Err())
+		}
+		if reset, ok := resetTime(a.header); ok && exhausted(a.header) && reset.After(c.now()) {
+			until, secondary := limitEnds(a, c.now())
+			c.limits.block(r.limitKey(), until, secondary)
+		}
+		switch judge(a) {
+		case fine:
+			return nil
+		case unauthorized:
+			if r.as != asInstallation || renewed {
+				return c.failure(r, w, a)
+			}
+			// Revoked or expired before its time: one fresh token, and this try
+			// does not count.
+			c.tokens.drop(r.repo, w.token)
+			renewed = true
+			try--
+		case limited:
+			if err := c.backOff(r, w, a, try); err != nil {
+				return err
+			}
+		case unknown:
+			found, err := c.afterFailure(ctx, r, w, a, try)
+			if found || err != nil {
+				return err
+			}
+		default:
+			return c.failure(r, w, a)
+		}
+	}
+}
+
+// wire prepares one try with the credentials it needs.
+func (c *Client) wire(ctx context.Context, r request) (*wire, error) {
+	w := &wire{base: c.plain, sent: func() { c.stats.add(r.method, r.route) }, path: r.route}
+	switch r.as {
+	case asApp:
+		w.base = c.signed
+	case asToken:
+		w.token = r.token
+	case asInstallation:
+		token, err := c.Token(ctx, r.repo)
+		if err != nil {
+			return nil, err
+		}
+		w.token = token
+	}
+	return w, nil
+}
+
+// enter waits until GitHub may be asked. A wait that is longer than the
+// client's bound or the context allows is returned as *RateLimited at once.
+func (c *Client) enter(ctx context.Context, r request) error {
+	start := c.now()
+	wait, cancel := time.Duration(0), func() {}
+	if r.creates {
+		wait, cancel = c.limits.creation(r.limitKey(), start)
+	}
+	limit := hold{until: start.Add(wait), secondary: true}
+	for {
+		now := c.now()
+		if h, ok := c.limits.held(r.limitKey(), now); ok && h.until.After(limit.until) {
+			limit = h
+		}
+		if !limit.until.After(now) {
+			return nil
+		}
+		deadline, bounded := ctx.Deadline()
+		if limit.until.Sub(start) > c.maxWait || bounded && time.Until(deadline) < limit.until.Sub(now) {
+			cancel()
+			return &RateLimited{Method: r.method, Path: r.route, Until: limit.until, Secondary: limit.secondary}
+		}
+		c.log.Info().Str("method", r.method).Str("route", r.route).Time("until", limit.until).Msg("waiting for GitHub's rate limit")
+		if err := c.sleep(ctx, limit.until.Sub(now)); err != nil {
+			cancel()
+			return fmt.Errorf("%s %s: wait for the rate limit: %w", r.method, r.route, err)
+		}
+	}
+}
+
+// backOff notes a limit that GitHub answered with; enter obeys it before the
+// next try.
+func (c *Client) backOff(r request, w *wire, a answer, try int) error {
+	until, secondary := limitEnds(a, c.now())
+	c.limits.block(r.limitKey(), until, secondary)
+	c.log.Warn().Str("method", r.method).Str("path", w.path).Int("status", a.status).
+		Time("until", until).Bool("secondary", secondary).Msg("GitHub's rate limit reached")
+	if try < maxTries {
+		return nil
+	}
+	return &RateLimited{Method: r.method, Path: w.path, Until: until, Secondary: secondary}
+}
+
+// afterFailure waits after a try with an unknown result and looks up whether
+// a creation was done. It returns found when the call is done after all, and
+// an error when there is nothing left to try.
+func (c *Client) afterFailure(ctx context.Context, r request, w *wire, a answer, try int) (found bool, err error) {
+	failure := c.failure(r, w, a)
+	last := try >= maxTries
+	if r.done == nil && last {
+		return false, failure
+	}
+	pause := rand.N(min(retryBase<<(try-1), retryCap)) + 1
+	if r.done != nil {
+		pause += settle
+	}
+	if after, ok := retryAfter(a.header); ok && a.status != 0 {
+		pause = max(pause, after)
+	}
+	if pause > c.maxWait {
+		return false, failure
+	}
+	c.log.Info().Str("method", r.method).Str("path", w.path).Int("status", a.status).
+		Int("try", try).Dur("pause", pause).Str("error", Redact(a.err.Error())).Msg("GitHub failed, trying again")
+	if err := c.sleep(ctx, pause); err != nil {
+		return false, fmt.Errorf("%w (then %w)", failure, err)
+	}
+	if r.done != nil {
+		found, err := r.done(ctx)
+		if err != nil {
+			return false, fmt.Errorf("%w (whether it was done could not be looked up: %w)", failure, err)
+		}
+		if found {
+			return true, nil
+		}
+	}
+	if last {
+		return false, failure
+	}
+	return false, nil
+}
+
+// failure makes the error for an answer that ends the call.
+func (c *Client) failure(r request, w *wire, a answer) error {
+	if a.status >= 300 && a.status < 400 {
+		return &Moved{Method: r.method, Path: w.path, To: a.header.Get("Location")}
+	}
+	read := explain
+	if r.explain != nil {
+		read = r.explain
+	}
+	hint, kind := read(a)
+	e := &Error{Method: r.method, Path: w.path, Status: a.status, Message: a.message, Kind: kind, Hint: hint}
+	if a.status < 300 {
+		e.Cause = a.err // no answer, or one that broke off
+	}
+	return e
+}

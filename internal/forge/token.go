@@ -1,0 +1,155 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+)
+
+// tokenMargin is how long before its end a token is no longer handed out, so
+// that a push that starts with it can finish. GitHub's tokens live one hour.
+const tokenMargin = 5 * time.Minute
+
+// tokens caches one installation token per repository, in memory only. Its
+// zero value is ready.
+type tokens struct {
+	mu     sync.Mutex
+	byRepo map[tokenKey]*tokenSlot
+}
+
+// tokenKey names a repository by its id, and by its name only where the id is
+// not known, so that a rename keeps the token.
+type tokenKey struct {
+	installation, id int64
+	name             string
+}
+
+// tokenSlot holds one token. busy is held while the token is read or made, so
+// that many calls at once make one token; it is a channel so that waiting for
+// it ends with the context.
+type tokenSlot struct {
+	busy    chan struct{}
+	value   string
+	expires time.Time
+}
+
+func (t *tokens) slot(repo Repo) *tokenSlot {
+	key := tokenKey{installation: repo.Installation, id: repo.ID}
+	if repo.ID == 0 {
+		key.name = strings.ToLower(repo.FullName())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byRepo == nil {
+		t.byRepo = make(map[tokenKey]*tokenSlot)
+	}
+	if t.byRepo[key] == nil {
+		t.byRepo[key] = &tokenSlot{busy: make(chan struct{}, 1)}
+	}
+	return t.byRepo[key]
+}
+
+// drop forgets a token that GitHub refused. A newer one stays: another call
+// may have replaced it meanwhile. An empty refused drops any token.
+func (t *tokens) drop(repo Repo, refused string) {
+	s := t.slot(repo)
+	s.busy <- struct{}{}
+	defer func() { <-s.busy }()
+	if refused == "" || s.value == refused {
+		s.value, s.expires = "", time.Time{}
+	}
+}
+
+// Token returns an installation token that reaches this repository only, with
+// the permissions Pawl needs, and lives for five minutes or more. It serves
+// REST and git (user x-access-token). It is a secret and opaque: it must not
+// reach an agent, an argument list, a file or a log.
+func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
+	if err := repo.check(); err != nil {
+		return "", err
+	}
+	if repo.Installation <= 0 {
+		return "", fmt.Errorf("token for %s: the installation id is not known; take it from the webhook or from InstallationFor", repo.FullName())
+	}
+	s := c.tokens.slot(repo)
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("token for %s: %w", repo.FullName(), ctx.Err())
+	}
+	if s.value != "" && c.now().Before(s.expires.Add(-tokenMargin)) {
+		return s.value, nil
+	}
+	made, err := c.mint(ctx, repo.Installation, narrow(repo))
+	if err != nil {
+		return "", fmt.Errorf("token for %s: %w", repo.FullName(), err)
+	}
+	s.value, s.expires = made.GetToken(), made.GetExpiresAt().Time
+	return s.value, nil
+}
+
+// Forget drops the repository's token, for a caller whose git push was refused
+// with it. The next Token makes a fresh one.
+func (c *Client) Forget(repo Repo) { c.tokens.drop(repo, "") }
+
+// narrow asks for one repository and exactly the permissions of app.yml. The
+// workflows permission is left out on purpose: without it GitHub refuses
+// pushes that touch .github/workflows.
+func narrow(repo Repo) *github.InstallationTokenOptions {
+	opts := &github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{
+		Checks:       github.String("write"),
+		Contents:     github.String("write"),
+		Issues:       github.String("write"),
+		PullRequests: github.String("write"),
+		Metadata:     github.String("read"),
+	}}
+	if repo.ID != 0 {
+		opts.RepositoryIDs = []int64{repo.ID}
+	} else {
+		opts.Repositories = []string{repo.Name}
+	}
+	return opts
+}
+
+// mint makes a token. Making one more than needed does no harm, so it is
+// simply repeated when an answer is lost.
+func (c *Client) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (*github.InstallationToken, error) {
+	var made *github.InstallationToken
+	err := c.do(ctx, request{
+		method: http.MethodPost, route: "/app/installations/{installation}/access_tokens", as: asApp,
+		explain: explainMint,
+		send: func(ctx context.Context, gh *github.Client) error {
+			got, _, err := gh.Apps.CreateInstallationToken(ctx, installation, opts)
+			if err == nil && (got.GetToken() == "" || got.ExpiresAt == nil) {
+				return errEmptyAnswer
+			}
+			made = got
+			return err
+		},
+	})
+	return made, err
+}
+
+// explainMint reads a refused token request: 404 after the App was
+// uninstalled, 403 while the installation is suspended, 422 when the
+// repository is not part of it or a permission was not granted.
+func explainMint(a answer) (hint string, kind error) {
+	switch {
+	case a.status == http.StatusNotFound:
+		return "the App was uninstalled there; install it again to go on", ErrUninstalled
+	case a.status == http.StatusForbidden:
+		return "the installation is suspended or gone; look at it in the account's settings", ErrUninstalled
+	case a.status == http.StatusUnprocessableEntity && strings.Contains(strings.ToLower(a.message), "permission"):
+		return "the installation lacks permissions of app.yml; accept them on the installation's settings page", ErrForbidden
+	case a.status == http.StatusUnprocessableEntity:
+		return "the repository is not part of the installation, or was deleted; add it on the installation's settings page", ErrUninstalled
+	default:
+		return explain(a)
+	}
+}

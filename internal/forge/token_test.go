@@ -1,0 +1,189 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const mintRoute = "POST /app/installations/5/access_tokens"
+
+func TestATokenIsNarrowedToOneRepositoryAndPawlsPermissions(t *testing.T) {
+	h, c := start(t)
+	if _, err := c.Token(t.Context(), testRepo); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"repository_ids": []any{77.0},
+		"permissions":    map[string]any{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
+	}
+	if diff := cmp.Diff(want, h.calls(mintRoute)[0].body); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARepositoryWithoutAnIDIsNamed(t *testing.T) {
+	h, c := start(t)
+	if _, err := c.Token(t.Context(), Repo{Owner: "octo", Name: "hello", Installation: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.calls(mintRoute)[0].body["repositories"]; !cmp.Equal(got, []any{"hello"}) {
+		t.Errorf("repositories = %v", got)
+	}
+}
+
+func TestOneTokenServesManyCallsAtOnceUntilFiveMinutesBeforeItsEnd(t *testing.T) {
+	h, c := start(t)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := c.Token(t.Context(), testRepo); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	_ = h.clock.Sleep(t.Context(), 54*time.Minute)
+	if _, err := c.Token(t.Context(), testRepo); err != nil || h.tokens != 1 {
+		t.Fatalf("tokens made: %d, %v; want 1", h.tokens, err)
+	}
+	_ = h.clock.Sleep(t.Context(), time.Minute+time.Second)
+	if _, err := c.Token(t.Context(), testRepo); err != nil || h.tokens != 2 {
+		t.Fatalf("tokens made: %d, %v; want 2", h.tokens, err)
+	}
+}
+
+func TestTwoRepositoriesNeverShareAToken(t *testing.T) {
+	_, c := start(t)
+	a, _ := c.Token(t.Context(), testRepo)
+	other := testRepo
+	other.ID, other.Name = 78, "other"
+	b, err := c.Token(t.Context(), other)
+	if err != nil || a == b {
+		t.Fatalf("tokens %q and %q, %v", a, b, err)
+	}
+}
+
+func TestARevokedTokenIsReplacedOnce(t *testing.T) {
+	h, c := start(t)
+	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+		t.Fatal(err)
+	}
+	h.revoke()
+	if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->"); err != nil {
+		t.Fatal(err)
+	}
+	if h.tokens != 2 || len(h.comments) != 1 || len(h.clock.slept) != 0 {
+		t.Errorf("tokens %d, comments %d, slept %v", h.tokens, len(h.comments), h.clock.slept)
+	}
+}
+
+func TestASecondRefusalOfAFreshTokenIsAnError(t *testing.T) {
+	h, c := start(t)
+	h.fail("GET /repos/octo/hello/issues/3", message(401, "Bad credentials"), message(401, "Bad credentials"))
+	_, err := c.Issue(t.Context(), testRepo, 3)
+	if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), "Bad credentials") {
+		t.Errorf("err = %v", err)
+	}
+	if n := len(h.calls("GET /repos/octo/hello/issues/3")); n != 2 || h.tokens != 2 {
+		t.Errorf("%d calls with %d tokens, want 2 and 2", n, h.tokens)
+	}
+}
+
+func TestALateRefusalDoesNotDropANewerToken(t *testing.T) {
+	h, c := start(t)
+	old, _ := c.Token(t.Context(), testRepo)
+	c.Forget(testRepo)
+	fresh, _ := c.Token(t.Context(), testRepo)
+	c.tokens.drop(testRepo, old)
+	if got, err := c.Token(t.Context(), testRepo); err != nil || got != fresh || h.tokens != 2 {
+		t.Errorf("token %q of %d, %v", got, h.tokens, err)
+	}
+}
+
+func TestARefusedTokenSaysWhy(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fault fault
+		kind  error
+		hint  string
+	}{
+		{"uninstalled", message(404, "Not Found"), ErrUninstalled, "install it again"},
+		{"suspended", message(403, "This installation has been suspended"), ErrUninstalled, "suspended"},
+		{"repository removed", message(422, "There is at least one repository that does not exist or is not accessible to the parent installation."), ErrUninstalled, "add it"},
+		{"permission missing", message(422, "The permissions requested are not granted to this installation."), ErrForbidden, "accept them"},
+		{"wrong key", message(401, "A JSON web token could not be decoded"), ErrUnauthorized, "private key"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, c := start(t)
+			h.fail(mintRoute, tt.fault)
+			_, err := c.Issue(t.Context(), testRepo, 3)
+			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.hint) || !strings.Contains(err.Error(), "octo/hello") {
+				t.Errorf("err = %v", err)
+			}
+		})
+	}
+}
+
+func TestAnUninstallationInTheMiddleOfARunIsAClearEnd(t *testing.T) {
+	h, c := start(t)
+	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+		t.Fatal(err)
+	}
+	h.revoke()
+	h.fail(mintRoute, message(404, "Not Found"))
+	if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, ErrUninstalled) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestALostTokenAnswerIsAskedForAgain(t *testing.T) {
+	h, c := start(t)
+	h.fail(mintRoute, abortAfter, cutAfter)
+	if _, err := c.Token(t.Context(), testRepo); err != nil || h.tokens != 3 {
+		t.Errorf("tokens %d, %v", h.tokens, err)
+	}
+}
+
+func TestAWaitForATokenEndsWithTheContext(t *testing.T) {
+	_, c := start(t)
+	s := c.tokens.slot(testRepo)
+	s.busy <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Token(ctx, testRepo); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestTokensNeverAppearInErrors(t *testing.T) {
+	h, c := start(t)
+	long := "ghs_" + strings.Repeat("aB3.-_", 86)
+	h.fail("GET /repos/octo/hello/issues/3", message(http.StatusForbidden, "no access with "+long+"!"))
+	_, err := c.Issue(t.Context(), testRepo, 3)
+	if err == nil || strings.Contains(err.Error(), "aB3") || !strings.Contains(err.Error(), "[redacted token]") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestRedactKnowsTheFormsOfTokens(t *testing.T) {
+	for _, secret := range []string{
+		"ghs_" + strings.Repeat("a", 36), "ghp_" + strings.Repeat("Z9", 18), "github_pat_" + strings.Repeat("a_", 30),
+		"ghs_" + strings.Repeat("x.y-z_", 80), "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxMjM0NTYifQ.c2lnbmF0dXJlc2ln",
+	} {
+		if got := Redact("https://x-access-token:" + secret + "@github.com/o/r"); strings.Contains(got, secret[8:]) {
+			t.Errorf("Redact left %q", got)
+		}
+	}
+	for _, plain := range []string{"ghs_short", "a plain sentence.", ""} {
+		if got := Redact(plain); got != plain {
+			t.Errorf("Redact(%q) = %q", plain, got)
+		}
+	}
+}

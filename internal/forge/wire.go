@@ -1,0 +1,77 @@
+package forge
+
+import (
+	"errors"
+	"io"
+	"net/http"
+)
+
+// maxAnswer bounds one answer in bytes. The largest that Pawl asks for is a
+// page of 100 comments of at most 65,536 characters, four bytes each.
+const maxAnswer = 32 << 20
+
+// maxRedirects is how many redirects a read follows: GitHub sends one for a
+// renamed repository.
+const maxRedirects = 3
+
+var errTooLarge = errors.New("the answer is larger than 32 MiB")
+
+// wire carries the requests of one try. It adds the token and notes what came
+// back, because go-github's errors do not always carry it.
+type wire struct {
+	base   http.RoundTripper
+	token  string
+	sent   func()
+	path   string
+	status int
+	header http.Header
+}
+
+// RoundTrip sends one request. The token goes to the API's host only: follow
+// lets no redirect lead elsewhere.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	if w.token != "" {
+		req.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	w.path, w.status, w.header = req.URL.Path, 0, nil
+	w.sent()
+	resp, err := w.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	w.status, w.header = resp.StatusCode, resp.Header
+	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxAnswer}
+	return resp, nil
+}
+
+// follow lets a read go where GitHub points on the same host, and stops
+// everything else: http.Client would turn a redirected POST into a GET, and a
+// write that lands elsewhere is not what the caller asked for.
+func follow(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	sameHost := req.URL.Host == first.URL.Host && req.URL.Scheme == first.URL.Scheme
+	if first.Method != http.MethodGet || !sameHost || len(via) > maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// boundedBody fails instead of ending when more than left bytes arrive, so
+// that a cut answer is not taken for a whole one.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLarge
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	return n, err
+}
