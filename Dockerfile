@@ -1,0 +1,37 @@
+# Build: docker build --build-arg VERSION=1.2.3 --build-arg COMMIT=$(git rev-parse HEAD) -t pawl .
+# Run:   docker run -v pawl:/data -p 8080:8080 --env-file pawl.env --security-opt seccomp=unconfined pawl
+#
+# /data holds pawl.yml, and what it names by relative paths: the database, the
+# key, clones and transcripts. Agents run in bubblewrap, which needs user
+# namespaces; Docker's default seccomp profile forbids them, hence the option
+# above. Where that is not wanted, set sandbox.mode to none: the container is
+# then the only wall. Agent CLIs are not part of the image; add them in an image
+# built on this one.
+
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=dev
+ARG COMMIT=unknown
+RUN CGO_ENABLED=0 go build -trimpath \
+    -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" \
+    -o /out/pawl ./cmd/pawl
+
+FROM debian:bookworm-slim
+# tini collects the processes that a killed agent leaves to process 1.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends bubblewrap ca-certificates git tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home --shell /usr/sbin/nologin pawl \
+    && install -d -o pawl -g pawl /data
+COPY --from=build /out/pawl /usr/local/bin/pawl
+USER 10001:10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]
+ENTRYPOINT ["tini", "--", "pawl"]
+CMD ["serve", "--config", "/data/pawl.yml", "--listen", "0.0.0.0:8080"]

@@ -1,0 +1,236 @@
+package pawl_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	module = "github.com/pawlbot/pawl/"
+	// maxLines is where a file no longer holds one idea.
+	maxLines = 400
+)
+
+// everything allows a room to import every other.
+const everything = "*"
+
+// arrows says which rooms a room may import. A room that is not named here may
+// import nothing of ours. Test files are free.
+func arrows() map[string][]string {
+	return map[string][]string{
+		"cmd":            {everything},
+		"handlers":       {"solver", "policy", "internal/forge"},
+		"solver":         {"policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/git", "internal/forge", "internal/checkrun"},
+		"config":         {"policy"},
+		"internal/store": {"solver"},
+		"internal/queue": {"solver"},
+		"internal/web":   {"solver", "policy", "internal/checkrun"},
+		"internal/bench": {everything},
+	}
+}
+
+// topLevel are the folders of the root; folders that start with a dot are
+// settings of tools. bin is where make build puts the program, and is ignored
+// by git.
+func topLevel() []string {
+	return []string{"cmd", "handlers", "solver", "policy", "config", "testdata", "internal", "docs", "bin"}
+}
+
+func TestTheTreeKeepsToThePlanOfTheHouse(t *testing.T) {
+	for _, violation := range violations(t, os.DirFS(".")) {
+		t.Error(violation)
+	}
+}
+
+func TestPlantedViolationsAreFound(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	tree := fstest.MapFS{
+		"main.go":                   file("package pawl\n"),
+		"root_test.go":              file("package pawl_test\n"),
+		"util/util.go":              file("package util\n"),
+		".ci/tool/main.go":          file("package main\nimport _ \"" + module + "solver\"\nfunc init() {}\n"),
+		"testdata/x.go":             file("not Go"),
+		"cmd/pawl/main.go":          file("package main\nimport _ \"" + module + "internal/store\"\n"),
+		"config/config.go":          file("package config\nimport _ \"" + module + "solver\"\nimport _ \"" + module + "policy\"\n"),
+		"config/config_test.go":     file("package config\nimport _ \"" + module + "solver\"\nfunc init() {}\n"),
+		"internal/agent/a.go":       file("package agent\nimport _ \"" + module + "internal/agent/codex\"\n"),
+		"internal/git/g.go":         file("package git\nimport _ \"" + module + "internal/forge\"\n"),
+		"internal/store/s.go":       file("package store\nimport _ \"" + module + "solver\"\nfunc init() {}\n"),
+		"internal/web/w.go":         file("package web\n" + strings.Repeat("// x\n", maxLines)),
+		"policy/clock.go":           file("package policy\nimport \"time\"\nvar T, D = time.Now, time.Second\nfunc f(t time.Time) { time.Sleep(1) }\n"),
+		"policy/chance.go":          file("package policy\nimport chance \"math/rand/v2\"\nfunc f(r *chance.Rand) { _, _ = chance.IntN(3), chance.New(nil) }\n"),
+		"policy/io.go":              file("package policy\nimport _ \"os\"\nimport _ \"net/http\"\nimport . \"strings\"\nfunc f() { go f() }\n"),
+		"policy/github.go":          file("package policy\nimport _ \"github.com/google/go-github/v60/github\"\n"),
+		"internal/fakegithub/gh.go": file("package fakegithub\nimport _ \"github.com/google/go-github/v60/github\"\n"),
+	}
+	want := []string{
+		"config/config.go:2: config must not import solver",
+		"internal/git/g.go:2: internal/git must not import internal/forge",
+		"internal/store/s.go:3: init function; do the work where it is asked for",
+		"internal/web/w.go: 401 lines; split files over 400",
+		"main.go: package in the root; it holds tests only",
+		"policy/chance.go:3: policy must not use math/rand/v2.IntN; chance is a parameter",
+		"policy/clock.go:3: policy must not use time.Now; time is a parameter",
+		"policy/clock.go:4: policy must not use time.Sleep; time is a parameter",
+		"policy/github.go:2: policy must not import github.com/google/go-github/v60/github",
+		"policy/io.go:2: policy must not import os",
+		"policy/io.go:3: policy must not import net/http",
+		"policy/io.go:4: policy must not import . strings",
+		"policy/io.go:5: policy must not start goroutines",
+		"util: not one of the folders of the root",
+	}
+	if diff := cmp.Diff(want, violations(t, tree)); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+}
+
+// violations walks the tree and gives what breaks the plan, sorted. It reads the
+// files itself rather than asking go list, so that go test knows what it
+// depends on and never answers from its cache after a change.
+func violations(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	var found []string
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), "."), entry.IsDir() && entry.Name() == "testdata":
+			return fs.SkipDir
+		case entry.IsDir() && name != "." && path.Dir(name) == "." && !slices.Contains(topLevel(), name):
+			found = append(found, name+": not one of the folders of the root")
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		source, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		more, err := inspect(name, source)
+		found = append(found, more...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// inspect gives what breaks the plan in one file.
+func inspect(name string, source []byte) ([]string, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	at := func(node ast.Node, format string, args ...any) {
+		found = append(found, fmt.Sprintf("%s:%d: ", name, files.Position(node.Pos()).Line)+fmt.Sprintf(format, args...))
+	}
+	from := room(path.Dir(name))
+	if from == "." {
+		found = append(found, name+": package in the root; it holds tests only")
+	}
+	if lines := bytes.Count(source, []byte("\n")); lines > maxLines {
+		found = append(found, fmt.Sprintf("%s: %d lines; split files over %d", name, lines, maxLines))
+	}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		if ours, ok := strings.CutPrefix(imported, module); ok && !mayImport(from, room(ours)) {
+			at(spec, "%s must not import %s", from, room(ours))
+		}
+	}
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+			at(f, "init function; do the work where it is asked for")
+		}
+	}
+	if from == "policy" {
+		impure(file, at)
+	}
+	return found, nil
+}
+
+// room is the part of the house that a folder belongs to: the first folder, or
+// the first two under internal.
+func room(folder string) string {
+	parts := strings.Split(folder, "/")
+	if parts[0] == "internal" && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
+}
+
+func mayImport(from, to string) bool {
+	allowed := arrows()[from]
+	return from == to || slices.Contains(allowed, everything) || slices.Contains(allowed, to)
+}
+
+// impure reports what would make a replay of policy differ from the run.
+func impure(file *ast.File, at func(ast.Node, string, ...any)) {
+	names := map[string]string{}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue // the parser has checked it
+		}
+		local := path.Base(strings.TrimSuffix(imported, "/v2"))
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		names[local] = imported
+		switch first, _, _ := strings.Cut(imported, "/"); {
+		case local == ".":
+			at(spec, "policy must not import . %s", imported)
+		case slices.Contains([]string{"os", "net", "database", "syscall", "log", "testing"}, first),
+			imported == "crypto/rand", imported == "io/ioutil",
+			strings.Contains(imported, "github.com/google/go-github"), strings.Contains(imported, "go-githubapp"), strings.Contains(imported, "ghinstallation"):
+			at(spec, "policy must not import %s", imported)
+		}
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.GoStmt:
+			at(n, "policy must not start goroutines")
+		case *ast.SelectorExpr:
+			x, ok := n.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch imported, member := names[x.Name], n.Sel.Name; {
+			case imported == "time" && readsClock(member):
+				at(n, "policy must not use time.%s; time is a parameter", member)
+			case strings.HasPrefix(imported, "math/rand") && !seeded(member):
+				at(n, "policy must not use %s.%s; chance is a parameter", imported, member)
+			}
+		}
+		return true
+	})
+}
+
+func readsClock(member string) bool {
+	return slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Local"}, member)
+}
+
+// seeded reports whether a member of math/rand is a type or makes a source from
+// a seed; every other one draws from the global source.
+func seeded(member string) bool {
+	return slices.Contains([]string{"Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf", "New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf"}, member)
+}
