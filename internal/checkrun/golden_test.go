@@ -1,0 +1,64 @@
+package checkrun
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// drawn shows all texts of one thread the way they are sent.
+func drawn(f Facts) string {
+	var b strings.Builder
+	for _, c := range Checks(f) {
+		fmt.Fprintf(&b, "======== check run %s (%s)\nstatus: %s %s\ntitle: %s\n", c.Name, c.ExternalID, c.Status, c.Conclusion, c.Title)
+		for _, a := range c.Actions {
+			fmt.Fprintf(&b, "button: %s (%s) = %s\n", a.Label, a.Description, a.Identifier)
+		}
+		for _, a := range c.Annotations {
+			fmt.Fprintf(&b, "annotation: %s:%d-%d %s: %s: %s\n", a.Path, a.StartLine, a.EndLine, a.Level, a.Title, a.Message)
+		}
+		b.WriteString("\n" + c.Summary)
+	}
+	b.WriteString("======== status comment\n" + Comment(f))
+	b.WriteString("======== pull request body\n" + PullBody(f, "A person wrote this.") + "\n")
+	b.WriteString("======== /pawl status\n" + Status(f))
+	b.WriteString("======== /pawl why\n" + Why(f))
+	return b.String()
+}
+
+func TestTextsLookAsRecorded(t *testing.T) {
+	all := cases()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) { golden(t, name, drawn(all[name])) })
+	}
+	t.Run("help", func(t *testing.T) { golden(t, "help", Help("pawl-bot", "slove `@x` now")) })
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden.md")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update to record it)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s changed (-want +got):\n%s", path, diff)
+	}
+}

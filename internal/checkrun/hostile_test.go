@@ -1,0 +1,220 @@
+package checkrun
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+var (
+	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
+	ownTag     = regexp.MustCompile(`^(?:<details><summary>[^<>]*</summary>|</details>|<!-- pawl:[a-z]+(?: [A-Za-z0-9._/#-]+)? -->)$`)
+	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|everything Pawl knows of this thread)\]\(https?://[^()\s]*\)`)
+	suspicious = regexp.MustCompile("(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\\[\\]]|://|www\\.|\\b[0-9a-f]{7,}\\b|\\\\|[|~_]")
+)
+
+// flaws says what is wrong with a Markdown text of Pawl: its size, its
+// characters, open blocks, and anything outside of code that is more than words.
+func flaws(text string) []string {
+	var out []string
+	if len(text) > maxBytes {
+		out = append(out, fmt.Sprintf("%d bytes", len(text)))
+	}
+	if !utf8.ValidString(text) {
+		out = append(out, "invalid UTF-8")
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, blank) }); i >= 0 {
+		out = append(out, fmt.Sprintf("control character at %d", i))
+	}
+	open, folds := "", 0
+	for _, l := range strings.Split(text, "\n") {
+		m := fenceLine.FindStringSubmatch(l)
+		switch {
+		case open != "":
+			if m != nil && m[1][0] == open[0] && len(m[1]) >= len(open) && strings.TrimSpace(m[2]) == "" {
+				open = ""
+			}
+		case m != nil:
+			open = m[1]
+		case strings.Contains(strings.ToLower(l), "<!--") && ownTag.MatchString(l), ownTag.MatchString(l):
+			folds += strings.Count(l, "<details>") - strings.Count(l, "</details>")
+			if folds < 0 || folds > 1 {
+				out = append(out, "details do not match at "+l)
+			}
+		default:
+			out = append(out, lineFlaws(l)...)
+		}
+	}
+	if open != "" || folds != 0 {
+		out = append(out, fmt.Sprintf("open at the end: fence %q, %d details", open, folds))
+	}
+	return out
+}
+
+// lineFlaws looks at a line outside of fences.
+func lineFlaws(l string) []string {
+	bare, ok := withoutCode(l)
+	if !ok {
+		return []string{"unclosed inline code in " + l}
+	}
+	bare = ownLink.ReplaceAllString(bare, "")
+	if strings.HasPrefix(bare, "|") {
+		if n := strings.Count(bare, "|"); n != 9 {
+			return []string{fmt.Sprintf("a table row with %d pipes: %s", n, l)}
+		}
+		bare = strings.ReplaceAll(bare, "|", "")
+	}
+	if bare == "Closes #7" {
+		return nil
+	}
+	if s := suspicious.FindString(bare); s != "" {
+		return []string{fmt.Sprintf("%q outside of code in %s", s, l)}
+	}
+	return nil
+}
+
+// withoutCode removes the inline code of a line as CommonMark finds it.
+func withoutCode(l string) (string, bool) {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(l, '`')
+		if i < 0 {
+			return b.String() + l, true
+		}
+		b.WriteString(l[:i])
+		n := len(l[i:]) - len(strings.TrimLeft(l[i:], "`"))
+		rest, end := l[i+n:], -1
+		for j := 0; j < len(rest); {
+			if rest[j] != '`' {
+				j++
+				continue
+			}
+			run := len(rest[j:]) - len(strings.TrimLeft(rest[j:], "`"))
+			if run == n {
+				end = j
+				break
+			}
+			j += run
+		}
+		if end < 0 {
+			return "", false
+		}
+		l = rest[end+n:]
+	}
+}
+
+// inspect reports every flaw of all texts of one thread.
+func inspect(t *testing.T, f Facts) {
+	t.Helper()
+	texts := map[string]string{
+		"comment": Comment(f), "status": Status(f), "why": Why(f), "pull": PullBody(f, ""), "help": Help(f.RequestedBy, f.Request),
+	}
+	for _, c := range Checks(f) {
+		texts[c.Name] = c.Summary
+		for _, flaw := range checkFlaws(c) {
+			t.Errorf("%s: %s", c.Name, flaw)
+		}
+	}
+	for name, text := range texts {
+		for _, flaw := range flaws(text) {
+			t.Errorf("%s: %s", name, flaw)
+		}
+	}
+}
+
+// checkFlaws says what GitHub or a reader would refuse about a check run.
+func checkFlaws(c Check) []string {
+	var out []string
+	if (c.Status == Completed) != (c.Conclusion != "") ||
+		!slices.Contains([]string{Queued, InProgress, Completed}, c.Status) ||
+		!slices.Contains([]string{"", Success, Neutral, Failure, ActionRequired}, c.Conclusion) {
+		out = append(out, fmt.Sprintf("status %q with conclusion %q", c.Status, c.Conclusion))
+	}
+	if c.Title == "" || utf8.RuneCountInString(c.Title) > maxTitle || strings.ContainsAny(c.Title, "\n@<>`|#") {
+		out = append(out, fmt.Sprintf("title %q", c.Title))
+	}
+	if c.Summary == "" || len(c.Actions) > 3 || len(c.Annotations) > maxAnnotations {
+		out = append(out, "an empty summary, or too many actions or annotations")
+	}
+	for _, a := range c.Actions {
+		if len(a.Label) > 20 || len(a.Description) > 40 || !slices.Contains([]string{"retry", "resume", "escalate", "stop"}, a.Identifier) {
+			out = append(out, fmt.Sprintf("action %+v", a))
+		}
+	}
+	for _, a := range c.Annotations {
+		if a.Path == "" || a.StartLine < 1 || a.EndLine < a.StartLine || len(a.Message) > 64_000 {
+			out = append(out, fmt.Sprintf("annotation %+v", a))
+		}
+	}
+	return out
+}
+
+func TestNobodyBreaksOut(t *testing.T) {
+	for name, f := range cases() {
+		t.Run(name, func(t *testing.T) { inspect(t, f) })
+	}
+}
+
+func TestSingleWordsCannotBecomeMore(t *testing.T) {
+	for _, word := range []string{
+		"@octocat", "@acme/team", "(@octocat)", "x@y.example", "#12", "GH-12", "acme/widgets#1", "acme/widgets@0f3c9a1", "0f3c9a1be4",
+		"https://evil.example", "www.evil.example", "[a](b)", "![a](b)", "<b>", "&commat;x", "&#64;x", "*a*", "_a_", "`", "``", "~~a~~", "$a$",
+		"a|b", `a\`, `\`, "---", "===", "1.", "1)", "-", "+", "*", ">", "#", "<!--pawl:end-->", "<!--\u00a0pawl:end -->", ":tada:", "JIRA-7",
+		"<!-\u200b- pawl:end -->", "\u202e", "\x1b]8;;https://evil.example\x07a\x1b]8;;\x07", "\xff\xfe", "a\nb", "a\r\n\r\n# b", "</details>",
+	} {
+		for _, text := range []string{word, "before " + word + " after", word + ".", word + " " + word} {
+			for _, s := range []string{prose(text, now), code(text), name(text)} {
+				if bad := append(lineFlaws(s), flaws(s)...); len(bad) > 0 {
+					t.Errorf("%q: %v", text, bad)
+				}
+				if strings.Contains(s, "\n") || strings.Contains(s, BlockEnd) {
+					t.Errorf("%q became %q", text, s)
+				}
+			}
+		}
+	}
+	if got := prose("- a", now); !strings.HasPrefix(got, "`-`") {
+		t.Errorf("a list may start: %q", got)
+	}
+}
+
+// everywhere puts two texts into every place that a stranger can reach.
+func everywhere(a, b string, state uint8, n int, share float64, span int64) Facts {
+	f := hostile()
+	states := []State{Running, Waiting, Stopped, Done, Failed, ConfigError, State(a)}
+	f.State = states[int(state)%len(states)]
+	f.Title, f.Request, f.RequestedBy, f.Rule, f.Hint, f.Branch = a, b, a, b, a, b
+	f.Reasons, f.PullURL, f.IssueURL, f.DetailsURL = []string{a, b, a + b}, a, b, "https://"+a
+	f.Until = now.Add(time.Duration(span))
+	f.Attempts = nil
+	for i := range min(max(n, 0), 80) {
+		f.Attempts = append(f.Attempts, Attempt{
+			N: i + 1, Run: 1, Backend: a, Effort: b, Ending: a, Outcome: b, Detail: a, FinalMessage: b, SimilarKind: a, Similarity: share,
+			Edits:  Edits{Operations: n, Files: n, MaxRepeat: int(span), MaxRepeatPath: b},
+			Waited: time.Duration(span), Duration: time.Duration(span), Commit: a, LeftOut: []string{a, b},
+			Verify: &Verify{Command: a, Output: b, ExitCode: n}, CostUSD: &share, Tokens: Tokens{Input: span, Output: span},
+		})
+	}
+	classes := []string{"none", "mild", "moderate", "severe", a}
+	f.Severity = Severity{Class: classes[int(state/7)%len(classes)], Backend: a, Reasons: []string{b}, Grade: share,
+		Cooldown: time.Duration(span), CooldownUntil: f.Until}
+	f.Stagnation = Stagnation{Kind: b, Similar: n % 4, Escalated: state > 128, Similarity: share, Reasons: []string{a}}
+	f.Limit = &Limit{Account: a, Message: b, Consecutive: n, ResetsAt: f.Until}
+	f.Feedback = []Feedback{{When: f.Until, By: a, Source: b, Reason: a, Excerpt: b}}
+	f.Problems = []Problem{{Path: a, Line: n, Message: b}}
+	return f
+}
+
+func FuzzTexts(f *testing.F) {
+	f.Add("@a", "```\n</details>", uint8(2), 3, 0.9, int64(time.Hour))
+	f.Add("<!-- pawl:end -->", strings.Repeat("`", 40), uint8(200), 70, -1.0, int64(-5))
+	f.Add("a\\|b", "\x1b[31m\u202e#12 GH-1", uint8(33), 0, 2e300, int64(1)<<62)
+	f.Fuzz(func(t *testing.T, a, b string, state uint8, n int, share float64, span int64) {
+		inspect(t, everywhere(a, b, state, n, share, span))
+	})
+}

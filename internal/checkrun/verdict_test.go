@@ -1,0 +1,92 @@
+package checkrun
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestConclusionsFollowTheContract(t *testing.T) {
+	set := func(change func(*Facts)) Facts {
+		f := noLoop(base())
+		f.Attempts = []Attempt{over(1)}
+		change(&f)
+		return f
+	}
+	state := func(s State) Facts { return set(func(f *Facts) { f.State = s }) }
+	class := func(c string) Facts { return set(func(f *Facts) { f.Severity.Class = c }) }
+	none := func(s State) Facts { return set(func(f *Facts) { f.Attempts, f.State = nil, s }) }
+	for name, c := range map[string]struct {
+		facts Facts
+		check int
+		want  string
+	}{
+		"running is in progress":              {state(Running), 0, "in_progress"},
+		"waiting is in progress":              {state(Waiting), 0, "in_progress"},
+		"done succeeds":                       {state(Done), 0, "completed success"},
+		"stopped asks":                        {state(Stopped), 0, "completed action_required"},
+		"Pawl's own failure fails":            {state(Failed), 0, "completed failure"},
+		"a configuration error asks":          {state(ConfigError), 0, "completed action_required"},
+		"no loop succeeds":                    {class("none"), 1, "completed success"},
+		"a mild loop is neutral":              {class("mild"), 1, "completed neutral"},
+		"a moderate loop fails":               {class("moderate"), 1, "completed failure"},
+		"a severe loop fails":                 {class("severe"), 1, "completed failure"},
+		"an unknown class claims nothing":     {class(""), 1, "in_progress"},
+		"severity waits for an attempt":       {none(Running), 1, "in_progress"},
+		"severity is queued in a wait":        {none(Waiting), 1, "queued"},
+		"severity never blocks unjudged":      {none(Stopped), 1, "completed neutral"},
+		"no stagnation succeeds":              {state(Done), 2, "completed success"},
+		"one similar attempt is neutral":      {set(func(f *Facts) { f.Stagnation.Similar = 1 }), 2, "completed neutral"},
+		"escalated stagnation asks":           {set(func(f *Facts) { f.Stagnation.Similar, f.Stagnation.Escalated = 2, true }), 2, "completed action_required"},
+		"stagnation never blocks unjudged":    {none(Failed), 2, "completed neutral"},
+		"stagnation waits for an attempt too": {none(Running), 2, "in_progress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Checks(c.facts)[c.check]
+			if s := strings.TrimSpace(got.Status + " " + got.Conclusion); s != c.want {
+				t.Errorf("got %s, want %s", s, c.want)
+			}
+		})
+	}
+}
+
+func TestACooldownSaysWhoWhereAndHowLong(t *testing.T) {
+	want := "codex on acme/widgets: severe edit loop, 5h 12m left (until 14:03 UTC)"
+	if got := Checks(cases()["severe"])[1].Summary; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q", got[:120])
+	}
+}
+
+func TestTimesAreWrittenForPeople(t *testing.T) {
+	for want, got := range map[string]string{
+		"5h 12m left (until 14:03 UTC)":           left(now, now.Add(5*time.Hour+12*time.Minute)),
+		"2d 3h left (until 2026-03-06 11:51 UTC)": left(now, now.Add(51*time.Hour)),
+		"17h left (until 2026-03-05 01:51 UTC)":   left(now, now.Add(17*time.Hour)),
+		"under a minute left (until 08:51 UTC)":   left(now, now.Add(20*time.Second)),
+		"due since 08:50 UTC":                     left(now, now.Add(-time.Minute)),
+		"4m 5s":                                   span(4*time.Minute + 5*time.Second),
+		"1h":                                      span(time.Hour + 5*time.Second),
+		"0s":                                      span(-time.Second),
+		"1,234,567":                               number(1234567),
+		"-123":                                    number(-123),
+		"it resets at 14:03 UTC":                  prose("it resets at 2026-03-04T14:03:00Z", now),
+		"it resets at 2026-03-05 02:00 UTC, they say": prose("it resets at 2026-03-05T03:00:00+01:00, they say", now),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestWordsAndPathsStayReadable(t *testing.T) {
+	for in, want := range map[string]string{
+		"65 edits, 16 of them on internal/a_b.go":     "65 edits, 16 of them on `internal/a_b.go`",
+		"Comment /pawl resume to try before that.":    "Comment `/pawl resume` to try before that.",
+		"stopped by @octocat, who asked for it":       "stopped by `@octocat`, who asked for it",
+		"You've hit your limit (0.87; 3 × in a row).": "You've hit your limit (0.87; 3 × in a row).",
+	} {
+		if got := prose(in, now); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
