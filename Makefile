@@ -1,0 +1,33 @@
+.PHONY: demo test race lint bench build fuzz clean
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+
+# The whole main job on loopback; needs Go and git.
+demo:
+	go run ./cmd/pawl demo
+
+# Installs what the tests need where it can, runs everything, lists what was
+# skipped and why.
+test:
+	.ci/test
+
+race:
+	.ci/test -race
+
+lint:
+	.ci/lint
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/pawl ./cmd/pawl
+
+# Every fuzz target for FUZZTIME (20s).
+fuzz:
+	.ci/fuzz
+
+clean:
+	rm -rf bin
+	go clean -testcache
