@@ -1,0 +1,241 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Cache is a bare repository on this machine that holds everything fetched so
+// far from one remote repository, and the commits that Pawl made for it. It is
+// never collected or pruned, because checkouts borrow its objects. Any number
+// of goroutines and processes may use one at the same time.
+type Cache struct {
+	git program
+	dir string // absolute, without symbolic links
+}
+
+// attributes override those of the work tree. No filter, no encoding and no
+// identifier expansion applies, because those run programs or change bytes; and
+// an agent cannot hide its changes from the diff by calling a text binary.
+const attributes = "* -filter -ident -working-tree-encoding !diff\n"
+
+// Open opens the cache in dir, and creates it if there is none.
+func Open(ctx context.Context, dir string) (*Cache, error) {
+	p, err := findProgram()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("open a cache: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open a cache: %w", err)
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, fmt.Errorf("open a cache: %w", err)
+	}
+	c := &Cache{git: p, dir: dir}
+	held, err := c.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	if err := c.create(ctx); err != nil {
+		return nil, fmt.Errorf("create the cache %s: %w", dir, err)
+	}
+	return c, nil
+}
+
+// create makes the repository where it is missing or was left half made. Its
+// last act is the attributes file, which says that all before it was done.
+func (c *Cache) create(ctx context.Context) error {
+	done := filepath.Join(c.dir, "info", "attributes")
+	if have, err := os.ReadFile(done); err == nil && string(have) == attributes {
+		return nil
+	}
+	if err := initBare(ctx, c.git, c.dir); err != nil {
+		return err
+	}
+	return os.WriteFile(done, []byte(attributes), 0o600)
+}
+
+// initBare makes dir a bare repository without hooks, samples or branches.
+func initBare(ctx context.Context, p program, dir string) error {
+	if _, err := p.run(ctx, command{args: []string{"init", "--quiet", "--bare", "--template=", "--", dir}}); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Join(dir, "info"), 0o700)
+}
+
+// run executes git in the cache.
+func (c *Cache) run(ctx context.Context, cmd command) ([]byte, error) {
+	cmd.env = append([]string{"GIT_DIR=" + c.dir}, cmd.env...)
+	return c.git.run(ctx, cmd)
+}
+
+// Fetch brings the named references into the cache and returns the commit of
+// each that exists, under the name it was asked for. A name is a branch, or a
+// full reference such as refs/pull/7/head. A repository without any branch is
+// ErrEmpty.
+func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[string]string, error) {
+	full := make(map[string]string, len(names)) // asked name → full reference
+	for _, name := range names {
+		ref, err := fullRef(name)
+		if err != nil {
+			return nil, fmt.Errorf("fetch: %w", err)
+		}
+		full[name] = ref
+	}
+	if len(full) == 0 {
+		return map[string]string{}, nil
+	}
+	held, err := c.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	if err := c.fetch(ctx, r, held, full); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		// git refuses the whole fetch for one missing reference, so ask which
+		// are there. Most fetches never come here and cost one conversation.
+		missing, listErr := c.forgetMissing(ctx, r, full)
+		if listErr != nil {
+			return nil, listErr
+		}
+		if !missing {
+			return nil, err
+		}
+		if err := c.fetch(ctx, r, held, full); err != nil {
+			return nil, err
+		}
+	}
+	return c.commits(ctx, full)
+}
+
+// fetch runs one git fetch of the full references.
+func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, full map[string]string) error {
+	if len(full) == 0 {
+		return nil
+	}
+	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", r.URL}
+	for _, ref := range full {
+		args = append(args, "+"+ref+":"+cacheRef(ref))
+	}
+	slices.Sort(args[7:])
+	args = append(args[:7], slices.Compact(args[7:])...)
+	_, err := c.run(ctx, command{args: args, remote: &r, files: []*os.File{held}})
+	return err
+}
+
+// forgetMissing removes from full what the remote does not have, and reports
+// whether anything was missing.
+func (c *Cache) forgetMissing(ctx context.Context, r Remote, full map[string]string) (bool, error) {
+	args := []string{"ls-remote", "--", r.URL}
+	for _, ref := range full {
+		args = append(args, ref)
+	}
+	out, err := c.run(ctx, command{args: args, remote: &r})
+	if err != nil {
+		return false, err
+	}
+	there := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		if _, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+			there[ref] = true
+		}
+	}
+	before := len(full)
+	for name, ref := range full {
+		if !there[ref] {
+			delete(full, name)
+		}
+	}
+	if len(full) == 0 {
+		if err := c.checkEmpty(ctx, r); err != nil {
+			return false, err
+		}
+	}
+	return len(full) < before, nil
+}
+
+// checkEmpty is ErrEmpty when the remote has no branch.
+func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
+	out, err := c.run(ctx, command{args: []string{"ls-remote", "--heads", "--", r.URL}, remote: &r})
+	if errors.Is(err, ErrTooLarge) {
+		return nil // more branches than fit: not empty
+	}
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("%s: %w", r.URL, ErrEmpty)
+	}
+	return err
+}
+
+// commits reads the commits of fetched references from the cache.
+func (c *Cache) commits(ctx context.Context, full map[string]string) (map[string]string, error) {
+	found := make(map[string]string, len(full))
+	for name, ref := range full {
+		out, err := c.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", cacheRef(ref) + "^{commit}"}})
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a commit: %w", ref, err)
+		}
+		found[name] = strings.TrimSpace(string(out))
+	}
+	return found, nil
+}
+
+// DefaultBranch asks the remote for its default branch, without refs/heads/.
+func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
+	out, err := c.run(ctx, command{args: []string{"ls-remote", "--symref", "--", r.URL, "HEAD"}, remote: &r})
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(out)) {
+		target, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if branch, ok := strings.CutPrefix(target, "ref: refs/heads/"); ok && name == "HEAD" {
+			if _, err := fullRef(branch); err != nil {
+				return "", err
+			}
+			return branch, nil
+		}
+	}
+	if err := c.checkEmpty(ctx, r); err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("%s: HEAD names no branch: %w", r.URL, ErrNotExist)
+}
+
+// ReadFile is the content of a regular file of a commit. A directory, a
+// symbolic link or nothing at that path is ErrNotExist; more than limit bytes
+// is ErrTooLarge.
+func (c *Cache) ReadFile(ctx context.Context, commit, path string, limit int64) ([]byte, error) {
+	if err := checkIDs(commit); err != nil {
+		return nil, err
+	}
+	if !fs.ValidPath(path) || strings.ContainsRune(path, 0) {
+		return nil, fmt.Errorf("path %.200q: %w", path, ErrInvalid)
+	}
+	out, err := c.run(ctx, command{args: []string{"ls-tree", "-z", "-l", "--full-tree", commit, "--", path}})
+	if err != nil {
+		return nil, err
+	}
+	entry, _, _ := bytes.Cut(out, []byte{0})
+	meta, name, _ := strings.Cut(string(entry), "\t")
+	fields := strings.Fields(meta) // mode, type, id, size
+	if len(fields) != 4 || name != path || (fields[0] != "100644" && fields[0] != "100755") {
+		return nil, fmt.Errorf("%s in %s: %w", path, commit, ErrNotExist)
+	}
+	if size, err := strconv.ParseInt(fields[3], 10, 64); err != nil || size > limit {
+		return nil, tooLarge("%s in %s has %s bytes, at most %d are read", path, commit, fields[3], limit)
+	}
+	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}, limit: int(max(limit, 1))})
+}

@@ -1,0 +1,239 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// program is the git executable and the environment it always gets.
+type program struct {
+	exe string
+	env []string
+}
+
+// command is one call of git.
+type command struct {
+	args   []string
+	env    []string   // beside the environment of the program
+	stdin  string     // empty: standard input is empty
+	limit  int        // most bytes of output; 0 means defaultOutput
+	remote *Remote    // the server talked to, if any
+	files  []*os.File // further descriptors that git holds open while it runs
+}
+
+// defaultOutput bounds the output of commands that answer with a few lines.
+const defaultOutput = 1 << 20
+
+// stderrTail is how much of the end of standard error is kept, in bytes.
+const stderrTail = 16 << 10
+
+// findProgram looks git up in PATH.
+func findProgram() (program, error) {
+	exe, err := exec.LookPath("git")
+	if err != nil {
+		return program{}, fmt.Errorf("find git: %w (install git 2.38 or newer)", err)
+	}
+	if exe, err = filepath.Abs(exe); err != nil {
+		return program{}, fmt.Errorf("find git: %w", err)
+	}
+	return program{exe: exe, env: environment(exe)}, nil
+}
+
+// Version is what `git version` prints, such as "git version 2.39.5".
+func Version(ctx context.Context) (string, error) {
+	p, err := findProgram()
+	if err != nil {
+		return "", err
+	}
+	out, err := p.run(ctx, command{args: []string{"version"}})
+	return strings.TrimSpace(string(out)), err
+}
+
+// settings are given to every git command with the highest precedence, so that
+// nothing in a repository can override them.
+func settings() [][2]string {
+	s := [][2]string{
+		// Nothing configured may start a program.
+		{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"core.askPass", ""},
+		{"credential.helper", ""}, {"core.attributesFile", "/dev/null"}, {"core.excludesFile", "/dev/null"},
+		{"commit.gpgSign", "false"}, {"push.gpgSign", "false"},
+		// The same bytes on every machine.
+		{"core.autocrlf", "false"}, {"core.safecrlf", "false"}, {"core.symlinks", "true"}, {"core.fileMode", "true"},
+		{"core.ignoreCase", "false"}, {"core.quotePath", "false"}, {"core.untrackedCache", "false"}, {"core.splitIndex", "false"},
+		// Names that other systems take for .git are refused here too.
+		{"core.protectHFS", "true"}, {"core.protectNTFS", "true"},
+		// Objects must never be collected while an attempt borrows them.
+		{"gc.auto", "0"}, {"maintenance.auto", "false"},
+		{"submodule.recurse", "false"}, {"fetch.recurseSubmodules", "false"}, {"push.recurseSubmodules", "no"},
+		{"checkout.workers", "0"}, // one worker for each core; measured at a tenth of a full clone
+		{"protocol.allow", "never"},
+		// A transfer under 1,000 bytes a second for a minute is a dead connection.
+		{"http.lowSpeedLimit", "1000"}, {"http.lowSpeedTime", "60"},
+		{"fetch.fsckObjects", "true"},
+	}
+	// Harmless faults of old commits and trees, found in many well-known
+	// repositories (git-fsck(1) lists the names). Everything else is refused.
+	for _, fault := range []string{"badDate", "badDateOverflow", "badEmail", "badFilemode", "badName", "badTimezone",
+		"missingEmail", "missingNameBeforeEmail", "missingSpaceBeforeDate", "missingSpaceBeforeEmail",
+		"missingTaggerEntry", "badTagName", "multipleAuthors", "nullSha1", "zeroPaddedFilemode", "zeroPaddedDate", "gitmodulesParse"} {
+		s = append(s, [2]string{"fetch.fsck." + fault, "ignore"})
+	}
+	return s
+}
+
+// environment is all that git sees of ours: no configuration of the machine or
+// the user, no prompts, English messages, and the network settings that an
+// operator may need.
+func environment(exe string) []string {
+	env := []string{
+		"PATH=" + filepath.Dir(exe) + ":/usr/local/bin:/usr/bin:/bin",
+		"HOME=/dev/null", // no directory: neither .gitconfig nor .netrc can exist below it
+		"LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
+	}
+	all := settings()
+	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(all)))
+	for i, s := range all {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
+	}
+	for _, name := range []string{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// run executes git in a process group of its own, which dies with ctx. Output
+// beyond the limit is an ErrTooLarge that comes with the output up to there.
+func (p program) run(ctx context.Context, c command) ([]byte, error) {
+	out := &limited{limit: c.limit}
+	if c.limit == 0 {
+		out.limit = defaultOutput
+	}
+	stderr, err := p.exec(ctx, c, out)
+	if out.over {
+		return out.buf, tooLarge("git %s wrote more than %d bytes", c.args[0], out.limit)
+	}
+	if err != nil {
+		return out.buf, newCommandError(ctx, c.args[0], stderr, c.remote, err)
+	}
+	return out.buf, nil
+}
+
+// each executes git and calls f with every record of its output, where records
+// end with a NUL byte. An error of f ends git and is returned.
+func (p program) each(ctx context.Context, c command, f func(record string) error) error {
+	out := &records{f: f}
+	stderr, err := p.exec(ctx, c, out)
+	if out.err != nil {
+		return out.err
+	}
+	if err != nil {
+		return newCommandError(ctx, c.args[0], stderr, c.remote, err)
+	}
+	return nil
+}
+
+// exec runs git and returns the end of its standard error.
+func (p program) exec(ctx context.Context, c command, out io.Writer) (string, error) {
+	cmd := exec.CommandContext(ctx, p.exe, c.args...)
+	cmd.Env = append(append([]string{}, p.env...), c.env...)
+	cmd.Dir = "/"
+	cmd.ExtraFiles = append([]*os.File{}, c.files...)
+	if c.remote != nil {
+		more, secret, err := c.remote.environment(3 + len(cmd.ExtraFiles))
+		if err != nil {
+			return "", err
+		}
+		if secret != nil {
+			defer secret.Close()
+			cmd.ExtraFiles = append(cmd.ExtraFiles, secret)
+		}
+		cmd.Env = append(cmd.Env, more...)
+	}
+	if c.stdin != "" {
+		cmd.Stdin = strings.NewReader(c.stdin)
+	}
+	tail := &tail{}
+	cmd.Stdout, cmd.Stderr = out, tail
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	return string(tail.buf), err
+}
+
+// exitCode is the exit status of git in err, or -1 if it did not get that far.
+func exitCode(err error) int {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// limited keeps the first limit bytes and stops the writer at the next one. It
+// has no embedded buffer, whose ReadFrom would pass by the limit.
+type limited struct {
+	buf   []byte
+	limit int
+	over  bool
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if room := l.limit - len(l.buf); len(b) > room {
+		l.over = true
+		l.buf = append(l.buf, b[:room]...)
+		return room, io.ErrShortWrite
+	}
+	l.buf = append(l.buf, b...)
+	return len(b), nil
+}
+
+// records splits what is written at NUL bytes.
+type records struct {
+	f    func(string) error
+	rest []byte
+	err  error
+}
+
+func (r *records) Write(b []byte) (int, error) {
+	r.rest = append(r.rest, b...)
+	for r.err == nil {
+		record, rest, ok := bytes.Cut(r.rest, []byte{0})
+		if !ok {
+			break
+		}
+		r.err = r.f(string(record))
+		r.rest = rest
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	r.rest = append([]byte{}, r.rest...) // let go of what was handed on
+	return len(b), nil
+}
+
+// tail keeps the last bytes that were written.
+type tail struct{ buf []byte }
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - stderrTail; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(b), nil
+}

@@ -1,0 +1,98 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// CommitSpec is a commit to be made.
+type CommitSpec struct {
+	Tree        string   // id of a tree
+	Parents     []string // ids of commits, the branch's own first
+	Message     string
+	Name, Email string    // author and committer
+	When        time.Time // author and committer date, to the second
+}
+
+// Commit makes a commit of a tree that is in the cache, for instance one that
+// Merge returned, and returns its id. No hook runs and no branch moves.
+func (c *Cache) Commit(ctx context.Context, s CommitSpec) (string, error) {
+	return commit(ctx, c.run, s)
+}
+
+// commit runs git commit-tree in the repository of run.
+func commit(ctx context.Context, run func(context.Context, command) ([]byte, error), s CommitSpec) (string, error) {
+	if err := checkIDs(append([]string{s.Tree}, s.Parents...)...); err != nil {
+		return "", fmt.Errorf("commit: %w", err)
+	}
+	for _, text := range []string{s.Name, s.Email} {
+		if text == "" || strings.ContainsAny(text, "\x00\n<>") {
+			return "", fmt.Errorf("commit author %q <%q>: %w", s.Name, s.Email, ErrInvalid)
+		}
+	}
+	args := []string{"commit-tree", s.Tree}
+	for _, parent := range s.Parents {
+		args = append(args, "-p", parent)
+	}
+	date := fmt.Sprintf("%d +0000", s.When.Unix())
+	out, err := run(ctx, command{
+		args: append(args, "-F", "-"),
+		env: []string{
+			"GIT_AUTHOR_NAME=" + s.Name, "GIT_AUTHOR_EMAIL=" + s.Email, "GIT_AUTHOR_DATE=" + date,
+			"GIT_COMMITTER_NAME=" + s.Name, "GIT_COMMITTER_EMAIL=" + s.Email, "GIT_COMMITTER_DATE=" + date,
+		},
+		// git refuses a NUL byte, and a message may quote an agent.
+		stdin: strings.ReplaceAll(strings.ToValidUTF8(s.Message, "�"), "\x00", "") + "\n",
+	})
+	return strings.TrimSpace(string(out)), err
+}
+
+// Merge merges two commits of the cache without a work tree. With conflicts it
+// returns their paths, and the tree holds the conflict markers; neither is an
+// error.
+func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
+	if err := checkIDs(ours, theirs); err != nil {
+		return "", nil, fmt.Errorf("merge: %w", err)
+	}
+	out, err := c.run(ctx, command{args: []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs}})
+	if err != nil && (exitCode(err) != 1 || errors.Is(err, ErrTooLarge)) {
+		return "", nil, err
+	}
+	fields := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	if err := checkIDs(fields[0]); err != nil {
+		return "", nil, fmt.Errorf("merge %s into %s: %w", theirs, ours, err)
+	}
+	return fields[0], fields[1:], nil
+}
+
+// IsAncestor reports whether old is new or one of its ancestors.
+func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
+	if err := checkIDs(old, new); err != nil {
+		return false, err
+	}
+	_, err := c.run(ctx, command{args: []string{"merge-base", "--is-ancestor", old, new}})
+	if exitCode(err) == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// keptRef is where a checkout offers its last commit to the cache.
+const keptRef = "refs/pawl/kept"
+
+// keep copies the commit that a checkout offers, with all that the cache lacks,
+// from its repository into the cache.
+func (c *Cache) keep(ctx context.Context, gitDir string) error {
+	held, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := c.fetch(ctx, Remote{URL: gitDir}, held, map[string]string{"": keptRef}); err != nil {
+		return fmt.Errorf("keep a commit in the cache: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What can be wrong, for errors.Is. Everything else is a plain error.
+var (
+	// ErrNotExist: the path is not a regular file of that commit.
+	ErrNotExist = errors.New("no such file in the commit")
+	// ErrEmpty: the repository has no branches yet.
+	ErrEmpty = errors.New("the repository is empty: push a first commit to it")
+	// ErrAuth: the server did not accept the credential, or it may not do this.
+	ErrAuth = errors.New("the git server refused the credential")
+	// ErrNotFound: there is no such repository, or the credential may not see it.
+	ErrNotFound = errors.New("the git server knows no such repository")
+	// ErrUnavailable: the network or the server failed; trying again is worth it.
+	ErrUnavailable = errors.New("the git server could not be reached")
+	// ErrRejected: the branch is not where the caller thought it was.
+	ErrRejected = errors.New("the branch has moved: fetch it and merge before pushing")
+	// ErrProtected: a rule of the server forbids this push (a protected branch, a
+	// workflow file without the workflows permission, a hook).
+	ErrProtected = errors.New("a rule of the repository forbids this push")
+	// ErrTooLarge: a bound of this package was exceeded.
+	ErrTooLarge = errors.New("too large")
+	// ErrUnsafe: the work tree holds something that git must not be let near.
+	ErrUnsafe = errors.New("unsafe work tree")
+	// ErrInvalid: a name, address or id that no git command may be given.
+	ErrInvalid = errors.New("not acceptable")
+)
+
+// commandError is a git command that failed. Its text ends with the last lines
+// that git wrote, without credentials.
+type commandError struct {
+	op     string // the subcommand, such as "fetch"
+	stderr string // redacted
+	kind   error  // one of the errors above, or nil
+	cause  error  // what os/exec or the context said
+}
+
+func (e *commandError) Error() string {
+	var b strings.Builder
+	b.WriteString("git " + e.op)
+	if e.kind != nil {
+		b.WriteString(": " + e.kind.Error())
+	}
+	if e.stderr != "" {
+		b.WriteString(": " + e.stderr)
+	} else {
+		b.WriteString(": " + e.cause.Error())
+	}
+	return b.String()
+}
+
+// Unwrap lets errors.Is see both the kind and the cause.
+func (e *commandError) Unwrap() []error {
+	if e.kind == nil {
+		return []error{e.cause}
+	}
+	return []error{e.kind, e.cause}
+}
+
+// newCommandError makes the error of a failed command from what git wrote.
+func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cause error) error {
+	if ctx.Err() != nil {
+		cause = context.Cause(ctx)
+	}
+	e := &commandError{op: op, stderr: lastLines(redact(stderr, remote), 6), cause: cause}
+	if remote != nil && ctx.Err() == nil {
+		e.kind = classify(stderr)
+	}
+	return e
+}
+
+// phrases maps what git and its HTTP helper write under LC_ALL=C to a kind,
+// first match wins. The texts are from git's http.c, remote-curl.c and
+// transport.c, from libcurl's strerror.c, and from GitHub's answers.
+var phrases = []struct {
+	text string
+	kind error
+}{
+	{"Repository not found", ErrNotFound},
+	{"' not found", ErrNotFound},
+	{"returned error: 404", ErrNotFound},
+	{"does not appear to be a git repository", ErrNotFound},
+	{"Authentication failed", ErrAuth},
+	{"could not read Username", ErrAuth},
+	{"could not read Password", ErrAuth},
+	{"returned error: 401", ErrAuth},
+	{"returned error: 403", ErrAuth},
+	{"returned error: 429", ErrUnavailable},
+	{"returned error: 5", ErrUnavailable},
+	{"Could not resolve host", ErrUnavailable},
+	{"Failed to connect", ErrUnavailable},
+	{"Couldn't connect", ErrUnavailable},
+	{"Connection refused", ErrUnavailable},
+	{"Connection reset", ErrUnavailable},
+	{"Connection timed out", ErrUnavailable},
+	{"Operation timed out", ErrUnavailable},
+	{"Operation too slow", ErrUnavailable},
+	{"Empty reply from server", ErrUnavailable},
+	{"transfer closed with", ErrUnavailable},
+	{"RPC failed", ErrUnavailable},
+	{"early EOF", ErrUnavailable},
+	{"unexpected disconnect", ErrUnavailable},
+	{"the remote end hung up unexpectedly", ErrUnavailable},
+	{"SSL_ERROR_SYSCALL", ErrUnavailable},
+	{"gnutls_handshake", ErrUnavailable},
+}
+
+// classify names the kind of a failed conversation with a server, or nil.
+func classify(stderr string) error {
+	for _, p := range phrases {
+		if strings.Contains(stderr, p.text) {
+			return p.kind
+		}
+	}
+	return nil
+}
+
+var (
+	// GitHub: installation tokens are ghs_ with up to about 520 characters.
+	tokenPattern    = regexp.MustCompile(`\b(?:gh[a-z]|github_pat)_[A-Za-z0-9._-]{20,}`)
+	userinfoPattern = regexp.MustCompile(`(://)[^/\s@]+@`)
+)
+
+// redact removes the credential of the remote, and anything that looks like
+// one, from what git wrote.
+func redact(text string, remote *Remote) string {
+	if remote != nil && remote.Token != "" {
+		text = strings.ReplaceAll(text, remote.Token, "[redacted]")
+		text = strings.ReplaceAll(text, remote.basic(), "[redacted]")
+	}
+	text = tokenPattern.ReplaceAllString(text, "[redacted]")
+	return userinfoPattern.ReplaceAllString(text, "${1}[redacted]@")
+}
+
+// lastLines is the last n lines of text that say something, joined by "; ".
+func lastLines(text string, n int) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept[max(0, len(kept)-n):], "; ")
+}
+
+// tooLarge is an ErrTooLarge that says what was too large and what would fit.
+func tooLarge(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrTooLarge, fmt.Sprintf(format, args...))
+}

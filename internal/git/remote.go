@@ -1,0 +1,137 @@
+package git
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remote is a repository on a server, or on this machine.
+type Remote struct {
+	// URL is an https or http address, or the absolute path of a repository on
+	// this machine. It must not hold a user name or password.
+	URL string
+	// Token is an installation token. Empty means no authentication.
+	//
+	// It reaches git as a configuration file that exists only in memory: not in
+	// the arguments or the environment, which any process of the machine or of
+	// the user can list, and not on disk.
+	Token string
+}
+
+// basic is the token in the form of RFC 7617, with the user name that GitHub
+// documents for installation tokens.
+func (r *Remote) basic() string {
+	return base64.StdEncoding.EncodeToString([]byte("x-access-token:" + r.Token))
+}
+
+// local reports whether the remote is a path on this machine.
+func (r *Remote) local() bool { return filepath.IsAbs(r.URL) }
+
+// check refuses addresses that git would understand as something else.
+func (r *Remote) check() error {
+	if strings.ContainsAny(r.URL, "\x00\r\n") || strings.ContainsAny(r.Token, "\x00\r\n\"\\") {
+		return fmt.Errorf("remote with control characters: %w", ErrInvalid)
+	}
+	if r.local() {
+		return nil
+	}
+	u, err := url.Parse(r.URL)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
+		return fmt.Errorf("remote %q: %w: it takes an https address or an absolute path", redact(r.URL, r), ErrInvalid)
+	}
+	if u.User != nil {
+		return fmt.Errorf("remote %s: %w: the address must not hold a credential", u.Redacted(), ErrInvalid)
+	}
+	return nil
+}
+
+// environment is what git needs to reach the remote. fd is the number under
+// which git will find secret, which is nil without a token.
+func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) {
+	if err := r.check(); err != nil {
+		return nil, nil, err
+	}
+	if r.local() {
+		return []string{"GIT_ALLOW_PROTOCOL=file"}, nil, nil
+	}
+	env = []string{"GIT_ALLOW_PROTOCOL=https:http"}
+	if r.Token == "" {
+		return env, nil, nil
+	}
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("remote: %w", err)
+	}
+	text := fmt.Sprintf("[http %q]\n\textraHeader = \"Authorization: Basic %s\"\n", u.Scheme+"://"+u.Host+"/", r.basic())
+	if secret, err = memoryFile(text); err != nil {
+		return nil, nil, err
+	}
+	// Every process that git starts opens the file anew, hence the path.
+	return append(env, fmt.Sprintf("GIT_CONFIG_GLOBAL=/proc/self/fd/%d", fd)), secret, nil
+}
+
+// memoryFile is a file without a name that holds text.
+func memoryFile(text string) (*os.File, error) {
+	fd, err := unix.MemfdCreate("pawl", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create a memory file: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "memory")
+	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write a memory file: %w", err)
+	}
+	return f, nil
+}
+
+// fullRef is name as a full reference: a branch gets refs/heads/ in front, a
+// name that starts with refs/ stays. The rules are those of
+// git-check-ref-format(1).
+func fullRef(name string) (string, error) {
+	full := name
+	if !strings.HasPrefix(name, "refs/") {
+		full = "refs/heads/" + name
+	}
+	bad := name == "" || len(full) > 1024 || strings.HasPrefix(name, "-") || name == "@" ||
+		strings.Contains(full, "..") || strings.Contains(full, "@{") ||
+		strings.HasSuffix(full, ".") || strings.ContainsAny(full, " ~^:?*[\\")
+	for _, r := range full {
+		bad = bad || r < 0x20 || r == 0x7f
+	}
+	for part := range strings.SplitSeq(full, "/") {
+		bad = bad || part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock")
+	}
+	if bad {
+		return "", fmt.Errorf("branch %.100q: %w: git does not allow this name", name, ErrInvalid)
+	}
+	return full, nil
+}
+
+// cacheRef is where the cache keeps a fetched reference. It is flat, because a
+// branch a that was replaced by a branch a/b could not be stored otherwise.
+func cacheRef(full string) string {
+	sum := sha256.Sum256([]byte(full))
+	return "refs/pawl/" + hex.EncodeToString(sum[:16])
+}
+
+var idPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+
+// checkIDs refuses everything but full object ids, so that no argument can be
+// taken for an option or a revision expression.
+func checkIDs(ids ...string) error {
+	for _, id := range ids {
+		if !idPattern.MatchString(id) {
+			return fmt.Errorf("object id %.80q: %w: it takes 40 hexadecimal digits", id, ErrInvalid)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Snapshot is the work tree as git would commit it.
+type Snapshot struct {
+	Tree string // id of the tree
+	// Left are the things that are not in the tree although they are in the work
+	// tree, in no order and at most maxLeft of them. What the commit held at such
+	// a path before is still there.
+	Left []Left
+}
+
+// Left is something that was left out of a snapshot.
+type Left struct {
+	Path   string
+	Reason string
+}
+
+// maxLeft bounds how many things left out are reported by name.
+const maxLeft = 100
+
+// Snapshot writes the tree of the checkout as it is now: all files that are not
+// ignored, whoever committed them or not. Files that cannot be part of a
+// repository, or would harm who checks it out, are left out and reported: other
+// repositories inside, links that lead out of the tree, pipes, sockets, devices,
+// unreadable files, and names that some system takes for .git.
+//
+// More or larger files than the limits allow are ErrTooLarge. A tree that would
+// make git hang or read without end is ErrUnsafe.
+func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slow := fmt.Errorf("%w: git did not finish reading it within %s", ErrUnsafe, w.limits.Time)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.limits.Time, slow)
+	defer cancel()
+	s, err := w.snapshot(ctx)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot of the checkout: %w", err)
+	}
+	return s, nil
+}
+
+// snapshot looks at the tree, decides about every changed path, brings the
+// host's index up to date and writes it as a tree.
+func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
+	if info, err := os.Lstat(w.Dir); err != nil || !info.IsDir() {
+		return Snapshot{}, fmt.Errorf("%w: the checkout itself was removed or replaced", ErrUnsafe)
+	}
+	root, err := os.OpenRoot(w.Dir)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer root.Close()
+	s := sorter{root: root, limits: w.limits, seen: map[string]bool{}, real: map[string]bool{".": true}}
+	if err := s.survey(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	list := command{args: []string{"ls-files", "-z", "--modified", "--others", "--exclude-standard"}}
+	if err := w.each(ctx, list, s.sort); err != nil {
+		return Snapshot{}, err
+	}
+	for _, step := range []struct{ flags, paths string }{
+		{"--force-remove", s.remove.String()},
+		{"--add --replace", s.add.String()},
+	} {
+		if step.paths == "" {
+			continue
+		}
+		args := append([]string{"update-index"}, strings.Fields(step.flags)...)
+		if _, err := w.run(ctx, command{args: append(args, "-z", "--stdin"), stdin: step.paths}); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	out, err := w.run(ctx, command{args: []string{"write-tree"}})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return Snapshot{Tree: strings.TrimSpace(string(out)), Left: s.left}, nil
+}
+
+// sorter decides what happens to each path that differs from the index.
+type sorter struct {
+	root   *os.Root
+	limits Limits
+
+	seen        map[string]bool // paths decided on
+	real        map[string]bool // directories: whether it is one, not a link
+	entries     int             // of the survey
+	files       int             // that changed
+	bytes       int64
+	add, remove strings.Builder // paths for git, each ended by a NUL byte
+	left        []Left
+}
+
+func (s *sorter) leave(path, reason string) {
+	if len(s.left) < maxLeft {
+		s.left = append(s.left, Left{Path: path, Reason: reason})
+	}
+}
+
+// sort decides about one path that git lists as changed or new.
+func (s *sorter) sort(path string) error {
+	if s.seen[path] {
+		return nil
+	}
+	if s.files++; s.files > s.limits.Files {
+		return tooLarge("more than %d files changed; add what is generated to .gitignore", s.limits.Files)
+	}
+	s.seen[path] = true
+	if strings.HasSuffix(path, "/") {
+		s.leave(strings.TrimSuffix(path, "/"), "another git repository")
+		return nil
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if looksLikeDotGit(part) {
+			s.leave(path, "some systems take this name for .git")
+			return nil
+		}
+	}
+	if !s.inRealDirs(path) {
+		s.remove.WriteString(path + "\x00")
+		return nil
+	}
+	info, err := s.root.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		s.remove.WriteString(path + "\x00")
+		return nil
+	case err != nil:
+		s.leave(path, "unreadable")
+		return nil
+	}
+	return s.sortFile(path, info)
+}
+
+// sortFile decides about a path at which something exists.
+func (s *sorter) sortFile(path string, info fs.FileInfo) error {
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		s.remove.WriteString(path + "\x00") // a file gave way to a directory
+	case mode&fs.ModeSymlink != 0:
+		if reason := s.badLink(path); reason != "" {
+			s.leave(path, reason)
+			return nil
+		}
+		s.add.WriteString(path + "\x00")
+	case !mode.IsRegular():
+		s.leave(path, "not a file: "+mode.Type().String())
+	case info.Size() > s.limits.FileBytes:
+		return tooLarge("%.300q has %d bytes, at most %d are accepted", path, info.Size(), s.limits.FileBytes)
+	case !s.readable(path):
+		s.leave(path, "unreadable")
+	default:
+		if s.bytes += info.Size(); s.bytes > s.limits.TotalBytes {
+			return tooLarge("the changed files have more than %d bytes together", s.limits.TotalBytes)
+		}
+		s.add.WriteString(path + "\x00")
+	}
+	return nil
+}
+
+// readable tries to open a regular file.
+func (s *sorter) readable(path string) bool {
+	f, err := s.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+// inRealDirs reports whether every directory above path is a directory and not
+// a link to one.
+func (s *sorter) inRealDirs(path string) bool {
+	for i, c := range path {
+		if c != '/' {
+			continue
+		}
+		dir := path[:i]
+		real, known := s.real[dir]
+		if !known {
+			info, err := s.root.Lstat(dir)
+			// An unreadable directory is one; its files will be unreadable.
+			real = err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir()
+			s.real[dir] = real
+		}
+		if !real {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,165 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// Bounds of the survey: far beyond honest trees, and small enough that walking
+// them is a matter of seconds.
+const (
+	maxEntries = 2_000_000 // files and directories, ignored ones too
+	maxDepth   = 200       // directories inside each other
+	maxRules   = 1 << 20   // bytes of one .gitignore or .gitattributes, which git reads whole
+)
+
+// survey walks the whole work tree before git does. It refuses what git would
+// hang on (a pipe where it expects a file of rules, or inside another
+// repository) and reports what git would pass over in silence.
+func (s *sorter) survey(ctx context.Context) error {
+	return s.surveyDir(ctx, s.root, "", 0)
+}
+
+// surveyDir walks the directory name, which is open as dir.
+func (s *sorter) surveyDir(ctx context.Context, dir *os.Root, name string, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("%w: more than %d directories inside each other at %.200q", ErrUnsafe, maxDepth, name)
+	}
+	list, err := dir.Open(".")
+	if err != nil {
+		s.leave(name, "unreadable")
+		return nil
+	}
+	defer list.Close()
+	for {
+		batch, err := list.ReadDir(1000)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if s.entries += len(batch); s.entries > maxEntries {
+			return tooLarge("the work tree has more than %d entries", maxEntries)
+		}
+		for _, e := range batch {
+			if err := s.surveyEntry(ctx, dir, path.Join(name, e.Name()), e, depth); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// surveyEntry looks at one thing in dir, whose path is at.
+func (s *sorter) surveyEntry(ctx context.Context, dir *os.Root, at string, e fs.DirEntry, depth int) error {
+	if at == ".git" { // the agent's own, which the host never reads
+		return nil
+	}
+	if !e.IsDir() {
+		return s.surveyFile(at, e)
+	}
+	sub, err := dir.OpenRoot(e.Name())
+	if err != nil {
+		s.leave(at, "unreadable")
+		return nil
+	}
+	defer sub.Close()
+	return s.surveyDir(ctx, sub, at, depth+1)
+}
+
+// surveyFile looks at one thing that is not a directory.
+func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
+	mode := e.Type()
+	special := !mode.IsRegular() && mode != fs.ModeSymlink
+	rules := e.Name() == ".gitignore" || e.Name() == ".gitattributes"
+	inside := strings.HasPrefix(at, ".git/") || strings.Contains(at, "/.git/") || e.Name() == ".git"
+	if special && (rules || inside) {
+		return fmt.Errorf("%w: git would hang on %.200q, which is no regular file (%s)", ErrUnsafe, at, mode)
+	}
+	if special {
+		s.leave(at, "not a file: "+mode.String())
+	}
+	if rules {
+		if info, err := e.Info(); err == nil && info.Size() > maxRules {
+			return fmt.Errorf("%w: %.200q has %d bytes, git rules may have %d", ErrUnsafe, at, info.Size(), maxRules)
+		}
+	}
+	return nil
+}
+
+// badLink says why the symbolic link at name must not be committed, or nothing.
+// The text of the target is judged as well as where it leads now, because a
+// link through other links may leave the tree although its text does not.
+func (s *sorter) badLink(name string) string {
+	target, err := s.root.Readlink(name)
+	if err != nil {
+		return "unreadable"
+	}
+	if looksLikeRules(path.Base(name)) {
+		return "git refuses this name for a link"
+	}
+	joined := path.Join(path.Dir(name), target)
+	if path.IsAbs(target) || joined == ".." || strings.HasPrefix(joined, "../") {
+		return "a link that leaves the tree: " + clip(target)
+	}
+	for part := range strings.SplitSeq(joined, "/") {
+		if looksLikeDotGit(part) {
+			return "a link into a .git directory: " + clip(target)
+		}
+	}
+	_, err = s.root.Stat(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "escapes") {
+		return "a link that leaves the tree: " + clip(target)
+	}
+	return ""
+}
+
+// clip bounds a text of the agent for a report.
+func clip(text string) string {
+	if len(text) > 200 {
+		text = strings.ToValidUTF8(text[:200], "") + "…"
+	}
+	return text
+}
+
+// looksLikeDotGit reports whether a file system of some operating system would
+// open .git under this name, by git's own rules (is_hfs_dotgit in utf8.c and
+// is_ntfs_dotgit in path.c).
+func looksLikeDotGit(name string) bool {
+	if name == "" || len(name) > 64 {
+		return false
+	}
+	folded := fold(name)
+	return folded == ".git" || folded == "git~1"
+}
+
+// looksLikeRules reports whether git itself would read this name, and therefore
+// refuses a link there (verify_path in read-cache.c).
+func looksLikeRules(name string) bool {
+	folded := fold(name)
+	return folded == ".gitmodules" || strings.HasPrefix(folded, "gitmod~") || strings.HasPrefix(folded, "gi7eba~")
+}
+
+// fold is a name as the most forgiving file systems compare it: HFS+ drops
+// invisible characters, NTFS trailing spaces, dots and streams, both the case.
+func fold(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	name, _, _ = strings.Cut(name, `\`)
+	name = strings.TrimRight(name, " .")
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		}
+		return r
+	}, name))
+}

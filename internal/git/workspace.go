@@ -1,0 +1,268 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Limits bound what one checkout may add to a repository. A zero field means
+// the default.
+type Limits struct {
+	Files      int           // changed files; default 20,000
+	FileBytes  int64         // size of one changed file; default 100 MiB, where GitHub refuses a push
+	TotalBytes int64         // size of all changed files together; default 512 MiB
+	Time       time.Duration // for one Snapshot; default 2 minutes
+}
+
+// orDefaults fills the zero fields.
+func (l Limits) orDefaults() Limits {
+	if l.Files == 0 {
+		l.Files = 20_000
+	}
+	if l.FileBytes == 0 {
+		l.FileBytes = 100 << 20
+	}
+	if l.TotalBytes == 0 {
+		l.TotalBytes = 512 << 20
+	}
+	if l.Time == 0 {
+		l.Time = 2 * time.Minute
+	}
+	return l
+}
+
+// CheckoutSpec says what a checkout holds.
+type CheckoutSpec struct {
+	Commit string // must be in the cache
+	Dir    string // is created, with its parents; must not exist
+	// Branch is the branch that the agent finds itself on. Empty means "work".
+	Branch string
+	// Branches are further local branches, name → commit, such as the one that a
+	// pull request goes to.
+	Branches map[string]string
+	Limits   Limits
+}
+
+// Workspace is the checkout of one attempt. It is for one goroutine at a time,
+// and its methods that read the work tree are for times when nobody writes
+// there: when the agent's processes are dead.
+type Workspace struct {
+	// Dir is an ordinary checkout for the agent, with a .git of its own that has
+	// no remote and no credential. Bind it writable.
+	Dir string
+	// Objects holds the objects that the agent's .git borrows from the cache.
+	// Bind it read-only at the same path, and nothing else of the cache: without
+	// a sandbox an agent can write there, and harm every later attempt.
+	Objects string
+	// Start is the commit where the checkout started, StartTree the tree of it.
+	Start, StartTree string
+
+	root   string // holds the checkout and gitDir
+	gitDir string // the git directory that only the host uses
+	cache  *Cache
+	limits Limits
+	mu     sync.Mutex
+}
+
+// Checkout makes a fresh checkout of a commit in the cache. The agent's part is
+// spec.Dir/checkout; the rest of spec.Dir must not be shown to it.
+func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
+	if err := checkIDs(spec.Commit); err != nil {
+		return nil, fmt.Errorf("checkout: %w", err)
+	}
+	root, err := filepath.Abs(spec.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("checkout: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(root), 0o700); err != nil {
+		return nil, fmt.Errorf("checkout: %w", err)
+	}
+	if err := os.Mkdir(root, 0o700); err != nil {
+		return nil, fmt.Errorf("checkout: %w", err)
+	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, fmt.Errorf("checkout: %w", err)
+	}
+	w := &Workspace{
+		Dir: filepath.Join(root, "checkout"), Objects: filepath.Join(c.dir, "objects"), Start: spec.Commit,
+		root: root, gitDir: filepath.Join(root, "host.git"), cache: c, limits: spec.Limits.orDefaults(),
+	}
+	if err := w.fill(ctx, spec); err != nil {
+		return nil, errors.Join(fmt.Errorf("checkout of %s: %w", spec.Commit, err), w.Close())
+	}
+	return w, nil
+}
+
+// fill makes both git directories and writes the files.
+func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
+	if err := initBare(ctx, w.cache.git, w.gitDir); err != nil {
+		return err
+	}
+	if err := w.borrow(w.gitDir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(w.Dir, 0o755); err != nil {
+		return err
+	}
+	out, err := w.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", spec.Commit + "^{tree}"}})
+	if err != nil {
+		return err
+	}
+	w.StartTree = strings.TrimSpace(string(out))
+	if _, err := w.run(ctx, command{args: []string{"read-tree", "-m", "-u", w.StartTree}}); err != nil {
+		return err
+	}
+	if err := w.agentDir(ctx, spec); err != nil {
+		return err
+	}
+	return w.freezeLinks(ctx)
+}
+
+// borrow lets a git directory read the objects of the cache.
+func (w *Workspace) borrow(gitDir string) error {
+	if err := os.WriteFile(filepath.Join(gitDir, "objects", "info", "alternates"), []byte(w.Objects+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(gitDir, "info", "attributes"), []byte(attributes), 0o600)
+}
+
+// freezeLinks marks the links to other repositories (submodules) so that git
+// never looks into their directories: what it would read there is the agent's.
+func (w *Workspace) freezeLinks(ctx context.Context) error {
+	var links strings.Builder
+	err := w.each(ctx, command{args: []string{"ls-files", "-z", "--stage"}}, func(entry string) error {
+		if meta, path, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(meta, modeLink+" ") {
+			links.WriteString(path + "\x00")
+		}
+		return nil
+	})
+	if err != nil || links.Len() == 0 {
+		return err
+	}
+	_, err = w.run(ctx, command{args: []string{"update-index", "--skip-worktree", "-z", "--stdin"}, stdin: links.String()})
+	return err
+}
+
+// agentDir makes the throw-away .git. The index is a copy of the host's, so
+// that the agent's first git status need not read every file.
+func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
+	branch := spec.Branch
+	if branch == "" {
+		branch = "work"
+	}
+	updates := ""
+	refs := map[string]string{branch: spec.Commit}
+	for name, commit := range spec.Branches {
+		if name != branch {
+			refs[name] = commit
+		}
+	}
+	for name, commit := range refs {
+		ref, err := fullRef(name)
+		if err != nil {
+			return err
+		}
+		if err := checkIDs(commit); err != nil {
+			return err
+		}
+		updates += "create " + ref + " " + commit + "\n"
+	}
+	dot := filepath.Join(w.Dir, ".git")
+	p := w.cache.git
+	if _, err := p.run(ctx, command{args: []string{"init", "--quiet", "--template=", "--initial-branch=" + branch, "--", w.Dir}}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dot, "info"), 0o755); err != nil {
+		return err
+	}
+	if err := w.borrow(dot); err != nil {
+		return err
+	}
+	config, err := os.OpenFile(filepath.Join(dot, "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer config.Close()
+	if _, err := config.WriteString("[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n"); err != nil {
+		return err
+	}
+	index, err := os.ReadFile(filepath.Join(w.gitDir, "index"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty tree has no index
+		return err
+	}
+	if err == nil {
+		if err := os.WriteFile(filepath.Join(dot, "index"), index, 0o600); err != nil {
+			return err
+		}
+	}
+	_, err = p.run(ctx, command{args: []string{"update-ref", "--stdin"}, env: []string{"GIT_DIR=" + dot}, stdin: updates})
+	return err
+}
+
+// run executes git in the host's git directory, with the checkout as work tree.
+func (w *Workspace) run(ctx context.Context, cmd command) ([]byte, error) {
+	return w.cache.git.run(ctx, w.here(cmd))
+}
+
+// each is run for commands that answer with many records.
+func (w *Workspace) each(ctx context.Context, cmd command, f func(record string) error) error {
+	return w.cache.git.each(ctx, w.here(cmd), f)
+}
+
+// here is cmd in the host's git directory.
+func (w *Workspace) here(cmd command) command {
+	cmd.env = append([]string{"GIT_DIR=" + w.gitDir, "GIT_WORK_TREE=" + w.Dir}, cmd.env...)
+	return cmd
+}
+
+// Commit makes a commit of a tree of this checkout and keeps it in the cache,
+// where it outlives the checkout and can be pushed. Nothing else that the
+// checkout holds reaches the cache.
+func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
+	sha, err := commit(ctx, w.run, s)
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.run(ctx, command{args: []string{"update-ref", keptRef, sha}}); err != nil {
+		return "", err
+	}
+	return sha, w.cache.keep(ctx, w.gitDir)
+}
+
+// Close removes the checkout with everything in it, also directories that the
+// agent made read-only.
+func (w *Workspace) Close() error {
+	if os.RemoveAll(w.root) == nil {
+		return nil
+	}
+	if root, err := os.OpenRoot(w.root); err == nil {
+		unlock(root)
+		root.Close()
+	}
+	if err := os.RemoveAll(w.root); err != nil {
+		return fmt.Errorf("remove the checkout: %w", err)
+	}
+	return nil
+}
+
+// unlock makes every directory below root writable for its owner. It never
+// follows a link, and what it cannot change RemoveAll reports.
+func unlock(root *os.Root) {
+	entries, _ := fs.ReadDir(root.FS(), ".")
+	for _, e := range entries {
+		if !e.IsDir() || root.Chmod(e.Name(), 0o700) != nil {
+			continue
+		}
+		if sub, err := root.OpenRoot(e.Name()); err == nil {
+			unlock(sub)
+			sub.Close()
+		}
+	}
+}

@@ -1,0 +1,358 @@
+package git
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+)
+
+func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
+	origin, first := repository(t, map[string]string{"a.txt": "a\n", ".gitattributes": "*.bat eol=crlf\n", "x.bat": "x\n"})
+	sh(t, origin, "branch", "base")
+	c := open(t)
+	if _, err := c.Fetch(t.Context(), Remote{URL: origin}, "main"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: first, Dir: filepath.Join(t.TempDir(), "new", "attempt"),
+		Branch: "pawl/issue-3", Branches: map[string]string{"main": first}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if got := sh(t, w.Dir, "status", "--porcelain", "--branch"); got != "## pawl/issue-3" {
+		t.Errorf("status: %s", got)
+	}
+	if got := sh(t, w.Dir, "for-each-ref", "--format=%(refname)"); got != "refs/heads/main\nrefs/heads/pawl/issue-3" {
+		t.Errorf("refs: %s", got)
+	}
+	if got := sh(t, w.Dir, "remote"); got != "" {
+		t.Errorf("remotes: %s", got)
+	}
+	write(t, w.Dir, map[string]string{"a.txt": "b\n"})
+	sh(t, w.Dir, "commit", "-q", "-a", "-m", "the agent's own commit")
+	sh(t, w.Dir, "fsck", "--strict")
+	s, changes := snapshot(t, w)
+	if diff := cmp.Diff([]string{"modified a.txt"}, changes); diff != "" {
+		t.Error(diff)
+	}
+	if got := sh(t, w.Dir, "rev-parse", "HEAD^{tree}"); got != s.Tree {
+		t.Error("the agent's commit and the snapshot are different trees")
+	}
+}
+
+func TestASnapshotHoldsEveryChangeAndNoIgnoredFile(t *testing.T) {
+	w := checkout(t, map[string]string{"keep": "k", "edit": "1", "gone": "g", "run.sh": "#!/bin/sh", "f2d": "file", "d2f/a": "a", "d2f/b": "b",
+		"dir/x": "x", ".gitignore": "*.log\n", "old.log": "tracked although ignored"}, Limits{})
+	if s, _ := snapshot(t, w); s.Tree != w.StartTree {
+		t.Fatal("an untouched checkout is another tree")
+	}
+	for _, name := range []string{"gone", "f2d", "d2f", "dir"} {
+		if err := os.RemoveAll(filepath.Join(w.Dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, w.Dir, map[string]string{"edit": "2", "f2d/inner": "i", "d2f": "file", "new\nline \"é\\": "odd", "-rf": "dash", ":(glob)**": "magic",
+		"debug.log": "ignored", "old.log": "changed", "deep/a/b/c": "c", "bad\xff": "not UTF-8"})
+	if err := os.Chmod(filepath.Join(w.Dir, "run.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("keep", filepath.Join(w.Dir, "dir")); err != nil {
+		t.Fatal(err)
+	}
+	s, changes := snapshot(t, w)
+	want := []string{"added -rf", "added :(glob)**", "added bad\xff", "added deep/a/b/c", "added d2f", "deleted d2f/a", "deleted d2f/b",
+		"added dir", "deleted dir/x", "modified edit", "deleted f2d", "added f2d/inner", "deleted gone", "added new\nline \"é\\",
+		"modified old.log", "modified run.sh"}
+	if diff := cmp.Diff(want, changes, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Error(diff)
+	}
+	if len(s.Left) != 0 {
+		t.Errorf("left out: %v", s.Left)
+	}
+	again, _ := snapshot(t, w)
+	if again.Tree != s.Tree {
+		t.Error("a second look is another tree")
+	}
+}
+
+func TestAnEditThatHidesBehindTheOldTimeAndSizeIsSeen(t *testing.T) {
+	w := checkout(t, map[string]string{"a": "one"}, Limits{})
+	path := filepath.Join(w.Dir, "a")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Dir, map[string]string{"a": "two"})
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if _, changes := snapshot(t, w); len(changes) != 1 {
+		t.Errorf("changes: %v", changes)
+	}
+}
+
+func TestWhatCannotBePartOfARepositoryIsLeftOutAndReported(t *testing.T) {
+	outside := t.TempDir()
+	write(t, outside, map[string]string{"secret": "s"})
+	w := checkout(t, map[string]string{"ok": "1", "was": "file", "sub/real": "r", "dir/x": "x"}, Limits{})
+	link := func(target, name string) {
+		t.Helper()
+		path := filepath.Join(w.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("/etc/passwd", "abs")
+	link("../../secret", "up")
+	link(outside, "out")
+	link("..", "deep/er/up") // inside: it is deep
+	link("deep/er/up/../../secret", "through")
+	link("nowhere", "dangling")
+	link(".git/config", "config")
+	link("ok", ".gitmodules")
+	if err := os.RemoveAll(filepath.Join(w.Dir, "dir")); err != nil {
+		t.Fatal(err)
+	}
+	link(outside, "dir")
+	if err := os.Remove(filepath.Join(w.Dir, "was")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"was", "pipe"} {
+		if err := unix.Mkfifo(filepath.Join(w.Dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	t.Chdir(w.Dir) // the whole path may be too long for a socket
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "sock"}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Dir, map[string]string{"nested/file": "n", ".GIT/config": "c", "a/.git /config": "c", "git~1": "x", "b/.g\u200cit/config": "c",
+		".git::$INDEX_ALLOCATION/x": "c", "ok": "2"})
+	sh(t, filepath.Join(w.Dir, "nested"), "init", "-q")
+	sh(t, filepath.Join(w.Dir, "nested"), "add", "-A")
+	sh(t, filepath.Join(w.Dir, "nested"), "commit", "-q", "-m", "x")
+
+	s, changes := snapshot(t, w)
+	wantChanges := []string{"added dangling", "added deep/er/up", "deleted dir/x", "modified ok"}
+	if diff := cmp.Diff(wantChanges, changes, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Error(diff)
+	}
+	left := map[string]bool{}
+	for _, l := range s.Left {
+		left[l.Path] = true
+	}
+	want := map[string]bool{"abs": true, "up": true, "out": true, "through": true, "config": true, ".gitmodules": true, "dir": true, "was": true,
+		"pipe": true, "sock": true, "nested": true, ".GIT/config": true, "a/.git /config": true, "git~1": true, "b/.g\u200cit/config": true,
+		".git::$INDEX_ALLOCATION/x": true}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestASubmoduleStaysAsItWas(t *testing.T) {
+	origin, first := repository(t, map[string]string{"a": "a"})
+	sh(t, origin, "update-index", "--add", "--cacheinfo", "160000,"+first+",sub")
+	sh(t, origin, "commit", "-q", "-m", "sub")
+	c := open(t)
+	refs, err := c.Fetch(t.Context(), Remote{URL: origin}, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: refs["main"], Dir: filepath.Join(t.TempDir(), "attempt")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	sub := filepath.Join(w.Dir, "sub")
+	sh(t, sub, "init", "-q")
+	write(t, sub, map[string]string{"f": "f"})
+	sh(t, sub, "add", "f")
+	sh(t, sub, "commit", "-q", "-m", "another")
+	if _, changes := snapshot(t, w); len(changes) != 0 {
+		t.Errorf("the agent moved a submodule: %v", changes)
+	}
+	if err := os.RemoveAll(sub); err != nil {
+		t.Fatal(err)
+	}
+	if _, changes := snapshot(t, w); len(changes) != 0 {
+		t.Errorf("the agent removed a submodule: %v", changes)
+	}
+}
+
+func TestTooManyOrTooLargeFilesAreRefused(t *testing.T) {
+	limits := Limits{Files: 5, FileBytes: 100, TotalBytes: 150}
+	for name, c := range map[string]struct {
+		make func(dir string)
+		says string
+	}{
+		"many": {func(dir string) {
+			write(t, dir, map[string]string{"1": "", "2": "", "3": "", "4": "", "5": "", "6": ""})
+		}, "more than 5 files"},
+		"large": {func(dir string) { // sparse: a terabyte that costs nothing to make
+			write(t, dir, map[string]string{"big": ""})
+			if err := os.Truncate(filepath.Join(dir, "big"), 1<<40); err != nil {
+				t.Fatal(err)
+			}
+		}, `"big" has 1099511627776 bytes`},
+		"together": {func(dir string) {
+			write(t, dir, map[string]string{"1": strings.Repeat("x", 90), "2": strings.Repeat("y", 90)})
+		}, "150 bytes together"},
+	} {
+		w := checkout(t, map[string]string{"a": "a"}, limits)
+		c.make(w.Dir)
+		if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestATreeThatWouldMakeGitHangIsRefused(t *testing.T) {
+	for _, name := range []string{".gitignore", "d/.gitattributes", "d/.git/HEAD", "e/.git"} {
+		w := checkout(t, map[string]string{"a": "a"}, Limits{})
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(w.Dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mkfifo(filepath.Join(w.Dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w := checkout(t, map[string]string{"a": "a"}, Limits{})
+	write(t, w.Dir, map[string]string{".gitignore": strings.Repeat("#", maxRules+1)})
+	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("huge rules: %v", err)
+	}
+	w = checkout(t, map[string]string{"a": "a"}, Limits{})
+	write(t, w.Dir, map[string]string{strings.Repeat("d/", maxDepth+2) + "f": ""})
+	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("deep: %v", err)
+	}
+	w = checkout(t, map[string]string{"a": "a"}, Limits{})
+	if err := os.Rename(w.Dir, w.Dir+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", w.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("replaced by a link: %v", err)
+	}
+}
+
+func TestProtectedPathsArePutBack(t *testing.T) {
+	w := checkout(t, map[string]string{".github/workflows/ci.yml": "ci", ".github/workflows/old.yml": "old", ".github/pawl.yml": "p", "a": "a"}, Limits{})
+	protected := func(path string) bool {
+		return strings.HasPrefix(path, ".github/workflows/") || path == ".github/pawl.yml"
+	}
+	write(t, w.Dir, map[string]string{".github/workflows/ci.yml": "evil", ".github/workflows/new.yml": "evil", "a": "b", ".github/other": "fine"})
+	if err := os.Remove(filepath.Join(w.Dir, ".github/workflows/old.yml")); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := snapshot(t, w)
+	check := func(tree string, wantKept, wantUndone []string) {
+		t.Helper()
+		got, undone, err := w.Without(t.Context(), tree, w.StartTree, protected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(wantUndone, undone); diff != "" {
+			t.Error(diff)
+		}
+		changes, err := w.Changes(t.Context(), w.StartTree, got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []string
+		for _, c := range changes {
+			kept = append(kept, c.Path)
+		}
+		if diff := cmp.Diff(wantKept, kept); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(s.Tree, []string{".github/other", "a"}, []string{".github/workflows/ci.yml", ".github/workflows/new.yml", ".github/workflows/old.yml"})
+
+	if err := os.RemoveAll(filepath.Join(w.Dir, ".github")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Dir, map[string]string{".github": "a file where the directory was"})
+	s, _ = snapshot(t, w)
+	check(s.Tree, []string{"a"}, []string{".github", ".github/pawl.yml", ".github/workflows/ci.yml", ".github/workflows/old.yml"})
+}
+
+func TestTheDiffIsBoundedAndCannotBeHidden(t *testing.T) {
+	w := checkout(t, map[string]string{"a": "a\n"}, Limits{})
+	write(t, w.Dir, map[string]string{"a": "b\n" + strings.Repeat("line\n", 100), ".gitattributes": "* -diff binary\n"})
+	s, _ := snapshot(t, w)
+	text, cut, err := w.Diff(t.Context(), w.StartTree, s.Tree, 1<<20)
+	if err != nil || cut || !strings.Contains(text, "\n-a\n+b\n") {
+		t.Errorf("cut %v, %v:\n%s", cut, err, text)
+	}
+	text, cut, err = w.Diff(t.Context(), w.StartTree, s.Tree, 200)
+	if err != nil || !cut || len(text) > 200 || !strings.HasSuffix(text, "\n") {
+		t.Errorf("cut %v, %v: %q", cut, err, text)
+	}
+}
+
+func TestCloseRemovesWhatTheAgentMadeReadOnly(t *testing.T) {
+	w := checkout(t, map[string]string{"a": "a"}, Limits{})
+	write(t, w.Dir, map[string]string{"locked/inner/file": "x"})
+	for _, name := range []string{"locked/inner", "locked"} {
+		if err := os.Chmod(filepath.Join(w.Dir, name), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(w.root); !os.IsNotExist(err) {
+		t.Error("something is still there")
+	}
+}
+
+func TestWhatIsUnreadableIsReported(t *testing.T) {
+	if asOrdinaryUser(t) {
+		return
+	}
+	w := checkout(t, map[string]string{"tracked/a": "a", "b": "b"}, Limits{})
+	write(t, w.Dir, map[string]string{"new/x": "x", "b": "changed"})
+	for _, name := range []string{"tracked", "new", "b"} {
+		if err := os.Chmod(filepath.Join(w.Dir, name), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, changes := snapshot(t, w)
+	if len(changes) != 0 {
+		t.Errorf("changes: %v", changes)
+	}
+	left := map[string]bool{}
+	for _, l := range s.Left {
+		left[l.Path] = true
+	}
+	if !left["tracked"] || !left["new"] || !left["b"] {
+		t.Errorf("left: %v", s.Left)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if syscall.Geteuid() == 0 {
+		t.Error("this ran as root")
+	}
+}
