@@ -58,6 +58,14 @@ const (
 	maxTimeout = 24 * time.Hour
 )
 
+// NewBackend is the backend that {name: NAME, kind: KIND} gives in a file.
+func NewBackend(name, kind string) Backend {
+	b := Backend{Name: name, Kind: kind}
+	b.setDefaults()
+	b.complete(func(string) bool { return false })
+	return b
+}
+
 // setDefaults fills in what holds for every backend before one is decoded.
 func (b *Backend) setDefaults() {
 	b.Timeout, b.IdleTimeout, b.StartupTimeout = defaultTimeout, defaultIdleTimeout, defaultStartupTimeout

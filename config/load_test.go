@@ -76,7 +76,10 @@ func TestMinimalConfigurationKeepsEveryDefault(t *testing.T) {
 	if got.GitHub.App.PrivateKeyFile != "/etc/pawl/app.pem" || got.Database.Path != "/etc/pawl/pawl.db" || got.DataDir != "/etc/pawl" {
 		t.Errorf("paths do not start from the file's folder: %+v", got)
 	}
-	if b := got.Backends[0]; b.Account != "codex" || b.Stream != "codex" {
+	if diff := cmp.Diff([]Backend{NewBackend("codex", Codex)}, got.Backends); diff != "" {
+		t.Errorf("backends (-want +got):\n%s", diff)
+	}
+	if b := got.Backends[0]; b.Account != "codex" || b.Stream != "codex" || b.Timeout != 90*time.Minute {
 		t.Errorf("account and stream do not follow from the name and kind: %+v", b)
 	}
 }
