@@ -78,41 +78,37 @@ func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.As(err, &limit) {
 		return user.GetID(), err
 	}
-	token, tokenErr := c.metadataToken(ctx)
+	installation, token, tokenErr := c.metadataToken(ctx)
 	if tokenErr != nil {
 		return 0, fmt.Errorf("%w (and with a token: %w)", err, tokenErr)
 	}
-	r.as, r.token = asToken, token
+	r.as, r.token, r.repo.Installation = asToken, token, installation
 	err = c.do(ctx, r)
 	return user.GetID(), err
 }
 
 // metadataToken makes a token of the App's first installation that may read
 // metadata and nothing else.
-func (c *Client) metadataToken(ctx context.Context) (string, error) {
-	var first int64
-	err := c.do(ctx, request{method: http.MethodGet, route: "/app/installations", as: asApp, send: func(ctx context.Context, gh *github.Client) error {
-		all, _, err := gh.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: 100})
+func (c *Client) metadataToken(ctx context.Context) (installation int64, token string, err error) {
+	err = c.do(ctx, request{method: http.MethodGet, route: "/app/installations", as: asApp, send: func(ctx context.Context, gh *github.Client) error {
+		all, _, err := gh.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: pageSize})
 		for _, one := range all {
-			if one.SuspendedAt == nil && first == 0 {
-				first = one.GetID()
+			if one.SuspendedAt == nil && installation == 0 {
+				installation = one.GetID()
 			}
 		}
 		return err
 	}})
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
-	if first == 0 {
-		return "", errors.New("the App is installed nowhere; install it on a repository")
+	if installation == 0 {
+		return 0, "", errors.New("the App is installed nowhere; install it on a repository")
 	}
-	made, err := c.mint(ctx, first, &github.InstallationTokenOptions{
+	made, err := c.mint(ctx, installation, &github.InstallationTokenOptions{
 		Permissions: &github.InstallationPermissions{Metadata: github.String("read")},
 	})
-	if err != nil {
-		return "", err
-	}
-	return made.GetToken(), nil
+	return installation, made.GetToken(), err
 }
 
 // Installation is one account's or organisation's installation of the App.

@@ -113,7 +113,7 @@ func (c *Client) Comments(ctx context.Context, repo Repo, number, limit int) ([]
 	if len(tail) < limit {
 		tail = append(first, tail...)
 	}
-	return tail[max(0, len(tail)-limit):], nil
+	return tail[max(0, len(tail)-max(0, limit)):], nil
 }
 
 // FindComment returns the oldest comment that holds the marker and was written

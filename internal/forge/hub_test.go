@@ -123,7 +123,6 @@ func start(t *testing.T) (*hub, *Client) {
 		clock: &clock{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
 	}
 	h.Server = httptest.NewServer(http.HandlerFunc(h.serve))
-	h.Config.ErrorLog = nil
 	transport := &http.Transport{DisableKeepAlives: true}
 	t.Cleanup(h.Close)
 	c, err := New(Config{

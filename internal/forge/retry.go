@@ -41,7 +41,8 @@ type request struct {
 	// route is the path with its variable parts in braces, for the counts.
 	route string
 	as    credentials
-	// repo is the repository whose token is used with asInstallation.
+	// repo is the repository whose token is used with asInstallation; with
+	// asToken only its installation counts, as the one whose limits apply.
 	repo Repo
 	// token is what is sent with asToken.
 	token string
@@ -61,7 +62,7 @@ func (r request) limitKey() int64 {
 	switch r.as {
 	case asApp:
 		return asAppKey
-	case anonymous, asToken:
+	case anonymous:
 		return anonymousKey
 	default:
 		return r.repo.Installation

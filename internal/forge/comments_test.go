@@ -1,0 +1,95 @@
+package forge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// person adds a comment that the App did not write.
+func (h *hub) person(body string) {
+	h.comments = append(h.comments, map[string]any{"id": len(h.comments) + 1, "body": body, "user": map[string]any{"id": 31, "login": "ann", "type": "User"}})
+}
+
+func TestTheLastCommentsComeOldestFirst(t *testing.T) {
+	h, c := start(t)
+	for n := range 230 {
+		h.person(fmt.Sprint("c", n+1))
+	}
+	for _, tt := range []struct{ limit, first, calls int }{{5, 226, 2}, {30, 201, 2}, {100, 131, 3}, {500, 1, 3}} {
+		before := len(h.calls("GET /repos/octo/hello/issues/3/comments"))
+		got, err := c.Comments(t.Context(), testRepo, 3, tt.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := len(h.calls("GET /repos/octo/hello/issues/3/comments")) - before
+		if got[0].Body != fmt.Sprint("c", tt.first) || got[len(got)-1].Body != "c230" || calls != tt.calls {
+			t.Errorf("limit %d: %d comments from %s to %s in %d calls", tt.limit, len(got), got[0].Body, got[len(got)-1].Body, calls)
+		}
+	}
+}
+
+func TestACommentIsFoundOnAnyPage(t *testing.T) {
+	h, c := start(t)
+	for range 150 {
+		h.person("noise")
+	}
+	made, err := c.CreateComment(t.Context(), testRepo, 3, "status", "<!-- pawl:status -->")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 150 {
+		h.person("more noise")
+	}
+	found, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:status -->", 0)
+	if err != nil || !ok || found.ID != made.ID || found.AppID != testApp {
+		t.Errorf("%+v, %v, %v", found, ok, err)
+	}
+	if _, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:other -->", 0); ok || err != nil {
+		t.Errorf("found what is not there: %v, %v", ok, err)
+	}
+}
+
+func TestACopiedMarkerIsNotPawlsComment(t *testing.T) {
+	h, c := start(t)
+	h.person("> quoted <!-- pawl:status -->")
+	if _, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:status -->", 0); ok || err != nil {
+		t.Errorf("a quoting reply was taken for the status comment: %v, %v", ok, err)
+	}
+	h.fail(commentRoute, abortBefore)
+	made, err := c.CreateComment(t.Context(), testRepo, 3, "status", "<!-- pawl:status -->")
+	if err != nil || made.ID != 2 || len(h.comments) != 2 {
+		t.Errorf("%+v, %v; %d comments", made, err, len(h.comments))
+	}
+	found, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:status -->", 31)
+	if err != nil || !ok || found.ID != 1 {
+		t.Errorf("by author: %+v, %v, %v", found, ok, err)
+	}
+}
+
+func TestABotsCommentWithoutItsAppIsKnownByTheBotsID(t *testing.T) {
+	h, c := start(t)
+	h.comments = []map[string]any{
+		{"id": 1, "body": "m", "user": map[string]any{"id": 901, "login": "other[bot]", "type": "Bot"}},
+		{"id": 2, "body": "m", "user": map[string]any{"id": 900, "login": "pawl[bot]", "type": "Bot"}},
+	}
+	found, ok, err := c.FindComment(t.Context(), testRepo, 3, "m", 0)
+	if err != nil || !ok || found.ID != 2 {
+		t.Errorf("%+v, %v, %v", found, ok, err)
+	}
+}
+
+func TestALongBodyIsCutAndKeepsItsMarker(t *testing.T) {
+	h, c := start(t)
+	body := strings.Repeat("a line of text\n", 10_000)
+	if _, err := c.CreateComment(t.Context(), testRepo, 3, body, "<!-- m -->"); err != nil {
+		t.Fatal(err)
+	}
+	sent := h.comments[0]["body"].(string)
+	if len(sent) > MaxText || !strings.HasSuffix(sent, "\n\n<!-- m -->") || !strings.Contains(sent, "more bytes were cut") {
+		t.Errorf("%d bytes ending in %q", len(sent), sent[len(sent)-80:])
+	}
+	if _, err := c.CreateComment(t.Context(), testRepo, 3, "no marker", ""); err == nil {
+		t.Error("a comment without a marker was accepted")
+	}
+}

@@ -1,0 +1,178 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// resetIn is a hourly limit that ends after d.
+func resetIn(h *hub, code int, d time.Duration) fault {
+	return message(code, "API rate limit exceeded for installation ID 5.",
+		"X-RateLimit-Remaining", "0", "X-RateLimit-Limit", "5000", "X-RateLimit-Reset", strconv.FormatInt(h.clock.Now().Add(d).Unix(), 10))
+}
+
+func TestLimitsAreWaitedOutAsTold(t *testing.T) {
+	const secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+	for _, tt := range []struct {
+		name  string
+		fault func(*hub) fault
+		want  time.Duration
+	}{
+		{"secondary with retry-after", func(*hub) fault { return message(403, secondary, "Retry-After", "7") }, 7 * time.Second},
+		{"secondary without retry-after", func(*hub) fault { return message(403, secondary) }, time.Minute},
+		{"too many requests with retry-after", func(*hub) fault { return message(429, "slow down", "Retry-After", "20") }, 20 * time.Second},
+		{"too many requests without anything", func(*hub) fault { return status(429, "") }, time.Minute},
+		{"hourly limit as 403", func(h *hub) fault { return resetIn(h, 403, 30*time.Second) }, 31 * time.Second},
+		{"hourly limit as 429", func(h *hub) fault { return resetIn(h, 429, 30*time.Second) }, 31 * time.Second},
+		{"hourly limit that is over", func(h *hub) fault { return resetIn(h, 403, -time.Minute) }, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, c := start(t)
+			h.fail(commentRoute, tt.fault(h))
+			if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->"); err != nil {
+				t.Fatal(err)
+			}
+			if got := h.clock.total(); got != tt.want || len(h.comments) != 1 {
+				t.Errorf("slept %v, want %v; %d comments", got, tt.want, len(h.comments))
+			}
+			if n := len(h.calls("GET /repos/octo/hello/issues/3/comments")); n != 0 {
+				t.Errorf("%d look-ups; a limit is a clear no", n)
+			}
+		})
+	}
+}
+
+func TestALongWaitIsHandedToTheCaller(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, resetIn(h, 403, 40*time.Minute))
+	before := h.clock.Now()
+	_, err := c.Issue(t.Context(), testRepo, 3)
+	var limit *RateLimited
+	if !errors.As(err, &limit) || limit.Secondary || limit.Until.Sub(before) != 40*time.Minute+time.Second || len(h.clock.slept) != 0 {
+		t.Fatalf("err = %v, slept %v", err, h.clock.slept)
+	}
+	if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+		t.Errorf("GitHub was asked again before the reset: %v", err)
+	}
+	other := testRepo
+	other.Installation = 6
+	h.fail("POST /app/installations/6/access_tokens", message(404, "Not Found"))
+	if _, err := c.Issue(t.Context(), other, 3); !errors.Is(err, ErrUninstalled) {
+		t.Errorf("one installation's limit stopped another: %v", err)
+	}
+	_ = h.clock.Sleep(t.Context(), 41*time.Minute)
+	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+		t.Errorf("after the reset: %v", err)
+	}
+}
+
+func TestAWaitBeyondTheContextIsHandedToTheCallerAtOnce(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, message(403, "secondary rate limit", "Retry-After", "60"))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err := c.Issue(ctx, testRepo, 3)
+	var limit *RateLimited
+	if !errors.As(err, &limit) || !limit.Secondary || len(h.clock.slept) != 0 {
+		t.Errorf("err = %v, slept %v", err, h.clock.slept)
+	}
+}
+
+func TestTheThirdLimitEndsTheCall(t *testing.T) {
+	h, c := start(t)
+	slow := message(429, "slow down", "Retry-After", "2")
+	h.fail(issueRoute, slow, slow, slow, slow)
+	var limit *RateLimited
+	if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 3 {
+		t.Errorf("err = %v after %d calls", err, len(h.calls(issueRoute)))
+	}
+}
+
+func TestTheLastAllowedRequestHoldsBackTheNext(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(h.clock.Now().Add(10*time.Second).Unix(), 10))
+		next.ServeHTTP(w, r)
+	})
+	for range 2 {
+		if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h.clock.total() != 11*time.Second || len(h.calls(issueRoute)) != 2 {
+		t.Errorf("slept %v, %d calls", h.clock.slept, len(h.calls(issueRoute)))
+	}
+}
+
+func TestAMissingPermissionIsNotTakenForALimit(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, message(403, "Resource not accessible by integration", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", "1800000000"))
+	if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, ErrForbidden) || len(h.clock.slept) != 0 {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestNoWaitForALimitIsLongerThanAnHour(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Unix(rapid.Int64Range(1, 1<<33).Draw(t, "now"), 0)
+		header := http.Header{}
+		for _, name := range []string{"Retry-After", "X-Ratelimit-Reset", "X-Ratelimit-Remaining"} {
+			if rapid.Bool().Draw(t, "has "+name) {
+				header.Set(name, rapid.OneOf(rapid.Just("0"), rapid.Map(rapid.Int64(), func(n int64) string { return strconv.FormatInt(n, 10) }), rapid.String()).Draw(t, name))
+			}
+		}
+		until, _ := limitEnds(answer{status: 403, header: header}, now)
+		if wait := until.Sub(now); wait < time.Second || wait > longestWait {
+			t.Fatalf("waits %v", wait)
+		}
+	})
+}
+
+func TestCreationsStayUnderGitHubsLimitsInEveryWindow(t *testing.T) {
+	var l limits
+	now := time.Unix(1_800_000_000, 0)
+	var sent []time.Time
+	for range 1500 {
+		wait, _ := l.creation(5, now)
+		now = now.Add(wait)
+		sent = append(sent, now)
+	}
+	for _, bound := range []struct {
+		window time.Duration
+		most   int
+	}{{time.Minute, 80}, {time.Hour, 500}} {
+		first := 0
+		for i, at := range sent {
+			for at.Sub(sent[first]) >= bound.window {
+				first++
+			}
+			if n := i - first + 1; n > bound.most {
+				t.Fatalf("%d creations within %v", n, bound.window)
+			}
+		}
+	}
+}
+
+func TestACreationThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
+	h, c := start(t)
+	for range 300 {
+		c.limits.creation(testRepo.Installation, h.clock.Now())
+	}
+	var limit *RateLimited
+	if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); !errors.As(err, &limit) || !limit.Secondary {
+		t.Errorf("err = %v", err)
+	}
+	if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 0 || len(h.clock.slept) != 0 {
+		t.Errorf("%d requests, slept %v", n, h.clock.slept)
+	}
+	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+		t.Errorf("a read was held back with the creations: %v", err)
+	}
+}
