@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// text joins lines; it keeps the tables below readable.
+func text(lines ...string) string { return strings.Join(lines, "\n") }
+
+func TestCommandsAreUnderstood(t *testing.T) {
+	for _, tc := range []struct {
+		name, body string
+		want       Command
+	}{
+		{"a bare command", "/pawl solve", Command{"solve", ""}},
+		{"a command with text", "/pawl solve only the parser", Command{"solve", "only the parser"}},
+		{"any case", "/Pawl SOLVE Only The Parser", Command{"solve", "Only The Parser"}},
+		{"punctuation behind the word", "/pawl solve: the parser", Command{"solve", "the parser"}},
+		{"an exclamation", "/pawl stop!", Command{"stop", ""}},
+		{"a question", "/pawl why?", Command{"why", ""}},
+		{"retry", "/pawl retry", Command{"retry", ""}},
+		{"resume", "/pawl resume", Command{"resume", ""}},
+		{"escalate with a reason", "/pawl escalate it goes round in circles", Command{"escalate", "it goes round in circles"}},
+		{"status", "/pawl status", Command{"status", ""}},
+		{"use takes one word", "/pawl use codex please", Command{"use", "codex"}},
+		{"use takes a backend written as code", "/pawl use `codex`", Command{"use", "codex"}},
+		{"use without a backend", "/pawl use", Command{"use", ""}},
+		{"an unknown word is answered with help", "/pawl sovle it", Command{"unknown", "sovle"}},
+		{"no word is answered with help", "/pawl", Command{"unknown", ""}},
+		{"help is answered with help", "/pawl help", Command{"unknown", "help"}},
+		{"spaces before it", "   /pawl retry", Command{"retry", ""}},
+		{"spaces and tabs between the words", "/pawl \t retry  ", Command{"retry", ""}},
+		{"a no-break space between the words", "/pawl\u00a0retry", Command{"retry", ""}},
+		{"Windows line ends", "Hello\r\n\r\n/pawl retry\r\n", Command{"retry", ""}},
+		{"text above", text("That is wrong.", "/pawl retry"), Command{"retry", ""}},
+		{"a mention means solve", "@pawl please look at this", Command{"solve", "please look at this"}},
+		{"a mention in any case", "@PAWL please", Command{"solve", "please"}},
+		{"a mention of the bot user", "@pawl[bot] please", Command{"solve", "please"}},
+		{"a mention with a comma", "@pawl, please", Command{"solve", "please"}},
+		{"a bare mention", "@pawl", Command{"solve", ""}},
+		{"a mention that only says stop", "@pawl stop!", Command{"stop", ""}},
+		{"a mention that says more than stop", "@pawl stop using globals", Command{"solve", "stop using globals"}},
+		{"the first of several commands", text("/pawl retry", "/pawl status"), Command{"retry", ""}},
+		{"stop wins wherever it stands", text("/pawl solve it", "more", "", "/pawl stop"), Command{"stop", ""}},
+		{"stop in a quote does not win", text("/pawl retry", "", "> /pawl stop"), Command{"retry", ""}},
+		{"text over many lines", text("/pawl solve the parser", "and the printer", "", "- both"), Command{"solve", text("the parser", "and the printer", "", "- both")}},
+		{"text that begins on the next line", text("/pawl solve", "", "the parser"), Command{"solve", "the parser"}},
+		{"text up to the next command", text("/pawl solve a", "b", "/pawl status", "c"), Command{"solve", text("a", "b")}},
+		{"code and quotes belong to the text", text("@pawl this:", "```", "/pawl stop", "```", "> and this"), Command{"solve", text("this:", "```", "/pawl stop", "```", "> and this")}},
+		{"comments do not belong to the text", text("/pawl solve a <!-- evil", "worse --> b", "c"), Command{"solve", text("a  b", "c")}},
+		{"invisible characters do not belong to the text", "/pawl solve a\u200b\U000e0041b", Command{"solve", "ab"}},
+		{"only solve takes further lines", text("/pawl retry now", "please"), Command{"retry", "now"}},
+		{"mail quoted below is not text", text("/pawl solve a", "", "On Tue, 4 Nov 2025, A B wrote:", "> x", "> y"), Command{"solve", "a"}},
+		{"words below quoted mail are text", text("/pawl solve a", "", "On Tue, 4 Nov 2025, A B wrote:", "> x", "", "b"), Command{"solve", text("a", "", "b")}},
+		{"behind a closed code block", text("```", "x", "```", "/pawl retry"), Command{"retry", ""}},
+		{"behind a code block with a longer end", text("~~~ text", "x", "~~~~~", "/pawl retry"), Command{"retry", ""}},
+		{"behind three backticks used inline", text("```x``` is it", "/pawl retry"), Command{"retry", ""}},
+		{"behind a comment", text("<!-- x", "y -->", "/pawl retry"), Command{"retry", ""}},
+		{"behind a comment that is code", text("`<!--` is not handled", "", "/pawl retry"), Command{"retry", ""}},
+		{"behind an open comment in a code block", text("```html", "<!--", "```", "/pawl retry"), Command{"retry", ""}},
+		{"behind a quote and a blank line", text("> why?", "", "/pawl retry"), Command{"retry", ""}},
+		{"behind one backtick", text("a ` b", "/pawl retry"), Command{"retry", ""}},
+		{"behind a tag in code", text("the `<pre>` tag", "/pawl retry"), Command{"retry", ""}},
+		{"behind quoted HTML", text("<blockquote>x</blockquote>", "", "/pawl retry"), Command{"retry", ""}},
+		{"what is folded away can be seen", text("<details>", "", "/pawl retry", "</details>"), Command{"retry", ""}},
+		{"a sentence about mail", text("From: the docs I take that it should work.", "/pawl retry"), Command{"retry", ""}},
+		{"words below quoted mail", text("On Tue, 4 Nov 2025, A B wrote:", "> x", "", "/pawl retry"), Command{"retry", ""}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, ok := ParseCommand(tc.body, "pawl")
+			if diff := cmp.Diff(tc.want, got); diff != "" || !ok {
+				t.Errorf("ParseCommand(%q) ok = %v (-want +got):\n%s", tc.body, ok, diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoCommand(t *testing.T) {
+	for _, tc := range []struct{ name, body string }{
+		{"nothing", ""},
+		{"words in a line", "please /pawl solve"},
+		{"another word", "/pawlish solve"},
+		{"a path", "/pawl/solve"},
+		{"a list item", "- /pawl solve"},
+		{"bold", "**/pawl solve**"},
+		{"inline code", "`/pawl solve`"},
+		{"inline code over two lines", text("see `this", "/pawl solve", "thing`")},
+		{"a code block", text("```", "/pawl solve", "```")},
+		{"a code block with a language", text("```sh", "/pawl solve", "```")},
+		{"a code block with tildes", text("~~~", "/pawl solve", "~~~")},
+		{"a code block that shorter marks do not end", text("````", "```", "/pawl solve", "````")},
+		{"a code block that other marks do not end", text("```", "~~~", "/pawl solve", "```")},
+		{"a code block whose end carries words", text("```", "``` x", "/pawl solve", "```")},
+		{"a code block that never ends", text("```", "x", "", "/pawl solve")},
+		{"an indented code block", text("   ```", "/pawl solve", "   ```")},
+		{"a code block in a list", text("- ```", "  /pawl solve", "  ```")},
+		{"a code block in a numbered list", text("1. x", "", "   ```", "   /pawl solve", "   ```")},
+		{"indented code", text("x", "", "    /pawl solve")},
+		{"code indented by a tab", text("x", "", "\t/pawl solve")},
+		{"code indented by spaces and a tab", text("  \t/pawl solve")},
+		{"a quote", "> /pawl solve"},
+		{"a quote without a space", ">/pawl solve"},
+		{"an indented quote", "   > /pawl solve"},
+		{"a quote in a quote", "> > /pawl solve"},
+		{"a quote in a list", "- > /pawl solve"},
+		{"a quote that goes on without its sign", text("> he said", "/pawl solve")},
+		{"a quote in a list that goes on without its sign", text("- > he said", "/pawl solve")},
+		{"a code block below a quote", text("> he said", "```", "", "/pawl solve", "```")},
+		{"a quote in HTML", text("<blockquote>", "", "/pawl solve", "", "</blockquote>")},
+		{"a quote in a quote in HTML", text("<BLOCKQUOTE><blockquote>", "</blockquote>", "/pawl solve", "</BLOCKQUOTE>")},
+		{"code in HTML", text("<pre>", "/pawl solve", "</pre>")},
+		{"a comment", "<!-- /pawl solve -->"},
+		{"a comment over many lines", text("<!--", "/pawl solve", "", "/pawl solve", "-->")},
+		{"a comment that never ends", text("x <!-- y", "", "/pawl solve")},
+		{"a comment that begins in a line", text("see <!-- this", "/pawl solve", "-->")},
+		{"the line on which a comment ends", text("<!--", "--> /pawl solve")},
+		{"a code block mark in a comment", text("<!--", "```", "/pawl solve", "-->", "x")},
+		{"a comment behind a comment", text("<!-- a --> <!-- b", "/pawl solve -->")},
+		{"a comment at the start of a line in open code", text("a `b", "<!--", "` /pawl", "/pawl solve", "-->")},
+		{"a quoted mail", text("On Tue, 4 Nov 2025, A B <a@example.com> wrote:", "> /pawl solve")},
+		{"a quoted mail without signs", text("Thanks.", "", "On Tue, 4 Nov 2025, A B wrote:", "", "/pawl solve")},
+		{"an attribution over two lines", text("On Tue, 4 Nov 2025 at 10:00, A B", "<a@example.com> wrote:", "", "/pawl solve")},
+		{"an attribution in German", text("Am 4.11.2025 um 10:00 schrieb A B:", "/pawl solve")},
+		{"the message answered to", text("No.", "-----Original Message-----", "/pawl solve")},
+		{"a message passed on", text("---------- Forwarded message ----------", "/pawl solve")},
+		{"the head of a message", text("From: A B <a@example.com>", "Sent: Tuesday", "To: me", "", "/pawl solve")},
+		{"the head of a message in bold", text("**From:** A B", "**Date:** Tuesday", "", "/pawl solve")},
+		{"a mention in a line", "thanks @pawl"},
+		{"a mention of somebody else", "@pawl-other please"},
+		{"a mention of a longer name", "@pawlbot please"},
+		{"a mention of a team", "@pawl/team please"},
+		{"an address", "x@pawl please"},
+		{"an address with a domain", "@pawl.example please"},
+		{"a possessive", "@pawl's last commit is wrong"},
+		{"a mention in a quote", "> @pawl please"},
+		{"a mention in code", "`@pawl please`"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, ok := ParseCommand(tc.body, "pawl"); ok {
+				t.Errorf("ParseCommand(%q) = %+v, want none", tc.body, got)
+			}
+		})
+	}
+}
+
+func TestWithoutSlugThereIsNoMention(t *testing.T) {
+	if got, ok := ParseCommand("@ please", ""); ok {
+		t.Errorf("got %+v", got)
+	}
+}
