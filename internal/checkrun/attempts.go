@@ -131,7 +131,13 @@ func totals(f Facts) string {
 		parts = append(parts, fmt.Sprintf("%s tokens in (%s cached), %s out", number(t.Input), number(t.CachedInput), number(t.Output)))
 	}
 	if priced {
-		parts = append(parts, fmt.Sprintf("$%.2f", min(max(cost, 0), 1e9)))
+		parts = append(parts, price(cost))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// price writes dollars; what no attempt can have cost is shown as its bound.
+func price(dollars float64) string {
+	const most = 99_999.99
+	return fmt.Sprintf("$%.2f", clamp(dollars/most)*most)
 }

@@ -43,7 +43,7 @@ func span(d time.Duration) string {
 		if d < u.of {
 			continue
 		}
-		s := fmt.Sprintf("%d%s", d/u.of, u.name)
+		s := number(int64(d/u.of)) + u.name
 		if i+1 < len(units) {
 			if rest := d % u.of / units[i+1].of; rest > 0 {
 				s += fmt.Sprintf(" %d%s", rest, units[i+1].name)

@@ -22,19 +22,16 @@ func Comment(f Facts) string {
 	return p.fit()
 }
 
-// Status renders the answer to /pawl status.
+// Status renders the answer to /pawl status. Like every answer it carries no
+// marker: whoever posts it adds the one by which it is found again.
 func Status(f Facts) string {
 	p := newPage(f.Now)
-	p.sentence(answerMarker)
 	addStatus(p, f)
 	p.sentence(verdictLines(f))
 	p.sentence(table(f, commentRows))
 	p.sentence("As of " + stamp(f.Now) + ".")
 	return p.fit()
 }
-
-// answerMarker makes an answer known as Pawl's own text wherever it turns up.
-const answerMarker = "<!-- pawl:answer -->"
 
 // addStatus adds where the thread stands, why, and what comes next.
 func addStatus(p *page, f Facts) {
@@ -47,7 +44,6 @@ func addStatus(p *page, f Facts) {
 // first, and the decision that holds now.
 func Why(f Facts) string {
 	p := newPage(f.Now)
-	p.sentence(answerMarker)
 	if len(f.Feedback) == 0 {
 		p.sentence("Nothing that happened on this thread was judged yet.")
 	}

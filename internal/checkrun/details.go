@@ -58,7 +58,7 @@ func addAttempt(p *page, a Attempt) {
 	if v := a.Verify; v != nil {
 		how := "passed"
 		if !v.Passed {
-			how = fmt.Sprintf("failed with exit code %d", v.ExitCode)
+			how = "failed with exit code " + number(int64(v.ExitCode))
 		}
 		body := code(v.Command) + " " + how + "."
 		if strings.TrimSpace(v.Output) != "" {

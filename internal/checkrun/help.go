@@ -6,7 +6,6 @@ import "time"
 // name at GitHub, word what stood after /pawl.
 func Help(slug, word string) string {
 	p := newPage(time.Time{})
-	p.sentence(answerMarker)
 	if line(word, 40) == "" {
 		p.sentence("`/pawl` needs a command.")
 	} else {

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 var (
@@ -109,7 +111,10 @@ func withoutCode(l string) (string, bool) {
 }
 
 // inspect reports every flaw of all texts of one thread.
-func inspect(t *testing.T, f Facts) {
+func inspect(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, f Facts) {
 	t.Helper()
 	texts := map[string]string{
 		"comment": Comment(f), "status": Status(f), "why": Why(f), "pull": PullBody(f, ""), "help": Help(f.RequestedBy, f.Request),
@@ -208,6 +213,25 @@ func everywhere(a, b string, state uint8, n int, share float64, span int64) Fact
 	f.Feedback = []Feedback{{When: f.Until, By: a, Source: b, Reason: a, Excerpt: b}}
 	f.Problems = []Problem{{Path: a, Line: n, Message: b}}
 	return f
+}
+
+// soup draws texts made of pieces that mean something to Markdown or GitHub.
+func soup() *rapid.Generator[string] {
+	piece := rapid.OneOf(rapid.SampledFrom([]string{
+		" ", " ", "\n", "\n\n", "\t", "a", "word", "7", "@", "#", "`", "```", "~~~", "|", "\\", "<", ">", "<!--", "-->", " pawl:", "end", "begin",
+		"</details>", "<details>", "[", "](", ")", "!", "*", "_", "-", "+", ".", ",", ":", "GH-1", "0f3c9a1b", "://", "http", "www.", "&", "/pawl",
+		" resume", "\u00a0", "\u200b", "\u202e", "\x1b[", "\x1b", "m", "\r", "\xff", "é", "2026-03-04T14:03:00Z", "…", "\u2028",
+	}), rapid.String())
+	return rapid.Map(rapid.SliceOfN(piece, 0, 20), func(s []string) string { return strings.Join(s, "") })
+}
+
+func TestNoMixtureOfHostilePiecesBreaksOut(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		a, b := soup().Draw(r, "a"), soup().Draw(r, "b")
+		f := everywhere(a, b, rapid.Uint8().Draw(r, "state"), rapid.IntRange(0, 4).Draw(r, "n"), rapid.Float64().Draw(r, "share"),
+			rapid.Int64().Draw(r, "span"))
+		inspect(r, f)
+	})
 }
 
 func FuzzTexts(f *testing.F) {

@@ -22,12 +22,14 @@ func PullBody(f Facts, prior string) string {
 	if !found && before != "" {
 		before = strings.TrimSuffix(before, "\n\n") + "\n\n"
 	}
-	room := maxBytes - len(before) - len(after) - len(BlockBegin) - len(BlockEnd) - 2
+	room := maxBytes - len(before) - len(after) - len(BlockBegin) - len(BlockEnd) - 3
 	block := pullBlock(f, room)
 	if block == "" {
 		return prior
 	}
-	return before + BlockBegin + "\n" + block + "\n" + BlockEnd + after
+	// The empty line ends the last HTML block, or a person's text after the end
+	// marker would not be read as Markdown.
+	return before + BlockBegin + "\n" + block + "\n\n" + BlockEnd + after
 }
 
 // cutBlock returns what stands around the managed block. A begin marker without
@@ -85,7 +87,7 @@ func pullFacts(f Facts) []string {
 	if a.Verify != nil {
 		how := "passed"
 		if !a.Verify.Passed {
-			how = fmt.Sprintf("failed with exit code %d", a.Verify.ExitCode)
+			how = "failed with exit code " + number(int64(a.Verify.ExitCode))
 		}
 		lines = append(lines, "verified by "+code(a.Verify.Command)+": "+how)
 	} else {

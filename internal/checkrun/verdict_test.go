@@ -1,6 +1,7 @@
 package checkrun
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,30 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 				t.Errorf("got %s, want %s", s, c.want)
 			}
 		})
+	}
+}
+
+func TestButtonsFitTheState(t *testing.T) {
+	for name, want := range map[string]string{
+		"first-attempt-running": "stop", "severe": "resume stop", "done": "retry", "breaker-open": "resume", "restart-limit": "",
+		"own-failure": "retry", "config-error": "retry", "verify-failed": "retry escalate", "cancelled": "resume",
+	} {
+		var got []string
+		for _, a := range Checks(cases()[name])[0].Actions {
+			got = append(got, a.Identifier)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAtMostFiftyProblemsAreMarkedInTheFile(t *testing.T) {
+	f := cases()["config-error"]
+	f.Problems = slices.Repeat(f.Problems, 40)
+	c := Checks(f)[0]
+	if len(c.Annotations) != 50 || !strings.Contains(c.Summary, "and 70 more problems") {
+		t.Errorf("%d annotations; summary:\n%s", len(c.Annotations), c.Summary)
 	}
 }
 
