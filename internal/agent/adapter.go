@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Request says what an agent shall do and where. It holds no secrets except
+// those that the operator listed for the backend in Env.
+type Request struct {
+	Prompt string
+	// Dir is the checkout as the agent sees it; the caller starts the process there.
+	Dir string
+	// Home is the agent's own HOME as the agent sees it.
+	Home string
+	// Model and Effort are passed on where the CLI knows them; empty means its default.
+	Model, Effort string
+	// Session names an earlier session of the same CLI and HOME to continue; empty starts afresh.
+	Session string
+	// Argv is the program with its first arguments. Empty means the CLI's own
+	// name, looked up on PATH; the kind "command" needs it.
+	Argv []string
+	// Env is the environment that the operator allows, PATH included.
+	Env map[string]string
+	// Attempt, Thread and Rung are told to agents of the kind "command".
+	Attempt      int
+	Thread, Rung string
+}
+
+// Command is what to start. Argv is never handed to a shell.
+type Command struct {
+	Argv []string
+	// Env is the whole environment, as NAME=value, sorted.
+	Env []string
+	// Stdin is written to the process and then closed: an open standard input
+	// makes some CLIs wait for ever.
+	Stdin string
+	// Files are written below HOME before the start, by slash-separated relative path.
+	Files map[string]string
+}
+
+// Adapter is what Pawl knows of one CLI.
+type Adapter struct {
+	// Name is the kind of backend, Stream the format of its standard output.
+	Name, Stream string
+	// Command turns a request into what to start. It reads nothing but its argument.
+	Command func(Request) (Command, error)
+	// Parse turns one line of standard output into events. The line may be cut
+	// (see maxLine) and may be garbage. Equal lines give equal events. It is nil
+	// for streams without structure.
+	Parse func(line []byte, emit func(Event))
+	// ReadSession reads what the CLI left in HOME about a session. It is nil
+	// for CLIs that leave nothing worth reading.
+	ReadSession func(home, session string) (Session, error)
+	// openSession opens that file to search it for what the agent wrote, and
+	// parseSession reads one line of it.
+	openSession  func(home, session string) (sessionFile, error)
+	parseSession func(line []byte, emit func(Event))
+}
+
+// The formats of standard output.
+const (
+	StreamPlain = "plain"
+	StreamCodex = "codex"
+)
+
+// For returns the adapter of a backend kind ("codex", "command"). The stream
+// matters for the kind "command" only, where it says how standard output is to
+// be read; empty means plain there.
+func For(kind, stream string) (Adapter, error) {
+	switch kind {
+	case "codex":
+		return codexAdapter(), nil
+	case "command":
+		return commandAdapter(stream)
+	case "claude", "gemini", "opencode":
+		return Adapter{}, fmt.Errorf("backend kind %q is not supported yet: use codex, or command with stream plain or codex", kind)
+	}
+	return Adapter{}, fmt.Errorf("unknown backend kind %q: use codex or command", kind)
+}
+
+// ForStream returns the adapter that reads transcripts of one format.
+func ForStream(stream string) (Adapter, error) {
+	if stream == StreamCodex {
+		return codexAdapter(), nil
+	}
+	return commandAdapter(stream)
+}
+
+// environ lists an environment in the form that exec wants, sorted so that
+// equal requests give equal commands. Later maps win.
+func environ(layers ...map[string]string) []string {
+	all := map[string]string{}
+	for _, layer := range layers {
+		maps.Copy(all, layer)
+	}
+	list := make([]string, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, name+"="+all[name])
+	}
+	return list
+}

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// Retries that codex may make on its own before it reports a failure. Its
+// defaults (4 and 5) keep a dead provider busy for 25 s and send 30 requests;
+// Pawl has its own breaker and backoff.
+const (
+	codexRequestRetries = 2
+	codexStreamRetries  = 3
+)
+
+// openaiBaseURL is where an OPENAI_API_KEY is used unless OPENAI_BASE_URL says otherwise.
+const openaiBaseURL = "https://api.openai.com/v1"
+
+var (
+	safeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
+	safeEffort  = regexp.MustCompile(`^[a-z]{1,16}$`)
+)
+
+func codexAdapter() Adapter {
+	return Adapter{
+		Name: "codex", Stream: StreamCodex,
+		Command: codexCommand, Parse: codexLine,
+		ReadSession: readCodexSession, openSession: openCodexSession, parseSession: codexSessionLine,
+	}
+}
+
+// codexCommand is `codex exec` as the recorded runs of 0.169.0 want it: the
+// prompt on standard input, which is then closed; no sandbox and no questions
+// of its own, since Pawl's sandbox is around it; no rules or trust from the
+// repository. TZ is UTC because codex prints reset times in the local zone
+// without naming it.
+func codexCommand(r Request) (Command, error) {
+	argv := r.Argv
+	if len(argv) == 0 {
+		argv = []string{"codex"}
+	}
+	argv = append(append([]string{}, argv...), "exec")
+	if r.Session != "" {
+		if !safeSession.MatchString(r.Session) {
+			return Command{}, fmt.Errorf("%q is not a codex session: start afresh", r.Session)
+		}
+		argv = append(argv, "resume", r.Session)
+	}
+	argv = append(argv, "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules")
+	if r.Model != "" {
+		argv = append(argv, "--model="+r.Model)
+	}
+	if r.Effort != "" {
+		if !safeEffort.MatchString(r.Effort) {
+			return Command{}, fmt.Errorf("%q is not a codex effort: use minimal, low, medium, high or xhigh", r.Effort)
+		}
+		argv = append(argv, "-c", "model_reasoning_effort="+tomlString(r.Effort))
+	}
+	own := map[string]string{
+		"HOME":       r.Home,
+		"CODEX_HOME": path.Join(r.Home, ".codex"),
+	}
+	defaults := map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
+	return Command{
+		Argv:  append(argv, "-"),
+		Env:   environ(defaults, r.Env, own),
+		Stdin: r.Prompt,
+		Files: map[string]string{".codex/config.toml": codexConfig(r)},
+	}, nil
+}
+
+// codexConfig is the whole configuration file. The built-in provider can
+// neither be limited in its retries nor does it look at OPENAI_API_KEY or
+// OPENAI_BASE_URL, so either of them gets a provider of its own. Without them
+// codex signs in as HOME says (auth.json, CODEX_API_KEY).
+func codexConfig(r Request) string {
+	key, base := r.Env["OPENAI_API_KEY"], r.Env["OPENAI_BASE_URL"]
+	own := key != "" || base != ""
+	if base == "" {
+		base = openaiBaseURL
+	}
+	var b strings.Builder
+	b.WriteString("check_for_update_on_startup = false\napproval_policy = \"never\"\n")
+	if own {
+		b.WriteString("model_provider = \"pawl\"\n")
+	}
+	b.WriteString("\n[analytics]\nenabled = false\n\n[feedback]\nenabled = false\n\n[history]\npersistence = \"none\"\n")
+	b.WriteString("\n[shell_environment_policy]\nexclude = [\"OPENAI_API_KEY\", \"CODEX_API_KEY\"]\n")
+	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", tomlString(r.Dir))
+	if own {
+		fmt.Fprintf(&b, "\n[model_providers.pawl]\nname = \"pawl\"\nbase_url = %s\nwire_api = \"responses\"\n", tomlString(base))
+		if key != "" {
+			b.WriteString("env_key = \"OPENAI_API_KEY\"\n")
+		}
+		fmt.Fprintf(&b, "request_max_retries = %d\nstream_max_retries = %d\n", codexRequestRetries, codexStreamRetries)
+	}
+	return b.String()
+}
+
+// tomlString quotes s as a TOML basic string.
+func tomlString(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

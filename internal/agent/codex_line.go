@@ -1,0 +1,136 @@
+package agent
+
+// codexLine reads one line of `codex exec --json`. Lines that are not events
+// of that stream give nothing.
+func codexLine(line []byte, emit func(Event)) {
+	var kind, thread, message, item, usage, failure []byte
+	members(line, func(key, value []byte) {
+		switch string(key) {
+		case "type":
+			kind = value
+		case "thread_id":
+			thread = value
+		case "message":
+			message = value
+		case "item":
+			item = value
+		case "usage":
+			usage = value
+		case "error":
+			failure = value
+		}
+	})
+	switch stringOf(kind) {
+	case "thread.started":
+		emit(Event{Kind: SessionStarted, ID: stringOf(thread)})
+	case "turn.started":
+		emit(Event{Kind: TurnStarted})
+	case "turn.completed":
+		emit(Event{Kind: Finished, Tokens: codexUsage(usage)})
+	case "turn.failed":
+		emit(Event{Kind: Failed, Text: stringOf(member(failure, "message"))})
+	case "error":
+		emit(Event{Kind: Notice, Text: stringOf(message)})
+	case "item.started":
+		codexItem(item, false, emit)
+	case "item.completed":
+		codexItem(item, true, emit)
+	}
+}
+
+func codexUsage(raw []byte) *Tokens {
+	if raw == nil {
+		return nil
+	}
+	t := &Tokens{}
+	members(raw, func(key, value []byte) {
+		switch string(key) {
+		case "input_tokens":
+			t.Input = intOf(value)
+		case "cached_input_tokens":
+			t.CachedInput = intOf(value)
+		case "output_tokens":
+			t.Output = intOf(value)
+		}
+	})
+	return t
+}
+
+// codexItemFields are the raw members of an item that classify it.
+type codexItemFields struct {
+	id, kind, status, text, message          []byte
+	command, output, changes                 []byte
+	server, tool, arguments, result, problem []byte
+	query                                    []byte
+}
+
+func codexItem(raw []byte, done bool, emit func(Event)) {
+	f := codexFields(raw)
+	e := Event{ID: stringOf(f.id), Done: done, Kind: ToolCall}
+	status := stringOf(f.status)
+	e.Rejected = status == "failed" || status == "declined"
+	switch stringOf(f.kind) {
+	case "agent_message":
+		e.Kind, e.Text = Message, stringOf(f.text)
+		e.Wrote, e.Quotes = e.Text, quotesLimit(f.text)
+	case "reasoning":
+		e.Kind, e.Quotes = Thought, quotesLimit(f.text)
+	case "error":
+		// A warning about the session, such as missing model metadata.
+		e.Kind, e.Text = Notice, ""
+		e.Quotes = quotesLimit(f.message)
+	case "file_change":
+		elements(f.changes, func(change []byte) {
+			e.Paths = append(e.Paths, stringOf(member(change, "path")))
+		})
+	case "command_execution":
+		e.Wrote, e.Ran = stringOf(f.command), true
+		e.Quotes = quotesLimit(f.command) || quotesLimit(f.output)
+	case "mcp_tool_call":
+		e.Wrote, e.Ran = stringOf(f.server)+" "+stringOf(f.tool)+" "+string(f.arguments), true
+		e.Quotes = quotesLimit(f.arguments) || quotesLimit(f.result) || quotesLimit(f.problem)
+	case "web_search":
+		e.Wrote, e.Ran = stringOf(f.query), true
+		e.Quotes = quotesLimit(f.query)
+	default:
+		// Plans, todo lists and items of later versions.
+		e.Kind, e.Quotes = Thought, quotesLimit(raw)
+	}
+	emit(e)
+}
+
+func codexFields(raw []byte) (f codexItemFields) {
+	members(raw, func(key, value []byte) {
+		switch string(key) {
+		case "id":
+			f.id = value
+		case "type":
+			f.kind = value
+		case "status":
+			f.status = value
+		case "text":
+			f.text = value
+		case "message":
+			f.message = value
+		case "command":
+			f.command = value
+		case "aggregated_output":
+			f.output = value
+		case "changes":
+			f.changes = value
+		case "server":
+			f.server = value
+		case "tool":
+			f.tool = value
+		case "arguments":
+			f.arguments = value
+		case "result":
+			f.result = value
+		case "error":
+			f.problem = value
+		case "query":
+			f.query = value
+		}
+	})
+	return f
+}

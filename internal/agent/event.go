@@ -1,0 +1,65 @@
+package agent
+
+import "time"
+
+// Kind says what an event tells.
+type Kind int
+
+// The kinds of events. The zero kind tells nothing.
+const (
+	// SessionStarted names the session in ID.
+	SessionStarted Kind = iota + 1
+	// TurnStarted opens one turn of the model.
+	TurnStarted
+	// Message is what the agent said, in Text and Wrote.
+	Message
+	// Thought is reasoning; only its mentions matter.
+	Thought
+	// ToolCall is a call that started (Done unset) or ended. Paths are the
+	// files that it edited, Wrote its arguments.
+	ToolCall
+	// Notice is an error that is not final, in Text: a retry, a warning.
+	Notice
+	// Finished ends the run with success.
+	Finished
+	// Failed ends the run with the error in Text; Ending is set where the
+	// stream itself names the class.
+	Failed
+)
+
+// Event is what one line of output tells.
+type Event struct {
+	Kind Kind
+	ID   string
+	Text string
+	// Wrote is text that the agent itself wrote: a command, tool arguments, a
+	// message. Ran says that it was executed and not merely said.
+	Wrote string
+	Ran   bool
+	// Quotes says that the event quotes a limit text without being a limit.
+	Quotes bool
+	Paths  []string
+	// Done and Rejected describe an ended call; a rejected one had no effect.
+	Done, Rejected bool
+	Ending         Ending
+	ResetsAt       *time.Time
+	// Tokens are those of the whole session so far, as the CLI counts them.
+	Tokens *Tokens
+	Cost   *float64
+}
+
+// Tokens counts what a session used.
+type Tokens struct {
+	Input       int64 `json:"input"`
+	CachedInput int64 `json:"cached_input"`
+	Output      int64 `json:"output"`
+}
+
+// Minus returns what was used since an earlier count, never below zero.
+func (t Tokens) Minus(before Tokens) Tokens {
+	return Tokens{
+		Input:       max(0, t.Input-before.Input),
+		CachedInput: max(0, t.CachedInput-before.CachedInput),
+		Output:      max(0, t.Output-before.Output),
+	}
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// longWait separates a short rate limit from a usage limit where the wording
+// says only "rate limit": providers' per-minute limits end within minutes,
+// plan limits take hours (Copilot's "rate limit … try again in 58 hours").
+const longWait = 10 * time.Minute
+
+// maxFailureText bounds how much of an error message is looked at.
+const maxFailureText = 8 << 10
+
+// failureRule gives the ending that a wording of an error stands for.
+type failureRule struct {
+	ending  Ending
+	wording *regexp.Regexp
+}
+
+// Wordings of limits. They are applied to error messages that the CLI itself
+// reported as errors, never to other text; quotesLimit is for the rest.
+const (
+	usageWords = `(?:` +
+		`you(?:['’]ve| have)? (?:hit|reached|exceeded|exhausted|used up) (?:your|the) [\w .\-]{0,60}?(?:limits?|quota|capacity|(?:spend|spending) cap)\b` +
+		`|you['’]?(?: a)?re out of (?:extra usage|credits|usage)` +
+		`|(?:out of|no remaining|insufficient) (?:credits|quota)\b` +
+		`|(?:the |free |claude (?:ai )?|monthly |weekly |daily |session |\d+-hour |opus |sonnet |your )*(?:usage|session|weekly|daily|monthly|\d+-hour|opus|sonnet|free usage) limit (?:has been )?(?:reached|exceeded)` +
+		`|free usage exceeded` +
+		`|you exceeded your current quota|quota exceeded|insufficient_quota|usage_limit_(?:reached|exceeded)|usage_not_included` +
+		`|resource has been exhausted \(e\.g\. check quota\)` +
+		`|to use codex with your chatgpt plan, upgrade` +
+		`|credit balance is too low` +
+		`)`
+	rateWords = `(?:` +
+		`rate[ _-]limit(?:ed|s)?(?:[ _-](?:reached|exceeded|error))?\b` +
+		`|too many requests|request rejected \(429\)` +
+		`|would exceed your account['’]s rate limit` +
+		`)`
+	overloadWords = `(?:` +
+		`(?:at|over) capacity\b|(?:currently )?experiencing high demand|overloaded(?:_error)?\b|server_is_overloaded` +
+		`|internal server error|service unavailable|bad gateway|gateway time-?out|temporarily unavailable` +
+		`)`
+	authWords = `(?:` +
+		`missing environment variable|(?:incorrect|invalid|missing) api key|invalid x-api-key|api key not (?:valid|found)` +
+		`|not (?:logged in|authenticated|authorized)|unauthorized\b|authentication(?:_error| failed| required)|permission_error` +
+		`|(?:log|sign)(?:ed)? (?:in|out)[^.]{0,40} again|run:? (?:codex|claude|gemini|opencode)?\s*(?:auth )?/?login|please (?:log|sign) in` +
+		`|(?:refresh|access) token (?:was|has|is|could not)|token (?:has )?expired|oauth token` +
+		`)`
+)
+
+// failureRules are tried in order; the more specific wording stands first.
+var failureRules = []failureRule{
+	{UsageLimit, anywhere(usageWords)},
+	{ContextOverflow, anywhere(`context window|context[_ ]length|prompt is too long|input is too long|maximum context|too many tokens in`)},
+	{CutOff, anywhere(`incomplete response returned|max_output_tokens|output token maximum|finish_reason.{0,5}length`)},
+	{TurnLimit, anywhere(`max(?:imum)?[ _](?:number of )?(?:session )?turns|turn limit|session budget`)},
+	{SelfLoop, anywhere(`loop (?:was )?detected|potential loop`)},
+	{RateLimited, anywhere(rateWords)},
+	{Overloaded, anywhere(overloadWords)},
+	{Auth, anywhere(authWords)},
+	{Misconfigured, anywhere(`model\b.{0,120}\b(?:does not exist|not found|not supported|is not available)|model provider .{0,80} not found|error loading config|unexpected argument|invalid value|unrecognized (?:option|subcommand)|unknown (?:option|argument|provider)|no such file or directory|command not found|reserved built-in`)},
+	{Disconnected, anywhere(`stream (?:disconnected|closed|error)|connection (?:failed|refused|reset|closed|error)|error sending request|waiting for network|network error|timed? ?out waiting|idle timeout|request timed out|econn(?:refused|reset)|socket hang up|terminated early|unexpected eof|dns error`)},
+	{Killed, anywhere(`^(?:turn )?(?:interrupted|aborted)\b|(?:was|been) interrupted by the user`)},
+}
+
+func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + words) }
+
+var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|status(?:[ _-]?code)?["']?[:=]?|http(?:/\d(?:\.\d)?)?)\s*(\d{3})\b`)
+
+// classifyFailure names the ending that an error message stands for. The
+// message must come from a place where only errors stand. It answers false for
+// wordings that it does not know.
+func classifyFailure(text string) (Ending, bool) {
+	if len(text) > maxFailureText {
+		text = text[:maxFailureText]
+	}
+	if failureRules[0].wording.MatchString(text) {
+		return UsageLimit, true
+	}
+	if m := httpStatus.FindStringSubmatch(text); m != nil {
+		status, _ := strconv.Atoi(m[1])
+		if e := statusEnding(status); e != "" {
+			return e, true
+		}
+	}
+	for _, rule := range failureRules[1:] {
+		if rule.wording.MatchString(text) {
+			return rule.ending, true
+		}
+	}
+	return Crashed, false
+}
+
+// statusEnding names the ending of an HTTP status, "" where the status alone does not tell.
+func statusEnding(status int) Ending {
+	switch {
+	case status == 401 || status == 403:
+		return Auth
+	case status == 402:
+		return UsageLimit
+	case status == 404:
+		return Misconfigured
+	case status == 408:
+		return Disconnected
+	case status == 413:
+		return ContextOverflow
+	case status == 429:
+		return RateLimited
+	case status >= 500 && status <= 599:
+		return Overloaded
+	}
+	return ""
+}
+
+// bareLimit matches a line that is a limit message and does not merely contain
+// one: the wording begins the line, apart from labels that programs put before
+// their errors, and a sentence ends or goes on to the reset after it.
+var bareLimit = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api error:\s*)?(?:(?:fatal|error|warning|codex|claude|\w*error|api error)\s*:\s*|sorry, |failed after \d+ attempts\. last error: |please run /login · )*` +
+	`(?:stream disconnected before completion: )?(?:` + usageWords + `|you(?:['’]ve| have)? (?:hit a rate limit|been rate-limited|exceeded your [\w \-]{0,30}limits?)|` + rateWords +
+	`|exceeded retry limit, last status: 429|(?:selected )?model (?:[\w.\-]+ )?is at capacity|we['’]re currently experiencing high demand|\d{3} \{"type":"error")` +
+	`(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|and\b))`)
+
+// isLimitMessage reports whether a line of plain output is a known limit message, and of which kind.
+func isLimitMessage(line string) (Ending, bool) {
+	line = strings.TrimSpace(line)
+	if len(line) > 1024 || !bareLimit.MatchString(line) {
+		return "", false
+	}
+	ending, known := classifyFailure(line)
+	return ending, known && ending.isLimit()
+}
+
+// quoted matches texts about limits wherever they stand. It is loose: it only counts mentions.
+var quoted = regexp.MustCompile(`(?i)(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota|too many requests|out of (?:credits|extra usage)`)
+
+// quotesLimit reports whether text mentions a limit. It looks closely only
+// around the few words that every such text contains, because tool output can be large.
+func quotesLimit(text []byte) bool {
+	for _, word := range []string{"imit", "uota", "any requests", "any Requests", "ut of "} {
+		rest := text
+		for tries := 0; tries < 256; tries++ {
+			i := bytes.Index(rest, []byte(word))
+			if i < 0 {
+				break
+			}
+			if quoted.Match(rest[max(0, i-40):min(len(rest), i+40)]) {
+				return true
+			}
+			rest = rest[i+len(word):]
+		}
+	}
+	return false
+}

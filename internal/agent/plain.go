@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Bounds of what is kept of a plain stream. It is the evidence of the run, so
+// it is kept whole unless it is very long.
+const (
+	plainHead = 4 << 20
+	plainTail = 4 << 20
+)
+
+// lastLines is how many of the last lines of each stream are looked at for a limit message.
+const lastLines = 5
+
+// concludePlain judges a stream without structure: by the exit code, and where
+// that says failure by last lines that are a limit message and nothing else.
+func (t *tally) concludePlain(output string, why stop, now time.Time, zone *time.Location) Report {
+	r := &t.rep
+	r.output, r.Killed = output, why.ending != ""
+	message := ""
+	switch {
+	case why.ending != "":
+		r.Ending = why.ending
+		r.because(why.reason)
+	case r.ExitKnown && r.Exit.Code == 0 && r.Exit.Signal == "":
+		r.Ending = Completed
+		r.because("exit code 0")
+	case r.ExitKnown && r.Exit.Code == exitTimeout:
+		r.Ending = TimedOut
+		r.because("exit code 124: the time ran out")
+	case r.ExitKnown && fromSignal(r.Exit):
+		r.Ending = Killed
+		r.because("the process was ended by " + signalName(r.Exit))
+	default:
+		message = t.plainFailure(output)
+	}
+	r.FinalMessage = lastOf(output)
+	resets, source := t.reset(message, now, zone)
+	if r.Ending == RateLimited && resets != nil && resets.Sub(now) > longWait {
+		r.Ending = UsageLimit
+	}
+	r.setLimit(message, resets, source, now)
+	if r.Ending != Completed {
+		r.Failure = message
+	}
+	return *r
+}
+
+func (t *tally) plainFailure(output string) string {
+	r := &t.rep
+	for _, stream := range []string{r.Stderr, output} {
+		for _, line := range tailLines(stream, lastLines) {
+			if ending, ok := isLimitMessage(line); ok {
+				r.Ending = ending
+				r.because("one of the last lines is a limit message: " + shorten(line, 300))
+				return shorten(line, maxText)
+			}
+		}
+	}
+	if !r.ExitKnown {
+		r.Ending = Completed
+		r.because("the exit code is unknown and no limit message stands at the end")
+		return ""
+	}
+	r.Ending = Crashed
+	said := lastOf(r.Stderr)
+	if said == "" {
+		said = lastOf(output)
+	}
+	r.because(fmt.Sprintf("exit code %d: %s", r.Exit.Code, shorten(said, 300)))
+	return ""
+}
+
+// tailLines returns the last n lines that are not blank, the last one first.
+func tailLines(s string, n int) []string {
+	var lines []string
+	for len(s) > 0 && len(lines) < n {
+		i := strings.LastIndexByte(s, '\n')
+		if line := strings.TrimSpace(s[i+1:]); line != "" {
+			lines = append(lines, line)
+		}
+		s = s[:max(i, 0)]
+	}
+	return lines
+}
+
+func lastOf(s string) string {
+	if lines := tailLines(s, 1); len(lines) == 1 {
+		return shorten(lines[0], maxText)
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const recordedRuns = "../../testdata/agents/codex"
+
+// recorded is one run of the real codex 0.169.0.
+type recorded struct {
+	name, stdout, stderr, session string
+	exit                          Exit
+	want                          struct {
+		Ending []Ending `json:"ending"`
+		Resets *int64   `json:"resets_at_unix"`
+		Edits  bool     `json:"edits_in_git"`
+	}
+}
+
+func loadRecorded(t *testing.T) []recorded {
+	t.Helper()
+	dirs, err := filepath.Glob(recordedRuns + "/*")
+	if err != nil || len(dirs) < 50 {
+		t.Fatalf("found %d recorded runs, error %v", len(dirs), err)
+	}
+	var runs []recorded
+	for _, dir := range dirs {
+		r := recorded{name: filepath.Base(dir)}
+		r.stdout, r.stderr = optional(t, dir+"/stdout.jsonl"), optional(t, dir+"/stderr.txt")
+		r.session = optional(t, dir+"/rollout-events.jsonl")
+		code, _, _ := strings.Cut(strings.TrimSpace(optional(t, dir+"/exit.txt")), " ")
+		if r.exit.Code, err = strconv.Atoi(code); err != nil {
+			t.Fatalf("%s/exit.txt: %v", dir, err)
+		}
+		if err := json.Unmarshal([]byte(optional(t, dir+"/expected.json")), &r.want); err != nil {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+// optional reads a file that a run may lack.
+func optional(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// endOf is when a recorded run ended, from its session file; the runs were all
+// made on one morning.
+func endOf(r recorded) time.Time {
+	last := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
+	for line := range strings.Lines(r.session) {
+		var entry struct{ Timestamp time.Time }
+		if json.Unmarshal([]byte(line), &entry) == nil && !entry.Timestamp.IsZero() {
+			last = entry.Timestamp
+		}
+	}
+	return last
+}
+
+func TestEveryRecordedCodexRunIsClassified(t *testing.T) {
+	for _, run := range loadRecorded(t) {
+		t.Run(run.name, func(t *testing.T) {
+			now := endOf(run)
+			got, err := Inspect(strings.NewReader(run.stdout), codexAdapter(), InspectOptions{
+				Dir: "/agent/codex-" + run.name + "/repo", Exit: &run.exit, Stderr: run.stderr, Now: now,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(run.want.Ending, got.Ending) {
+				t.Errorf("ending %q, want one of %q; reasons %q", got.Ending, run.want.Ending, got.Reasons)
+			}
+			checkReset(t, run, got, time.Minute)
+			session, err := parseCodexSession(strings.NewReader(run.session))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Refine(session, now)
+			if !slices.Contains(run.want.Ending, got.Ending) {
+				t.Errorf("refined ending %q, want one of %q; reasons %q", got.Ending, run.want.Ending, got.Reasons)
+			}
+			checkReset(t, run, got, 0)
+			if got.Ending.isLimit() != (got.Limit != nil) {
+				t.Errorf("ending %q with limit %+v", got.Ending, got.Limit)
+			}
+			if got.Mentions != 0 {
+				t.Errorf("%d mentions of a limit in a run without any", got.Mentions)
+			}
+			if len(got.Reasons) == 0 {
+				t.Error("no reasons")
+			}
+			if filepath.IsAbs(got.Edits.MaxRepeatPath) {
+				t.Errorf("path %q is not relative to the checkout", got.Edits.MaxRepeatPath)
+			}
+		})
+	}
+}
+
+// checkReset compares the reset with the true one, which the text shows
+// without its seconds.
+func checkReset(t *testing.T, run recorded, got Report, unit time.Duration) {
+	t.Helper()
+	if run.want.Resets == nil {
+		if got.Limit != nil && got.Limit.ResetsAt != nil {
+			t.Errorf("a reset at %s was invented", got.Limit.ResetsAt)
+		}
+		return
+	}
+	if got.Limit == nil || got.Limit.ResetsAt == nil {
+		t.Fatalf("limit %+v, want a reset", got.Limit)
+	}
+	want, source := time.Unix(*run.want.Resets, 0).UTC(), SourceStructured
+	if unit > 0 {
+		want, source = want.Truncate(unit), SourceText
+	}
+	if !got.Limit.ResetsAt.Equal(want) || got.Limit.Source != source {
+		t.Errorf("reset %s (%s), want %s (%s)", got.Limit.ResetsAt, got.Limit.Source, want, source)
+	}
+}
+
+func TestRecordedDetailsAreRead(t *testing.T) {
+	read := func(name string) Report {
+		t.Helper()
+		got, err := Inspect(strings.NewReader(optional(t, recordedRuns+"/"+name+"/stdout.jsonl")), codexAdapter(),
+			InspectOptions{Dir: "/agent/codex-" + name + "/repo", Exit: &Exit{}, Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	got := read("edit-loop")
+	if want := (Edits{Operations: 26, Files: 1, MaxRepeat: 26, MaxRepeatPath: "counter.txt"}); got.Edits != want || got.ToolCalls != 26 {
+		t.Errorf("edit-loop: %+v, %d calls; want %+v", got.Edits, got.ToolCalls, want)
+	}
+	if want := (Tokens{Input: 32400, CachedInput: 5400, Output: 918}); got.Tokens != want {
+		t.Errorf("edit-loop: tokens %+v, want %+v", got.Tokens, want)
+	}
+	got = read("edit-success")
+	if got.FinalMessage != "Done. I created hello.txt with one line of text." || got.SessionID == "" || got.Turns != 1 {
+		t.Errorf("edit-success: %+v", got)
+	}
+	got = read("shell-edit")
+	if got.Edits.Operations != 0 || got.ToolCalls != 1 {
+		t.Errorf("shell-edit: %+v, %d calls", got.Edits, got.ToolCalls)
+	}
+	got = read("usage-limit")
+	if !strings.HasPrefix(got.Evidence(), "You’ve hit your usage limit.") || got.Limit.Message != got.Failure {
+		t.Errorf("usage-limit: evidence %q, limit %+v", got.Evidence(), got.Limit)
+	}
+}
+
+func TestAResumedSessionCountsOnlyItsOwnTokens(t *testing.T) {
+	session, err := parseCodexSession(strings.NewReader(`
+{"type":"event_msg","payload":{"type":"task_started"}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":10,"output_tokens":5}}}}
+{"type":"event_msg","payload":{"type":"task_complete","error":{"message":"old","codex_error_info":"usage_limit_exceeded"}}}
+{"type":"event_msg","payload":{"type":"task_started"}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":150,"cached_input_tokens":10,"output_tokens":9}}}}
+{"type":"event_msg","payload":{"type":"task_complete"}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Tokens{Input: 50, Output: 4}); session.Tokens == nil || *session.Tokens != want {
+		t.Errorf("tokens %+v, want %+v", session.Tokens, want)
+	}
+	if session.Ending != "" {
+		t.Errorf("the first turn's error %q belongs to the past", session.Ending)
+	}
+}
+
+func TestASessionFileIsFoundInHome(t *testing.T) {
+	const thread = "01a1fd24-701f-7592-bb9e-941e16d06283"
+	home := t.TempDir()
+	dir := filepath.Join(home, ".codex/sessions/2026/11/21")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	content := []byte(optional(t, recordedRuns+"/usage-limit/rollout-events.jsonl"))
+	name := filepath.Join(dir, "rollout-2026-11-21T08-06-25-"+thread+".jsonl")
+	if err := os.WriteFile(name, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	session, err := codexAdapter().ReadSession(home, thread)
+	if err != nil || session.Ending != UsageLimit || len(session.Windows) != 2 {
+		t.Errorf("session %+v, error %v", session, err)
+	}
+	if _, err := codexAdapter().ReadSession(home, "../../../etc/passwd"); err == nil {
+		t.Error("a path passed as a session")
+	}
+	outside := filepath.Join(t.TempDir(), "x")
+	if err := errors.Join(os.WriteFile(outside, content, 0o644), os.Remove(name), os.Symlink(outside, name)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := codexAdapter().ReadSession(home, thread); err == nil {
+		t.Error("a link out of HOME was followed")
+	}
+}
+
+func TestEqualInputGivesEqualReports(t *testing.T) {
+	for _, run := range loadRecorded(t)[:10] {
+		var reports [][]byte
+		for range 2 {
+			r, err := Inspect(strings.NewReader(run.stdout), codexAdapter(), InspectOptions{Exit: &run.exit, Now: endOf(run)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := json.Marshal(r)
+			reports = append(reports, b)
+		}
+		if !bytes.Equal(reports[0], reports[1]) {
+			t.Errorf("%s: %s and %s", run.name, reports[0], reports[1])
+		}
+	}
+}

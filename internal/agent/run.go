@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Process is a process that was started with the adapter's command.
+type Process struct {
+	// Stdout and Stderr end when nobody holds their other ends any more. Where
+	// they are io.Closers they are closed if that does not happen soon after Kill.
+	Stdout, Stderr io.Reader
+	// Wait returns how the process ended. It is called once, after both streams ended.
+	Wait func() (Exit, error)
+	// Kill ends the process with all its children. It may be called more than
+	// once and at any time.
+	Kill func()
+}
+
+// RunOptions bounds a run. Zero durations mean no bound.
+type RunOptions struct {
+	// Dir is the checkout as the agent sees it.
+	Dir string
+	// Total is the time for the whole run, Idle the longest silence on both
+	// streams, Startup the time until the first byte on either. CLIs print
+	// nothing while the model streams, so Idle must be generous (minutes).
+	Total, Idle, Startup time.Duration
+	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
+	Transcript    io.Writer
+	MaxTranscript int64
+	// OnEvent is told each event as it is read, on the reading goroutine.
+	OnEvent func(Event)
+	// Now is the clock for reset times and the duration; nil means time.Now.
+	Now func() time.Time
+	// Zone is that of clock times without a zone; nil means UTC.
+	Zone *time.Location
+}
+
+// After the final event a process that stays, or a child that holds its
+// streams, gets lingerTime; after Kill the streams get drainTime to end.
+const (
+	lingerTime = 30 * time.Second
+	drainTime  = 5 * time.Second
+)
+
+// Run reads a process to its end and reports what it came to. It kills the
+// process when a bound of the options is reached or ctx ends; the cause of ctx
+// becomes a reason of the report. All goroutines have ended when Run returns.
+//
+// The report is always filled. The error says that Pawl could not do its own
+// part: keep the transcript, or learn how the process ended.
+func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error) {
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	began := now()
+	w := &watch{pulse: make(chan struct{}, 1), final: make(chan struct{}, 1), over: make(chan struct{})}
+	read := newReading(a, o.Dir, func(e Event) {
+		if e.Kind == Finished || e.Kind == Failed {
+			signal(w.final)
+		}
+		if o.OnEvent != nil {
+			o.OnEvent(e)
+		}
+	})
+	copied := newTranscript(o.Transcript, o.MaxTranscript)
+	outDone, errDone := make(chan error, 1), make(chan error, 1)
+	go func() { outDone <- read.stdout(io.TeeReader(beat{p.Stdout, w.pulse}, copied)) }()
+	go func() {
+		_, err := io.Copy(&read.stderr, beat{p.Stderr, w.pulse})
+		errDone <- err
+	}()
+	stopped := make(chan stop, 1)
+	go func() { stopped <- w.guard(ctx, p, o) }()
+
+	err := errors.Join(<-outDone, <-errDone)
+	exit, waitErr := p.Wait()
+	close(w.over)
+	why := <-stopped
+	if why.ending != "" {
+		err = nil // the streams were cut on purpose
+	}
+	known := &exit
+	if waitErr != nil {
+		known, waitErr = nil, fmt.Errorf("wait for the agent: %w", waitErr)
+	}
+	report := read.conclude(known, why, now(), o.Zone)
+	report.Duration = now().Sub(began)
+	if cut := copied.close(); cut != nil {
+		err = errors.Join(err, fmt.Errorf("write the transcript: %w", cut))
+	}
+	return report, errors.Join(err, waitErr)
+}
+
+// signal wakes a receiver without waiting for it.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// beat signals each read that brought something.
+type beat struct {
+	io.Reader
+	pulse chan struct{}
+}
+
+func (b beat) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if n > 0 {
+		signal(b.pulse)
+	}
+	return n, err
+}
