@@ -76,7 +76,11 @@ func addAttempt(p *page, a Attempt) {
 	if a.FinalMessage != "" {
 		parts = append(parts, "The agent's last message, as it wrote it:", fence(a.FinalMessage, maxMessage))
 	}
-	p.fold(fmt.Sprintf("Attempt %d: what the agent said", a.N), strings.Join(parts, "\n\n"))
+	what := "what the agent said"
+	if a.FinalMessage == "" {
+		what = "how it ended"
+	}
+	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 
 // paths lists at most ten paths.
@@ -103,7 +107,7 @@ func limit(f Facts) string {
 		return s + "nobody said when it resets"
 	}
 	if f.Limit.ResetsAt.After(f.Now) {
-		return s + "resets at " + instant(f.Now, f.Limit.ResetsAt) + ", " + left(f.Now, f.Limit.ResetsAt)
+		return s + left(f.Now, f.Limit.ResetsAt)
 	}
 	return s + "was reset at " + instant(f.Now, f.Limit.ResetsAt)
 }

@@ -66,7 +66,7 @@ func headline(f Facts) string {
 	case ConfigError:
 		return "Configuration: " + plural(len(f.Problems), "problem") + ", nothing runs"
 	}
-	return title("Stopped", stopReason(f))
+	return title("Stopped", stopReason(f)+reset(f))
 }
 
 // verdict is the first sentence of a summary.
@@ -148,6 +148,14 @@ func stopReason(f Facts) string {
 		return "edit loop"
 	}
 	return strings.ReplaceAll(label(f.Rule), "_", " ")
+}
+
+// reset says when the limit that stopped a run ends, after a comma.
+func reset(f Facts) string {
+	if f.Limit == nil || f.Limit.ResetsAt.IsZero() || f.Rule != "usage_limit" && f.Rule != "usage_limit_breaker" {
+		return ""
+	}
+	return ", " + left(f.Now, f.Limit.ResetsAt)
 }
 
 // evidence are the reasons and numbers of the first screen.
