@@ -155,6 +155,9 @@ func reset(f Facts) string {
 	if f.Limit == nil || f.Limit.ResetsAt.IsZero() || f.Rule != "usage_limit" && f.Rule != "usage_limit_breaker" {
 		return ""
 	}
+	if !f.Limit.ResetsAt.After(f.Now) {
+		return ", reset at " + instant(f.Now, f.Limit.ResetsAt)
+	}
 	return ", " + left(f.Now, f.Limit.ResetsAt)
 }
 
