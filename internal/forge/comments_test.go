@@ -93,3 +93,20 @@ func TestALongBodyIsCutAndKeepsItsMarker(t *testing.T) {
 		t.Error("a comment without a marker was accepted")
 	}
 }
+
+func TestAnAbsurdNumberOfPagesIsNotRead(t *testing.T) {
+	h, c := start(t)
+	empty := status(200, "[]", "Link", `<https://api.example/x?page=1000000>; rel="last"`)
+	for range 200 {
+		h.fail("GET /repos/octo/hello/issues/3/comments", empty)
+	}
+	if _, err := c.Comments(t.Context(), testRepo, 3, 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.FindComment(t.Context(), testRepo, 3, "m", 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(h.calls("GET /repos/octo/hello/issues/3/comments")); n > 2*maxPages+1 {
+		t.Errorf("%d pages were read", n)
+	}
+}

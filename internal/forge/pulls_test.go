@@ -63,3 +63,14 @@ func TestAForksBranchOfTheSameNameIsNotPawls(t *testing.T) {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
 }
+
+func TestAPullRequestToAnotherBaseIsNotTheOneThatWasLost(t *testing.T) {
+	h, c := start(t)
+	repo := map[string]any{"id": 77, "full_name": "octo/hello"}
+	h.pulls = []map[string]any{{"number": 7, "state": "open", "head": map[string]any{"ref": newPull.Head, "repo": repo}, "base": map[string]any{"ref": "release", "repo": repo}}}
+	unsure := status(502, "")
+	h.fail(pullRoute, unsure, unsure, unsure)
+	if opened, err := c.CreatePull(t.Context(), testRepo, newPull); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%+v, %v", opened, err)
+	}
+}

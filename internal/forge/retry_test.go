@@ -69,6 +69,9 @@ func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
 			if err != nil || comment.ID != 1 || len(h.comments) != 1 {
 				t.Errorf("comment %+v, %v; %d at GitHub", comment, err, len(h.comments))
 			}
+			if h.clock.total() < settle {
+				t.Errorf("looked it up after %v, while GitHub may still be doing it", h.clock.total())
+			}
 			run, err := c.CreateCheckRun(t.Context(), testRepo, CheckRun{Name: "pawl", HeadSHA: "abc", ExternalID: "x", Status: "queued"})
 			if err != nil || run.ID != 1 || len(h.checks) != 1 {
 				t.Errorf("check run %+v, %v; %d at GitHub", run, err, len(h.checks))
