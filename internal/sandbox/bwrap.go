@@ -1,0 +1,197 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The user inside. Not root, because some agents refuse to work as root; on the
+// disk everything still belongs to the user that runs Pawl.
+const (
+	insideID   = "1000"
+	insideName = "agent"
+)
+
+// etcShown are the files below /etc that programs need and that hold no secret.
+// Nothing else of /etc is there. Entries are patterns of filepath.Match.
+var etcShown = []string{
+	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts", "gai.conf",
+	"host.conf", "hosts", "java*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release",
+	"magic", "maven", "mime.types", "nsswitch.conf", "os-release", "perl", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem",
+	"pki/tls/openssl.cnf", "profile", "protocols", "python*", "redhat-release", "resolv.conf", "services", "shells", "ssl/cert.pem",
+	"ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+}
+
+// usrHidden are the places below /usr where an administrator may have put
+// settings with credentials.
+var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
+
+// bwrapCommand is the call of bubblewrap for a program. Its arguments go through
+// a memory file, so that neither the process list nor /proc/1 inside shows the
+// environment or the host's paths; its own environment is empty.
+func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (*exec.Cmd, error) {
+	args, files, err := s.arguments(exe, spec)
+	if err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	status, statusW, err := os.Pipe()
+	if err != nil {
+		closeAll(files)
+		return nil, fmt.Errorf("start %s: %w", exe, err)
+	}
+	files = append(files, statusW)
+	args = append(args, "--json-status-fd", strconv.Itoa(2+len(files)))
+	list, err := memoryFile(strings.Join(args, "\x00") + "\x00")
+	if err != nil {
+		closeAll(append(files, status))
+		return nil, err
+	}
+	files = append(files, list)
+	argv := append([]string{"--args", strconv.Itoa(2 + len(files)), "--", exe}, spec.Argv[1:]...)
+	cmd := exec.Command(s.bwrap, argv...)
+	cmd.Env = []string{}
+	cmd.Dir = "/"
+	cmd.ExtraFiles = files
+	p.status = status
+	return cmd, nil
+}
+
+// arguments are all options of bubblewrap, and the files that they refer to by
+// number (the first is 3).
+func (s *Sandbox) arguments(exe string, spec Spec) (args []string, files []*os.File, err error) {
+	args = []string{
+		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session",
+		"--uid", insideID, "--gid", insideID, "--hostname", "pawl", "--cap-drop", "ALL", "--clearenv",
+	}
+	if s.noUserns != "" {
+		args = append(args, s.noUserns)
+	}
+	args = append(args, systemMounts()...)
+	home := cmp.Or(spec.Home, "/nonexistent")
+	for _, f := range []struct{ path, text string }{
+		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, home)},
+		{"/etc/group", fmt.Sprintf("root:x:0:\n%s:x:%s:\n", insideName, insideID)},
+	} {
+		file, err := memoryFile(f.text)
+		if err != nil {
+			return nil, files, err
+		}
+		files = append(files, file)
+		args = append(args, "--perms", "0444", "--ro-bind-data", strconv.Itoa(2+len(files)), f.path)
+	}
+	args = append(args, binds(exe, spec)...)
+	args = append(args, "--remount-ro", "/", "--chdir", spec.Dir)
+	for _, v := range spec.Env {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return nil, files, fmt.Errorf("start %s: environment entry %.40q is not NAME=value", exe, v)
+		}
+		args = append(args, "--setenv", name, value)
+	}
+	return args, files, nil
+}
+
+// systemMounts are the parts of the host that every program sees.
+func systemMounts() []string {
+	args := []string{"--ro-bind", "/usr", "/usr"}
+	for _, dir := range usrHidden {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			args = append(args, "--tmpfs", dir, "--remount-ro", dir)
+		}
+	}
+	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+		if target, err := os.Readlink(dir); err == nil {
+			args = append(args, "--symlink", target, dir)
+		} else if _, err := os.Stat(dir); err == nil {
+			args = append(args, "--ro-bind", dir, dir)
+		}
+	}
+	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp")
+	// A fresh /proc still holds settings of the whole machine. When Pawl runs as
+	// root the kernel checks only the owner there, and would let the program
+	// change them: one of these names a program that the kernel starts as root.
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
+		if _, err := os.Stat(path); err == nil {
+			args = append(args, "--ro-bind", path, path)
+		}
+	}
+	for _, pattern := range etcShown {
+		found, _ := filepath.Glob("/etc/" + pattern) // the patterns are constant and well formed
+		for _, path := range found {
+			if _, err := os.Stat(path); err == nil {
+				args = append(args, "--ro-bind", path, path)
+			}
+		}
+	}
+	return args
+}
+
+// binds are the mounts of one program: its directories, and its executable
+// where the system does not already show it.
+func binds(exe string, spec Spec) []string {
+	type bind struct{ path, option string }
+	list := []bind{{spec.Dir, "--bind"}}
+	if spec.Home != "" {
+		list = append(list, bind{spec.Home, "--bind"})
+	}
+	for _, path := range spec.Writable {
+		list = append(list, bind{path, "--bind"})
+	}
+	for _, path := range spec.ReadOnly {
+		list = append(list, bind{path, "--ro-bind"})
+	}
+	real, err := filepath.EvalSymlinks(exe)
+	if err != nil {
+		real = exe
+	}
+	for _, path := range []string{exe, real} {
+		shown := slices.ContainsFunc(list, func(b bind) bool { return within(path, b.path) })
+		for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"} {
+			shown = shown || within(path, dir)
+		}
+		if !shown {
+			list = append(list, bind{path, "--ro-bind"})
+		}
+	}
+	// The outer path first; for the same path the read-only bind last.
+	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(len(a.path), len(b.path)) })
+	var args []string
+	for _, b := range list {
+		args = append(args, b.option, b.path, b.path)
+	}
+	return args
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, dir+"/")
+}
+
+// memoryFile is a file without a name that holds text.
+func memoryFile(text string) (*os.File, error) {
+	fd, err := unix.MemfdCreate("pawl", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create a memory file: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "memory")
+	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write a memory file: %w", err)
+	}
+	return f, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

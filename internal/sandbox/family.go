@@ -1,0 +1,123 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Sweep kills what an earlier Pawl left running in mode None: every process
+// whose Marker starts with prefix. It returns how many there were. Call it
+// before anything is started, with a prefix that only this Pawl uses. An empty
+// prefix is refused, since it would fit other Pawls' processes too.
+func Sweep(ctx context.Context, prefix string) (int, error) {
+	if prefix == "" {
+		return 0, errors.New("sweep: no prefix")
+	}
+	find := func() []int { return family(Marker+"="+prefix, 0) }
+	n := len(find())
+	if ctx.Err() != nil || n == 0 {
+		return n, context.Cause(ctx)
+	}
+	if left := killAll(find); left > 0 {
+		return n, fmt.Errorf("sweep: %d of %d processes did not die: end them by hand (%s=%s…)", left, n, Marker, prefix)
+	}
+	return n, nil
+}
+
+// process is what the kernel tells about one.
+type process struct {
+	parent int
+	marked bool
+}
+
+// family finds the live processes that are root (if it is not 0), or carry a
+// marker that starts with mark (if it is not empty), or descend from one of
+// these. To find one marker exactly, end mark with the NUL byte that ends it in
+// memory. Pawl itself and the processes above it are never among them: it may
+// be running under another Pawl.
+func family(mark string, root int) []int {
+	all := processes(mark)
+	own := map[int]bool{}
+	for pid := os.Getpid(); pid != 0 && !own[pid]; pid = all[pid].parent {
+		own[pid] = true
+	}
+	in := map[int]bool{}
+	for grown := true; grown; {
+		grown = false
+		for pid, p := range all {
+			if !own[pid] && !in[pid] && (p.marked || pid == root || in[p.parent]) {
+				in[pid], grown = true, true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(in))
+}
+
+// processes reads /proc, without the processes that are already dead.
+func processes(mark string) map[int]process {
+	all := map[int]process{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // a constant, well-formed pattern
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		// "pid (name) state parent …", where the name may hold anything.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+			continue
+		}
+		parent, err := strconv.Atoi(fields[1])
+		if err != nil {
+			continue
+		}
+		all[pid] = process{parent: parent, marked: mark != "" && marked(dir, mark)}
+	}
+	return all
+}
+
+// marked reports whether the environment with which a process was started holds
+// an entry that begins with mark. Another user's environment is unreadable.
+func marked(dir, mark string) bool {
+	env, err := os.ReadFile(filepath.Join(dir, "environ"))
+	if err != nil {
+		return false
+	}
+	return bytes.HasPrefix(env, []byte(mark)) || bytes.Contains(env, []byte("\x00"+mark))
+}
+
+// killAll kills what find finds until it finds nothing, because processes may
+// start others meanwhile. It returns how many are left when it gives up.
+func killAll(find func() []int) int {
+	for end := time.Now().Add(dying); ; time.Sleep(pollEvery) {
+		pids := find()
+		if len(pids) == 0 || time.Now().After(end) {
+			return len(pids)
+		}
+		for _, pid := range pids {
+			signal(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// signal sends a signal to a process that may be gone already.
+func signal(pid int, sig syscall.Signal) {
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Signal(sig) // gone, or another user's: find will tell
+		_ = p.Release()
+	}
+}

@@ -1,0 +1,274 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain lets the test binary be a Pawl that is killed: see below.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("TEST_PAWL_MODE"); mode != "" {
+		victim(Mode(mode))
+	}
+	os.Exit(m.Run())
+}
+
+// tag makes a number of seconds to sleep that no other process sleeps, by which
+// a test finds its processes from outside of the sandbox.
+func tag(t *testing.T, n int) string {
+	t.Helper()
+	return fmt.Sprintf("%d.%d", 100000+n, time.Now().UnixNano())
+}
+
+// alive counts the live processes with text among their arguments.
+func alive(t *testing.T, text string) int {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, dir := range dirs {
+		// A dead process that nobody waited for has no arguments any more.
+		b, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err == nil && strings.Contains(string(b), "sleep\x00"+text) {
+			n++
+		}
+	}
+	return n
+}
+
+// family of children, each detached in another way, with one sleep each. The
+// script waits until all of them run before it says so.
+const detach = `
+	sleep $TAG &
+	setsid sleep $TAG &
+	(setsid sh -c 'sleep $TAG & sleep $TAG' &) # a double fork
+	(setsid nohup sh -c 'trap "" TERM HUP INT; sleep $TAG' >/dev/null 2>&1 </dev/null &)
+	`
+
+// detached is the number of sleeps that detach starts.
+const detached = 5
+
+// started starts a script and returns when it has written "ready".
+func started(t *testing.T, s *Sandbox, spec Spec) (*Process, *bufio.Reader) {
+	t.Helper()
+	p, err := s.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, p.Stderr())
+	out := bufio.NewReader(p.Stdout())
+	if line, err := out.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the script says %q, %v", line, err)
+	}
+	return p, out
+}
+
+// waitAlive waits until n processes of the tag live; the test's own deadline
+// bounds it.
+func waitAlive(t *testing.T, tag string, n int) {
+	t.Helper()
+	for alive(t, tag) != n {
+		if t.Context().Err() != nil {
+			t.Fatal("the test ended before the processes ran")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestKillEndsEveryDescendant(t *testing.T) {
+	both(t, func(t *testing.T, s *Sandbox) {
+		name := tag(t, 1)
+		spec := script(t, detach+"echo ready; wait; sleep 1000")
+		spec.Env = append(spec.Env, "TAG="+name)
+		p, out := started(t, s, spec)
+		waitAlive(t, name, detached)
+		p.Kill()
+		if n := alive(t, name); n != 0 {
+			t.Errorf("%d processes live on", n)
+		}
+		if _, err := io.Copy(io.Discard, out); err != nil {
+			t.Error(err)
+		}
+		if exit, err := p.Wait(); err != nil || exit.Signal == "" {
+			t.Errorf("%+v, %v", exit, err)
+		}
+		p.Kill() // again is nothing
+	})
+}
+
+func TestNothingOutlivesAProgramThatEnds(t *testing.T) {
+	both(t, func(t *testing.T, s *Sandbox) {
+		name := tag(t, 2)
+		spec := script(t, detach+"echo ready; read go < gate; exit 3")
+		spec.Env = append(spec.Env, "TAG="+name)
+		gate := filepath.Join(spec.Dir, "gate")
+		if err := unix.Mkfifo(gate, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, out := started(t, s, spec)
+		waitAlive(t, name, detached)
+		if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, out); err != nil {
+			t.Error(err)
+		}
+		if exit, err := p.Wait(); err != nil || exit != (Exit{Code: 3}) {
+			t.Errorf("%+v, %v", exit, err)
+		}
+		if n := alive(t, name); n != 0 {
+			t.Errorf("%d processes live on", n)
+		}
+	})
+}
+
+func TestBubblewrapLosesNotEvenAProcessThatScrubbedItsEnvironment(t *testing.T) {
+	s := in(t, Auto)
+	name := tag(t, 3)
+	p, _ := started(t, s, script(t, "(setsid env -i /bin/sh -c '/bin/sleep "+name+" & /bin/sleep "+name+"' &); echo ready; sleep 1000"))
+	for alive(t, name) == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	p.Kill()
+	if n := alive(t, name); n != 0 {
+		t.Errorf("%d processes live on", n)
+	}
+}
+
+func TestAProgramMayEndInGoodOrder(t *testing.T) {
+	both(t, func(t *testing.T, s *Sandbox) {
+		p, out := started(t, s, script(t, `trap 'echo saved; exit 5' TERM; echo ready; while :; do sleep 0.05; done`))
+		p.Kill()
+		rest, err := io.ReadAll(out)
+		if err != nil || string(rest) != "saved\n" {
+			t.Errorf("%q, %v", rest, err)
+		}
+		if exit, err := p.Wait(); err != nil || exit != (Exit{Code: 5}) {
+			t.Errorf("%+v, %v", exit, err)
+		}
+	})
+}
+
+func TestAProgramThatIgnoresTheSignalDiesToo(t *testing.T) {
+	both(t, func(t *testing.T, s *Sandbox) {
+		p, _ := started(t, s, script(t, `trap "" TERM INT HUP; echo ready; while :; do sleep 0.1; done`))
+		p.Kill()
+		if exit, err := p.Wait(); err != nil || exit.Signal != "SIGKILL" {
+			t.Errorf("%+v, %v", exit, err)
+		}
+	})
+	if grace+dying >= 5*time.Second {
+		t.Error("a stopped program may take longer than the 5 s that are promised")
+	}
+}
+
+// victim is a Pawl that starts a program with detached children, says so, and
+// waits for its end.
+func victim(mode Mode) {
+	ctx := context.Background()
+	s, err := New(ctx, mode)
+	if err == nil {
+		dir := os.Getenv("TEST_PAWL_DIR")
+		var p *Process
+		p, err = s.Start(ctx, Spec{Dir: dir, ID: os.Getenv("TEST_PAWL_ID"), Env: []string{path, "TAG=" + os.Getenv("TEST_PAWL_TAG")},
+			Argv: []string{"sh", "-c", detach + "echo ready; sleep 1000"}})
+		if err == nil {
+			_, err = io.Copy(os.Stdout, p.Stdout())
+		}
+	}
+	fmt.Println("victim:", err)
+	os.Exit(1)
+}
+
+// killedPawl runs a victim, kills it without warning, and returns the tag of
+// what it had started.
+func killedPawl(t *testing.T, mode Mode, id string) string {
+	t.Helper()
+	name := tag(t, 4)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "TEST_PAWL_MODE="+string(mode), "TEST_PAWL_DIR="+t.TempDir(), "TEST_PAWL_ID="+id, "TEST_PAWL_TAG="+name)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	waitAlive(t, name, detached)
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	stdout.Close() // Wait would wait for the orphans that hold it
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the victim ended well")
+	}
+	return name
+}
+
+func TestWhenPawlIsKilledTheSandboxDiesWithIt(t *testing.T) {
+	in(t, Auto)
+	waitAlive(t, killedPawl(t, Auto, "x"), 0)
+}
+
+func TestWhatAKilledPawlLeftIsSwept(t *testing.T) {
+	node := fmt.Sprintf("node-%d/", time.Now().UnixNano())
+	name := killedPawl(t, None, node+"attempt-1")
+	other, _ := started(t, in(t, None), func() Spec {
+		spec := script(t, "echo ready; sleep 1000")
+		spec.ID = "other-" + node
+		return spec
+	}())
+	n, err := Sweep(t.Context(), node)
+	if err != nil || n < detached {
+		t.Errorf("%d swept, %v", n, err)
+	}
+	if n := alive(t, name); n != 0 {
+		t.Errorf("%d processes live on", n)
+	}
+	select {
+	case <-other.done:
+		t.Error("another Pawl's process was swept as well")
+	default:
+	}
+	other.Kill()
+	if n, err := Sweep(t.Context(), node); n != 0 || err != nil {
+		t.Errorf("a second sweep: %d, %v", n, err)
+	}
+	if _, err := Sweep(t.Context(), ""); err == nil {
+		t.Error("everybody's processes would have been swept")
+	}
+}
+
+func TestTwoProcessesAreToldApart(t *testing.T) {
+	s := in(t, None)
+	start := func(id string) *Process {
+		spec := script(t, "echo ready; sleep 1000")
+		spec.ID = id
+		p, _ := started(t, s, spec)
+		return p
+	}
+	one, ten := start("attempt-1"), start("attempt-10")
+	one.Kill()
+	select {
+	case <-ten.done:
+		t.Error("attempt-10 died with attempt-1")
+	default:
+	}
+	ten.Kill()
+}

@@ -1,0 +1,226 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How long things may take. Together they stay under the 5 s in which a stopped
+// program must be gone.
+const (
+	grace     = 2 * time.Second       // between SIGTERM and SIGKILL
+	dying     = 2 * time.Second       // for the kernel to end what got SIGKILL
+	drain     = 5 * time.Second       // for the outputs to end after the last process
+	pollEvery = 10 * time.Millisecond // while waiting for processes to vanish
+)
+
+// Exit is how a program ended.
+type Exit struct {
+	// Code is the exit status, or 128 plus the signal that ended it.
+	Code int
+	// Signal is the name of that signal, such as "SIGKILL", and empty otherwise.
+	// Under bubblewrap a program that itself exits with such a status looks the same.
+	Signal string
+}
+
+// Process is a running program.
+type Process struct {
+	stdout, stderr *os.File
+	marker         string
+	cmd            *exec.Cmd
+	status         *os.File // what bubblewrap reports; nil in mode None
+	inside         *namespace
+
+	stopOnce sync.Once
+	stop     chan struct{} // closed when the program is to be ended
+	done     chan struct{} // closed when nothing of it is left
+	exit     Exit          // set before done is closed, like err
+	err      error
+}
+
+// Stdout is the program's standard output. It ends when the last process that
+// could write to it is gone.
+func (p *Process) Stdout() io.Reader { return output{p.stdout} }
+
+// Stderr is the program's standard error, and ends as Stdout does.
+func (p *Process) Stderr() io.Reader { return output{p.stderr} }
+
+// output is the reading end of a pipe. The deadline set on it after the last
+// process ended is its end, in case a stray still holds the other end.
+type output struct{ f *os.File }
+
+func (o output) Read(b []byte) (int, error) {
+	n, err := o.f.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Wait waits until the program and all its children are gone. The error is
+// about the sandbox (such as ErrSetup, or processes that would not die), never
+// about how the program ended.
+func (p *Process) Wait() (Exit, error) {
+	<-p.done
+	return p.exit, p.err
+}
+
+// Kill ends the program with all its children: SIGTERM, two seconds of grace,
+// SIGKILL. It returns when they are gone, and may be called at any time.
+func (p *Process) Kill() {
+	p.stopOnce.Do(func() { close(p.stop) })
+	<-p.done
+}
+
+// plainCommand is the call of a program in mode None.
+func plainCommand(exe string, spec Spec) *exec.Cmd {
+	cmd := exec.Command(exe, spec.Argv[1:]...)
+	cmd.Args[0] = spec.Argv[0]
+	cmd.Env = append(append([]string{}, spec.Env...), Marker+"="+spec.ID)
+	cmd.Dir = spec.Dir
+	return cmd
+}
+
+// start starts the command and the goroutines that look after it. It closes the
+// files that were only for the command.
+func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) error {
+	defer func() { closeAll(cmd.ExtraFiles) }()
+	in, err := memoryFile(string(stdin))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	stdout, outW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer outW.Close()
+	stderr, errW, err := os.Pipe()
+	if err != nil {
+		stdout.Close()
+		return err
+	}
+	defer errW.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, outW, errW
+	// The death signal ends the program when Pawl is killed. Setsid takes it off
+	// Pawl's terminal and makes it the head of a process group.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd, p.stdout, p.stderr = cmd, stdout, stderr
+	started := make(chan error)
+	exited := make(chan struct{})
+	go p.run(started, exited)
+	if err := <-started; err != nil {
+		closeAll([]*os.File{stdout, stderr})
+		if p.status != nil {
+			p.status.Close()
+		}
+		return err
+	}
+	go p.guard(ctx, exited)
+	return nil
+}
+
+// run starts and waits for the command on one thread: the kernel sends the death
+// signal when the thread that started the child ends, not the process, and Go
+// ends threads as it likes.
+func (p *Process) run(started chan<- error, exited chan<- struct{}) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	if err == nil && p.status != nil {
+		p.inside = watch(p.status)
+	}
+	started <- err
+	if err != nil {
+		return
+	}
+	p.err = p.cmd.Wait() // before exited is closed
+	close(exited)
+}
+
+// guard ends the program when it is told to, and finishes what is left of it
+// once it ended.
+func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
+	select {
+	case <-exited:
+	case <-ctx.Done():
+		p.end(exited)
+	case <-p.stop:
+		p.end(exited)
+	}
+	if _, ok := errors.AsType[*exec.ExitError](p.err); ok {
+		p.err = nil // a status other than zero is no error of ours
+	}
+	p.exit = exitOf(p.cmd.ProcessState)
+	if p.inside != nil {
+		p.err = errors.Join(p.err, p.inside.finish(p.exit))
+	} else if left := killAll(p.leftovers); left > 0 {
+		p.err = errors.Join(p.err, fmt.Errorf("%d processes of %s did not die", left, p.marker))
+	}
+	until := time.Now().Add(drain)
+	// A pipe that cannot have a deadline would be a file that is closed already.
+	_ = p.stdout.SetReadDeadline(until)
+	_ = p.stderr.SetReadDeadline(until)
+	close(p.done)
+}
+
+// end asks the program to end, and then makes it.
+func (p *Process) end(exited <-chan struct{}) {
+	for _, pid := range p.members() {
+		signal(pid, syscall.SIGTERM)
+	}
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case <-exited:
+		return
+	case <-patience.C:
+	}
+	// Without its head bubblewrap's namespace dies as a whole. A plain program's
+	// other processes are leftovers, which guard ends next.
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return // it is a child of ours that runs as us, so this cannot be
+	}
+	<-exited
+}
+
+// members are the processes that get the first signal: all of the program, but
+// not bubblewrap's own two.
+func (p *Process) members() []int {
+	pid := p.cmd.Process.Pid
+	if p.inside == nil {
+		return family(p.marker+"\x00", pid)
+	}
+	var members []int
+	for _, m := range family("", pid) {
+		if m != pid && m != p.inside.first() {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// leftovers are the processes of a plain program that itself is gone.
+func (p *Process) leftovers() []int { return family(p.marker+"\x00", 0) }
+
+// exitOf translates how the operating system says that a process ended.
+func exitOf(state *os.ProcessState) Exit {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return Exit{Code: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
+	}
+	code := state.ExitCode()
+	if code > 128 {
+		return Exit{Code: code, Signal: unix.SignalName(syscall.Signal(code - 128))}
+	}
+	return Exit{Code: code}
+}

@@ -1,0 +1,248 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mode says how programs are kept in.
+type Mode string
+
+// The modes, as they stand in the configuration.
+const (
+	Auto Mode = "auto" // bubblewrap, or refuse
+	None Mode = "none" // plain processes
+)
+
+// Marker is the environment variable that mode None adds, so that processes can
+// be found again. Its value is the ID of the Spec.
+const Marker = "PAWL_PROCESS"
+
+// ErrUnavailable means that mode Auto does not work on this machine.
+var ErrUnavailable = errors.New("the sandbox does not work on this machine")
+
+// ErrSetup means that bubblewrap ended before the program could start; what it
+// said stands on the program's standard error.
+var ErrSetup = errors.New("bubblewrap could not set up the sandbox")
+
+// Sandbox starts programs in one mode. Make it with New.
+type Sandbox struct {
+	mode  Mode
+	bwrap string // path of bubblewrap in mode Auto
+	// noUserns is bubblewrap's option against further user namespaces inside,
+	// or empty where it is too old to have it (before 0.8.0).
+	noUserns string
+}
+
+// Spec is a program to start. All paths are absolute.
+type Spec struct {
+	// Argv is the program and its arguments. A program without a slash is looked
+	// up in the PATH of Env.
+	Argv []string
+	// Dir is the working directory, which the program may write to.
+	Dir string
+	// Home is the home directory, which the program may write to. Empty means
+	// that it has none.
+	Home string
+	// Env is the whole environment, NAME=value; nothing is inherited.
+	Env []string
+	// Writable and ReadOnly are further files and directories that the program
+	// may see, at the same paths. A nested path decides over the one around it.
+	Writable, ReadOnly []string
+	// Stdin is all that the program finds on standard input.
+	Stdin []byte
+	// ID names the process for Sweep: choose a prefix that no other Pawl on the
+	// machine uses, and a different rest for each process. Empty means a random one.
+	ID string
+}
+
+// New prepares a sandbox. Mode Auto starts bubblewrap once with the very
+// namespaces that programs will get; if that fails, the error is
+// ErrUnavailable and says what to do.
+//
+// New also changes two things of this process, for the sake of its children: the
+// core dump limit becomes zero, because a dump would put keys and prompts on the
+// disk, and files that it inherited from whoever started it are not passed on.
+func New(ctx context.Context, mode Mode) (*Sandbox, error) {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return nil, fmt.Errorf("switch core dumps off: %w", err)
+	}
+	if err := keepFiles(); err != nil {
+		return nil, err
+	}
+	switch mode {
+	case None:
+		return &Sandbox{mode: None}, nil
+	case Auto:
+		return probe(ctx)
+	}
+	return nil, fmt.Errorf("sandbox mode %q: use auto or none", mode)
+}
+
+// keepFiles marks every open file of this process so that children do not get
+// it. Go does that for the files that it opens itself, not for inherited ones.
+func keepFiles() error {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("keep inherited files: %w (is /proc mounted?)", err)
+	}
+	for _, e := range list {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// Mode is the mode that the sandbox was made with.
+func (s *Sandbox) Mode() Mode { return s.mode }
+
+// probe finds bubblewrap and runs it once.
+func probe(ctx context.Context) (*Sandbox, error) {
+	const otherwise = "or set sandbox.mode to none, which keeps nothing in"
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return nil, fmt.Errorf("%w: bubblewrap (bwrap) is not installed: install the package bubblewrap, %s", ErrUnavailable, otherwise)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("find bubblewrap: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // it takes milliseconds
+	defer cancel()
+	s := &Sandbox{mode: Auto, bwrap: path}
+	help := exec.CommandContext(ctx, path, "--help")
+	help.Env = []string{}
+	if text, _ := help.CombinedOutput(); strings.Contains(string(text), "--disable-userns") {
+		s.noUserns = "--disable-userns"
+	}
+	dir, err := os.MkdirTemp("", "pawl-probe-")
+	if err != nil {
+		return nil, fmt.Errorf("try the sandbox: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	said, err := s.try(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w: %s: %s, %s", ErrUnavailable, err, said, hint(said), otherwise)
+	}
+	return s, nil
+}
+
+// try runs bubblewrap inside bubblewrap's sandbox, to print its version: the one
+// program that is surely there.
+func (s *Sandbox) try(ctx context.Context, dir string) (said string, err error) {
+	p, err := s.Start(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir})
+	if err != nil {
+		return "", err
+	}
+	go io.Copy(io.Discard, p.Stdout())
+	text, _ := io.ReadAll(io.LimitReader(p.Stderr(), 4096))
+	exit, err := p.Wait()
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("it ended with status %d", exit.Code)
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// hint is what to do about a message of bubblewrap.
+func hint(said string) string {
+	switch {
+	case strings.Contains(said, "proc"):
+		return "in a container, start it with --security-opt systempaths=unconfined --security-opt seccomp=unconfined"
+	case strings.Contains(said, "uid map") || strings.Contains(said, "loopback"):
+		return "AppArmor restricts user namespaces: add a profile for bwrap or set sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+	case strings.Contains(said, "namespace") || strings.Contains(said, "Operation not permitted"):
+		return "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1; in a container, --security-opt seccomp=unconfined)"
+	}
+	return "run bwrap by hand to see why"
+}
+
+// Start starts a program. Cancelling ctx kills it, as Kill does. The caller must
+// read both outputs to their end and then call Wait.
+func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
+	if spec.ID == "" {
+		spec.ID = rand.Text()
+	}
+	exe, err := spec.check()
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", exe, context.Cause(ctx))
+	}
+	p := &Process{marker: Marker + "=" + spec.ID, stop: make(chan struct{}), done: make(chan struct{})}
+	var cmd *exec.Cmd
+	if s.mode == None {
+		cmd = plainCommand(exe, spec)
+	} else if cmd, err = s.bwrapCommand(exe, spec, p); err != nil {
+		return nil, err
+	}
+	if err := p.start(ctx, cmd, spec.Stdin); err != nil {
+		return nil, fmt.Errorf("start %s: %w", exe, err)
+	}
+	return p, nil
+}
+
+// check refuses what cannot be started and finds the executable.
+func (spec Spec) check() (exe string, err error) {
+	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
+		return "", errors.New("start a program: none was named")
+	}
+	paths := append(append([]string{spec.Dir}, spec.Writable...), spec.ReadOnly...)
+	if spec.Home != "" {
+		paths = append(paths, spec.Home)
+	}
+	for _, path := range paths {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+			return "", fmt.Errorf("start %s: path %q must be absolute, clean and not the root", spec.Argv[0], path)
+		}
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("start %s: %w", spec.Argv[0], err)
+		}
+	}
+	for _, text := range append(append([]string{spec.ID}, spec.Argv...), append(spec.Env, paths...)...) {
+		if strings.ContainsRune(text, 0) {
+			return "", fmt.Errorf("start %s: a NUL byte in its arguments, environment or paths", spec.Argv[0])
+		}
+	}
+	return spec.find()
+}
+
+// find is the absolute path of the executable.
+func (spec Spec) find() (string, error) {
+	name := spec.Argv[0]
+	candidates := []string{name}
+	switch {
+	case filepath.IsAbs(name):
+	case strings.ContainsRune(name, '/'):
+		candidates = []string{filepath.Join(spec.Dir, name)}
+	default:
+		candidates = nil
+		for _, v := range spec.Env {
+			if list, ok := strings.CutPrefix(v, "PATH="); ok {
+				candidates = nil
+				for _, dir := range filepath.SplitList(list) {
+					if filepath.IsAbs(dir) {
+						candidates = append(candidates, filepath.Join(dir, name))
+					}
+				}
+			}
+		}
+	}
+	for _, path := range candidates {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("start %s: %w: install it, or name it by its full path", name, exec.ErrNotFound)
+}
