@@ -115,7 +115,7 @@ func explain(a answer) (hint string, kind error) {
 	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.message), "suspended"):
 		return "the installation is suspended; unsuspend it on its settings page", ErrUninstalled
 	case a.status == http.StatusForbidden, a.status == http.StatusUnavailableForLegalReasons:
-		return "compare the App's permissions with app.yml and accept new ones on the installation's page", ErrForbidden
+		return "unless it is archived or locked, compare the App's permissions with app.yml and accept new ones on the installation's page", ErrForbidden
 	case a.status == http.StatusNotFound:
 		return "check that it still exists and that the App is installed on the repository", ErrNotFound
 	case a.status == http.StatusGone:
