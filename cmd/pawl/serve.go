@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/queue"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// stopTime is how long a stopping server waits for its steps: a supervisor
+// usually kills after 30 s.
+const stopTime = 25 * time.Second
+
+func serveCommand() *cobra.Command {
+	var file, listen string
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run the GitHub App: webhooks, queue, solver and pages", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(file, os.LookupEnv)
+			if err != nil {
+				return err
+			}
+			if listen != "" {
+				cfg.HTTP.Address = listen
+			}
+			log, err := logger(cmd.ErrOrStderr(), cfg.Log.Level)
+			if err != nil {
+				return err
+			}
+			n, err := startNode(cmd.Context(), cfg, time.Now, log)
+			if err != nil {
+				return err
+			}
+			return n.serve(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "the server's configuration file")
+	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on, instead of the configuration's")
+	if err := cmd.MarkFlagRequired("config"); err != nil {
+		panic(err) // the flag is declared two lines above
+	}
+	return cmd
+}
+
+// node is one running server. This file is the one place where the real parts
+// are put together.
+type node struct {
+	cfg      config.Server
+	log      zerolog.Logger
+	store    *store.Store
+	queue    *queue.Queue
+	solver   *solver.Solver
+	forge    *forge.Client
+	listener net.Listener
+	http     *http.Server
+}
+
+// startNode puts a server together and lets it work: when it returns, webhooks
+// are answered. The clock is given so that a test can move it.
+func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log zerolog.Logger) (n *node, err error) {
+	n = &node{cfg: cfg, log: log}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	box, err := newSandbox(cfg, log)
+	if err != nil {
+		return n, err
+	}
+	key, err := cfg.GitHub.App.Key()
+	if err != nil {
+		return n, err
+	}
+	n.forge, err = forge.New(forge.Config{
+		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log,
+	})
+	if err != nil {
+		return n, err
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return n, fmt.Errorf("data_dir: %w", err)
+	}
+	slogger := slog.New(zerolog.NewSlogHandler(log.Level(max(log.GetLevel(), zerolog.WarnLevel))))
+	if n.store, err = store.Open(ctx, dsn(cfg.Database), store.Options{Now: now, Logger: slogger}); err != nil {
+		return n, err
+	}
+	n.solver = &solver.Solver{
+		Store: n.store, Config: cfg, Sandbox: box, Forge: n.forge, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
+	}
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: cfg.Policy.AllowedBots, Now: now, Log: log}
+	n.queue, err = queue.New(queue.Options{
+		DB: n.store.DB(), Postgres: n.store.Postgres(), Workers: cfg.Workers,
+		HandleDelivery: h.Deliver, Due: n.store.Due, Step: n.solver.Step, Sweep: n.sweep(now),
+		Logger: slogger,
+	})
+	if err != nil {
+		return n, err
+	}
+	n.store.UseQueue(n.queue)
+	hook, err := handlers.NewIngress(cfg.GitHub.App.WebhookSecret.Reveal(), n.store, now, log)
+	if err != nil {
+		return n, err
+	}
+	if n.listener, err = net.Listen("tcp", cfg.HTTP.Address); err != nil {
+		return n, fmt.Errorf("server.address: %w", err)
+	}
+	n.http = web.Server(n.pages(hook, now))
+	if err := n.queue.Start(ctx); err != nil {
+		return n, err
+	}
+	log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
+	return n, nil
+}
+
+// newSandbox probes the sandbox. Without one the server refuses to start unless
+// the configuration says so.
+func newSandbox(cfg config.Server, log zerolog.Logger) (*sandbox.Sandbox, error) {
+	if cfg.Sandbox.Mode == config.SandboxNone {
+		log.Warn().Msg("sandbox.mode is none: agents run as this user and can read and write whatever it can")
+		return sandbox.New(sandbox.None)
+	}
+	return sandbox.New(sandbox.Auto)
+}
+
+func dsn(d config.Database) string {
+	if d.Driver == config.Postgres {
+		return d.URL.Reveal()
+	}
+	return "sqlite:" + d.Path
+}
+
+// nodeName names this process in leases. The process id keeps two servers on one
+// machine apart.
+func nodeName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// pruneInterval is how often old deliveries are removed.
+const pruneInterval = time.Hour
+
+// sweep wakes what a crash left asleep and removes what is older than the
+// retention.
+func (n *node) sweep(now func() time.Time) func(context.Context) error {
+	var pruned time.Time
+	return func(ctx context.Context) error {
+		woken, err := n.store.Stale(ctx, now())
+		if err != nil {
+			return err
+		}
+		if woken.Threads+woken.Deliveries > 0 {
+			n.log.Info().Int("threads", woken.Threads).Int("deliveries", woken.Deliveries).Msg("woken by the sweep")
+		}
+		if t := now(); t.Sub(pruned) > pruneInterval {
+			pruned = t
+			if _, err := n.store.Prune(ctx, t.Add(-n.cfg.Retention.Deliveries)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// serve answers until ctx ends, then stops taking work, lets running steps write
+// down where they are, and closes.
+func (n *node) serve(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- n.http.Serve(n.listener) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		n.log.Info().Msg("stopping")
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	err = errors.Join(err, n.http.Shutdown(stopping), n.queue.Stop(stopping))
+	n.close()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	n.log.Info().Msg("stopped")
+	return nil
+}
+
+// close frees what startNode took, as far as it came.
+func (n *node) close() {
+	if n.listener != nil {
+		// Serve closes it, too; a second close is harmless.
+		_ = n.listener.Close()
+	}
+	if n.store != nil {
+		if err := n.store.Close(); err != nil {
+			n.log.Error().Err(err).Msg("close the database")
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// statusThreads bounds how many threads pawl status lists.
+const statusThreads = 100
+
+func statusCommand() *cobra.Command {
+	var file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status --config FILE", Short: "Show threads, waits, cooldowns and breakers", Args: cobra.NoArgs,
+		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers.\nThe server may be running or not.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(file, os.LookupEnv)
+			if err != nil {
+				return err
+			}
+			r, err := readStatus(cmd.Context(), cfg, time.Now())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+			}
+			return r.print(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "the server's configuration file")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	if err := cmd.MarkFlagRequired("config"); err != nil {
+		panic(err) // the flag is declared two lines above
+	}
+	return cmd
+}
+
+// statusReport is what pawl status knows.
+type statusReport struct {
+	Threads   []threadStatus   `json:"threads"`
+	Breakers  []breakerStatus  `json:"breakers"`
+	Cooldowns []cooldownStatus `json:"cooldowns"`
+	Backends  []backendStatus  `json:"backends"`
+
+	now time.Time
+}
+
+type threadStatus struct {
+	Thread   string     `json:"thread"`
+	State    string     `json:"state"`
+	Rule     string     `json:"rule"`
+	Reasons  []string   `json:"reasons"`
+	Run      int        `json:"run"`
+	Attempts int        `json:"attempts"`
+	Until    *time.Time `json:"until"`
+}
+
+type breakerStatus struct {
+	Account     string     `json:"account"`
+	Kind        string     `json:"kind"`
+	Consecutive int        `json:"consecutive"`
+	Open        bool       `json:"open"`
+	ResetsAt    *time.Time `json:"resets_at"`
+}
+
+type cooldownStatus struct {
+	Backend string    `json:"backend"`
+	Repo    string    `json:"repo"`
+	Class   string    `json:"class"`
+	Until   time.Time `json:"until"`
+}
+
+type backendStatus struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Account string `json:"account"`
+	Model   string `json:"model,omitempty"`
+	Effort  string `json:"effort,omitempty"`
+}
+
+func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusReport, error) {
+	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, now: now}
+	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
+	if err != nil {
+		return r, err
+	}
+	defer db.Close()
+	s := &solver.Solver{Store: db, Config: cfg, Now: func() time.Time { return now }}
+	rows, err := db.Threads(ctx, statusThreads)
+	if err != nil {
+		return r, err
+	}
+	for _, row := range rows {
+		v, err := s.View(ctx, row.Thread)
+		if err != nil {
+			return r, err
+		}
+		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: v.Rule, Reasons: v.Reasons, Run: v.Run, Attempts: len(v.Attempts)}
+		if v.State == checkrun.Waiting {
+			t.Until = &v.Until
+		}
+		r.Threads = append(r.Threads, t)
+	}
+	breakers, err := db.Breakers(ctx)
+	if err != nil {
+		return r, err
+	}
+	for account, b := range breakers {
+		_, open := b.Open(now, cfg.Policy.UsageLimit.MaxConsecutive)
+		v := breakerStatus{Account: account, Kind: string(b.Kind), Consecutive: b.Consecutive, Open: open}
+		if !b.ResetsAt.IsZero() {
+			v.ResetsAt = &b.ResetsAt
+		}
+		r.Breakers = append(r.Breakers, v)
+	}
+	slices.SortFunc(r.Breakers, func(a, b breakerStatus) int { return cmp.Compare(a.Account, b.Account) })
+	cooldowns, err := db.Cooldowns(ctx, "", now)
+	if err != nil {
+		return r, err
+	}
+	for repo, list := range cooldowns {
+		for _, c := range list {
+			r.Cooldowns = append(r.Cooldowns, cooldownStatus{Backend: c.Backend, Repo: repo, Class: c.Class, Until: c.Until})
+		}
+	}
+	slices.SortFunc(r.Cooldowns, func(a, b cooldownStatus) int { return a.Until.Compare(b.Until) })
+	for _, b := range cfg.Backends {
+		r.Backends = append(r.Backends, backendStatus{Name: b.Name, Kind: b.Kind, Account: b.Account, Model: b.Model, Effort: b.Effort})
+	}
+	return r, nil
+}
+
+// print writes the report for people.
+func (r statusReport) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "THREAD\tSTATE\tRULE\tRUN\tATTEMPTS\tUNTIL\n")
+	for _, v := range r.Threads {
+		until := ""
+		if v.Until != nil {
+			until = left(*v.Until, r.now)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", v.Thread, v.State, v.Rule, v.Run, v.Attempts, until)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(r.Threads) == 0 {
+		fmt.Fprintln(w, "No thread has had an attempt yet.")
+	}
+	for _, c := range r.Cooldowns {
+		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, left(c.Until, r.now))
+	}
+	for _, b := range r.Breakers {
+		when := "when it resets is unknown"
+		if b.ResetsAt != nil {
+			when = left(*b.ResetsAt, r.now)
+		}
+		state := "closed"
+		if b.Open {
+			state = "open"
+		}
+		fmt.Fprintf(w, "account %s: %d × %s in a row, breaker %s, %s\n", b.Account, b.Consecutive, b.Kind, state, when)
+	}
+	for _, b := range r.Backends {
+		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
+	}
+	return nil
+}
+
+// left writes how long a wait still is and when it ends.
+func left(until, now time.Time) string {
+	until = until.UTC()
+	d := until.Sub(now).Round(time.Minute)
+	if d <= 0 {
+		return "over since " + until.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%dh %dm left (until %s)", int(d.Hours()), int(d.Minutes())%60, until.Format("2006-01-02 15:04 UTC"))
+}

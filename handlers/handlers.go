@@ -1,0 +1,185 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// Handlers turns stored deliveries into events. All fields are required except
+// AllowedBots.
+type Handlers struct {
+	Store       Store
+	Forge       *forge.Client
+	Solver      *solver.Solver
+	AllowedBots []int64
+	Now         func() time.Time
+	Log         zerolog.Logger
+}
+
+// Store is the solver's, with the deliveries.
+type Store interface {
+	solver.Store
+	Delivery(ctx context.Context, guid string) (solver.Delivery, error)
+	FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error
+}
+
+// happening is what one payload says, before anything was decided. Exactly one
+// of remark and change is set; a happening without either is noted only.
+type happening struct {
+	repo     forge.Repo
+	number   int
+	thread   *solver.Thread // named directly, by a check run's external id
+	remark   *policy.Remark
+	change   *solver.Change
+	everyone bool // the change concerns all threads of the repository
+	snapshot solver.Snapshot
+	target   solver.Target
+	url      string
+	madeAt   time.Time
+	note     string // why there is nothing to judge
+}
+
+// UnparsableError means that a payload cannot be read; trying again is of no
+// use.
+type UnparsableError struct{ Err error }
+
+func (e *UnparsableError) Error() string { return fmt.Sprintf("payload cannot be read: %v", e.Err) }
+func (e *UnparsableError) Unwrap() error { return e.Err }
+
+// Deliver handles one stored delivery, unless that was done already.
+func (h *Handlers) Deliver(ctx context.Context, guid string) error {
+	d, err := h.Store.Delivery(ctx, guid)
+	if err != nil {
+		return err
+	}
+	if d.State == solver.Handled || d.State == solver.Unparsable {
+		return nil
+	}
+	log := h.Log.With().Str("delivery", guid).Str("event", d.Event).Logger()
+	note, err := h.Handle(ctx, d.Event, guid, d.Payload)
+	var unparsable *UnparsableError
+	switch {
+	case errors.As(err, &unparsable):
+		log.Warn().Err(err).Msg("delivery kept unread")
+		return h.Store.FinishDelivery(ctx, guid, solver.Unparsable, err.Error())
+	case err != nil:
+		log.Error().Err(err).Msg("delivery not handled; it is tried again")
+		return err
+	}
+	log.Debug().Str("note", note).Msg("delivery handled")
+	return h.Store.FinishDelivery(ctx, guid, solver.Handled, note)
+}
+
+// Handle reads one delivery and appends what it means. The note says in a few
+// words what became of it. It may be called again for the same GUID.
+func (h *Handlers) Handle(ctx context.Context, event, guid string, payload []byte) (note string, err error) {
+	hs, err := read(event, payload)
+	if err != nil {
+		return "", err
+	}
+	if len(hs) == 0 {
+		return "nothing to do for " + event, nil
+	}
+	for i, hp := range hs {
+		key := "delivery:" + guid
+		if i > 0 {
+			key = fmt.Sprintf("%s:%d", key, i)
+		}
+		n, err := h.take(ctx, hp, guid, key)
+		if err != nil {
+			return "", err
+		}
+		note = n
+	}
+	return note, nil
+}
+
+// read parses a payload with the file of its event.
+func read(event string, payload []byte) ([]happening, error) {
+	parsed, err := github.ParseWebHook(event, payload)
+	if err != nil {
+		return nil, &UnparsableError{err}
+	}
+	var v via
+	if err := json.Unmarshal(payload, &v); err != nil {
+		return nil, &UnparsableError{err}
+	}
+	switch p := parsed.(type) {
+	case *github.IssueCommentEvent:
+		return issueComment(p, v), nil
+	case *github.IssuesEvent:
+		return issues(p, v), nil
+	case *github.PullRequestEvent:
+		return pullRequest(p, v), nil
+	case *github.PullRequestReviewEvent:
+		return pullRequestReview(p, v), nil
+	case *github.PullRequestReviewCommentEvent:
+		return pullRequestReviewComment(p, v), nil
+	case *github.CheckRunEvent:
+		return checkRun(p), nil
+	case *github.PushEvent:
+		return push(p), nil
+	case *github.DeleteEvent:
+		return branchDeleted(p), nil
+	case *github.InstallationEvent:
+		return installation(p), nil
+	case *github.InstallationRepositoriesEvent:
+		return installationRepositories(p), nil
+	case *github.RepositoryEvent:
+		return repository(p), nil
+	}
+	return nil, nil
+}
+
+// via holds the fields that go-github v60 lacks: the App through which a text
+// was written, and a review's edit.
+type via struct {
+	Comment     app `json:"comment"`
+	Issue       app `json:"issue"`
+	PullRequest app `json:"pull_request"`
+	Review      app `json:"review"`
+	Changes     *struct {
+		Body *struct {
+			From string `json:"from"`
+		} `json:"body"`
+	} `json:"changes"`
+}
+
+type app struct {
+	Via *struct {
+		ID int64 `json:"id"`
+	} `json:"performed_via_github_app"`
+}
+
+func (a app) id() int64 {
+	if a.Via == nil {
+		return 0
+	}
+	return a.Via.ID
+}
+
+// was returns the text before an edit.
+func (v via) was() (text string, ok bool) {
+	if v.Changes == nil || v.Changes.Body == nil {
+		return "", false
+	}
+	return v.Changes.Body.From, true
+}
+
+func actor(u *github.User) policy.Actor {
+	return policy.Actor{ID: u.GetID(), Login: u.GetLogin(), Type: u.GetType()}
+}
+
+func repo(r *github.Repository, in *github.Installation) forge.Repo {
+	return forge.Repo{Owner: r.GetOwner().GetLogin(), Name: r.GetName(), ID: r.GetID(), Installation: in.GetID()}
+}

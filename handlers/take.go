@@ -1,0 +1,177 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// maxRaw bounds the text that an event keeps, in bytes. GitHub's own limit on a
+// comment or description is 65,536 characters.
+const maxRaw = 64 << 10
+
+// take decides about one happening and appends the event.
+func (h *Handlers) take(ctx context.Context, hp happening, guid, key string) (string, error) {
+	if hp.everyone {
+		return h.changeAll(ctx, hp, guid, key)
+	}
+	t, err := h.threadOf(ctx, hp)
+	if err != nil {
+		return "", err
+	}
+	if t.Number <= 0 {
+		return "it belongs to no thread", nil
+	}
+	events, err := h.Store.Events(ctx, t, 0)
+	if err != nil {
+		return "", err
+	}
+	state, err := solver.Fold(events)
+	if err != nil {
+		return "", fmt.Errorf("thread %s: %w", t, err)
+	}
+	snapshot := hp.snapshot
+	if hp.number != t.Number && hp.number != 0 {
+		// The pull request of an issue: its own title and description are not
+		// the thread's.
+		snapshot.Title, snapshot.Body, snapshot.Author, snapshot.URL, snapshot.Pull = "", "", "", "", false
+		snapshot.HeadRef, snapshot.HeadRepoID = "", 0
+	}
+	switch {
+	case hp.change != nil:
+		return h.change(ctx, t, state, hp, &snapshot, guid, key)
+	case hp.remark != nil:
+		return h.remark(ctx, t, state, hp, &snapshot, guid, key)
+	}
+	return hp.note, nil
+}
+
+func (h *Handlers) threadOf(ctx context.Context, hp happening) (solver.Thread, error) {
+	t := solver.Thread{Owner: hp.repo.Owner, Name: hp.repo.Name, Number: hp.number}
+	if hp.thread != nil {
+		t = *hp.thread
+	}
+	if t.Number <= 0 {
+		return t, nil
+	}
+	return h.Store.Resolve(ctx, t)
+}
+
+// change appends what happened to a thread that Pawl works on; others are of no
+// interest.
+func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid, key string) (string, error) {
+	if !s.Tracked() {
+		return "Pawl does not work on " + t.String(), nil
+	}
+	c := *hp.change
+	if c.What == "closed" && hp.number != t.Number && hp.number != 0 && hp.number != s.Pull {
+		return "the closed pull request is not the thread's", nil
+	}
+	c.Delivery, c.Snapshot = guid, n
+	_, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: key, Kind: solver.KindThread, At: h.Now(), Data: c})
+	return c.What, err
+}
+
+// maxThreads bounds how many threads one change of a repository reaches.
+const maxThreads = 10000
+
+// changeAll appends a change to every thread of a repository.
+func (h *Handlers) changeAll(ctx context.Context, hp happening, guid, key string) (string, error) {
+	rows, err := h.Store.Threads(ctx, maxThreads)
+	if err != nil {
+		return "", err
+	}
+	c, n := *hp.change, 0
+	c.Delivery = guid
+	for _, r := range rows {
+		if !strings.EqualFold(r.Thread.Owner, hp.repo.Owner) || !strings.EqualFold(r.Thread.Name, hp.repo.Name) {
+			continue
+		}
+		if _, err := h.Store.Append(ctx, r.Thread, true, solver.NewEvent{Key: key, Kind: solver.KindThread, At: h.Now(), Data: c}); err != nil {
+			return "", err
+		}
+		n++
+	}
+	return fmt.Sprintf("%s: %d threads", c.What, n), nil
+}
+
+// remark asks policy and appends feedback, a control, a question, or what was
+// ignored and why.
+func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid, key string) (string, error) {
+	r := *hp.remark
+	j, err := h.judge(ctx, t, s, hp)
+	if err != nil {
+		return "", err
+	}
+	f := solver.Feedback{
+		Source: r.Source, By: r.Actor, Reason: j.Reason, Command: j.Command.Name, Text: cut(j.Text), Raw: cut(r.Text),
+		Description: j.Description, Target: hp.target, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
+	}
+	if r.Source == policy.FromReviewComment && r.Name != "" {
+		f.Text = r.Name + "\n" + f.Text
+	}
+	if r.Source == policy.FromDescription {
+		f.Baseline = policy.Content(r.Was)
+	}
+	kind, data := solver.KindFeedback, any(f)
+	switch {
+	case !j.Accepted:
+		kind = solver.KindIgnored
+	case f.Command == "stop" || f.Command == "use":
+		kind, data = solver.KindControl, solver.Control{Feedback: f, Backend: j.Command.Text}
+	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
+		kind, data = solver.KindQuestion, solver.Question{Feedback: f, Word: j.Command.Text}
+	}
+	_, err = h.Store.Append(ctx, t, j.Accepted, solver.NewEvent{Key: key, Kind: kind, At: h.Now(), Data: data})
+	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
+	return fmt.Sprintf("%s: %s", kind, j.Reason), err
+}
+
+// judge looks at the cheap evidence first, and at the permission and the
+// transcripts only for what would otherwise be accepted.
+func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, hp happening) (policy.Judgement, error) {
+	r := *hp.remark
+	app, err := h.Forge.App(ctx)
+	if err != nil {
+		return policy.Judgement{}, fmt.Errorf("who this App is: %w", err)
+	}
+	scene := policy.Scene{
+		Self: policy.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: solver.Label, AllowedBots: h.AllowedBots,
+		Wrote:   hp.target.Kind != "issue" && s.Wrote(hp.target.ID),
+		Marked:  r.Source != policy.FromDescription && solver.Marked(r.Text),
+		Tracked: s.Tracked(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
+		Head: s.Head, Known: s.Known,
+	}
+	j := policy.Judge(r, scene)
+	if !j.NeedsPermission && !j.Accepted {
+		return j, nil
+	}
+	wrote, err := h.Solver.AgentWrote(ctx, t, r.Text, hp.madeAt)
+	if err != nil {
+		return j, err
+	}
+	if scene.AgentWrote = wrote; wrote || !j.NeedsPermission {
+		return policy.Judge(r, scene), nil
+	}
+	// Without an answer from GitHub nobody may write.
+	scene.Permission, err = h.Forge.Permission(ctx, hp.repo, r.Actor.Login)
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		scene.Permission = "none"
+	case err != nil:
+		return j, fmt.Errorf("permission of %s on %s: %w", r.Actor.Login, t.Repo(), err)
+	}
+	return policy.Judge(r, scene), nil
+}
+
+func cut(s string) string {
+	if len(s) <= maxRaw {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxRaw], "") + "\n[cut: the text is longer than 64 KiB]"
+}

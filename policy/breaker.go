@@ -1,0 +1,51 @@
+package policy
+
+import "time"
+
+// Breaker is what is known of one backend account, shared by every thread and
+// node. The zero value is an account that nothing is held against.
+type Breaker struct {
+	// Kind is what the failures were: usage_limit or auth.
+	Kind Ending `json:"kind,omitempty"`
+	// Consecutive counts failures of that kind since the last success.
+	Consecutive int `json:"consecutive"`
+	// ResetsAt is when the provider said that the account works again; zero
+	// when unknown or, for auth, when only a person can tell.
+	ResetsAt time.Time `json:"resets_at,omitzero"`
+	// At is when the last failure ended.
+	At time.Time `json:"at,omitzero"`
+}
+
+// After returns the breaker after an attempt that ended so at the given time.
+// Only a usage limit and a rejected login count; only a success closes it. An
+// ending that says nothing about the account leaves it as it is.
+func (b Breaker) After(ending Ending, resetsAt, at time.Time) Breaker {
+	switch ending {
+	case UsageLimit, Auth:
+		n := 1
+		if b.Kind == ending {
+			n = b.Consecutive + 1
+		}
+		return Breaker{Kind: ending, Consecutive: n, ResetsAt: resetsAt, At: at}
+	case Completed:
+		return Breaker{}
+	}
+	return b
+}
+
+// Limited reports whether the account is known not to work at now, and until
+// when; a zero time means until a person says otherwise.
+func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
+	if b.Consecutive == 0 || !b.ResetsAt.IsZero() && !now.Before(b.ResetsAt) {
+		return time.Time{}, false
+	}
+	return b.ResetsAt, true
+}
+
+// Open reports whether the account must not be called at now, because it
+// failed max times in a row and its reset has not come. The time is as for
+// Limited.
+func (b Breaker) Open(now time.Time, max int) (until time.Time, open bool) {
+	until, limited := b.Limited(now)
+	return until, limited && b.Consecutive >= max
+}

@@ -1,0 +1,253 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Source is where a remark was made.
+type Source string
+
+// The sources of feedback.
+const (
+	FromComment       Source = "comment"
+	FromReview        Source = "review"
+	FromReviewComment Source = "review_comment"
+	FromDescription   Source = "description"
+	FromCheckRun      Source = "check_run"
+	FromLabel         Source = "label"
+	FromButton        Source = "button"
+)
+
+// Actor is an account at GitHub. Type is User, Bot or Organization.
+type Actor struct {
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+	Type  string `json:"type"`
+}
+
+// Self is Pawl's own identity at GitHub: the App, its bot user, and its slug.
+type Self struct {
+	AppID int64
+	BotID int64
+	Slug  string
+}
+
+// Remark is one thing that happened on a thread and may ask for work.
+type Remark struct {
+	Source Source
+	Edited bool // an existing text was changed
+	Actor  Actor
+	Author Actor // of the text; differs from Actor when somebody edits another's
+	App    int64 // the App that wrote it through the API; 0 for none
+	Text   string
+	Was    string // the text before an edit
+	// HasWas tells an edit of the text from an edit of something else.
+	HasWas bool
+	State  string // of a review, or the conclusion of a check run
+	Name   string // of a label, check run or button
+	SHA    string // the commit that a check run or review is about
+}
+
+// Scene is what the thread's log and GitHub say around a remark.
+type Scene struct {
+	Self Self
+	// Wrote says that the log holds the remark's id as something Pawl wrote.
+	Wrote bool
+	// Marked says that the text carries a marker of Pawl.
+	Marked bool
+	// AgentWrote says that the text stands in what the agent itself wrote in an
+	// attempt that ran at the time.
+	AgentWrote bool
+	// Tracked says that Pawl has worked on the thread.
+	Tracked bool
+	// OwnPull says that the pull request was opened by Pawl.
+	OwnPull bool
+	// Head is the last commit that Pawl pushed to the thread's branch.
+	Head string
+	// Known are descriptions, as Content gives them, that were already worked
+	// on or already refused as no change.
+	Known []string
+	// Label is the label that means solve.
+	Label string
+	// AllowedBots are the numeric ids of bots that may ask for work.
+	AllowedBots []int64
+	// Permission is the actor's permission on the repository as GitHub names
+	// it; empty when it was not looked up.
+	Permission string
+}
+
+// Judgement is what a remark came to. Exactly one of Accepted and
+// NeedsPermission may be true; otherwise it is ignored.
+type Judgement struct {
+	Accepted bool
+	// NeedsPermission asks the caller to look the actor's permission up and to
+	// judge again.
+	NeedsPermission bool
+	Reason          string
+	// Command is the command that was given; empty for a plain remark.
+	Command Command
+	// Text is what the agent is to read.
+	Text string
+	// Description is the new content of an edited description.
+	Description string
+}
+
+func ignore(format string, args ...any) Judgement {
+	return Judgement{Reason: fmt.Sprintf(format, args...)}
+}
+
+// Judge decides whether a remark is feedback: it must be by somebody else, ask
+// for work in a way Pawl listens to, and come from a person who may write.
+func Judge(r Remark, s Scene) Judgement {
+	if reason := causedByPawl(r, s); reason != "" {
+		return Judgement{Reason: reason}
+	}
+	if r.Source != FromCheckRun && r.Actor.Type == "Bot" && !slices.Contains(s.AllowedBots, r.Actor.ID) {
+		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
+	}
+	j := asks(r, s)
+	if !j.Accepted || r.Source == FromCheckRun {
+		return j
+	}
+	return permitted(j, r, s)
+}
+
+// causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says
+// did it; empty when it does not.
+func causedByPawl(r Remark, s Scene) string {
+	switch {
+	case r.Source == FromButton:
+		return ""
+	case r.App != 0 && r.App == s.Self.AppID:
+		return "it was written by this App"
+	case r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
+		return "it was done by this App's bot user"
+	case r.Author.ID != 0 && r.Author.ID == s.Self.BotID:
+		return "the text belongs to this App's bot user"
+	case s.Wrote:
+		return "the log holds it as something that Pawl wrote"
+	case s.Marked:
+		return "it carries a marker of Pawl"
+	case s.AgentWrote:
+		return "the agent wrote it itself during an attempt: its text stands in the transcript"
+	}
+	return ""
+}
+
+// asks decides by the content alone.
+func asks(r Remark, s Scene) Judgement {
+	switch r.Source {
+	case FromComment, FromReview, FromReviewComment:
+		return asksByText(r, s)
+	case FromDescription:
+		return asksByDescription(r, s)
+	case FromLabel:
+		if !strings.EqualFold(r.Name, s.Label) {
+			return ignore("label %q is not %q", r.Name, s.Label)
+		}
+		return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was added", s.Label), Command: Command{Name: "solve"}}
+	case FromButton:
+		if r.App != s.Self.AppID {
+			return ignore("the button belongs to another App")
+		}
+		return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
+	case FromCheckRun:
+		return asksByCheckRun(r, s)
+	}
+	return ignore("%s is not a source of feedback", r.Source)
+}
+
+func asksByText(r Remark, s Scene) Judgement {
+	if r.Edited {
+		if r.Actor.ID != r.Author.ID {
+			return ignore("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
+		}
+		if _, changed := DescriptionDiff(r.Was, r.Text); !changed {
+			return ignore("the edit did not change the content")
+		}
+	}
+	if c, ok := ParseCommand(r.Text, s.Self.Slug); ok {
+		return Judgement{Accepted: true, Reason: "command " + c.Name, Command: c, Text: c.Text}
+	}
+	text := Visible(r.Text)
+	switch {
+	case r.Source == FromReview && r.State == "changes_requested" && s.Tracked:
+		return accept("a review requests changes", text)
+	case r.Source == FromReview && r.State == "approved":
+		return ignore("an approval asks for no work")
+	case strings.TrimSpace(text) == "":
+		return ignore("there is no text to work on")
+	case !s.OwnPull:
+		return ignore("it holds no command, and the thread is no pull request of Pawl")
+	case r.Source == FromReview || r.Source == FromReviewComment:
+		return accept("a review remark on Pawl's pull request", text)
+	}
+	return accept("a new comment on Pawl's pull request", text)
+}
+
+func asksByDescription(r Remark, s Scene) Judgement {
+	if !s.Tracked {
+		return ignore("Pawl does not work on this thread")
+	}
+	if !r.HasWas {
+		return ignore("the description was not edited")
+	}
+	diff, changed := DescriptionDiff(r.Was, r.Text)
+	if !changed {
+		return ignore("the description's content did not change")
+	}
+	content := Content(r.Text)
+	if slices.Contains(s.Known, content) {
+		return Judgement{Reason: "the description was edited back to a text that is already known", Description: content}
+	}
+	j := accept("the description's content changed", diff)
+	j.Description = content
+	return j
+}
+
+// failing are the conclusions of a check run that ask for work. A cancelled,
+// stale or skipped run and one that asks a person say nothing of the change.
+var failing = []string{"failure", "timed_out"}
+
+func asksByCheckRun(r Remark, s Scene) Judgement {
+	switch {
+	case !slices.Contains(failing, r.State):
+		return ignore("check run %q concluded %s", r.Name, r.State)
+	case s.Head == "" || r.SHA != s.Head:
+		return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
+	}
+	return accept(fmt.Sprintf("check run %q failed on Pawl's commit", r.Name), r.Text)
+}
+
+func permitted(j Judgement, r Remark, s Scene) Judgement {
+	switch s.Permission {
+	case "":
+		return Judgement{NeedsPermission: true, Reason: "the actor's permission is not known yet"}
+	case "admin", "maintain", "write":
+		return j
+	}
+	return ignore("%s has %s permission; write is needed", r.Actor.Login, s.Permission)
+}
+
+func accept(reason, text string) Judgement {
+	return Judgement{Accepted: true, Reason: reason, Text: text}
+}
+
+// Heard reports whether a repository that listens to the given triggers hears
+// feedback of that source; none given means all. The words are those of the
+// repository's configuration: command, label, review, comment, description,
+// check_run, button.
+func Heard(source Source, command string, triggers []string) bool {
+	word := string(source)
+	switch {
+	case source == FromButton:
+		return true
+	case command != "" && source != FromLabel:
+		word = "command"
+	case source == FromReviewComment:
+		word = "review"
+	}
+	return len(triggers) == 0 || slices.Contains(triggers, word)
+}

@@ -1,0 +1,67 @@
+package policy
+
+import "fmt"
+
+// Rungs of the ladder as they stand in receipts.
+const (
+	RungNoAnswer = 1 // no answer: again, with the opposite thinking mode
+	RungVerify   = 2 // the verifier failed: again, with its output
+	RungEffort   = 3 // rung 2 is used up: once with the escalated effort
+	RungTestTool = 4 // the agent's own run_tests calls
+)
+
+// ladder is rule 9: what to try after an attempt that moved the work but did
+// not finish it.
+func ladder(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || len(f.Fresh) > 0 {
+		return silent()
+	}
+	switch {
+	case a.Outcome == Interrupted:
+		return interrupted(f, a)
+	case a.Outcome == VerifyFailed:
+		return verifyFailed(f, a)
+	case a.Ending != Completed:
+		return again("progress", fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
+	}
+	return silent()
+}
+
+// maxInterruptions in a row are put down to Pawl or its machine; more than that
+// needs a person. Three tries is the usual retry budget.
+const maxInterruptions = 3
+
+func interrupted(f Facts, a Attempt) (Decision, bool) {
+	run, n := f.run(), 0
+	for i := len(run) - 1; i >= 0 && run[i].Outcome == Interrupted; i-- {
+		n++
+	}
+	if n >= maxInterruptions {
+		return stop("interrupted", "The operator should look at the server's log; /pawl retry tries again.",
+			fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s", n, detail(a)))
+	}
+	return again("interrupted", fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
+}
+
+func verifyFailed(f Facts, a Attempt) (Decision, bool) {
+	run, failed := f.run(), 0
+	escalated := false
+	for i := len(run) - 1; i >= 0 && run[i].Outcome == VerifyFailed; i-- {
+		failed++
+		escalated = escalated || run[i].Escalated
+	}
+	if failed <= f.Limits.VerifyRetries {
+		d, ok := again("verify_failed", fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
+			a.N, failed, f.Limits.VerifyRetries))
+		d.Rung = RungVerify
+		return d, ok
+	}
+	if b := f.backend(a.Backend); f.Limits.EscalateEffort && b.CanEscalate && !escalated {
+		d, ok := again("escalate_effort", fmt.Sprintf("verification failed %d times; once more with the escalated effort", failed))
+		d.Rung, d.Escalated = RungEffort, true
+		return d, ok
+	}
+	return stop("verify_failed", "Look at the failing commands; comment what to do, or /pawl escalate.",
+		fmt.Sprintf("verification failed after %d attempts in a row", failed))
+}

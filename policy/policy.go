@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"time"
+)
+
+// Facts is everything a decision may depend on: the folded log of one thread,
+// what the shared tables say of its backends, the limits and the time.
+type Facts struct {
+	Now    time.Time
+	Limits Limits
+	// Paused is why the operator or the repository forbids work; empty when
+	// nothing does.
+	Paused string
+	// Closed is why the thread cannot be worked on any more; empty while it can.
+	Closed string
+	// Stopped is who asked to stop and how; empty unless that came after the
+	// last trigger.
+	Stopped string
+	// Verify says that the repository names verify commands.
+	Verify bool
+	// Attempts are all attempts of the thread, oldest first.
+	Attempts []Attempt
+	// Run is the number of the current run; attempts of earlier runs count for
+	// the daily cap only.
+	Run int
+	// Fresh is feedback that no attempt has taken and that came after the run's
+	// last decision to stop.
+	Fresh []Trigger
+	// Backends are those the repository may use, in order of preference.
+	Backends []Backend
+	// Pinned is the backend that a person chose; empty for none.
+	Pinned string
+}
+
+// Trigger is one accepted piece of feedback as far as decisions need it.
+type Trigger struct {
+	Seq     int64
+	At      time.Time
+	Command string // solve, retry, resume, escalate, or empty for a plain remark
+	By      string
+}
+
+// Attempt is the receipt of one attempt as far as decisions need it.
+type Attempt struct {
+	N, Run    int
+	Backend   string
+	Account   string
+	Rung      int
+	Escalated bool
+	Different bool // the prompt asked for a different approach
+	StartedAt time.Time
+	EndedAt   time.Time // zero while it runs
+	Ending    Ending
+	Outcome   Outcome
+	Progress  bool
+	Edits     Edits
+	ResetsAt  time.Time // of a limit; zero when unknown
+	Detail    string    // the failure in a few words
+	Evidence  Print     // of the failure text, else of the final message
+	Change    Print     // of the diff against the attempt's start
+	EndTree   string
+}
+
+// Backend is one arm with what is held against it at the moment.
+type Backend struct {
+	Name, Account string
+	// CanEscalate says that the backend has an escalated effort.
+	CanEscalate bool
+	Breaker     Breaker
+	// CooldownUntil is when an edit-loop cooldown on this repository ends; zero
+	// for none. Cooldown names its class.
+	CooldownUntil time.Time
+	Cooldown      Class
+}
+
+// Decision is what to do next, with the rule that spoke and its reasons.
+type Decision struct {
+	Action  Action   `json:"action"`
+	Rule    string   `json:"rule"`
+	Reasons []string `json:"reasons"`
+	// Until is when a wait ends; zero for every other action.
+	Until time.Time `json:"until,omitzero"`
+	// Backend, Rung, Escalated and Different describe an attempt.
+	Backend   string `json:"backend,omitempty"`
+	Rung      int    `json:"rung,omitempty"`
+	Escalated bool   `json:"escalated,omitempty"`
+	Different bool   `json:"different,omitempty"`
+	// Hint is what a person can do now.
+	Hint string `json:"hint,omitempty"`
+}
+
+// rule is one policy; it is silent (false) when it has nothing to say.
+type rule func(Facts) (Decision, bool)
+
+// Next decides. The first rule that speaks wins; an attempt that a rule asks
+// for is then admitted or turned into a wait or a stop.
+func Next(f Facts) Decision {
+	for _, r := range []rule{
+		stopped,
+		done,
+		bounds,
+		needsPerson,
+		usageLimit,
+		editLoop,
+		stagnation,
+		noProgress,
+		ladder,
+		feedback,
+	} {
+		d, ok := r(f)
+		if !ok {
+			continue
+		}
+		if d.Action == DoAttempt {
+			return admit(f, d)
+		}
+		return d
+	}
+	return Decision{Action: DoDone, Rule: "nothing_left", Reasons: []string{"nothing is asked for"}}
+}
+
+// last returns the newest attempt of the current run.
+func (f Facts) last() (Attempt, bool) {
+	run := f.run()
+	if len(run) == 0 {
+		return Attempt{}, false
+	}
+	return run[len(run)-1], true
+}
+
+// run returns the attempts of the current run, oldest first.
+func (f Facts) run() []Attempt {
+	i := len(f.Attempts)
+	for i > 0 && f.Attempts[i-1].Run == f.Run {
+		i--
+	}
+	return f.Attempts[i:]
+}
+
+// command reports whether a person asked for work by one of the commands, and
+// who did.
+func (f Facts) command(names ...string) (by string, ok bool) {
+	for _, t := range f.Fresh {
+		for _, n := range names {
+			if t.Command == n {
+				return t.By, true
+			}
+		}
+	}
+	return "", false
+}
+
+func stop(rule, hint string, reasons ...string) (Decision, bool) {
+	return Decision{Action: DoStop, Rule: rule, Reasons: reasons, Hint: hint}, true
+}
+
+func again(rule string, reasons ...string) (Decision, bool) {
+	return Decision{Action: DoAttempt, Rule: rule, Reasons: reasons}, true
+}
+
+func silent() (Decision, bool) { return Decision{}, false }

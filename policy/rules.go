@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// stopped is rule 1: a person, the operator or GitHub ended the work.
+func stopped(f Facts) (Decision, bool) {
+	switch {
+	case f.Paused != "":
+		return stop("paused", "The operator can lift this; then comment /pawl resume.", f.Paused)
+	case f.Closed != "":
+		return stop("closed", "", f.Closed)
+	case f.Stopped != "":
+		return stop("cancelled", "Comment /pawl resume to go on.", f.Stopped)
+	}
+	return silent()
+}
+
+// done is rule 2: the last attempt made progress and was verified, or ended
+// completed where there is nothing to verify with. Feedback that came meanwhile
+// is work that is left, so it keeps the run open.
+func done(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !a.Progress ||
+		a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
+		return silent()
+	}
+	how := "it ended completed; the repository names no verify commands"
+	if f.Verify {
+		how = "the verify commands passed"
+	}
+	return Decision{Action: DoDone, Rule: "done",
+		Reasons: []string{fmt.Sprintf("attempt %d changed the tree and %s", a.N, how)}}, true
+}
+
+// day is the length of the window of the daily cap.
+const day = 24 * time.Hour
+
+// bounds is rule 3: no run and no thread goes on for ever, whoever asks.
+func bounds(f Facts) (Decision, bool) {
+	if restarts := len(f.run()) - 1; restarts >= f.Limits.MaxRestarts {
+		return stop("restart_limit", "Look at the attempts; a new /pawl solve starts a new run.",
+			fmt.Sprintf("the run was restarted %d times, which is its limit", restarts))
+	}
+	since, n := f.Now.Add(-day), 0
+	var oldest time.Time
+	for _, a := range f.Attempts {
+		if a.StartedAt.After(since) {
+			if n == 0 {
+				oldest = a.StartedAt
+			}
+			n++
+		}
+	}
+	if n >= f.Limits.MaxPerDay {
+		return stop("daily_cap", fmt.Sprintf("The next attempt is possible from %s on.", clock(oldest.Add(day))),
+			fmt.Sprintf("%d attempts on this thread in 24 hours, which is its limit", n))
+	}
+	return silent()
+}
+
+// needsPerson is rule 4: a rejected login or a wrong configuration does not
+// get better by trying again.
+func needsPerson(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || a.Ending != Auth && a.Ending != Misconfigured {
+		return silent()
+	}
+	if b, ok := f.other(a); ok {
+		return Decision{Action: DoAttempt, Rule: string(a.Ending), Backend: b.Name,
+			Reasons: []string{fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name)}}, true
+	}
+	if _, asked := f.command("retry", "resume", "escalate", "solve"); asked {
+		return silent()
+	}
+	what, hint := "rejected its login", "The operator must renew the login of this backend; then comment /pawl retry."
+	if a.Ending == Misconfigured {
+		what, hint = "is misconfigured", "The operator must correct the configuration of this backend; then comment /pawl retry."
+	}
+	return stop(string(a.Ending), hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, detail(a)))
+}
+
+// usageLimit is rule 5: after a usage limit another backend goes on, or the
+// run waits for a known reset, or it ends and says when it resets.
+func usageLimit(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || a.Ending != UsageLimit {
+		return silent()
+	}
+	if b, ok := f.other(a); ok {
+		return Decision{Action: DoAttempt, Rule: "usage_limit", Backend: b.Name,
+			Reasons: []string{fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name)}}, true
+	}
+	if f.Limits.AutoContinue && !a.ResetsAt.IsZero() && !f.Now.Before(a.ResetsAt) {
+		return again("limit_reset", fmt.Sprintf("the usage limit of account %s was reset at %s", a.Account, clock(a.ResetsAt)))
+	}
+	b := f.backend(a.Backend)
+	if d, open := breakerStop(f, b); open {
+		return d, true
+	}
+	if _, asked := f.command("retry", "resume", "escalate"); asked {
+		return silent()
+	}
+	if f.Limits.AutoContinue && !a.ResetsAt.IsZero() {
+		return Decision{Action: DoWait, Rule: "usage_limit", Until: a.ResetsAt,
+			Reasons: []string{fmt.Sprintf("account %s hit its usage limit%s; it resets at %s", a.Account, detail(a), clock(a.ResetsAt))},
+			Hint:    "Comment /pawl resume to try before that."}, true
+	}
+	return stop("usage_limit", "Comment /pawl resume to try again.",
+		fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, detail(a), resets(a.ResetsAt)))
+}
+
+// editLoop is rule 6: an attempt that went in circles cools its backend down;
+// another one may go on meanwhile. What an attempt may do is for admit to say.
+func editLoop(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || a.Outcome != EditLoop || a.Ending == Auth {
+		return silent()
+	}
+	v := f.Limits.Severity.Judge(a.Edits)
+	return again("edit_loop", fmt.Sprintf("attempt %d was a %s edit loop: %s", a.N, v.Class, strings.Join(v.Reasons, "; ")))
+}
+
+// noProgress is rule 8: an attempt that failed without changing anything is not
+// repeated by itself.
+func noProgress(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || len(f.Fresh) > 0 || a.Progress || a.Outcome == Interrupted {
+		return silent()
+	}
+	if a.Ending == Completed && a.Outcome != VerifyFailed {
+		return stop("no_change", "Say what is missing in a comment, or close the thread.",
+			fmt.Sprintf("attempt %d ended completed and changed nothing", a.N))
+	}
+	return stop("no_progress", "Look at the failure; /pawl retry tries once more.",
+		fmt.Sprintf("attempt %d failed (%s) and changed nothing%s", a.N, a.Outcome, detail(a)))
+}
+
+// feedback is the first half of rule 10: somebody asked for work that no attempt
+// has taken.
+func feedback(f Facts) (Decision, bool) {
+	if len(f.Fresh) == 0 {
+		return silent()
+	}
+	_, escalate := f.command("escalate")
+	d, ok := again("feedback", fmt.Sprintf("%s no attempt has taken yet", remarks(len(f.Fresh))))
+	d.Escalated = escalate
+	if escalate {
+		d.Rung = 3
+	}
+	return d, ok
+}
+
+func remarks(n int) string {
+	if n == 1 {
+		return "1 remark that"
+	}
+	return fmt.Sprintf("%d remarks that", n)
+}
+
+func detail(a Attempt) string {
+	if a.Detail == "" {
+		return ""
+	}
+	return ": " + a.Detail
+}
+
+func resets(at time.Time) string {
+	if at.IsZero() {
+		return "when it resets is unknown"
+	}
+	return "it resets at " + clock(at)
+}
+
+// clock writes a time as the contract does, RFC 3339 in UTC.
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,104 @@
+package policy
+
+import "fmt"
+
+// Stagnant is the verdict on attempts that come to the same point again.
+type Stagnant struct {
+	// Kind is what was similar: failure, revision, or empty for nothing.
+	Kind string
+	// Similar is the number of consecutive similar attempts, counted from the
+	// newest backwards.
+	Similar int
+	// Similarity is that of the newest attempt with the one before it, 0..1.
+	Similarity float64
+	// Escalated says that Similar reached the limit.
+	Escalated bool
+	Reasons   []string
+}
+
+// Stagnation compares each attempt of a run with the one before it, newest
+// first, as long as they are similar.
+func Stagnation(run []Attempt, l Limits) Stagnant {
+	var v Stagnant
+	for i := len(run) - 1; i > 0; i-- {
+		kind, s := alike(run[i-1], run[i], l.Similarity)
+		if i == len(run)-1 {
+			v.Similarity = s
+		}
+		if kind == "" || v.Kind != "" && kind != v.Kind {
+			break
+		}
+		v.Kind = kind
+		v.Similar++
+	}
+	v.Escalated = v.Similar > 0 && v.Similar >= l.EscalateAfter
+	switch {
+	case len(run) < 2:
+		v.Reasons = []string{"there is no earlier attempt to compare with"}
+	case v.Similar == 0:
+		v.Reasons = []string{fmt.Sprintf("similarity with the attempt before is %.2f; similar from %.2f", v.Similarity, l.Similarity)}
+	default:
+		v.Reasons = []string{fmt.Sprintf("%s in a row with a similar %s (%.2f; similar from %.2f)",
+			plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Similarity)}
+	}
+	return v
+}
+
+// alike names what two attempts have in common: the failure when both failed in
+// similar words, the revision when both made a similar change. The number is
+// the higher of the similarities that could be measured.
+func alike(a, b Attempt, threshold float64) (kind string, s float64) {
+	revision := 0.0
+	if a.Change != 0 && b.Change != 0 {
+		revision = Similarity(a.Change, b.Change)
+	}
+	failure := 0.0
+	if failed(a) && failed(b) && a.Evidence != 0 && b.Evidence != 0 {
+		failure = Similarity(a.Evidence, b.Evidence)
+	}
+	switch {
+	case failure >= threshold && failure >= revision:
+		return "failure", failure
+	case revision >= threshold:
+		return "revision", revision
+	}
+	return "", max(failure, revision)
+}
+
+// failed reports whether an attempt has a failure text to compare. A usage limit
+// or an interruption says nothing about the work.
+func failed(a Attempt) bool {
+	switch a.Outcome {
+	case Interrupted, Cancelled:
+		return false
+	case VerifyFailed:
+		return true
+	}
+	return a.Ending != Completed && a.Ending != UsageLimit && a.Ending != RateLimited && a.Ending != Overloaded
+}
+
+// stagnation is rule 7: similar attempts in a row are first answered by trying
+// differently (failure) or with another backend (revision), then by stopping.
+func stagnation(f Facts) (Decision, bool) {
+	run := f.run()
+	if len(f.Fresh) > 0 || len(run) == 0 {
+		return silent()
+	}
+	v := Stagnation(run, f.Limits)
+	if !v.Escalated {
+		return silent()
+	}
+	last := run[len(run)-1]
+	for _, a := range run[len(run)-v.Similar:] {
+		if a.Different {
+			return stop("stagnation", "Say in a comment what to do differently, or /pawl use another backend.",
+				append(v.Reasons, "a different approach was already asked for")...)
+		}
+	}
+	d, ok := again("stagnation", v.Reasons...)
+	d.Different = true
+	if b, found := f.other(last); found && v.Kind == "revision" {
+		d.Backend = b.Name
+	}
+	return d, ok
+}

@@ -1,0 +1,239 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// attempt runs one attempt from checkout to push. It is logged before anything
+// is done, and its receipt is logged whatever happens.
+func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) error {
+	if unheard := s.unheard(p.effective.Triggers); len(unheard) > 0 {
+		err := s.record(ctx, KindWithdrawn, Withdrawn{Seqs: unheard, Reason: "the repository's configuration does not listen to this (triggers)"})
+		if err != nil {
+			return err
+		}
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+	}
+	b := backendNamed(p.effective.Backends, d.Backend)
+	start := Started{
+		N: len(s.state.Attempts) + 1, Run: s.state.Run, Decision: d, Seen: s.state.Seq,
+		Backend: b.Name, Account: b.Account, Kind: b.Kind, Effort: effort(b, d), Repo: p.repo,
+	}
+	work := s.state.work(s.state.Seq)
+	task := prompt(s.thread, s.state, d, work)
+	if err := s.record(ctx, KindAttemptStarted, start); err != nil {
+		return err
+	}
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	s.log.Info().Int("attempt", start.N).Int("run", start.Run).Str("backend", b.Name).Str("rule", d.Rule).Strs("reasons", d.Reasons).Msg("attempt started")
+	if err := s.publish(ctx); err != nil {
+		// What people see may be late; the work is not.
+		s.log.Warn().Err(err).Msg("publish before the attempt")
+	}
+	r := s.execute(ctx, start, b, p, task)
+	return s.finish(ctx, start, r)
+}
+
+// unheard are the pending remarks that the repository does not listen to.
+func (s *step) unheard(triggers []string) []int64 {
+	var seqs []int64
+	for _, r := range s.state.Pending() {
+		if !policy.Heard(r.Source, r.Command, triggers) {
+			seqs = append(seqs, r.Seq)
+		}
+	}
+	return seqs
+}
+
+func backendNamed(all []config.Backend, name string) config.Backend {
+	for _, b := range all {
+		if b.Name == name {
+			return b
+		}
+	}
+	return config.Backend{}
+}
+
+func effort(b config.Backend, d policy.Decision) string {
+	if d.Escalated && b.EscalatedEffort != "" {
+		return b.EscalatedEffort
+	}
+	return b.Effort
+}
+
+// execute does the attempt and returns its receipt. What goes wrong on Pawl's
+// side makes an interrupted attempt with the reason.
+func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prepared, task string) Ended {
+	r := Ended{N: a.N, Base: p.start}
+	dir := s.attemptDir(s.thread, a.N)
+	if err := s.clear(dir); err != nil {
+		return broken(r, err)
+	}
+	ws, err := p.cache.Checkout(ctx, git.CheckoutSpec{Commit: p.start, Dir: filepath.Join(dir, "work"), Branch: p.branch})
+	if err != nil {
+		return broken(r, err)
+	}
+	defer func() {
+		if err := ws.Close(); err != nil {
+			s.log.Warn().Err(err).Msg("workspace left behind")
+		}
+	}()
+	r.StartTree, r.EndTree = ws.StartTree, ws.StartTree
+	report, cause, err := s.runAgent(ctx, a, b, ws, dir, task, &r)
+	if err != nil {
+		return broken(r, err)
+	}
+	s.receipt(&r, report)
+	if cause != nil {
+		return cancelled(r, cause)
+	}
+	if err := s.takeTree(ctx, a, b, p, ws, &r); err != nil {
+		return broken(r, err)
+	}
+	if r.Ending == policy.Completed && policy.Progress(r.StartTree, r.EndTree) {
+		if r.Verify, err = s.verify(ctx, p.effective.Verify, ws, dir); err != nil {
+			return broken(r, err)
+		}
+	}
+	if why := context.Cause(ctx); why != nil {
+		return cancelled(r, why)
+	}
+	s.judge(&r, p)
+	return r
+}
+
+// clear makes an empty folder for an attempt and removes the homes of earlier
+// ones, which were kept for looking into the agent's session.
+func (s *step) clear(dir string) error {
+	homes, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", homeDir))
+	if err != nil {
+		return err
+	}
+	for _, h := range append(homes, dir) {
+		if err := os.RemoveAll(h); err != nil {
+			return fmt.Errorf("clear %s: %w", h, err)
+		}
+	}
+	return os.MkdirAll(filepath.Join(dir, homeDir), 0o700)
+}
+
+// broken is the receipt of an attempt that Pawl itself could not carry through.
+func broken(r Ended, err error) Ended {
+	r.Outcome, r.Detail = policy.Interrupted, err.Error()
+	r.Reasons = append(r.Reasons, "Pawl could not carry the attempt through: "+err.Error())
+	return r
+}
+
+// The causes for which a running attempt is ended.
+var (
+	errStopped  = errors.New("a person asked to stop")
+	errClosed   = errors.New("the thread was closed")
+	errShutdown = errors.New("the server is stopping")
+)
+
+// cancelled is the receipt of an attempt that was ended from outside.
+func cancelled(r Ended, cause error) Ended {
+	r.Outcome = policy.Cancelled
+	if !errors.Is(cause, errStopped) && !errors.Is(cause, errClosed) {
+		r.Outcome = policy.Interrupted
+		cause = errShutdown
+	}
+	r.Ending = policy.Killed
+	r.Detail = cause.Error()
+	r.Reasons = append(r.Reasons, cause.Error())
+	return r
+}
+
+// receipt takes over what the stream told.
+func (s *step) receipt(r *Ended, p agent.Report) {
+	r.Ending = policy.Ending(p.Ending)
+	r.Reasons = p.Reasons
+	r.Edits = policy.Edits(p.Edits)
+	r.Final = tail(p.FinalMessage, maxOutput)
+	r.Detail = tail(oneLine(p.Failure), 500)
+	r.Tokens = Tokens(p.Tokens)
+	r.CostUSD, r.Session, r.ToolCalls, r.Mentions = p.CostUSD, p.SessionID, p.ToolCalls, p.Mentions
+	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
+	r.Evidence = policy.Fingerprint(p.Evidence())
+	if p.Limit != nil {
+		r.Limit = &Limit{Kind: string(p.Limit.Kind), Message: tail(p.Limit.Message, 2000), Source: p.Limit.Source}
+		if p.Limit.ResetsAt != nil {
+			r.Limit.ResetsAt = *p.Limit.ResetsAt
+		}
+	}
+}
+
+// judge says what the attempt came to.
+func (s *step) judge(r *Ended, p *prepared) {
+	progress := policy.Progress(r.StartTree, r.EndTree)
+	failing := false
+	for _, v := range r.Verify {
+		if !v.Passed {
+			failing = true
+			r.Evidence = policy.Fingerprint(v.Output)
+			if r.Detail == "" {
+				r.Detail = tail(fmt.Sprintf("%s: exit code %d", oneLine(v.Command), v.Exit), 500)
+			}
+		}
+	}
+	loop := limits(p.effective.Policy).Severity.Judge(r.Edits).Class != policy.None
+	switch {
+	case r.Ending != policy.Completed && loop:
+		r.Outcome = policy.EditLoop
+	case r.Ending != policy.Completed:
+		r.Outcome = policy.Outcome(r.Ending)
+	case loop:
+		r.Outcome = policy.EditLoop
+	case !progress:
+		r.Outcome = policy.NoChange
+	case failing:
+		r.Outcome = policy.VerifyFailed
+	default:
+		r.Outcome = policy.Edited
+	}
+}
+
+// finish logs the receipt together with what it means for the account and the
+// backend. It is written also while the process stops.
+func (s *step) finish(ctx context.Context, a Started, r Ended) error {
+	if errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		return ErrLeaseLost
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeoutAfterStop)
+	defer cancel()
+	now := s.Now()
+	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
+	if r.Ending == policy.UsageLimit || r.Ending == policy.Auth || r.Ending == policy.Completed {
+		var resets time.Time
+		if r.Limit != nil {
+			resets = r.Limit.ResetsAt
+		}
+		batch.Account = a.Account
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(r.Ending, resets, now) }
+	}
+	if r.Outcome == policy.EditLoop {
+		v := limits(s.Config.Policy).Severity.Judge(r.Edits)
+		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}
+	}
+	if seqs := s.agentWroteMeanwhile(a, r); len(seqs) > 0 {
+		batch.Events = append(batch.Events, NewEvent{Kind: KindWithdrawn, At: now,
+			Data: Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt: its text stands in the transcript"}})
+	}
+	s.log.Info().Int("attempt", a.N).Str("ending", string(r.Ending)).Str("outcome", string(r.Outcome)).
+		Bool("progress", policy.Progress(r.StartTree, r.EndTree)).Str("commit", r.Commit).Str("detail", r.Detail).Msg("attempt ended")
+	return s.append(ctx, batch)
+}

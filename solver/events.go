@@ -1,0 +1,201 @@
+package solver
+
+import (
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Kind names what an event tells.
+type Kind string
+
+// The kinds of events. The first five come from webhooks and people, the others
+// from the solver.
+const (
+	KindFeedback       Kind = "feedback"        // Feedback, accepted
+	KindIgnored        Kind = "ignored"         // Feedback, with the reason why it is none
+	KindControl        Kind = "control"         // Control
+	KindQuestion       Kind = "question"        // Question
+	KindThread         Kind = "thread"          // Change
+	KindWithdrawn      Kind = "withdrawn"       // Withdrawn
+	KindDecision       Kind = "decision"        // Decided
+	KindAttemptStarted Kind = "attempt_started" // Started
+	KindAttemptEnded   Kind = "attempt_ended"   // Ended
+	KindActStarted     Kind = "act_started"     // Act
+	KindActDone        Kind = "act_done"        // Act
+)
+
+// Snapshot is what a webhook said of its thread. Empty fields are unknown, not
+// empty at GitHub; a later snapshot replaces only what it knows.
+type Snapshot struct {
+	Installation  int64  `json:"installation,omitempty"`
+	RepoID        int64  `json:"repo_id,omitempty"`
+	Title         string `json:"title,omitempty"`
+	Body          string `json:"body,omitempty"`
+	Author        string `json:"author,omitempty"`
+	Pull          bool   `json:"pull,omitempty"`
+	HeadRef       string `json:"head_ref,omitempty"`
+	HeadSHA       string `json:"head_sha,omitempty"`
+	HeadRepoID    int64  `json:"head_repo_id,omitempty"`
+	BaseRef       string `json:"base_ref,omitempty"`
+	DefaultBranch string `json:"default_branch,omitempty"`
+	URL           string `json:"url,omitempty"`
+}
+
+// Target is what a reaction answers: issue, issue_comment or review_comment, and
+// its id (for an issue its number). The zero value cannot be reacted to.
+type Target struct {
+	Kind string `json:"kind,omitempty"`
+	ID   int64  `json:"id,omitempty"`
+}
+
+// Feedback is a remark with what was decided about it. Text is frozen as it was
+// in the payload.
+type Feedback struct {
+	Source  policy.Source `json:"source"`
+	By      policy.Actor  `json:"by"`
+	Reason  string        `json:"reason"`
+	Command string        `json:"command,omitempty"`
+	Text    string        `json:"text,omitempty"`
+	Raw     string        `json:"raw,omitempty"`
+	// Description is the content of an edited description, Baseline that before
+	// the edit.
+	Description string    `json:"description,omitempty"`
+	Baseline    string    `json:"baseline,omitempty"`
+	Target      Target    `json:"target,omitzero"`
+	URL         string    `json:"url,omitempty"`
+	SHA         string    `json:"sha,omitempty"`
+	MadeAt      time.Time `json:"made_at,omitzero"`
+	Delivery    string    `json:"delivery,omitempty"`
+	Snapshot    *Snapshot `json:"snapshot,omitempty"`
+
+	Seq int64     `json:"-"` // of its event
+	At  time.Time `json:"-"`
+}
+
+// Control is a person's order that is no work: stop, or use a backend.
+type Control struct {
+	Feedback
+	Backend string `json:"backend,omitempty"`
+}
+
+// Question asks Pawl for an answer in a comment: status, why, or help about a
+// word that is no command.
+type Question struct {
+	Feedback
+	Word string `json:"word,omitempty"`
+}
+
+// Change is what happened to the thread itself.
+type Change struct {
+	What     string    `json:"what"` // closed, reopened, merged, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited
+	By       string    `json:"by,omitempty"`
+	Detail   string    `json:"detail,omitempty"`
+	Delivery string    `json:"delivery,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+}
+
+// Withdrawn takes back feedback that turned out to be none.
+type Withdrawn struct {
+	Seqs   []int64 `json:"seqs"`
+	Reason string  `json:"reason"`
+}
+
+// Decided is a decision as it was taken. Seen is the last event that it took
+// into account; feedback after that is still fresh.
+type Decided struct {
+	policy.Decision
+	Seen int64 `json:"seen"`
+	// Problems are errors in the repository's configuration.
+	Problems []Problem `json:"problems,omitempty"`
+	// Failed says that Pawl itself could not go on.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// Problem is an error in the repository's configuration at a line.
+type Problem struct {
+	Path    string `json:"path"`
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+	SHA     string `json:"sha"` // the commit that was read
+}
+
+// Started is the beginning of an attempt, written before anything is done.
+type Started struct {
+	N        int             `json:"n"`
+	Run      int             `json:"run"`
+	Decision policy.Decision `json:"decision"`
+	Seen     int64           `json:"seen"`
+	Backend  string          `json:"backend"`
+	Account  string          `json:"account"`
+	Kind     string          `json:"kind"`
+	Effort   string          `json:"effort,omitempty"`
+	// Repo is the repository's configuration that the attempt runs under.
+	Repo config.Repo `json:"repo,omitzero"`
+}
+
+// Ended is the receipt of an attempt.
+type Ended struct {
+	N          int            `json:"n"`
+	Ending     policy.Ending  `json:"ending,omitempty"`
+	Outcome    policy.Outcome `json:"outcome"`
+	Reasons    []string       `json:"reasons,omitempty"`
+	Detail     string         `json:"detail,omitempty"`
+	Limit      *Limit         `json:"limit,omitempty"`
+	Base       string         `json:"base,omitempty"`
+	StartTree  string         `json:"start_tree,omitempty"`
+	EndTree    string         `json:"end_tree,omitempty"`
+	Commit     string         `json:"commit,omitempty"`
+	Pushed     bool           `json:"pushed,omitempty"`
+	LeftOut    []string       `json:"left_out,omitempty"`
+	Edits      policy.Edits   `json:"edits"`
+	Evidence   policy.Print   `json:"evidence"`
+	Change     policy.Print   `json:"change"`
+	Final      string         `json:"final,omitempty"`
+	Verify     []Verified     `json:"verify,omitempty"`
+	Tokens     Tokens         `json:"tokens,omitzero"`
+	CostUSD    *float64       `json:"cost_usd,omitempty"`
+	Session    string         `json:"session,omitempty"`
+	ToolCalls  int            `json:"tool_calls,omitempty"`
+	Mentions   int            `json:"mentions,omitempty"`
+	Exit       int            `json:"exit"`
+	AgentMS    int64          `json:"agent_ms"`
+	Transcript string         `json:"transcript,omitempty"`
+}
+
+// Limit is a limit that the agent's provider imposed.
+type Limit struct {
+	Kind     string    `json:"kind"`
+	Message  string    `json:"message"`
+	ResetsAt time.Time `json:"resets_at,omitzero"`
+	Source   string    `json:"source"`
+}
+
+// Tokens are what an attempt used, as its CLI reported it.
+type Tokens struct {
+	Input       int64 `json:"input"`
+	CachedInput int64 `json:"cached_input"`
+	Output      int64 `json:"output"`
+}
+
+// Verified is the result of one verify command. Output holds its last lines.
+type Verified struct {
+	Command string `json:"command"`
+	Exit    int    `json:"exit"`
+	Passed  bool   `json:"passed"`
+	Output  string `json:"output,omitempty"`
+	MS      int64  `json:"ms"`
+}
+
+// Act is something done to the outside world, logged before and after. ID and
+// URL are what GitHub gave; Hash is that of the content, so that an unchanged
+// rendering is not sent again.
+type Act struct {
+	Key  string `json:"key"`
+	ID   int64  `json:"id,omitempty"`
+	URL  string `json:"url,omitempty"`
+	Hash string `json:"hash,omitempty"`
+	SHA  string `json:"sha,omitempty"`
+	Note string `json:"note,omitempty"`
+}

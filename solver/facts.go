@@ -1,0 +1,88 @@
+package solver
+
+import (
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Running returns the attempt that has begun and not ended.
+func (s State) Running() (Attempt, bool) {
+	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].EndedAt.IsZero() {
+		return s.Attempts[n-1], true
+	}
+	return Attempt{}, false
+}
+
+// Pending is feedback that no attempt has taken.
+func (s State) Pending() []Remark {
+	var out []Remark
+	for _, f := range s.Feedback {
+		if f.Taken == 0 && f.Withdrawn == "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Fresh is pending feedback that came after the run's last ending decision.
+func (s State) Fresh() []Remark {
+	var out []Remark
+	for _, f := range s.Pending() {
+		if s.Decision == nil || f.Seq > s.Decision.Seen || !ending(s.Decision.Action) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func ending(a policy.Action) bool {
+	return a == policy.DoStop || a == policy.DoDone || a == policy.DoAsk
+}
+
+// Open reports whether there is something to decide.
+func (s State) Open() bool { return s.Run > 0 && !s.Ended }
+
+// Tracked reports whether Pawl has worked, or is asked to work, on the thread.
+func (s State) Tracked() bool { return s.Run > 0 }
+
+// Facts are what policy decides by, as far as the log knows; the caller adds
+// the limits, the backends and whether there is something to verify with.
+func (s State) Facts(now time.Time) policy.Facts {
+	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
+	for _, a := range s.Attempts {
+		if !a.EndedAt.IsZero() {
+			f.Attempts = append(f.Attempts, a.fact())
+		}
+	}
+	for _, r := range s.Fresh() {
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login})
+	}
+	return f
+}
+
+func (a Attempt) fact() policy.Attempt {
+	r := a.Receipt
+	p := policy.Attempt{
+		N: a.N, Run: a.Run, Backend: a.Backend, Account: a.Account,
+		Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
+		StartedAt: a.At, EndedAt: a.EndedAt,
+		Ending: r.Ending, Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
+		Edits: r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change, EndTree: r.EndTree,
+	}
+	if r.Limit != nil {
+		p.ResetsAt = r.Limit.ResetsAt
+	}
+	return p
+}
+
+// Wrote reports whether the log holds an id of that kind (comment, pull) as
+// something that Pawl wrote.
+func (s State) Wrote(id int64) bool {
+	for _, a := range s.Acts {
+		if a.ID == id && id != 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,288 @@
+package solver
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// State is the fold of a thread's log: everything that is known of the thread.
+// The zero value is a thread that nothing happened to.
+type State struct {
+	Seq int64
+	// At is when the thread last changed; Pawl's own acts do not count.
+	At       time.Time
+	Snapshot Snapshot
+	// Run counts runs from 1; Ended says that the last one has ended.
+	Run   int
+	Ended bool
+	// Decision is the last one, DecidedAt when it was taken.
+	Decision  *Decided
+	DecidedAt time.Time
+	Attempts  []Attempt
+	// Feedback is all accepted feedback; Ignored what was not.
+	Feedback []Remark
+	Ignored  []Feedback
+	// Questions are those not answered yet.
+	Questions []Question
+	controls  []Feedback
+	Stopped   string
+	StoppedAt int64
+	Pinned    string
+	// Closed says why the thread cannot be worked on, closedBy which change it
+	// was.
+	Closed   string
+	closedBy string
+	// Acts are by key; an act without Done was begun and may have happened.
+	Acts map[string]ActState
+	// Pull is the pull request that Pawl opened for an issue; Head the last
+	// commit that Pawl pushed.
+	Pull int
+	Head string
+	// Repo is the repository's configuration as the last attempt read it.
+	Repo config.Repo
+	// Known are descriptions that were already worked on.
+	Known []string
+}
+
+// Attempt is one attempt with its receipt, once it has one.
+type Attempt struct {
+	Started
+	At      time.Time
+	EndedAt time.Time // zero while it runs
+	Receipt Ended
+}
+
+// Remark is accepted feedback and what became of it.
+type Remark struct {
+	Feedback
+	Taken     int    // the attempt that took it; 0 for none
+	Withdrawn string // why it is none after all
+}
+
+// ActState is how far an act got.
+type ActState struct {
+	Act
+	Done bool
+	At   time.Time
+}
+
+// Fold computes the state of a thread from its whole log.
+func Fold(events []Event) (State, error) {
+	s := State{Acts: map[string]ActState{}}
+	for _, e := range events {
+		if err := s.apply(e); err != nil {
+			return State{}, fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+		}
+		s.Seq = e.Seq
+	}
+	return s, nil
+}
+
+func (s *State) apply(e Event) error {
+	if e.Kind != KindActStarted && e.Kind != KindActDone && e.Kind != KindIgnored {
+		s.At = e.At
+	}
+	switch e.Kind {
+	case KindFeedback:
+		return into(e, s.feedback)
+	case KindIgnored:
+		return into(e, func(e Event, f Feedback) {
+			s.see(f.Snapshot)
+			f.Seq, f.At = e.Seq, e.At
+			s.Ignored = append(s.Ignored, f)
+			if f.Description != "" {
+				s.editedBack(f.Description)
+			}
+		})
+	case KindControl:
+		return into(e, s.control)
+	case KindQuestion:
+		return into(e, func(e Event, q Question) {
+			s.see(q.Snapshot)
+			q.Seq, q.At = e.Seq, e.At
+			s.Questions = append(s.Questions, q)
+		})
+	case KindThread:
+		return into(e, s.change)
+	case KindWithdrawn:
+		return into(e, s.withdraw)
+	case KindDecision:
+		return into(e, s.decided)
+	case KindAttemptStarted:
+		return into(e, s.started)
+	case KindAttemptEnded:
+		return into(e, s.ended)
+	case KindActStarted:
+		return into(e, func(e Event, a Act) { s.Acts[a.Key] = ActState{Act: a, At: e.At} })
+	case KindActDone:
+		return into(e, s.acted)
+	}
+	// An event of a newer version is kept and passed over.
+	return nil
+}
+
+// into decodes an event's data and hands it on.
+func into[T any](e Event, f func(Event, T)) error {
+	var data T
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return err
+	}
+	f(e, data)
+	return nil
+}
+
+func (s *State) feedback(e Event, f Feedback) {
+	if s.Run == 0 || s.Ended {
+		s.Run++
+		s.Ended = false
+	}
+	s.see(f.Snapshot)
+	f.Seq, f.At = e.Seq, e.At
+	s.Feedback = append(s.Feedback, Remark{Feedback: f})
+	s.Stopped, s.StoppedAt = "", 0
+	if s.closedBy == "branch_deleted" {
+		// Whoever asks again wants the branch again.
+		s.Closed, s.closedBy = "", ""
+	}
+	if f.Source == policy.FromDescription {
+		s.Known = append(s.Known, f.Baseline, f.Description)
+	} else if len(s.Known) == 0 {
+		s.Known = append(s.Known, policy.Content(s.Snapshot.Body))
+	}
+}
+
+// editedBack withdraws description edits that no attempt has taken when the text
+// is again what the last attempt saw.
+func (s *State) editedBack(content string) {
+	for i := range s.Feedback {
+		f := &s.Feedback[i]
+		if f.Source == policy.FromDescription && f.Taken == 0 && f.Withdrawn == "" && f.Description != content {
+			f.Withdrawn = "the description was edited back"
+		}
+	}
+}
+
+func (s *State) control(e Event, c Control) {
+	s.see(c.Snapshot)
+	c.Seq, c.At = e.Seq, e.At
+	s.controls = append(s.controls, c.Feedback)
+	switch c.Command {
+	case "stop":
+		s.Stopped, s.StoppedAt = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq
+	case "use":
+		s.Pinned = c.Backend
+	}
+}
+
+func (s *State) change(_ Event, c Change) {
+	s.see(c.Snapshot)
+	closed := map[string]string{
+		"closed":             "the thread was closed by " + c.By,
+		"merged":             "the pull request was merged by " + c.By,
+		"uninstalled":        "the App was uninstalled or lost access to the repository",
+		"renamed":            "the repository was renamed to " + c.Detail + "; ask again there",
+		"repository_deleted": "the repository was deleted or archived",
+		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
+	}
+	if why, ok := closed[c.What]; ok {
+		s.Closed, s.closedBy = why, c.What
+	}
+	undoes := map[string][]string{
+		"reopened":  {"closed", "merged"},
+		"installed": {"uninstalled", "repository_deleted"},
+	}
+	if slices.Contains(undoes[c.What], s.closedBy) {
+		s.Closed, s.closedBy = "", ""
+	}
+	if c.What == "closed" || c.What == "merged" {
+		// The next run on the issue opens a pull request of its own.
+		s.Pull = 0
+		delete(s.Acts, actPull)
+	}
+}
+
+func (s *State) withdraw(_ Event, w Withdrawn) {
+	for i := range s.Feedback {
+		if slices.Contains(w.Seqs, s.Feedback[i].Seq) {
+			s.Feedback[i].Withdrawn = w.Reason
+		}
+	}
+}
+
+func (s *State) decided(e Event, d Decided) {
+	s.Decision, s.DecidedAt = &d, e.At
+	if d.Action != policy.DoStop && d.Action != policy.DoDone && d.Action != policy.DoAsk {
+		return
+	}
+	s.Ended = true
+	// Feedback that the decision did not see begins the next run.
+	for _, f := range s.Feedback {
+		if f.Seq > d.Seen && f.Taken == 0 && f.Withdrawn == "" {
+			s.Ended = false
+			s.Run++
+			break
+		}
+	}
+}
+
+func (s *State) started(e Event, a Started) {
+	s.Attempts = append(s.Attempts, Attempt{Started: a, At: e.At})
+	s.Repo = a.Repo
+	for i := range s.Feedback {
+		if f := &s.Feedback[i]; f.Taken == 0 && f.Seq <= a.Seen {
+			f.Taken = a.N
+		}
+	}
+}
+
+func (s *State) ended(e Event, r Ended) {
+	for i := range s.Attempts {
+		if s.Attempts[i].N == r.N && s.Attempts[i].EndedAt.IsZero() {
+			s.Attempts[i].EndedAt, s.Attempts[i].Receipt = e.At, r
+			if r.Pushed {
+				s.Head, s.Snapshot.HeadSHA = r.Commit, r.Commit
+			}
+		}
+	}
+}
+
+func (s *State) acted(e Event, a Act) {
+	s.Acts[a.Key] = ActState{Act: a, Done: true, At: e.At}
+	if a.Key == actPull {
+		s.Pull = int(a.ID)
+	}
+	s.Questions = slices.DeleteFunc(s.Questions, func(q Question) bool { return a.Key == answerKey(q.Seq) })
+}
+
+// see takes over what a snapshot knows.
+func (s *State) see(n *Snapshot) {
+	if n == nil {
+		return
+	}
+	o := &s.Snapshot
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{
+		{&o.Title, n.Title}, {&o.Body, n.Body}, {&o.Author, n.Author}, {&o.HeadRef, n.HeadRef},
+		{&o.HeadSHA, n.HeadSHA}, {&o.BaseRef, n.BaseRef}, {&o.DefaultBranch, n.DefaultBranch}, {&o.URL, n.URL},
+	} {
+		if f.from != "" {
+			*f.to = f.from
+		}
+	}
+	for _, f := range []struct {
+		to   *int64
+		from int64
+	}{{&o.Installation, n.Installation}, {&o.RepoID, n.RepoID}, {&o.HeadRepoID, n.HeadRepoID}} {
+		if f.from != 0 {
+			*f.to = f.from
+		}
+	}
+	o.Pull = o.Pull || n.Pull
+}

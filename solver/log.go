@@ -1,0 +1,177 @@
+package solver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Thread names one issue or pull request.
+type Thread struct {
+	Owner  string `json:"owner"`
+	Name   string `json:"name"`
+	Number int    `json:"number"`
+}
+
+// String is owner/name#number, the form that people read and the store keys by.
+func (t Thread) String() string { return fmt.Sprintf("%s/%s#%d", t.Owner, t.Name, t.Number) }
+
+// Repo is owner/name.
+func (t Thread) Repo() string { return t.Owner + "/" + t.Name }
+
+// ParseThread reads the form that String writes.
+func ParseThread(s string) (Thread, error) {
+	repo, number, ok := strings.Cut(s, "#")
+	owner, name, ok2 := strings.Cut(repo, "/")
+	n, err := strconv.Atoi(number)
+	if !ok || !ok2 || err != nil || n <= 0 || owner == "" || name == "" || strings.Contains(name, "/") {
+		return Thread{}, fmt.Errorf("thread %q: want owner/repo#number", s)
+	}
+	return Thread{Owner: owner, Name: name, Number: n}, nil
+}
+
+// Event is one row of a thread's log. Seq counts from 1 without gaps.
+type Event struct {
+	Seq  int64           `json:"seq"`
+	Kind Kind            `json:"kind"`
+	At   time.Time       `json:"at"`
+	Data json.RawMessage `json:"data"`
+}
+
+// NewEvent is an event to append. An event whose non-empty Key the thread's log
+// already holds is not appended again: a repeated delivery has no second effect.
+type NewEvent struct {
+	Key  string
+	Kind Kind
+	At   time.Time
+	Data any
+}
+
+// Lease is the right of one step to append to a thread's log. Every append of
+// the step checks the epoch in its transaction.
+type Lease struct {
+	Thread Thread
+	Owner  string
+	Epoch  int64
+	Until  time.Time
+}
+
+// LeaseTime is how long a lease lasts without a heartbeat, and HeartbeatTime how
+// often the holder renews it: a dead node is replaced after one lease.
+const (
+	LeaseTime     = 30 * time.Second
+	HeartbeatTime = 10 * time.Second
+)
+
+// ErrLeaseLost means that another node took the thread over; whoever gets it
+// must stop at once and can append nothing.
+var ErrLeaseLost = errors.New("the lease on the thread was lost")
+
+// HeldError means that another step holds the thread's lease.
+type HeldError struct {
+	Owner string
+	Until time.Time
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("held by %s until %s", e.Owner, e.Until.UTC().Format(time.RFC3339))
+}
+
+// Batch is what one leased append writes in one transaction.
+type Batch struct {
+	Events []NewEvent
+	// WakeAt schedules a step; zero for none. It replaces the thread's earlier
+	// wake-up time.
+	WakeAt time.Time
+	// Breaker, when not nil, updates the breaker of Account.
+	Account string
+	Breaker func(policy.Breaker) policy.Breaker
+	// Cooldown, when not nil, is set for a backend on the thread's repository.
+	Cooldown *Cooldown
+	// Alias, when not zero, makes a pull request part of the thread: events on
+	// that number are appended to this thread's log.
+	Alias int
+}
+
+// Breaker is the breaker of one backend account; named here so that the store
+// needs no other import.
+type Breaker = policy.Breaker
+
+// Cooldown is an edit-loop cooldown of a backend on a repository.
+type Cooldown struct {
+	Backend string    `json:"backend"`
+	Class   string    `json:"class"`
+	Until   time.Time `json:"until"`
+	Thread  string    `json:"thread"`
+}
+
+// Delivery is one webhook request.
+type Delivery struct {
+	GUID       string
+	Event      string
+	Payload    []byte
+	ReceivedAt time.Time
+	State      DeliveryState
+	Note       string
+}
+
+// DeliveryState is what became of a delivery.
+type DeliveryState string
+
+// The states of a delivery. Failed is one that Pawl could not handle although it
+// could be read; it is tried again.
+const (
+	Received   DeliveryState = "received"
+	Handled    DeliveryState = "handled"
+	Unparsable DeliveryState = "unparsable"
+	Failed     DeliveryState = "failed"
+)
+
+// ErrNotFound means that the store has no such row.
+var ErrNotFound = errors.New("not found")
+
+// ThreadRow is a thread as lists show it. WakeAt is zero when it waits for
+// nothing.
+type ThreadRow struct {
+	Thread    Thread
+	UpdatedAt time.Time
+	WakeAt    time.Time
+	Running   bool // a step holds its lease
+}
+
+// Store keeps logs, leases and what threads share. SQLite and PostgreSQL
+// implement it and sit the same exam.
+type Store interface {
+	// Resolve returns the thread that a number belongs to: itself, or the
+	// issue for which Pawl opened the pull request.
+	Resolve(ctx context.Context, t Thread) (Thread, error)
+	// Events returns a thread's log after a sequence number, oldest first; an
+	// unknown thread has an empty log.
+	Events(ctx context.Context, t Thread, after int64) ([]Event, error)
+	// Append appends without a lease, as webhooks and people do. With wake, a
+	// step follows, also when one is running or has just finished. It returns
+	// how many events were new.
+	Append(ctx context.Context, t Thread, wake bool, events ...NewEvent) (int, error)
+	// Acquire takes the lease or returns a *HeldError. Taking it clears the
+	// pending wake-up: whatever is appended later leads to another step.
+	Acquire(ctx context.Context, t Thread, owner string, now time.Time) (Lease, error)
+	// Renew extends the lease or returns ErrLeaseLost.
+	Renew(ctx context.Context, l Lease, now time.Time) (Lease, error)
+	// Release gives the lease back; a lost lease is not an error.
+	Release(ctx context.Context, l Lease) error
+	// AppendLeased appends under the lease or returns ErrLeaseLost.
+	AppendLeased(ctx context.Context, l Lease, b Batch) error
+	// Breakers returns the breakers that are not zero, by account.
+	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
+	// Cooldowns returns the cooldowns of a repository (owner/name), or of all
+	// with "", that end after now.
+	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
+	// Threads lists threads that had at least one attempt or wait, newest first.
+	Threads(ctx context.Context, limit int) ([]ThreadRow, error)
+}

@@ -1,0 +1,126 @@
+package solver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/forge"
+)
+
+// publish brings what GitHub shows into agreement with the log: the status
+// comment and, where there is a commit of the thread's branch, the check runs.
+// What has not changed since it was last sent is not sent again.
+func (s *step) publish(ctx context.Context) error {
+	if s.Forge == nil || !s.state.Tracked() || s.state.closedBy == "uninstalled" || s.state.closedBy == "renamed" || s.state.closedBy == "repository_deleted" {
+		return nil
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	// Times are told as of the last change, so that the same log renders the
+	// same bytes and nothing is sent again.
+	v.Now = s.state.At
+	if err := s.publishChecks(ctx, v); err != nil {
+		return err
+	}
+	return s.publishStatus(ctx, v)
+}
+
+// publishStatus writes the one status comment of the thread or edits it.
+func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
+	body := checkrun.Comment(v)
+	mark := checkrun.StatusMarker(s.thread.String())
+	want := hash(body)
+	old, begun := s.state.Acts[actStatus]
+	switch {
+	case begun && old.Done && (old.Hash == want || old.Note != ""):
+		return nil
+	case begun && old.Done:
+		c, err := s.Forge.EditComment(ctx, s.repo(), old.ID, body, mark)
+		if err == nil {
+			return s.acted(ctx, actStatus, Act{ID: c.ID, URL: c.HTMLURL, Hash: want})
+		}
+		if !s.deleted(ctx, err) {
+			return err
+		}
+		// Somebody deleted it: write a new one.
+		if err := s.record(ctx, KindActStarted, Act{Key: actStatus}); err != nil {
+			return err
+		}
+		delete(s.state.Acts, actStatus)
+	}
+	return s.act(ctx, actStatus, func() (Act, bool, error) {
+		c, ok, err := s.Forge.FindComment(ctx, s.repo(), s.thread.Number, mark, s.app.BotID)
+		return Act{ID: c.ID, URL: c.HTMLURL}, ok, err
+	}, func() (Act, error) {
+		c, err := s.Forge.CreateComment(ctx, s.repo(), s.thread.Number, body, mark)
+		if errors.Is(err, forge.ErrForbidden) {
+			return Act{Note: err.Error()}, nil
+		}
+		return Act{ID: c.ID, URL: c.HTMLURL, Hash: want}, err
+	})
+}
+
+// publishChecks creates or updates the check runs on the thread's head commit.
+func (s *step) publishChecks(ctx context.Context, v checkrun.Facts) error {
+	sha := s.state.Snapshot.HeadSHA
+	if d := s.state.Decision; d != nil && len(d.Problems) > 0 && !s.state.Open() && d.Problems[0].SHA != "" {
+		// Errors in a file are shown on the commit that holds the file.
+		sha = d.Problems[0].SHA
+	}
+	if sha == "" {
+		return nil
+	}
+	for _, c := range checkrun.Checks(v) {
+		if err := s.publishCheck(ctx, sha, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) error {
+	want := wire(c, sha, s.threadURL())
+	content, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	key, sum := checkKey(c.Name, sha), hash(string(content))
+	old, begun := s.state.Acts[key]
+	if begun && old.Done {
+		if old.Hash == sum {
+			return nil
+		}
+		got, err := s.Forge.UpdateCheckRun(ctx, s.repo(), old.ID, want)
+		if err != nil {
+			return err
+		}
+		return s.acted(ctx, key, Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha})
+	}
+	return s.act(ctx, key, func() (Act, bool, error) {
+		got, ok, err := s.Forge.FindCheckRun(ctx, s.repo(), sha, c.Name, c.ExternalID)
+		// Without a hash the next publish updates it.
+		return Act{ID: got.ID, URL: got.HTMLURL, SHA: sha}, ok, err
+	}, func() (Act, error) {
+		got, err := s.Forge.CreateCheckRun(ctx, s.repo(), want)
+		return Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha}, err
+	})
+}
+
+// wire is a rendered check run as the forge takes it.
+func wire(c checkrun.Check, sha, details string) forge.CheckRun {
+	r := forge.CheckRun{
+		Name: c.Name, HeadSHA: sha, ExternalID: c.ExternalID, Status: string(c.Status), Conclusion: string(c.Conclusion),
+		Title: c.Title, Summary: c.Summary, DetailsURL: details,
+	}
+	for _, a := range c.Actions {
+		r.Actions = append(r.Actions, forge.Action{Label: a.Label, Description: a.Description, Identifier: a.Identifier})
+	}
+	for _, a := range c.Annotations {
+		r.Annotations = append(r.Annotations, forge.Annotation{Path: a.Path, StartLine: a.StartLine, EndLine: a.EndLine, Level: a.Level, Message: a.Message})
+	}
+	return r
+}

@@ -1,0 +1,233 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/sandbox"
+)
+
+// maxTranscript bounds what is kept of an agent's output, in bytes. The longest
+// recorded healthy session is below 1 MiB, the log of the 1,249-restart
+// incident 140 MB.
+const maxTranscript = 256 << 20
+
+// watchInterval is how often a running attempt looks for a reason to end: a
+// stop must be obeyed within 5 s, on whichever node it arrives.
+const watchInterval = time.Second
+
+// runAgent starts the agent in the sandbox and reads it to its end. A non-nil
+// cause is why it was ended from outside.
+func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *git.Workspace, dir, task string, r *Ended) (agent.Report, error, error) {
+	adapter, err := agent.For(b.Kind, b.Stream)
+	if err != nil {
+		return agent.Report{}, nil, err
+	}
+	home := filepath.Join(dir, homeDir)
+	cmd, err := adapter.Command(agent.Request{
+		Prompt: task, Dir: ws.Dir, Home: home, Model: b.Model, Effort: a.Effort, Argv: b.Argv, Env: s.environment(b.Env),
+		Attempt: a.N, Thread: s.thread.String(), Rung: itoa(a.Decision.Rung),
+	})
+	if err != nil {
+		return agent.Report{}, nil, err
+	}
+	if err := writeFiles(home, cmd.Files); err != nil {
+		return agent.Report{}, nil, err
+	}
+	r.Transcript = filepath.Join(dir, transcriptFile)
+	out, err := os.OpenFile(r.Transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return agent.Report{}, nil, err
+	}
+	defer out.Close()
+
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go s.watch(run, cancel)
+	proc, err := s.Sandbox.Start(run, sandbox.Spec{
+		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: []string{ws.Objects},
+		Stdin: strings.NewReader(cmd.Stdin), ID: fmt.Sprintf("%s/%d", s.thread, a.N),
+	})
+	if err != nil {
+		return missing(adapter, err), nil, nil
+	}
+	report, err := agent.Run(run, agent.Process{
+		Stdout: proc.Stdout(), Stderr: proc.Stderr(), Kill: proc.Kill,
+		Wait: func() (agent.Exit, error) {
+			e, err := proc.Wait()
+			return agent.Exit{Code: e.Code, Signal: e.Signal}, err
+		},
+	}, adapter, agent.RunOptions{
+		Dir: ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
+		Transcript: out, MaxTranscript: maxTranscript, Now: s.Now,
+	})
+	if cause := context.Cause(run); cause != nil {
+		return report, cause, nil
+	}
+	if err == nil && adapter.ReadSession != nil && report.SessionID != "" {
+		s.refine(adapter, home, &report)
+	}
+	return report, nil, err
+}
+
+// refine corrects a report by the CLI's session file. A file that cannot be read
+// leaves it as it is.
+func (s *step) refine(a agent.Adapter, home string, report *agent.Report) {
+	session, err := a.ReadSession(home, report.SessionID)
+	if err != nil {
+		s.log.Info().Err(err).Msg("the agent's session file was not read")
+		return
+	}
+	report.Refine(session, s.Now())
+}
+
+// missing is the report of an agent that could not be started: its program is
+// not there, or may not be run. That is for the operator to mend.
+func missing(a agent.Adapter, err error) agent.Report {
+	return agent.Report{CLI: a.Name, Ending: agent.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
+}
+
+// environment is what reaches the agent beside its own variables: a search
+// path, a locale, and the variables that the operator listed by name.
+func (s *Solver) environment(names []string) map[string]string {
+	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
+	for _, n := range append([]string{"PATH"}, names...) {
+		if v, ok := s.Lookup(n); ok {
+			env[n] = v
+		}
+	}
+	return env
+}
+
+// writeFiles writes an agent's own configuration below its HOME.
+func writeFiles(home string, files map[string]string) error {
+	for name, text := range files {
+		path := filepath.Join(home, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch ends a running attempt when a person asks to stop or the thread closes.
+func (s *step) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	seen := s.state.Seq
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		events, err := s.Store.Events(ctx, s.thread, seen)
+		if err != nil {
+			// The next tick asks again; a lost store ends the lease first.
+			continue
+		}
+		probe := State{Acts: map[string]ActState{}}
+		for _, e := range events {
+			if err := probe.apply(e); err != nil {
+				s.log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
+			}
+			seen = e.Seq
+		}
+		if probe.Stopped != "" {
+			cancel(errStopped)
+			return
+		}
+		if probe.Closed != "" {
+			cancel(errClosed)
+			return
+		}
+	}
+}
+
+// Bounds of one verify command: half an hour is a long CI job, and its last
+// lines say what failed.
+const (
+	verifyTimeout = 30 * time.Minute
+	verifyOutput  = 64 << 10
+)
+
+// verify runs the repository's commands on the work tree, in the sandbox, until
+// one fails. They come from the default branch, what they run comes from the
+// agent.
+func (s *step) verify(ctx context.Context, commands []string, ws *git.Workspace, dir string) ([]Verified, error) {
+	if len(commands) == 0 {
+		return nil, nil
+	}
+	home := filepath.Join(dir, "verify")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(home)
+	var all []Verified
+	for _, c := range commands {
+		v, err := s.verifyOne(ctx, c, ws, home)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, v)
+		if !v.Passed {
+			break
+		}
+	}
+	return all, nil
+}
+
+func (s *step) verifyOne(ctx context.Context, command string, ws *git.Workspace, home string) (Verified, error) {
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go s.watch(run, cancel)
+	began := s.Now()
+	env := s.environment(nil)
+	env["HOME"] = home
+	var list []string
+	for k, v := range env {
+		list = append(list, k+"="+v)
+	}
+	proc, err := s.Sandbox.Start(run, sandbox.Spec{
+		Argv: []string{"/bin/sh", "-c", command}, Dir: ws.Dir, Home: home, Env: list, ReadOnly: []string{ws.Objects},
+		ID: s.thread.String() + "/verify",
+	})
+	if err != nil {
+		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
+	}
+	plain, err := agent.ForStream(agent.StreamPlain)
+	if err != nil {
+		return Verified{}, err
+	}
+	var printed lastBytes
+	report, err := agent.Run(run, agent.Process{
+		Stdout: proc.Stdout(), Stderr: io.TeeReader(proc.Stderr(), &printed), Kill: proc.Kill,
+		Wait: func() (agent.Exit, error) {
+			e, err := proc.Wait()
+			return agent.Exit{Code: e.Code, Signal: e.Signal}, err
+		},
+	}, plain, agent.RunOptions{Total: verifyTimeout, Transcript: &printed, Now: s.Now})
+	if err != nil {
+		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
+	}
+	v := Verified{Command: command, Exit: report.Exit.Code, Output: printed.String(), MS: s.Now().Sub(began).Milliseconds()}
+	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
+	if report.Killed && errors.Is(context.Cause(run), context.Canceled) {
+		v.Output += "\n[ended from outside]"
+	} else if report.Killed {
+		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
+	}
+	return v, nil
+}

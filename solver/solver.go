@@ -1,0 +1,79 @@
+package solver
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Solver carries out decisions. Every field is required, except that exactly one
+// of Local and Forge is set.
+type Solver struct {
+	Store   Store
+	Config  config.Server
+	Sandbox *sandbox.Sandbox
+	// Forge reaches GitHub as the App.
+	Forge *forge.Client
+	// Local is a repository that is worked on without GitHub.
+	Local *Local
+	// Node names this process in leases.
+	Node string
+	Now  func() time.Time
+	Log  zerolog.Logger
+	// Lookup gives the environment variables that backends may name.
+	Lookup func(name string) (string, bool)
+}
+
+// Local is a git repository in a folder.
+type Local struct {
+	Dir string
+	// Branch is the branch that is worked on; it must not exist yet.
+	Branch string
+	// Verify are verify commands beside those of the repository's configuration.
+	Verify []string
+}
+
+// What an attempt's folder holds: the agent's output as it came, and its HOME,
+// which is kept until the next attempt of the thread.
+const (
+	transcriptFile = "transcript"
+	homeDir        = "home"
+)
+
+// attemptDir is where everything of one attempt lives. No two attempts share a
+// path.
+func (s *Solver) attemptDir(t Thread, n int) string {
+	return filepath.Join(s.threadDir(t), itoa(n))
+}
+
+func (s *Solver) threadDir(t Thread) string {
+	return filepath.Join(s.Config.DataDir, "attempts", t.Owner, t.Name, itoa(t.Number))
+}
+
+func (s *Solver) cacheDir(t Thread) string {
+	return filepath.Join(s.Config.DataDir, "repos", t.Owner, t.Name+".git")
+}
+
+// limits are policy's numbers as the configuration gives them.
+func limits(p config.Policy) policy.Limits {
+	return policy.Limits{
+		MaxRestarts: p.Restarts.Max, BackoffAfter: p.Restarts.BackoffAfter, BackoffCap: p.Restarts.BackoffCap,
+		MaxPerDay:            p.Restarts.MaxPerThreadPerDay,
+		MaxConsecutiveLimits: p.UsageLimit.MaxConsecutive, AutoContinue: p.UsageLimit.AutoContinue,
+		Severity: policy.SeverityLimits{
+			MinEdits: p.Severity.MinEdits, MinRepeats: p.Severity.MinRepeats,
+			ModerateEdits: p.Severity.ModerateEdits, ModerateRepeats: p.Severity.ModerateRepeats,
+			SevereEdits: p.Severity.SevereEdits, SevereRepeats: p.Severity.SevereRepeats,
+			MildCooldown: p.Severity.MildCooldown, ModerateCooldown: p.Severity.ModerateCooldown, SevereCooldown: p.Severity.SevereCooldown,
+			MildGrade: p.Severity.MildGrade, ModerateGrade: p.Severity.ModerateGrade, SevereGrade: p.Severity.SevereGrade,
+		},
+		Similarity: p.Stagnation.Similarity, EscalateAfter: p.Stagnation.EscalateAfter,
+		VerifyRetries: p.Ladder.VerifyRetries, EscalateEffort: p.Ladder.EscalateEffort,
+	}
+}

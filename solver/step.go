@@ -1,0 +1,246 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// step is one holder of a thread's lease at work.
+type step struct {
+	*Solver
+	thread Thread
+	lease  *keeper
+	app    forge.App // who Pawl is; zero without GitHub
+	state  State
+	log    zerolog.Logger
+}
+
+// Step takes the thread's lease and does what is to be done now: until the
+// thread waits, has ended, or another node took over. A *HeldError means that
+// another step is at it; any other error means that Pawl could not do its job
+// and the step should be tried again.
+func (s *Solver) Step(ctx context.Context, t Thread) error {
+	lease, err := s.Store.Acquire(ctx, t, s.Node, s.Now())
+	if err != nil {
+		return err
+	}
+	ctx, k := keep(ctx, s.Store, lease, s.Now)
+	defer k.release()
+	st := &step{Solver: s, thread: t, lease: k, log: s.Log.With().Str("thread", t.String()).Int64("epoch", lease.Epoch).Logger()}
+	for again := true; again; {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if again, err = st.once(ctx); err != nil {
+			again, err = st.failed(ctx, err)
+		}
+		if err != nil {
+			return fmt.Errorf("step %s: %w", t, err)
+		}
+	}
+	return nil
+}
+
+// once does one effect. It reports whether there may be another one.
+func (s *step) once(ctx context.Context) (again bool, err error) {
+	if s.Forge != nil {
+		if s.app, err = s.Forge.App(ctx); err != nil {
+			return false, err
+		}
+	}
+	if err := s.load(ctx); err != nil {
+		return false, err
+	}
+	if a, running := s.state.Running(); running {
+		return true, s.interrupt(ctx, a, "the node that ran it stopped")
+	}
+	if err := s.acknowledge(ctx); err != nil {
+		return false, err
+	}
+	if len(s.state.Questions) > 0 {
+		return true, s.answer(ctx, s.state.Questions[0])
+	}
+	if !s.state.Open() {
+		return false, s.publish(ctx)
+	}
+	d, prep, err := s.decide(ctx)
+	if err != nil {
+		return false, err
+	}
+	if d.Action == policy.DoAttempt {
+		return true, s.attempt(ctx, d.Decision, prep)
+	}
+	if s.state.Decision != nil && same(*s.state.Decision, d) {
+		// The wake-up is armed again: it may have been this one.
+		if err := s.append(ctx, Batch{WakeAt: d.Until}); err != nil {
+			return false, err
+		}
+		return false, s.publish(ctx)
+	}
+	s.log.Info().Str("action", string(d.Action)).Str("rule", d.Rule).Strs("reasons", d.Reasons).Msg("decided")
+	return true, s.append(ctx, Batch{WakeAt: d.Until, Events: []NewEvent{{Kind: KindDecision, At: s.Now(), Data: d}}})
+}
+
+// same reports whether a decision says nothing new.
+func same(a, b Decided) bool {
+	return a.Action == b.Action && a.Rule == b.Rule && a.Until.Equal(b.Until) && reflect.DeepEqual(a.Reasons, b.Reasons)
+}
+
+// decide asks policy with what is known; before an attempt it fetches the
+// repository and reads its configuration, which may narrow the answer.
+func (s *step) decide(ctx context.Context) (Decided, *prepared, error) {
+	effective, problems := s.Config.Narrow(s.state.Repo)
+	if len(problems) > 0 {
+		// The server's configuration changed under a recorded narrowing.
+		effective, _ = s.Config.Narrow(config.Repo{})
+	}
+	facts, err := s.facts(ctx, effective)
+	if err != nil {
+		return Decided{}, nil, err
+	}
+	d := Decided{Decision: policy.Next(facts), Seen: s.state.Seq}
+	if d.Action != policy.DoAttempt {
+		return d, nil, nil
+	}
+	prep, refused, err := s.prepare(ctx)
+	if err != nil {
+		return Decided{}, nil, err
+	}
+	if refused != nil {
+		refused.Seen = s.state.Seq
+		return *refused, nil, nil
+	}
+	if facts, err = s.facts(ctx, prep.effective); err != nil {
+		return Decided{}, nil, err
+	}
+	facts.Fresh = heard(facts.Fresh, s.state, prep.effective.Triggers)
+	d.Decision = policy.Next(facts)
+	return d, prep, nil
+}
+
+// heard leaves out feedback that the repository does not listen to.
+func heard(fresh []policy.Trigger, s State, triggers []string) []policy.Trigger {
+	var out []policy.Trigger
+	for _, t := range fresh {
+		for _, r := range s.Feedback {
+			if r.Seq == t.Seq && policy.Heard(r.Source, r.Command, triggers) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// facts are the log's facts with the limits and what is held against backends.
+func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, error) {
+	now := s.Now()
+	f := s.state.Facts(now)
+	f.Limits = limits(e.Policy)
+	if e.Policy.Paused {
+		f.Paused = "the operator paused Pawl (policy.paused)"
+	}
+	breakers, err := s.Store.Breakers(ctx)
+	if err != nil {
+		return f, fmt.Errorf("breakers: %w", err)
+	}
+	cooldowns, err := s.Store.Cooldowns(ctx, s.thread.Repo(), now)
+	if err != nil {
+		return f, fmt.Errorf("cooldowns: %w", err)
+	}
+	for _, b := range e.Backends {
+		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account]}
+		for _, c := range cooldowns[s.thread.Repo()] {
+			if c.Backend == b.Name {
+				arm.CooldownUntil, arm.Cooldown = c.Until, policy.Class(c.Class)
+			}
+		}
+		f.Backends = append(f.Backends, arm)
+	}
+	return f, nil
+}
+
+// load folds the log again.
+func (s *step) load(ctx context.Context) error {
+	events, err := s.Store.Events(ctx, s.thread, 0)
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	s.state, err = Fold(events)
+	return err
+}
+
+func (s *step) append(ctx context.Context, b Batch) error {
+	return s.Store.AppendLeased(ctx, s.lease.current(), b)
+}
+
+// record appends events under the lease.
+func (s *step) record(ctx context.Context, kind Kind, data any) error {
+	return s.append(ctx, Batch{Events: []NewEvent{{Kind: kind, At: s.Now(), Data: data}}})
+}
+
+// interrupt ends an attempt that Pawl itself cut short.
+func (s *step) interrupt(ctx context.Context, a Attempt, why string) error {
+	s.log.Warn().Int("attempt", a.N).Msg("attempt interrupted: " + why)
+	return s.record(ctx, KindAttemptEnded, Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}})
+}
+
+// failed turns an error into what the log can say: a wait that GitHub asked
+// for, an end that GitHub told, or a failure that no repetition mends. Anything
+// else stays an error, and the step is tried again.
+func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
+	var limited *forge.RateLimited
+	var moved *forge.Moved
+	gone := errors.As(err, &moved) || errors.Is(err, forge.ErrUninstalled)
+	switch {
+	case errors.Is(err, ErrLeaseLost) || ctx.Err() != nil:
+		return false, err
+	case errors.As(err, &limited):
+		s.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")
+		return false, s.append(ctx, Batch{WakeAt: limited.Until})
+	case gone && s.state.Closed != "":
+		// Nothing can be shown on a thread that is gone.
+		s.log.Warn().Err(err).Msg("the thread is gone at GitHub")
+		return false, nil
+	case moved != nil:
+		return true, s.record(ctx, KindThread, Change{What: "renamed", Detail: moved.To})
+	case gone:
+		return true, s.record(ctx, KindThread, Change{What: "uninstalled"})
+	case s.state.Open() && final(err):
+		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
+		return true, s.record(ctx, KindDecision, Decided{Failed: true, Seen: s.state.Seq, Decision: policy.Decision{
+			Action: policy.DoStop, Rule: "pawl_failed", Reasons: []string{forge.Redact(err.Error())},
+			Hint: "The operator should look at the server's log; then comment /pawl retry.",
+		}})
+	}
+	return false, err
+}
+
+// final reports whether trying again cannot help.
+func final(err error) bool {
+	for _, kind := range []error{
+		forge.ErrForbidden, forge.ErrUnauthorized, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
+		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// timeoutAfterStop bounds what a stopping process still writes: well within the
+// 30 s that it has to exit.
+const timeoutAfterStop = 5 * time.Second

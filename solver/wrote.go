@@ -1,0 +1,109 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/agent"
+)
+
+// wroteAfter is how long after an attempt's end a remark may still be the
+// agent's: GitHub's own times and the machine's clock may differ.
+const wroteAfter = 2 * time.Minute
+
+// nearThreads bounds how many other threads are looked at.
+const nearThreads = 50
+
+// AgentWrote reports whether an agent itself made a remark, through a person's
+// token: the remark's text stands in what the agent wrote in an attempt that
+// ran at the time, on this thread or on another of the same repository.
+func (s *Solver) AgentWrote(ctx context.Context, t Thread, text string, at time.Time) (bool, error) {
+	if strings.TrimSpace(text) == "" {
+		return false, nil
+	}
+	rows, err := s.Store.Threads(ctx, nearThreads)
+	if err != nil {
+		return false, err
+	}
+	for _, near := range append(rows, ThreadRow{Thread: t}) {
+		if near.Thread.Repo() != t.Repo() {
+			continue
+		}
+		events, err := s.Store.Events(ctx, near.Thread, 0)
+		if err != nil {
+			return false, err
+		}
+		state, err := Fold(events)
+		if err != nil {
+			return false, fmt.Errorf("thread %s: %w", near.Thread, err)
+		}
+		for _, a := range state.Attempts {
+			if at.Before(a.At.Add(-wroteAfter)) || !a.EndedAt.IsZero() && at.After(a.EndedAt.Add(wroteAfter)) {
+				continue
+			}
+			if wrote, err := s.inTranscript(near.Thread, a, text); wrote || err != nil {
+				return wrote, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// inTranscript looks through one attempt's transcript; one that is not there
+// proves nothing.
+func (s *Solver) inTranscript(t Thread, a Attempt, text string) (bool, error) {
+	b := backendNamed(s.Config.Backends, a.Backend)
+	adapter, err := agent.For(a.Kind, b.Stream)
+	if err != nil {
+		return false, nil
+	}
+	dir := s.attemptDir(t, a.N)
+	f, err := os.Open(filepath.Join(dir, transcriptFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if wrote, err := adapter.Authored(f, text); wrote || err != nil {
+		return wrote, err
+	}
+	if a.Receipt.Session == "" {
+		return false, nil
+	}
+	return adapter.AuthoredInSession(filepath.Join(dir, homeDir), a.Receipt.Session, text)
+}
+
+// agentWroteMeanwhile are the remarks that came during an attempt and turn out,
+// now that its transcript is complete, to be the agent's own.
+func (s *step) agentWroteMeanwhile(a Started, r Ended) []int64 {
+	events, err := s.Store.Events(context.Background(), s.thread, a.Seen)
+	if err != nil {
+		s.log.Error().Err(err).Msg("remarks made during the attempt were not looked at again")
+		return nil
+	}
+	meanwhile := State{Acts: map[string]ActState{}}
+	for _, e := range events {
+		if err := meanwhile.apply(e); err != nil {
+			s.log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
+		}
+	}
+	var seqs []int64
+	for _, f := range meanwhile.Feedback {
+		wrote, err := s.inTranscript(s.thread, Attempt{Started: a, Receipt: r}, f.Raw)
+		if err != nil {
+			s.log.Error().Err(err).Int64("seq", f.Seq).Msg("transcript cannot be searched")
+		}
+		if wrote {
+			seqs = append(seqs, f.Seq)
+		}
+	}
+	return seqs
+}
