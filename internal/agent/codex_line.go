@@ -20,7 +20,7 @@ func codexLine(line []byte, emit func(Event)) {
 			failure = value
 		}
 	})
-	switch stringOf(kind) {
+	switch string(bare(kind)) {
 	case "thread.started":
 		emit(Event{Kind: SessionStarted, ID: stringOf(thread)})
 	case "turn.started":
@@ -67,9 +67,9 @@ type codexItemFields struct {
 func codexItem(raw []byte, done bool, emit func(Event)) {
 	f := codexFields(raw)
 	e := Event{ID: stringOf(f.id), Done: done, Kind: ToolCall}
-	status := stringOf(f.status)
-	e.Rejected = status == "failed" || status == "declined"
-	switch stringOf(f.kind) {
+	status := bare(f.status)
+	e.Rejected = string(status) == "failed" || string(status) == "declined"
+	switch string(bare(f.kind)) {
 	case "agent_message":
 		e.Kind, e.Text = Message, stringOf(f.text)
 		e.Wrote, e.Quotes = e.Text, quotesLimit(f.text)

@@ -103,10 +103,10 @@ func parseCodexSession(r io.Reader) (Session, error) {
 	var before, total *Tokens
 	err := readLines(r, func(line []byte) {
 		payload := member(line, "payload")
-		if stringOf(member(line, "type")) != "event_msg" || payload == nil {
+		if string(bare(member(line, "type"))) != "event_msg" || payload == nil {
 			return
 		}
-		switch stringOf(member(payload, "type")) {
+		switch string(bare(member(payload, "type"))) {
 		case "task_started":
 			s, before = Session{}, total
 		case "token_count":
@@ -192,11 +192,11 @@ func codexWindows(limits []byte) []Window {
 // codexSessionLine gives what the agent itself wrote in one line of a session
 // file: commands, patches, tool arguments and messages.
 func codexSessionLine(line []byte, emit func(Event)) {
-	if stringOf(member(line, "type")) != "response_item" {
+	if string(bare(member(line, "type"))) != "response_item" {
 		return
 	}
 	payload := member(line, "payload")
-	switch stringOf(member(payload, "type")) {
+	switch string(bare(member(payload, "type"))) {
 	case "function_call":
 		emit(Event{Kind: ToolCall, Ran: true, Wrote: stringOf(member(payload, "name")) + " " + stringOf(member(payload, "arguments"))})
 	case "custom_tool_call":

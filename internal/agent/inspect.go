@@ -38,6 +38,7 @@ type reading struct {
 	adapter Adapter
 	tally   *tally
 	onEvent func(Event)
+	alive   func() // told of each sign of life; nil where nobody asks
 	plain   headTail
 	stderr  headTail
 	bytes   int64
@@ -60,8 +61,15 @@ func (r *reading) Write(p []byte) (int, error) {
 	r.bytes += int64(len(p))
 	if r.adapter.Parse == nil {
 		r.plain.Write(p)
+		r.live()
 	}
 	return len(p), nil
+}
+
+func (r *reading) live() {
+	if r.alive != nil {
+		r.alive()
+	}
 }
 
 // stdout reads standard output to its end.
@@ -71,13 +79,40 @@ func (r *reading) stdout(in io.Reader) error {
 		_, err := io.Copy(io.Discard, in)
 		return err
 	}
+	var last Kind
 	emit := func(e Event) {
+		last = e.Kind
 		r.tally.add(e)
 		if r.onEvent != nil {
 			r.onEvent(e)
 		}
 	}
-	return readLines(in, func(line []byte) { r.adapter.Parse(line, emit) })
+	return readLines(in, func(line []byte) {
+		last = 0
+		r.adapter.Parse(line, emit)
+		if last != Notice {
+			r.live()
+		}
+	})
+}
+
+// errors reads standard error to its end. Only for plain agents is it a sign
+// of life: the others log their retries there.
+func (r *reading) errors(in io.Reader) error {
+	var to io.Writer = &r.stderr
+	if r.adapter.Parse == nil {
+		to = io.MultiWriter(to, lively{r})
+	}
+	_, err := io.Copy(to, in)
+	return err
+}
+
+// lively takes everything for a sign of life.
+type lively struct{ r *reading }
+
+func (l lively) Write(p []byte) (int, error) {
+	l.r.live()
+	return len(p), nil
 }
 
 func (r *reading) conclude(exit *Exit, why stop, now time.Time, zone *time.Location) Report {

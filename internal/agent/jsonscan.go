@@ -157,6 +157,15 @@ func stringOf(raw []byte) string {
 	return string(bytes.ToValidUTF8(unescape(raw), []byte("\uFFFD")))
 }
 
+// bare returns the inside of a raw JSON string as it stands, for comparing it
+// with names that need no escapes.
+func bare(raw []byte) []byte {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' {
+		return raw[1 : n-1]
+	}
+	return nil
+}
+
 // unescape replaces the escapes of a JSON string; one that is cut off or unknown is dropped.
 func unescape(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))

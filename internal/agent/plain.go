@@ -9,8 +9,8 @@ import (
 // Bounds of what is kept of a plain stream. It is the evidence of the run, so
 // it is kept whole unless it is very long.
 const (
-	plainHead = 4 << 20
-	plainTail = 4 << 20
+	plainHead = 2 << 20
+	plainTail = 2 << 20
 )
 
 // lastLines is how many of the last lines of each stream are looked at for a limit message.
@@ -44,9 +44,6 @@ func (t *tally) concludePlain(output string, why stop, now time.Time, zone *time
 		r.Ending = UsageLimit
 	}
 	r.setLimit(message, resets, source, now)
-	if r.Ending != Completed {
-		r.Failure = message
-	}
 	return *r
 }
 
@@ -57,7 +54,8 @@ func (t *tally) plainFailure(output string) string {
 			if ending, ok := isLimitMessage(line); ok {
 				r.Ending = ending
 				r.because("one of the last lines is a limit message: " + shorten(line, 300))
-				return shorten(line, maxText)
+				r.Failure = shorten(line, maxText)
+				return r.Failure
 			}
 		}
 	}
@@ -71,6 +69,7 @@ func (t *tally) plainFailure(output string) string {
 	if said == "" {
 		said = lastOf(output)
 	}
+	r.Failure = said
 	r.because(fmt.Sprintf("exit code %d: %s", r.Exit.Code, shorten(said, 300)))
 	return ""
 }

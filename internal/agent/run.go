@@ -24,9 +24,11 @@ type Process struct {
 type RunOptions struct {
 	// Dir is the checkout as the agent sees it.
 	Dir string
-	// Total is the time for the whole run, Idle the longest silence on both
-	// streams, Startup the time until the first byte on either. CLIs print
-	// nothing while the model streams, so Idle must be generous (minutes).
+	// Total is the time for the whole run, Idle the longest time without a sign
+	// of life, Startup the time until the first. A sign of life is a line of a
+	// structured stream that is not the notice of a retry (codex retries a dead
+	// server for ever), or anything that a plain agent prints. CLIs print nothing
+	// while the model streams, so Idle must be generous (minutes).
 	Total, Idle, Startup time.Duration
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
@@ -67,12 +69,12 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 			o.OnEvent(e)
 		}
 	})
+	read.alive = func() { signal(w.pulse) }
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
-	go func() { outDone <- read.stdout(io.TeeReader(beat{p.Stdout, w.pulse}, copied)) }()
+	go func() { outDone <- read.stdout(io.TeeReader(p.Stdout, copied)) }()
 	go func() {
-		_, err := io.Copy(&read.stderr, beat{p.Stderr, w.pulse})
-		errDone <- err
+		errDone <- read.errors(p.Stderr)
 	}()
 	stopped := make(chan stop, 1)
 	go func() { stopped <- w.guard(ctx, p, o) }()
@@ -102,18 +104,4 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// beat signals each read that brought something.
-type beat struct {
-	io.Reader
-	pulse chan struct{}
-}
-
-func (b beat) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if n > 0 {
-		signal(b.pulse)
-	}
-	return n, err
 }

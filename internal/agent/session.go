@@ -33,7 +33,7 @@ func (r *Report) Refine(s Session, now time.Time) {
 	if s.Tokens != nil {
 		r.Tokens = *s.Tokens
 	}
-	if r.Ending == Completed || r.Ending == NoAnswer && r.final || r.Killed && !r.final {
+	if r.Ending == Completed || r.Ending == TimedOut || r.Ending == NoAnswer && r.final || r.Killed && !r.final {
 		return
 	}
 	message := s.Failure

@@ -10,7 +10,7 @@ import (
 
 // watch ends a process that overstays one of its bounds.
 type watch struct {
-	pulse chan struct{} // something was printed
+	pulse chan struct{} // the agent gave a sign of life
 	final chan struct{} // the final event was read
 	over  chan struct{} // closed when the process has ended
 }
@@ -24,6 +24,9 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 	for why.ending == "" {
 		select {
 		case <-w.over:
+			if ctx.Err() != nil { // whoever holds the same context may have been quicker to kill
+				return stopFor(context.Cause(ctx))
+			}
 			return stop{}
 		case <-w.pulse:
 			startup.Stop()

@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// scripted is a process whose output the test writes. Kill ends its streams,
+// as the end of a real process does.
+type scripted struct {
+	out, err   *io.PipeWriter
+	ended      chan struct{}
+	once       sync.Once
+	kills      int
+	exit       Exit
+	holdsPipes bool // a child outside the group keeps the streams open after Kill
+}
+
+func newScripted() (*scripted, Process) {
+	s := &scripted{ended: make(chan struct{})}
+	outR, outW := io.Pipe()
+	errR, errW := io.Pipe()
+	s.out, s.err = outW, errW
+	return s, Process{Stdout: outR, Stderr: errR, Kill: s.kill, Wait: func() (Exit, error) {
+		<-s.ended
+		return s.exit, nil
+	}}
+}
+
+func (s *scripted) end(exit Exit) {
+	s.once.Do(func() {
+		s.exit = exit
+		if !s.holdsPipes {
+			s.out.Close()
+			s.err.Close()
+		}
+		close(s.ended)
+	})
+}
+
+func (s *scripted) kill() {
+	s.kills++
+	s.end(Exit{Code: -1, Signal: "killed"})
+}
+
+func (s *scripted) say(line string) { io.WriteString(s.out, line+"\n") }
+
+const (
+	sayStarted = `{"type":"thread.started","thread_id":"a"}`
+	sayTurn    = `{"type":"turn.started"}`
+	sayMessage = `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"done"}}`
+	sayDone    = `{"type":"turn.completed","usage":{"input_tokens":7,"cached_input_tokens":1,"output_tokens":2}}`
+)
+
+func TestARunIsReadToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScripted()
+		var copied bytes.Buffer
+		var events []Kind
+		go func() {
+			s.say(sayStarted)
+			time.Sleep(time.Minute)
+			s.say(sayMessage)
+			io.WriteString(s.err, "a warning\n")
+			s.say(sayDone)
+			s.end(Exit{})
+		}()
+		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{
+			Total: time.Hour, Idle: 5 * time.Minute, Startup: time.Minute,
+			Transcript: &copied, OnEvent: func(e Event) { events = append(events, e.Kind) },
+		})
+		if err != nil || got.Ending != Completed || got.Killed || got.Duration != time.Minute || got.Tokens.Input != 7 {
+			t.Errorf("%+v, error %v", got, err)
+		}
+		if got.Stderr != "a warning\n" || copied.String() != sayStarted+"\n"+sayMessage+"\n"+sayDone+"\n" {
+			t.Errorf("stderr %q, transcript %q", got.Stderr, copied.String())
+		}
+		if len(events) != 3 || events[0] != SessionStarted || events[2] != Finished {
+			t.Errorf("events %v", events)
+		}
+	})
+}
+
+func TestOverdueRunsAreKilled(t *testing.T) {
+	plain, err := For("command", StreamPlain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	retry := `{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}`
+	for name, c := range map[string]struct {
+		adapter Adapter
+		options RunOptions
+		play    func(*scripted)
+		after   time.Duration
+	}{
+		"silent start":     {codexAdapter(), RunOptions{Startup: time.Minute, Total: time.Hour}, func(s *scripted) { io.WriteString(s.err, "Reading additional input from stdin...\n") }, time.Minute},
+		"silence":          {codexAdapter(), RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(sayStarted) }, 9 * time.Minute},
+		"retries only":     {codexAdapter(), RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(retry); io.WriteString(s.err, "no network\n") }, 5 * time.Minute},
+		"plain complaints": {plain, RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); io.WriteString(s.err, ".") }, 9 * time.Minute},
+		"endless talk": {codexAdapter(), RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) {
+			for range 70 {
+				s.say(sayTurn)
+				time.Sleep(time.Minute)
+			}
+		}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, p := newScripted()
+				go c.play(s)
+				got, err := Run(t.Context(), p, c.adapter, c.options)
+				if err != nil || got.Ending != TimedOut || !got.Killed || got.Duration != c.after || s.kills != 1 {
+					t.Errorf("%s after %s, %d kills, reasons %q, error %v; want timed_out after %s", got.Ending, got.Duration, s.kills, got.Reasons, err, c.after)
+				}
+				time.Sleep(2 * time.Hour) // let the script end
+			})
+		})
+	}
+}
+
+func TestACancelledRunSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s, p := newScripted()
+		go func() {
+			s.say(sayStarted)
+			time.Sleep(time.Second)
+			cancel(errors.New("/pawl stop by ada"))
+		}()
+		got, err := Run(ctx, p, codexAdapter(), RunOptions{})
+		if err != nil || got.Ending != Killed || !got.Killed || got.Reasons[0] != "killed: /pawl stop by ada" {
+			t.Errorf("%+v, error %v", got, err)
+		}
+	})
+}
+
+func TestAProcessThatStaysAfterItsFinalEventIsKilledAndItsEndingKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScripted()
+		go func() { s.say(sayMessage); s.say(sayDone) }()
+		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{Total: time.Hour})
+		if err != nil || got.Ending != Completed || !got.Killed || got.Duration != lingerTime {
+			t.Errorf("%+v, error %v", got, err)
+		}
+	})
+}
+
+func TestStreamsThatOutliveTheKillAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScripted()
+		s.holdsPipes = true
+		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{Startup: time.Minute})
+		if err != nil || got.Ending != TimedOut || got.Duration != time.Minute+drainTime {
+			t.Errorf("%+v, error %v", got, err)
+		}
+	})
+}
+
+// fullDisk takes some bytes and then fails.
+type fullDisk struct{ room int }
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if d.room -= len(p); d.room < 0 {
+		return 0, errors.New("no space left on device")
+	}
+	return len(p), nil
+}
+
+func TestALostTranscriptIsAnErrorBesideTheReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScripted()
+		go func() { s.say(sayStarted); s.say(sayMessage); s.say(sayDone); s.end(Exit{}) }()
+		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{Transcript: &fullDisk{room: 50}})
+		if err == nil || !strings.Contains(err.Error(), "transcript") || got.Ending != Completed {
+			t.Errorf("%s, error %v", got.Ending, err)
+		}
+	})
+}
+
+func TestARealProcessIsRead(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "cat; echo complaint >&2; exit 3")
+	cmd.Stdin = strings.NewReader(sayStarted + "\n" + sayTurn + "\n")
+	stdout, err1 := cmd.StdoutPipe()
+	stderr, err2 := cmd.StderrPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Run(t.Context(), Process{
+		Stdout: stdout, Stderr: stderr, Kill: func() { cmd.Process.Kill() },
+		Wait: func() (Exit, error) {
+			var failed *exec.ExitError
+			if err := cmd.Wait(); err != nil && !errors.As(err, &failed) {
+				return Exit{}, err
+			}
+			return Exit{Code: cmd.ProcessState.ExitCode()}, nil
+		},
+	}, codexAdapter(), RunOptions{Total: time.Minute})
+	if err != nil || got.Ending != Crashed || got.Exit.Code != 3 || got.Stderr != "complaint\n" {
+		t.Errorf("%+v, error %v", got, err)
+	}
+}
