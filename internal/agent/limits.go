@@ -64,7 +64,7 @@ var failureRules = []failureRule{
 	{Overloaded, anywhere(overloadWords)},
 	{Auth, anywhere(authWords)},
 	{Misconfigured, anywhere(`model\b.{0,120}\b(?:does not exist|not found|not supported|is not available)|model provider .{0,80} not found|error loading config|unexpected argument|invalid value|unrecognized (?:option|subcommand)|unknown (?:option|argument|provider)|no such file or directory|command not found|reserved built-in`)},
-	{Disconnected, anywhere(`stream (?:disconnected|closed|error)|connection (?:failed|refused|reset|closed|error)|error sending request|waiting for network|network error|timed? ?out waiting|idle timeout|request timed out|econn(?:refused|reset)|socket hang up|terminated early|unexpected eof|dns error`)},
+	{Disconnected, anywhere(`^reconnecting\b|stream (?:disconnected|closed|error)|connection (?:failed|refused|reset|closed|error)|error sending request|waiting for network|network error|timed? ?out waiting|idle timeout|request timed out|econn(?:refused|reset)|socket hang up|terminated early|unexpected eof|dns error`)},
 	{Killed, anywhere(`^(?:turn )?(?:interrupted|aborted)\b|(?:was|been) interrupted by the user`)},
 }
 

@@ -40,8 +40,9 @@ func TestErrorMessagesAreClassified(t *testing.T) {
 		"The model `x` does not exist or you do not have access to it.":                Misconfigured,
 		"Incomplete response returned, reason: max_output_tokens":                      CutOff,
 		"stream disconnected before completion: idle timeout waiting for SSE":          Disconnected,
-		"Your input exceeds the context window of this model.":                         ContextOverflow,
-		"The frobnicator refused service until the next full moon.":                    Crashed,
+		"Reconnecting... 1/5": Disconnected,
+		"Your input exceeds the context window of this model.":      ContextOverflow,
+		"The frobnicator refused service until the next full moon.": Crashed,
 		"": Crashed,
 	} {
 		got := inspectFailure(t, text, time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC))
