@@ -1,0 +1,204 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+// Options are what the queue works with; all but Workers and Logger are needed.
+type Options struct {
+	// DB is the store's pool, for SQLite the one writing connection.
+	DB       *sql.DB
+	Postgres bool
+	// Workers is how many steps, and so attempts, run at a time; 0 means 4.
+	Workers int
+	// HandleDelivery handles one stored delivery. It is tried again after an
+	// error, and must do nothing for a delivery that was handled already.
+	HandleDelivery func(ctx context.Context, guid string) error
+	// Due reports whether the thread needs a step. The first try of a job that
+	// finds it false is a duplicate and does nothing.
+	Due func(ctx context.Context, t solver.Thread) (bool, error)
+	// Step takes the thread's next step. A *solver.HeldError is no failure:
+	// whoever holds the lease enqueues again on giving it back. ctx ends when
+	// the queue stops; the step should then leave a state to go on from.
+	Step func(ctx context.Context, t solver.Thread) error
+	// Sweep is called every SweepInterval and must not take longer.
+	Sweep  func(ctx context.Context) error
+	Logger *slog.Logger
+}
+
+// SweepInterval is how often Sweep is called.
+const SweepInterval = 5 * time.Second
+
+// The names of River's queues and how many deliveries are handled at a time.
+const (
+	deliveryQueue   = "deliveries"
+	stepQueue       = "steps"
+	deliveryWorkers = 8
+	defaultWorkers  = 4
+)
+
+// Queue is a River client with Pawl's two kinds of jobs and a sweep. It
+// implements store.Enqueuer, also before Start.
+type Queue struct {
+	client *river.Client[*sql.Tx]
+	sweep  func(context.Context) error
+	logger *slog.Logger
+
+	stopSweep context.CancelFunc
+	swept     sync.WaitGroup
+}
+
+// New prepares a queue; nothing runs until Start. The database must have
+// River's tables, which the store's migration makes.
+func New(o Options) (*Queue, error) {
+	if o.DB == nil || o.HandleDelivery == nil || o.Due == nil || o.Step == nil || o.Sweep == nil {
+		return nil, errors.New("queue: DB, HandleDelivery, Due, Step and Sweep are needed")
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	workers := river.NewWorkers()
+	if err := errors.Join(
+		river.AddWorkerSafely(workers, &deliveryWorker{handle: o.HandleDelivery}),
+		river.AddWorkerSafely(workers, &stepWorker{due: o.Due, step: o.Step}),
+	); err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(o.DB)
+	if o.Postgres {
+		driver = riverdatabasesql.New(o.DB)
+	}
+	client, err := river.NewClient(driver, config(o, workers))
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	return &Queue{client: client, sweep: o.Sweep, logger: o.Logger}, nil
+}
+
+// River's times.
+//
+// pollInterval (River adds up to 10 ms) makes a job start about 15 ms after the commit that
+// enqueued it.
+//
+// fetchCooldown bounds the rate of jobs at workers / cooldown (measured by
+// others: exactly that).
+//
+// rescueAfter only tidies up the rows of a killed process. Its work has long
+// been taken up by the sweep, and a job that is merely long is protected by its
+// lease.
+//
+// keepCompleted keeps River's table small; what happened is in the store.
+const (
+	pollInterval  = 20 * time.Millisecond
+	fetchCooldown = 2 * time.Millisecond
+	rescueAfter   = 10 * time.Minute
+	keepCompleted = 2 * time.Minute
+	keepDiscarded = 7 * 24 * time.Hour
+)
+
+func config(o Options, workers *river.Workers) *river.Config {
+	return &river.Config{
+		Queues: map[string]river.QueueConfig{
+			deliveryQueue: {MaxWorkers: deliveryWorkers},
+			stepQueue:     {MaxWorkers: o.Workers},
+		},
+		Workers:                     workers,
+		Logger:                      o.Logger,
+		FetchPollInterval:           pollInterval,
+		FetchCooldown:               fetchCooldown,
+		PollOnly:                    true,
+		JobTimeout:                  deliveryTimeout,
+		RescueStuckJobsAfter:        rescueAfter,
+		CompletedJobRetentionPeriod: keepCompleted,
+		CancelledJobRetentionPeriod: keepCompleted,
+		DiscardedJobRetentionPeriod: keepDiscarded,
+		RetryPolicy:                 retryPolicy{},
+	}
+}
+
+// Start begins to work jobs and to sweep. The work goes on until Stop, also
+// when ctx ends.
+func (q *Queue) Start(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := q.client.Start(ctx); err != nil {
+		return fmt.Errorf("start the queue: %w", err)
+	}
+	ctx, q.stopSweep = context.WithCancel(ctx)
+	q.swept.Go(func() { q.sweepEvery(ctx, SweepInterval) })
+	return nil
+}
+
+// Stop fetches no more jobs, ends the contexts of those at work so that they
+// leave a state to go on from, and waits for them until ctx ends. Jobs that were
+// cut off are taken up by the next Start.
+func (q *Queue) Stop(ctx context.Context) error {
+	if q.stopSweep == nil {
+		return nil
+	}
+	q.stopSweep()
+	err := q.client.StopAndCancel(ctx)
+	q.swept.Wait()
+	if err != nil {
+		return fmt.Errorf("stop the queue: %w", err)
+	}
+	return nil
+}
+
+// sweepEvery sweeps at once, for what a crash left behind, and then at the
+// interval.
+func (q *Queue) sweepEvery(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if err := q.sweep(ctx); err != nil && ctx.Err() == nil {
+			q.logger.ErrorContext(ctx, "the sweep failed; it is repeated", slog.String("err", err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Step enqueues a step of the thread in the transaction, at once if the time is
+// zero or has passed.
+func (q *Queue) Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.Time) error {
+	opts := &river.InsertOpts{}
+	if at.After(time.Now()) {
+		// River keeps milliseconds; a step that came early would find nothing due.
+		opts.ScheduledAt = at.Truncate(time.Millisecond).Add(time.Millisecond)
+	}
+	if _, err := q.client.InsertManyFastTx(ctx, tx, []river.InsertManyParams{{Args: stepArgs{t}, InsertOpts: opts}}); err != nil {
+		return fmt.Errorf("queue a step of %s: %w", t, err)
+	}
+	return nil
+}
+
+// Deliveries enqueues one job for each delivery in the transaction.
+func (q *Queue) Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error {
+	params := make([]river.InsertManyParams, len(guids))
+	for i, guid := range guids {
+		params[i].Args = deliveryArgs{guid}
+	}
+	if _, err := q.client.InsertManyFastTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("queue %d deliveries: %w", len(guids), err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+// Delivery returns a stored delivery or solver.ErrNotFound. Its payload is empty
+// once Prune took it.
+func (s *Store) Delivery(ctx context.Context, guid string) (solver.Delivery, error) {
+	d := solver.Delivery{GUID: guid}
+	var packed []byte
+	var received int64
+	err := s.r.QueryRowContext(ctx, s.q("SELECT event, payload, received_at, state, note FROM deliveries WHERE guid = ?1"), guid).
+		Scan(&d.Event, &packed, &received, &d.State, &d.Note)
+	if errors.Is(err, sql.ErrNoRows) {
+		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, solver.ErrNotFound)
+	}
+	if err != nil {
+		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, err)
+	}
+	d.ReceivedAt = fromMicros(received)
+	if d.Payload, err = unpack(packed); err != nil {
+		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, err)
+	}
+	return d, nil
+}
+
+// maxNote is how many bytes of a note are kept.
+const maxNote = 4096
+
+// FinishDelivery notes what became of a delivery. One that Failed is tried again
+// by the sweep, twice as long after each try, unless the queue's own retry
+// handled it before; after three days it stays as it is. The others are final.
+func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error {
+	note = cleanNote(note)
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		var received, tries, retryAt int64
+		if err := tx.QueryRowContext(ctx, s.q("SELECT received_at, tries FROM deliveries WHERE guid = ?1"+s.locking(" FOR UPDATE")), guid).
+			Scan(&received, &tries); err != nil {
+			return err
+		}
+		if now := s.now(); state == solver.Received || state == solver.Failed && now.Sub(fromMicros(received)) < giveUpAfter {
+			wait := min(redeliverAfter<<min(tries, 16), lookAtMost)
+			retryAt = micros(now.Add(wait))
+		}
+		_, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = ?4 WHERE guid = ?1"),
+			guid, string(state), note, retryAt)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = solver.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("finish delivery %s: %w", guid, err)
+	}
+	return nil
+}
+
+// cleanNote cuts a note, which may quote anything, to what PostgreSQL stores as
+// text.
+func cleanNote(note string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
+}
+
+// Deliveries lists the newest deliveries, without their payloads.
+func (s *Store) Deliveries(ctx context.Context, limit int) ([]solver.Delivery, error) {
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid, event, received_at, state, note FROM deliveries ORDER BY received_at DESC LIMIT ?1"), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	defer rows.Close()
+	var list []solver.Delivery
+	for rows.Next() {
+		var d solver.Delivery
+		var received int64
+		if err := rows.Scan(&d.GUID, &d.Event, &received, &d.State, &d.Note); err != nil {
+			return nil, fmt.Errorf("list deliveries: %w", err)
+		}
+		d.ReceivedAt = fromMicros(received)
+		list = append(list, d)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	return list, nil
+}
+
+// keepGUIDs is how long a GUID is remembered at least, so that a redelivery has
+// no second effect. GitHub redelivers for 3 days; the rest is margin.
+const keepGUIDs = 30 * 24 * time.Hour
+
+// pruneChunk is how many rows one transaction of Prune changes, so that
+// deliveries which arrive meanwhile wait for milliseconds only.
+const pruneChunk = 500
+
+// Prune drops the payloads of finished deliveries received before a time, and
+// their rows when they are also older than 30 days. It returns how many rows
+// lost their payload or went away.
+func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
+	rows := before
+	if oldest := s.now().Add(-keepGUIDs); rows.After(oldest) {
+		rows = oldest
+	}
+	total := 0
+	for _, step := range []struct {
+		query  string
+		before time.Time
+	}{
+		{`DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries WHERE received_at < ?1 AND retry_at = 0 ORDER BY received_at LIMIT ?2)`, rows},
+		{`UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
+			WHERE received_at < ?1 AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT ?2)`, before},
+	} {
+		n, err := s.prune(ctx, step.query, step.before)
+		total += n
+		if err != nil {
+			return total, fmt.Errorf("prune deliveries: %w", err)
+		}
+	}
+	return total, nil
+}
+
+// prune repeats a query of one chunk until a chunk is not full.
+func (s *Store) prune(ctx context.Context, query string, before time.Time) (total int, err error) {
+	for {
+		res, err := s.w.ExecContext(ctx, s.q(query), micros(before), pruneChunk)
+		if err != nil {
+			return total, err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return total, err
+		}
+		total += int(n)
+		if n < pruneChunk {
+			return total, nil
+		}
+	}
+}
+
+// pack compresses a payload. SQLite writes every byte twice (log and
+// checkpoint), so fewer bytes are worth the time, which the callers spend in
+// parallel.
+func pack(payload []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(payload); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// unpack is the inverse of pack; a pruned payload is nil.
+func unpack(packed []byte) ([]byte, error) {
+	if packed == nil {
+		return nil, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("unpack the payload: %w", err)
+	}
+	payload, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("unpack the payload: %w", err)
+	}
+	return payload, nil
+}

@@ -1,0 +1,269 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// TestEveryDatabasePassesTheExam is the contract of solver.Store: SQLite and
+// PostgreSQL sit the same exam.
+func TestEveryDatabasePassesTheExam(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		exam(t, func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "pawl.db") })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		server := startPostgres(t)
+		exam(t, server.newDatabase)
+	})
+}
+
+// exam runs every question on a database of its own; address makes a new one.
+func exam(t *testing.T, address func(testing.TB) string) {
+	for _, q := range []struct {
+		name string
+		ask  func(*testing.T, string)
+	}{
+		{"SeqIsGaplessWhenManyAppend", seqIsGaplessWhenManyAppend},
+		{"ARepeatedKeyIsNotAppendedAgain", aRepeatedKeyIsNotAppendedAgain},
+		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},
+		{"AnAliasBelongsToItsThread", anAliasBelongsToItsThread},
+		{"OnlyOneHoldsALease", onlyOneHoldsALease},
+		{"ALostLeaseCanAppendNothing", aLostLeaseCanAppendNothing},
+		{"AnExpiredLeaseThatNobodyTookIsRenewed", anExpiredLeaseThatNobodyTookIsRenewed},
+		{"BreakersCountEveryUpdate", breakersCountEveryUpdate},
+		{"CooldownsEnd", cooldownsEnd},
+		{"ThreadsListsWhatHadAnAttemptOrAWait", threadsListsWhatHadAnAttemptOrAWait},
+		{"AWakeUpIsQueuedOnce", aWakeUpIsQueuedOnce},
+		{"AFailedEnqueueKeepsNothing", aFailedEnqueueKeepsNothing},
+		{"ReleaseQueuesWhatArrivedMeanwhile", releaseQueuesWhatArrivedMeanwhile},
+		{"AWakeTimeIsStoredWithItsJob", aWakeTimeIsStoredWithItsJob},
+		{"DeliveriesAreStoredOnce", deliveriesAreStoredOnce},
+		{"AnEndedCallerDoesNotBreakTheBatch", anEndedCallerDoesNotBreakTheBatch},
+		{"ABatchThatFailsFailsForAll", aBatchThatFailsFailsForAll},
+		{"DeliveriesBeyondTheQueueAreRefused", deliveriesBeyondTheQueueAreRefused},
+		{"PruneKeepsGUIDsThirtyDays", pruneKeepsGUIDsThirtyDays},
+		{"FailedDeliveriesAreTriedAgainMoreAndMoreRarely", failedDeliveriesAreTriedAgain},
+		{"TheSweepWakesWhatWasLost", theSweepWakesWhatWasLost},
+		{"TheSweepDoesNotFloodABacklog", theSweepDoesNotFloodABacklog},
+		{"StatsCount", statsCount},
+		{"OpenedForReadingItReadsOnly", openedForReadingItReadsOnly},
+		{"ANewerSchemaIsRefused", aNewerSchemaIsRefused},
+		{"ADatabaseOfSomethingElseIsRefused", aDatabaseOfSomethingElseIsRefused},
+		{"AWakeUpDuringAStepLeadsToOneMore", aWakeUpDuringAStepLeadsToOneMore},
+		{"AWakeUpAfterAStepLeadsToOneMore", aWakeUpAfterAStepLeadsToOneMore},
+		{"NoWakeUpIsLostInTheCrowd", noWakeUpIsLostInTheCrowd},
+		{"AKilledStepIsTakenUp", aKilledStepIsTakenUp},
+		{"AStepCutOffByStopGoesOnAfterStart", aStepCutOffByStopGoesOnAfterStart},
+		{"DeliveriesAreHandled", deliveriesAreHandled},
+	} {
+		t.Run(q.name, func(t *testing.T) { q.ask(t, address(t)) })
+	}
+}
+
+// clock is a time under the test's control.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Now().Truncate(time.Microsecond)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// recorder is a queue that remembers what it was given.
+type recorder struct {
+	mu         sync.Mutex
+	steps      []step
+	deliveries []string
+	err        error
+}
+
+type step struct {
+	thread solver.Thread
+	at     time.Time
+}
+
+func (r *recorder) Step(_ context.Context, _ *sql.Tx, t solver.Thread, at time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.steps = append(r.steps, step{t, at})
+	}
+	return r.err
+}
+
+func (r *recorder) Deliveries(_ context.Context, _ *sql.Tx, guids []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.deliveries = append(r.deliveries, guids...)
+	}
+	return r.err
+}
+
+func (r *recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *recorder) take() (steps []step, deliveries []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	steps, deliveries = r.steps, r.deliveries
+	r.steps, r.deliveries = nil, nil
+	return steps, deliveries
+}
+
+// open opens a store with a recorder and a clock; the test closes it.
+func open(t testing.TB, dsn string) (*store.Store, *recorder, *clock) {
+	t.Helper()
+	c := newClock()
+	s, err := store.Open(t.Context(), dsn, store.Options{Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	r := &recorder{}
+	s.UseQueue(r)
+	return s, r, c
+}
+
+func thread(n int) solver.Thread { return solver.Thread{Owner: "octo", Name: "cat", Number: n} }
+
+func event(key string, data any) solver.NewEvent {
+	return solver.NewEvent{Key: key, Kind: solver.KindFeedback, At: time.Now(), Data: data}
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// postgres is a server of the test's own, reached through a socket.
+type postgres struct{ dir string }
+
+// startPostgres starts a server from the binaries of a Debian or Red Hat
+// package; it skips the test where there are none.
+func startPostgres(t *testing.T) *postgres {
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if path, err := exec.LookPath("initdb"); err == nil {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	if len(dirs) == 0 {
+		t.Skip("PostgreSQL is not installed: neither /usr/lib/postgresql/*/bin nor initdb in PATH")
+	}
+	bin := dirs[len(dirs)-1]
+	dir, err := os.MkdirTemp("", "pawlpg") // short, for the socket's name
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
+	if os.Geteuid() == 0 { // the server refuses to run as root
+		u, err := user.Lookup("nobody")
+		check(t, err)
+		uid, err := strconv.Atoi(u.Uid)
+		check(t, err)
+		check(t, os.Chown(dir, uid, -1))
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid())}
+	}
+	data := filepath.Join(dir, "data")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	initdb.Dir, initdb.SysProcAttr = dir, attr
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200")
+	server.Dir, server.SysProcAttr = dir, attr
+	log := must(os.Create(filepath.Join(dir, "log")))(t)
+	defer log.Close()
+	server.Stdout, server.Stderr = log, log
+	check(t, server.Start())
+	t.Cleanup(func() {
+		server.Process.Signal(syscall.SIGQUIT)
+		server.Wait()
+	})
+	p := &postgres{dir}
+	db := rawDB(t, p.address("postgres"))
+	for started := time.Now(); ; {
+		err := db.PingContext(t.Context())
+		if err == nil {
+			return p
+		}
+		if time.Since(started) > patience {
+			text, _ := os.ReadFile(log.Name())
+			t.Fatalf("PostgreSQL does not get ready: %v\n%s", err, text)
+		}
+	}
+}
+
+func (p *postgres) address(name string) string {
+	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, p.dir)
+}
+
+func (p *postgres) newDatabase(t testing.TB) string {
+	db := rawDB(t, p.address("postgres"))
+	name := fmt.Sprintf("exam%d", time.Now().UnixNano())
+	if _, err := db.Exec("CREATE DATABASE " + name); err != nil {
+		t.Fatal(err)
+	}
+	return p.address(name)
+}
+
+// rawDB opens the database beside the store, to look at or damage it.
+func rawDB(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	driver := "pgx"
+	if path, ok := cutSQLite(dsn); ok {
+		driver, dsn = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, dsn)
+	check(t, err)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func cutSQLite(dsn string) (string, bool) {
+	const scheme = "sqlite:"
+	if len(dsn) > len(scheme) && dsn[:len(scheme)] == scheme {
+		return dsn[len(scheme):], true
+	}
+	return "", false
+}
+
+var errTest = errors.New("the disk is on fire")

@@ -1,0 +1,184 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// wantRefusal opens and wants an error with every one of the words.
+func wantRefusal(t *testing.T, dsn string, words ...string) {
+	t.Helper()
+	s, err := store.Open(t.Context(), dsn, store.Options{})
+	if err == nil {
+		s.Close()
+		t.Fatalf("%s was opened", dsn)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
+func openedForReadingItReadsOnly(t *testing.T, dsn string) {
+	ctx := t.Context()
+	if _, err := store.OpenReadOnly(ctx, dsn, store.Options{}); err == nil || !strings.Contains(err.Error(), "start pawl serve once") {
+		t.Errorf("a database that is not there: %v", err)
+	}
+	s, _, c := open(t, dsn)
+	must(s.Append(ctx, thread(1), true, event("", 1)))(t)
+	r := must(store.OpenReadOnly(ctx, dsn, store.Options{}))(t)
+	defer r.Close()
+	must(s.Append(ctx, thread(1), true, event("", 2)))(t)
+	if got := must(r.Events(ctx, thread(1), 0))(t); len(got) != 2 {
+		t.Errorf("%d events are seen beside a writer, want 2", len(got))
+	}
+	if _, err := r.Append(ctx, thread(1), false, event("", 3)); err == nil {
+		t.Error("a reader appended")
+	}
+	if _, err := r.Acquire(ctx, thread(1), "reader", c.Now()); err == nil {
+		t.Error("a reader took a lease")
+	}
+	if _, err := r.Receive(ctx, solver.Delivery{GUID: "g"}); err == nil {
+		t.Error("a reader stored a delivery")
+	}
+	check(t, s.Close())
+	alone := must(store.OpenReadOnly(ctx, dsn, store.Options{}))(t)
+	defer alone.Close()
+	if got := must(alone.Events(ctx, thread(1), 0))(t); len(got) != 2 {
+		t.Errorf("%d events are seen after the writer, want 2", len(got))
+	}
+}
+
+func aNewerSchemaIsRefused(t *testing.T, dsn string) {
+	s, _, _ := open(t, dsn)
+	check(t, s.Close())
+	db := rawDB(t, dsn)
+	for _, change := range []struct{ do, undo string }{
+		{"INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)", "DELETE FROM goose_db_version WHERE version_id = 999"},
+		{"INSERT INTO river_migration (line, version) VALUES ('main', 999)", "DELETE FROM river_migration WHERE version = 999"},
+	} {
+		must(db.Exec(change.do))(t)
+		wantRefusal(t, dsn, "newer pawl", "install the newer version")
+		must(db.Exec(change.undo))(t)
+	}
+	s = must(store.Open(t.Context(), dsn, store.Options{}))(t)
+	check(t, s.Close())
+}
+
+func aDatabaseOfSomethingElseIsRefused(t *testing.T, dsn string) {
+	must(rawDB(t, dsn).Exec("CREATE TABLE customers (id INTEGER PRIMARY KEY)"))(t)
+	wantRefusal(t, dsn, "another program", "database of its own")
+}
+
+func TestUnreadableFilesAreRefusedWithAHint(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text.db")
+	check(t, os.WriteFile(text, []byte("dear diary, this is no database"), 0o600))
+	wantRefusal(t, "sqlite:"+text, "not a SQLite database", "move this one away")
+	short := filepath.Join(dir, "short.db")
+	check(t, os.WriteFile(short, []byte("SQLite format 3\x00 and then noise"), 0o600))
+	wantRefusal(t, "sqlite:"+short, "restore a backup")
+	wantRefusal(t, "sqlite:"+filepath.Join(dir, "no", "such.db"), "create the directory")
+	wantRefusal(t, "sqlite:"+dir, dir)
+	wantRefusal(t, "sqlite:", "needs a file")
+	wantRefusal(t, "sqlite::memory:", "needs a file")
+	wantRefusal(t, "mysql://localhost", "sqlite:PATH")
+	wantRefusal(t, "postgres://u:secret@/%zz", "want postgres://")
+}
+
+func TestAPasswordIsNotShown(t *testing.T) {
+	for _, dsn := range []string{"postgres://u:secret@/%zz", "postgres://u:secret@127.0.0.1:1/db?connect_timeout=1"} {
+		if _, err := store.Open(t.Context(), dsn, store.Options{}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestADamagedFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	for n := range 200 {
+		must(s.Append(t.Context(), thread(n), false, event("", strings.Repeat("x", 1000))))(t)
+	}
+	check(t, s.Close())
+	f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
+	noise := []byte(strings.Repeat("noise ", 4096))
+	must(f.WriteAt(noise, 3*4096))(t)
+	check(t, f.Close())
+	wantRefusal(t, "sqlite:"+path, "restore a backup")
+}
+
+func TestASecondWriterIsRefusedAndToldWhoWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	wantRefusal(t, "sqlite:"+path, "in use by process", "stop it first")
+	link := filepath.Join(t.TempDir(), "link.db")
+	check(t, os.Symlink(path, link))
+	wantRefusal(t, "sqlite:"+link, "in use by process")
+	must(s.Append(t.Context(), thread(1), false, event("", "the first one goes on")))(t)
+	check(t, s.Close())
+	s = must(store.Open(t.Context(), "sqlite:"+link, store.Options{}))(t)
+	check(t, s.Close())
+}
+
+func TestADatabaseIsItsOwnersOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	must(s.Append(t.Context(), thread(1), false, event("", 1)))(t)
+	for _, p := range []string{path, path + "-wal", path + "-shm", path + ".lock"} {
+		if info := must(os.Stat(p))(t); info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %s", p, info.Mode())
+		}
+	}
+}
+
+func TestAReadOnlyFileIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	check(t, s.Close())
+	check(t, os.Chmod(path, 0o444))
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		check(t, os.Chmod(d, 0o777))
+	}
+	check(t, os.Chmod(path+".lock", 0o666))
+	if os.Geteuid() != 0 {
+		wantRefusal(t, "sqlite:"+path, "write access")
+		return
+	}
+	// Root may write everything; one thread gives that up, and is thrown away.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETFSUID, 65534, 0, 0); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		wantRefusal(t, "sqlite:"+path, "write access")
+	}()
+	<-done
+}
+
+func TestWritesWaitForNobodyAfterClose(t *testing.T) {
+	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
+	check(t, s.Close())
+	if _, err := s.Receive(context.Background(), solver.Delivery{GUID: "late"}); err == nil {
+		t.Error("a closed store took a delivery")
+	}
+	if _, err := s.Append(context.Background(), thread(1), false, event("", 1)); err == nil || errors.Is(err, sql.ErrNoRows) {
+		t.Errorf("a closed store appended: %v", err)
+	}
+	check(t, s.Close())
+}

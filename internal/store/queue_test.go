@@ -1,0 +1,279 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/queue"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// await receives or fails.
+func await[T any](t *testing.T, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: nothing came in %s", what, patience)
+		panic("unreachable")
+	}
+}
+
+// start runs a real queue on the store until the test ends. Its sweep runs with
+// the store's clock.
+func start(t *testing.T, s *store.Store, now func() time.Time, step func(context.Context, solver.Thread) error,
+	deliver func(context.Context, string) error) *queue.Queue {
+	t.Helper()
+	q := must(queue.New(queue.Options{
+		DB: s.DB(), Postgres: s.Postgres(), Workers: 4, Due: s.Due, Step: step, HandleDelivery: deliver,
+		Sweep: func(ctx context.Context) error { _, err := s.Stale(ctx, now()); return err },
+	}))(t)
+	s.UseQueue(q)
+	check(t, q.Start(t.Context()))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		check(t, q.Stop(ctx))
+	})
+	return q
+}
+
+func noDelivery(context.Context, string) error { return nil }
+
+// stepper takes steps as the solver does: lease, read the log, work, give back.
+type stepper struct {
+	store *store.Store
+	now   func() time.Time
+	seen  chan int64                   // the last seq of the log at the step's start
+	work  func(context.Context, int64) // between reading and giving back
+}
+
+func (st *stepper) step(ctx context.Context, th solver.Thread) error {
+	l, err := st.store.Acquire(ctx, th, "node", st.now())
+	if err != nil {
+		return err
+	}
+	defer st.store.Release(context.WithoutCancel(ctx), l)
+	events, err := st.store.Events(ctx, th, 0)
+	if err != nil {
+		return err
+	}
+	st.seen <- int64(len(events))
+	if st.work != nil {
+		st.work(ctx, int64(len(events)))
+	}
+	return ctx.Err()
+}
+
+func aWakeUpDuringAStepLeadsToOneMore(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	proceed := make(chan struct{})
+	st := &stepper{store: s, now: c.Now, seen: make(chan int64, 100), work: func(context.Context, int64) { <-proceed }}
+	start(t, s, c.Now, st.step, noDelivery)
+	must(s.Append(t.Context(), thread(1), true, event("", 1)))(t)
+	for n := int64(1); n < 4; n++ {
+		if got := await(t, "step", st.seen); got != n {
+			t.Fatalf("step %d saw %d events", n, got)
+		}
+		must(s.Append(t.Context(), thread(1), true, event("", "while the step runs")))(t)
+		proceed <- struct{}{}
+	}
+	if got := await(t, "the last step", st.seen); got != 4 {
+		t.Errorf("the last step saw %d events, want 4", got)
+	}
+	close(proceed)
+}
+
+func aWakeUpAfterAStepLeadsToOneMore(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	st := &stepper{store: s, now: c.Now, seen: make(chan int64, 100)}
+	finished := make(chan struct{}, 100)
+	start(t, s, c.Now, func(ctx context.Context, th solver.Thread) error {
+		err := st.step(ctx, th)
+		finished <- struct{}{} // the lease is back; River still calls the job running
+		return err
+	}, noDelivery)
+	for n := int64(1); n <= 20; n++ {
+		must(s.Append(t.Context(), thread(1), true, event("", n)))(t)
+		if got := await(t, "step", st.seen); got != n {
+			t.Fatalf("step %d saw %d events", n, got)
+		}
+		await(t, "the step's end", finished)
+	}
+}
+
+func noWakeUpIsLostInTheCrowd(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	const threads, appenders, each = 5, 4, 25
+	var mu sync.Mutex
+	seen := map[solver.Thread]int{}
+	complete := make(chan struct{}, 1)
+	start(t, s, c.Now, func(ctx context.Context, th solver.Thread) error {
+		l, err := s.Acquire(ctx, th, "node", c.Now())
+		if err != nil {
+			return err
+		}
+		defer s.Release(ctx, l)
+		events, err := s.Events(ctx, th, 0)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[th] = len(events)
+		sum := 0
+		for _, n := range seen {
+			sum += n
+		}
+		if sum == threads*appenders*each {
+			complete <- struct{}{}
+		}
+		return nil
+	}, noDelivery)
+	var wg sync.WaitGroup
+	for range appenders {
+		wg.Go(func() {
+			for i := range threads * each {
+				if _, err := s.Append(t.Context(), thread(i%threads+1), true, event("", i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	await(t, "the last step of every thread", complete)
+}
+
+// aKilledStepIsTakenUp kills a process in the middle of a step with SIGKILL:
+// its job stays running in River's table and its lease held.
+func aKilledStepIsTakenUp(t *testing.T, dsn string) {
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "PAWL_TEST_DSN="+dsn)
+	child.Stderr = os.Stderr
+	out := must(child.StdoutPipe())(t)
+	check(t, child.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "in the middle of the step" {
+	}
+	check(t, child.Process.Kill())
+	child.Wait()
+
+	s, _, c := open(t, dsn)
+	var running int
+	check(t, rawDB(t, dsn).QueryRow("SELECT count(*) FROM river_job WHERE state = 'running'").Scan(&running))
+	if running != 1 {
+		t.Errorf("%d jobs are left running, want 1", running)
+	}
+	if _, err := s.Acquire(t.Context(), thread(1), "node", c.Now()); err == nil {
+		t.Error("the dead process's lease was taken at once")
+	}
+	c.Advance(solver.LeaseTime + time.Second)
+	st := &stepper{store: s, now: c.Now, seen: make(chan int64, 100)}
+	start(t, s, c.Now, st.step, noDelivery)
+	if got := await(t, "the step of the next process", st.seen); got != 1 {
+		t.Errorf("the next process saw %d events, want 1", got)
+	}
+}
+
+// TestMain runs the tests or, in a child process of theirs, the process that
+// aKilledStepIsTakenUp kills.
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv("PAWL_TEST_DSN"); dsn != "" {
+		fmt.Fprintln(os.Stderr, stepForever(context.Background(), dsn))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// stepForever begins a step that never ends, and says so.
+func stepForever(ctx context.Context, dsn string) error {
+	s, err := store.Open(ctx, dsn, store.Options{})
+	if err != nil {
+		return err
+	}
+	st := &stepper{store: s, now: time.Now, seen: make(chan int64, 1), work: func(context.Context, int64) {
+		fmt.Println("in the middle of the step")
+		select {}
+	}}
+	q, err := queue.New(queue.Options{
+		DB: s.DB(), Postgres: s.Postgres(), Due: s.Due, Step: st.step, HandleDelivery: noDelivery,
+		Sweep: func(context.Context) error { return nil },
+	})
+	if err != nil {
+		return err
+	}
+	s.UseQueue(q)
+	if err := q.Start(ctx); err != nil {
+		return err
+	}
+	if _, err := s.Append(ctx, thread(1), true, event("", 1)); err != nil {
+		return err
+	}
+	select {}
+}
+
+func aStepCutOffByStopGoesOnAfterStart(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	st := &stepper{store: s, now: c.Now, seen: make(chan int64, 100), work: func(ctx context.Context, _ int64) { <-ctx.Done() }}
+	q := start(t, s, c.Now, st.step, noDelivery)
+	must(s.Append(t.Context(), thread(1), true, event("", 1)))(t)
+	await(t, "step", st.seen)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	check(t, q.Stop(ctx))
+	if due := must(s.Due(ctx, thread(1)))(t); due {
+		t.Error("the step did not take its wake-up")
+	}
+	st.work = nil
+	start(t, s, c.Now, st.step, noDelivery)
+	await(t, "the step after the restart", st.seen)
+}
+
+func deliveriesAreHandled(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	handled := make(chan string, 200)
+	var mu sync.Mutex
+	failed := map[string]bool{}
+	start(t, s, c.Now, func(context.Context, solver.Thread) error { return nil }, func(ctx context.Context, guid string) error {
+		d, err := s.Delivery(ctx, guid)
+		if err != nil || d.State == solver.Handled {
+			return err
+		}
+		mu.Lock()
+		first := guid == "g7" && !failed[guid]
+		failed[guid] = true
+		mu.Unlock()
+		if first {
+			return errTest // tried again by the queue
+		}
+		if err := s.FinishDelivery(ctx, guid, solver.Handled, ""); err != nil {
+			return err
+		}
+		handled <- guid
+		return nil
+	})
+	var wg sync.WaitGroup
+	for n := range 100 {
+		wg.Go(func() {
+			if _, err := s.Receive(t.Context(), solver.Delivery{GUID: fmt.Sprintf("g%d", n), Event: "ping", ReceivedAt: c.Now()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	for len(seen) < 100 {
+		seen[await(t, "delivery", handled)] = true
+	}
+}

@@ -1,0 +1,236 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// minSQLite is the first version in which resetting a WAL cannot corrupt it.
+const minSQLite = "3.51.3"
+
+// sqliteReaders is how many connections read beside the one that writes.
+const sqliteReaders = 4
+
+// sqliteDSN is the driver's form of a path. Every connection waits 5 s for a
+// lock, and each commit is on the disk before it is answered (FULL).
+func sqliteDSN(path string, params ...string) string {
+	v := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "foreign_keys(1)"}}
+	for i := 0; i < len(params); i += 2 {
+		v.Add(params[i], params[i+1])
+	}
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: v.Encode()}
+	return u.String()
+}
+
+func (s *Store) openSQLite(ctx context.Context, path string, o Options) (err error) {
+	if path, err = sqlitePath(path); err != nil {
+		return err
+	}
+	if err := checkHeader(path); err != nil {
+		return err
+	}
+	if s.lock, err = lockFile(path + ".lock"); err != nil {
+		return err
+	}
+	if err := createFile(path); err != nil {
+		return err
+	}
+	if s.w, err = sql.Open("sqlite", sqliteDSN(path, "_txlock", "immediate")); err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	s.w.SetMaxOpenConns(1)
+	if s.r, err = sql.Open("sqlite", sqliteDSN(path, "_query_only", "1")); err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	s.r.SetMaxOpenConns(sqliteReaders)
+	s.r.SetMaxIdleConns(sqliteReaders)
+	if err := s.checkSQLite(ctx); err != nil {
+		return explain(path, err)
+	}
+	if err := s.migrate(ctx, o.Logger); err != nil {
+		return explain(path, err)
+	}
+	return nil
+}
+
+func (s *Store) readSQLite(ctx context.Context, path string) (err error) {
+	if path, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("open %s: %w; start pawl serve once, it creates the database", path, err)
+	}
+	if err := checkHeader(path); err != nil {
+		return err
+	}
+	if s.r, err = sql.Open("sqlite", sqliteDSN(path, "mode", "ro")); err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	s.r.SetMaxOpenConns(sqliteReaders)
+	s.w = s.r
+	return explain(path, s.checkCurrent(ctx))
+}
+
+// sqlitePath makes the path absolute, and the file the same for everybody who
+// reaches it through links.
+func sqlitePath(path string) (string, error) {
+	if path == "" || strings.HasPrefix(path, ":memory:") {
+		return "", fmt.Errorf("database %q: Pawl needs a file; write sqlite:PATH in the config", "sqlite:"+path)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("open %s: %w", path, err)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if err != nil {
+		return "", fmt.Errorf("open %s: %w; create the directory first", path, err)
+	}
+	abs = filepath.Join(dir, filepath.Base(abs))
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real, nil
+	}
+	return abs, nil
+}
+
+// checkHeader refuses a file that is no SQLite database before SQLite touches
+// it. A missing or empty file is a new database.
+func checkHeader(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w; give the user that runs pawl access to it", path, err)
+	}
+	defer f.Close()
+	head := make([]byte, 16)
+	n, err := io.ReadFull(f, head)
+	if n == 0 && errors.Is(err, io.EOF) {
+		return nil
+	}
+	if !bytes.Equal(head, []byte("SQLite format 3\x00")) {
+		return fmt.Errorf("open %s: this is not a SQLite database; name another file in the config, or move this one away", path)
+	}
+	return nil
+}
+
+// createFile makes a new database readable by its owner only, since it holds
+// what private repositories say; SQLite gives its other files the same mode. An
+// existing file must be writable.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the database for writing: %w; give the user that runs pawl write access to the file and its directory", err)
+	}
+	return f.Close()
+}
+
+// checkSQLite looks at the library, turns on write-ahead logging, reads the
+// whole file for damage and sees that it can be written.
+func (s *Store) checkSQLite(ctx context.Context) error {
+	var version, mode, damage string
+	if err := s.w.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
+		return err
+	}
+	if !atLeast(version, minSQLite) {
+		return fmt.Errorf("SQLite %s is linked in, but %s or newer is needed; rebuild with a newer modernc.org/sqlite", version, minSQLite)
+	}
+	if err := s.w.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&damage); err != nil {
+		return err
+	}
+	if damage != "ok" {
+		return fmt.Errorf("the file is damaged (%s); %s", strings.TrimSpace(damage), hintDamaged)
+	}
+	if err := s.w.QueryRowContext(ctx, "PRAGMA journal_mode=WAL").Scan(&mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("write-ahead logging cannot be turned on (journal mode %s); put the file on a local disk", mode)
+	}
+	return s.Ping(ctx)
+}
+
+// atLeast compares dotted versions of numbers.
+func atLeast(version, min string) bool {
+	var v, m [3]int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(min, "%d.%d.%d", &m[0], &m[1], &m[2]); err != nil {
+		return false
+	}
+	for i := range v {
+		if v[i] != m[i] {
+			return v[i] > m[i]
+		}
+	}
+	return true
+}
+
+const hintDamaged = "restore a backup, or move it away and start anew"
+
+// explain adds what a person can do to an error of opening a SQLite file.
+func explain(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+			hint = "; " + hintDamaged
+		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+			hint = "; give the user that runs pawl write access to the file and its directory"
+		case sqlite3.SQLITE_BUSY:
+			hint = "; another program holds the file, close it"
+		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+			hint = "; look at the disk: is it full or failing?"
+		}
+	}
+	return fmt.Errorf("open %s: %w%s", path, err, hint)
+}
+
+// lockFile takes the lock that makes this process the only one to write the
+// database. The kernel gives it back when the process ends, however it ends.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the database: %w; give the user that runs pawl write access to the directory", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := io.ReadAll(io.LimitReader(f, 200))
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("the database is in use by %s (lock %s); stop it first, or give this one a database of its own",
+				strings.TrimSpace(string(holder)), path)
+		}
+		return nil, fmt.Errorf("lock %s: %w; put the database on a local disk", path, err)
+	}
+	holder := fmt.Sprintf("process %d\n", os.Getpid())
+	if host, err := os.Hostname(); err == nil {
+		holder = fmt.Sprintf("process %d on %s\n", os.Getpid(), host)
+	}
+	if err := errors.Join(f.Truncate(0), writeAt(f, holder)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w; look at the disk: is it full?", path, err)
+	}
+	return f, nil
+}
+
+func writeAt(f *os.File, text string) error {
+	_, err := f.WriteAt([]byte(text), 0)
+	return err
+}

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+// When the sweep looks after what the queue should have done. Whatever has been
+// enqueued again is looked at once more after as long as it has waited already,
+// at most lookAtMost: a long backlog does not fill the queue with duplicates.
+const (
+	requeueAfter   = 20 * time.Second   // a thread queued with nobody at work on it
+	overdueAfter   = 2 * time.Second    // a wake-up time that has passed
+	redeliverAfter = 30 * time.Second   // a delivery that is not handled
+	lookAtMost     = time.Hour          // between two looks
+	giveUpAfter    = 3 * 24 * time.Hour // after which a failed delivery is left alone; GitHub redelivers as long
+)
+
+// staleChunk is how many threads and deliveries one sweep wakes at most, so
+// that it holds the write lock for milliseconds.
+const staleChunk = 500
+
+// Woken counts what a sweep enqueued again.
+type Woken struct {
+	Threads, Deliveries int
+}
+
+// Stale enqueues again what a crash or a lost job left behind: threads queued
+// with nobody at work on them, threads whose time has come, threads whose lease
+// ran out while it was held, and deliveries that nobody handled. It is meant to
+// run every few seconds and costs nothing for threads that merely wait.
+func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
+	var w Woken
+	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		if w.Threads, err = s.staleThreads(ctx, tx, now); err != nil {
+			return err
+		}
+		w.Deliveries, err = s.staleDeliveries(ctx, tx, now)
+		return err
+	})
+	if err != nil {
+		return Woken{}, fmt.Errorf("sweep: %w", err)
+	}
+	return w, nil
+}
+
+func (s *Store) staleThreads(ctx context.Context, tx *sql.Tx, now time.Time) (int, error) {
+	woken := 0
+	for _, where := range []struct {
+		clause string
+		before time.Time
+	}{
+		{"requeue_at > 0 AND requeue_at <= ?1 AND lease_until <= ?2", now},
+		{"wake_at > 0 AND wake_at <= ?1 AND queued_at = 0 AND lease_until <= ?2", now.Add(-overdueAfter)},
+		{"lease_until > 0 AND lease_until <= ?1 AND queued_at = 0 AND lease_until <= ?2", now},
+	} {
+		stale, err := s.findRows(ctx, tx, where.clause, where.before, now)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range stale {
+			since := r.queuedAt
+			if since.IsZero() {
+				since = now
+			}
+			wait := min(max(now.Sub(since), requeueAfter), lookAtMost)
+			if err := s.enqueue(ctx, tx, r, since, now, wait); err != nil {
+				return 0, err
+			}
+		}
+		woken += len(stale)
+	}
+	return woken, nil
+}
+
+func (s *Store) findRows(ctx context.Context, tx *sql.Tx, clause string, before, now time.Time) ([]row, error) {
+	rows, err := tx.QueryContext(ctx, s.q("SELECT "+rowColumns+" FROM threads WHERE "+clause+" ORDER BY id LIMIT ?3"+
+		s.locking(" FOR UPDATE SKIP LOCKED")), micros(before), micros(now), staleChunk)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []row
+	for rows.Next() {
+		r, err := scanRow(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	return found, rows.Err()
+}
+
+func (s *Store) staleDeliveries(ctx context.Context, tx *sql.Tx, now time.Time) (int, error) {
+	rows, err := tx.QueryContext(ctx, s.q(`SELECT guid, state, received_at FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
+		ORDER BY retry_at LIMIT ?2`+s.locking(" FOR UPDATE SKIP LOCKED")), micros(now), staleChunk)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	type stale struct {
+		guid string
+		next time.Time
+	}
+	var found []stale
+	for rows.Next() {
+		var guid string
+		var state solver.DeliveryState
+		var received int64
+		if err := rows.Scan(&guid, &state, &received); err != nil {
+			return 0, err
+		}
+		age := now.Sub(fromMicros(received))
+		next := now.Add(min(max(age, redeliverAfter), lookAtMost))
+		if state == solver.Failed && age > giveUpAfter {
+			next = time.Time{}
+		}
+		found = append(found, stale{guid, next})
+	}
+	if err := rows.Err(); err != nil {
+		return 0, err
+	}
+	var guids []string
+	for _, d := range found {
+		if _, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET retry_at = ?2 WHERE guid = ?1"), d.guid, micros(d.next)); err != nil {
+			return 0, err
+		}
+		if !d.next.IsZero() {
+			guids = append(guids, d.guid)
+		}
+	}
+	if len(guids) == 0 || s.queue == nil {
+		return len(guids), nil
+	}
+	return len(guids), s.queue.Deliveries(ctx, tx, guids)
+}

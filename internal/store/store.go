@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+// Enqueuer puts jobs into the queue within the store's transaction, so that a
+// change and the work that follows from it are durable together.
+type Enqueuer interface {
+	// Step enqueues a step of the thread, at once with a zero time or one that
+	// has passed.
+	Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.Time) error
+	// Deliveries enqueues the handling of deliveries, one job each.
+	Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error
+}
+
+// Options are what Open needs beside the address. The zero value uses the
+// system clock and logs nothing.
+type Options struct {
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Store is an open database. Its methods may be called by many goroutines.
+type Store struct {
+	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: the same pool
+	postgres bool
+	now      func() time.Time
+	queue    Enqueuer
+	receiver *receiver
+	lock     *os.File // SQLite: held while this process may write
+}
+
+var _ solver.Store = (*Store)(nil)
+
+// Open opens the database at "sqlite:PATH" or "postgres://…", creating and
+// migrating it as needed. An error says what to do about it. A SQLite file is
+// locked for this process until Close.
+func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
+	s := newStore(o)
+	var err error
+	switch path, ok := strings.CutPrefix(dsn, "sqlite:"); {
+	case ok:
+		err = s.openSQLite(ctx, path, o)
+	case isPostgres(dsn):
+		err = s.openPostgres(ctx, dsn, o)
+	default:
+		err = errDSN
+	}
+	if err != nil {
+		s.closeDB()
+		return nil, err
+	}
+	s.receiver = newReceiver(s)
+	return s, nil
+}
+
+// OpenReadOnly opens an existing database for reading, beside a process that
+// may be writing. It takes no lock, migrates nothing, and every write fails.
+func OpenReadOnly(ctx context.Context, dsn string, o Options) (*Store, error) {
+	s := newStore(o)
+	var err error
+	switch path, ok := strings.CutPrefix(dsn, "sqlite:"); {
+	case ok:
+		err = s.readSQLite(ctx, path)
+	case isPostgres(dsn):
+		err = s.readPostgres(ctx, dsn)
+	default:
+		err = errDSN
+	}
+	if err != nil {
+		s.closeDB()
+		return nil, err
+	}
+	return s, nil
+}
+
+var errDSN = errors.New(`database: want "sqlite:PATH" or "postgres://user@host/name"; correct "database" in the config`)
+
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+func newStore(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{now: o.Now}
+}
+
+// UseQueue names the queue that steps and deliveries are given to. It must be
+// called once, before anything is written; without a queue nothing is enqueued
+// and only the rows tell what is to be done.
+func (s *Store) UseQueue(q Enqueuer) { s.queue = q }
+
+// DB is the pool that the queue shares: with SQLite the single writing
+// connection.
+func (s *Store) DB() *sql.DB { return s.w }
+
+// Postgres reports whether the database is PostgreSQL; otherwise it is SQLite.
+func (s *Store) Postgres() bool { return s.postgres }
+
+// Ping reports whether the database can be written to.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "SELECT 1")
+		return err
+	})
+}
+
+// Close answers the deliveries that are being stored, closes the database and
+// gives the lock on a SQLite file back. Stop the queue before. Closing again does
+// nothing.
+func (s *Store) Close() error {
+	if s.receiver != nil {
+		s.receiver.close()
+	}
+	return s.closeDB()
+}
+
+func (s *Store) closeDB() error {
+	var errs []error
+	if s.r != nil && s.r != s.w {
+		errs = append(errs, s.r.Close())
+	}
+	if s.w != nil {
+		errs = append(errs, s.w.Close())
+	}
+	if s.lock != nil {
+		if err := s.lock.Close(); !errors.Is(err, os.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// write runs fn in one transaction. With SQLite it holds the write lock from
+// the start, so what fn reads cannot change before it writes.
+func (s *Store) write(ctx context.Context, fn func(*sql.Tx) error) error {
+	tx, err := s.w.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	if err := fn(tx); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// rollback hides that a cancelled context has already rolled back.
+func rollback(tx *sql.Tx) error {
+	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+		return fmt.Errorf("roll back: %w", err)
+	}
+	return nil
+}
+
+// q writes a query's ?1 placeholders the way the database reads them.
+func (s *Store) q(query string) string {
+	if s.postgres {
+		return strings.ReplaceAll(query, "?", "$")
+	}
+	return query
+}
+
+// locking is the clause that locks the rows of a SELECT. SQLite needs none: its
+// transaction holds the only write lock.
+func (s *Store) locking(clause string) string {
+	if s.postgres {
+		return clause
+	}
+	return ""
+}
+
+// micros is how a time is stored; the zero time is 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros is the inverse of micros.
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
