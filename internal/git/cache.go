@@ -43,6 +43,9 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 		return nil, fmt.Errorf("open a cache: %w", err)
 	}
 	c := &Cache{git: p, dir: dir}
+	if c.created() { // the usual case, which need not wait for a running fetch
+		return c, nil
+	}
 	held, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -54,17 +57,22 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	return c, nil
 }
 
-// create makes the repository where it is missing or was left half made. Its
-// last act is the attributes file, which says that all before it was done.
+// created reports whether the repository is there. The attributes file is the
+// last that create writes, so it says that all before it was done.
+func (c *Cache) created() bool {
+	have, err := os.ReadFile(filepath.Join(c.dir, "info", "attributes"))
+	return err == nil && string(have) == attributes
+}
+
+// create makes the repository where it is missing or was left half made.
 func (c *Cache) create(ctx context.Context) error {
-	done := filepath.Join(c.dir, "info", "attributes")
-	if have, err := os.ReadFile(done); err == nil && string(have) == attributes {
+	if c.created() {
 		return nil
 	}
 	if err := initBare(ctx, c.git, c.dir); err != nil {
 		return err
 	}
-	return os.WriteFile(done, []byte(attributes), 0o600)
+	return os.WriteFile(filepath.Join(c.dir, "info", "attributes"), []byte(attributes), 0o600)
 }
 
 // initBare makes dir a bare repository without hooks, samples or branches.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -102,7 +103,8 @@ type sorter struct {
 }
 
 func (s *sorter) leave(path, reason string) {
-	if len(s.left) < maxLeft {
+	known := slices.ContainsFunc(s.left, func(l Left) bool { return l.Path == path })
+	if len(s.left) < maxLeft && !known {
 		s.left = append(s.left, Left{Path: path, Reason: reason})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -253,6 +254,24 @@ func TestATreeThatWouldMakeGitHangIsRefused(t *testing.T) {
 	}
 	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("replaced by a link: %v", err)
+	}
+}
+
+func TestAHangThatNobodyForesawEnds(t *testing.T) {
+	// Another repository whose .git is a link to a place that the survey does not
+	// look at, with a pipe where git reads a file.
+	elsewhere := t.TempDir()
+	write(t, elsewhere, map[string]string{"objects/": "", "refs/": ""})
+	if err := unix.Mkfifo(filepath.Join(elsewhere, "HEAD"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := checkout(t, map[string]string{"a": "a"}, Limits{Time: 500 * time.Millisecond})
+	write(t, w.Dir, map[string]string{"d/f": "f"})
+	if err := os.Symlink(elsewhere, filepath.Join(w.Dir, "d", ".git")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) {
+		t.Error(err)
 	}
 }
 

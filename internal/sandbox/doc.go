@@ -5,7 +5,11 @@
 // read-only system without the host's home directories, run-time state and
 // data, no capabilities, and an environment that is exactly what was given.
 // The network is the host's, including its loopback addresses and abstract
-// sockets. When Pawl ends, even by kill -9, everything inside ends with it.
+// sockets. Programs inside cannot make namespaces of their own where bubblewrap
+// is new enough to forbid it, so an agent's own sandbox must be switched off.
+// Memory, CPU and disk are not limited; /tmp is in memory, so large builds want
+// a TMPDIR below the home directory. Pawl should not run as root: then whatever
+// the kernel grants to root as an owner is kept away by mounts alone. When Pawl ends, even by kill -9, everything inside ends with it.
 //
 // Mode None is an ordinary process of the same user. It can read and write
 // whatever Pawl can, so it is for trusted agents only. It gets the same

@@ -272,3 +272,22 @@ func TestTwoProcessesAreToldApart(t *testing.T) {
 	}
 	ten.Kill()
 }
+
+func TestAStrayThatHoldsTheOutputDoesNotHoldTheReader(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() // the stray
+	text := strings.Repeat("x", 60_000)
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(&output{f: r})
+	if err != nil || string(got) != text {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}

@@ -49,19 +49,35 @@ type Process struct {
 }
 
 // Stdout is the program's standard output. It ends when the last process that
-// could write to it is gone.
-func (p *Process) Stdout() io.Reader { return output{p.stdout} }
+// could write to it is gone. Call it once.
+func (p *Process) Stdout() io.Reader { return &output{f: p.stdout} }
 
 // Stderr is the program's standard error, and ends as Stdout does.
-func (p *Process) Stderr() io.Reader { return output{p.stderr} }
+func (p *Process) Stderr() io.Reader { return &output{f: p.stderr} }
 
-// output is the reading end of a pipe. The deadline set on it after the last
-// process ended is its end, in case a stray still holds the other end.
-type output struct{ f *os.File }
+// output is the reading end of a pipe, closed when it has been read to its end.
+type output struct {
+	f    *os.File
+	late int // bytes read after the deadline
+}
 
-func (o output) Read(b []byte) (int, error) {
+// pipeMost is the most that an ordinary user's pipe can hold
+// (/proc/sys/fs/pipe-max-size).
+const pipeMost = 1 << 20
+
+// Read reads until the end of the pipe. A stray process that still holds the
+// other end cannot keep it open: some time after the last known process ended
+// only what is already in the pipe is read.
+func (o *output) Read(b []byte) (int, error) {
 	n, err := o.f.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && o.late < pipeMost {
+		if err = o.f.SetReadDeadline(time.Now().Add(pollEvery)); err == nil {
+			n, err = o.f.Read(b)
+			o.late += n
+		}
+	}
+	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
+		o.f.Close()
 		err = io.EOF
 	}
 	return n, err
