@@ -88,11 +88,12 @@ func (c *codeFinder) at(text string, i int) int {
 // backticks where it is none.
 func (c *codeFinder) backticks(text string) int {
 	n := ticks(text)
-	line, _, _ := strings.Cut(text, "\n")
-	inside := closingTicks(line[n:], n)
-	// A bar may end the cell of a table, and with it the span.
-	if c.paired && inside >= 0 && !strings.Contains(line[n:n+inside], "|") {
-		return n + inside + n
+	if c.paired {
+		inside := closingTicks(text[n:], n)
+		// A bar may end the cell of a table, and with it the span.
+		if inside >= 0 && !strings.Contains(text[n:n+inside], "|") {
+			return n + inside + n
+		}
 	}
 	c.paired = false
 	c.sure = n < 3
@@ -104,12 +105,12 @@ func ticks(text string) int {
 	return len(text) - len(strings.TrimLeft(text, "`"))
 }
 
-// closingTicks returns the index of the first run of exactly n backticks, -1
-// for none.
+// closingTicks returns the index of the first run of exactly n backticks on the
+// line with which text starts, -1 for none.
 func closingTicks(text string, n int) int {
 	for i := 0; ; {
-		next := strings.IndexByte(text[i:], '`')
-		if next < 0 {
+		next := strings.IndexAny(text[i:], "`\n")
+		if next < 0 || text[i+next] == '\n' {
 			return -1
 		}
 		i += next
