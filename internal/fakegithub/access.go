@@ -1,0 +1,101 @@
+package fakegithub
+
+import (
+	"net/http"
+	"strings"
+)
+
+// access is who may call a route at all.
+type access int
+
+const (
+	anyone  access = iota // also without credentials
+	asApp                 // the App's JWT
+	asToken               // an installation or personal token
+)
+
+var levels = map[string]int{"none": 0, "read": 1, "triage": 2, "write": 3, "maintain": 4, "admin": 5}
+
+// admit decides whether the caller may use the route; nil means yes.
+func (c *call) admit(rt *route) *reply {
+	switch {
+	case rt.access == asApp && (c.who.app == nil || c.who.token != nil):
+		return problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
+	case rt.access == asToken && c.who.token == nil:
+		return problem(http.StatusUnauthorized, "Requires authentication")
+	case rt.access != asToken || c.repo == nil:
+		return nil
+	}
+	if !c.sees(c.repo) {
+		return notFound()
+	}
+	if rt.permission == "" {
+		return nil
+	}
+	for _, permission := range strings.Split(rt.permission, "|") {
+		if c.has(permission) {
+			return nil
+		}
+	}
+	return c.forbidden(rt.permission)
+}
+
+// sees tells whether the caller knows of the repository; to all others it does
+// not exist (404, as GitHub answers for private repositories).
+func (c *call) sees(r *repository) bool {
+	tok := c.who.token
+	switch {
+	case tok == nil:
+		return false
+	case tok.user != nil:
+		return r.role(tok.user) != "none"
+	}
+	return tok.installation.repos[r.id] && (tok.repos == nil || tok.repos[r.id])
+}
+
+// has tells whether the caller holds a permission such as "issues:write" in the
+// repository of the call.
+func (c *call) has(permission string) bool {
+	name, level, _ := strings.Cut(permission, ":")
+	tok := c.who.token
+	if tok.user == nil {
+		return levels[tok.permissions[name]] >= levels[level]
+	}
+	role := levels[c.repo.role(tok.user)]
+	switch {
+	case name == "checks" && level == "write":
+		return false // only Apps write check runs
+	case name == "issues" || name == "pull_requests" || level == "read":
+		return role >= levels["read"] // people who read may also comment
+	}
+	return role >= levels[level]
+}
+
+func (c *call) forbidden(permission string) *reply {
+	if c.who.token.user == nil {
+		return problem(http.StatusForbidden, "Resource not accessible by integration")
+	}
+	if permission == "checks:write" {
+		return problem(http.StatusForbidden, "You must authenticate via a GitHub App.")
+	}
+	return problem(http.StatusForbidden, "Must have write access to the repository.")
+}
+
+// mayTouch says whether the caller may write on a thread: for an App the
+// permission of its kind, issues or pull requests.
+func (c *call) mayTouch(t *thread) *reply {
+	if c.who.token.user != nil || c.has("issues:write") || (t.pull != nil && c.has("pull_requests:write")) {
+		return nil
+	}
+	return c.forbidden("issues:write")
+}
+
+// mayChange says whether the caller may change or delete what author wrote:
+// one's own texts, or with write access anybody's.
+func (c *call) mayChange(author *account) *reply {
+	tok := c.who.token
+	if tok.user == nil || tok.user.id == author.id || levels[c.repo.role(tok.user)] >= levels["write"] {
+		return nil
+	}
+	return problem(http.StatusForbidden, "Must have admin rights to Repository.")
+}

@@ -1,0 +1,134 @@
+package fakegithub
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+func fmtID(id int64) string { return strconv.FormatInt(id, 10) }
+
+// Limits of the checks API as GitHub documents them.
+const (
+	maxActions     = 3
+	maxLabel       = 20
+	maxDescription = 40
+	maxIdentifier  = 20
+	maxAnnotations = 50
+)
+
+// check validates as the documented schema does; create says that name and
+// head_sha are required.
+func (w checkWish) check(create bool) *reply {
+	switch {
+	case create && (w.Name == nil || *w.Name == ""):
+		return invalid(`"name" wasn't supplied.`)
+	case create && (w.HeadSHA == nil || *w.HeadSHA == ""):
+		return invalid(`"head_sha" wasn't supplied.`)
+	}
+	if bad := oneOf("status", w.Status, "queued in_progress completed waiting requested pending"); bad != nil {
+		return bad
+	}
+	if bad := oneOf("conclusion", w.Conclusion, "action_required cancelled failure neutral success skipped timed_out"); bad != nil {
+		return bad
+	}
+	if w.Status != nil && *w.Status == "completed" && w.Conclusion == nil {
+		return invalid(`"conclusion" wasn't supplied.`)
+	}
+	if w.DetailsURL != nil && *w.DetailsURL != "" && !strings.HasPrefix(*w.DetailsURL, "http://") && !strings.HasPrefix(*w.DetailsURL, "https://") {
+		return failed("CheckRun", "details_url", "custom", "details_url must use http or https scheme")
+	}
+	if bad := w.checkActions(); bad != nil {
+		return bad
+	}
+	return w.checkOutput(create)
+}
+
+func oneOf(field string, value *string, allowed string) *reply {
+	if value == nil || slices.Contains(strings.Fields(allowed), *value) {
+		return nil
+	}
+	return invalid(fmt.Sprintf("For 'properties/%s', %s is not a member of %q.", field, *value, strings.Fields(allowed)))
+}
+
+func (w checkWish) checkActions() *reply {
+	if w.Actions == nil {
+		return nil
+	}
+	if n := len(*w.Actions); n > maxActions {
+		return invalid(fmt.Sprintf("No more than %d items are allowed; %d were supplied.", maxActions, n))
+	}
+	for _, a := range *w.Actions {
+		for _, f := range []struct {
+			name, value string
+			most        int
+		}{{"label", a.Label, maxLabel}, {"description", a.Description, maxDescription}, {"identifier", a.Identifier, maxIdentifier}} {
+			if f.value == "" {
+				return invalid(fmt.Sprintf("%q wasn't supplied.", f.name))
+			}
+			if n := utf8.RuneCountInString(f.value); n > f.most {
+				return invalid(fmt.Sprintf("For 'properties/%s', only %d characters are allowed; %d were supplied.", f.name, f.most, n))
+			}
+		}
+	}
+	return nil
+}
+
+func (w checkWish) checkOutput(create bool) *reply {
+	if w.Output == nil {
+		return nil
+	}
+	switch {
+	case create && (w.Output.Title == nil || *w.Output.Title == ""):
+		return invalid(`"title" wasn't supplied.`)
+	case w.Output.Summary == nil:
+		return invalid(`"summary" wasn't supplied.`)
+	case len(*w.Output.Summary) > maxOutput:
+		return invalid(fmt.Sprintf("Only %d characters are allowed; %d were supplied.", maxOutput, len(*w.Output.Summary)))
+	case len(w.Output.Annotations) > maxAnnotations:
+		return invalid(fmt.Sprintf("No more than %d items are allowed; %d were supplied.", maxAnnotations, len(w.Output.Annotations)))
+	}
+	for _, a := range w.Output.Annotations {
+		for _, field := range []string{"path", "start_line", "end_line", "annotation_level", "message"} {
+			if a[field] == nil {
+				return invalid(fmt.Sprintf("%q wasn't supplied.", field))
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) renderCheckRun(r *repository, run *checkRun) obj {
+	self := fmt.Sprintf("%srepos/%s/check-runs/%d", s.APIURL(), r.fullName(), run.id)
+	web := fmt.Sprintf("%s/%s/runs/%d", s.base, r.fullName(), run.id)
+	pulls := []obj{}
+	for _, t := range r.threads {
+		if t.pull != nil && t.state == "open" && t.pull.headSHA == run.sha {
+			pulls = append(pulls, s.renderPullStub(r, t))
+		}
+	}
+	details := run.details
+	if details == "" {
+		details = s.base
+	}
+	suite := obj{"id": run.suite.id, "node_id": nodeID("CheckSuite", run.suite.id), "head_branch": textOrNull(run.suite.branch),
+		"head_sha": run.sha, "status": run.status, "conclusion": textOrNull(run.conclusion), "app": s.renderApp(run.suite.app),
+		"pull_requests": pulls, "before": nil, "after": run.sha, "created_at": stamp(run.suite.created), "updated_at": stamp(run.suite.created),
+		"url": fmt.Sprintf("%srepos/%s/check-suites/%d", s.APIURL(), r.fullName(), run.suite.id)}
+	return obj{"id": run.id, "node_id": nodeID("CheckRun", run.id), "name": run.name, "head_sha": run.sha, "external_id": run.externalID,
+		"url": self, "html_url": web, "details_url": details, "status": run.status, "conclusion": textOrNull(run.conclusion),
+		"started_at": stamp(run.started), "completed_at": stamp(run.completed), "check_suite": suite, "app": s.renderApp(run.suite.app),
+		"pull_requests": pulls, "actions": run.actions,
+		"output": obj{"title": run.output.Title, "summary": run.output.Summary, "text": run.output.Text,
+			"annotations_count": run.notes, "annotations_url": self + "/annotations"}}
+}
+
+// renderPullStub is the short pull request that check runs carry.
+func (s *Server) renderPullStub(r *repository, t *thread) obj {
+	repo := obj{"id": r.id, "name": r.name, "url": s.APIURL() + "repos/" + r.fullName()}
+	return obj{"id": t.pull.id, "number": t.number, "url": fmt.Sprintf("%srepos/%s/pulls/%d", s.APIURL(), r.fullName(), t.number),
+		"head": obj{"ref": t.pull.headRef, "sha": t.pull.headSHA, "repo": repo},
+		"base": obj{"ref": t.pull.baseRef, "sha": t.pull.baseSHA, "repo": repo}}
+}

@@ -1,0 +1,177 @@
+package fakegithub_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v60/github"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+func TestCloneCommitAndPushWithAnInstallationToken(t *testing.T) {
+	h := newHouse(t)
+	token := h.installationToken()
+	dir := h.clone(token)
+	if text, err := os.ReadFile(filepath.Join(dir, "README.md")); err != nil || string(text) != "hello\n" {
+		t.Fatalf("%q %v", text, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "run.sh")); err != nil || info.Mode()&0o100 == 0 {
+		t.Fatalf("run.sh is not executable: %v", err)
+	}
+	write(t, dir, "big.txt", strings.Repeat("a line that repeats, but not quite\n", 100000))
+	h.commitAll(dir, "Fix")
+	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/heads/pawl/issue-1"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	// The push is visible as soon as git returns.
+	pull, _, err := h.client.PullRequests.Create(h.ctx, "acme", "tools", &github.NewPullRequest{Title: github.String("Fix"), Head: github.String("pawl/issue-1"), Base: github.String("main")})
+	must(t, err)
+	pushes := h.settled("push")
+	if len(pushes) != 1 || pushes[0].at("sender", "login") != "pawl[bot]" || pushes[0].at("ref") != "refs/heads/pawl/issue-1" || pushes[0].at("head_commit", "message") != "Fix" ||
+		pushes[0].at("created") != true || pushes[0].at("after") != pull.GetHead().GetSHA() {
+		t.Fatalf("%v", pushes)
+	}
+	write(t, dir, "more.txt", "more")
+	h.commitAll(dir, "More")
+	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/heads/pawl/issue-1"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if sync := h.settled("pull_request"); len(sync) != 2 || sync[1].action() != "synchronize" || sync[1].at("pull_request", "head", "sha") != h.Branches(repo)["pawl/issue-1"] {
+		t.Fatalf("%v", sync)
+	}
+}
+
+func (h *house) commitAll(dir, message string) {
+	h.t.Helper()
+	if out, err := h.git(dir, "", "add", "-A"); err != nil {
+		h.t.Fatalf("%v %s", err, out)
+	}
+	if out, err := h.git(dir, "", "commit", "-q", "-m", message); err != nil {
+		h.t.Fatalf("%v %s", err, out)
+	}
+}
+
+func TestGitAccessFollowsPermissions(t *testing.T) {
+	h := newHouse(t)
+	url := h.WebURL() + "/" + repo + ".git"
+	id, err := h.InstallationID(repo)
+	must(t, err)
+	reader, _, err := h.app.Apps.CreateInstallationToken(h.ctx, id, &github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{Contents: github.String("read")}})
+	must(t, err)
+	rita, err := h.UserToken("rita")
+	must(t, err)
+	stranger, err := h.UserToken("noone")
+	must(t, err)
+	dir := h.clone(reader.GetToken())
+	write(t, dir, "x", "x")
+	h.commitAll(dir, "x")
+	for name, c := range map[string]struct{ token, command, says string }{
+		"wrong token":      {"ghs_wrong", "ls-remote", "prompts disabled"},
+		"stranger":         {stranger, "ls-remote", "not found"},
+		"App that reads":   {reader.GetToken(), "push", "403"},
+		"person who reads": {rita, "push", "403"},
+		"App that writes":  {h.installationToken(), "push", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"ls-remote", url}
+			if c.command == "push" {
+				args = []string{"push", url, "HEAD:refs/heads/x"}
+			}
+			out, err := h.git(dir, c.token, args...)
+			if (err == nil) != (c.says == "") || !strings.Contains(out, c.says) {
+				t.Fatalf("%v %s", err, out)
+			}
+		})
+	}
+}
+
+func TestAnAppMayNotPushWorkflows(t *testing.T) {
+	h := newHouse(t)
+	token, err := h.UserToken("wendy")
+	must(t, err)
+	dir := h.clone(h.installationToken())
+	write(t, dir, ".github/workflows/ci.yml", "on: push\n")
+	h.commitAll(dir, "CI")
+	out, err := h.git(dir, h.installationToken(), "push", "origin", "HEAD:refs/heads/ci")
+	if err == nil || !strings.Contains(out, "refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` without `workflows` permission") {
+		t.Fatalf("%v %s", err, out)
+	}
+	if diff := cmp.Diff([]string{"main"}, keys(h.Branches(repo))); diff != "" {
+		t.Fatal(diff)
+	}
+	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/heads/ci"); err != nil {
+		t.Fatalf("a person may: %v %s", err, out)
+	}
+	// Commits that are known already may be pushed on by the App.
+	write(t, dir, "y", "y")
+	h.commitAll(dir, "y")
+	if out, err := h.git(dir, h.installationToken(), "push", "origin", "HEAD:refs/heads/ci2"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+}
+
+func keys(m map[string]string) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+func TestForcePushesAreAllowedAndRecorded(t *testing.T) {
+	h := newHouse(t)
+	n, old := h.opened()
+	token := h.installationToken()
+	dir := h.clone(token)
+	write(t, dir, "other", "1")
+	h.commitAll(dir, "Other history")
+	if out, err := h.git(dir, token, "push", "origin", "HEAD:work"); err == nil {
+		t.Fatalf("not a fast-forward: %s", out)
+	}
+	if out, err := h.git(dir, token, "push", "--force", "origin", "HEAD:work"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	pushes := h.Pushes(repo)
+	last := pushes[len(pushes)-1]
+	if !last.Forced || last.Before != old || last.By != "pawl[bot]" || h.Pulls(repo)[n-1].Pull.HeadSHA != last.After {
+		t.Fatalf("%+v", last)
+	}
+	if out, err := h.git(dir, token, "push", "origin", "--delete", "work"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if h.Issues(repo)[n-1].State != "closed" || len(h.settled("delete")) != 1 {
+		t.Fatal("a deleted branch closes its pull request")
+	}
+}
+
+func TestARepositoryWithoutCommitsTakesItsFirstPush(t *testing.T) {
+	h := newHouse(t)
+	must(t, h.AddRepo(h.ctx, "acme/empty", nil))
+	token := h.installationToken()
+	dir := t.TempDir()
+	if out, err := h.git(dir, token, "clone", "-q", h.WebURL()+"/acme/empty.git", "."); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	_, err := h.PushCommit(h.ctx, "acme/empty", "wendy", fakegithub.Commit{Branch: "main", Message: "First", Files: map[string]string{"a": "b"}})
+	must(t, err)
+	if out, err := h.git(dir, token, "fetch", "-q", "origin", "main"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+}
+
+func TestGitTakesAnyCommitByIDAndTheHeadsOfPullRequests(t *testing.T) {
+	h := newHouse(t)
+	_, head := h.opened()
+	token := h.installationToken()
+	dir := h.clone(token)
+	if out, err := h.git(dir, token, "fetch", "-q", "origin", head, "refs/pull/1/head"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/pull/1/head"); err == nil {
+		t.Fatalf("the heads of pull requests are not for pushing: %s", out)
+	}
+}

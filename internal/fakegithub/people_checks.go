@@ -1,0 +1,77 @@
+package fakegithub
+
+import "fmt"
+
+// CheckResult is what another App reports.
+type CheckResult struct {
+	SHA        string
+	Name       string
+	Conclusion string
+	Title      string
+	Summary    string
+}
+
+// CompleteCheckRun lets another App, made with AddOtherApp, report a finished
+// check run, and returns its id.
+func (s *Server) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, error) {
+	defer s.act()()
+	r, err := s.world.repo(repo)
+	if err != nil {
+		return 0, err
+	}
+	other := s.world.otherApps[appSlug]
+	if other == nil {
+		return 0, fmt.Errorf("no App %q: call AddOtherApp first", appSlug)
+	}
+	want := checkWish{Name: &c.Name, HeadSHA: &c.SHA, Conclusion: &c.Conclusion, Output: &checkOutput{Title: &c.Title, Summary: &c.Summary}}
+	if bad := want.check(true); bad != nil {
+		return 0, fmt.Errorf("check run %q: %s", c.Name, bad)
+	}
+	return s.addCheckRun(r, other, want).id, nil
+}
+
+// ClickButton presses a button of a check run, which must have it.
+func (s *Server) ClickButton(repo string, runID int64, identifier, as string) error {
+	defer s.act()()
+	r, run, by, err := s.onRun(repo, runID, as)
+	if err != nil {
+		return err
+	}
+	for _, a := range run.actions {
+		if a.Identifier == identifier {
+			s.emitOwn(r, run, "requested_action", by, obj{"requested_action": obj{"identifier": identifier}})
+			return nil
+		}
+	}
+	return fmt.Errorf("check run %q has no button %q", run.name, identifier)
+}
+
+// Rerequest asks for a check run to be done again.
+func (s *Server) Rerequest(repo string, runID int64, as string) error {
+	defer s.act()()
+	r, run, by, err := s.onRun(repo, runID, as)
+	if err == nil {
+		s.emitOwn(r, run, "rerequested", by, nil)
+	}
+	return err
+}
+
+// emitOwn sends what GitHub sends only to the App that made the check run.
+func (s *Server) emitOwn(r *repository, run *checkRun, action string, by *account, extra obj) {
+	if run.suite.app == s.world.app {
+		s.emitCheck(r, run, action, by, extra)
+	}
+}
+
+func (s *Server) onRun(repo string, runID int64, as string) (*repository, *checkRun, *account, error) {
+	r, err := s.world.repo(repo)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	run := r.run(runID)
+	if run == nil {
+		return nil, nil, nil, fmt.Errorf("no check run %d in %s", runID, repo)
+	}
+	by, err := s.world.account(as)
+	return r, run, by, err
+}

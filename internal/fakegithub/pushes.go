@@ -1,0 +1,169 @@
+package fakegithub
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Push is one change of one branch. Before or After is 40 zeros when the branch
+// was created or deleted; Forced says that After does not contain Before.
+type Push struct {
+	Branch string
+	Before string
+	After  string
+	Forced bool
+	By     string
+	At     time.Time
+}
+
+const noCommit = "0000000000000000000000000000000000000000"
+
+// refsMoved compares the repository on disk with what is remembered and does
+// what GitHub does after a push, branch by branch.
+func (s *Server) refsMoved(ctx context.Context, r *repository, by *account) error {
+	now, err := r.git.refs(ctx)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for name := range r.branches {
+		names[name] = true
+	}
+	for name := range now {
+		names[name] = true
+	}
+	before := r.branches
+	r.branches = now
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if before[name] == now[name] {
+			continue
+		}
+		if err := s.branchMoved(ctx, r, name, before[name], now[name], by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// branchMoved records one push, sends its events and moves the pull requests
+// whose head it is.
+func (s *Server) branchMoved(ctx context.Context, r *repository, name, before, after string, by *account) error {
+	r.pushed = s.now()
+	p := Push{Branch: name, Before: orZero(before), After: orZero(after), By: by.login, At: s.now()}
+	var fresh []commitInfo
+	var err error
+	switch {
+	case after == "":
+	case before == "":
+		others := []string{after, "--not"}
+		for other, sha := range r.branches {
+			if other != name {
+				others = append(others, sha)
+			}
+		}
+		fresh, err = r.git.log(ctx, 20, others...)
+	default:
+		if _, notAncestor := r.git.run(ctx, nil, "merge-base", "--is-ancestor", before, after); notAncestor != nil {
+			p.Forced = true
+		}
+		fresh, err = r.git.log(ctx, 20, after, "^"+before)
+	}
+	if err != nil {
+		return err
+	}
+	r.pushes = append(r.pushes, p)
+	s.emit("push", r, by, s.pushFields(r, p, fresh, by))
+	switch {
+	case before == "":
+		s.emit("create", r, by, obj{"ref": name, "ref_type": "branch", "master_branch": r.defaultBranch, "description": nil, "pusher_type": "user"})
+	case after == "":
+		s.emit("delete", r, by, obj{"ref": name, "ref_type": "branch", "pusher_type": "user"})
+	}
+	return s.moveHeads(ctx, r, p, by)
+}
+
+// moveHeads follows a push in the open pull requests of that branch, as head or
+// as base; when the head is gone they are closed.
+func (s *Server) moveHeads(ctx context.Context, r *repository, p Push, by *account) error {
+	for _, t := range r.threads {
+		if t.pull == nil || t.state != "open" {
+			continue
+		}
+		if t.pull.baseRef == p.Branch && p.After != noCommit {
+			if err := s.measure(ctx, r, t); err != nil {
+				return err
+			}
+		}
+		if t.pull.headRef != p.Branch {
+			continue
+		}
+		if p.After == noCommit {
+			s.setState(r, t, "closed", "", by)
+			continue
+		}
+		t.updated, t.pull.headSHA = s.now(), p.After
+		if err := s.measure(ctx, r, t); err != nil {
+			return err
+		}
+		s.emitThread(r, t, "synchronize", by, obj{"before": p.Before, "after": p.After})
+	}
+	return nil
+}
+
+// measure writes refs/pull/<n>/head, which outlives the branch, and compares the
+// pull request with its base.
+func (s *Server) measure(ctx context.Context, r *repository, t *thread) error {
+	ref := fmt.Sprintf("refs/pull/%d/head", t.number)
+	if _, err := r.git.run(ctx, nil, "update-ref", ref, t.pull.headSHA); err != nil {
+		return err
+	}
+	diff, err := r.compare(ctx, r.branches[t.pull.baseRef], t.pull.headSHA)
+	t.pull.diff = diff
+	return err
+}
+
+// moveRef sets or, with an empty commit, deletes a ref and follows it up.
+func (s *Server) moveRef(ctx context.Context, r *repository, by *account, ref, sha string) error {
+	args := []string{"update-ref", ref, sha}
+	if sha == "" {
+		args = []string{"update-ref", "-d", ref}
+	}
+	if _, err := r.git.run(ctx, nil, args...); err != nil {
+		return err
+	}
+	return s.refsMoved(ctx, r, by)
+}
+
+func orZero(sha string) string {
+	if sha == "" {
+		return noCommit
+	}
+	return sha
+}
+
+// pushFields is the payload of a push event; commits come oldest first.
+func (s *Server) pushFields(r *repository, p Push, fresh []commitInfo, by *account) obj {
+	commits := []obj{}
+	for _, c := range slices.Backward(fresh) {
+		person := obj{"name": c.name, "email": c.email, "username": by.login}
+		commits = append(commits, obj{"id": c.sha, "tree_id": c.tree, "distinct": true, "message": c.message,
+			"timestamp": stamp(c.at), "url": s.base + "/" + r.fullName() + "/commit/" + c.sha,
+			"author": person, "committer": person, "added": []string{}, "removed": []string{}, "modified": []string{}})
+	}
+	var head any
+	if len(commits) > 0 {
+		head = commits[len(commits)-1]
+	}
+	return obj{"ref": "refs/heads/" + p.Branch, "before": p.Before, "after": p.After, "created": p.Before == noCommit,
+		"deleted": p.After == noCommit, "forced": p.Forced, "base_ref": nil, "commits": commits, "head_commit": head,
+		"compare": fmt.Sprintf("%s/%s/compare/%.12s...%.12s", s.base, r.fullName(), p.Before, p.After),
+		"pusher":  obj{"name": by.login, "email": email(by)}}
+}
+
+func email(a *account) string {
+	return fmt.Sprintf("%d+%s@users.noreply.github.com", a.id, strings.ToLower(a.login))
+}

@@ -1,0 +1,148 @@
+package fakegithub
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// obj is a JSON object on the wire.
+type obj = map[string]any
+
+const docs = "https://docs.github.com/rest"
+
+// reply is an answer before it is written.
+type reply struct {
+	status int
+	header http.Header
+	body   any // nil: no content
+	raw    []byte
+}
+
+func ok(body any) *reply { return &reply{status: http.StatusOK, header: http.Header{}, body: body} }
+func created(body any) *reply {
+	return &reply{status: http.StatusCreated, header: http.Header{}, body: body}
+}
+func noContent() *reply { return &reply{status: http.StatusNoContent, header: http.Header{}} }
+
+// problem is an error in GitHub's form.
+func problem(status int, message string) *reply {
+	return &reply{status: status, header: http.Header{}, body: obj{"message": message,
+		"documentation_url": docs, "status": strconv.Itoa(status)}}
+}
+
+func notFound() *reply { return problem(http.StatusNotFound, "Not Found") }
+
+// invalid is the answer of GitHub's schema check.
+func invalid(why string) *reply {
+	return problem(http.StatusUnprocessableEntity, "Invalid request.\n\n"+why)
+}
+
+// failed is the answer of GitHub's model validation.
+func failed(resource, field, code, message string) *reply {
+	detail := obj{"resource": resource, "code": code}
+	if field != "" {
+		detail["field"] = field
+	}
+	if message != "" {
+		detail["message"] = message
+	}
+	rep := problem(http.StatusUnprocessableEntity, "Validation Failed")
+	rep.body.(obj)["errors"] = []obj{detail}
+	return rep
+}
+
+// bytes encodes the body once, without escaping HTML, as GitHub does.
+func (rep *reply) bytes() []byte {
+	if rep.raw == nil && rep.body != nil {
+		rep.raw = encode(rep.body)
+	}
+	return bytes.Clone(rep.raw)
+}
+
+// encode renders values that hold only what JSON can say.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("encode %T: %v", v, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func (rep *reply) write(w http.ResponseWriter) {
+	for key, values := range rep.header {
+		w.Header()[http.CanonicalHeaderKey(key)] = values
+	}
+	w.Header().Set("X-GitHub-Media-Type", "github.v3; format=json")
+	body := rep.bytes()
+	if body != nil {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	}
+	w.WriteHeader(rep.status)
+	w.Write(body)
+}
+
+// page cuts a list as per_page (30, at most 100) and page ask and adds the Link
+// header. wrap makes the body from the cut list and the total.
+func page[T any](s *Server, c *call, list []T, render func(T) obj, wrap func([]obj, int) any) *reply {
+	size := clamp(c.query("per_page", "30"), 30, 100)
+	number := clamp(c.query("page", "1"), 1, 1<<30)
+	last := max(1, (len(list)+size-1)/size)
+	from, to := min((number-1)*size, len(list)), min(number*size, len(list))
+	out := make([]obj, 0, to-from)
+	for _, item := range list[from:to] {
+		out = append(out, render(item))
+	}
+	rep := ok(wrap(out, len(list)))
+	var links []string
+	link := func(n int, rel string) {
+		links = append(links, fmt.Sprintf(`<%s>; rel="%s"`, s.link(c, "page", strconv.Itoa(n)), rel))
+	}
+	if number > 1 {
+		link(number-1, "prev")
+	}
+	if number < last {
+		link(number+1, "next")
+		link(last, "last")
+	}
+	if number > 1 {
+		link(1, "first")
+	}
+	if len(links) > 0 {
+		rep.header.Set("Link", strings.Join(links, ", "))
+	}
+	return rep
+}
+
+// array is the usual list: an array.
+func array(list []obj, _ int) any { return list }
+
+// link is the address of this call with one query parameter replaced.
+func (s *Server) link(c *call, key, value string) string {
+	u := url.URL{Path: c.r.URL.Path, RawPath: c.r.URL.RawPath}
+	q := c.r.URL.Query()
+	q.Set(key, value)
+	u.RawQuery = q.Encode()
+	return s.base + u.String()
+}
+
+func clamp(text string, otherwise, most int) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return otherwise
+	}
+	return min(n, most)
+}
+
+func requestID() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return fmt.Sprintf("%X:%X:%X", b[:2], b[2:5], b[5:])
+}
