@@ -28,14 +28,14 @@ func anyMarkdown() *rapid.Generator[string] {
 var hidings = map[string]func(string) string{
 	"quote": func(s string) string { return "> " + strings.ReplaceAll(unixLines(s), "\n", "\n> ") },
 	"comment": func(s string) string {
-		return "<!--\n" + strings.ReplaceAll(unixLines(s), "-->", "") + "\n-->"
+		return "<!--\n" + strings.ReplaceAll(unixLines(s), ">", "") + "\n-->"
 	},
 	"code block": func(s string) string {
 		return strings.Repeat("`", len(s)+3) + "\n" + unixLines(s) + "\n" + strings.Repeat("`", len(s)+3)
 	},
 	"indented code":     func(s string) string { return "    " + strings.ReplaceAll(unixLines(s), "\n", "\n    ") },
 	"original message":  func(s string) string { return "-----Original Message-----\n" + s },
-	"open comment":      func(s string) string { return "x <!--\n" + strings.ReplaceAll(s, "-->", "") },
+	"open comment":      func(s string) string { return "x <!--\n" + strings.ReplaceAll(s, ">", "") },
 	"unfinished fence":  func(s string) string { return strings.Repeat("~", len(s)+3) + "\n" + s },
 	"quotation in HTML": func(s string) string { return "<blockquote>\n" + strings.ReplaceAll(unixLines(s), "</", "") },
 }
