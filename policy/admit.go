@@ -58,7 +58,7 @@ func (f Facts) held(b Backend) string {
 // holdBack answers when every candidate is held: wait for the first that will
 // be free by itself, else stop.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
-	reasons := d.Reasons
+	var reasons []string
 	var first time.Time
 	rule := "cooldown"
 	for _, b := range candidates {
@@ -71,6 +71,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 			}
 		}
 	}
+	reasons = append(reasons, d.Reasons...)
 	if !first.IsZero() {
 		return Decision{Action: DoWait, Rule: rule, Until: first, Reasons: reasons, Hint: "Comment /pawl resume to try before that."}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
@@ -218,12 +217,8 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	now := s.Now()
 	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
 	if r.Ending == policy.UsageLimit || r.Ending == policy.Auth || r.Ending == policy.Completed {
-		var resets time.Time
-		if r.Limit != nil {
-			resets = r.Limit.ResetsAt
-		}
 		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(r.Ending, resets, now) }
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(r.Ending, r.Limit.usable(), now) }
 	}
 	if r.Outcome == policy.EditLoop {
 		v := limits(s.Config.Policy).Severity.Judge(r.Edits)

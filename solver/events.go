@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -170,6 +171,19 @@ type Limit struct {
 	Message  string    `json:"message"`
 	ResetsAt time.Time `json:"resets_at,omitzero"`
 	Source   string    `json:"source"`
+}
+
+// usable is when the account can be expected to work again; zero when unknown. A
+// time that was read from a message has whole minutes, so the true one may be up
+// to a minute later.
+func (l *Limit) usable() time.Time {
+	switch {
+	case l == nil || l.ResetsAt.IsZero():
+		return time.Time{}
+	case l.Source == agent.SourceText:
+		return l.ResetsAt.Add(time.Minute)
+	}
+	return l.ResetsAt
 }
 
 // Tokens are what an attempt used, as its CLI reported it.

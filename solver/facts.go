@@ -63,17 +63,13 @@ func (s State) Facts(now time.Time) policy.Facts {
 
 func (a Attempt) fact() policy.Attempt {
 	r := a.Receipt
-	p := policy.Attempt{
+	return policy.Attempt{
 		N: a.N, Run: a.Run, Backend: a.Backend, Account: a.Account,
 		Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
 		StartedAt: a.At, EndedAt: a.EndedAt,
-		Ending: r.Ending, Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
+		Ending: r.Ending, ResetsAt: r.Limit.usable(), Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
 		Edits: r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change, EndTree: r.EndTree,
 	}
-	if r.Limit != nil {
-		p.ResetsAt = r.Limit.ResetsAt
-	}
-	return p
 }
 
 // Wrote reports whether the log holds an id of that kind (comment, pull) as

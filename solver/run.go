@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -55,7 +54,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *gi
 	go s.watch(run, cancel)
 	proc, err := s.Sandbox.Start(run, sandbox.Spec{
 		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: []string{ws.Objects},
-		Stdin: strings.NewReader(cmd.Stdin), ID: fmt.Sprintf("%s/%d", s.thread, a.N),
+		Stdin: []byte(cmd.Stdin), ID: s.ProcessPrefix() + fmt.Sprintf("%s/%d", s.thread, a.N),
 	})
 	if err != nil {
 		return missing(adapter, err), nil, nil
@@ -64,7 +63,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *gi
 		Stdout: proc.Stdout(), Stderr: proc.Stderr(), Kill: proc.Kill,
 		Wait: func() (agent.Exit, error) {
 			e, err := proc.Wait()
-			return agent.Exit{Code: e.Code, Signal: e.Signal}, err
+			return agent.Exit(e), err
 		},
 	}, adapter, agent.RunOptions{
 		Dir: ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
@@ -202,7 +201,7 @@ func (s *step) verifyOne(ctx context.Context, command string, ws *git.Workspace,
 	}
 	proc, err := s.Sandbox.Start(run, sandbox.Spec{
 		Argv: []string{"/bin/sh", "-c", command}, Dir: ws.Dir, Home: home, Env: list, ReadOnly: []string{ws.Objects},
-		ID: s.thread.String() + "/verify",
+		ID: s.ProcessPrefix() + s.thread.String() + "/verify",
 	})
 	if err != nil {
 		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
@@ -216,7 +215,7 @@ func (s *step) verifyOne(ctx context.Context, command string, ws *git.Workspace,
 		Stdout: proc.Stdout(), Stderr: io.TeeReader(proc.Stderr(), &printed), Kill: proc.Kill,
 		Wait: func() (agent.Exit, error) {
 			e, err := proc.Wait()
-			return agent.Exit{Code: e.Code, Signal: e.Signal}, err
+			return agent.Exit(e), err
 		},
 	}, plain, agent.RunOptions{Total: verifyTimeout, Transcript: &printed, Now: s.Now})
 	if err != nil {

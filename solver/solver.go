@@ -46,6 +46,10 @@ const (
 	homeDir        = "home"
 )
 
+// ProcessPrefix begins the names of all processes that work in this data
+// directory, so that a server can end those that an earlier one left behind.
+func (s *Solver) ProcessPrefix() string { return s.Config.DataDir + ":" }
+
 // attemptDir is where everything of one attempt lives. No two attempts share a
 // path.
 func (s *Solver) attemptDir(t Thread, n int) string {

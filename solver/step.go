@@ -83,7 +83,7 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	if d.Action == policy.DoAttempt {
 		return true, s.attempt(ctx, d.Decision, prep)
 	}
-	if s.state.Decision != nil && same(*s.state.Decision, d) {
+	if d.Action == policy.DoWait && s.state.Decision != nil && same(*s.state.Decision, d) {
 		// The wake-up is armed again: it may have been this one.
 		if err := s.append(ctx, Batch{WakeAt: d.Until}); err != nil {
 			return false, err
@@ -94,7 +94,7 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	return true, s.append(ctx, Batch{WakeAt: d.Until, Events: []NewEvent{{Kind: KindDecision, At: s.Now(), Data: d}}})
 }
 
-// same reports whether a decision says nothing new.
+// same reports whether a wait says nothing new.
 func same(a, b Decided) bool {
 	return a.Action == b.Action && a.Rule == b.Rule && a.Until.Equal(b.Until) && reflect.DeepEqual(a.Reasons, b.Reasons)
 }

@@ -51,6 +51,11 @@ func (s *Solver) view(ctx context.Context, t Thread, st State) (checkrun.Facts, 
 			f.Problems = append(f.Problems, checkrun.Problem{Path: p.Path, Line: p.Line, Message: p.Message})
 		}
 	}
+	if n := len(st.Attempts); n > 0 && st.Attempts[n-1].Run < st.Run && !st.Open() {
+		// A run that ended before its first attempt: what matters are the
+		// attempts that made it so.
+		f.Run = st.Attempts[n-1].Run
+	}
 	request(&f, st)
 	shown(&f, st, l)
 	verdicts(&f, st, l)
@@ -138,7 +143,7 @@ func verdicts(f *checkrun.Facts, st State, l policy.Limits) {
 	facts := st.Facts(f.Now)
 	var run []policy.Attempt
 	for _, a := range facts.Attempts {
-		if a.Run == st.Run {
+		if a.Run == f.Run {
 			run = append(run, a)
 		}
 	}
@@ -162,7 +167,7 @@ func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t Thread, st State
 		if a.EndedAt.IsZero() {
 			continue
 		}
-		if a.Receipt.Limit == nil || a.Run != st.Run {
+		if a.Receipt.Limit == nil || a.Run != f.Run {
 			return nil
 		}
 		breakers, err := s.Store.Breakers(ctx)

@@ -71,7 +71,7 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	box, err := sandbox.New(sandbox.Mode(cfg.Sandbox.Mode))
+	box, err := sandbox.New(ctx, sandbox.Mode(cfg.Sandbox.Mode))
 	if err != nil {
 		return err
 	}

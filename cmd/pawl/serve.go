@@ -80,7 +80,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 			n.close()
 		}
 	}()
-	box, err := newSandbox(cfg, log)
+	box, err := newSandbox(ctx, cfg, log)
 	if err != nil {
 		return n, err
 	}
@@ -104,6 +104,11 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	}
 	n.solver = &solver.Solver{
 		Store: n.store, Config: cfg, Sandbox: box, Forge: n.forge, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
+	}
+	if left, err := sandbox.Sweep(ctx, n.solver.ProcessPrefix()); err != nil {
+		return n, err
+	} else if left > 0 {
+		log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
 	}
 	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: cfg.Policy.AllowedBots, Now: now, Log: log}
 	n.queue, err = queue.New(queue.Options{
@@ -132,12 +137,12 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 
 // newSandbox probes the sandbox. Without one the server refuses to start unless
 // the configuration says so.
-func newSandbox(cfg config.Server, log zerolog.Logger) (*sandbox.Sandbox, error) {
+func newSandbox(ctx context.Context, cfg config.Server, log zerolog.Logger) (*sandbox.Sandbox, error) {
 	if cfg.Sandbox.Mode == config.SandboxNone {
 		log.Warn().Msg("sandbox.mode is none: agents run as this user and can read and write whatever it can")
-		return sandbox.New(sandbox.None)
+		return sandbox.New(ctx, sandbox.None)
 	}
-	return sandbox.New(sandbox.Auto)
+	return sandbox.New(ctx, sandbox.Auto)
 }
 
 func dsn(d config.Database) string {
