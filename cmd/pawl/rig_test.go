@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+// pawlBinary is the program under test, built once.
+var pawlBinary string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "pawl-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	pawlBinary = filepath.Join(dir, "pawl")
+	if out, err := exec.Command("go", "build", "-o", pawlBinary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// patience bounds everything that a test waits for; nothing waits for it when
+// all is well.
+const patience = 60 * time.Second
+
+// The cast of every rig.
+const (
+	rigRepo   = "acme/widgets"
+	rigSecret = "a webhook secret of some length"
+	writer    = "ada"     // may write, id 1001
+	reader    = "mallory" // may read, id 1002
+)
+
+// rig is a world with a fake GitHub and the built binary serving in it.
+type rig struct {
+	t      *testing.T
+	world  *fakegithub.Server
+	dir    string // config, database, data
+	config string // YAML after the fixed part; see backend and policy
+	addr   string
+	log    *logBuffer
+	cmd    *exec.Cmd
+	exited chan error
+}
+
+// newRig makes the world: one repository with the given files, a writer and a
+// reader, the App installed. The server is started by start.
+func newRig(t *testing.T, files map[string]string) *rig {
+	t.Helper()
+	if files == nil {
+		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n"}
+	}
+	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}}
+	var err error
+	r.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret})
+	r.must(err)
+	t.Cleanup(func() { r.world.Close() })
+	r.must(r.world.AddRepo(t.Context(), rigRepo, files))
+	r.must(r.world.AddUser(writer, 1001, map[string]string{rigRepo: "write"}))
+	r.must(r.world.AddUser(reader, 1002, map[string]string{rigRepo: "read"}))
+	r.must(r.world.Install(rigRepo))
+	r.must(os.WriteFile(filepath.Join(r.dir, "app.pem"), r.world.PrivateKeyPEM(), 0o600))
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// agent makes a shell script the only backend: kind command, stream plain,
+// unless more (YAML fields such as `stream: codex, timeout: 5s`) says otherwise.
+// The script runs in the checkout; $CTRL is a folder that it shares with the
+// test (sandbox mode none).
+func (r *rig) agent(script, more string) {
+	r.t.Helper()
+	r.must(os.MkdirAll(r.ctrl(), 0o700))
+	path := filepath.Join(r.dir, "agent.sh")
+	r.must(os.WriteFile(path, []byte("#!/bin/sh\nCTRL='"+r.ctrl()+"'\necho x >> \"$CTRL/calls\"\n"+script), 0o700))
+	if more != "" {
+		more = ", " + more
+	}
+	r.config += fmt.Sprintf("backends:\n  - {name: mine, kind: command, argv: [%q]%s}\n", path, more)
+}
+
+func (r *rig) ctrl() string { return filepath.Join(r.dir, "ctrl") }
+
+// calls is how often the agent was started.
+func (r *rig) calls() int {
+	b, _ := os.ReadFile(filepath.Join(r.ctrl(), "calls"))
+	return bytes.Count(b, []byte("\n"))
+}
+
+// file writes the server's configuration and returns its path. Sandbox mode and
+// backends come from r.config.
+func (r *rig) file() string {
+	r.t.Helper()
+	text := fmt.Sprintf(`server: {address: "127.0.0.1:0"}
+github:
+  web_url: %s
+  v3_api_url: %s
+  app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}
+database: sqlite:pawl.db
+data_dir: data
+log: {level: debug}
+%s`, r.world.WebURL(), strings.TrimSuffix(r.world.APIURL(), "/"), rigSecret, r.config)
+	if !strings.Contains(text, "\nsandbox:") {
+		text += "sandbox: {mode: none}\n"
+	}
+	path := filepath.Join(r.dir, "pawl.yml")
+	r.must(os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// start runs `pawl serve` and returns when it answers webhooks.
+func (r *rig) start() {
+	r.t.Helper()
+	r.cmd = exec.Command(pawlBinary, "serve", "--config", r.file())
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stderr, err := r.cmd.StderrPipe()
+	r.must(err)
+	r.must(r.cmd.Start())
+	ready := make(chan string, 1)
+	exited := make(chan error, 1)
+	r.exited = exited
+	cmd := r.cmd
+	go func() {
+		lines := bufio.NewReader(stderr)
+		for {
+			line, err := lines.ReadBytes('\n')
+			r.log.Write(line)
+			var l struct{ Message, Address string }
+			if json.Unmarshal(line, &l) == nil && l.Message == "pawl serves" {
+				ready <- l.Address
+			}
+			if err != nil {
+				break
+			}
+		}
+		exited <- cmd.Wait()
+	}()
+	select {
+	case r.addr = <-ready:
+	case err := <-exited:
+		r.t.Fatalf("pawl serve ended: %v\n%s", err, r.log)
+	case <-time.After(patience):
+		r.t.Fatalf("pawl serve did not start\n%s", r.log)
+	}
+	r.world.SetWebhookURL(r.url("/api/github/hook"))
+	r.t.Cleanup(func() {
+		if r.t.Failed() {
+			r.t.Logf("log of the server:\n%s", r.log)
+		}
+		if cmd.ProcessState == nil {
+			cmd.Process.Kill()
+			<-exited
+		}
+	})
+}
+
+// stop sends a signal and waits for the end; it returns the exit code.
+func (r *rig) stop(sig syscall.Signal) int {
+	r.t.Helper()
+	r.must(r.cmd.Process.Signal(sig))
+	select {
+	case <-r.exited:
+		r.exited <- nil // for the clean-up
+	case <-time.After(patience):
+		r.t.Fatal("pawl serve did not end")
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+func (r *rig) url(path string) string { return "http://" + r.addr + path }
+
+// get reads a page of the server.
+func (r *rig) get(path string) (int, string) {
+	r.t.Helper()
+	resp, err := http.Get(r.url(path))
+	r.must(err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	r.must(err)
+	return resp.StatusCode, string(b)
+}
+
+// await waits until cond holds. It is asked again whenever something happened at
+// the fake GitHub and at short intervals besides.
+func (r *rig) await(what string, cond func() bool) {
+	r.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !cond() {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s did not happen\n%+v", what, r.status())
+		}
+		ctx, cancel := context.WithTimeout(r.t.Context(), 50*time.Millisecond)
+		_ = r.world.Await(ctx, cond)
+		cancel()
+	}
+}
+
+// thread returns what `pawl status --json` says of a thread; the zero
+// value when it does not know it.
+func (r *rig) thread(name string) threadStatus {
+	for _, t := range r.status().Threads {
+		if t.Thread == name {
+			return t
+		}
+	}
+	return threadStatus{}
+}
+
+// status runs `pawl status --json` beside the serving process.
+func (r *rig) status() statusReport {
+	r.t.Helper()
+	out, err := exec.Command(pawlBinary, "status", "--json", "--config", filepath.Join(r.dir, "pawl.yml")).Output()
+	r.must(err)
+	var s statusReport
+	r.must(json.Unmarshal(out, &s))
+	return s
+}
+
+// over waits until a thread's run has ended and returns its status.
+func (r *rig) over(thread string) threadStatus {
+	r.t.Helper()
+	var s threadStatus
+	r.await(thread+" to be over", func() bool {
+		s = r.thread(thread)
+		return s.State != "" && s.State != "running" && s.State != "waiting"
+	})
+	return s
+}
+
+// check returns Pawl's check run of that name on a commit; the zero value when
+// there is none.
+func (r *rig) check(sha, name string) fakegithub.CheckRun {
+	for _, c := range r.world.CheckRuns(rigRepo) {
+		if c.SHA == sha && c.Name == name && c.App == "pawl" {
+			return c
+		}
+	}
+	return fakegithub.CheckRun{}
+}
+
+// solve opens an issue, lets the writer ask for it, and returns its number.
+func (r *rig) solve(title, body string) int {
+	r.t.Helper()
+	n, err := r.world.OpenIssue(rigRepo, writer, title, body)
+	r.must(err)
+	_, err = r.world.Comment(rigRepo, n, writer, "/pawl solve")
+	r.must(err)
+	return n
+}
+
+func threadName(n int) string { return fmt.Sprintf("%s#%d", rigRepo, n) }
+
+// logBuffer is the server's log, written and read by different goroutines.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestAnIssueBecomesADraftPullRequest(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("cat > \"$CTRL/prompt\"\necho two >> a.txt\necho 'a.txt has a second line now'\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	s := r.over(threadName(n))
+	if s.State != "done" || r.calls() != 1 {
+		t.Fatalf("state %s (%s %v) after %d calls, want done after 1", s.State, s.Rule, s.Reasons, r.calls())
+	}
+	pulls := r.world.Pulls(rigRepo)
+	if len(pulls) != 1 || !pulls[0].Pull.Draft || pulls[0].Pull.Head != fmt.Sprintf("pawl/issue-%d", n) {
+		t.Fatalf("pull requests: %+v, want one draft from pawl/issue-%d", pulls, n)
+	}
+	for _, name := range []string{"pawl", "pawl/severity", "pawl/stagnation"} {
+		r.await(name, func() bool { return r.check(pulls[0].Pull.HeadSHA, name).Conclusion == "success" })
+	}
+}
