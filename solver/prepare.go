@@ -67,7 +67,7 @@ func (s *step) prepare(ctx context.Context) (*prepared, *Decided, error) {
 // nothingAsked reports whether neither the description nor a remark says what
 // to do.
 func nothingAsked(s State) bool {
-	if strings.TrimSpace(policy.Visible(s.Snapshot.Body)) != "" {
+	if strings.TrimSpace(policy.Content(s.Snapshot.Body)) != "" {
 		return false
 	}
 	for _, r := range s.Feedback {
