@@ -2,6 +2,7 @@ package fakegithub
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,10 @@ const (
 	asToken               // an installation or personal token
 )
 
-var levels = map[string]int{"none": 0, "read": 1, "triage": 2, "write": 3, "maintain": 4, "admin": 5}
+// rank orders roles and permissions; what is unknown is below none.
+func rank(name string) int {
+	return slices.Index([]string{"none", "read", "triage", "write", "maintain", "admin"}, name)
+}
 
 // admit decides whether the caller may use the route; nil means yes.
 func (c *call) admit(rt *route) *reply {
@@ -59,16 +63,16 @@ func (c *call) has(permission string) bool {
 	name, level, _ := strings.Cut(permission, ":")
 	tok := c.who.token
 	if tok.user == nil {
-		return levels[tok.permissions[name]] >= levels[level]
+		return rank(tok.permissions[name]) >= rank(level)
 	}
-	role := levels[c.repo.role(tok.user)]
+	role := rank(c.repo.role(tok.user))
 	switch {
 	case name == "checks" && level == "write":
 		return false // only Apps write check runs
 	case name == "issues" || name == "pull_requests" || level == "read":
-		return role >= levels["read"] // people who read may also comment
+		return role >= rank("read") // people who read may also comment
 	}
-	return role >= levels[level]
+	return role >= rank(level)
 }
 
 func (c *call) forbidden(permission string) *reply {
@@ -94,7 +98,7 @@ func (c *call) mayTouch(t *thread) *reply {
 // one's own texts, or with write access anybody's.
 func (c *call) mayChange(author *account) *reply {
 	tok := c.who.token
-	if tok.user == nil || tok.user.id == author.id || levels[c.repo.role(tok.user)] >= levels["write"] {
+	if tok.user == nil || tok.user.id == author.id || rank(c.repo.role(tok.user)) >= rank("write") {
 		return nil
 	}
 	return problem(http.StatusForbidden, "Must have admin rights to Repository.")

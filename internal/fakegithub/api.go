@@ -29,6 +29,10 @@ type call struct {
 // ServeHTTP answers REST below /api/v3, GraphQL with an error, and everything
 // else as git.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.begin() {
+		panic(http.ErrAbortHandler)
+	}
+	defer s.inFlight.Done()
 	defer s.changed.ring()
 	path, isREST := strings.CutPrefix(r.URL.EscapedPath(), "/api/v3")
 	switch {

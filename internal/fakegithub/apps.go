@@ -85,7 +85,7 @@ func (s *Server) narrow(tok *token, want map[string]string) *reply {
 		return nil
 	}
 	for name, level := range want {
-		if levels[granted[name]] < levels[level] || levels[level] == 0 {
+		if rank(granted[name]) < rank(level) || rank(level) <= 0 {
 			return problem(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Server) getPermission(c *call) *reply {
 	}
 	user := s.renderUser(a)
 	user["role_name"] = role
-	level := levels[role]
-	user["permissions"] = obj{"pull": level >= 1, "triage": level >= 2, "push": level >= 3, "maintain": level >= 4, "admin": level >= 5}
+	has := rank(role)
+	user["permissions"] = obj{"pull": has >= 1, "triage": has >= 2, "push": has >= 3, "maintain": has >= 4, "admin": has >= 5}
 	return ok(obj{"permission": permission, "role_name": role, "user": user})
 }

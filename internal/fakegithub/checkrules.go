@@ -120,7 +120,7 @@ func (s *Server) renderCheckRun(r *repository, run *checkRun) obj {
 	return obj{"id": run.id, "node_id": nodeID("CheckRun", run.id), "name": run.name, "head_sha": run.sha, "external_id": run.externalID,
 		"url": self, "html_url": web, "details_url": details, "status": run.status, "conclusion": textOrNull(run.conclusion),
 		"started_at": stamp(run.started), "completed_at": stamp(run.completed), "check_suite": suite, "app": s.renderApp(run.suite.app),
-		"pull_requests": pulls, "actions": run.actions,
+		"pull_requests": pulls,
 		"output": obj{"title": run.output.Title, "summary": run.output.Summary, "text": run.output.Text,
 			"annotations_count": run.notes, "annotations_url": self + "/annotations"}}
 }

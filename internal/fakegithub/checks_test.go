@@ -45,9 +45,6 @@ func TestACheckRunIsCreatedUpdatedAndFound(t *testing.T) {
 		if k.action() == "requested_action" && (k.at("requested_action", "identifier") != "stop" || k.at("sender", "login") != "wendy") {
 			t.Errorf("%s", k.raw)
 		}
-		if _, err := github.ParseWebHook("check_run", k.raw); err != nil {
-			t.Error(err)
-		}
 	}
 	if diff := cmp.Diff([]string{"created", "completed", "requested_action", "rerequested"}, actions); diff != "" {
 		t.Fatal(diff)

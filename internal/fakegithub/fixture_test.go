@@ -169,8 +169,9 @@ type receiver struct {
 
 func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		rc.t.Error(err)
+	if err != nil { // the server was closed in the middle of a delivery
+		w.WriteHeader(http.StatusBadRequest)
+		return
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(raw)
@@ -180,6 +181,9 @@ func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k := hook{event: r.Header.Get("X-GitHub-Event"), guid: r.Header.Get("X-GitHub-Delivery"), header: r.Header, raw: raw}
 	if err := json.Unmarshal(raw, &k.body); err != nil {
 		rc.t.Error(err)
+	}
+	if _, err := github.ParseWebHook(k.event, raw); err != nil && k.event != "package" {
+		rc.t.Errorf("go-github cannot read %s: %v", k.event, err)
 	}
 	rc.mu.Lock()
 	defer rc.mu.Unlock()

@@ -1,6 +1,8 @@
 package fakegithub_test
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +24,9 @@ func TestCloneCommitAndPushWithAnInstallationToken(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "run.sh")); err != nil || info.Mode()&0o100 == 0 {
 		t.Fatalf("run.sh is not executable: %v", err)
 	}
-	write(t, dir, "big.txt", strings.Repeat("a line that repeats, but not quite\n", 100000))
+	noise := make([]byte, 1<<20)
+	rand.Read(noise)
+	write(t, dir, "big.txt", hex.EncodeToString(noise)) // more than git sends without chunking
 	h.commitAll(dir, "Fix")
 	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/heads/pawl/issue-1"); err != nil {
 		t.Fatalf("%v %s", err, out)
@@ -156,11 +160,18 @@ func TestARepositoryWithoutCommitsTakesItsFirstPush(t *testing.T) {
 	if out, err := h.git(dir, token, "clone", "-q", h.WebURL()+"/acme/empty.git", "."); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	_, err := h.PushCommit(h.ctx, "acme/empty", "wendy", fakegithub.Commit{Branch: "main", Message: "First", Files: map[string]string{"a": "b"}})
-	must(t, err)
-	if out, err := h.git(dir, token, "fetch", "-q", "origin", "main"); err != nil {
+	write(t, dir, "a", "b")
+	h.commitAll(dir, "First")
+	if out, err := h.git(dir, token, "push", "-q", "origin", "HEAD:refs/heads/trunk"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
+	got, _, err := h.client.Repositories.Get(h.ctx, "acme", "empty")
+	must(t, err)
+	if got.GetDefaultBranch() != "trunk" {
+		t.Fatalf("the first branch becomes the default one, not %s", got.GetDefaultBranch())
+	}
+	_, err = h.PushCommit(h.ctx, "acme/empty", "wendy", fakegithub.Commit{Branch: "trunk", Message: "Second", Files: map[string]string{"a": "c"}})
+	must(t, err)
 }
 
 func TestGitTakesAnyCommitByIDAndTheHeadsOfPullRequests(t *testing.T) {

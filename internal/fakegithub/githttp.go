@@ -123,7 +123,7 @@ func (s *Server) runBackend(w http.ResponseWriter, r *http.Request, g gitCall) {
 	if protocol := r.Header.Get("Git-Protocol"); strings.HasPrefix(protocol, "version=") {
 		env = append(env, "GIT_PROTOCOL="+protocol)
 	}
-	if g.who.via() != nil && levels[g.who.token.permissions["workflows"]] < levels["write"] {
+	if g.who.via() != nil && rank(g.who.token.permissions["workflows"]) < rank("write") {
 		env = append(env, "FAKEGITHUB_WORKFLOWS=deny")
 	}
 	(&cgi.Handler{Path: s.backend, Root: "/", Dir: s.dir, Env: env, Stderr: io.Discard}).ServeHTTP(w, inner)

@@ -5,7 +5,7 @@ import "fmt"
 // install adds a repository to the installation of its owner, which is made if
 // there is none.
 func (s *Server) install(r *repository) {
-	stub := []obj{{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": true}}
+	stub := stubs(r)
 	for _, in := range s.world.installations {
 		if in.account == r.owner && !in.removed {
 			in.repos[r.id] = true
@@ -17,6 +17,15 @@ func (s *Server) install(r *repository) {
 	in := &installation{id: s.world.newID(), account: r.owner, repos: map[int64]bool{r.id: true}, created: s.now()}
 	s.world.installations = append(s.world.installations, in)
 	s.emitApp("installation", in, r.owner, obj{"action": "created", "repositories": stub, "requester": nil})
+}
+
+// stubs are the short repositories of installation events.
+func stubs(repos ...*repository) []obj {
+	list := []obj{}
+	for _, r := range repos {
+		list = append(list, obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": true})
+	}
+	return list
 }
 
 // Install puts the App back on a repository after Uninstall or RemoveRepo.
@@ -60,7 +69,7 @@ func (s *Server) Uninstall(repo string) error {
 		return err
 	}
 	in.removed = true
-	s.emitApp("installation", in, r.owner, obj{"action": "deleted", "repositories": []obj{}, "requester": nil})
+	s.emitApp("installation", in, r.owner, obj{"action": "deleted", "repositories": stubs(s.world.reposOf(in)...), "requester": nil})
 	return nil
 }
 
@@ -73,7 +82,7 @@ func (s *Server) RemoveRepo(repo string) error {
 	}
 	delete(in.repos, r.id)
 	s.emitApp("installation_repositories", in, r.owner, obj{"action": "removed", "repository_selection": "selected",
-		"repositories_added": []obj{}, "repositories_removed": []obj{{"id": r.id, "name": r.name, "full_name": r.fullName(), "private": true}}})
+		"repositories_added": []obj{}, "repositories_removed": stubs(r), "requester": nil})
 	return nil
 }
 

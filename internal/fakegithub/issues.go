@@ -40,10 +40,19 @@ func (s *Server) createIssue(c *call) *reply {
 	if bad := checkThread("Issue", &want.Title, &want.Body); bad != nil {
 		return bad
 	}
-	t := s.addThread(c.repo, c.who.account(), c.who.via(), want.Title, want.Body)
-	t.labels = want.Labels
-	s.emitThread(c.repo, t, "opened", t.author, nil)
-	return created(s.renderIssue(c.repo, t))
+	return created(s.renderIssue(c.repo, s.openIssue(c.repo, c.who.account(), c.who.via(), want.Title, want.Body, want.Labels)))
+}
+
+// openIssue sends the opened event and, as GitHub does, one labeled event for
+// each label that the issue is opened with.
+func (s *Server) openIssue(r *repository, by *account, via *app, title, body string, labels []string) *thread {
+	t := s.addThread(r, by, via, title, body)
+	t.labels = labels
+	s.emitThread(r, t, "opened", by, nil)
+	for _, name := range labels {
+		s.labelAction(r, t, "labeled", name, by)
+	}
+	return t
 }
 
 // checkThread validates a title and a body where given.

@@ -67,9 +67,9 @@ func (r *repository) association(a *account) string {
 	switch {
 	case a.id == r.owner.id:
 		return "OWNER"
-	case a.kind == "User" && levels[r.role(a)] >= levels["read"] && r.owner.kind == "Organization":
+	case a.kind == "User" && rank(r.role(a)) >= rank("read") && r.owner.kind == "Organization":
 		return "MEMBER"
-	case a.kind == "User" && levels[r.role(a)] >= levels["read"]:
+	case a.kind == "User" && rank(r.role(a)) >= rank("read"):
 		return "COLLABORATOR"
 	}
 	return "NONE"

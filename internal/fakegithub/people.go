@@ -55,7 +55,7 @@ func (s *Server) setRole(full, login, role string) error {
 	if err != nil {
 		return err
 	}
-	if _, known := levels[role]; !known {
+	if rank(role) < 0 {
 		return fmt.Errorf("no role %q: use one of none, read, triage, write, maintain, admin", role)
 	}
 	r.roles[strings.ToLower(login)] = role

@@ -34,13 +34,7 @@ func (s *Server) OpenIssue(repo, as, title, body string, labels ...string) (int,
 	if err != nil {
 		return 0, err
 	}
-	t := s.addThread(r, by, nil, title, body)
-	t.labels = labels
-	s.emitThread(r, t, "opened", by, nil)
-	for _, name := range labels { // GitHub sends one labeled event for each label given when opening
-		s.labelAction(r, t, "labeled", name, by)
-	}
-	return t.number, nil
+	return s.openIssue(r, by, nil, title, body, labels).number, nil
 }
 
 // Comment writes a comment and returns its id.

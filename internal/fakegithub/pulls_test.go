@@ -81,9 +81,6 @@ func TestAPushMovesTheHeadAndADeletedBranchClosesThePull(t *testing.T) {
 		switch k.event {
 		case "push":
 			got = append(got, strings.Join([]string{"push", k.at("before").(string)[:7], k.at("after").(string)[:7]}, " "))
-			if _, err := github.ParseWebHook("push", k.raw); err != nil {
-				t.Error(err)
-			}
 		case "pull_request", "delete", "create":
 			got = append(got, strings.TrimSpace(k.event+" "+k.action()))
 		}

@@ -38,6 +38,12 @@ func (s *Server) refsMoved(ctx context.Context, r *repository, by *account) erro
 	}
 	before := r.branches
 	r.branches = now
+	if len(before) == 0 && len(now) > 0 && now[r.defaultBranch] == "" { // the first branch becomes the default one
+		r.defaultBranch = slices.Min(slices.Collect(maps.Keys(now)))
+		if _, err := r.git.run(ctx, nil, "symbolic-ref", "HEAD", "refs/heads/"+r.defaultBranch); err != nil {
+			return err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if before[name] == now[name] {
 			continue

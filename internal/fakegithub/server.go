@@ -68,10 +68,12 @@ type Server struct {
 	faults   faultList
 	requests requestLog
 	changed  bell
+	inFlight sync.WaitGroup
 
 	mu     sync.Mutex // guards everything below
 	world  world
 	quotas quotas
+	closed bool
 }
 
 // New starts a fake GitHub. It needs git with git-http-backend. The caller must
@@ -165,12 +167,27 @@ func (s *Server) removeDir() error {
 }
 
 // Close stops the server and the delivery of webhooks, cuts open connections
-// and removes the repositories if New made their directory.
+// and removes the repositories if New made their directory. Requests that are
+// being processed are waited for, so no git is left running.
 func (s *Server) Close() error {
 	s.courier.close()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	err := s.http.Close()
 	<-s.served
+	s.inFlight.Wait()
 	return errors.Join(err, s.removeDir())
+}
+
+// begin counts a request in, unless the server is closing.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.inFlight.Add(1)
+	}
+	return !s.closed
 }
 
 // WebURL is the base for people and git: clones come from

@@ -24,9 +24,6 @@ func TestAnIssueGoesThroughItsLifeWithEvents(t *testing.T) {
 	for _, k := range h.settled("issues") {
 		from, _ := k.at("changes", "body", "from").(string)
 		got = append(got, strings.TrimSpace(k.action()+" by "+k.at("sender", "login").(string)+" "+from))
-		if _, err := github.ParseWebHook("issues", k.raw); err != nil {
-			t.Error(err)
-		}
 	}
 	want := []string{"opened by rita", "labeled by rita", "edited by rita first text", "edited by rita second text", "edited by wendy",
 		"labeled by wendy", "unlabeled by wendy", "assigned by wendy", "closed by wendy", "reopened by wendy"}
