@@ -3,12 +3,9 @@ package fakegithub
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
-
-func fmtID(id int64) string { return strconv.FormatInt(id, 10) }
 
 // Limits of the checks API as GitHub documents them.
 const (
@@ -98,37 +95,4 @@ func (w checkWish) checkOutput(create bool) *reply {
 		}
 	}
 	return nil
-}
-
-func (s *Server) renderCheckRun(r *repository, run *checkRun) obj {
-	self := fmt.Sprintf("%srepos/%s/check-runs/%d", s.APIURL(), r.fullName(), run.id)
-	web := fmt.Sprintf("%s/%s/runs/%d", s.base, r.fullName(), run.id)
-	pulls := []obj{}
-	for _, t := range r.threads {
-		if t.pull != nil && t.state == "open" && t.pull.headSHA == run.sha {
-			pulls = append(pulls, s.renderPullStub(r, t))
-		}
-	}
-	details := run.details
-	if details == "" {
-		details = s.base
-	}
-	suite := obj{"id": run.suite.id, "node_id": nodeID("CheckSuite", run.suite.id), "head_branch": textOrNull(run.suite.branch),
-		"head_sha": run.sha, "status": run.status, "conclusion": textOrNull(run.conclusion), "app": s.renderApp(run.suite.app),
-		"pull_requests": pulls, "before": nil, "after": run.sha, "created_at": stamp(run.suite.created), "updated_at": stamp(run.suite.created),
-		"url": fmt.Sprintf("%srepos/%s/check-suites/%d", s.APIURL(), r.fullName(), run.suite.id)}
-	return obj{"id": run.id, "node_id": nodeID("CheckRun", run.id), "name": run.name, "head_sha": run.sha, "external_id": run.externalID,
-		"url": self, "html_url": web, "details_url": details, "status": run.status, "conclusion": textOrNull(run.conclusion),
-		"started_at": stamp(run.started), "completed_at": stamp(run.completed), "check_suite": suite, "app": s.renderApp(run.suite.app),
-		"pull_requests": pulls,
-		"output": obj{"title": run.output.Title, "summary": run.output.Summary, "text": run.output.Text,
-			"annotations_count": run.notes, "annotations_url": self + "/annotations"}}
-}
-
-// renderPullStub is the short pull request that check runs carry.
-func (s *Server) renderPullStub(r *repository, t *thread) obj {
-	repo := obj{"id": r.id, "name": r.name, "url": s.APIURL() + "repos/" + r.fullName()}
-	return obj{"id": t.pull.id, "number": t.number, "url": fmt.Sprintf("%srepos/%s/pulls/%d", s.APIURL(), r.fullName(), t.number),
-		"head": obj{"ref": t.pull.headRef, "sha": t.pull.headSHA, "repo": repo},
-		"base": obj{"ref": t.pull.baseRef, "sha": t.pull.baseSHA, "repo": repo}}
 }

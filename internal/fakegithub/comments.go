@@ -19,13 +19,11 @@ func (s *Server) listComments(c *call) *reply {
 	return page(s, c, list, func(m *comment) obj { return s.renderComment(c.repo, t, m) }, array)
 }
 
-// text is the body of a comment as a request sends it.
-type text struct {
-	Body *string `json:"body"`
-}
-
+// text reads and validates the body of a comment.
 func (c *call) text() (string, *reply) {
-	var want text
+	var want struct {
+		Body *string `json:"body"`
+	}
 	if bad := c.decode(&want); bad != nil {
 		return "", bad
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -158,6 +157,3 @@ func (s *Server) addReviewComment(ctx context.Context, r *repository, t *thread,
 		"pull_request": s.renderPull(r, t)})
 	return m, nil
 }
-
-// String is the reply as an error text for methods that act for people.
-func (rep *reply) String() string { return strconv.Itoa(rep.status) + " " + string(rep.bytes()) }

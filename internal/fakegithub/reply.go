@@ -76,6 +76,9 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// String is the reply as an error text for methods that act for people.
+func (rep *reply) String() string { return strconv.Itoa(rep.status) + " " + string(rep.bytes()) }
+
 func (rep *reply) write(w http.ResponseWriter) {
 	for key, values := range rep.header {
 		w.Header()[http.CanonicalHeaderKey(key)] = values
@@ -140,6 +143,8 @@ func clamp(text string, otherwise, most int) int {
 	}
 	return min(n, most)
 }
+
+func fmtID(id int64) string { return strconv.FormatInt(id, 10) }
 
 func requestID() string {
 	b := make([]byte, 8)

@@ -99,7 +99,7 @@ func New(opts Options) (*Server, error) {
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		defer close(s.served)
-		s.http.Serve(listener)
+		s.http.Serve(listener) // ends with ErrServerClosed when Close is called
 	}()
 	return s, nil
 }
