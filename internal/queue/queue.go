@@ -54,6 +54,7 @@ const (
 // implements store.Enqueuer, also before Start.
 type Queue struct {
 	client *river.Client[*sql.Tx]
+	bell   bell
 	sweep  func(context.Context) error
 	logger *slog.Logger
 
@@ -63,7 +64,9 @@ type Queue struct {
 
 // New prepares a queue; nothing runs until Start. The database must have
 // River's tables, which the store's migration makes.
-func New(o Options) (*Queue, error) {
+func New(o Options) (*Queue, error) { return newQueue(o, pollInterval) }
+
+func newQueue(o Options, poll time.Duration) (*Queue, error) {
 	if o.DB == nil || o.HandleDelivery == nil || o.Due == nil || o.Step == nil || o.Sweep == nil {
 		return nil, errors.New("queue: DB, HandleDelivery, Due, Step and Sweep are needed")
 	}
@@ -84,17 +87,20 @@ func New(o Options) (*Queue, error) {
 	if o.Postgres {
 		driver = riverdatabasesql.New(o.DB)
 	}
-	client, err := river.NewClient(driver, config(o, workers))
+	bell := newBell()
+	driver = belled{driver, bell}
+	client, err := river.NewClient(driver, config(o, workers, poll))
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
-	return &Queue{client: client, sweep: o.Sweep, logger: o.Logger}, nil
+	return &Queue{client: client, bell: bell, sweep: o.Sweep, logger: o.Logger}, nil
 }
 
 // River's times.
 //
-// pollInterval (River adds up to 10 ms) makes a job start about 15 ms after the commit that
-// enqueued it.
+// pollInterval is how late at most the jobs start that the bell does not tell
+// of: those of other nodes, retries, and scheduled ones, which River makes
+// available every 5 s.
 //
 // fetchCooldown bounds the rate of jobs at workers / cooldown (measured by
 // others: exactly that).
@@ -105,14 +111,14 @@ func New(o Options) (*Queue, error) {
 //
 // keepCompleted keeps River's table small; what happened is in the store.
 const (
-	pollInterval  = 20 * time.Millisecond
+	pollInterval  = 500 * time.Millisecond
 	fetchCooldown = 2 * time.Millisecond
 	rescueAfter   = 10 * time.Minute
 	keepCompleted = 2 * time.Minute
 	keepDiscarded = 7 * 24 * time.Hour
 )
 
-func config(o Options, workers *river.Workers) *river.Config {
+func config(o Options, workers *river.Workers, poll time.Duration) *river.Config {
 	return &river.Config{
 		Queues: map[string]river.QueueConfig{
 			deliveryQueue: {MaxWorkers: deliveryWorkers},
@@ -120,9 +126,8 @@ func config(o Options, workers *river.Workers) *river.Config {
 		},
 		Workers:                     workers,
 		Logger:                      o.Logger,
-		FetchPollInterval:           pollInterval,
+		FetchPollInterval:           poll,
 		FetchCooldown:               fetchCooldown,
-		PollOnly:                    true,
 		JobTimeout:                  deliveryTimeout,
 		RescueStuckJobsAfter:        rescueAfter,
 		CompletedJobRetentionPeriod: keepCompleted,
@@ -201,4 +206,14 @@ func (q *Queue) Deliveries(ctx context.Context, tx *sql.Tx, guids []string) erro
 		return fmt.Errorf("queue %d deliveries: %w", len(guids), err)
 	}
 	return nil
+}
+
+// Committed wakes the workers for jobs that were just committed.
+func (q *Queue) Committed(steps, deliveries bool) {
+	if steps {
+		q.bell.ring(stepQueue)
+	}
+	if deliveries {
+		q.bell.ring(deliveryQueue)
+	}
 }

@@ -43,7 +43,7 @@ const maxNote = 4096
 // handled it before; after three days it stays as it is. The others are final.
 func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error {
 	note = cleanNote(note)
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err := s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
 		if err := tx.QueryRowContext(ctx, s.q("SELECT received_at, tries FROM deliveries WHERE guid = ?1"+s.locking(" FOR UPDATE")), guid).
 			Scan(&received, &tries); err != nil {
@@ -147,25 +147,7 @@ func (s *Store) prune(ctx context.Context, query string, before time.Time) (tota
 	}
 }
 
-// pack compresses a payload. SQLite writes every byte twice (log and
-// checkpoint), so fewer bytes are worth the time, which the callers spend in
-// parallel.
-func pack(payload []byte) ([]byte, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := z.Write(payload); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-// unpack is the inverse of pack; a pruned payload is nil.
+// unpack is the inverse of the receiver's pack; a pruned payload is nil.
 func unpack(packed []byte) ([]byte, error) {
 	if packed == nil {
 		return nil, nil

@@ -125,6 +125,8 @@ func (r *recorder) Deliveries(_ context.Context, _ *sql.Tx, guids []string) erro
 	return r.err
 }
 
+func (r *recorder) Committed(bool, bool) {}
+
 func (r *recorder) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

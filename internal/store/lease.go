@@ -19,7 +19,7 @@ func (s *Store) Acquire(ctx context.Context, t solver.Thread, owner string, now 
 		return solver.Lease{}, fmt.Errorf("acquire %s: the owner has no name", t)
 	}
 	var lease solver.Lease
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err := s.write(ctx, func(tx *txn) error {
 		r, err := s.lockThread(ctx, tx, t, now)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (s *Store) Renew(ctx context.Context, l solver.Lease, now time.Time) (solve
 // Release gives the lease back. What arrived while the step ran is enqueued
 // now, so no step needs to wait for the lease.
 func (s *Store) Release(ctx context.Context, l solver.Lease) error {
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err := s.write(ctx, func(tx *txn) error {
 		r, err := s.checkLease(ctx, tx, l)
 		if errors.Is(err, solver.ErrLeaseLost) {
 			return nil
@@ -95,7 +95,7 @@ func (s *Store) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", l.Thread, err)
 	}
-	err = s.write(ctx, func(tx *sql.Tx) error {
+	err = s.write(ctx, func(tx *txn) error {
 		now := s.now()
 		r, err := s.checkLease(ctx, tx, l)
 		if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch
 
 // checkLease locks the thread's row and returns it if the lease is still ours.
 // A lease that ran out is, until somebody takes it.
-func (s *Store) checkLease(ctx context.Context, tx *sql.Tx, l solver.Lease) (row, error) {
+func (s *Store) checkLease(ctx context.Context, tx *txn, l solver.Lease) (row, error) {
 	r, err := s.findThread(ctx, tx, l.Thread)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, solver.ErrLeaseLost
@@ -139,7 +139,7 @@ func (s *Store) checkLease(ctx context.Context, tx *sql.Tx, l solver.Lease) (row
 
 // setWake stores when the thread goes on and enqueues a step for that time. The
 // same time again needs no second job.
-func (s *Store) setWake(ctx context.Context, tx *sql.Tx, r row, at, now time.Time) error {
+func (s *Store) setWake(ctx context.Context, tx *txn, r row, at, now time.Time) error {
 	if at.IsZero() || micros(at) == micros(r.wakeAt) {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (s *Store) setWake(ctx context.Context, tx *sql.Tx, r row, at, now time.Tim
 	if s.queue == nil || !at.After(now) {
 		return nil // one that is due already is enqueued by Release
 	}
-	if err := s.queue.Step(ctx, tx, r.thread, at); err != nil {
+	if err := s.queue.Step(ctx, tx.Tx, r.thread, at); err != nil {
 		return fmt.Errorf("schedule a step of %s: %w", r.thread, err)
 	}
 	return nil
@@ -158,7 +158,7 @@ func (s *Store) setWake(ctx context.Context, tx *sql.Tx, r row, at, now time.Tim
 
 // updateBreaker reads, changes and writes an account's breaker. The row is
 // there before it is locked, so that two nodes cannot both start from nothing.
-func (s *Store) updateBreaker(ctx context.Context, tx *sql.Tx, b solver.Batch) error {
+func (s *Store) updateBreaker(ctx context.Context, tx *txn, b solver.Batch) error {
 	if b.Breaker == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (s *Store) updateBreaker(ctx context.Context, tx *sql.Tx, b solver.Batch) e
 	return nil
 }
 
-func (s *Store) setCooldown(ctx context.Context, tx *sql.Tx, t solver.Thread, c *solver.Cooldown) error {
+func (s *Store) setCooldown(ctx context.Context, tx *txn, t solver.Thread, c *solver.Cooldown) error {
 	if c == nil {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (s *Store) setCooldown(ctx context.Context, tx *sql.Tx, t solver.Thread, c 
 	return nil
 }
 
-func (s *Store) setAlias(ctx context.Context, tx *sql.Tx, r row, number int) error {
+func (s *Store) setAlias(ctx context.Context, tx *txn, r row, number int) error {
 	if number == 0 || number == r.thread.Number {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (s *Store) Append(ctx context.Context, t solver.Thread, wake bool, events .
 		return 0, fmt.Errorf("append to %s: %w", t, err)
 	}
 	fresh := 0
-	err = s.write(ctx, func(tx *sql.Tx) error {
+	err = s.write(ctx, func(tx *txn) error {
 		now := s.now()
 		row, err := s.lockThread(ctx, tx, t, now)
 		if err != nil {
@@ -99,7 +99,7 @@ func scanRow(scan func(...any) error) (r row, err error) {
 
 // lockThread returns the thread's row, new if need be, and keeps others from
 // writing it until the transaction ends.
-func (s *Store) lockThread(ctx context.Context, tx *sql.Tx, t solver.Thread, now time.Time) (row, error) {
+func (s *Store) lockThread(ctx context.Context, tx *txn, t solver.Thread, now time.Time) (row, error) {
 	r, err := s.findThread(ctx, tx, t)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return r, err
@@ -112,7 +112,7 @@ func (s *Store) lockThread(ctx context.Context, tx *sql.Tx, t solver.Thread, now
 }
 
 // findThread locks the thread's row or returns sql.ErrNoRows.
-func (s *Store) findThread(ctx context.Context, tx *sql.Tx, t solver.Thread) (row, error) {
+func (s *Store) findThread(ctx context.Context, tx *txn, t solver.Thread) (row, error) {
 	return scanRow(tx.QueryRowContext(ctx, s.q("SELECT "+rowColumns+" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"+
 		s.locking(" FOR UPDATE")), t.Owner, t.Name, t.Number).Scan)
 }
@@ -140,7 +140,7 @@ func encode(events []solver.NewEvent) ([]encodedEvent, error) {
 }
 
 // insertEvents appends the events whose keys are new and counts them.
-func (s *Store) insertEvents(ctx context.Context, tx *sql.Tx, r *row, events []encodedEvent, now time.Time) (int, error) {
+func (s *Store) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {
 		res, err := tx.ExecContext(ctx, s.q(`INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -171,7 +171,7 @@ func (s *Store) insertEvents(ctx context.Context, tx *sql.Tx, r *row, events []e
 
 // wake marks the thread as needing a step and enqueues one, unless that has
 // been done since the last step began.
-func (s *Store) wake(ctx context.Context, tx *sql.Tx, r row, now time.Time) error {
+func (s *Store) wake(ctx context.Context, tx *txn, r row, now time.Time) error {
 	if !r.queuedAt.IsZero() {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (s *Store) wake(ctx context.Context, tx *sql.Tx, r row, now time.Time) erro
 
 // enqueue marks the thread as queued since a time, gives the queue a step, and
 // tells the sweep when to look whether that step was lost.
-func (s *Store) enqueue(ctx context.Context, tx *sql.Tx, r row, since, now time.Time, lookAfter time.Duration) error {
+func (s *Store) enqueue(ctx context.Context, tx *txn, r row, since, now time.Time, lookAfter time.Duration) error {
 	if _, err := tx.ExecContext(ctx, s.q("UPDATE threads SET queued_at = ?2, requeue_at = ?3 WHERE id = ?1"),
 		r.id, micros(since), micros(now.Add(lookAfter))); err != nil {
 		return err
@@ -188,8 +188,9 @@ func (s *Store) enqueue(ctx context.Context, tx *sql.Tx, r row, since, now time.
 	if s.queue == nil {
 		return nil
 	}
-	if err := s.queue.Step(ctx, tx, r.thread, time.Time{}); err != nil {
+	if err := s.queue.Step(ctx, tx.Tx, r.thread, time.Time{}); err != nil {
 		return fmt.Errorf("enqueue a step of %s: %w", r.thread, err)
 	}
+	tx.steps = true
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
@@ -193,7 +195,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, stepForever(context.Background(), dsn))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // stepForever begins a step that never ends, and says so.

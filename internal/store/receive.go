@@ -1,8 +1,9 @@
 package store
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +35,7 @@ type receiver struct {
 	store   *Store
 	waiting chan *pending
 	stopped chan struct{}
+	packers sync.Pool // of *gzip.Writer, each about 1 MB
 
 	mu     sync.Mutex
 	bytes  int
@@ -65,7 +67,7 @@ func (s *Store) Receive(ctx context.Context, d solver.Delivery) (fresh bool, err
 	if s.receiver == nil {
 		return false, errors.New("store a delivery: the database is open for reading only")
 	}
-	packed, err := pack(d.Payload)
+	packed, err := s.receiver.pack(d.Payload)
 	if err != nil {
 		return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
 	}
@@ -96,6 +98,29 @@ func checkDelivery(d solver.Delivery) error {
 		return fmt.Errorf("delivery %s: event %.100q: want at most 100 printable characters", d.GUID, d.Event)
 	}
 	return nil
+}
+
+// pack compresses a payload. SQLite writes every byte twice (log and
+// checkpoint), so fewer bytes are worth the time, which the callers spend in
+// parallel: about 0.1 ms for 14 KB.
+func (r *receiver) pack(payload []byte) ([]byte, error) {
+	z, ok := r.packers.Get().(*gzip.Writer)
+	if !ok {
+		var err error
+		if z, err = gzip.NewWriterLevel(nil, gzip.BestSpeed); err != nil {
+			return nil, err
+		}
+	}
+	defer r.packers.Put(z)
+	var b bytes.Buffer
+	z.Reset(&b)
+	if _, err := z.Write(payload); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 func (r *receiver) add(p *pending) error {
@@ -167,7 +192,7 @@ func (r *receiver) gather(first *pending) []*pending {
 // sorted so that two nodes storing the same ones cannot wait for each other.
 func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 	slices.SortStableFunc(batch, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })
-	return s.write(ctx, func(tx *sql.Tx) error {
+	return s.write(ctx, func(tx *txn) error {
 		insert, err := tx.PrepareContext(ctx, s.q(`INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (guid) DO NOTHING`))
 		if err != nil {
@@ -190,9 +215,18 @@ func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 				fresh = append(fresh, d.GUID)
 			}
 		}
-		if len(fresh) == 0 || s.queue == nil {
-			return nil
-		}
-		return s.queue.Deliveries(ctx, tx, fresh)
+		return s.enqueueDeliveries(ctx, tx, fresh)
 	})
+}
+
+// enqueueDeliveries gives the queue one job for each delivery.
+func (s *Store) enqueueDeliveries(ctx context.Context, tx *txn, guids []string) error {
+	if len(guids) == 0 || s.queue == nil {
+		return nil
+	}
+	if err := s.queue.Deliveries(ctx, tx.Tx, guids); err != nil {
+		return fmt.Errorf("enqueue deliveries: %w", err)
+	}
+	tx.deliveries = true
+	return nil
 }

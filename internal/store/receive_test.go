@@ -199,8 +199,8 @@ func failedDeliveriesAreTriedAgain(t *testing.T, dsn string) {
 	must(s.Receive(ctx, solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)
 	r.take()
 	tries := 0
-	for range 4 * 24 * 60 * 2 { // four days of sweeps, half a minute apart
-		c.Advance(30 * time.Second)
+	for range 4 * 24 * 12 { // four days of sweeps, five minutes apart
+		c.Advance(5 * time.Minute)
 		if w := must(s.Stale(ctx, c.Now()))(t); w.Deliveries > 0 {
 			tries++
 			check(t, s.FinishDelivery(ctx, "g", solver.Failed, "GitHub is down"))

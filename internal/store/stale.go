@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -35,7 +34,7 @@ type Woken struct {
 // run every few seconds and costs nothing for threads that merely wait.
 func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 	var w Woken
-	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+	err := s.write(ctx, func(tx *txn) (err error) {
 		if w.Threads, err = s.staleThreads(ctx, tx, now); err != nil {
 			return err
 		}
@@ -48,7 +47,7 @@ func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 	return w, nil
 }
 
-func (s *Store) staleThreads(ctx context.Context, tx *sql.Tx, now time.Time) (int, error) {
+func (s *Store) staleThreads(ctx context.Context, tx *txn, now time.Time) (int, error) {
 	woken := 0
 	for _, where := range []struct {
 		clause string
@@ -77,7 +76,7 @@ func (s *Store) staleThreads(ctx context.Context, tx *sql.Tx, now time.Time) (in
 	return woken, nil
 }
 
-func (s *Store) findRows(ctx context.Context, tx *sql.Tx, clause string, before, now time.Time) ([]row, error) {
+func (s *Store) findRows(ctx context.Context, tx *txn, clause string, before, now time.Time) ([]row, error) {
 	rows, err := tx.QueryContext(ctx, s.q("SELECT "+rowColumns+" FROM threads WHERE "+clause+" ORDER BY id LIMIT ?3"+
 		s.locking(" FOR UPDATE SKIP LOCKED")), micros(before), micros(now), staleChunk)
 	if err != nil {
@@ -95,7 +94,7 @@ func (s *Store) findRows(ctx context.Context, tx *sql.Tx, clause string, before,
 	return found, rows.Err()
 }
 
-func (s *Store) staleDeliveries(ctx context.Context, tx *sql.Tx, now time.Time) (int, error) {
+func (s *Store) staleDeliveries(ctx context.Context, tx *txn, now time.Time) (int, error) {
 	rows, err := tx.QueryContext(ctx, s.q(`SELECT guid, state, received_at FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
 		ORDER BY retry_at LIMIT ?2`+s.locking(" FOR UPDATE SKIP LOCKED")), micros(now), staleChunk)
 	if err != nil {
@@ -133,8 +132,5 @@ func (s *Store) staleDeliveries(ctx context.Context, tx *sql.Tx, now time.Time) 
 			guids = append(guids, d.guid)
 		}
 	}
-	if len(guids) == 0 || s.queue == nil {
-		return len(guids), nil
-	}
-	return len(guids), s.queue.Deliveries(ctx, tx, guids)
+	return len(guids), s.enqueueDeliveries(ctx, tx, guids)
 }

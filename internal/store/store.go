@@ -21,6 +21,9 @@ type Enqueuer interface {
 	Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.Time) error
 	// Deliveries enqueues the handling of deliveries, one job each.
 	Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error
+	// Committed tells that a transaction in which steps or deliveries were
+	// enqueued to be worked at once is durable. It must not block.
+	Committed(steps, deliveries bool)
 }
 
 // Options are what Open needs beside the address. The zero value uses the
@@ -111,7 +114,7 @@ func (s *Store) Postgres() bool { return s.postgres }
 
 // Ping reports whether the database can be written to.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+	return s.write(ctx, func(tx *txn) error {
 		_, err := tx.ExecContext(ctx, "SELECT 1")
 		return err
 	})
@@ -143,18 +146,28 @@ func (s *Store) closeDB() error {
 	return errors.Join(errs...)
 }
 
+// txn is a transaction that remembers what was enqueued in it.
+type txn struct {
+	*sql.Tx
+	steps, deliveries bool
+}
+
 // write runs fn in one transaction. With SQLite it holds the write lock from
 // the start, so what fn reads cannot change before it writes.
-func (s *Store) write(ctx context.Context, fn func(*sql.Tx) error) error {
-	tx, err := s.w.BeginTx(ctx, nil)
+func (s *Store) write(ctx context.Context, fn func(*txn) error) error {
+	sqlTx, err := s.w.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	tx := &txn{Tx: sqlTx}
 	if err := fn(tx); err != nil {
-		return errors.Join(err, rollback(tx))
+		return errors.Join(err, rollback(sqlTx))
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
+	}
+	if tx.steps || tx.deliveries {
+		s.queue.Committed(tx.steps, tx.deliveries)
 	}
 	return nil
 }

@@ -1,0 +1,167 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestTheBellStartsJobs pins what the queue knows of River's inside: a River
+// that does not hear the bell would not poll within this test.
+func TestTheBellStartsJobs(t *testing.T) {
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	started := make(chan string, 100)
+	q, err := newQueue(Options{
+		DB: s.DB(), Due: s.Due,
+		Step: func(ctx context.Context, th solver.Thread) error { started <- th.String(); return nil },
+		HandleDelivery: func(ctx context.Context, guid string) error {
+			started <- guid
+			return s.FinishDelivery(ctx, guid, solver.Handled, "")
+		},
+		Sweep: func(context.Context) error { return nil },
+	}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.UseQueue(q)
+	if err := q.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer q.Stop(context.Background())
+	for n := range 10 {
+		th := solver.Thread{Owner: "octo", Name: "cat", Number: n + 1}
+		if _, err := s.Append(t.Context(), th, true); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, started, th.String())
+		guid := fmt.Sprint("guid-", n)
+		if _, err := s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, started, guid)
+	}
+}
+
+func expect(t *testing.T, started <-chan string, want string) {
+	t.Helper()
+	select {
+	case got := <-started:
+		if got != want {
+			t.Fatalf("%s started, want %s", got, want)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("%s did not start", want)
+	}
+}
+
+func TestTwoRingsAreOneNotification(t *testing.T) {
+	b := newBell()
+	b.ring(stepQueue)
+	b.ring(stepQueue)
+	n, err := listener{bell: b}.WaitForNotification(t.Context())
+	if err != nil || n.Topic != "river_insert" || n.Payload != `{"queue": "steps"}` {
+		t.Errorf("%+v, %v", n, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := (listener{bell: b}).WaitForNotification(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second notification: %+v, %v", n, err)
+	}
+}
+
+func TestTheSweepRunsAtOnceAndEveryFiveSecondsAlsoAfterErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, sweeps := time.Now(), []time.Duration{}
+		q := &Queue{logger: slog.New(slog.DiscardHandler), sweep: func(context.Context) error {
+			sweeps = append(sweeps, time.Since(began))
+			return errors.New("the disk is on fire")
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
+		defer cancel()
+		q.sweepEvery(ctx, SweepInterval)
+		if want := []time.Duration{0, 5 * time.Second, 10 * time.Second}; fmt.Sprint(sweeps) != fmt.Sprint(want) {
+			t.Errorf("swept after %v, want %v", sweeps, want)
+		}
+	})
+}
+
+func TestAStepJob(t *testing.T) {
+	held := fmt.Errorf("acquire: %w", &solver.HeldError{Owner: "other"})
+	broken := errors.New("GitHub is down")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		job      rivertype.JobRow
+		due      bool
+		stepErr  error
+		wantStep bool
+		wantErr  error
+	}{
+		"that is due is worked":                            {job: rivertype.JobRow{Attempt: 1}, due: true, wantStep: true},
+		"that is not due is a duplicate":                   {job: rivertype.JobRow{Attempt: 1}},
+		"that failed before is worked though not due":      {job: rivertype.JobRow{Attempt: 2}, wantStep: true},
+		"that was cut off before is worked though not due": {job: rivertype.JobRow{Attempt: 1, Metadata: []byte(`{"snoozes": 1}`)}, wantStep: true},
+		"whose thread is held is done":                     {job: rivertype.JobRow{Attempt: 1}, due: true, stepErr: held, wantStep: true},
+		"that fails is tried again":                        {job: rivertype.JobRow{Attempt: 1}, due: true, stepErr: broken, wantStep: true, wantErr: broken},
+		"that Stop cuts off is free again":                 {ctx: cancelled, job: rivertype.JobRow{Attempt: 1}, due: true, stepErr: context.Canceled, wantStep: true, wantErr: river.JobSnooze(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stepped := false
+			w := &stepWorker{
+				due:  func(context.Context, solver.Thread) (bool, error) { return c.due, nil },
+				step: func(context.Context, solver.Thread) error { stepped = true; return c.stepErr },
+			}
+			if c.job.Metadata == nil {
+				c.job.Metadata = []byte("{}")
+			}
+			if c.ctx == nil {
+				c.ctx = t.Context()
+			}
+			err := w.Work(c.ctx, &river.Job[stepArgs]{JobRow: &c.job})
+			if stepped != c.wantStep || !errors.Is(err, c.wantErr) {
+				t.Errorf("stepped %t, %v; want %t, %v", stepped, err, c.wantStep, c.wantErr)
+			}
+		})
+	}
+}
+
+func TestRetriesWaitLongerAndAtMostFiveMinutes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		errs := rapid.IntRange(0, 1000).Draw(t, "errors")
+		before := time.Now()
+		next := retryPolicy{}.NextRetry(&rivertype.JobRow{Errors: make([]rivertype.AttemptError, errs)})
+		full := retryCap
+		if errs < 9 {
+			full = min(time.Second<<errs, retryCap)
+		}
+		if low, high := before.Add(full/2), time.Now().Add(full); next.Before(low) || next.After(high) {
+			t.Fatalf("after %d errors the next try is in %s, want %s to %s", errs, next.Sub(before), full/2, full)
+		}
+	})
+}
+
+func TestAQueueNeedsItsParts(t *testing.T) {
+	if _, err := New(Options{}); err == nil {
+		t.Error("a queue without parts was made")
+	}
+}

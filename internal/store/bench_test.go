@@ -1,0 +1,189 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/queue"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// benchStore is a SQLite store whose jobs are put into River's tables; with
+// work, they are run as well.
+func benchStore(b *testing.B, work bool) *store.Store {
+	b.Helper()
+	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
+	b.Cleanup(func() { s.Close() })
+	q := must(queue.New(queue.Options{
+		DB: s.DB(), Due: s.Due, Step: func(context.Context, solver.Thread) error { return nil },
+		HandleDelivery: func(ctx context.Context, guid string) error { return s.FinishDelivery(ctx, guid, solver.Handled, "") },
+		Sweep:          func(ctx context.Context) error { _, err := s.Stale(ctx, time.Now()); return err },
+	}))(b)
+	s.UseQueue(q)
+	if work {
+		check(b, q.Start(b.Context()))
+		b.Cleanup(func() { check(b, q.Stop(context.Background())) })
+	}
+	return s
+}
+
+// payload looks like GitHub's: 14 KB of JSON, mostly URLs and ids.
+func payload() []byte {
+	var p strings.Builder
+	p.WriteString(`{"action":"created"`)
+	for p.Len() < 14<<10 {
+		fmt.Fprintf(&p, `,"node_%d":{"id":%d,"node_id":"%x","url":"https://api.github.com/repos/octo/cat/issues/%d/comments{/number}","site_admin":false}`,
+			p.Len(), rand.Uint64(), rand.Uint64(), rand.N(10000))
+	}
+	p.WriteString("}")
+	return []byte(p.String())
+}
+
+// report adds what the slowest hundredth waited, and the rate.
+func report(b *testing.B, took []time.Duration, elapsed time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(len(took))/elapsed.Seconds(), "per-s")
+}
+
+// BenchmarkReceive stores deliveries of 64 concurrent callers as fast as they
+// are answered.
+func BenchmarkReceive(b *testing.B) {
+	s := benchStore(b, false)
+	body := payload()
+	took := make([]time.Duration, b.N)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	started := time.Now()
+	for range 64 {
+		wg.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				from := time.Now()
+				if _, err := s.Receive(b.Context(), solver.Delivery{GUID: fmt.Sprint("g", n), Event: "issues", Payload: body, ReceivedAt: from}); err != nil {
+					b.Error(err)
+				}
+				took[n-1] = time.Since(from)
+			}
+		})
+	}
+	wg.Wait()
+	report(b, took, time.Since(started))
+}
+
+// BenchmarkReceiveAtOneThousandPerSecond lets one delivery arrive every
+// millisecond, without and with the queue handling them at the same time.
+func BenchmarkReceiveAtOneThousandPerSecond(b *testing.B) {
+	for _, handled := range []bool{false, true} {
+		b.Run(fmt.Sprintf("handled=%t", handled), func(b *testing.B) {
+			s := benchStore(b, handled)
+			body := payload()
+			took := make([]time.Duration, b.N)
+			var wg sync.WaitGroup
+			b.ResetTimer()
+			started := time.Now()
+			for n := range b.N {
+				due := started.Add(time.Duration(n) * time.Millisecond)
+				time.Sleep(time.Until(due))
+				wg.Go(func() {
+					if _, err := s.Receive(b.Context(), solver.Delivery{GUID: fmt.Sprint("g", n), Event: "issues", Payload: body, ReceivedAt: due}); err != nil {
+						b.Error(err)
+					}
+					took[n] = time.Since(due)
+				})
+			}
+			wg.Wait()
+			report(b, took, time.Since(started))
+		})
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	s := benchStore(b, false)
+	for n := range b.N {
+		must(s.Append(b.Context(), thread(n%100+1), true, event(fmt.Sprint(n), "a comment")))(b)
+	}
+}
+
+func BenchmarkAcquireRelease(b *testing.B) {
+	s := benchStore(b, false)
+	for n := range b.N {
+		l := must(s.Acquire(b.Context(), thread(n%100+1), "node", time.Now()))(b)
+		check(b, s.Release(b.Context(), l))
+	}
+}
+
+// BenchmarkSweep sweeps beside 100,000 waiting threads.
+func BenchmarkSweep(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "pawl.db")
+	s := must(store.Open(b.Context(), "sqlite:"+path, store.Options{}))(b)
+	b.Cleanup(func() { s.Close() })
+	must(s.DB().Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 100000)
+		INSERT INTO threads (owner, name, number, wake_at, updated_at) SELECT 'octo', 'cat', i, ?1 + i, 0 FROM n`, time.Now().Add(time.Hour).UnixMicro()))(b)
+	b.ResetTimer()
+	for range b.N {
+		must(s.Stale(b.Context(), time.Now()))(b)
+	}
+}
+
+// BenchmarkStart is the time from a comment's commit to the start of its step.
+func BenchmarkStart(b *testing.B) {
+	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
+	b.Cleanup(func() { s.Close() })
+	begun := make(chan time.Time)
+	q := must(queue.New(queue.Options{
+		DB: s.DB(), Due: s.Due, HandleDelivery: noDelivery,
+		Step: func(ctx context.Context, t solver.Thread) error {
+			begun <- time.Now()
+			l, err := s.Acquire(ctx, t, "node", time.Now())
+			if err != nil {
+				return err
+			}
+			return s.Release(ctx, l)
+		},
+		Sweep: func(ctx context.Context) error { _, err := s.Stale(ctx, time.Now()); return err },
+	}))(b)
+	s.UseQueue(q)
+	check(b, q.Start(b.Context()))
+	b.Cleanup(func() { check(b, q.Stop(context.Background())) })
+	var took []time.Duration
+	b.ResetTimer()
+	started := time.Now()
+	for n := range b.N {
+		must(s.Append(b.Context(), thread(n+1), true, event("", n)))(b)
+		committed := time.Now()
+		took = append(took, (<-begun).Sub(committed))
+		time.Sleep(rand.N(30 * time.Millisecond)) // not in step with the poll
+	}
+	report(b, took, time.Since(started))
+}
+
+// BenchmarkIdle reports the share of one CPU that an idle queue uses.
+func BenchmarkIdle(b *testing.B) {
+	benchStore(b, true)
+	time.Sleep(2 * time.Second)
+	b.ResetTimer()
+	before := cpuTime(b)
+	started := time.Now()
+	for range b.N {
+		time.Sleep(time.Second)
+	}
+	b.ReportMetric(100*float64(cpuTime(b)-before)/float64(time.Since(started)), "cpu-%")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
