@@ -1,0 +1,149 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// now is the moment at which every page is looked at.
+var now = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
+
+// site is a real server on loopback over a real database.
+type site struct {
+	t        *testing.T
+	url      string
+	store    *store.Store
+	counters *web.Counters
+	log      *bytes.Buffer
+
+	mu    sync.Mutex
+	clock time.Time // of the store, which stamps what is appended
+}
+
+// open serves an empty database. The change may replace parts.
+func open(t *testing.T, change func(*web.Options)) *site {
+	t.Helper()
+	s := &site{t: t, clock: now, counters: web.NewCounters(), log: &bytes.Buffer{}}
+	var err error
+	s.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{Now: s.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := config.Default()
+	cfg.Backends = []config.Backend{{Name: "codex", Kind: "codex", Account: "main"}, {Name: "claude", Kind: "command", Account: "second"}}
+	fold := &solver.Solver{Store: s.store, Config: cfg, Now: func() time.Time { return now }}
+	o := web.Options{
+		Hook:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hook "+r.Method) }),
+		Store: s.store, View: fold.View,
+		Stats: func(ctx context.Context) (web.Stats, error) {
+			st, err := s.store.Stats(ctx)
+			return web.Stats(st), err
+		},
+		Requests: func() []web.Requests { return []web.Requests{{"GET", "/repos/{owner}/{repo}", 3}} },
+		Counters: s.counters, Build: web.Build{Version: "v1.2.3", Commit: "0f3c9a1", Go: "go1.26"},
+		WebURL: "https://github.com", MaxLimits: 3, Now: func() time.Time { return now }, Log: zerolog.New(s.log),
+	}
+	if change != nil {
+		change(&o)
+	}
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = web.Server(web.New(o))
+	server.Start()
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func (s *site) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock
+}
+
+// happened appends one event as it was written at that time.
+func (s *site) happened(thread string, at time.Time, kind solver.Kind, data any) {
+	s.t.Helper()
+	s.mu.Lock()
+	s.clock = at
+	s.mu.Unlock()
+	if _, err := s.store.Append(s.t.Context(), s.thread(thread), false, solver.NewEvent{Kind: kind, At: at, Data: data}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.clock = now
+	s.mu.Unlock()
+}
+
+// leased writes a batch under a lease that is given back.
+func (s *site) leased(thread string, b solver.Batch) {
+	s.t.Helper()
+	lease, err := s.store.Acquire(s.t.Context(), s.thread(thread), "node", now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.store.AppendLeased(s.t.Context(), lease, b); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.store.Release(s.t.Context(), lease); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) thread(name string) solver.Thread {
+	s.t.Helper()
+	t, err := solver.ParseThread(name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return t
+}
+
+// get asks for a path and follows nothing.
+func (s *site) get(path string) (*http.Response, string) { return s.send(http.MethodGet, path) }
+
+func (s *site) send(method, path string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+// page asks for a page that must be there.
+func (s *site) page(path string) string {
+	s.t.Helper()
+	answer, body := s.get(path)
+	if answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %s\n%s", path, answer.Status, body)
+	}
+	return body
+}

@@ -1,0 +1,109 @@
+package web_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// evil tries to leave every place that a string can stand in.
+const evil = "\"'><script>alert(1)</script><img src=x onerror=alert(1)></pre></title></style>{{.}}<!-- \x1b[31mred\x1b[0m \u202eevil\u202c \u200b\x00 javascript:alert(1)"
+
+// attacked is a thread in which every string is hostile.
+func (s *site) attacked(thread string) {
+	f := remark(policy.Source(evil), evil, evil, evil, evil)
+	f.Snapshot = about(evil, "javascript:alert(1)")
+	f.Snapshot.Pull, f.Snapshot.HeadRef = true, evil
+	s.happened(thread, now.Add(-time.Hour), solver.KindFeedback, f)
+	s.happened(thread, now, solver.KindIgnored, remark(policy.Source(evil), evil, evil, evil, evil))
+	a := start(1, evil, evil, evil)
+	a.Effort = evil
+	s.happened(thread, now, solver.KindAttemptStarted, a)
+	s.happened(thread, now, solver.KindAttemptEnded, solver.Ended{
+		N: 1, Ending: policy.Ending(evil), Outcome: policy.Outcome(evil), Detail: evil, Reasons: []string{evil}, StartTree: "a", EndTree: "b",
+		Commit: "0f3c/../../evil", Pushed: true, LeftOut: []string{evil}, Final: evil, Edits: policy.Edits{Operations: 60, Files: 1, MaxRepeat: 30, MaxRepeatPath: evil},
+		Verify: []solver.Verified{{Command: evil, Output: evil, Exit: 1}}, Limit: &solver.Limit{Kind: evil, Message: evil},
+		Transcript: "/var/lib/pawl/transcript",
+	})
+	s.happened(thread, now, solver.KindThread, solver.Change{What: evil, By: evil, Detail: evil, Delivery: evil})
+	s.happened(thread, now, solver.KindQuestion, solver.Question{Feedback: f, Word: evil})
+	s.happened(thread, now, solver.KindControl, solver.Control{Feedback: f, Backend: evil})
+	s.happened(thread, now, solver.KindActDone, solver.Act{Key: "pull_request", ID: 3, URL: "data:text/html,<script>alert(1)</script>", Note: evil})
+	s.happened(thread, now, solver.Kind(evil), json.RawMessage(`{}`))
+	s.leased(thread, solver.Batch{
+		Account: evil, Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Kind: policy.Ending(evil), Consecutive: 2} },
+		Cooldown: &solver.Cooldown{Backend: evil, Class: evil, Until: now.Add(time.Hour), Thread: evil},
+		Events: []solver.NewEvent{{Kind: solver.KindDecision, At: now, Data: solver.Decided{Seen: 9,
+			Decision: policy.Decision{Action: policy.Action(evil), Rule: evil, Reasons: []string{evil}, Hint: evil, Until: now.Add(time.Hour)},
+			Problems: []solver.Problem{{Path: evil, Line: 1, Message: evil}}}}},
+	})
+}
+
+// allowed are the elements and attributes that the templates write.
+func allowed() (elements, attributes string) {
+	return " html head meta title style body header a span div b section h1 h2 small ul li p br table thead tbody tr th td time dl dt dd pre code svg rect details summary i ",
+		" lang charset name content http-equiv href rel class datetime title viewbox preserveaspectratio aria-hidden width height "
+}
+
+func TestHostileStringsDoNotBreakOut(t *testing.T) {
+	s := open(t, nil)
+	s.attacked("evil/x#3")
+	elements, attributes := allowed()
+	for _, path := range []string{"/", "/threads/evil/x/3"} {
+		page := s.page(path)
+		if !strings.Contains(page, "&lt;script&gt;alert(1)") {
+			t.Errorf("%s does not show the hostile text", path)
+		}
+		if strings.ContainsAny(page, "\x00\x1b\u202e\u202c\u200b") {
+			t.Errorf("%s holds invisible characters", path)
+		}
+		for z := html.NewTokenizer(strings.NewReader(page)); z.Next() != html.ErrorToken; {
+			k := z.Token()
+			if k.Type == html.CommentToken {
+				t.Errorf("%s holds the comment %q", path, k.Data)
+			}
+			if k.Type != html.StartTagToken && k.Type != html.SelfClosingTagToken {
+				continue
+			}
+			if !strings.Contains(elements, " "+k.Data+" ") {
+				t.Errorf("%s holds the element %s", path, k)
+			}
+			for _, a := range k.Attr {
+				if !strings.Contains(attributes, " "+strings.ToLower(a.Key)+" ") {
+					t.Errorf("%s holds the attribute %s in %s", path, a.Key, k)
+				}
+				if a.Key == "href" && !strings.HasPrefix(a.Val, "threads/") && a.Val != "./" && a.Val != "../../../" && !strings.HasPrefix(a.Val, "https://github.com/") {
+					t.Errorf("%s links to %q", path, a.Val)
+				}
+			}
+		}
+	}
+}
+
+func TestServerPathsAreNotShown(t *testing.T) {
+	s := open(t, nil)
+	s.attacked("evil/x#3")
+	if page := s.page("/threads/evil/x/3"); strings.Contains(page, "/var/lib/pawl") {
+		t.Error("the page tells where transcripts lie")
+	}
+}
+
+func TestHugeTextsAreCut(t *testing.T) {
+	s := open(t, nil)
+	f := remark(policy.FromComment, "octocat", "solve", "command solve", strings.Repeat("<é\x00", 200_000))
+	s.happened("acme/widgets#1", now, solver.KindFeedback, f)
+	s.happened("acme/widgets#1", now, solver.KindAttemptStarted, start(1, "codex", "main", "feedback"))
+	s.happened("acme/widgets#1", now, solver.KindAttemptEnded, solver.Ended{N: 1, Ending: policy.Crashed, Outcome: policy.Outcome(policy.Crashed),
+		Final: strings.Repeat("final ", 100_000), Detail: strings.Repeat("detail ", 100_000)})
+	for _, path := range []string{"/", "/threads/acme/widgets/1"} {
+		if n := len(s.page(path)); n > 64<<10 {
+			t.Errorf("%s has %d bytes", path, n)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package web_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// ours are the lines of our own metrics, sorted.
+func ours(body string) []string {
+	var out []string
+	for l := range strings.Lines(body) {
+		if strings.HasPrefix(l, "pawl_") {
+			out = append(out, strings.TrimSpace(l))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
+	s := open(t, nil)
+	s.everything()
+	s.counters.Attempt("codex", policy.Completed, policy.Edited)
+	s.counters.Attempt("codex", policy.Completed, policy.Edited)
+	s.counters.Decision("usage_limit_breaker", policy.DoStop)
+	body := s.page("/metrics")
+	want := []string{
+		`pawl_attempts_total{backend="codex",ending="completed",outcome="edited"} 2`,
+		`pawl_breaker_consecutive{account="main",kind="usage_limit"} 3`,
+		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
+		`pawl_cooldown_seconds_left{backend="codex",class="severe",repo="acme/widgets"} 18720`,
+		`pawl_decisions_total{action="stop",rule="usage_limit_breaker"} 1`,
+		`pawl_deliveries{state="failed"} 0`,
+		`pawl_deliveries{state="handled"} 0`,
+		`pawl_deliveries{state="received"} 2`,
+		`pawl_deliveries{state="unparsable"} 0`,
+		`pawl_delivery_age_seconds 0`,
+		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
+		`pawl_queue_age_seconds 0`,
+		`pawl_threads{state="queued"} 0`,
+		`pawl_threads{state="running"} 1`,
+		`pawl_threads{state="waiting"} 1`,
+	}
+	if diff := cmp.Diff(want, ours(body)); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"go_goroutines ", "process_resident_memory_bytes ", "promhttp_metric_handler_errors_total"} {
+		if !strings.Contains(body, "\n"+name) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestMetricsWithoutADatabaseAreThoseOfTheNode(t *testing.T) {
+	s := open(t, nil)
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
+		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
+	}
+	if diff := cmp.Diff(want, ours(s.page("/metrics"))); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(s.log.String(), "database is closed") {
+		t.Errorf("the log does not say why: %s", s.log)
+	}
+}
+
+func TestHostileLabelsLeaveTheMetricsReadable(t *testing.T) {
+	s := open(t, nil)
+	s.attacked("evil/x#3")
+	for _, l := range ours(s.page("/metrics")) {
+		if !strings.Contains(l, "} ") && strings.Contains(l, "{") {
+			t.Errorf("broken line %q", l)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package web_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var styleElement = regexp.MustCompile(`(?s)<style>(.*)</style>`)
+
+// golden compares a page without its style, which a browser has to judge.
+func golden(t *testing.T, name, page string) {
+	t.Helper()
+	page = styleElement.ReplaceAllString(page, "<style>…</style>")
+	path := filepath.Join("testdata", name+".golden.html")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update to record it)", err)
+	}
+	if diff := cmp.Diff(string(want), page); diff != "" {
+		t.Errorf("%s changed (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestPagesLookAsRecorded(t *testing.T) {
+	s := open(t, nil)
+	golden(t, "empty", s.page("/"))
+	s.everything()
+	golden(t, "status", s.page("/"))
+	golden(t, "solved", s.page("/threads/acme/widgets/7"))
+	golden(t, "looping", s.page("/threads/acme/widgets/9"))
+	golden(t, "limited", s.page("/threads/acme/gadgets/41"))
+	golden(t, "busy", s.page("/threads/acme/gadgets/44"))
+}
+
+func TestTheStatusPageSaysWhatWaitsAndForHowLong(t *testing.T) {
+	s := open(t, nil)
+	s.everything()
+	page := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(s.page("/"), "")
+	for _, want := range []string{
+		"codex on acme/widgets: severe edit loop, 5h 12m left (until 14:03 UTC)",
+		"acme/widgets#9: cooldown after an edit loop, 5h 12m left (until 14:03 UTC)",
+		"main: 3 × usage limit in a row, open, 5h 12m left (until 14:03 UTC)",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the status page does not say %q", want)
+		}
+	}
+}
+
+func TestAPullRequestOfPawlLeadsToItsIssue(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	s.leased("acme/widgets#7", solver.Batch{Alias: 8})
+	answer, _ := s.get("/threads/acme/widgets/8")
+	if got := answer.Header.Get("Location"); answer.StatusCode != http.StatusFound || got != "../../../threads/acme/widgets/7" {
+		t.Errorf("%s to %q", answer.Status, got)
+	}
+}
+
+func TestWhatIsNotThereIs404(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	for _, path := range []string{
+		"/threads/acme/widgets/1", "/threads/acme/widgets/0", "/threads/acme/widgets/-7", "/threads/acme/widgets/x", "/threads/acme/widgets/99999999999999999999",
+		"/threads/acme/widgets/7/", "/threads/acme/widgets", "/threads/", "/threads/a%2Fb/widgets/7", "/threads/acme/a%23b/7", "/favicon.ico", "/debug/pprof/", "/api/github/", "/index.html",
+	} {
+		if answer, body := s.get(path); answer.StatusCode != http.StatusNotFound || strings.Contains(body, "<") {
+			t.Errorf("%s: %s %q", path, answer.Status, body)
+		}
+	}
+}
+
+func TestEveryMethodReachesTheHookAndOnlyReadingThePages(t *testing.T) {
+	s := open(t, nil)
+	for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+		if _, body := s.send(method, "/api/github/hook"); body != "hook "+method {
+			t.Errorf("%s reached %q", method, body)
+		}
+	}
+	for _, path := range []string{"/", "/threads/acme/widgets/7", "/healthz", "/readyz", "/metrics"} {
+		if answer, _ := s.send("POST", path); answer.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %s", path, answer.Status)
+		}
+	}
+	if answer, body := s.send("HEAD", "/"); answer.StatusCode != http.StatusOK || body != "" {
+		t.Errorf("HEAD /: %s %q", answer.Status, body)
+	}
+}
+
+func TestBrowsersAreToldToTrustNothing(t *testing.T) {
+	s := open(t, nil)
+	s.everything()
+	for _, path := range []string{"/", "/threads/acme/widgets/7", "/threads/acme/widgets/404", "/healthz", "/readyz", "/metrics"} {
+		answer, _ := s.get(path)
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
+		} {
+			if got := answer.Header.Get(name); got != want {
+				t.Errorf("%s: %s is %q", path, name, got)
+			}
+		}
+		policy := answer.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: policy %q", path, policy)
+		}
+	}
+}
+
+func TestThePolicyAllowsTheStyleThatIsSent(t *testing.T) {
+	s := open(t, nil)
+	answer, body := s.get("/")
+	sum := sha256.Sum256([]byte(styleElement.FindStringSubmatch(body)[1]))
+	if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(answer.Header.Get("Content-Security-Policy"), want) {
+		t.Errorf("the policy %q lacks %s", answer.Header.Get("Content-Security-Policy"), want)
+	}
+	if strings.Contains(body, " style=") || strings.Contains(body, "<script") {
+		t.Error("the page holds a style attribute or a script, which the policy forbids")
+	}
+}
+
+func TestAnEventThatCannotBeReadIsNamedAndDoesNotHideTheRest(t *testing.T) {
+	s := open(t, nil)
+	s.everything()
+	s.happened("acme/widgets#7", now, solver.KindDecision, []int{1})
+	page := s.page("/threads/acme/widgets/7")
+	for _, want := range []string{"The thread cannot be shown: event 11 (decision)", "attempt 2 changed the tree and the verify commands passed", "unreadable"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the thread's page lacks %q", want)
+		}
+	}
+	status := s.page("/")
+	if !strings.Contains(status, "event 11 (decision)") || !strings.Contains(status, "acme/widgets#9") {
+		t.Error("the status page does not show both the broken thread and the others")
+	}
+}
+
+func TestAnEventOfANewerVersionIsListed(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	s.happened("acme/widgets#7", now, "graded", map[string]any{"grade": 0.4})
+	if page := s.page("/threads/acme/widgets/7"); !strings.Contains(page, "<td class=\"nowrap\">graded</td>") {
+		t.Error("the event log does not list it")
+	}
+}
+
+func TestLongLogsShowTheNewestAndCountTheRest(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	for n := range 300 {
+		s.happened("acme/widgets#7", now, solver.KindIgnored, remark(policy.FromComment, "octocat", "", fmt.Sprintf("reason %d", n), "text"))
+	}
+	page := s.page("/threads/acme/widgets/7")
+	if !strings.Contains(page, "110 earlier ones not shown") || !strings.Contains(page, "reason 299") || strings.Contains(page, "reason 99<") {
+		t.Error("the log is not cut to its newest 200 events")
+	}
+}
+
+func TestADatabaseThatIsGoneIsSaidWithoutDetails(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/threads/acme/widgets/7"} {
+		answer, body := s.get(path)
+		if answer.StatusCode != http.StatusServiceUnavailable || !strings.HasPrefix(body, "The database could not be read") || strings.Contains(body, "sql:") {
+			t.Errorf("%s: %s %q", path, answer.Status, body)
+		}
+	}
+	if !strings.Contains(s.log.String(), "sql: database is closed") {
+		t.Errorf("the log does not say why: %s", s.log)
+	}
+}
+
+func TestLimitsOfAnAccountAreToldAsTheyAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		b    policy.Breaker
+		want string
+	}{
+		"one":     {policy.Breaker{Kind: policy.UsageLimit, Consecutive: 1}, "1 × usage limit in a row, opens at 3, reset unknown"},
+		"login":   {policy.Breaker{Kind: policy.Auth, Consecutive: 4}, "4 × auth in a row, open, reset unknown"},
+		"elapsed": {policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: now.Add(-time.Hour)}, "3 × usage limit in a row, closed, was reset at 07:51 UTC"},
+		"seconds": {policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: now.Add(40 * time.Second)}, "open, under a minute left (until 08:51 UTC)"},
+		"days":    {policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: now.Add(75 * time.Hour)}, "open, 3d 3h left (until 2026-03-07 11:51 UTC)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, nil)
+			s.happened("acme/widgets#1", now, solver.KindFeedback, remark(policy.FromComment, "octocat", "solve", "command solve", ""))
+			s.leased("acme/widgets#1", solver.Batch{Account: "main", Breaker: func(policy.Breaker) policy.Breaker { return c.b }})
+			if page := s.page("/"); !strings.Contains(page, c.want) {
+				t.Errorf("the status page does not say %q", c.want)
+			}
+		})
+	}
+}

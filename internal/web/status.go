@@ -1,0 +1,234 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// maxThreads is how many threads the status page shows.
+const maxThreads = 50
+
+// Lengths of what others wrote, in characters.
+const (
+	maxName   = 100
+	maxTitle  = 120
+	maxReason = 300
+)
+
+// statusData is the status page.
+type statusData struct {
+	frame
+	Counts   []count
+	Held     []held
+	Breakers []held
+	Threads  []threadLine
+	// More is how many waiting threads are not listed.
+	More int
+}
+
+// count is one number at the top. Bad says that somebody should look.
+type count struct {
+	Name, Value, Note string
+	Bad               bool
+}
+
+// held is one line on something that waits; Href may be empty.
+type held struct {
+	Name, Href, Text, Class string
+}
+
+// threadLine is one thread in the list.
+type threadLine struct {
+	Name, Href, Title     string
+	State, Class, Heading string
+	// Step says that a node works on the thread at this moment.
+	Step           bool
+	Rule           string
+	Reasons        []string
+	Attempts       int
+	Earlier        int // attempts of earlier runs
+	Until, Changed moment
+	// Broken is why the thread cannot be shown.
+	Broken string
+}
+
+// status answers GET /.
+func (p *pages) status(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := within(r)
+	defer cancel()
+	data, err := p.statusData(ctx)
+	if err != nil {
+		p.unavailable(w, r, err)
+		return
+	}
+	p.render(w, p.statusPage, data)
+}
+
+func (p *pages) statusData(ctx context.Context) (statusData, error) {
+	now := p.Now()
+	data := statusData{frame: p.frame("Pawl", "./", now)}
+	stats, err := p.Stats(ctx)
+	if err != nil {
+		return data, err
+	}
+	rows, err := p.Store.Threads(ctx, maxThreads)
+	if err != nil {
+		return data, err
+	}
+	breakers, err := p.Store.Breakers(ctx)
+	if err != nil {
+		return data, err
+	}
+	cooldowns, err := p.Store.Cooldowns(ctx, "", now)
+	if err != nil {
+		return data, err
+	}
+	data.Counts = counts(stats)
+	data.Breakers = p.breakers(breakers, now)
+	waits := 0
+	for _, row := range rows {
+		f, err := p.View(ctx, row.Thread)
+		if ctx.Err() != nil {
+			return data, err
+		}
+		t := listed(row, f, err, now)
+		data.Threads = append(data.Threads, t)
+		if !row.WakeAt.IsZero() {
+			waits++
+		}
+		if t.Until.Text != "" {
+			what := strings.TrimPrefix(t.Heading, "Waiting: ")
+			data.Held = append(data.Held, held{Name: t.Name, Href: t.Href, Text: what, Class: "waiting"})
+		}
+	}
+	data.More = max(0, stats.Waiting-waits)
+	data.Held = append(data.Held, cooling(cooldowns, now)...)
+	return data, nil
+}
+
+// counts are the numbers at the top.
+func counts(s Stats) []count {
+	of := func(name string, n int, note string) count {
+		return count{Name: name, Value: number(int64(n)), Note: note}
+	}
+	old := func(d time.Duration) string {
+		if d < time.Second {
+			return ""
+		}
+		return "oldest " + span(d)
+	}
+	all := []count{of("running", s.Running, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
+	for _, state := range deliveryStates() {
+		c := of("deliveries "+string(state), s.Deliveries[state], "")
+		if state == solver.Received {
+			c.Note = old(s.DeliveryAge)
+		}
+		c.Bad = state == solver.Failed && s.Deliveries[state] > 0
+		all = append(all, c)
+	}
+	return all
+}
+
+// deliveryStates are shown and counted also where there are none of them.
+func deliveryStates() []solver.DeliveryState {
+	return []solver.DeliveryState{solver.Received, solver.Handled, solver.Unparsable, solver.Failed}
+}
+
+// breakers are the accounts that something is held against.
+func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
+	var out []held
+	for _, account := range slices.Sorted(maps.Keys(all)) {
+		b := all[account]
+		h := held{Name: line(account, maxName), Class: "waiting"}
+		state := "closed"
+		reset, limited := b.Limited(now)
+		_, open := b.Open(now, p.MaxLimits)
+		switch {
+		case open:
+			state, h.Class = "open", "failed"
+		case limited:
+			state = fmt.Sprintf("opens at %d", p.MaxLimits)
+		default:
+			h.Class = "done"
+		}
+		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, spaced(line(string(b.Kind), maxName)), state)
+		switch {
+		case !b.ResetsAt.IsZero() && !limited:
+			h.Text += ", was reset at " + instant(now, b.ResetsAt)
+		case !reset.IsZero():
+			h.Text += ", " + left(now, reset)
+		default:
+			h.Text += ", reset unknown"
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// cooling are the backends that rest on a repository after an edit loop.
+func cooling(all map[string][]solver.Cooldown, now time.Time) []held {
+	var out []held
+	for _, repo := range slices.Sorted(maps.Keys(all)) {
+		for _, c := range all[repo] {
+			h := held{Name: line(c.Backend, maxName) + " on " + line(repo, maxName), Class: "failed",
+				Text: line(c.Class, maxName) + " edit loop, " + left(now, c.Until)}
+			if t, err := solver.ParseThread(c.Thread); err == nil {
+				h.Href = href(t)
+			}
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// listed is one thread as the list shows it.
+func listed(row solver.ThreadRow, f checkrun.Facts, err error, now time.Time) threadLine {
+	t := threadLine{Name: line(row.Thread.String(), maxName), Href: href(row.Thread), Step: row.Running, Changed: ago(now, row.UpdatedAt)}
+	if err != nil {
+		t.State, t.Class, t.Broken = "unreadable", "failed", line(err.Error(), maxReason)
+		return t
+	}
+	t.Title, t.State, t.Class, t.Heading = line(f.Title, maxTitle), spaced(string(f.State)), class(f.State), headline(f)
+	t.Rule = spaced(line(f.Rule, maxName))
+	t.Reasons = shortened(f.Reasons, 2)
+	for _, a := range f.Attempts {
+		if a.Run == f.Run {
+			t.Attempts++
+		} else {
+			t.Earlier++
+		}
+	}
+	if f.State == checkrun.Waiting {
+		t.Until = until(now, f.Until)
+	}
+	return t
+}
+
+// shortened are the first reasons, each on one line, and how many more there
+// are.
+func shortened(reasons []string, most int) []string {
+	var out []string
+	for i, r := range reasons {
+		if i == most {
+			return append(out, "and "+plural(len(reasons)-most, "more reason"))
+		}
+		out = append(out, line(r, maxReason))
+	}
+	return out
+}
+
+// href is the address of a thread's page, seen from the status page.
+func href(t solver.Thread) string {
+	return "threads/" + url.PathEscape(t.Owner) + "/" + url.PathEscape(t.Name) + "/" + strconv.Itoa(t.Number)
+}
