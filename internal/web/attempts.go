@@ -128,7 +128,7 @@ func verified(v *checkrun.Verify) (sentence, output string) {
 }
 
 // verdicts are the two judgements, as their check runs state them.
-func verdicts(f checkrun.Facts) []verdict {
+func verdicts(f checkrun.Facts, now time.Time) []verdict {
 	reasons := map[string][]string{checkrun.NameSeverity: f.Severity.Reasons, checkrun.NameStagnation: f.Stagnation.Reasons}
 	classes := map[string]string{checkrun.Success: "done", checkrun.Neutral: "waiting", checkrun.Failure: "failed", checkrun.ActionRequired: "failed"}
 	var out []verdict
@@ -137,7 +137,7 @@ func verdicts(f checkrun.Facts) []verdict {
 		if c.Status != checkrun.Completed {
 			v.Class = "other"
 		}
-		v.Reasons = shortened(reasons[c.Name], maxReasons)
+		v.Reasons = shortened(now, reasons[c.Name], maxReasons)
 		out = append(out, v)
 	}
 	return out

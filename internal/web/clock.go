@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -28,6 +29,15 @@ func until(now, t time.Time) moment {
 	return at(t, left(now, t))
 }
 
+// logged is a time to the second, with the date where it is not today's.
+func logged(now, t time.Time) moment {
+	now, t = now.UTC(), t.UTC()
+	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
+		return at(t, t.Format(time.TimeOnly))
+	}
+	return at(t, t.Format(time.DateTime))
+}
+
 func at(t time.Time, text string) moment {
 	t = t.UTC()
 	return moment{Text: text, Full: t.Format("2006-01-02 15:04:05 UTC"), ISO: t.Format(time.RFC3339)}
@@ -52,6 +62,20 @@ func instant(now, t time.Time) string {
 		return t.Format("15:04 UTC")
 	}
 	return t.Format("2006-01-02 15:04 UTC")
+}
+
+// written matches a time as decisions write it, RFC 3339 in UTC.
+var written = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// readable writes the times in a sentence as people do.
+func readable(now time.Time, s string) string {
+	return written.ReplaceAllStringFunc(s, func(w string) string {
+		t, err := time.Parse(time.RFC3339, w)
+		if err != nil {
+			return w
+		}
+		return instant(now, t)
+	})
 }
 
 // span is a duration in its two biggest units: 2d 3h, 5h 12m, 4m 5s, 12s.

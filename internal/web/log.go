@@ -31,7 +31,7 @@ func told(e solver.Event, now time.Time) eventLine {
 	if err != nil {
 		fields = pairs("unreadable", err.Error())
 	}
-	return eventLine{Seq: e.Seq, When: ago(now, e.At), Kind: line(string(e.Kind), 40), Fields: fields}
+	return eventLine{Seq: e.Seq, When: logged(now, e.At), Kind: line(string(e.Kind), 40), Fields: fields}
 }
 
 // chosen picks the fields of one kind of event; an event of a newer version has

@@ -108,8 +108,7 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 			waits++
 		}
 		if t.Until.Text != "" {
-			what := strings.TrimPrefix(t.Heading, "Waiting: ")
-			data.Held = append(data.Held, held{Name: t.Name, Href: t.Href, Text: what, Class: "waiting"})
+			data.Held = append(data.Held, held{Name: t.Name, Href: t.Href, Text: t.Heading, Class: "waiting"})
 		}
 	}
 	data.More = max(0, stats.Waiting-waits)
@@ -199,9 +198,9 @@ func listed(row solver.ThreadRow, f checkrun.Facts, err error, now time.Time) th
 		t.State, t.Class, t.Broken = "unreadable", "failed", line(err.Error(), maxReason)
 		return t
 	}
-	t.Title, t.State, t.Class, t.Heading = line(f.Title, maxTitle), spaced(string(f.State)), class(f.State), headline(f)
+	t.Title, t.State, t.Class, t.Heading = line(f.Title, maxTitle), spaced(string(f.State)), class(f.State), unlabelled(headline(f))
 	t.Rule = spaced(line(f.Rule, maxName))
-	t.Reasons = shortened(f.Reasons, 2)
+	t.Reasons = shortened(now, f.Reasons, 2)
 	for _, a := range f.Attempts {
 		if a.Run == f.Run {
 			t.Attempts++
@@ -215,17 +214,25 @@ func listed(row solver.ThreadRow, f checkrun.Facts, err error, now time.Time) th
 	return t
 }
 
-// shortened are the first reasons, each on one line, and how many more there
-// are.
-func shortened(reasons []string, most int) []string {
+// shortened are the first reasons, each on one line with its times as people
+// write them, and how many more there are.
+func shortened(now time.Time, reasons []string, most int) []string {
 	var out []string
 	for i, r := range reasons {
 		if i == most {
 			return append(out, "and "+plural(len(reasons)-most, "more reason"))
 		}
-		out = append(out, line(r, maxReason))
+		out = append(out, readable(now, line(r, maxReason)))
 	}
 	return out
+}
+
+// unlabelled is a headline without the state in front, which stands beside it.
+func unlabelled(s string) string {
+	for _, state := range []string{"Waiting: ", "Stopped: "} {
+		s = strings.TrimPrefix(s, state)
+	}
+	return s
 }
 
 // href is the address of a thread's page, seen from the status page.

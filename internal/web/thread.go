@@ -132,8 +132,8 @@ func (p *pages) threadData(ctx context.Context, t solver.Thread) (threadData, er
 // show fills in what the fold says.
 func (p *pages) show(d *threadData, t solver.Thread, f checkrun.Facts, now time.Time) {
 	d.Subject, d.Heading, d.State, d.Class = line(f.Title, maxTitle), headline(f), spaced(string(f.State)), class(f.State)
-	d.Rule, d.Hint = spaced(line(f.Rule, maxName)), line(f.Hint, maxReason)
-	d.Reasons = shortened(f.Reasons, maxReasons)
+	d.Rule, d.Hint = spaced(line(f.Rule, maxName)), readable(now, line(f.Hint, maxReason))
+	d.Reasons = shortened(now, f.Reasons, maxReasons)
 	d.RequestedBy, d.Request = line(f.RequestedBy, maxName), text(f.Request, maxRequest)
 	d.Branch, d.Issue, d.Pull = line(f.Branch, maxName), webURL(f.IssueURL), webURL(f.PullURL)
 	d.Limit = limit(f, now)
@@ -141,7 +141,7 @@ func (p *pages) show(d *threadData, t solver.Thread, f checkrun.Facts, now time.
 	for _, x := range f.Problems {
 		d.Problems = append(d.Problems, line(problem(x), maxReason))
 	}
-	d.Verdicts = verdicts(f)
+	d.Verdicts = verdicts(f, now)
 	d.EarlierAttempts = max(0, len(f.Attempts)-maxAttempts)
 	for i, a := range slices.Backward(f.Attempts) {
 		if i < d.EarlierAttempts {
