@@ -13,7 +13,8 @@ import (
 // drivers can receive. Without it the producers would have to poll every few
 // milliseconds: one poll costs 0.5 ms on SQLite (most of it parsing), so polling
 // both queues every 25 ms took 6 % of a CPU and still cost 17 ms a job. With it
-// a slow poll is left, for jobs of other nodes and those that were scheduled.
+// a job starts 1 ms after its commit (99 %: 6 ms), an idle queue takes 0.7 % of a
+// CPU, and a slow poll is left for jobs of other nodes and scheduled ones.
 //
 // A ring that meets an unanswered one is dropped: the fetch that follows sees
 // both.

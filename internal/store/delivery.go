@@ -1,13 +1,10 @@
 package store
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -18,10 +15,9 @@ import (
 // once Prune took it.
 func (s *Store) Delivery(ctx context.Context, guid string) (solver.Delivery, error) {
 	d := solver.Delivery{GUID: guid}
-	var packed []byte
 	var received int64
 	err := s.r.QueryRowContext(ctx, s.q("SELECT event, payload, received_at, state, note FROM deliveries WHERE guid = ?1"), guid).
-		Scan(&d.Event, &packed, &received, &d.State, &d.Note)
+		Scan(&d.Event, &d.Payload, &received, &d.State, &d.Note)
 	if errors.Is(err, sql.ErrNoRows) {
 		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, solver.ErrNotFound)
 	}
@@ -29,9 +25,6 @@ func (s *Store) Delivery(ctx context.Context, guid string) (solver.Delivery, err
 		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, err)
 	}
 	d.ReceivedAt = fromMicros(received)
-	if d.Payload, err = unpack(packed); err != nil {
-		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, err)
-	}
 	return d, nil
 }
 
@@ -145,20 +138,4 @@ func (s *Store) prune(ctx context.Context, query string, before time.Time) (tota
 			return total, nil
 		}
 	}
-}
-
-// unpack is the inverse of the receiver's pack; a pruned payload is nil.
-func unpack(packed []byte) ([]byte, error) {
-	if packed == nil {
-		return nil, nil
-	}
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, fmt.Errorf("unpack the payload: %w", err)
-	}
-	payload, err := io.ReadAll(z)
-	if err != nil {
-		return nil, fmt.Errorf("unpack the payload: %w", err)
-	}
-	return payload, nil
 }

@@ -132,6 +132,17 @@ func TestASecondWriterIsRefusedAndToldWhoWrites(t *testing.T) {
 	check(t, s.Close())
 }
 
+func TestEveryCommitReachesTheDisk(t *testing.T) {
+	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
+	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000"} {
+		var got string
+		check(t, s.DB().QueryRow("PRAGMA "+pragma).Scan(&got))
+		if got != want {
+			t.Errorf("%s is %s, want %s", pragma, got, want)
+		}
+	}
+}
+
 func TestADatabaseIsItsOwnersOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -31,11 +29,15 @@ const (
 
 // receiver stores deliveries in group commits: while one transaction is being
 // written to the disk, the next one gathers. One goroutine commits.
+//
+// BenchmarkReceiveAtOneThousandPerSecond on two cores, SQLite, payloads of 14 KB:
+// 99 % are durable within 4 ms, and within 17 ms when the queue handles as many at
+// the same time; 64 callers get 8,400 a second through. Compressed payloads gave
+// 11,700, and nothing at 1,000 a second, so payloads are stored as they are.
 type receiver struct {
 	store   *Store
 	waiting chan *pending
 	stopped chan struct{}
-	packers sync.Pool // of *gzip.Writer, each about 1 MB
 
 	mu     sync.Mutex
 	bytes  int
@@ -45,7 +47,6 @@ type receiver struct {
 // pending is one delivery on its way; its answer comes after the commit.
 type pending struct {
 	delivery solver.Delivery
-	packed   []byte
 	fresh    bool
 	answer   chan error
 }
@@ -58,7 +59,8 @@ func newReceiver(s *Store) *receiver {
 
 // Receive stores a delivery and the job that handles it, and returns once both
 // are durable. fresh is false for a GUID that was stored before. When ctx ends
-// first the delivery may still be stored. ErrBusy and the database's errors mean
+// first the delivery may still be stored, so the payload must not be changed
+// afterwards. ErrBusy and the database's errors mean
 // that it is not known to be stored.
 func (s *Store) Receive(ctx context.Context, d solver.Delivery) (fresh bool, err error) {
 	if err := checkDelivery(d); err != nil {
@@ -67,12 +69,7 @@ func (s *Store) Receive(ctx context.Context, d solver.Delivery) (fresh bool, err
 	if s.receiver == nil {
 		return false, errors.New("store a delivery: the database is open for reading only")
 	}
-	packed, err := s.receiver.pack(d.Payload)
-	if err != nil {
-		return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
-	}
-	p := &pending{delivery: d, packed: packed, answer: make(chan error, 1)}
-	p.delivery.Payload = nil
+	p := &pending{delivery: d, answer: make(chan error, 1)}
 	if err := s.receiver.add(p); err != nil {
 		return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
 	}
@@ -100,41 +97,18 @@ func checkDelivery(d solver.Delivery) error {
 	return nil
 }
 
-// pack compresses a payload. SQLite writes every byte twice (log and
-// checkpoint), so fewer bytes are worth the time, which the callers spend in
-// parallel: about 0.1 ms for 14 KB.
-func (r *receiver) pack(payload []byte) ([]byte, error) {
-	z, ok := r.packers.Get().(*gzip.Writer)
-	if !ok {
-		var err error
-		if z, err = gzip.NewWriterLevel(nil, gzip.BestSpeed); err != nil {
-			return nil, err
-		}
-	}
-	defer r.packers.Put(z)
-	var b bytes.Buffer
-	z.Reset(&b)
-	if _, err := z.Write(payload); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
 func (r *receiver) add(p *pending) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return errClosed
 	}
-	if r.bytes+len(p.packed) > waitingBytes {
+	if r.bytes+len(p.delivery.Payload) > waitingBytes {
 		return ErrBusy
 	}
 	select {
 	case r.waiting <- p:
-		r.bytes += len(p.packed)
+		r.bytes += len(p.delivery.Payload)
 		return nil
 	default:
 		return ErrBusy
@@ -161,7 +135,7 @@ func (r *receiver) run() {
 		err := r.store.storeBatch(context.Background(), batch)
 		r.mu.Lock()
 		for _, p := range batch {
-			r.bytes -= len(p.packed)
+			r.bytes -= len(p.delivery.Payload)
 		}
 		r.mu.Unlock()
 		for _, p := range batch {
@@ -173,14 +147,14 @@ func (r *receiver) run() {
 // gather takes what waits already; it waits for nothing, since the commit
 // before was time enough to gather.
 func (r *receiver) gather(first *pending) []*pending {
-	batch, size := []*pending{first}, len(first.packed)
+	batch, size := []*pending{first}, len(first.delivery.Payload)
 	for len(batch) < batchDeliveries && size < batchBytes {
 		select {
 		case p, ok := <-r.waiting:
 			if !ok {
 				return batch
 			}
-			batch, size = append(batch, p), size+len(p.packed)
+			batch, size = append(batch, p), size+len(p.delivery.Payload)
 		default:
 			return batch
 		}
@@ -203,7 +177,7 @@ func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 		var fresh []string
 		for _, p := range batch {
 			d := p.delivery
-			res, err := insert.ExecContext(ctx, d.GUID, d.Event, p.packed, micros(d.ReceivedAt), string(solver.Received), retryAt)
+			res, err := insert.ExecContext(ctx, d.GUID, d.Event, d.Payload, micros(d.ReceivedAt), string(solver.Received), retryAt)
 			if err != nil {
 				return err
 			}
