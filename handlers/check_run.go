@@ -27,7 +27,11 @@ func checkRun(p *github.CheckRunEvent) []happening {
 	case "requested_action", "rerequested":
 		button := "retry"
 		if p.GetAction() == "requested_action" {
-			button = p.GetRequestedAction().Identifier
+			if p.RequestedAction == nil {
+				hp.note = "the payload names no button"
+				return []happening{hp}
+			}
+			button = p.RequestedAction.Identifier
 		}
 		t, err := threadOfExternalID(cr.GetExternalID())
 		if err != nil || !strings.EqualFold(t.Repo(), r.GetFullName()) {

@@ -74,7 +74,7 @@ func (h *Handlers) Deliver(ctx context.Context, guid string) error {
 		return h.Store.FinishDelivery(ctx, guid, solver.Unparsable, err.Error())
 	case err != nil:
 		log.Error().Err(err).Msg("delivery not handled; it is tried again")
-		return err
+		return errors.Join(err, h.Store.FinishDelivery(context.WithoutCancel(ctx), guid, solver.Failed, err.Error()))
 	}
 	log.Debug().Str("note", note).Msg("delivery handled")
 	return h.Store.FinishDelivery(ctx, guid, solver.Handled, note)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/palantir/go-githubapp/githubapp"
@@ -66,8 +67,9 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !eventForm.MatchString(event):
 		http.Error(w, "X-GitHub-Event must name the event", http.StatusBadRequest)
 		return
-	case r.Header.Get("X-Hub-Signature-256") == "":
-		http.Error(w, "X-Hub-Signature-256 is missing; set the App's webhook secret at GitHub", http.StatusUnauthorized)
+	// go-github goes by the prefix, and would take SHA-1 here as well.
+	case !strings.HasPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="):
+		http.Error(w, "X-Hub-Signature-256 must hold a SHA-256 signature; set the App's webhook secret at GitHub", http.StatusUnauthorized)
 		return
 	case r.ContentLength > MaxPayload:
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)

@@ -109,7 +109,7 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 		return "", err
 	}
 	f := solver.Feedback{
-		Source: r.Source, By: r.Actor, Reason: j.Reason, Command: j.Command.Name, Text: cut(j.Text), Raw: cut(r.Text),
+		Source: r.Source, By: r.Actor, Reason: j.Reason, Number: hp.number, Command: j.Command.Name, Mention: j.Command.Mention, Text: cut(j.Text), Raw: cut(r.Text),
 		Description: j.Description, Target: hp.target, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
 	}
 	if r.Source == policy.FromReviewComment && r.Name != "" {

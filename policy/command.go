@@ -16,6 +16,8 @@ type Command struct {
 	// task for solve, which may go on for many lines; the backend for use; the
 	// word itself for unknown; the rest of the line for the others.
 	Text string
+	// Mention says that the App was mentioned by name instead of /pawl.
+	Mention bool
 }
 
 // commandNames are the words that may follow /pawl.
@@ -63,9 +65,9 @@ func commandOn(l line, slug string) (Command, bool) {
 	written := strings.TrimLeft(l.text, " ")
 	if rest, ok := afterMention(written, slug); ok {
 		if commandWord(rest) == "stop" {
-			return Command{Name: "stop"}, true
+			return Command{Name: "stop", Mention: true}, true
 		}
-		return Command{Name: "solve", Text: rest}, true
+		return Command{Name: "solve", Text: rest, Mention: true}, true
 	}
 	rest, ok := cutPrefixFold(written, "/pawl")
 	if !ok || rest != "" && !startsWithSpace(rest) {

@@ -136,6 +136,9 @@ func causedByPawl(r Remark, s Scene) string {
 	return ""
 }
 
+// buttons are the commands that check runs offer as buttons.
+var buttons = []string{"retry", "resume", "stop", "escalate"}
+
 // asks decides by the content alone.
 func asks(r Remark, s Scene) Judgement {
 	switch r.Source {
@@ -151,6 +154,9 @@ func asks(r Remark, s Scene) Judgement {
 	case FromButton:
 		if r.App != s.Self.AppID {
 			return ignore("the button belongs to another App")
+		}
+		if !slices.Contains(buttons, r.Name) {
+			return ignore("button %q is none of Pawl's", r.Name)
 		}
 		return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
 	case FromCheckRun:
@@ -221,7 +227,12 @@ func asksByCheckRun(r Remark, s Scene) Judgement {
 	return accept(fmt.Sprintf("check run %q failed on Pawl's commit", r.Name), r.Text)
 }
 
+// permitted keeps to those who may write. GitHub knows no permission of bots:
+// for those that come this far the operator's list stands in its place.
 func permitted(j Judgement, r Remark, s Scene) Judgement {
+	if r.Actor.Type == "Bot" {
+		return j
+	}
 	switch s.Permission {
 	case "":
 		return Judgement{NeedsPermission: true, Reason: "the actor's permission is not known yet"}
@@ -237,14 +248,16 @@ func accept(reason, text string) Judgement {
 
 // Heard reports whether a repository that listens to the given triggers hears
 // feedback of that source; none given means all. The words are those of the
-// repository's configuration: command, label, review, comment, description,
-// check_run, button.
-func Heard(source Source, command string, triggers []string) bool {
+// repository's configuration: command, mention, label, review, comment,
+// description, check_run. Buttons are always heard.
+func Heard(source Source, c Command, triggers []string) bool {
 	word := string(source)
 	switch {
 	case source == FromButton:
 		return true
-	case command != "" && source != FromLabel:
+	case c.Mention:
+		word = "mention"
+	case c.Name != "" && source != FromLabel:
 		word = "command"
 	case source == FromReviewComment:
 		word = "review"

@@ -112,7 +112,10 @@ func (s *step) answer(ctx context.Context, q Question) error {
 		body = checkrun.Help(s.app.Slug, q.Word)
 	}
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", s.thread, q.Seq)
-	number := s.thread.Number
+	number := q.Number
+	if number == 0 {
+		number = s.thread.Number
+	}
 	return s.act(ctx, answerKey(q.Seq), func() (Act, bool, error) {
 		c, ok, err := s.Forge.FindComment(ctx, s.repo(), number, mark, s.app.BotID)
 		return Act{ID: c.ID, URL: c.HTMLURL}, ok, err

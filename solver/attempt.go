@@ -16,6 +16,11 @@ import (
 // attempt runs one attempt from checkout to push. It is logged before anything
 // is done, and its receipt is logged whatever happens.
 func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) error {
+	free, err := s.slot(ctx)
+	if err != nil || free == nil {
+		return err
+	}
+	defer free()
 	if unheard := s.unheard(p.effective.Triggers); len(unheard) > 0 {
 		err := s.record(ctx, KindWithdrawn, Withdrawn{Seqs: unheard, Reason: "the repository's configuration does not listen to this (triggers)"})
 		if err != nil {
@@ -38,6 +43,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 	if err := s.load(ctx); err != nil {
 		return err
 	}
+	s.told(d)
 	s.log.Info().Int("attempt", start.N).Int("run", start.Run).Str("backend", b.Name).Str("rule", d.Rule).Strs("reasons", d.Reasons).Msg("attempt started")
 	if err := s.publish(ctx); err != nil {
 		// What people see may be late; the work is not.
@@ -51,7 +57,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 func (s *step) unheard(triggers []string) []int64 {
 	var seqs []int64
 	for _, r := range s.state.Pending() {
-		if !policy.Heard(r.Source, r.Command, triggers) {
+		if !policy.Heard(r.Source, policy.Command{Name: r.Command, Mention: r.Mention}, triggers) {
 			seqs = append(seqs, r.Seq)
 		}
 	}
@@ -230,5 +236,11 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	}
 	s.log.Info().Int("attempt", a.N).Str("ending", string(r.Ending)).Str("outcome", string(r.Outcome)).
 		Bool("progress", policy.Progress(r.StartTree, r.EndTree)).Str("commit", r.Commit).Str("detail", r.Detail).Msg("attempt ended")
-	return s.append(ctx, batch)
+	if err := s.append(ctx, batch); err != nil {
+		return err
+	}
+	if s.OnAttempt != nil {
+		s.OnAttempt(a.Backend, r.Ending, r.Outcome)
+	}
+	return nil
 }

@@ -58,18 +58,21 @@ type Feedback struct {
 	By      policy.Actor  `json:"by"`
 	Reason  string        `json:"reason"`
 	Command string        `json:"command,omitempty"`
+	Mention bool          `json:"mention,omitempty"`
 	Text    string        `json:"text,omitempty"`
 	Raw     string        `json:"raw,omitempty"`
 	// Description is the content of an edited description, Baseline that before
 	// the edit.
-	Description string    `json:"description,omitempty"`
-	Baseline    string    `json:"baseline,omitempty"`
-	Target      Target    `json:"target,omitzero"`
-	URL         string    `json:"url,omitempty"`
-	SHA         string    `json:"sha,omitempty"`
-	MadeAt      time.Time `json:"made_at,omitzero"`
-	Delivery    string    `json:"delivery,omitempty"`
-	Snapshot    *Snapshot `json:"snapshot,omitempty"`
+	Description string `json:"description,omitempty"`
+	Baseline    string `json:"baseline,omitempty"`
+	Target      Target `json:"target,omitzero"`
+	// Number is the issue or pull request where it was made.
+	Number   int       `json:"number,omitempty"`
+	URL      string    `json:"url,omitempty"`
+	SHA      string    `json:"sha,omitempty"`
+	MadeAt   time.Time `json:"made_at,omitzero"`
+	Delivery string    `json:"delivery,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
 
 	Seq int64     `json:"-"` // of its event
 	At  time.Time `json:"-"`

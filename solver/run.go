@@ -51,7 +51,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *gi
 
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go s.watch(run, cancel)
+	defer s.watch(run, cancel)()
 	proc, err := s.Sandbox.Start(run, sandbox.Spec{
 		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: []string{ws.Objects},
 		Stdin: []byte(cmd.Stdin), ID: s.ProcessPrefix() + fmt.Sprintf("%s/%d", s.thread, a.N),
@@ -121,38 +121,58 @@ func writeFiles(home string, files map[string]string) error {
 	return nil
 }
 
-// watch ends a running attempt when a person asks to stop or the thread closes.
-func (s *step) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
-	seen := s.state.Seq
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		events, err := s.Store.Events(ctx, s.thread, seen)
-		if err != nil {
-			// The next tick asks again; a lost store ends the lease first.
-			continue
-		}
-		probe := State{Acts: map[string]ActState{}}
-		for _, e := range events {
-			if err := probe.apply(e); err != nil {
-				s.log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
+// watch ends a running attempt when a person asks to stop or the thread closes,
+// and attends to what else comes. The caller must call end, which waits until
+// nothing of it runs any more.
+func (s *step) watch(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	aside, seen := *s, s.state.Seq
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(watchInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
 			}
-			seen = e.Seq
+			var why error
+			if seen, why = aside.look(ctx, seen); why != nil {
+				cancel(why)
+				return
+			}
 		}
-		if probe.Stopped != "" {
-			cancel(errStopped)
-			return
-		}
-		if probe.Closed != "" {
-			cancel(errClosed)
-			return
-		}
+	}()
+	return func() { stop(); <-done }
+}
+
+// look reads what came after an event. It returns the last event that it saw and
+// why the attempt must end, if it must.
+func (s *step) look(ctx context.Context, seen int64) (int64, error) {
+	events, err := s.Store.Events(ctx, s.thread, seen)
+	if err != nil {
+		// The next look asks again; a lost store ends the lease first.
+		return seen, nil
 	}
+	probe, wanted := State{Acts: map[string]ActState{}}, false
+	for _, e := range events {
+		if err := probe.apply(e); err != nil {
+			s.log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
+		}
+		seen, wanted = e.Seq, wanted || asks(e)
+	}
+	if wanted && s.Forge != nil {
+		s.attend(ctx)
+	}
+	switch {
+	case probe.Stopped != "":
+		return seen, errStopped
+	case probe.Closed != "":
+		return seen, errClosed
+	}
+	return seen, nil
 }
 
 // Bounds of one verify command: half an hour is a long CI job, and its last
@@ -191,7 +211,7 @@ func (s *step) verify(ctx context.Context, commands []string, ws *git.Workspace,
 func (s *step) verifyOne(ctx context.Context, command string, ws *git.Workspace, home string) (Verified, error) {
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go s.watch(run, cancel)
+	defer s.watch(run, cancel)()
 	began := s.Now()
 	env := s.environment(nil)
 	env["HOME"] = home

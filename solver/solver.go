@@ -13,7 +13,7 @@ import (
 )
 
 // Solver carries out decisions. Every field is required, except that exactly one
-// of Local and Forge is set.
+// of Local and Forge is set and the last three may be nil.
 type Solver struct {
 	Store   Store
 	Config  config.Server
@@ -28,6 +28,13 @@ type Solver struct {
 	Log  zerolog.Logger
 	// Lookup gives the environment variables that backends may name.
 	Lookup func(name string) (string, bool)
+	// Slots bounds the attempts that run at the same time: one element of its
+	// capacity each. Nil means no bound.
+	Slots chan struct{}
+	// OnAttempt and OnDecision are told what was logged, for metrics; they may be
+	// nil and must not block.
+	OnAttempt  func(backend string, ending policy.Ending, outcome policy.Outcome)
+	OnDecision func(rule string, action policy.Action)
 }
 
 // Local is a git repository in a folder.

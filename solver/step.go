@@ -70,7 +70,7 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	if err := s.acknowledge(ctx); err != nil {
 		return false, err
 	}
-	if len(s.state.Questions) > 0 {
+	if s.Forge != nil && len(s.state.Questions) > 0 {
 		return true, s.answer(ctx, s.state.Questions[0])
 	}
 	if !s.state.Open() {
@@ -91,7 +91,18 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 		return false, s.publish(ctx)
 	}
 	s.log.Info().Str("action", string(d.Action)).Str("rule", d.Rule).Strs("reasons", d.Reasons).Msg("decided")
-	return true, s.append(ctx, Batch{WakeAt: d.Until, Events: []NewEvent{{Kind: KindDecision, At: s.Now(), Data: d}}})
+	if err := s.append(ctx, Batch{WakeAt: d.Until, Events: []NewEvent{{Kind: KindDecision, At: s.Now(), Data: d}}}); err != nil {
+		return false, err
+	}
+	s.told(d.Decision)
+	return true, nil
+}
+
+// told counts a decision that was logged.
+func (s *step) told(d policy.Decision) {
+	if s.OnDecision != nil {
+		s.OnDecision(d.Rule, d.Action)
+	}
 }
 
 // same reports whether a wait says nothing new.
@@ -136,7 +147,7 @@ func heard(fresh []policy.Trigger, s State, triggers []string) []policy.Trigger 
 	var out []policy.Trigger
 	for _, t := range fresh {
 		for _, r := range s.Feedback {
-			if r.Seq == t.Seq && policy.Heard(r.Source, r.Command, triggers) {
+			if r.Seq == t.Seq && policy.Heard(r.Source, policy.Command{Name: r.Command, Mention: r.Mention}, triggers) {
 				out = append(out, t)
 			}
 		}
@@ -194,7 +205,11 @@ func (s *step) record(ctx context.Context, kind Kind, data any) error {
 // interrupt ends an attempt that Pawl itself cut short.
 func (s *step) interrupt(ctx context.Context, a Attempt, why string) error {
 	s.log.Warn().Int("attempt", a.N).Msg("attempt interrupted: " + why)
-	return s.record(ctx, KindAttemptEnded, Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}})
+	err := s.record(ctx, KindAttemptEnded, Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}})
+	if err == nil && s.OnAttempt != nil {
+		s.OnAttempt(a.Backend, "", policy.Interrupted)
+	}
+	return err
 }
 
 // failed turns an error into what the log can say: a wait that GitHub asked

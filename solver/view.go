@@ -45,7 +45,9 @@ func (s *Solver) view(ctx context.Context, t Thread, st State) (checkrun.Facts, 
 	if a := st.Acts[actPull]; a.Done {
 		f.PullURL = a.URL
 	}
-	if d := st.Decision; d != nil {
+	if a, running := st.Running(); running {
+		f.Rule, f.Reasons = a.Decision.Rule, a.Decision.Reasons
+	} else if d := st.Decision; d != nil {
 		f.Rule, f.Reasons, f.Hint, f.Until = d.Rule, d.Reasons, d.Hint, d.Until
 		for _, p := range d.Problems {
 			f.Problems = append(f.Problems, checkrun.Problem{Path: p.Path, Line: p.Line, Message: p.Message})

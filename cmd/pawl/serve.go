@@ -23,6 +23,10 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
+// quickSteps is how many steps may be at work beside the attempts: deciding,
+// acknowledging, and waiting for one of the places of attempts.
+const quickSteps = 32
+
 // stopTime is how long a stopping server waits for its steps: a supervisor
 // usually kills after 30 s.
 const stopTime = 25 * time.Second
@@ -104,6 +108,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	}
 	n.solver = &solver.Solver{
 		Store: n.store, Config: cfg, Sandbox: box, Forge: n.forge, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
+		Slots: make(chan struct{}, cfg.Workers),
 	}
 	if left, err := sandbox.Sweep(ctx, n.solver.ProcessPrefix()); err != nil {
 		return n, err
@@ -112,7 +117,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	}
 	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: cfg.Policy.AllowedBots, Now: now, Log: log}
 	n.queue, err = queue.New(queue.Options{
-		DB: n.store.DB(), Postgres: n.store.Postgres(), Workers: cfg.Workers,
+		DB: n.store.DB(), Postgres: n.store.Postgres(), Workers: cfg.Workers + quickSteps,
 		HandleDelivery: h.Deliver, Due: n.store.Due, Step: n.solver.Step, Sweep: n.sweep(now),
 		Logger: slogger,
 	})
