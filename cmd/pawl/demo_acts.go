@@ -93,7 +93,7 @@ func (d *show) incident(ctx context.Context) error {
 	if err := d.settled(ctx); err != nil {
 		return err
 	}
-	comments := d.world.Comments(demoRepo, 1)
+	comments := d.world.Comments(demoRepo, pr)
 	d.holds(len(comments) > 0 && strings.Contains(comments[len(comments)-1].Body, "transcript"),
 		"/pawl why tells that the remarks under %s's login stand in the agent's transcript", demoPerson)
 	return nil

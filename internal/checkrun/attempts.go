@@ -6,32 +6,34 @@ import (
 	"time"
 )
 
-// table draws the newest attempts of the current run, at most rows of them, and
-// counts the others.
+// table draws the thread's newest attempts, at most rows of them, and counts the
+// others. Attempts of earlier runs belong to it: limits and caps count over runs.
 func table(f Facts, rows int) string {
-	run := f.run()
-	if len(run) == 0 {
+	if len(f.Attempts) == 0 {
 		return ""
 	}
+	hidden := max(0, len(f.Attempts)-rows)
+	shown := f.Attempts[hidden:]
+	several := shown[0].Run != shown[len(shown)-1].Run
 	var b strings.Builder
-	b.WriteString("| # | backend | ending | progress | edits | similar to the one before | waited | took |\n")
-	b.WriteString("|--:|---|---|---|---|---|--:|--:|\n")
-	hidden := max(0, len(run)-rows)
-	for _, a := range run[hidden:] {
-		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", a.N, backend(a, f.Now), ending(a, f.Now),
-			progress(a), edits(a), similarity(a), dash(a.Waited), dash(a.Duration))
+	b.WriteString("| # |" + only(several, " run |") + " backend | ending | progress | edits | similar to the one before | waited | took |\n")
+	b.WriteString("|--:|" + only(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
+	for _, a := range shown {
+		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, only(several, fmt.Sprintf(" %d |", a.Run)), backend(a, f.Now),
+			ending(a, f.Now), progress(a), edits(a), similarity(a), dash(a.Waited), dash(a.Duration))
 	}
-	var more []string
 	if hidden > 0 {
-		more = append(more, "and "+plural(hidden, "earlier attempt"))
-	}
-	if other := len(f.Attempts) - len(run); other > 0 {
-		more = append(more, "and "+plural(other, "attempt")+" of earlier runs")
-	}
-	if len(more) > 0 {
-		b.WriteString("\n…" + strings.Join(more, ", ") + "\n")
+		b.WriteString("\n…and " + plural(hidden, "earlier attempt") + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// only is text where it is wanted.
+func only(wanted bool, text string) string {
+	if wanted {
+		return text
+	}
+	return ""
 }
 
 func backend(a Attempt, now time.Time) string {

@@ -131,6 +131,14 @@ func cases() map[string]Facts {
 	open.Hint = "After the reset, comment /pawl resume to try again."
 	c["breaker-open"] = open
 
+	over3 := limited(3)
+	over3.State, over3.Rule, over3.Reasons, over3.Hint = open.State, open.Rule, open.Reasons, open.Hint
+	for i := range over3.Attempts {
+		over3.Attempts[i].Run = i + 1
+	}
+	over3.Run = 3
+	c["breaker-open-over-runs"] = over3
+
 	for _, kind := range []string{"failure", "revision"} {
 		f := stagnant(kind)
 		next := Attempt{N: 4, Run: 1, Backend: "codex", Effort: "medium", Different: true}
