@@ -15,41 +15,73 @@ func admit(f Facts, d Decision) Decision {
 	}
 	candidates := f.candidates(d)
 	for _, b := range candidates {
-		if f.held(b) == "" {
-			d.Backend = b.Name
-			d.Escalated = d.Escalated && b.CanEscalate
-			return backoff(f, d)
+		if f.held(b) != "" {
+			continue
 		}
+		d.Backend = b.Name
+		if d.Escalated && !b.CanEscalate {
+			d.Escalated, d.Rung = false, 0
+		}
+		return backoff(f, d)
 	}
 	return f.holdBack(candidates, d)
 }
 
-// candidates are the backends that an attempt may use, in order: the rule's
-// choice, else the one that a person pinned, else the configured order.
+// candidates are the backends that an attempt may use, in order: the one that a
+// person pinned, else the rule's choice, else the configured order with those
+// last that are known to fail.
 func (f Facts) candidates(d Decision) []Backend {
-	for _, name := range []string{d.Backend, f.Pinned} {
-		if b := f.backend(name); name != "" && b.Name != "" {
+	for _, name := range []string{f.Pinned, d.Backend} {
+		if b := f.backend(name); b.Name != "" {
 			return []Backend{b}
 		}
 	}
-	return f.Backends
+	var sound, failing []Backend
+	for _, b := range f.Backends {
+		if f.failing(b) == "" {
+			sound = append(sound, b)
+		} else {
+			failing = append(failing, b)
+		}
+	}
+	return append(sound, failing...)
+}
+
+// failing says why a backend is known not to work as it is: its account hit a
+// limit or was rejected, or this run found it misconfigured. It is empty when
+// nothing is known.
+func (f Facts) failing(b Backend) string {
+	if until, limited := b.Breaker.Limited(f.Now); limited {
+		return fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until))
+	}
+	run := f.run()
+	for i := len(run) - 1; i >= 0; i-- {
+		if run[i].Backend == b.Name {
+			if run[i].Ending == Misconfigured {
+				return fmt.Sprintf("backend %s is misconfigured%s", b.Name, detail(run[i]))
+			}
+			break
+		}
+	}
+	return ""
 }
 
 // held says why a backend may not start now; empty when it may.
 func (f Facts) held(b Backend) string {
-	until, limited := b.Breaker.Limited(f.Now)
-	_, resume := f.command("resume", "retry", "escalate")
+	until, open := b.Breaker.Open(f.Now, f.Limits.MaxConsecutiveLimits)
+	_, waits := f.waits(b)
+	failing := f.failing(b)
 	switch {
-	case limited && b.Breaker.Consecutive >= f.Limits.MaxConsecutiveLimits:
+	case open && until.IsZero() && f.insists():
 		// A person may try an account whose reset nobody knows, but never one
 		// whose reset is known and has not come.
-		if until.IsZero() && resume {
-			return ""
-		}
-		return fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until))
-	case limited && b.Breaker.Kind == UsageLimit && f.Limits.AutoContinue && !until.IsZero() && !resume:
-		return fmt.Sprintf("account %s hit its usage limit, %s", b.Account, resets(until))
-	case f.Now.Before(b.CooldownUntil) && !resume:
+		return ""
+	case open, waits && !f.insists():
+		return failing
+	case failing != "" && len(f.Fresh) == 0:
+		// Nobody asked for another try of what is known to fail.
+		return failing
+	case f.Now.Before(b.CooldownUntil) && !f.insists():
 		return fmt.Sprintf("%s: %s edit loop, cooling down until %s", b.Name, b.Cooldown, clock(b.CooldownUntil))
 	}
 	return ""
@@ -58,41 +90,48 @@ func (f Facts) held(b Backend) string {
 // holdBack answers when every candidate is held: wait for the first that will
 // be free by itself, else stop.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
-	var reasons []string
-	var first time.Time
-	rule := "cooldown"
+	wait := Decision{Action: DoWait, Hint: "Comment /pawl resume to try before that."}
 	for _, b := range candidates {
-		reasons = append(reasons, f.held(b))
-		until, waits := f.free(b)
-		if waits && (first.IsZero() || until.Before(first)) {
-			first = until
-			if _, limited := b.Breaker.Limited(f.Now); limited {
-				rule = "usage_limit"
-			}
+		wait.Reasons = append(wait.Reasons, f.held(b))
+		until, rule := f.free(b)
+		if rule != "" && (wait.Rule == "" || until.Before(wait.Until)) {
+			wait.Until, wait.Rule = until, rule
 		}
 	}
-	reasons = append(reasons, d.Reasons...)
-	if !first.IsZero() {
-		return Decision{Action: DoWait, Rule: rule, Until: first, Reasons: reasons, Hint: "Comment /pawl resume to try before that."}
+	wait.Reasons = append(wait.Reasons, d.Reasons...)
+	if wait.Rule != "" {
+		return wait
 	}
-	if s, open := breakerStop(f, candidates[0]); open {
-		s.Reasons = reasons
-		return s
+	first := candidates[0]
+	s, open := breakerStop(f, first)
+	if !open {
+		s, _ = stop("no_backend", "Comment /pawl resume to try again.")
 	}
-	return Decision{Action: DoStop, Rule: "no_backend", Reasons: reasons, Hint: "Comment /pawl resume to try again."}
+	s.Reasons = wait.Reasons
+	return s
 }
 
-// free says when a held backend is free by itself. A breaker that is open frees
-// nothing by itself: after three limits a person decides.
-func (f Facts) free(b Backend) (time.Time, bool) {
-	until, limited := b.Breaker.Limited(f.Now)
-	if limited && b.Breaker.Consecutive >= f.Limits.MaxConsecutiveLimits {
-		return time.Time{}, false
+// free says when a held backend is free by itself, and the rule that it waits
+// by. The rule is empty where only a person can free it: after three limits in a
+// row, and for a failure that nothing can be waited for.
+func (f Facts) free(b Backend) (until time.Time, rule string) {
+	reset, waits := f.waits(b)
+	_, open := b.Breaker.Open(f.Now, f.Limits.MaxConsecutiveLimits)
+	switch {
+	case waits && reset.After(b.CooldownUntil):
+		return reset, "usage_limit"
+	case open, !waits && len(f.Fresh) == 0 && f.failing(b) != "":
+		return time.Time{}, ""
 	}
-	if limited && f.Limits.AutoContinue && !until.IsZero() {
-		return later(until, b.CooldownUntil), true
-	}
-	return b.CooldownUntil, true
+	return b.CooldownUntil, "cooldown"
+}
+
+// waits reports whether the reset of a backend's account is waited for, and when
+// it is.
+func (f Facts) waits(b Backend) (reset time.Time, ok bool) {
+	reset, limited := b.Breaker.Limited(f.Now)
+	return reset, limited && f.Limits.AutoContinue && b.Breaker.Kind == UsageLimit && !reset.IsZero() &&
+		b.Breaker.Consecutive < f.Limits.MaxConsecutiveLimits
 }
 
 // breakerStop is the stop of an open breaker.
@@ -137,22 +176,16 @@ func (f Facts) backend(name string) Backend {
 }
 
 // other returns a backend on another account that is free now, for going on
-// after a failure of this one's account. A pinned backend has no other.
+// after a failure of this one's account. Where a person pinned a backend, no
+// other one will do.
 func (f Facts) other(a Attempt) (Backend, bool) {
-	if f.Pinned != "" {
-		return Backend{}, false
-	}
 	for _, b := range f.Backends {
-		if _, limited := b.Breaker.Limited(f.Now); b.Account != a.Account && !limited && f.held(b) == "" {
+		if f.Pinned != "" && b.Name != f.Pinned {
+			continue
+		}
+		if b.Account != a.Account && f.failing(b) == "" && f.held(b) == "" {
 			return b, true
 		}
 	}
 	return Backend{}, false
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -22,11 +22,18 @@ type Breaker struct {
 func (b Breaker) After(ending Ending, resetsAt, at time.Time) Breaker {
 	switch ending {
 	case UsageLimit, Auth:
-		n := 1
-		if b.Kind == ending {
-			n = b.Consecutive + 1
+		if b.Kind != ending {
+			b = Breaker{Kind: ending}
 		}
-		return Breaker{Kind: ending, Consecutive: n, ResetsAt: resetsAt, At: at}
+		if !resetsAt.After(at) {
+			// It says nothing, or something that is past: what an earlier
+			// failure told about the time to come still holds.
+			resetsAt = time.Time{}
+			if b.ResetsAt.After(at) {
+				resetsAt = b.ResetsAt
+			}
+		}
+		return Breaker{Kind: ending, Consecutive: b.Consecutive + 1, ResetsAt: resetsAt, At: at}
 	case Completed:
 		return Breaker{}
 	}
@@ -43,9 +50,9 @@ func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 }
 
 // Open reports whether the account must not be called at now, because it
-// failed max times in a row and its reset has not come. The time is as for
+// failed `most` times in a row and its reset has not come. The time is as for
 // Limited.
-func (b Breaker) Open(now time.Time, max int) (until time.Time, open bool) {
+func (b Breaker) Open(now time.Time, most int) (until time.Time, open bool) {
 	until, limited := b.Limited(now)
-	return until, limited && b.Consecutive >= max
+	return until, limited && b.Consecutive >= most
 }

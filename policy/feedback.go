@@ -34,7 +34,8 @@ type Self struct {
 	Slug  string
 }
 
-// Remark is one thing that happened on a thread and may ask for work.
+// Remark is one thing that happened on a thread and may ask for work. The zero
+// value asks for nothing.
 type Remark struct {
 	Source Source
 	Edited bool // an existing text was changed
@@ -50,7 +51,8 @@ type Remark struct {
 	SHA    string // the commit that a check run or review is about
 }
 
-// Scene is what the thread's log and GitHub say around a remark.
+// Scene is what the thread's log and GitHub say around a remark. In the zero
+// value nothing is known, and nothing is accepted before a permission is.
 type Scene struct {
 	Self Self
 	// Wrote says that the log holds the remark's id as something Pawl wrote.
@@ -78,8 +80,8 @@ type Scene struct {
 	Permission string
 }
 
-// Judgement is what a remark came to. Exactly one of Accepted and
-// NeedsPermission may be true; otherwise it is ignored.
+// Judgement is what a remark came to. At most one of Accepted and
+// NeedsPermission is true; where neither is, the remark is ignored.
 type Judgement struct {
 	Accepted bool
 	// NeedsPermission asks the caller to look the actor's permission up and to
@@ -104,7 +106,7 @@ func Judge(r Remark, s Scene) Judgement {
 	if reason := causedByPawl(r, s); reason != "" {
 		return Judgement{Reason: reason}
 	}
-	if r.Source != FromCheckRun && r.Actor.Type == "Bot" && !slices.Contains(s.AllowedBots, r.Actor.ID) {
+	if r.Source != FromCheckRun && bot(r.Actor) && !slices.Contains(s.AllowedBots, r.Actor.ID) {
 		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
 	}
 	j := asks(r, s)
@@ -114,6 +116,10 @@ func Judge(r Remark, s Scene) Judgement {
 	return permitted(j, r, s)
 }
 
+// bot reports whether an account is one. No person can have a login with
+// brackets, so it tells also where the type is missing.
+func bot(a Actor) bool { return a.Type == "Bot" || strings.HasSuffix(a.Login, "[bot]") }
+
 // causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says
 // did it; empty when it does not.
 func causedByPawl(r Remark, s Scene) string {
@@ -122,6 +128,10 @@ func causedByPawl(r Remark, s Scene) string {
 		return ""
 	case r.App != 0 && r.App == s.Self.AppID:
 		return "it was written by this App"
+	case r.Source == FromCheckRun:
+		// GitHub names whoever pushed as the actor of another App's check run,
+		// which on Pawl's branch is Pawl.
+		return ""
 	case r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
 		return "it was done by this App's bot user"
 	case r.Author.ID != 0 && r.Author.ID == s.Self.BotID:
@@ -167,6 +177,9 @@ func asks(r Remark, s Scene) Judgement {
 
 func asksByText(r Remark, s Scene) Judgement {
 	if r.Edited {
+		if !r.HasWas {
+			return ignore("the text was not edited")
+		}
 		if r.Actor.ID != r.Author.ID {
 			return ignore("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
 		}
@@ -185,9 +198,11 @@ func asksByText(r Remark, s Scene) Judgement {
 		return ignore("an approval asks for no work")
 	case strings.TrimSpace(text) == "":
 		return ignore("there is no text to work on")
+	case r.Source == FromReviewComment && s.Tracked:
+		return accept("a review comment on a pull request that Pawl works on", text)
 	case !s.OwnPull:
 		return ignore("it holds no command, and the thread is no pull request of Pawl")
-	case r.Source == FromReview || r.Source == FromReviewComment:
+	case r.Source == FromReview:
 		return accept("a review remark on Pawl's pull request", text)
 	}
 	return accept("a new comment on Pawl's pull request", text)
@@ -205,7 +220,7 @@ func asksByDescription(r Remark, s Scene) Judgement {
 		return ignore("the description's content did not change")
 	}
 	content := Content(r.Text)
-	if slices.Contains(s.Known, content) {
+	if slices.ContainsFunc(s.Known, func(known string) bool { return sameWords(known, content) }) {
 		return Judgement{Reason: "the description was edited back to a text that is already known", Description: content}
 	}
 	j := accept("the description's content changed", diff)
@@ -230,7 +245,7 @@ func asksByCheckRun(r Remark, s Scene) Judgement {
 // permitted keeps to those who may write. GitHub knows no permission of bots:
 // for those that come this far the operator's list stands in its place.
 func permitted(j Judgement, r Remark, s Scene) Judgement {
-	if r.Actor.Type == "Bot" {
+	if bot(r.Actor) {
 		return j
 	}
 	switch s.Permission {

@@ -59,7 +59,7 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 	}
 	if b := f.backend(a.Backend); f.Limits.EscalateEffort && b.CanEscalate && !escalated {
 		d, ok := again("escalate_effort", fmt.Sprintf("verification failed %d times; once more with the escalated effort", failed))
-		d.Rung, d.Escalated = RungEffort, true
+		d.Rung, d.Escalated, d.Backend = RungEffort, true, a.Backend
 		return d, ok
 	}
 	return stop("verify_failed", "Look at the failing commands; comment what to do, or /pawl escalate.",

@@ -37,7 +37,7 @@ type Limits struct {
 
 // SeverityLimits are the thresholds of the severity verdict: edit operations
 // and operations on the most repeated path, with the cooldown and the grade
-// that each class costs.
+// (0..1) that each class costs. The zero value calls everything severe.
 type SeverityLimits struct {
 	MinEdits, MinRepeats           int
 	ModerateEdits, ModerateRepeats int

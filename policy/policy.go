@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"slices"
 	"time"
 )
 
 // Facts is everything a decision may depend on: the folded log of one thread,
-// what the shared tables say of its backends, the limits and the time.
+// what the shared tables say of its backends, the limits and the time. The zero
+// value forbids every attempt, as the zero Limits do.
 type Facts struct {
 	Now    time.Time
 	Limits Limits
@@ -19,7 +21,7 @@ type Facts struct {
 	Stopped string
 	// Verify says that the repository names verify commands.
 	Verify bool
-	// Attempts are all attempts of the thread, oldest first.
+	// Attempts are all attempts of the thread that have ended, oldest first.
 	Attempts []Attempt
 	// Run is the number of the current run; attempts of earlier runs count for
 	// the daily cap only.
@@ -33,7 +35,8 @@ type Facts struct {
 	Pinned string
 }
 
-// Trigger is one accepted piece of feedback as far as decisions need it.
+// Trigger is one accepted piece of feedback as far as decisions need it; By is
+// the login of whoever gave it.
 type Trigger struct {
 	Seq     int64
 	At      time.Time
@@ -41,7 +44,8 @@ type Trigger struct {
 	By      string
 }
 
-// Attempt is the receipt of one attempt as far as decisions need it.
+// Attempt is the receipt of one attempt as far as decisions need it. A zero
+// field is something that is unknown or did not happen.
 type Attempt struct {
 	N, Run    int
 	Backend   string
@@ -50,10 +54,11 @@ type Attempt struct {
 	Escalated bool
 	Different bool // the prompt asked for a different approach
 	StartedAt time.Time
-	EndedAt   time.Time // zero while it runs
+	EndedAt   time.Time
 	Ending    Ending
 	Outcome   Outcome
-	Progress  bool
+	Progress  bool // the tree changed
+	Failing   bool // a verify command failed; the outcome may name something worse
 	Edits     Edits
 	ResetsAt  time.Time // of a limit; zero when unknown
 	Detail    string    // the failure in a few words
@@ -62,7 +67,8 @@ type Attempt struct {
 	EndTree   string
 }
 
-// Backend is one arm with what is held against it at the moment.
+// Backend is one arm with what is held against it at the moment. The zero value
+// is no backend.
 type Backend struct {
 	Name, Account string
 	// CanEscalate says that the backend has an escalated effort.
@@ -120,6 +126,15 @@ func Next(f Facts) Decision {
 	return Decision{Action: DoDone, Rule: "nothing_left", Reasons: []string{"nothing is asked for"}}
 }
 
+// reset is when the limit that ended the attempt ends; zero when unknown. A time
+// that had passed when the attempt ended says nothing.
+func (a Attempt) reset() time.Time {
+	if a.ResetsAt.After(a.EndedAt) {
+		return a.ResetsAt
+	}
+	return time.Time{}
+}
+
 // last returns the newest attempt of the current run.
 func (f Facts) last() (Attempt, bool) {
 	run := f.run()
@@ -138,18 +153,13 @@ func (f Facts) run() []Attempt {
 	return f.Attempts[i:]
 }
 
-// command reports whether a person asked for work by one of the commands, and
-// who did.
-func (f Facts) command(names ...string) (by string, ok bool) {
-	for _, t := range f.Fresh {
-		for _, n := range names {
-			if t.Command == n {
-				return t.By, true
-			}
-		}
-	}
-	return "", false
+// command reports whether a person asked for work by one of the commands.
+func (f Facts) command(names ...string) bool {
+	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return slices.Contains(names, t.Command) })
 }
+
+// insists reports whether a person asked to try in spite of what failed before.
+func (f Facts) insists() bool { return f.command("resume", "retry", "escalate") }
 
 func stop(rule, hint string, reasons ...string) (Decision, bool) {
 	return Decision{Action: DoStop, Rule: rule, Reasons: reasons, Hint: hint}, true

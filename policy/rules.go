@@ -25,7 +25,7 @@ func stopped(f Facts) (Decision, bool) {
 func done(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !a.Progress ||
-		a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
+		a.Failing || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
 		return silent()
 	}
 	how := "it ended completed; the repository names no verify commands"
@@ -45,21 +45,21 @@ func bounds(f Facts) (Decision, bool) {
 		return stop("restart_limit", "Look at the attempts; a new /pawl solve starts a new run.",
 			fmt.Sprintf("the run was restarted %d times, which is its limit", restarts))
 	}
-	since, n := f.Now.Add(-day), 0
-	var oldest time.Time
-	for _, a := range f.Attempts {
-		if a.StartedAt.After(since) {
-			if n == 0 {
-				oldest = a.StartedAt
-			}
-			n++
-		}
+	today := f.Attempts
+	for len(today) > 0 && !today[0].StartedAt.After(f.Now.Add(-day)) {
+		today = today[1:]
 	}
-	if n >= f.Limits.MaxPerDay {
-		return stop("daily_cap", fmt.Sprintf("The next attempt is possible from %s on.", clock(oldest.Add(day))),
-			fmt.Sprintf("%d attempts on this thread in 24 hours, which is its limit", n))
+	n, most := len(today), f.Limits.MaxPerDay
+	if n < most {
+		return silent()
 	}
-	return silent()
+	reason := fmt.Sprintf("%s on this thread in 24 hours; its limit is %d", plural(n, "attempt"), most)
+	if most <= 0 {
+		return stop("daily_cap", "The operator must allow attempts.", reason)
+	}
+	// The limit may have been lowered: enough attempts must be a day old.
+	next := today[n-most].StartedAt.Add(day)
+	return stop("daily_cap", fmt.Sprintf("The next attempt is possible from %s on.", clock(next)), reason)
 }
 
 // needsPerson is rule 4: a rejected login or a wrong configuration does not
@@ -73,7 +73,7 @@ func needsPerson(f Facts) (Decision, bool) {
 		return Decision{Action: DoAttempt, Rule: string(a.Ending), Backend: b.Name,
 			Reasons: []string{fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name)}}, true
 	}
-	if _, asked := f.command("retry", "resume", "escalate", "solve"); asked {
+	if f.insists() || f.command("solve") {
 		return silent()
 	}
 	what, hint := "rejected its login", "The operator must renew the login of this backend; then comment /pawl retry."
@@ -94,33 +94,38 @@ func usageLimit(f Facts) (Decision, bool) {
 		return Decision{Action: DoAttempt, Rule: "usage_limit", Backend: b.Name,
 			Reasons: []string{fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name)}}, true
 	}
-	if f.Limits.AutoContinue && !a.ResetsAt.IsZero() && !f.Now.Before(a.ResetsAt) {
-		return again("limit_reset", fmt.Sprintf("the usage limit of account %s was reset at %s", a.Account, clock(a.ResetsAt)))
+	reset := a.reset()
+	waits := f.Limits.AutoContinue && !reset.IsZero()
+	if waits && !f.Now.Before(reset) {
+		return again("limit_reset", fmt.Sprintf("the usage limit of account %s was reset at %s", a.Account, clock(reset)))
 	}
-	b := f.backend(a.Backend)
-	if d, open := breakerStop(f, b); open {
+	if d, open := breakerStop(f, f.backend(a.Backend)); open {
 		return d, true
 	}
-	if _, asked := f.command("retry", "resume", "escalate"); asked {
+	if f.insists() {
 		return silent()
 	}
-	if f.Limits.AutoContinue && !a.ResetsAt.IsZero() {
-		return Decision{Action: DoWait, Rule: "usage_limit", Until: a.ResetsAt,
-			Reasons: []string{fmt.Sprintf("account %s hit its usage limit%s; it resets at %s", a.Account, detail(a), clock(a.ResetsAt))},
-			Hint:    "Comment /pawl resume to try before that."}, true
+	reason := fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, detail(a), resets(reset))
+	if waits {
+		return Decision{Action: DoWait, Rule: "usage_limit", Until: reset, Reasons: []string{reason},
+			Hint: "Comment /pawl resume to try before that."}, true
 	}
-	return stop("usage_limit", "Comment /pawl resume to try again.",
-		fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, detail(a), resets(a.ResetsAt)))
+	return stop("usage_limit", "Comment /pawl resume to try again.", reason)
 }
 
 // editLoop is rule 6: an attempt that went in circles cools its backend down;
-// another one may go on meanwhile. What an attempt may do is for admit to say.
+// another one may go on meanwhile. Which one, and when, is for admit to say. A
+// loop that led nowhere is left to the rule of no progress.
 func editLoop(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || a.Outcome != EditLoop || a.Ending == Auth {
+	if !ok || len(f.Fresh) > 0 || a.Outcome != EditLoop || !a.Progress {
 		return silent()
 	}
 	v := f.Limits.Severity.Judge(a.Edits)
+	if v.Class == None {
+		// The CLI stopped itself, which has the same name.
+		return silent()
+	}
 	return again("edit_loop", fmt.Sprintf("attempt %d was a %s edit loop: %s", a.N, v.Class, strings.Join(v.Reasons, "; ")))
 }
 
@@ -145,11 +150,9 @@ func feedback(f Facts) (Decision, bool) {
 	if len(f.Fresh) == 0 {
 		return silent()
 	}
-	_, escalate := f.command("escalate")
 	d, ok := again("feedback", fmt.Sprintf("%s no attempt has taken yet", remarks(len(f.Fresh))))
-	d.Escalated = escalate
-	if escalate {
-		d.Rung = 3
+	if f.command("escalate") {
+		d.Rung, d.Escalated = RungEffort, true
 	}
 	return d, ok
 }

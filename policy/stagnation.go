@@ -2,7 +2,8 @@ package policy
 
 import "fmt"
 
-// Stagnant is the verdict on attempts that come to the same point again.
+// Stagnant is the verdict on attempts that come to the same point again. The
+// zero value is the verdict on no attempts, without its reason.
 type Stagnant struct {
 	// Kind is what was similar: failure, revision, or empty for nothing.
 	Kind string

@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"testing"
+	"time"
+)
+
+func TestNoAttemptWithoutABackend(t *testing.T) {
+	decides(t, given().asked("solve").with(func(f *Facts) { f.Backends = nil }),
+		Decision{Action: DoStop, Rule: "no_backend", Reasons: because("no backend is configured")})
+}
+
+func TestALimitedAccountIsCalledOnlyWhenSomebodyAsks(t *testing.T) {
+	reset := noon.Add(5 * time.Hour)
+	never := time.Time{}
+	moved := timedOut()
+	moved.Backend, moved.Account = "claude", "spare"
+	read(t, []sentence{
+		{"new feedback tries again after one limit", given().limited(1, reset).alone().asked(""),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"but where Pawl may wait, it waits", given().limited(1, reset).alone().asked("").continuing(),
+			Decision{Action: DoWait, Rule: "usage_limit", Until: reset}},
+		{"unless a person insists", given().limited(1, reset).alone().asked("resume").continuing(),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"an account that works comes first", given().limited(1, reset).asked(""),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "claude"}},
+		{"the limited one comes all the same when a person pinned it", given().limited(1, reset).asked("").with(func(f *Facts) { f.Pinned = "codex" }),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"a run that went over to another backend stays there", given(atLimit(reset), moved).limited(1, reset),
+			Decision{Action: DoAttempt, Rule: "progress", Backend: "claude"}},
+		{"a run that goes on by itself does not call it", given(timedOut()).limited(1, never).alone(),
+			Decision{Action: DoStop, Rule: "no_backend", Reasons: because("account main: 1 × usage_limit in a row")}},
+		{"after three, new feedback does not call", given().limited(3, reset).alone().asked(""),
+			Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
+		{"after three with a known reset, nobody calls", given().limited(3, reset).alone().asked("resume", "retry", "escalate", "solve"),
+			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: because("3 × usage_limit in a row")}},
+		{"after three with an unknown reset, a person may try", given().limited(3, never).alone().asked("resume"),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"after three with an unknown reset, a remark may not", given().limited(3, never).alone().asked("solve", ""),
+			Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
+		{"after the reset everybody may", given().limited(3, reset).alone().asked("").with(func(f *Facts) { f.Now = reset }),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+	})
+}
+
+func TestThreeRejectedLoginsNeedTheOperator(t *testing.T) {
+	rejected := func(n int) Facts {
+		return given().alone().with(func(f *Facts) { f.Backends[0].Breaker = Breaker{Kind: Auth, Consecutive: n, At: noon} })
+	}
+	read(t, []sentence{
+		{"new feedback tries again after two", rejected(2).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"but not after three", rejected(3).asked(""), Decision{Action: DoStop, Rule: "auth_breaker"}},
+		{"unless a person says that the login was renewed", rejected(3).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+	})
+}
+
+func TestTheFirstBackendThatIsFreeAgainIsWaitedFor(t *testing.T) {
+	at := func(h int) time.Time { return noon.Add(time.Duration(h) * time.Hour) }
+	held := func(change func(codex, claude *Backend)) Facts {
+		return given().asked("").continuing().with(func(f *Facts) { change(&f.Backends[0], &f.Backends[1]) })
+	}
+	limit := func(n, hours int) Breaker {
+		return Breaker{Kind: UsageLimit, Consecutive: n, ResetsAt: at(hours), At: noon}
+	}
+	read(t, []sentence{
+		{"the earlier cooldown", held(func(codex, claude *Backend) { codex.CooldownUntil, claude.CooldownUntil = at(3), at(2) }),
+			Decision{Action: DoWait, Rule: "cooldown", Until: at(2)}},
+		{"the reset before the cooldown", held(func(codex, claude *Backend) { codex.Breaker, claude.CooldownUntil = limit(1, 1), at(2) }),
+			Decision{Action: DoWait, Rule: "usage_limit", Until: at(1)}},
+		{"the cooldown before the reset", held(func(codex, claude *Backend) { codex.Breaker, claude.CooldownUntil = limit(1, 3), at(2) }),
+			Decision{Action: DoWait, Rule: "cooldown", Until: at(2)}},
+		{"the cooldown of a limited account when that is later", held(func(codex, claude *Backend) {
+			codex.Breaker, codex.CooldownUntil, claude.Breaker = limit(1, 1), at(2), limit(3, 1)
+		}), Decision{Action: DoWait, Rule: "cooldown", Until: at(2)}},
+		{"an open breaker is not waited for", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(1, 4) }),
+			Decision{Action: DoWait, Rule: "usage_limit", Until: at(4)}},
+		{"two open breakers end the run", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(4, 2) }),
+			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: because("account main: 3", "account spare: 4")}},
+	})
+}
+
+func TestARestartWaitsSinceTheEndOfTheLastAttempt(t *testing.T) {
+	eleventh := given(many(11, timedOut(), timedOut())...)
+	read(t, []sentence{
+		{"the tenth restart does not wait", given(many(10, timedOut(), timedOut())...), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"the eleventh waits two seconds", eleventh, Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second), Reasons: because("restart 11 waits 2s")}},
+		{"feedback does not shorten that", eleventh.asked("resume"), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second)}},
+		{"and then starts", eleventh.with(func(f *Facts) { f.Now = noon.Add(2 * time.Second) }), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"the thirtieth waits five minutes", given(many(30, timedOut(), timedOut())...), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(5 * time.Minute)}},
+	})
+}

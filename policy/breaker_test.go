@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// hit is one attempt on an account: how it ended, and the reset it told.
+type hit struct {
+	ending Ending
+	reset  time.Time
+}
+
+func after(hits ...hit) Breaker {
+	var b Breaker
+	for i, h := range hits {
+		b = b.After(h.ending, h.reset, noon.Add(time.Duration(i)*time.Minute))
+	}
+	return b
+}
+
+func TestBreakerCountsFailuresOfAnAccount(t *testing.T) {
+	later := noon.Add(5 * time.Hour)
+	for _, tc := range []struct {
+		name string
+		hits []hit
+		want int
+		kind Ending
+	}{
+		{"nothing happened", nil, 0, ""},
+		{"three usage limits", []hit{{UsageLimit, later}, {UsageLimit, later}, {UsageLimit, later}}, 3, UsageLimit},
+		{"a success closes it", []hit{{UsageLimit, later}, {UsageLimit, later}, {Completed, time.Time{}}}, 0, ""},
+		{"it counts again from one after a success", []hit{{UsageLimit, later}, {Completed, time.Time{}}, {UsageLimit, later}}, 1, UsageLimit},
+		{"endings that say nothing of the account leave it", []hit{
+			{UsageLimit, later}, {Crashed, time.Time{}}, {TimedOut, time.Time{}}, {RateLimited, time.Time{}}, {Overloaded, time.Time{}},
+			{Disconnected, time.Time{}}, {NoAnswer, time.Time{}}, {Misconfigured, time.Time{}}, {"", time.Time{}}, {UsageLimit, later},
+		}, 2, UsageLimit},
+		{"a rejected login is counted on its own", []hit{{UsageLimit, later}, {UsageLimit, later}, {Auth, time.Time{}}}, 1, Auth},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if b := after(tc.hits...); b.Consecutive != tc.want || b.Kind != tc.kind {
+				t.Errorf("%d × %q, want %d × %q", b.Consecutive, b.Kind, tc.want, tc.kind)
+			}
+		})
+	}
+}
+
+func TestBreakerOpensAtTheThirdFailureUntilTheReset(t *testing.T) {
+	reset := noon.Add(5 * time.Hour)
+	two := after(hit{UsageLimit, reset}, hit{UsageLimit, reset})
+	if _, open := two.Open(noon.Add(time.Hour), 3); open {
+		t.Error("open after two limits")
+	}
+	three := two.After(UsageLimit, reset, noon.Add(2*time.Minute))
+	for _, tc := range []struct {
+		now  time.Time
+		open bool
+	}{
+		{noon.Add(time.Hour), true},
+		{reset.Add(-time.Nanosecond), true},
+		{reset, false},
+		{reset.Add(time.Hour), false},
+	} {
+		until, open := three.Open(tc.now, 3)
+		if open != tc.open || open && !until.Equal(reset) {
+			t.Errorf("at %s: open %t until %s, want %t until %s", clock(tc.now), open, clock(until), tc.open, clock(reset))
+		}
+	}
+}
+
+func TestBreakerWithoutAKnownResetStaysLimited(t *testing.T) {
+	b := after(hit{UsageLimit, time.Time{}})
+	if until, limited := b.Limited(noon.Add(1000 * time.Hour)); !limited || !until.IsZero() {
+		t.Errorf("limited %t until %s, want until somebody says otherwise", limited, until)
+	}
+}
+
+func TestAResetThatHasPassedIsNoReset(t *testing.T) {
+	b := after(hit{UsageLimit, noon.Add(-time.Hour)}, hit{UsageLimit, noon}, hit{UsageLimit, noon.Add(time.Minute)})
+	if _, open := b.Open(noon.Add(time.Hour), 3); !open {
+		t.Error("three limits that told resets in the past leave the breaker closed")
+	}
+}
+
+func TestALimitThatTellsNoResetKeepsTheOneThatIsKnown(t *testing.T) {
+	reset := noon.Add(5 * time.Hour)
+	b := after(hit{UsageLimit, reset}, hit{UsageLimit, time.Time{}}, hit{UsageLimit, noon.Add(-time.Hour)})
+	want := Breaker{Kind: UsageLimit, Consecutive: 3, ResetsAt: reset, At: noon.Add(2 * time.Minute)}
+	if diff := cmp.Diff(want, b); diff != "" {
+		t.Error(diff)
+	}
+	if newer := b.After(UsageLimit, reset.Add(time.Hour), noon.Add(3*time.Minute)); !newer.ResetsAt.Equal(reset.Add(time.Hour)) {
+		t.Errorf("the newest reset told is not taken over: %s", newer.ResetsAt)
+	}
+	if other := b.After(Auth, time.Time{}, noon.Add(3*time.Minute)); !other.ResetsAt.IsZero() {
+		t.Errorf("a rejected login took over the reset of a usage limit: %s", other.ResetsAt)
+	}
+}

@@ -1,0 +1,83 @@
+package policy
+
+import "time"
+
+// noon is the time at which the tests decide.
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// given returns facts at noon of a run with these attempts, each of which lasted
+// a minute, the last one just ended. Attempts without a backend are of codex.
+// There are two backends on accounts of their own; codex comes first.
+func given(attempts ...Attempt) Facts {
+	f := Facts{Now: noon, Limits: Defaults(), Run: 1, Backends: []Backend{
+		{Name: "codex", Account: "main", CanEscalate: true},
+		{Name: "claude", Account: "spare"},
+	}}
+	for i, a := range attempts {
+		a.N, a.Run = i+1, 1
+		a.EndedAt = noon.Add(time.Duration(i-len(attempts)+1) * time.Minute)
+		a.StartedAt = a.EndedAt.Add(-time.Minute)
+		if a.Backend == "" {
+			a.Backend, a.Account = "codex", "main"
+		}
+		if a.Outcome == "" {
+			a.Outcome = Outcome(a.Ending)
+		}
+		f.Attempts = append(f.Attempts, a)
+	}
+	return f
+}
+
+// with returns the facts after a change.
+func (f Facts) with(change func(*Facts)) Facts {
+	f.Backends = append([]Backend(nil), f.Backends...)
+	change(&f)
+	return f
+}
+
+// asked returns the facts with fresh feedback: one piece for each command, where
+// an empty one is a plain remark.
+func (f Facts) asked(commands ...string) Facts {
+	f.Fresh = nil
+	for i, c := range commands {
+		f.Fresh = append(f.Fresh, Trigger{Seq: int64(i + 1), At: noon, Command: c, By: "alice"})
+	}
+	return f
+}
+
+// alone returns the facts with the first backend only.
+func (f Facts) alone() Facts {
+	f.Backends = append([]Backend(nil), f.Backends[:1]...)
+	return f
+}
+
+// limited holds a number of usage limits in a row against the first backend.
+func (f Facts) limited(consecutive int, reset time.Time) Facts {
+	return f.with(func(f *Facts) {
+		f.Backends[0].Breaker = Breaker{Kind: UsageLimit, Consecutive: consecutive, ResetsAt: reset, At: noon}
+	})
+}
+
+// continuing returns the facts with auto_continue_on_limit_reset.
+func (f Facts) continuing() Facts {
+	f.Limits.AutoContinue = true
+	return f
+}
+
+// The attempts that most tests need.
+func finished() Attempt  { return Attempt{Ending: Completed, Outcome: Edited, Progress: true} }
+func fruitless() Attempt { return Attempt{Ending: Crashed, Detail: "exit code 1"} }
+func timedOut() Attempt  { return Attempt{Ending: TimedOut, Progress: true} }
+func unverified() Attempt {
+	return Attempt{Ending: Completed, Outcome: VerifyFailed, Progress: true, Failing: true}
+}
+func atLimit(reset time.Time) Attempt {
+	return Attempt{Ending: UsageLimit, ResetsAt: reset, Detail: "You've hit your usage limit."}
+}
+func looping() Attempt {
+	return Attempt{Ending: TimedOut, Outcome: EditLoop, Progress: true,
+		Edits: Edits{Operations: 59, Files: 3, MaxRepeat: 26, MaxRepeatPath: "a.go"}}
+}
+func interruptedAttempt() Attempt {
+	return Attempt{Outcome: Interrupted, Detail: "the node that ran it stopped"}
+}

@@ -1,0 +1,169 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// These are the four cases of the plan that came out of the incident, in which
+// an agent at its usage limit was restarted 1,249 times, on the level of
+// decisions.
+
+// solving returns a world with one backend and one thread on which a first
+// attempt runs.
+func solving(t *testing.T, change func(*Limits)) (*world, *simThread) {
+	l := Defaults()
+	if change != nil {
+		change(&l)
+	}
+	w := newWorld(t, l, 1, Backend{Name: "codex", Account: "main", CanEscalate: true})
+	w.say(w.threads[0], "solve")
+	return w, w.threads[0]
+}
+
+// attemptsAre checks how many attempts began, and what was decided last.
+func (s *simThread) attemptsAre(t *testing.T, n int, action Action, rule string) {
+	t.Helper()
+	if len(s.attempts) != n || s.last.Action != action || s.last.Rule != rule {
+		t.Fatalf("want %d attempts, then %s by %s; got %s", n, action, rule, s.stands())
+	}
+}
+
+func TestImmediateUsageLimitStopsAfterThree(t *testing.T) {
+	for name, reset := range map[string]time.Duration{"the reset is known": 5 * time.Hour, "the reset is unknown": 0, "the reset is past": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w, s := solving(t, nil)
+			limit := func() {
+				w.pass(2 * time.Second)
+				a := atLimit(time.Time{})
+				if reset != 0 {
+					a.ResetsAt = w.now.Add(reset)
+				}
+				w.end(s, a)
+			}
+			limit()
+			s.attemptsAre(t, 1, DoStop, "usage_limit")
+			w.say(s, "")
+			limit()
+			s.attemptsAre(t, 2, DoStop, "usage_limit")
+			w.say(s, "solve")
+			limit()
+			s.attemptsAre(t, 3, DoStop, "usage_limit_breaker")
+			// The incident: the description's timestamp moved and comments
+			// appeared, again and again.
+			for range 1249 {
+				w.say(s, "")
+				w.pass(2 * time.Second)
+			}
+			s.attemptsAre(t, 3, DoStop, "usage_limit_breaker")
+			if !strings.Contains(strings.Join(s.last.Reasons, "; "), "3 × usage_limit in a row") {
+				t.Errorf("reasons %q", s.last.Reasons)
+			}
+			w.say(s, "resume")
+			if reset > 0 {
+				s.attemptsAre(t, 3, DoStop, "usage_limit_breaker")
+				w.pass(reset)
+				w.say(s, "resume")
+			}
+			s.attemptsAre(t, 4, DoAttempt, "feedback")
+			limit()
+			s.attemptsAre(t, 4, DoStop, "usage_limit_breaker")
+		})
+	}
+}
+
+func TestThreeUsageLimitsStopAlsoWhereEachResetIsWaitedFor(t *testing.T) {
+	w, s := solving(t, func(l *Limits) { l.AutoContinue = true })
+	for range 2 {
+		w.end(s, atLimit(w.now.Add(5*time.Hour)))
+		w.until(s)
+	}
+	s.attemptsAre(t, 3, DoAttempt, "limit_reset")
+	w.end(s, atLimit(w.now.Add(5*time.Hour)))
+	s.attemptsAre(t, 3, DoStop, "usage_limit_breaker")
+}
+
+func TestThreeUsageLimitsCountOverThreads(t *testing.T) {
+	w := newWorld(t, Defaults(), 4, Backend{Name: "codex", Account: "main"})
+	for _, s := range w.threads[:3] {
+		w.say(s, "solve")
+		w.end(s, atLimit(w.now.Add(time.Hour)))
+	}
+	fourth := w.threads[3]
+	w.say(fourth, "resume")
+	fourth.attemptsAre(t, 0, DoStop, "usage_limit_breaker")
+}
+
+func TestADescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *testing.T) {
+	const asked = "Fix the parser.\n\n- [ ] tests"
+	for _, tc := range []struct {
+		name     string
+		now      string // the description after the edit
+		how      Attempt
+		attempts int
+		rule     string
+	}{
+		{"a moved timestamp and no progress", asked, fruitless(), 1, "no_progress"},
+		{"a ticked checkbox and no progress", "Fix the parser.\r\n\r\n- [x] tests", fruitless(), 1, "no_progress"},
+		{"a moved timestamp, but progress", asked, timedOut(), 2, "progress"},
+		{"changed content, without progress", "Fix the lexer.\n\n- [ ] tests", fruitless(), 2, "feedback"},
+		{"changed content and a usage limit", "Fix the lexer.\n\n- [ ] tests", atLimit(time.Time{}), 1, "usage_limit"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w, s := solving(t, nil)
+			scene := onOwnPull(func(s *Scene) { s.Known = []string{Content(asked)} })
+			if Judge(description(asked, tc.now), scene).Accepted {
+				w.say(s, "")
+			}
+			w.end(s, tc.how)
+			action := DoStop
+			if tc.attempts > 1 {
+				action = DoAttempt
+			}
+			s.attemptsAre(t, tc.attempts, action, tc.rule)
+		})
+	}
+}
+
+func TestFiftyRestartsEndWithAReasonThatSaysSo(t *testing.T) {
+	w, s := solving(t, nil)
+	var waits []string
+	for s.open {
+		if s.last.Action == DoWait {
+			waits = append(waits, s.last.Until.Sub(w.now).String())
+			w.until(s)
+			continue
+		}
+		w.pass(time.Minute)
+		w.end(s, timedOut())
+	}
+	s.attemptsAre(t, 51, DoStop, "restart_limit")
+	if got := strings.Join(s.last.Reasons, "; "); got != "the run was restarted 50 times, which is its limit" {
+		t.Errorf("reasons %q", got)
+	}
+	want := []string{"2s", "4s", "8s", "16s", "32s", "1m4s", "2m8s", "4m16s"}
+	for len(want) < 40 {
+		want = append(want, "5m0s")
+	}
+	if fmt.Sprint(waits) != fmt.Sprint(want) {
+		t.Errorf("waits %v, want %v", waits, want)
+	}
+}
+
+func TestAutoContinueWaitsUntilTheResetAndThenAttempts(t *testing.T) {
+	w, s := solving(t, func(l *Limits) { l.AutoContinue = true })
+	reset := w.now.Add(3*time.Hour + 7*time.Minute)
+	w.end(s, atLimit(reset))
+	s.attemptsAre(t, 1, DoWait, "usage_limit")
+	if !s.last.Until.Equal(reset) {
+		t.Fatalf("it waits until %s, want %s", clock(s.last.Until), clock(reset))
+	}
+	w.pass(reset.Sub(w.now) - time.Second)
+	s.attemptsAre(t, 1, DoWait, "usage_limit")
+	w.pass(time.Second)
+	s.attemptsAre(t, 2, DoAttempt, "limit_reset")
+	w.end(s, finished())
+	s.attemptsAre(t, 2, DoDone, "done")
+}

@@ -1,0 +1,343 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// check holds every decision of a simulation against the guarantees. What it
+// knows of accounts is its own ledger, not the policy's breaker.
+func (w *world) check(s *simThread, f Facts, d Decision) {
+	w.t.Helper()
+	broken := func(what string) {
+		w.t.Helper()
+		w.t.Fatalf("%s\nat %s, %s\ndecision %+v\nfacts %+v", what, clock(w.now), s.stands(), d, f)
+	}
+	if d.Rule == "" || len(d.Reasons) == 0 || slices.Contains(d.Reasons, "") {
+		broken("a decision without a rule or a reason")
+	}
+	before := f
+	before.Attempts, before.Fresh, before.Backends = slices.Clone(f.Attempts), slices.Clone(f.Fresh), slices.Clone(f.Backends)
+	if diff := cmp.Diff(d, Next(f)); diff != "" {
+		broken("the same facts give another decision:\n" + diff)
+	}
+	if diff := cmp.Diff(before, f); diff != "" {
+		broken("deciding changed the facts:\n" + diff)
+	}
+	switch d.Action {
+	case DoAttempt:
+		w.checkAttempt(s, f, d, broken)
+	case DoWait:
+		w.checkWait(f, d, broken)
+	case DoStop, DoDone:
+	default:
+		broken("an unknown action")
+	}
+	if d.Action != DoWait && !d.Until.IsZero() {
+		broken("something other than a wait has an end")
+	}
+	if d.Action != DoAttempt && d.Backend != "" {
+		broken("something other than an attempt has a backend")
+	}
+}
+
+func insisting(f Facts) bool {
+	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool {
+		return t.Command == "resume" || t.Command == "retry" || t.Command == "escalate"
+	})
+}
+
+func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(string)) {
+	w.t.Helper()
+	if f.Stopped != "" || f.Closed != "" || f.Paused != "" {
+		broken("an attempt on a thread that is stopped, closed or paused")
+	}
+	i := slices.IndexFunc(f.Backends, func(b Backend) bool { return b.Name == d.Backend })
+	if i < 0 {
+		broken("an attempt on a backend that is not configured")
+	}
+	b := f.Backends[i]
+	if d.Escalated && !b.CanEscalate {
+		broken("an escalation that the backend does not have")
+	}
+	inRun, inDay := 0, 0
+	for _, a := range f.Attempts {
+		if a.Run == f.Run {
+			inRun++
+		}
+		if a.StartedAt.After(w.now.Add(-24 * time.Hour)) {
+			inDay++
+		}
+	}
+	if inRun > f.Limits.MaxRestarts {
+		broken("more restarts than a run may have")
+	}
+	if inDay >= f.Limits.MaxPerDay {
+		broken("more attempts than a thread may have in a day")
+	}
+	w.checkAccount(f, b, broken)
+	if w.now.Before(b.CooldownUntil) && !insisting(f) {
+		broken("an attempt on a backend that cools down")
+	}
+	if inRun > 0 {
+		w.checkRestart(f, d, b, inRun, broken)
+	} else if len(f.Fresh) == 0 {
+		broken("a run begins although nobody asked")
+	}
+}
+
+// checkAccount is the promise about usage limits.
+func (w *world) checkAccount(f Facts, b Backend, broken func(string)) {
+	w.t.Helper()
+	l := w.accounts[b.Account]
+	ahead := w.now.Before(l.reset)
+	switch {
+	case l.limits >= f.Limits.MaxConsecutiveLimits && ahead:
+		broken("a call after too many usage limits in a row, before the known reset")
+	case l.limits >= f.Limits.MaxConsecutiveLimits && l.reset.IsZero() && !insisting(f):
+		broken("a call after too many usage limits in a row that no person asked for")
+	case l.limits > 0 && ahead && f.Limits.AutoContinue && !insisting(f):
+		broken("a call before a reset that can be waited for")
+	case l.limits > 0 && ahead && len(f.Fresh) == 0:
+		broken("a call before the reset that nobody asked for")
+	}
+}
+
+// checkRestart is the promise about restarts.
+func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(string)) {
+	w.t.Helper()
+	last := f.Attempts[len(f.Attempts)-1]
+	if w.now.Sub(last.EndedAt) < Backoff(n, f.Limits.BackoffAfter, f.Limits.BackoffCap) {
+		broken("a restart before its backoff is over")
+	}
+	if last.Progress || len(f.Fresh) > 0 {
+		return
+	}
+	switch {
+	case last.Outcome == Interrupted:
+	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.ResetsAt):
+	case d.Different && !last.Different:
+	case b.Account != last.Account && (last.Ending == UsageLimit || last.Ending == Auth || last.Ending == Misconfigured):
+	default:
+		broken("a restart without progress, without feedback and on the same terms")
+	}
+}
+
+func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
+	w.t.Helper()
+	if !d.Until.After(w.now) {
+		broken("a wait that is over already")
+	}
+	var known time.Time
+	for _, l := range w.accounts {
+		if l.reset.After(known) {
+			known = l.reset
+		}
+	}
+	for _, a := range f.Attempts {
+		if a.Ending == UsageLimit && a.ResetsAt.After(known) {
+			known = a.ResetsAt
+		}
+	}
+	most := map[string]time.Time{
+		"backoff":     w.now.Add(f.Limits.BackoffCap),
+		"cooldown":    w.now.Add(f.Limits.Severity.SevereCooldown),
+		"usage_limit": known,
+	}[d.Rule]
+	if d.Until.After(most) {
+		broken("a wait longer than its cap")
+	}
+}
+
+// anyLimits are the defaults or small numbers, which are reached more often.
+func anyLimits(t *rapid.T) Limits {
+	l := Defaults()
+	if rapid.Bool().Draw(t, "small limits") {
+		l.MaxRestarts = rapid.IntRange(0, 6).Draw(t, "max restarts")
+		l.MaxPerDay = rapid.IntRange(0, 20).Draw(t, "max per day")
+		l.BackoffAfter = rapid.IntRange(0, 3).Draw(t, "backoff after")
+		l.MaxConsecutiveLimits = rapid.IntRange(1, 4).Draw(t, "max limits")
+		l.EscalateAfter = rapid.IntRange(1, 2).Draw(t, "escalate after")
+		l.VerifyRetries = rapid.IntRange(0, 2).Draw(t, "verify retries")
+		l.EscalateEffort = rapid.Bool().Draw(t, "escalate effort")
+	}
+	l.AutoContinue = rapid.Bool().Draw(t, "auto continue")
+	return l
+}
+
+// anyBackends are up to three, some of which share an account.
+func anyBackends(t *rapid.T) []Backend {
+	var all []Backend
+	for _, name := range []string{"codex", "claude", "gemini"}[:rapid.IntRange(1, 3).Draw(t, "backends")] {
+		all = append(all, Backend{Name: name, Account: rapid.SampledFrom([]string{"main", "spare", "third"}).Draw(t, "account of "+name),
+			CanEscalate: rapid.Bool().Draw(t, name+" can escalate")})
+	}
+	return all
+}
+
+// anyMood is the kind of ending that a whole simulation tends to; nil for none.
+func anyMood(t *rapid.T) *Attempt {
+	stuck := unverified()
+	stuck.Evidence = far
+	mood := rapid.SampledFrom([]Attempt{{}, {}, {}, unverified(), stuck, timedOut(), looping(), interruptedAttempt()}).Draw(t, "mood")
+	if mood.Ending == "" {
+		return nil
+	}
+	return &mood
+}
+
+// anyEnd is how an attempt may end. Often it is a limit: that is where it went
+// wrong once.
+func anyEnd(t *rapid.T, now time.Time, mood *Attempt) Attempt {
+	if mood != nil && rapid.IntRange(0, 3).Draw(t, "in the mood") > 0 {
+		return *mood
+	}
+	a := Attempt{
+		Ending: rapid.SampledFrom([]Ending{
+			UsageLimit, UsageLimit, UsageLimit, Completed, Completed, NoAnswer, CutOff, RateLimited, Overloaded, Disconnected,
+			Auth, Misconfigured, ContextOverflow, TurnLimit, SelfLoop, TimedOut, TimedOut, Killed, Crashed, "",
+		}).Draw(t, "ending"),
+		Progress: rapid.Bool().Draw(t, "progress"),
+		Evidence: rapid.SampledFrom([]Print{0, 1, 0xff, far}).Draw(t, "evidence"),
+		Change:   rapid.SampledFrom([]Print{0, 1, 0xff, far}).Draw(t, "change"),
+	}
+	a.Outcome = Outcome(a.Ending)
+	switch {
+	case a.Ending == "":
+		a.Outcome, a.Progress = Interrupted, false
+	case rapid.IntRange(0, 5).Draw(t, "edit loop") == 0:
+		a.Outcome = EditLoop
+		a.Edits = Edits{Operations: rapid.IntRange(40, 120).Draw(t, "edits"), MaxRepeat: rapid.IntRange(8, 30).Draw(t, "repeats")}
+	case a.Ending == Completed:
+		a.Failing = a.Progress && rapid.Bool().Draw(t, "failing")
+		a.Outcome = map[bool]Outcome{true: Edited, false: NoChange}[a.Progress]
+		if a.Failing {
+			a.Outcome = VerifyFailed
+		}
+	case rapid.IntRange(0, 9).Draw(t, "cut short by Pawl") == 0:
+		a.Outcome = Interrupted
+	}
+	if a.Ending == UsageLimit && rapid.IntRange(0, 3).Draw(t, "reset known") > 0 {
+		a.ResetsAt = now.Add(time.Duration(rapid.IntRange(-60, 8*24*60).Draw(t, "reset in minutes")) * time.Minute)
+	}
+	return a
+}
+
+func TestPawlCannotRunAway(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { simulate(t) })
+}
+
+// simulate lets arbitrary things happen and counts the decisions that they led
+// to.
+func simulate(t *rapid.T) map[string]int {
+	decided := map[string]int{}
+	w := newWorld(t, anyLimits(t), rapid.IntRange(1, 3).Draw(t, "threads"), anyBackends(t)...)
+	mood := anyMood(t)
+	for range rapid.IntRange(1, 120).Draw(t, "happenings") {
+		s := w.threads[rapid.IntRange(0, len(w.threads)-1).Draw(t, "thread")]
+		happen(t, w, s, mood)
+		decided[string(s.last.Action)+" "+s.last.Rule]++
+	}
+	return decided
+}
+
+// TestTheSimulationLeadsEverywhere: the guarantees would mean little if what
+// happens did not lead to every decision. The seeds are fixed.
+func TestTheSimulationLeadsEverywhere(t *testing.T) {
+	decided := map[string]int{}
+	simulation := rapid.Custom(simulate)
+	for seed := range 1000 {
+		for d, n := range simulation.Example(seed) {
+			decided[d] += n
+		}
+	}
+	for _, d := range []string{
+		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap",
+		"attempt auth", "stop auth", "attempt misconfigured", "stop misconfigured", "stop auth_breaker",
+		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
+		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",
+		"attempt progress", "attempt interrupted", "stop interrupted", "attempt verify_failed", "attempt escalate_effort", "stop verify_failed",
+		"attempt feedback", "wait backoff", "stop no_backend",
+	} {
+		if decided[d] == 0 {
+			t.Errorf("no simulation came to %q; they came to %v", d, decided)
+		}
+	}
+}
+
+// happen lets one thing happen: most often that a running attempt ends or that
+// time passes, else that people speak.
+func happen(t *rapid.T, w *world, s *simThread, mood *Attempt) {
+	if s.closed+s.paused != "" && rapid.Bool().Draw(t, "lift") {
+		s.closed, s.paused = "", ""
+	}
+	switch what := rapid.IntRange(0, 11).Draw(t, "what"); {
+	case what <= 4 && s.running():
+		w.end(s, anyEnd(t, w.now, mood))
+	case what <= 6 && s.last.Action == DoWait && s.last.Until.After(w.now) && s.open:
+		w.until(s)
+	case what <= 7:
+		w.pass(time.Duration(rapid.SampledFrom([]int{0, 1, 60, 3600, 6 * 3600, 86400}).Draw(t, "seconds")) * time.Second)
+	case what <= 9:
+		w.say(s, rapid.SampledFrom([]string{"", "", "solve", "retry", "resume", "escalate"}).Draw(t, "command"))
+	case what == 10:
+		s.pinned = rapid.SampledFrom([]string{"", "codex", "claude", "gemini", "gone"}).Draw(t, "use")
+		w.step(s)
+	default:
+		switch rapid.SampledFrom([]string{"stop", "close", "pause"}).Draw(t, "end") {
+		case "stop":
+			w.stop(s)
+		case "close":
+			w.close(s)
+		case "pause":
+			s.paused = "policy.paused"
+			w.step(s)
+		}
+	}
+}
+
+// TestARunEndsWithoutPeople pins that no thread goes on for ever by itself: with
+// one piece of feedback and whatever endings, it ends after at most MaxRestarts
+// restarts, or it is done.
+func TestARunEndsWithoutPeople(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, anyLimits(t), 1, anyBackends(t)...)
+		s, mood := w.threads[0], anyMood(t)
+		w.say(s, "solve")
+		// Each attempt is preceded by at most a wait for each backend and one
+		// backoff.
+		for range 4 * 5 * (w.limits.MaxRestarts + 2) {
+			switch {
+			case !s.open:
+				return
+			case s.running():
+				w.pass(time.Second)
+				w.end(s, anyEnd(t, w.now, mood))
+			default:
+				w.until(s)
+			}
+		}
+		t.Fatalf("the run does not end: %s", s.stands())
+	})
+}
+
+// TestANewestAttemptThatSucceededIsNeverRepeated pins that work that is done and
+// asked for by nobody stays done, whatever happened before.
+func TestANewestAttemptThatSucceededIsNeverRepeated(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all []Attempt
+		for range rapid.IntRange(0, 60).Draw(t, "attempts before") {
+			all = append(all, anyEnd(t, noon, nil))
+		}
+		f := given(append(all, finished())...)
+		f.Limits = anyLimits(t)
+		if d := Next(f); d.Action != DoDone || strings.Join(d.Reasons, "") == "" {
+			t.Fatalf("decision %+v", d)
+		}
+	})
+}

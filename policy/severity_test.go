@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEditsAreClassified(t *testing.T) {
+	for _, tc := range []struct {
+		name               string
+		operations, repeat int
+		want               Class
+	}{
+		{"the mild boundary case", 41, 8, Mild},
+		{"the moderate boundary case", 65, 16, Moderate},
+		{"the severe boundary case by repeats", 59, 26, Severe},
+		{"the severe boundary case by edits", 105, 10, Severe},
+		{"no edits", 0, 0, None},
+		{"exactly where a loop starts", 40, 8, Mild},
+		{"one edit too few for a loop", 39, 8, None},
+		{"one repeat too few for a loop", 40, 7, None},
+		{"many edits spread over many files", 500, 7, None},
+		{"one file again and again, but few edits", 39, 39, None},
+		{"exactly moderate by edits", 60, 8, Moderate},
+		{"one edit below moderate", 59, 8, Mild},
+		{"exactly moderate by repeats", 40, 15, Moderate},
+		{"one repeat below moderate", 40, 14, Mild},
+		{"exactly severe by edits", 100, 8, Severe},
+		{"one edit below severe", 99, 8, Moderate},
+		{"exactly severe by repeats", 40, 25, Severe},
+		{"one repeat below severe", 40, 24, Moderate},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := Edits{Operations: tc.operations, MaxRepeat: tc.repeat, MaxRepeatPath: "a.go"}
+			got := Defaults().Severity.Judge(e)
+			if got.Class != tc.want {
+				t.Errorf("%d edits, %d on one file: %s, want %s", tc.operations, tc.repeat, got.Class, tc.want)
+			}
+			if len(got.Reasons) == 0 || strings.Join(got.Reasons, "") == "" {
+				t.Error("the verdict has no reasons")
+			}
+		})
+	}
+}
+
+func TestEachClassHasItsCooldownAndGrade(t *testing.T) {
+	for _, tc := range []struct {
+		edits    Edits
+		cooldown time.Duration
+		grade    float64
+	}{
+		{Edits{Operations: 41, MaxRepeat: 8}, 90 * time.Minute, 0.08},
+		{Edits{Operations: 65, MaxRepeat: 16}, 3 * time.Hour, 0.05},
+		{Edits{Operations: 59, MaxRepeat: 26}, 6 * time.Hour, 0.02},
+		{Edits{Operations: 1}, 0, 0},
+	} {
+		v := Defaults().Severity.Judge(tc.edits)
+		if v.Cooldown != tc.cooldown || v.Grade != tc.grade {
+			t.Errorf("%s: cooldown %s and grade %v, want %s and %v", v.Class, v.Cooldown, v.Grade, tc.cooldown, tc.grade)
+		}
+	}
+}
+
+func TestAVerdictNamesTheFileAndTheThreshold(t *testing.T) {
+	v := Defaults().Severity.Judge(Edits{Operations: 59, MaxRepeat: 26, MaxRepeatPath: "cmd/a.go"})
+	got := strings.Join(v.Reasons, "; ")
+	want := "59 edits, 26 of them on cmd/a.go; severe from 100 edits or 25 on one file"
+	if got != want {
+		t.Errorf("reasons %q, want %q", got, want)
+	}
+	one := Defaults().Severity.Judge(Edits{Operations: 1, MaxRepeat: 1})
+	if want := "1 edit, at most 1 on one file; a loop starts at 40 edits with 8 on one file"; one.Reasons[0] != want {
+		t.Errorf("reason %q, want %q", one.Reasons[0], want)
+	}
+}

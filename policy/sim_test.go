@@ -1,0 +1,202 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// world is threads that share backends, as far as decisions depend on them: the
+// log's fold, the wake-ups and the shared tables of the real solver, without
+// its effects. Every decision that it gets is checked (see world.check).
+type world struct {
+	t         failer
+	now       time.Time
+	limits    Limits
+	backends  []Backend // as configured; what is held against them is below
+	breakers  map[string]Breaker
+	cooldowns map[string]Backend
+	accounts  map[string]*ledger
+	threads   []*simThread
+}
+
+// failer is the part of *testing.T and *rapid.T that the simulation needs.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+var _ failer = (*testing.T)(nil)
+
+// ledger is what an account did, kept apart from the policy's own breaker.
+type ledger struct {
+	limits int       // usage limits since the last success or rejected login
+	reset  time.Time // the last one told that was still to come when it was told
+}
+
+// simThread is the fold of one thread.
+type simThread struct {
+	seq      int64
+	run      int
+	open     bool
+	seen     int64 // of the last ending decision
+	feedback []simFeedback
+	stopped  string
+	closed   string
+	paused   string
+	pinned   string
+	attempts []Attempt // the last one may be running
+	last     Decision
+	began    []start
+}
+
+type simFeedback struct {
+	Trigger
+	taken bool
+}
+
+// start is one attempt as it began, for looking back on.
+type start struct {
+	Decision
+	at  time.Time
+	run int
+}
+
+func newWorld(t failer, l Limits, threads int, backends ...Backend) *world {
+	w := &world{t: t, now: noon, limits: l, backends: backends,
+		breakers: map[string]Breaker{}, cooldowns: map[string]Backend{}, accounts: map[string]*ledger{}}
+	for _, b := range backends {
+		w.accounts[b.Account] = &ledger{}
+	}
+	for range threads {
+		w.threads = append(w.threads, &simThread{})
+	}
+	return w
+}
+
+// say gives feedback by a person.
+func (w *world) say(s *simThread, command string) {
+	if !s.open {
+		s.run++
+		s.open = true
+	}
+	s.seq++
+	s.stopped = ""
+	s.feedback = append(s.feedback, simFeedback{Trigger: Trigger{Seq: s.seq, At: w.now, Command: command, By: "alice"}})
+	w.step(s)
+}
+
+// stop and close end the running attempt, as the solver does.
+func (w *world) stop(s *simThread) {
+	s.stopped = "bob asked to stop"
+	w.end(s, Attempt{Ending: Killed, Outcome: Cancelled})
+}
+
+func (w *world) close(s *simThread) {
+	s.closed = "the thread was closed by bob"
+	w.end(s, Attempt{Ending: Killed, Outcome: Cancelled})
+}
+
+// pass lets time go by and wakes everything, as wake-ups may come early.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, s := range w.threads {
+		w.step(s)
+	}
+}
+
+func (s *simThread) running() bool {
+	n := len(s.attempts)
+	return n > 0 && s.attempts[n-1].EndedAt.IsZero()
+}
+
+// end ends the running attempt, if there is one, and goes on.
+func (w *world) end(s *simThread, how Attempt) {
+	if s.running() {
+		a := &s.attempts[len(s.attempts)-1]
+		a.EndedAt, a.Ending, a.Outcome = w.now, how.Ending, how.Outcome
+		a.Progress, a.Failing, a.Edits = how.Progress, how.Failing, how.Edits
+		a.ResetsAt, a.Evidence, a.Change, a.Detail = how.ResetsAt, how.Evidence, how.Change, how.Detail
+		if a.Outcome == "" {
+			a.Outcome = Outcome(a.Ending)
+		}
+		w.breakers[a.Account] = w.breakers[a.Account].After(a.Ending, a.ResetsAt, w.now)
+		w.accounts[a.Account].note(*a, w.now)
+		if a.Outcome == EditLoop {
+			v := w.limits.Severity.Judge(a.Edits)
+			w.cooldowns[a.Backend] = Backend{CooldownUntil: w.now.Add(v.Cooldown), Cooldown: v.Class}
+		}
+	}
+	w.step(s)
+}
+
+func (l *ledger) note(a Attempt, now time.Time) {
+	switch a.Ending {
+	case UsageLimit:
+		l.limits++
+		if a.ResetsAt.After(now) {
+			l.reset = a.ResetsAt
+		}
+	case Completed, Auth:
+		*l = ledger{}
+	}
+}
+
+func (s *simThread) fresh() []Trigger {
+	var fresh []Trigger
+	for _, f := range s.feedback {
+		if !f.taken && f.Seq > s.seen {
+			fresh = append(fresh, f.Trigger)
+		}
+	}
+	return fresh
+}
+
+func (w *world) facts(s *simThread) Facts {
+	f := Facts{Now: w.now, Limits: w.limits, Paused: s.paused, Closed: s.closed, Stopped: s.stopped,
+		Attempts: slices.Clone(s.attempts), Run: s.run, Fresh: s.fresh(), Pinned: s.pinned}
+	for _, b := range w.backends {
+		b.Breaker = w.breakers[b.Account]
+		b.CooldownUntil, b.Cooldown = w.cooldowns[b.Name].CooldownUntil, w.cooldowns[b.Name].Cooldown
+		f.Backends = append(f.Backends, b)
+	}
+	return f
+}
+
+// step takes the next decision, unless an attempt runs or nothing is asked for.
+func (w *world) step(s *simThread) {
+	if s.running() || !s.open {
+		return
+	}
+	f := w.facts(s)
+	d := Next(f)
+	w.check(s, f, d)
+	s.last = d
+	switch d.Action {
+	case DoAttempt:
+		i := slices.IndexFunc(w.backends, func(b Backend) bool { return b.Name == d.Backend })
+		s.attempts = append(s.attempts, Attempt{N: len(s.attempts) + 1, Run: s.run, Backend: d.Backend, Account: w.backends[i].Account,
+			Rung: d.Rung, Escalated: d.Escalated, Different: d.Different, StartedAt: w.now})
+		s.began = append(s.began, start{Decision: d, at: w.now, run: s.run})
+		for i := range s.feedback {
+			s.feedback[i].taken = true
+		}
+	case DoStop, DoDone:
+		s.open, s.seen = false, s.seq
+	}
+}
+
+// until lets time pass until the thread's wait is over.
+func (w *world) until(s *simThread) {
+	w.t.Helper()
+	if s.last.Action != DoWait || !s.last.Until.After(w.now) {
+		w.t.Fatalf("the thread does not wait: %+v", s.last)
+	}
+	w.pass(s.last.Until.Sub(w.now))
+}
+
+// stands says where a thread is, for messages.
+func (s *simThread) stands() string {
+	return fmt.Sprintf("run %d, open %t, %d attempts, last decision %s by %s: %q", s.run, s.open, len(s.attempts), s.last.Action, s.last.Rule, s.last.Reasons)
+}

@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// far differs from the zero-like print 1 in so many bits that nothing is alike.
+const far Print = 0xffffffff00000000
+
+// flipped returns p with n bits changed.
+func flipped(p Print, n int) Print { return p ^ (1<<n - 1) }
+
+func failedWith(evidence Print) Attempt {
+	return Attempt{Ending: Crashed, Outcome: "crashed", Evidence: evidence}
+}
+func changedBy(change Print) Attempt {
+	return Attempt{Ending: Completed, Outcome: VerifyFailed, Change: change, Progress: true}
+}
+
+func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
+	p := Print(0x123456789abcdef1)
+	for _, tc := range []struct {
+		name      string
+		run       []Attempt
+		kind      string
+		similar   int
+		escalated bool
+	}{
+		{"no attempt", nil, "", 0, false},
+		{"one attempt", []Attempt{failedWith(p)}, "", 0, false},
+		{"two similar failures", []Attempt{failedWith(p), failedWith(p)}, "failure", 1, false},
+		{"three similar failures escalate", []Attempt{failedWith(p), failedWith(p), failedWith(p)}, "failure", 2, true},
+		{"three similar revisions escalate", []Attempt{changedBy(p), changedBy(p), changedBy(p)}, "revision", 2, true},
+		{"nine bits apart are similar", []Attempt{failedWith(p), failedWith(flipped(p, 9))}, "failure", 1, false},
+		{"ten bits apart are not", []Attempt{failedWith(p), failedWith(flipped(p, 10))}, "", 0, false},
+		{"only the newest ones in a row count", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far), failedWith(far)}, "failure", 1, false},
+		{"a different one at the end ends the row", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far)}, "", 0, false},
+		{"similar failures and similar revisions do not add up", []Attempt{failedWith(p), {Ending: Crashed, Outcome: "crashed", Evidence: p, Change: p}, changedBy(p)}, "revision", 1, false},
+		{"texts that are not there are not alike", []Attempt{failedWith(0), failedWith(0), changedBy(0), changedBy(0)}, "", 0, false},
+		{"final messages of successes are no failures", []Attempt{
+			{Ending: Completed, Outcome: Edited, Evidence: p}, {Ending: Completed, Outcome: Edited, Evidence: p}}, "", 0, false},
+		{"usage limits say nothing of the work", []Attempt{
+			{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}, {Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}, "", 0, false},
+		{"interruptions say nothing of the work", []Attempt{
+			{Ending: Killed, Outcome: Interrupted, Evidence: p}, {Ending: Killed, Outcome: Interrupted, Evidence: p}}, "", 0, false},
+		{"failed verifications with the same output are similar failures", []Attempt{
+			{Ending: Completed, Outcome: VerifyFailed, Evidence: p}, {Ending: Completed, Outcome: VerifyFailed, Evidence: p}}, "failure", 1, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			v := Stagnation(tc.run, Defaults())
+			if v.Kind != tc.kind || v.Similar != tc.similar || v.Escalated != tc.escalated {
+				t.Errorf("kind %q, %d similar, escalated %t; want %q, %d, %t", v.Kind, v.Similar, v.Escalated, tc.kind, tc.similar, tc.escalated)
+			}
+			if len(v.Reasons) != 1 || v.Reasons[0] == "" {
+				t.Errorf("reasons %q, want one", v.Reasons)
+			}
+		})
+	}
+}
+
+func TestTheSimilarityIsThatOfTheNewestPair(t *testing.T) {
+	p := Print(0x123456789abcdef1)
+	v := Stagnation([]Attempt{failedWith(p), failedWith(p), failedWith(flipped(p, 16))}, Defaults())
+	if math.Abs(v.Similarity-0.75) > 1e-9 || !strings.Contains(v.Reasons[0], "0.75") {
+		t.Errorf("similarity %v, reasons %q, want 0.75", v.Similarity, v.Reasons)
+	}
+}
+
+func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
+	p := Print(0x123456789abcdef1)
+	failing := func(different bool) Attempt {
+		a := unverified()
+		a.Evidence, a.Different = p, different
+		return a
+	}
+	revising := func(different bool) Attempt {
+		a := timedOut()
+		a.Change, a.Different = p, different
+		return a
+	}
+	for _, tc := range []struct {
+		name  string
+		facts Facts
+		want  Decision
+	}{
+		{"a similar failure is tried differently by the same backend", given(failing(false), failing(false), failing(false)),
+			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true}},
+		{"a similar revision goes to somebody else", given(revising(false), revising(false), revising(false)),
+			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "claude", Different: true}},
+		{"a similar revision without anybody else is tried differently", given(revising(false), revising(false), revising(false)).alone(),
+			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true}},
+		{"a different approach that came to the same ends the run", given(failing(false), failing(false), failing(false), failing(true)),
+			Decision{Action: DoStop, Rule: "stagnation"}},
+		{"new feedback is worth an attempt all the same", given(failing(false), failing(false), failing(false), failing(true)).asked(""),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { decides(t, tc.facts, tc.want) })
+	}
+}
