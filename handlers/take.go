@@ -69,8 +69,11 @@ func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, 
 		return "Pawl does not work on " + t.String(), nil
 	}
 	c := *hp.change
-	if c.What == "closed" && hp.number != t.Number && hp.number != 0 && hp.number != s.Pull {
-		return "the closed pull request is not the thread's", nil
+	if hp.number != t.Number && hp.number != 0 && (c.What == "closed" || c.What == "merged") {
+		if hp.number != s.Pull {
+			return "the closed pull request is not the thread's", nil
+		}
+		c.What = "pull_" + c.What
 	}
 	c.Delivery, c.Snapshot = guid, n
 	_, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: key, Kind: solver.KindThread, At: h.Now(), Data: c})

@@ -93,7 +93,7 @@ type Question struct {
 
 // Change is what happened to the thread itself.
 type Change struct {
-	What     string    `json:"what"` // closed, reopened, merged, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited
+	What     string    `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited
 	By       string    `json:"by,omitempty"`
 	Detail   string    `json:"detail,omitempty"`
 	Delivery string    `json:"delivery,omitempty"`

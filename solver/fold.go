@@ -145,8 +145,9 @@ func (s *State) feedback(e Event, f Feedback) {
 	f.Seq, f.At = e.Seq, e.At
 	s.Feedback = append(s.Feedback, Remark{Feedback: f})
 	s.Stopped, s.StoppedAt = "", 0
-	if s.closedBy == "branch_deleted" {
-		// Whoever asks again wants the branch again.
+	if slices.Contains([]string{"branch_deleted", "pull_closed", "pull_merged"}, s.closedBy) {
+		// The issue itself is open: whoever asks again wants a new branch and a
+		// new pull request.
 		s.Closed, s.closedBy = "", ""
 	}
 	if f.Source == policy.FromDescription {
@@ -184,6 +185,8 @@ func (s *State) change(_ Event, c Change) {
 	closed := map[string]string{
 		"closed":             "the thread was closed by " + c.By,
 		"merged":             "the pull request was merged by " + c.By,
+		"pull_closed":        "Pawl's pull request was closed by " + c.By,
+		"pull_merged":        "Pawl's pull request was merged by " + c.By,
 		"uninstalled":        "the App was uninstalled or lost access to the repository",
 		"renamed":            "the repository was renamed to " + c.Detail + "; ask again there",
 		"repository_deleted": "the repository was deleted or archived",
@@ -193,13 +196,13 @@ func (s *State) change(_ Event, c Change) {
 		s.Closed, s.closedBy = why, c.What
 	}
 	undoes := map[string][]string{
-		"reopened":  {"closed", "merged"},
+		"reopened":  {"closed", "merged", "pull_closed"},
 		"installed": {"uninstalled", "repository_deleted"},
 	}
 	if slices.Contains(undoes[c.What], s.closedBy) {
 		s.Closed, s.closedBy = "", ""
 	}
-	if c.What == "closed" || c.What == "merged" {
+	if c.What == "pull_closed" || c.What == "pull_merged" {
 		// The next run on the issue opens a pull request of its own.
 		s.Pull = 0
 		delete(s.Acts, actPull)

@@ -148,7 +148,7 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 func demoBackend(agent string) (config.Backend, error) {
 	if agent != "" {
 		b := config.NewBackend(agent, agent)
-		b.Env = []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GEMINI_API_KEY"}
+		b.Env = keyVariables()
 		b.Timeout = 10 * time.Minute
 		return b, nil
 	}
@@ -160,6 +160,12 @@ func demoBackend(agent string) (config.Backend, error) {
 	b.Argv = []string{exe, demoAgentName}
 	b.Env = []string{sceneVariable}
 	return b, nil
+}
+
+// keyVariables are where the keys of the agent CLIs and the addresses of their
+// providers usually stand, for backends that no configuration describes.
+func keyVariables() []string {
+	return []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GEMINI_API_KEY"}
 }
 
 func (d *show) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }

@@ -151,7 +151,9 @@ func localConfig(o runOptions) (config.Server, error) {
 			return cfg, err
 		}
 	} else {
-		cfg.Backends = []config.Backend{config.NewBackend(o.backend, o.backend)}
+		b := config.NewBackend(o.backend, o.backend)
+		b.Env = keyVariables()
+		cfg.Backends = []config.Backend{b}
 	}
 	cfg.Sandbox.Mode = o.sandbox
 	cfg.HTTP.PublicURL = ""
