@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+const (
+	// agentAim is from the answer to the webhook to the agent's first act,
+	// without what git does.
+	agentAim = 300 * time.Millisecond
+	// agentRuns is how many issues are measured, after one that makes the cache.
+	agentRuns = 20
+)
+
+// stampAgent writes the time, in nanoseconds, as its first act.
+const stampAgent = "date +%s%N\ncat > /dev/null\n"
+
+// measureAgent comments on issues one after the other and measures the way from
+// the answered webhook to the agent.
+func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	modes, notes := sandboxModes(ctx)
+	for _, mode := range modes {
+		own := filepath.Join(dir, mode)
+		if err := os.Mkdir(own, 0o700); err != nil {
+			return nil, nil, err
+		}
+		ways, err := agentStarts(ctx, bin, own, mode)
+		if err != nil {
+			return nil, nil, err
+		}
+		var whole, without []time.Duration
+		for _, w := range ways {
+			whole, without = append(whole, w.whole()), append(without, w.whole()-w.part[fetched]-w.part[checkedOut])
+		}
+		rows = append(rows,
+			row{"comment stored to agent started, sandbox " + mode, spread(whole), "", false},
+			row{"the same without fetch and checkout", spread(without), "median < " + ms(agentAim), quantile(without, 0.5) < agentAim})
+		notes = append(notes, "\nThe parts of that time, sandbox "+mode+":")
+		for p, name := range partNames() {
+			var all []time.Duration
+			for _, w := range ways {
+				all = append(all, w.part[p])
+			}
+			notes = append(notes, fmt.Sprintf("  %-46s %s", name, spread(all)))
+		}
+	}
+	return rows, notes, nil
+}
+
+// The parts of the way, in order.
+const (
+	judged       = iota
+	acknowledged // also the queue, and the lease
+	fetched
+	published
+	checkedOut
+	started
+	parts
+)
+
+func partNames() [parts]string {
+	return [parts]string{
+		"delivery job, permission looked up, judged", "step job, reaction added", "token, git fetch, configuration read",
+		"status comment and check runs", "checkout", "sandbox and agent started",
+	}
+}
+
+// way is how long each part took.
+type way struct{ part [parts]time.Duration }
+
+func (w way) whole() (sum time.Duration) {
+	for _, p := range w.part {
+		sum += p
+	}
+	return sum
+}
+
+func agentStarts(ctx context.Context, bin, dir, mode string) (ways []way, err error) {
+	r, err := newRig(ctx, bin, dir, stampAgent, "plain", mode, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if _, err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	for n := range agentRuns + 1 {
+		t, log, err := r.solve(ctx, db)
+		if err != nil {
+			return nil, err
+		}
+		w, err := follow(log, r.world.Deliveries())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t, err)
+		}
+		if n > 0 {
+			ways = append(ways, w)
+		}
+	}
+	return ways, nil
+}
+
+// follow reads the parts of the way from the log's times, the fake GitHub's
+// record of the answer, and the transcript: its file is made when the checkout
+// is done, and its first line is the agent's.
+func follow(log []solver.Event, deliveries []fakegithub.Delivery) (w way, err error) {
+	var stored, heard, begun, acted, shown time.Time
+	var receipt solver.Ended
+	for _, e := range log {
+		switch {
+		case e.Kind == solver.KindFeedback:
+			var f solver.Feedback
+			if err := json.Unmarshal(e.Data, &f); err != nil {
+				return w, err
+			}
+			heard, stored = e.At, answered(deliveries, f.Delivery)
+		case e.Kind == solver.KindAttemptStarted:
+			begun = e.At
+		case e.Kind == solver.KindActDone && begun.IsZero():
+			acted = e.At
+		case e.Kind == solver.KindActDone && receipt.N == 0:
+			shown = e.At
+		case e.Kind == solver.KindAttemptEnded:
+			if err := json.Unmarshal(e.Data, &receipt); err != nil {
+				return w, err
+			}
+		}
+	}
+	if stored.IsZero() || begun.IsZero() || receipt.Transcript == "" {
+		return w, errors.New("the log does not tell of an answered webhook and an attempt")
+	}
+	if acted.IsZero() {
+		acted = heard
+	}
+	if shown.IsZero() {
+		shown = begun
+	}
+	ready, err := born(receipt.Transcript)
+	if err != nil {
+		return w, err
+	}
+	first, err := stamp(receipt.Transcript)
+	if err != nil {
+		return w, err
+	}
+	at := [parts + 1]time.Time{stored, heard, acted, begun, shown, ready, first}
+	for p := range parts {
+		w.part[p] = at[p+1].Sub(at[p])
+	}
+	return w, nil
+}
+
+// answered is when a delivery got its answer.
+func answered(deliveries []fakegithub.Delivery, guid string) time.Time {
+	for _, d := range deliveries {
+		if d.GUID == guid {
+			return d.At.Add(d.Duration)
+		}
+	}
+	return time.Time{}
+}
+
+// born is when a file was made.
+func born(path string) (time.Time, error) {
+	var s unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BTIME, &s); err != nil {
+		return time.Time{}, fmt.Errorf("statx %s: %w", path, err)
+	}
+	if s.Mask&unix.STATX_BTIME == 0 {
+		return time.Time{}, fmt.Errorf("the file system of %s does not keep when a file was made; set TMPDIR to another one", path)
+	}
+	return time.Unix(s.Btime.Sec, int64(s.Btime.Nsec)), nil
+}
+
+// stamp reads the time that the agent wrote.
+func stamp(transcript string) (time.Time, error) {
+	text, err := os.ReadFile(transcript)
+	if err != nil {
+		return time.Time{}, err
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	n, err := strconv.ParseInt(string(line), 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the agent's time: %w", err)
+	}
+	return time.Unix(0, n), nil
+}

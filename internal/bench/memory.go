@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/queue"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+const (
+	// memoryAim is the resident memory of an idle server, in KiB.
+	memoryAim = 40 << 10
+	// idle is how long the server is left alone before it is looked at: longer
+	// than the sweep's interval, so that one sweep is in it.
+	idle = 6 * time.Second
+	// waiters is how many threads wait.
+	waiters = 10_000
+)
+
+// limitAgent prints what codex prints when the account's limit is used up.
+const limitAgent = `cat > /dev/null
+echo '{"type":"thread.started","thread_id":"00000000-0000-7000-8000-000000000001"}'
+echo '{"type":"turn.started"}'
+m="You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at $(date -u -d '+2 hours' '+%l:%M %p')."
+echo "{\"type\":\"error\",\"message\":\"$m\"}"
+echo "{\"type\":\"turn.failed\",\"error\":{\"message\":\"$m\"}}"
+exit 1
+`
+
+// measureMemory looks at an idle server, lets one thread come to wait for the
+// reset of a usage limit, copies that thread's log, and looks again.
+func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	r, err := newRig(ctx, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	_, empty, err := r.idleMemory(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := r.waitingLog(ctx)
+	if err := errors.Join(err, r.stop()); err != nil {
+		return nil, nil, err
+	}
+	if err := r.fill(ctx, log); err != nil {
+		return nil, nil, err
+	}
+	info, err := os.Stat(filepath.Join(dir, "pawl.db"))
+	if err != nil {
+		return nil, nil, err
+	}
+	took, full, err := r.idleMemory(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	aim := fmt.Sprintf("< %d MB", memoryAim>>10)
+	return []row{
+			{"resident memory, idle, new database", empty.String(), aim, empty.resident < memoryAim},
+			{fmt.Sprintf("resident memory, idle, %d waiting threads", waiters), full.String(), aim, full.resident < memoryAim},
+			{fmt.Sprintf("start to ready, %d waiting threads", waiters), ms(took), "", false},
+		}, []string{fmt.Sprintf("Each waiting thread has a log of %d events and a job in River's table; the database has %d MB.",
+			len(log), info.Size()>>20)}, nil
+}
+
+// usage is a process's memory in KiB; anonymous is what the program itself
+// holds, the rest are pages of its executable and libraries, which the kernel
+// can drop.
+type usage struct{ resident, anonymous int }
+
+func (u usage) String() string {
+	return fmt.Sprintf("%.1f MB, of which %.1f MB anonymous", float64(u.resident)/1024, float64(u.anonymous)/1024)
+}
+
+// idleMemory starts the server and looks at it after a while.
+func (r *rig) idleMemory(ctx context.Context) (took time.Duration, u usage, err error) {
+	if took, err = r.start(ctx); err != nil {
+		return 0, u, err
+	}
+	select {
+	case <-time.After(idle):
+	case <-ctx.Done():
+		return 0, u, ctx.Err()
+	}
+	if u.resident, err = kilobytes(r.server.Process.Pid, "VmRSS"); err != nil {
+		return 0, u, err
+	}
+	u.anonymous, err = kilobytes(r.server.Process.Pid, "RssAnon")
+	return took, u, err
+}
+
+// waitingLog is the log of a thread that waits.
+func (r *rig) waitingLog(ctx context.Context) ([]solver.Event, error) {
+	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	_, events, err := r.solve(ctx, db)
+	return events, err
+}
+
+// fill copies a log to many threads, each with its wake-up time and job, through
+// the store. Durability is turned off for that: it would only take time.
+func (r *rig) fill(ctx context.Context, log []solver.Event) (err error) {
+	state, err := solver.Fold(log)
+	if err != nil {
+		return err
+	}
+	if state.Decision == nil || state.Decision.Until.IsZero() {
+		return fmt.Errorf("the thread does not wait: %+v", state.Decision)
+	}
+	db, err := store.Open(ctx, r.database(), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	nothing := func(context.Context, solver.Thread) error { return nil }
+	q, err := queue.New(queue.Options{
+		DB: db.DB(), Due: db.Due, Step: nothing,
+		HandleDelivery: func(context.Context, string) error { return nil }, Sweep: func(context.Context) error { return nil },
+	})
+	if err != nil {
+		return err
+	}
+	db.UseQueue(q)
+	if _, err := db.DB().ExecContext(ctx, "PRAGMA synchronous=OFF"); err != nil {
+		return err
+	}
+	batch := solver.Batch{WakeAt: state.Decision.Until}
+	for _, e := range log {
+		batch.Events = append(batch.Events, solver.NewEvent{Key: fmt.Sprint("copy:", e.Seq), Kind: e.Kind, At: e.At, Data: json.RawMessage(e.Data)})
+	}
+	for n := range waiters {
+		t := solver.Thread{Owner: "acme", Name: "widgets", Number: 1000 + n}
+		lease, err := db.Acquire(ctx, t, "bench", time.Now())
+		if err != nil {
+			return err
+		}
+		if err := db.AppendLeased(ctx, lease, batch); err != nil {
+			return err
+		}
+		if err := db.Release(ctx, lease); err != nil {
+			return err
+		}
+	}
+	return nil
+}
