@@ -4,10 +4,8 @@ import "fmt"
 
 // Rungs of the ladder as they stand in receipts.
 const (
-	RungNoAnswer = 1 // no answer: again, with the opposite thinking mode
-	RungVerify   = 2 // the verifier failed: again, with its output
-	RungEffort   = 3 // rung 2 is used up: once with the escalated effort
-	RungTestTool = 4 // the agent's own run_tests calls
+	RungVerify = 2 // the verifier failed: again, with its output
+	RungEffort = 3 // rung 2 is used up: once with the escalated effort
 )
 
 // ladder is rule 9: what to try after an attempt that moved the work but did

@@ -64,7 +64,6 @@ type Attempt struct {
 	Detail    string    // the failure in a few words
 	Evidence  Print     // of the failure text, else of the final message
 	Change    Print     // of the diff against the attempt's start
-	EndTree   string
 }
 
 // Backend is one arm with what is held against it at the moment. The zero value

@@ -226,8 +226,7 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 		batch.Account = a.Account
 		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(r.Ending, r.Limit.usable(), now) }
 	}
-	if r.Outcome == policy.EditLoop {
-		v := limits(s.Config.Policy).Severity.Judge(r.Edits)
+	if v := limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
 		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}
 	}
 	if seqs := s.agentWroteMeanwhile(a, r); len(seqs) > 0 {

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -68,7 +69,8 @@ func (a Attempt) fact() policy.Attempt {
 		Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
 		StartedAt: a.At, EndedAt: a.EndedAt,
 		Ending: r.Ending, ResetsAt: r.Limit.usable(), Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
-		Edits: r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change, EndTree: r.EndTree,
+		Failing: slices.ContainsFunc(r.Verify, func(v Verified) bool { return !v.Passed }),
+		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
 	}
 }
 

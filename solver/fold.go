@@ -164,6 +164,8 @@ func (s *State) editedBack(content string) {
 		f := &s.Feedback[i]
 		if f.Source == policy.FromDescription && f.Taken == 0 && f.Withdrawn == "" && f.Description != content {
 			f.Withdrawn = "the description was edited back"
+			// Nobody worked on that text, so it may be asked for again.
+			s.Known = slices.DeleteFunc(s.Known, func(k string) bool { return k == f.Description })
 		}
 	}
 }

@@ -34,8 +34,10 @@ func refuse(rule, hint, reason string) *Decided {
 // branch. The second result is why nothing can run, if so.
 func (s *step) prepare(ctx context.Context) (*prepared, *Decided, error) {
 	if nothingAsked(s.state) {
-		return nil, refuse("empty_task", "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
-			"the description is empty and the command says nothing"), nil
+		d := refuse("empty_task", "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
+			"the description is empty and the command says nothing")
+		d.Action = policy.DoAsk
+		return nil, d, nil
 	}
 	if err := s.completeSnapshot(ctx); err != nil {
 		return nil, nil, err
@@ -101,6 +103,13 @@ func (s *step) completeSnapshot(ctx context.Context) error {
 		return err
 	}
 	return s.load(ctx)
+}
+
+// addVerify adds the verify commands that a local run was given.
+func (s *step) addVerify(e *config.Effective) {
+	if s.Local != nil {
+		e.Verify = append(e.Verify, s.Local.Verify...)
+	}
 }
 
 // branch is the branch that is worked on.
@@ -210,9 +219,7 @@ func (s *step) readConfig(ctx context.Context, p *prepared) (*Decided, error) {
 		p.effective, problems = s.Config.Narrow(p.repo)
 	}
 	if len(problems) == 0 {
-		if s.Local != nil {
-			p.effective.Verify = append(p.effective.Verify, s.Local.Verify...)
-		}
+		s.addVerify(&p.effective)
 		return nil, nil
 	}
 	d := refuse("config_error", "Correct the file on the default branch; then comment /pawl retry.",

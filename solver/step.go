@@ -118,6 +118,7 @@ func (s *step) decide(ctx context.Context) (Decided, *prepared, error) {
 		// The server's configuration changed under a recorded narrowing.
 		effective, _ = s.Config.Narrow(config.Repo{})
 	}
+	s.addVerify(&effective)
 	facts, err := s.facts(ctx, effective)
 	if err != nil {
 		return Decided{}, nil, err
@@ -160,6 +161,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	now := s.Now()
 	f := s.state.Facts(now)
 	f.Limits = limits(e.Policy)
+	f.Verify = len(e.Verify) > 0
 	if e.Policy.Paused {
 		f.Paused = "the operator paused Pawl (policy.paused)"
 	}
