@@ -172,6 +172,6 @@ type Store interface {
 	// Cooldowns returns the cooldowns of a repository (owner/name), or of all
 	// with "", that end after now.
 	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
-	// Threads lists threads that had at least one attempt or wait, newest first.
+	// Threads lists threads about which something was decided, newest first.
 	Threads(ctx context.Context, limit int) ([]ThreadRow, error)
 }

@@ -161,6 +161,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	now := s.Now()
 	f := s.state.Facts(now)
 	f.Limits = limits(e.Policy)
+	f.Verify = len(e.Verify) > 0 || s.Local != nil && len(s.Local.Verify) > 0
 	f.Verify = len(e.Verify) > 0
 	if e.Policy.Paused {
 		f.Paused = "the operator paused Pawl (policy.paused)"

@@ -157,7 +157,7 @@ func (s *Store) insertEvents(ctx context.Context, tx *txn, r *row, events []enco
 		}
 		r.seq++
 		fresh++
-		if e.kind == solver.KindAttemptStarted {
+		if e.kind == solver.KindAttemptStarted || e.kind == solver.KindDecision {
 			active = 1
 		}
 	}

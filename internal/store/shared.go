@@ -65,7 +65,7 @@ func (s *Store) Cooldowns(ctx context.Context, repo string, now time.Time) (map[
 	return cooldowns, nil
 }
 
-// Threads lists threads that had an attempt or a wait, newest first.
+// Threads lists threads that had a decision, an attempt or a wait, newest first.
 func (s *Store) Threads(ctx context.Context, limit int) ([]solver.ThreadRow, error) {
 	rows, err := s.r.QueryContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT ?1"), limit)
 	if err != nil {

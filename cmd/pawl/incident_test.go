@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+)
+
+// The four cases of the incident's test plan. Its numbers: 1,249 restarts of an
+// agent that hit its usage limit again and again, while its own comments and
+// description edits counted as feedback.
+
+// limited is an agent that codex's provider refuses; %s is when it says that the
+// limit resets.
+const limited = `cat > /dev/null
+echo '{"type":"thread.started","thread_id":"019a72db-80ed-7911-8a8a-94994ffc009b"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"error","message":"You have hit your usage limit. Upgrade to Pro or try again at %[1]s."}'
+echo '{"type":"turn.failed","error":{"message":"You have hit your usage limit. Upgrade to Pro or try again at %[1]s."}}'
+exit 1
+`
+
+// resetText is a time as codex prints it in UTC.
+func resetText(t time.Time) string { return t.UTC().Format("3:04 PM") }
+
+func TestImmediateUsageLimitStopsAfter3(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent(fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the first limit", func() bool { return r.thread(threadName(n)).State == "stopped" })
+	for range 6 {
+		_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
+		r.must(err)
+		r.quiet()
+	}
+	s := r.over(threadName(n))
+	if r.calls() != 3 || s.State != "stopped" || s.Rule != "usage_limit_breaker" {
+		t.Errorf("%d calls, then %s (%s %v); want 3, then stopped (usage_limit_breaker)", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	// The account is limited, not the thread.
+	other := r.solve("Another line", "Please add a third line to a.txt.")
+	r.quiet()
+	if s := r.over(threadName(other)); r.calls() != 3 || s.Rule != "usage_limit_breaker" {
+		t.Errorf("another thread: %d calls, then %s (%s %v); want none beyond 3", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if b := r.status().Breakers; len(b) != 1 || !b[0].Open || b[0].Consecutive != 3 {
+		t.Errorf("breakers: %+v, want one open after 3", b)
+	}
+}
+
+func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *testing.T) {
+	const body = "Please add a second line to a.txt."
+	for _, c := range []struct {
+		name      string
+		agent     string // after it waited for the edit
+		edit      func(r *rig, n int)
+		wantCalls int
+		wantRule  string
+	}{
+		{"time stamp moved, failure without progress", "echo no idea >&2; exit 1\n", func(r *rig, n int) {
+			r.must(r.world.TouchIssue(rigRepo, n, writer))
+		}, 1, "no_progress"},
+		{"saved again unchanged, failure without progress", "echo no idea >&2; exit 1\n", func(r *rig, n int) {
+			r.must(r.world.EditBody(rigRepo, n, writer, body))
+		}, 1, "no_progress"},
+		{"white space changed, failure without progress", "echo no idea >&2; exit 1\n", func(r *rig, n int) {
+			r.must(r.world.EditBody(rigRepo, n, writer, body+"  \r\n"))
+		}, 1, "no_progress"},
+		{"edited and edited back, failure without progress", "echo no idea >&2; exit 1\n", func(r *rig, n int) {
+			r.must(r.world.EditBody(rigRepo, n, writer, body+" And a third."))
+			r.must(r.world.EditBody(rigRepo, n, writer, body))
+		}, 1, "no_progress"},
+		{"content changed, failure without progress", "echo no idea >&2; exit 1\n", func(r *rig, n int) {
+			r.must(r.world.EditBody(rigRepo, n, writer, body+" And a third."))
+		}, 2, "no_progress"},
+		{"saved again unchanged, failure with progress", "[ -f b.txt ] || { date > b.txt; exit 1; }\necho three >> a.txt\n", func(r *rig, n int) {
+			r.must(r.world.EditBody(rigRepo, n, writer, body))
+		}, 2, "done"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.agent("cat > \"$CTRL/prompt\"\nif [ ! -f \"$CTRL/edited\" ]; then touch \"$CTRL/ready\"; while [ ! -f \"$CTRL/edited\" ]; do sleep 0.05; done; fi\n"+c.agent, "")
+			r.start()
+			n := r.solve("A second line", body)
+			r.await("the agent at work", func() bool { return r.has("ready") })
+			c.edit(r, n)
+			r.taken()
+			r.touch("edited")
+			s := r.over(threadName(n))
+			r.quiet()
+			if r.calls() != c.wantCalls || s.Rule != c.wantRule {
+				t.Errorf("%d calls, then %s (%s %v); want %d and %s", r.calls(), s.State, s.Rule, s.Reasons, c.wantCalls, c.wantRule)
+			}
+		})
+	}
+}
+
+// restless is an agent that moves the work, fails in new words each time, and so
+// gives no other rule than the limit of restarts a reason to stop.
+const restless = `cat > /dev/null
+words() { head -c 90 /dev/urandom | base64 | tr '+/=' ' '; }
+words >> a.txt
+words >&2
+exit 1
+`
+
+func Test50RestartsEndWithAnErrorThatSaysSo(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent(restless, "")
+	m := r.startTimed()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	var waits []time.Duration
+	v := m.idle(n)
+	for ; v.State == checkrun.Waiting; v = m.idle(n) {
+		if v.Rule != "backoff" {
+			t.Fatalf("waits for %s (%v)", v.Rule, v.Reasons)
+		}
+		last := v.Attempts[len(v.Attempts)-1]
+		waits = append(waits, v.Until.Sub(m.endedAt(n, last.N)))
+		m.clock.reach(v.Until)
+		m.sweep()
+	}
+	if r.calls() != 51 || v.State != checkrun.Stopped || v.Rule != "restart_limit" || !strings.Contains(strings.Join(v.Reasons, " "), "restarted 50 times") {
+		t.Errorf("%d calls, then %s (%s %v); want 51, then stopped by the limit of 50 restarts", r.calls(), v.State, v.Rule, v.Reasons)
+	}
+	// The 11th restart is the first that waits: 2 s, then twice as long each, at
+	// most 300 s.
+	if len(waits) != 40 {
+		t.Fatalf("%d waits, want 40", len(waits))
+	}
+	for i, w := range waits {
+		if want := min(300*time.Second, time.Second<<min(i+1, 20)); w != want {
+			t.Errorf("restart %d waited %s, want %s", i+11, w, want)
+		}
+	}
+	pulls := r.world.Pulls(rigRepo)
+	if len(pulls) != 1 {
+		t.Fatalf("%d pull requests, want 1", len(pulls))
+	}
+	c := r.check(pulls[0].Pull.HeadSHA, "pawl")
+	if c.Conclusion != "action_required" || !strings.Contains(c.Title+c.Summary, "restarted 50 times") {
+		t.Errorf("check run pawl: %s %q\n%s\nwant action_required and why", c.Conclusion, c.Title, c.Summary)
+	}
+}
+
+func TestAutoContinueWaitsUntilTheResetAndResumes(t *testing.T) {
+	r := newRig(t, nil)
+	r.config = "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
+	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
+	r.agent(`if [ -f "$CTRL/reset" ]; then cat > "$CTRL/prompt"; echo two >> a.txt
+echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"Done."}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
+exit 0; fi
+`+fmt.Sprintf(limited, resetText(reset)), "stream: codex")
+	m := r.startTimed()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	v := m.idle(n)
+	if v.State != checkrun.Waiting || v.Rule != "usage_limit" || v.Until.Before(reset) || v.Until.After(reset.Add(2*time.Minute)) {
+		t.Fatalf("%s (%s) until %s, want waiting until just after %s", v.State, v.Rule, v.Until, reset)
+	}
+	r.touch("reset")
+	m.clock.reach(v.Until.Add(-time.Minute))
+	m.sweep()
+	if v := m.idle(n); r.calls() != 1 || v.State != checkrun.Waiting {
+		t.Fatalf("a minute before the reset: %d calls, %s (%s %v); want 1 and waiting", r.calls(), v.State, v.Rule, v.Reasons)
+	}
+	m.clock.reach(v.Until)
+	m.sweep()
+	r.await("the end", func() bool { return m.view(n).State == checkrun.Done })
+	if v := m.idle(n); r.calls() != 2 || v.State != checkrun.Done || v.Attempts[1].Waited < 2*time.Hour {
+		t.Errorf("after the reset: %d calls, %s (%s %v); want 2 and done", r.calls(), v.State, v.Rule, v.Reasons)
+	}
+	b, err := m.node.store.Breakers(t.Context())
+	r.must(err)
+	if len(b) != 0 {
+		t.Errorf("breakers: %+v, want none after a success", b)
+	}
+}
+
+func TestWithoutAutoContinueTheFirstUsageLimitEndsTheRunAndOffersResume(t *testing.T) {
+	r := newRig(t, nil)
+	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
+	r.agent("echo two >> a.txt\n"+fmt.Sprintf(limited, resetText(reset)), "stream: codex")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	if s := r.over(threadName(n)); r.calls() != 1 || s.Rule != "usage_limit" {
+		t.Fatalf("%d calls, then %s (%s %v); want 1, then usage_limit", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	sha := r.world.Pulls(rigRepo)[0].Pull.HeadSHA
+	r.await("the check run", func() bool { return r.check(sha, "pawl").Conclusion == "action_required" })
+	c := r.check(sha, "pawl")
+	offered := false
+	for _, a := range c.Actions {
+		offered = offered || a.Identifier == "resume"
+	}
+	if !offered || !strings.Contains(c.Summary, reset.Format("15:04")) {
+		t.Errorf("check run pawl offers %+v and says\n%s\nwant Resume and the reset at %s", c.Actions, c.Summary, reset)
+	}
+	r.must(r.world.ClickButton(rigRepo, c.ID, "resume", writer))
+	r.await("the resumed attempt", func() bool { return r.calls() == 2 })
+}

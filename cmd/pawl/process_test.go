@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
+	for _, c := range []struct{ name, script, more, want string }{
+		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 1s", "timed_out"},
+		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 1s", "timed_out"},
+		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 1s", "timed_out"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.agent("cat > /dev/null; setsid sleep 601 & echo $! > \"$CTRL/child\"; "+c.script, c.more)
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			s := r.ending(n)
+			a := r.fold(n).Attempts
+			if len(a) != 1 || string(a[0].Receipt.Ending) != c.want || s.Rule != "no_progress" {
+				t.Errorf("%s (%s %q) after %+v; want one attempt that %s", s.State, s.Rule, s.Reasons, a, c.want)
+			}
+			r.gone("child")
+		})
+	}
+}
+
+// gone checks that the process whose id stands in a file of $CTRL has ended.
+func (r *rig) gone(name string) {
+	r.t.Helper()
+	var pid int
+	if _, err := fmt.Sscan(r.left(name), &pid); err != nil {
+		r.t.Fatal(err)
+	}
+	r.await("the end of the process "+name, func() bool {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(state), ") Z ")
+	})
+}
+
+func TestWorkDoneBeforeATimeoutIsKept(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; [ -f b.txt ] && { echo done >> a.txt; exit 0; }; echo half > b.txt; sleep 600\n", "timeout: 1s")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	s := r.ending(n)
+	if r.calls() != 2 || s.State != "done" {
+		t.Errorf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if a := r.fold(n).Attempts; a[0].Receipt.Outcome != policy.Outcome(policy.TimedOut) || a[0].Receipt.Commit == "" {
+		t.Errorf("the first attempt: %+v, want timed_out with a commit", a[0].Receipt)
+	}
+}
+
+func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
+	// A length of sleep that no other process has.
+	nap := strconv.Itoa(1_000_000 + os.Getpid())
+	for _, mode := range []string{"none", "auto"} {
+		t.Run(mode, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.agent("trap '' TERM; echo started > a.txt\nsetsid sh -c 'trap \"\" TERM; sleep "+nap+"' & sleep "+nap+"\n", "")
+			r.config += "sandbox: {mode: " + mode + "}\n"
+			if mode == "auto" {
+				r.must(os.WriteFile(filepath.Join(r.dir, "agent.sh"), []byte("#!/bin/sh\ntrap '' TERM\nsetsid sh -c 'trap \"\" TERM; sleep "+nap+"' & sleep "+nap+"\n"), 0o700))
+			}
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			r.await("both processes", func() bool { return r.below("sleep\x00"+nap) == 2 })
+			_, err := r.world.Comment(rigRepo, n, writer, "/pawl stop")
+			r.must(err)
+			s := r.ending(n)
+			if left := r.below("sleep\x00" + nap); left != 0 {
+				t.Errorf("%d processes are left", left)
+			}
+			a := r.fold(n)
+			if s.Rule != "cancelled" || a.Attempts[0].Receipt.Outcome != policy.Cancelled || !strings.Contains(s.Reasons[0], writer) {
+				t.Errorf("%s (%s %q), attempt %s; want cancelled by %s", s.State, s.Rule, s.Reasons, a.Attempts[0].Receipt.Outcome, writer)
+			}
+			// Times of the log, so that a loaded machine is no excuse for Pawl alone.
+			if took := a.Attempts[0].EndedAt.Sub(r.stoppedAt(n)); took.Seconds() > 5 {
+				t.Errorf("the attempt ended %s after the stop, want 5 s at most", took)
+			}
+		})
+	}
+}
+
+// below counts the live processes of the machine whose command line begins with
+// a text.
+func (r *rig) below(text string) int {
+	r.t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	r.must(err)
+	n := 0
+	for _, d := range dirs {
+		line, err := os.ReadFile(d + "/cmdline")
+		if err == nil && strings.HasPrefix(string(line), text) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
+	for _, c := range []struct{ name, script, more string }{
+		{"bytes that are no JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex"},
+		{"bytes that are no JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex"},
+		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex"},
+		{"a plain agent, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.agent("cat > /dev/null; "+c.script, c.more)
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			s := r.ending(n)
+			if r.calls() != 1 || s.State != "stopped" || s.Rule != "no_progress" || len(s.Reasons) == 0 {
+				t.Errorf("%d calls, then %s (%s %q); want 1, then stopped by no_progress", r.calls(), s.State, s.Rule, s.Reasons)
+			}
+		})
+	}
+}
+
+func TestAGigabyteOfOutputCostsLittleMemory(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; echo two >> a.txt; yes 'a line of output that says nothing' | head -c 1073741824\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	before := r.peak()
+	if s := r.ending(n); s.State != "done" {
+		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	if grown := r.peak() - before; grown > 64<<10 {
+		t.Errorf("the server grew by %d KiB to %d KiB, want at most 64 MiB", grown, r.peak())
+	}
+	r.stop(syscall.SIGTERM)
+}
+
+// peak is the most memory that the server ever had, in KiB.
+func (r *rig) peak() (kib int) {
+	r.t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
+	r.must(err)
+	_, rest, _ := strings.Cut(string(b), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		r.t.Fatal(err)
+	}
+	return kib
+}
+
+// stoppedAt is when the last stop of a thread was logged.
+func (r *rig) stoppedAt(n int) (at time.Time) {
+	r.t.Helper()
+	r.opened(func(db *store.Store) {
+		events, err := db.Events(r.t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n}, 0)
+		r.must(err)
+		for _, e := range events {
+			if e.Kind == solver.KindControl {
+				at = e.At
+			}
+		}
+	})
+	return at
+}
