@@ -166,7 +166,7 @@ func (r *receiver) gather(first *pending) []*pending {
 // sorted so that two nodes storing the same ones cannot wait for each other.
 func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 	slices.SortStableFunc(batch, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })
-	return s.write(ctx, func(tx *txn) error {
+	return s.writeNow(ctx, func(tx *txn) error {
 		insert, err := tx.PrepareContext(ctx, s.q(`INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (guid) DO NOTHING`))
 		if err != nil {

@@ -41,6 +41,10 @@ type Store struct {
 	queue    Enqueuer
 	receiver *receiver
 	lock     *os.File // SQLite: held while this process may write
+	// turn is held by the one write that may ask for the writing connection
+	// beside the receiver. database/sql gives a free connection to a waiter
+	// picked at random, so that among many a delivery could wait many turns.
+	turn chan struct{}
 }
 
 var _ solver.Store = (*Store)(nil)
@@ -97,7 +101,7 @@ func newStore(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Store{now: o.Now}
+	return &Store{now: o.Now, turn: make(chan struct{}, 1)}
 }
 
 // UseQueue names the queue that steps and deliveries are given to. It must be
@@ -155,6 +159,19 @@ type txn struct {
 // write runs fn in one transaction. With SQLite it holds the write lock from
 // the start, so what fn reads cannot change before it writes.
 func (s *Store) write(ctx context.Context, fn func(*txn) error) error {
+	if !s.postgres {
+		select {
+		case s.turn <- struct{}{}:
+			defer func() { <-s.turn }()
+		case <-ctx.Done():
+			return fmt.Errorf("begin: %w", ctx.Err())
+		}
+	}
+	return s.writeNow(ctx, fn)
+}
+
+// writeNow is write without waiting for a turn among the other writes.
+func (s *Store) writeNow(ctx context.Context, fn func(*txn) error) error {
 	sqlTx, err := s.w.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
