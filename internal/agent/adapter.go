@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 )
 
@@ -57,12 +58,21 @@ type Adapter struct {
 	// parseSession reads one line of it.
 	openSession  func(home, session string) (sessionFile, error)
 	parseSession func(line []byte, emit func(Event))
+	// tries matches what standard error says of requests that failed and are
+	// tried again. It is nil for CLIs that tell it on standard output.
+	tries *regexp.Regexp
+	// exit names the ending of an exit code, "" where it tells nothing, for
+	// failures that nothing else explains. It is nil where no code does.
+	exit func(code int) Ending
 }
 
 // The formats of standard output.
 const (
-	StreamPlain = "plain"
-	StreamCodex = "codex"
+	StreamPlain    = "plain"
+	StreamCodex    = "codex"
+	StreamClaude   = "claude"
+	StreamGemini   = "gemini"
+	StreamOpencode = "opencode"
 )
 
 // For returns the adapter of a backend kind ("codex", "command"). The stream
@@ -75,7 +85,7 @@ func For(kind, stream string) (Adapter, error) {
 	case "command":
 		return commandAdapter(stream)
 	case "claude", "gemini", "opencode":
-		return Adapter{}, fmt.Errorf("backend kind %q is not supported yet: use codex, or command with stream plain or codex", kind)
+		return Adapter{}, fmt.Errorf("backend kind %q is not supported yet: use codex, or command with the stream %[1]s", kind)
 	}
 	return Adapter{}, fmt.Errorf("unknown backend kind %q: use codex or command", kind)
 }

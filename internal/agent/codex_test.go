@@ -97,7 +97,7 @@ func TestACommandGetsItsAttempt(t *testing.T) {
 }
 
 func TestUnknownKindsAndStreamsAreRefusedWithAHint(t *testing.T) {
-	for _, c := range [][2]string{{"claude", ""}, {"gemini", ""}, {"opencode", ""}, {"nope", ""}, {"command", "gemini"}, {"command", "nope"}} {
+	for _, c := range [][2]string{{"claude", ""}, {"gemini", ""}, {"opencode", ""}, {"nope", ""}, {"command", "nope"}} {
 		if _, err := For(c[0], c[1]); err == nil || !strings.Contains(err.Error(), "use ") {
 			t.Errorf("For(%q, %q): error %v", c[0], c[1], err)
 		}

@@ -14,10 +14,14 @@ func commandAdapter(stream string) (Adapter, error) {
 		a.Stream = StreamPlain
 	case StreamCodex:
 		a.Parse = codexLine
-	case "claude", "gemini", "opencode":
-		return Adapter{}, fmt.Errorf("stream %q is not supported yet: use plain or codex", stream)
+	case StreamClaude:
+		a.Parse = claudeLine
+	case StreamGemini:
+		a.Parse, a.tries, a.exit = geminiLine, geminiTries, geminiExit
+	case StreamOpencode:
+		a.Parse, a.tries = opencodeLine, opencodeTries
 	default:
-		return Adapter{}, fmt.Errorf("unknown stream %q: use plain or codex", stream)
+		return Adapter{}, fmt.Errorf("unknown stream %q: use plain, codex, claude, gemini or opencode", stream)
 	}
 	return a, nil
 }

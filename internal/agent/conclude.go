@@ -15,9 +15,10 @@ type stop struct {
 
 // conclude turns what was read into the report. In order: the stream's final
 // event, Pawl's own record of having ended the process, the exit code, the last
-// error that was not final, standard error.
+// error that was not final, standard error, the last step.
 func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	t.settle()
+	t.overhear()
 	r := &t.rep
 	r.Killed = why.ending != ""
 	message := t.decide(why)
@@ -25,15 +26,30 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 		r.Ending = Crashed
 	}
 	resets, source := t.reset(message, now, zone)
-	if r.Ending == RateLimited && resets != nil && resets.Sub(now) > longWait {
-		r.Ending = UsageLimit
-		r.because("the wait is longer than a short rate limit lasts, so it counts as a usage limit")
-	}
+	t.weigh(message, resets, now)
 	r.setLimit(message, resets, source, now)
 	if r.Reasons == nil {
 		r.Reasons = []string{}
 	}
 	return *r
+}
+
+// overhear takes the last failed try from standard error. What was printed
+// when is not known: after other work a short wait may be long over, while a
+// used-up plan is not.
+func (t *tally) overhear() {
+	if t.cli.tries == nil || t.notice.Kind != 0 {
+		return
+	}
+	tries := t.cli.tries.FindAllString(t.rep.Stderr, -1)
+	if len(tries) == 0 {
+		return
+	}
+	e := Event{Kind: Notice, Text: shorten(tries[len(tries)-1], maxText)}
+	e.Ending, _ = classifyFailure(e.Text)
+	if e.Ending == UsageLimit || t.messages == 0 && t.rep.ToolCalls == 0 {
+		t.notice = e
+	}
 }
 
 // decide sets the ending with its reason and returns the message that it was read from.
@@ -47,14 +63,14 @@ func (t *tally) decide(why stop) string {
 		t.note(why)
 		t.finished()
 		return ""
+	case why.ending == TimedOut:
+		return t.outOfTime(why.reason)
 	case why.ending != "":
 		r.Ending = why.ending
 		r.because(why.reason)
 		return t.lastNotice()
 	case r.ExitKnown && r.Exit.Code == exitTimeout:
-		r.Ending = TimedOut
-		r.because("exit code 124: the time ran out before a final event")
-		return t.lastNotice()
+		return t.outOfTime("exit code 124: the time ran out before a final event")
 	case r.ExitKnown && fromSignal(r.Exit):
 		r.Ending = Killed
 		r.because("the process was ended by " + signalName(r.Exit) + " before a final event")
@@ -63,9 +79,33 @@ func (t *tally) decide(why stop) string {
 		return t.judge(t.notice, "the output ended without a final event; the last error was")
 	case r.ExitKnown && r.Exit.Code != 0:
 		return t.silentFailure()
+	case t.step != nil:
+		t.stepped()
+		return ""
 	}
 	t.unfinished()
 	return ""
+}
+
+// outOfTime is a run that was still going when its time was over. Where the CLI
+// was waiting for a provider that had refused it, the refusal is the ending:
+// waiting longer here would not have helped.
+func (t *tally) outOfTime(reason string) string {
+	r := &t.rep
+	if t.notice.Kind != 0 {
+		ending := t.notice.Ending
+		if ending == "" {
+			ending, _ = classifyFailure(t.notice.Text)
+		}
+		if ending.isLimit() {
+			text := t.judge(t.notice, "it was waiting after the refusal")
+			r.because(reason)
+			return text
+		}
+	}
+	r.Ending = TimedOut
+	r.because(reason)
+	return t.lastNotice()
 }
 
 // note records a kill that came after the final event.
@@ -99,9 +139,15 @@ func (t *tally) judge(e Event, where string) string {
 		text = m[1]
 	}
 	t.rep.Failure = shorten(text, maxText)
+	t.resets = e.ResetsAt
 	known := e.Ending != ""
 	if t.rep.Ending = e.Ending; !known {
 		t.rep.Ending, known = classifyFailure(text)
+	}
+	if told := t.exitEnding(); !known && told != "" {
+		t.rep.Ending = told
+		t.rep.because(fmt.Sprintf("the exit code %d stands for %s; %s: %s", t.rep.Exit.Code, told, where, shorten(text, 300)))
+		return text
 	}
 	if known {
 		t.rep.because(where + ": " + shorten(text, 300))
@@ -117,6 +163,33 @@ func (t *tally) lastNotice() string {
 		t.rep.because("the last error before that was: " + shorten(t.notice.Text, 300))
 	}
 	return t.notice.Text
+}
+
+// exitEnding is what the exit code alone tells, "" where that is nothing.
+func (t *tally) exitEnding() Ending {
+	if t.cli.exit == nil || !t.rep.ExitKnown {
+		return ""
+	}
+	return t.cli.exit(t.rep.Exit.Code)
+}
+
+// stepped is the end of a stream without a final event, after a whole step.
+func (t *tally) stepped() {
+	r := &t.rep
+	switch {
+	case (t.step.Ending == Completed || t.step.Ending == "") && t.messages == 0 && t.did == 0:
+		r.Ending = NoAnswer
+		r.because("the run ended without an error, but the agent said nothing and no call of it had an effect")
+	case t.step.Ending == "":
+		r.Ending = CutOff
+		r.because("the output ends after a tool call, with more to do")
+	case t.step.Ending == Completed:
+		r.Ending = Completed
+		r.because("the last step ended the work")
+	default:
+		r.Ending = t.step.Ending
+		r.because("the last step ended as " + string(r.Ending))
+	}
 }
 
 // unfinished is an exit without an error and without a final event.
@@ -135,39 +208,53 @@ func (t *tally) unfinished() {
 	}
 }
 
-// harmless matches standard error of a healthy codex.
-var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prompt) from stdin\.*|warning: .*|\s*)$`)
+// harmless matches lines that healthy CLIs print on standard error.
+var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prompt) from stdin\.*|warning: .*|yolo mode is enabled.*|ripgrep is not available.*|\[startup\] .*|at .*:\d+:\d+\)?|\s*)$`)
+
+// The lines of standard error that are looked at when nothing else tells: the
+// first names the problem or begins the usage text, the last end a trace.
+const firstLines, finalLines = 3, 5
+
+// complaints are the telling lines of standard error.
+func (t *tally) complaints() string {
+	var lines []string
+	for line := range strings.Lines(t.rep.Stderr) {
+		if line = strings.TrimSpace(line); !harmless.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > firstLines+finalLines {
+		lines = append(lines[:firstLines], lines[len(lines)-finalLines:]...)
+	}
+	return strings.Join(lines, "\n")
+}
 
 // silentFailure is a failing exit code without any error in the stream. What
 // the CLI wrote to standard error before it began to work is its own error.
 func (t *tally) silentFailure() string {
 	r := &t.rep
-	var complaints []string
-	for line := range strings.Lines(r.Stderr) {
-		if line = strings.TrimSpace(line); !harmless.MatchString(line) {
-			complaints = append(complaints, line)
-		}
-	}
-	if len(complaints) == 0 {
-		if t.working {
-			r.Ending = Killed
-			r.because(fmt.Sprintf("exit code %d in the middle of a turn, without any error: it was interrupted", r.Exit.Code))
-			return ""
-		}
-		r.Ending = Crashed
-		r.because(fmt.Sprintf("exit code %d without a word", r.Exit.Code))
-		return ""
-	}
-	text := strings.Join(complaints[max(0, len(complaints)-5):], "\n")
+	text, told := t.complaints(), t.exitEnding()
 	r.Failure = shorten(text, maxText)
 	ending, known := classifyFailure(text)
-	if known && !t.working {
+	switch {
+	case known && !t.working && text != "":
 		r.Ending = ending
 		r.because(fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, shorten(text, 300)))
 		return text
+	case told != "":
+		r.Ending = told
+		r.because(fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, told))
+		return text
+	case text == "" && t.working:
+		r.Ending = Killed
+		r.because(fmt.Sprintf("exit code %d in the middle of a turn, without any error: it was interrupted", r.Exit.Code))
+	case text == "":
+		r.Ending = Crashed
+		r.because(fmt.Sprintf("exit code %d without a word", r.Exit.Code))
+	default:
+		r.Ending = Crashed
+		r.because(fmt.Sprintf("unclassified failure, exit code %d: %s", r.Exit.Code, shorten(text, 300)))
 	}
-	r.Ending = Crashed
-	r.because(fmt.Sprintf("unclassified failure, exit code %d: %s", r.Exit.Code, shorten(text, 300)))
 	return ""
 }
 
@@ -185,15 +272,4 @@ func signalName(e Exit) string {
 		return e.Signal
 	}
 	return fmt.Sprintf("signal %d", e.Code-128)
-}
-
-// reset finds the time of the reset: a field of the stream, else the message.
-func (t *tally) reset(message string, now time.Time, zone *time.Location) (*time.Time, string) {
-	if t.failed != nil && t.failed.ResetsAt != nil {
-		return t.failed.ResetsAt, SourceStructured
-	}
-	if at, ok := ResetTime(message, now, zone); ok {
-		return &at, SourceText
-	}
-	return nil, SourceNone
 }

@@ -20,10 +20,15 @@ const (
 	ToolCall
 	// Notice is an error that is not final, in Text: a retry, a warning.
 	Notice
-	// Finished ends the run with success.
+	// StepEnded ends one step of a stream that has no final event. Ending is
+	// what the run came to if this step was its last; empty means that the CLI
+	// had more to do.
+	StepEnded
+	// Finished ends the run with success. Text, where it is set, is the answer.
 	Finished
 	// Failed ends the run with the error in Text; Ending is set where the
-	// stream itself names the class.
+	// stream itself names the class. Without a text of its own it ended with
+	// the last Notice.
 	Failed
 )
 
@@ -32,6 +37,11 @@ type Event struct {
 	Kind Kind
 	ID   string
 	Text string
+	// Session is the session's id in streams that repeat it; Dir is the
+	// checkout as the CLI names it when a session starts.
+	Session, Dir string
+	// Delta says that the text continues the message before it.
+	Delta bool
 	// Wrote is text that the agent itself wrote: a command, tool arguments, a
 	// message. Ran says that it was executed and not merely said.
 	Wrote string
@@ -43,16 +53,26 @@ type Event struct {
 	Done, Rejected bool
 	Ending         Ending
 	ResetsAt       *time.Time
-	// Tokens are those of the whole session so far, as the CLI counts them.
+	// Tokens and Cost are those of the whole session so far, as the CLI counts
+	// them, or with Step those of one step, to be added.
 	Tokens *Tokens
 	Cost   *float64
+	Step   bool
+	// Turns is the CLI's own count of turns; zero where it tells none.
+	Turns int
 }
 
-// Tokens counts what a session used.
+// Tokens counts what a session used. Input includes the cached part, Output
+// the reasoning.
 type Tokens struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
 	Output      int64 `json:"output"`
+}
+
+// Plus returns the sum of two counts.
+func (t Tokens) Plus(more Tokens) Tokens {
+	return Tokens{Input: t.Input + more.Input, CachedInput: t.CachedInput + more.CachedInput, Output: t.Output + more.Output}
 }
 
 // Minus returns what was used since an earlier count, never below zero.

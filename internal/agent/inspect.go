@@ -48,7 +48,7 @@ type reading struct {
 const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string, onEvent func(Event)) *reading {
-	r := &reading{adapter: a, tally: newTally(a.Stream, dir), onEvent: onEvent}
+	r := &reading{adapter: a, tally: newTally(a, dir), onEvent: onEvent}
 	r.stderr = headTail{headMax: stderrHalf, tailMax: stderrHalf}
 	if a.Parse == nil {
 		r.plain = headTail{headMax: plainHead, tailMax: plainTail}

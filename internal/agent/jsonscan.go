@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -230,4 +231,13 @@ func intOf(raw []byte) int64 {
 		return 0
 	}
 	return n
+}
+
+// floatOf returns a raw JSON number, nil where it is not one.
+func floatOf(raw []byte) *float64 {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return nil
+	}
+	return &f
 }

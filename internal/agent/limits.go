@@ -5,13 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// longWait separates a short rate limit from a usage limit where the wording
-// says only "rate limit": providers' per-minute limits end within minutes,
-// plan limits take hours (Copilot's "rate limit … try again in 58 hours").
-const longWait = 10 * time.Minute
 
 // maxFailureText bounds how much of an error message is looked at.
 const maxFailureText = 8 << 10
@@ -34,7 +28,9 @@ const (
 		`|you exceeded your current quota|quota exceeded|insufficient_quota|usage_limit_(?:reached|exceeded)|usage_not_included` +
 		`|resource has been exhausted \(e\.g\. check quota\)` +
 		`|to use codex with your chatgpt plan, upgrade` +
-		`|credit balance is too low` +
+		`|credit balance is too low|credits are depleted|insufficient (?:balance|funds)|payment required` +
+		`|you(?:['’]ve| have) (?:been rate[- ]limited|hit a rate limit that)` + // Copilot's, of the account and not of one request
+		`|ai_retryerror: failed after \d+ attempts\. last error: rate limit exceeded\. please try again later` + // opencode's free plan
 		`)`
 	rateWords = `(?:` +
 		`rate[ _-]limit(?:ed|s)?(?:[ _-](?:reached|exceeded|error))?\b` +
@@ -43,34 +39,48 @@ const (
 		`)`
 	overloadWords = `(?:` +
 		`(?:at|over) capacity\b|(?:currently )?experiencing high demand|overloaded(?:_error)?\b|server_is_overloaded` +
-		`|internal server error|service unavailable|bad gateway|gateway time-?out|temporarily unavailable` +
+		`|internal (?:server )?error\b|service unavailable|bad gateway|gateway time-?out|temporarily unavailable|server had an error` +
 		`)`
 	authWords = `(?:` +
 		`missing environment variable|(?:incorrect|invalid|missing) api key|invalid x-api-key|api key not (?:valid|found)` +
-		`|not (?:logged in|authenticated|authorized)|unauthorized\b|authentication(?:_error| failed| required)|permission_error` +
+		`|not (?:logged in|authenticated|authorized)|unauthorized\b|unauthenticated\b|authentication(?:_error| failed| required)|permission_error` +
+		`|permission_denied|(?:caller|api key) does not have permission|(?:invalid|missing) authentication|invalid auth method` +
 		`|(?:log|sign)(?:ed)? (?:in|out)[^.]{0,40} again|run:? (?:codex|claude|gemini|opencode)?\s*(?:auth )?/?login|please (?:log|sign) in` +
 		`|(?:refresh|access) token (?:was|has|is|could not)|token (?:has )?expired|oauth token` +
+		`)`
+	configWords = `(?:` +
+		`models?\b.{0,120}\b(?:does not exist|not found|not supported|is not available)|model provider .{0,80} not found` +
+		`|error loading config|config file\b|unexpected argument|invalid value|unrecognized (?:option|subcommand)|unknown (?:option|argument|provider)` +
+		`|no such file or directory|command not found|reserved built-in|no conversation found|resuming session|session not found` +
+		`)`
+	networkWords = `(?:` +
+		`^reconnecting\b|stream (?:disconnected|closed|error)|connection (?:failed|refused|reset|closed|error)|error sending request|waiting for network` +
+		`|network error|econn(?:refused|reset)|socket hang up|terminated early|api error: terminated|unexpected eof|dns error` +
+		`|(?:unable|cannot|could not|failed) to connect|cannot connect|fetch failed|without a finish reason` +
+		`|in json at position|unexpected (?:token|end of json)` + // an answer that is not the API's, as a proxy's error page
 		`)`
 )
 
 // failureRules are tried in order; the more specific wording stands first.
 var failureRules = []failureRule{
 	{UsageLimit, anywhere(usageWords)},
-	{ContextOverflow, anywhere(`context window|context[_ ]length|prompt is too long|input is too long|maximum context|too many tokens in`)},
+	{ContextOverflow, anywhere(`context window|context[_ ]length|prompt is too long|input is too long|maximum context|too many tokens in|token count\b.{0,60}\bexceeds`)},
 	{CutOff, anywhere(`incomplete response returned|max_output_tokens|output token maximum|finish_reason.{0,5}length`)},
-	{TurnLimit, anywhere(`max(?:imum)?[ _](?:number of )?(?:session )?turns|turn limit|session budget`)},
+	{TurnLimit, anywhere(`max(?:imum)?[ _](?:number of )?(?:session )?turns|turn limit|session budget|maximum budget`)},
 	{SelfLoop, anywhere(`loop (?:was )?detected|potential loop`)},
+	{NoAnswer, anywhere(`empty response|violate our usage policy`)},
 	{RateLimited, anywhere(rateWords)},
 	{Overloaded, anywhere(overloadWords)},
 	{Auth, anywhere(authWords)},
-	{Misconfigured, anywhere(`model\b.{0,120}\b(?:does not exist|not found|not supported|is not available)|model provider .{0,80} not found|error loading config|unexpected argument|invalid value|unrecognized (?:option|subcommand)|unknown (?:option|argument|provider)|no such file or directory|command not found|reserved built-in`)},
-	{Disconnected, anywhere(`^reconnecting\b|stream (?:disconnected|closed|error)|connection (?:failed|refused|reset|closed|error)|error sending request|waiting for network|network error|timed? ?out waiting|idle timeout|request timed out|econn(?:refused|reset)|socket hang up|terminated early|unexpected eof|dns error`)},
+	{Misconfigured, anywhere(configWords)},
+	{TimedOut, anywhere(`\b(?:request|read|operation|headers) timed out|timed out after|idle timeout|timed? ?out waiting`)},
+	{Disconnected, anywhere(networkWords)},
 	{Killed, anywhere(`^(?:turn )?(?:interrupted|aborted)\b|(?:was|been) interrupted by the user`)},
 }
 
 func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + words) }
 
-var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|status(?:[ _-]?code)?["']?[:=]?|http(?:/\d(?:\.\d)?)?)\s*(\d{3})\b`)
+var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"code"\s*:|status(?:[ _-]?code)?["']?[:=]?|http(?:/\d(?:\.\d)?)?)\s*(\d{3})\b`)
 
 // classifyFailure names the ending that an error message stands for. The
 // message must come from a place where only errors stand. It answers false for
@@ -125,10 +135,13 @@ var bareLimit = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api erro
 	`|exceeded retry limit, last status: 429|(?:selected )?model (?:[\w.\-]+ )?is at capacity|we['’]re currently experiencing high demand|\d{3} \{"type":"error")` +
 	`(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|and\b))`)
 
+// errorBody matches a provider's answer that was printed as it came.
+var errorBody = regexp.MustCompile(`(?i)^(?:(?:\[?api error|error|too many requests)\s*:\s*)*\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
+
 // isLimitMessage reports whether a line of plain output is a known limit message, and of which kind.
 func isLimitMessage(line string) (Ending, bool) {
 	line = strings.TrimSpace(line)
-	if len(line) > 1024 || !bareLimit.MatchString(line) {
+	if len(line) > 1024 || !bareLimit.MatchString(line) && !errorBody.MatchString(line) {
 		return "", false
 	}
 	ending, known := classifyFailure(line)

@@ -16,6 +16,9 @@ const (
 // lastLines is how many of the last lines of each stream are looked at for a limit message.
 const lastLines = 5
 
+// maxRefusal is how many lines the output of a run has that was refused at once.
+const maxRefusal = 3
+
 // concludePlain judges a stream without structure: by the exit code, and where
 // that says failure by last lines that are a limit message and nothing else.
 func (t *tally) concludePlain(output string, why stop, now time.Time, zone *time.Location) Report {
@@ -26,6 +29,8 @@ func (t *tally) concludePlain(output string, why stop, now time.Time, zone *time
 	case why.ending != "":
 		r.Ending = why.ending
 		r.because(why.reason)
+	case t.onlyRefused(output):
+		message = t.plainFailure(output)
 	case r.ExitKnown && r.Exit.Code == 0 && r.Exit.Signal == "":
 		r.Ending = Completed
 		r.because("exit code 0")
@@ -40,11 +45,23 @@ func (t *tally) concludePlain(output string, why stop, now time.Time, zone *time
 	}
 	r.FinalMessage = lastOf(output)
 	resets, source := t.reset(message, now, zone)
-	if r.Ending == RateLimited && resets != nil && resets.Sub(now) > longWait {
-		r.Ending = UsageLimit
-	}
+	t.weigh(message, resets, now)
 	r.setLimit(message, resets, source, now)
 	return *r
+}
+
+// onlyRefused reports whether a run that claims success printed a limit message
+// and next to nothing else: some CLIs exit with 0 after a refusal.
+func (t *tally) onlyRefused(output string) bool {
+	if !t.rep.ExitKnown || t.rep.Exit.Code != 0 || t.rep.Exit.Signal != "" {
+		return false
+	}
+	lines := tailLines(output, maxRefusal+1)
+	if len(lines) == 0 || len(lines) > maxRefusal {
+		return false
+	}
+	_, refused := isLimitMessage(lines[len(lines)-1])
+	return refused
 }
 
 func (t *tally) plainFailure(output string) string {

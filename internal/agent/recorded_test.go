@@ -13,40 +13,68 @@ import (
 	"time"
 )
 
-const recordedRuns = "../../testdata/agents/codex"
+const (
+	recordedAll  = "../../testdata/agents"
+	recordedRuns = recordedAll + "/codex"
+)
 
-// recorded is one run of the real codex 0.169.0.
+// clis are the CLIs with recorded runs: codex 0.169.0, claude 2.1.197, gemini
+// 0.61.0 and opencode 1.18.33.
+var clis = []string{StreamClaude, StreamCodex, StreamGemini, StreamOpencode}
+
+// recorded is one step of a run of a real CLI.
 type recorded struct {
-	name, stdout, stderr, session string
-	exit                          Exit
-	want                          struct {
+	cli, name, stdout, stderr, session string
+	exit                               Exit
+	want                               struct {
 		Ending []Ending `json:"ending"`
 		Resets *int64   `json:"resets_at_unix"`
 		Edits  bool     `json:"edits_in_git"`
 	}
 }
 
-func loadRecorded(t *testing.T) []recorded {
+// loadRuns reads the runs of one CLI; a second step, which continues the
+// session of the first, is a run of its own.
+func loadRuns(t *testing.T, dir, cli string) []recorded {
 	t.Helper()
-	dirs, err := filepath.Glob(recordedRuns + "/*")
-	if err != nil || len(dirs) < 50 {
-		t.Fatalf("found %d recorded runs, error %v", len(dirs), err)
+	dirs, err := filepath.Glob(dir + "/*")
+	if err != nil || len(dirs) < 10 {
+		t.Fatalf("found %d recorded runs of %s, error %v", len(dirs), cli, err)
 	}
 	var runs []recorded
 	for _, dir := range dirs {
-		r := recorded{name: filepath.Base(dir)}
-		r.stdout, r.stderr = optional(t, dir+"/stdout.jsonl"), optional(t, dir+"/stderr.txt")
-		r.session = optional(t, dir+"/rollout-events.jsonl")
-		code, _, _ := strings.Cut(strings.TrimSpace(optional(t, dir+"/exit.txt")), " ")
-		if r.exit.Code, err = strconv.Atoi(code); err != nil {
-			t.Fatalf("%s/exit.txt: %v", dir, err)
+		for _, step := range []string{"", "2"} {
+			exit := optional(t, dir+"/exit"+step+".txt")
+			if exit == "" {
+				continue
+			}
+			r := recorded{cli: cli, name: filepath.Base(dir) + step, session: optional(t, dir+"/rollout-events.jsonl")}
+			r.stdout, r.stderr = optional(t, dir+"/stdout"+step+".jsonl"), optional(t, dir+"/stderr"+step+".txt")
+			code, _, _ := strings.Cut(strings.TrimSpace(exit), " ")
+			if r.exit.Code, err = strconv.Atoi(code); err != nil {
+				t.Fatalf("%s/exit%s.txt: %v", dir, step, err)
+			}
+			if err := json.Unmarshal([]byte(optional(t, dir+"/expected.json")), &r.want); err != nil {
+				t.Fatalf("%s: %v", dir, err)
+			}
+			runs = append(runs, r)
 		}
-		if err := json.Unmarshal([]byte(optional(t, dir+"/expected.json")), &r.want); err != nil {
-			t.Fatalf("%s: %v", dir, err)
-		}
-		runs = append(runs, r)
 	}
 	return runs
+}
+
+func loadRecorded(t *testing.T) []recorded { return loadRuns(t, recordedRuns, StreamCodex) }
+
+// inspect reads a recorded run as it was when it ended.
+func (r recorded) inspect(t *testing.T) Report {
+	t.Helper()
+	got, err := Inspect(strings.NewReader(r.stdout), stream(r.cli), InspectOptions{
+		Dir: "/agent/" + r.cli + "-" + strings.TrimSuffix(r.name, "2") + "/repo", Exit: &r.exit, Stderr: r.stderr, Now: endOf(r),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // optional reads a file that a run may lack.
@@ -72,16 +100,39 @@ func endOf(r recorded) time.Time {
 	return last
 }
 
+func TestEveryRecordedRunIsClassified(t *testing.T) {
+	for _, cli := range clis {
+		for _, run := range loadRuns(t, recordedAll+"/"+cli, cli) {
+			t.Run(cli+"/"+run.name, func(t *testing.T) {
+				for _, stderr := range []string{run.stderr, ""} { // the exit code must do where standard error is lost
+					run.stderr = stderr
+					got := run.inspect(t)
+					if !slices.Contains(run.want.Ending, got.Ending) {
+						t.Errorf("ending %q, want one of %q; reasons %q", got.Ending, run.want.Ending, got.Reasons)
+					}
+					if got.Ending.isLimit() != (got.Limit != nil) || len(got.Reasons) == 0 {
+						t.Errorf("ending %q with limit %+v, reasons %q", got.Ending, got.Limit, got.Reasons)
+					}
+					if got.Mentions != 0 {
+						t.Errorf("%d mentions of a limit in a run without any", got.Mentions)
+					}
+					if filepath.IsAbs(got.Edits.MaxRepeatPath) {
+						t.Errorf("path %q is not relative to the checkout", got.Edits.MaxRepeatPath)
+					}
+				}
+				if detected := Detect([]byte(run.stdout)); run.stdout != "" && detected != cli {
+					t.Errorf("detected as %s", detected)
+				}
+			})
+		}
+	}
+}
+
 func TestEveryRecordedCodexRunIsClassified(t *testing.T) {
 	for _, run := range loadRecorded(t) {
 		t.Run(run.name, func(t *testing.T) {
 			now := endOf(run)
-			got, err := Inspect(strings.NewReader(run.stdout), codexAdapter(), InspectOptions{
-				Dir: "/agent/codex-" + run.name + "/repo", Exit: &run.exit, Stderr: run.stderr, Now: now,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := run.inspect(t)
 			if !slices.Contains(run.want.Ending, got.Ending) {
 				t.Errorf("ending %q, want one of %q; reasons %q", got.Ending, run.want.Ending, got.Reasons)
 			}

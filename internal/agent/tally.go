@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Bounds of what a tally remembers, so that a hostile stream cannot fill the
@@ -20,6 +21,7 @@ const (
 // tally folds the events of one stream.
 type tally struct {
 	rep  Report
+	cli  Adapter
 	dir  string
 	open map[string][]string // calls that started and have not ended: their paths
 	// done holds the calls that ended; both maps are emptied with each session,
@@ -28,15 +30,18 @@ type tally struct {
 	quoted   map[string]bool
 	files    map[string]int
 	messages int
-	working  bool  // the last turn has begun and not ended
-	notice   Event // the last error that was not final
+	working  bool   // the last turn has begun and not ended
+	did      int    // calls that ended with an effect
+	notice   Event  // the last error that was not final
+	step     *Event // the last step's end, in streams without a final event
+	last     Kind
 	failed   *Event
-	garbage  int
+	resets   *time.Time // the reset that the error itself names
 }
 
-func newTally(cli, dir string) *tally {
-	t := &tally{dir: dir, files: map[string]int{}}
-	t.rep.CLI = cli
+func newTally(cli Adapter, dir string) *tally {
+	t := &tally{cli: cli, dir: dir, files: map[string]int{}}
+	t.rep.CLI = cli.Stream
 	t.forget()
 	return t
 }
@@ -56,36 +61,109 @@ func (t *tally) add(e Event) {
 			t.quoted[e.ID] = true
 		}
 	}
-	if e.Cost != nil {
-		t.rep.CostUSD = e.Cost
-	}
-	if e.Tokens != nil {
-		t.rep.Tokens = *e.Tokens
+	t.spend(e)
+	if e.Session != "" {
+		t.rep.SessionID = shorten(e.Session, maxCallName)
 	}
 	switch e.Kind {
 	case SessionStarted:
 		t.settle()
 		t.forget()
 		t.rep.SessionID = e.ID
+		if t.dir == "" {
+			t.dir = e.Dir
+		}
 	case TurnStarted:
 		t.rep.Turns++
-		t.working, t.rep.final, t.failed, t.notice = true, false, nil, Event{}
+		t.working, t.rep.final, t.failed = true, false, nil
+		t.goOn()
 	case Message:
-		t.messages++
-		t.rep.FinalMessage = shorten(e.Text, maxText)
-		t.notice = Event{}
+		t.message(e)
+		t.goOn()
 	case ToolCall:
 		t.call(e)
-		t.notice = Event{}
+		t.goOn()
 	case Notice:
 		if e.Text != "" {
-			t.notice = e
+			e.Text = shorten(e.Text, maxText)
+			t.notice = t.after(e)
 		}
-	case Finished:
-		t.working, t.rep.final, t.failed = false, true, nil
-	case Failed:
-		e.Text = shorten(e.Text, maxText)
-		t.working, t.rep.final, t.failed = false, true, &e
+	case StepEnded:
+		t.working, t.step = false, &e
+	case Finished, Failed:
+		t.finish(e)
+	}
+	t.last = e.Kind
+}
+
+// goOn makes the last error and the last step's end old.
+func (t *tally) goOn() { t.notice, t.step = Event{}, nil }
+
+// spend takes the tokens, cost and turns of an event into account.
+func (t *tally) spend(e Event) {
+	switch {
+	case e.Cost == nil:
+	case e.Step && t.rep.CostUSD != nil:
+		sum := *t.rep.CostUSD + *e.Cost
+		t.rep.CostUSD = &sum
+	default:
+		t.rep.CostUSD = e.Cost
+	}
+	switch {
+	case e.Tokens == nil:
+	case e.Step:
+		t.rep.Tokens = t.rep.Tokens.Plus(*e.Tokens)
+	default:
+		t.rep.Tokens = *e.Tokens
+	}
+	if e.Turns > 0 {
+		t.rep.Turns = e.Turns
+	}
+}
+
+func (t *tally) message(e Event) {
+	if e.Delta && t.last == Message {
+		if len(t.rep.FinalMessage) <= maxText {
+			t.rep.FinalMessage = shorten(t.rep.FinalMessage+e.Text, maxText)
+		}
+		return
+	}
+	t.messages++
+	t.rep.FinalMessage = shorten(e.Text, maxText)
+}
+
+// after completes an error by the one before it, where no work came between:
+// CLIs tell the class and the reset in one event and the text in the next.
+func (t *tally) after(e Event) Event {
+	if e.Text == "" {
+		e.Text = t.notice.Text
+	}
+	if e.ResetsAt == nil {
+		e.ResetsAt = t.notice.ResetsAt
+	}
+	if e.Ending == "" || e.Ending == RateLimited && t.notice.Ending == UsageLimit {
+		e.Ending = t.notice.Ending
+	}
+	return e
+}
+
+// finish takes the final event into account. A CLI that stopped itself, or
+// whose answer is the error it showed before, did not succeed.
+func (t *tally) finish(e Event) {
+	e.Text = shorten(e.Text, maxText)
+	t.working, t.rep.final, t.failed = false, true, nil
+	if e.Kind == Failed {
+		e = t.after(e)
+		t.failed = &e
+		return
+	}
+	if n := t.notice; n.Ending == SelfLoop || n.Ending != "" && e.Text != "" && e.Text == n.Text {
+		t.failed = &n
+		return
+	}
+	if e.Text != "" {
+		t.messages++
+		t.rep.FinalMessage = e.Text
 	}
 }
 
@@ -104,11 +182,15 @@ func (t *tally) call(e Event) {
 		}
 		return
 	}
+	if e.Paths == nil {
+		e.Paths = t.open[e.ID] // some streams name them only at the start
+	}
 	delete(t.open, e.ID)
 	if e.ID != "" && len(t.done) < maxCalls {
 		t.done[e.ID] = true
 	}
 	if !e.Rejected {
+		t.did++
 		t.edit(e.Paths)
 	}
 }

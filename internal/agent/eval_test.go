@@ -1,0 +1,223 @@
+//go:build eval
+
+package agent
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shared is where the recorded runs and the corpora lie, beside the repository.
+const shared = "../../../shared"
+
+func needShared(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(shared); err != nil {
+		t.Skipf("the evaluation data is not here: %v", err)
+	}
+}
+
+// TestEvalRuns prints the confusion matrix of all recorded runs, once with
+// standard error and once from standard output and the exit code alone.
+func TestEvalRuns(t *testing.T) {
+	needShared(t)
+	for _, full := range []bool{true, false} {
+		matrix, right, all, resets, exact := map[string]map[string]int{}, 0, 0, 0, 0
+		for _, cli := range clis {
+			for _, run := range loadRuns(t, shared+"/agents/"+cli, cli) {
+				if !full {
+					run.stderr = ""
+				}
+				got := run.inspect(t)
+				ok := slices.Contains(run.want.Ending, got.Ending)
+				all++
+				if ok {
+					right++
+				} else {
+					t.Errorf("%s/%s: %s, want %v: %q", cli, run.name, got.Ending, run.want.Ending, got.Reasons)
+				}
+				row := string(run.want.Ending[0])
+				if matrix[row] == nil {
+					matrix[row] = map[string]int{}
+				}
+				matrix[row][string(got.Ending)]++
+				if run.want.Resets != nil {
+					resets++
+					if got.Limit != nil && got.Limit.ResetsAt != nil && got.Limit.ResetsAt.Sub(time.Unix(*run.want.Resets, 0)).Abs() < time.Minute {
+						exact++
+					}
+				}
+			}
+		}
+		fmt.Printf("\n%d of %d runs classified as expected (standard error known: %v); %d of %d resets right to the minute\n", right, all, full, exact, resets)
+		for _, row := range slices.Sorted(maps.Keys(matrix)) {
+			fmt.Printf("  %-16s →", row)
+			for _, col := range slices.Sorted(maps.Keys(matrix[row])) {
+				fmt.Printf(" %s %d", col, matrix[row][col])
+			}
+			fmt.Println()
+		}
+	}
+}
+
+// corpusMessage is one row of usage-limit-messages.jsonl.
+type corpusMessage struct {
+	Tool, Text, Cls string
+	ResetFormat     string `json:"reset_format"`
+	Structured      bool
+}
+
+// TestEvalMessages shows each message the way its CLI would and prints what is made of it.
+func TestEvalMessages(t *testing.T) {
+	needShared(t)
+	want := map[string][]Ending{
+		"usage_limit": {UsageLimit}, "credits_exhausted": {UsageLimit}, "short_rate_limit": {RateLimited}, "rate_limit": {RateLimited},
+		"model_capacity": {Overloaded}, "overloaded": {Overloaded}, "server_error": {Overloaded}, "status_not_limit": {Completed},
+	}
+	counts, now := map[string][2]int{}, time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
+	for _, line := range readJSONL(t, shared+"/corpora/usage-limit-messages.jsonl") {
+		var m corpusMessage
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		for _, shown := range present(m) {
+			got, err := Inspect(strings.NewReader(shown.stdout), shown.adapter, InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := counts[m.Cls]
+			c[1]++
+			if slices.Contains(want[m.Cls], got.Ending) {
+				c[0]++
+			} else {
+				t.Errorf("%s as %s %s: %s (%q), want %s: %q", m.Tool, shown.adapter.Stream, shown.how, got.Ending, got.Reasons, m.Cls, m.Text)
+			}
+			counts[m.Cls] = c
+			resets, source := "unknown", "-"
+			if got.Limit != nil {
+				source = got.Limit.Source
+				if got.Limit.ResetsAt != nil {
+					resets = got.Limit.ResetsAt.Format(time.RFC3339)
+				}
+			}
+			fmt.Printf("%-18s %-12s %-8s %-12s %-28s %-20s %-10s %.90q\n", m.Cls, m.Tool, shown.adapter.Stream, got.Ending, m.ResetFormat, resets, source, m.Text)
+			if none := strings.HasPrefix(m.ResetFormat, "none"); m.Cls != "status_not_limit" && shown.how != "waiting" && none != (resets == "unknown") {
+				t.Errorf("reset %s for format %s: %q", resets, m.ResetFormat, m.Text)
+			}
+		}
+	}
+	for _, cls := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Printf("%-18s %d of %d\n", cls, counts[cls][0], counts[cls][1])
+	}
+}
+
+// present shows a message in every form in which its tool may.
+func present(m corpusMessage) []presentation {
+	cli := map[string]string{"codex": StreamCodex, "claude-code": StreamClaude, "gemini-cli": StreamGemini, "opencode": StreamOpencode, "zai-glm": StreamOpencode}[m.Tool]
+	switch {
+	case m.Structured && cli == StreamCodex: // a line of the session file
+		return []presentation{{"line", stream(cli), m.Text + "\n" + `{"type":"turn.started"}` + "\n" +
+			`{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}` + "\n" + `{"type":"turn.completed"}`, "", &Exit{}}}
+	case m.Structured && cli == StreamClaude && m.Cls == "status_not_limit":
+		return []presentation{{"line", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":false,"result":"Done."}`, "", &Exit{}}}
+	case m.Structured && cli == StreamClaude:
+		return []presentation{{"line", stream(cli), m.Text + "\n", "", &Exit{Code: 1}},
+			{"line with a result", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"Something new."}`, "", &Exit{Code: 1}}}
+	case cli == "":
+		return refusal(StreamPlain, m.Text)
+	}
+	return append(refusal(cli, m.Text), refusal(StreamPlain, m.Text)...)
+}
+
+// TestEvalNegatives shows what only mentions a limit as output of tools, as a
+// message and as output of a plain agent that failed.
+func TestEvalNegatives(t *testing.T) {
+	needShared(t)
+	var texts []string
+	for _, line := range readJSONL(t, shared+"/corpora/usage-limit-negatives.jsonl") {
+		var n struct{ Text string }
+		if err := json.Unmarshal([]byte(line), &n); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, n.Text)
+	}
+	texts = append(texts, readJSONL(t, shared+"/corpora/loops/hm729-usage-limit-pattern.txt.gz")...)
+	texts = append(texts, strings.Join(texts, "\n"))
+	shown, taken := 0, 0
+	for _, text := range texts {
+		for _, s := range quote(text) {
+			got, err := Inspect(strings.NewReader(s.stdout), s.adapter, InspectOptions{Exit: s.exit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown++
+			if got.Limit != nil || got.Ending == UsageLimit {
+				taken++
+				t.Errorf("as %s %s: %s: %q, %.200q", s.adapter.Stream, s.how, got.Ending, got.Reasons, text)
+			}
+		}
+	}
+	fmt.Printf("negatives: %d of %d presentations of %d texts were taken for a limit\n", taken, shown, len(texts))
+}
+
+// TestEvalHealthy reads the healthy transcripts: none of them ended by a limit.
+func TestEvalHealthy(t *testing.T) {
+	needShared(t)
+	files, err := filepath.Glob(shared + "/corpora/healthy/*.jsonl*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text := strings.Join(readJSONL(t, file), "\n")
+		cli := Detect([]byte(text[:min(len(text), 64<<10)]))
+		a, err := ForStream(cli)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Inspect(strings.NewReader(text), a, InspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%-44s %-8s %-12s edits %d, %d files, max %d; %d calls, %d mentions\n", filepath.Base(file), cli, got.Ending,
+			got.Edits.Operations, got.Edits.Files, got.Edits.MaxRepeat, got.ToolCalls, got.Mentions)
+		if got.Limit != nil {
+			t.Errorf("%s: limit %+v", file, got.Limit)
+		}
+	}
+}
+
+// readJSONL returns the lines of a file that may be compressed.
+func readJSONL(t *testing.T, name string) []string {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	scan := bufio.NewScanner(f)
+	if strings.HasSuffix(name, ".gz") {
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scan = bufio.NewScanner(z)
+	}
+	scan.Buffer(nil, 16<<20)
+	var lines []string
+	for scan.Scan() {
+		lines = append(lines, scan.Text())
+	}
+	if err := scan.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
