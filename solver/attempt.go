@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -22,13 +23,8 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 	}
 	defer free()
 	if unheard := s.unheard(p.effective.Triggers); len(unheard) > 0 {
-		err := s.record(ctx, KindWithdrawn, Withdrawn{Seqs: unheard, Reason: "the repository's configuration does not listen to this (triggers)"})
-		if err != nil {
-			return err
-		}
-		if err := s.load(ctx); err != nil {
-			return err
-		}
+		// Then the decision is taken again: a stop may have come meanwhile.
+		return s.record(ctx, KindWithdrawn, Withdrawn{Seqs: unheard, Reason: "the repository's configuration does not listen to this (triggers)"})
 	}
 	b := backendNamed(p.effective.Backends, d.Backend)
 	start := Started{
@@ -49,8 +45,15 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 		// What people see may be late; the work is not.
 		s.log.Warn().Err(err).Msg("publish before the attempt")
 	}
-	r := s.execute(ctx, start, b, p, task)
-	return s.finish(ctx, start, r)
+	r, broke := s.execute(ctx, start, b, p, task)
+	if err := s.finish(ctx, start, r); err != nil {
+		return err
+	}
+	if final(broke) {
+		// Another attempt would end the same way.
+		return broke
+	}
+	return nil
 }
 
 // unheard are the pending remarks that the repository does not listen to.
@@ -81,16 +84,16 @@ func effort(b config.Backend, d policy.Decision) string {
 }
 
 // execute does the attempt and returns its receipt. What goes wrong on Pawl's
-// side makes an interrupted attempt with the reason.
-func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prepared, task string) Ended {
+// side makes an interrupted attempt with the reason, and is the error.
+func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prepared, task string) (Ended, error) {
 	r := Ended{N: a.N, Base: p.start}
 	dir := s.attemptDir(s.thread, a.N)
 	if err := s.clear(dir); err != nil {
-		return broken(r, err)
+		return broken(r, err), err
 	}
-	ws, err := p.cache.Checkout(ctx, git.CheckoutSpec{Commit: p.start, Dir: filepath.Join(dir, "work"), Branch: p.branch})
+	ws, err := p.cache.Checkout(ctx, git.CheckoutSpec{Commit: p.start, Dir: filepath.Join(dir, workDir), Branch: p.branch})
 	if err != nil {
-		return broken(r, err)
+		return broken(r, err), err
 	}
 	defer func() {
 		if err := ws.Close(); err != nil {
@@ -100,37 +103,48 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 	r.StartTree, r.EndTree = ws.StartTree, ws.StartTree
 	report, cause, err := s.runAgent(ctx, a, b, ws, dir, task, &r)
 	if err != nil {
-		return broken(r, err)
+		return broken(r, err), err
 	}
 	s.receipt(&r, report)
 	if cause != nil {
-		return cancelled(r, cause)
+		return cancelled(r, cause), nil
 	}
 	if err := s.takeTree(ctx, a, b, p, ws, &r); err != nil {
-		return broken(r, err)
+		return broken(r, err), err
 	}
 	if r.Ending == policy.Completed && policy.Progress(r.StartTree, r.EndTree) {
-		if r.Verify, err = s.verify(ctx, p.effective.Verify, ws, dir); err != nil {
-			return broken(r, err)
-		}
+		r.Verify, err = s.verify(ctx, a, p.effective.Verify, ws, dir)
+	}
+	if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
+		return cancelled(r, err), nil
 	}
 	if why := context.Cause(ctx); why != nil {
-		return cancelled(r, why)
+		return cancelled(r, why), nil
+	}
+	if err != nil {
+		return broken(r, err), err
 	}
 	s.judge(&r, p)
-	return r
+	return r, nil
 }
 
-// clear makes an empty folder for an attempt and removes the homes of earlier
-// ones, which were kept for looking into the agent's session.
+// clear makes an empty folder for an attempt. Of earlier ones it removes the
+// homes, which were kept for looking into the agent's session, and checkouts
+// that a crash left behind; transcripts stay.
 func (s *step) clear(dir string) error {
-	homes, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", homeDir))
-	if err != nil {
-		return err
+	earlier, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear %s: %w", filepath.Dir(dir), err)
 	}
-	for _, h := range append(homes, dir) {
-		if err := os.RemoveAll(h); err != nil {
-			return fmt.Errorf("clear %s: %w", h, err)
+	old := []string{dir}
+	for _, e := range earlier {
+		for _, name := range []string{homeDir, workDir, verifyDir} {
+			old = append(old, filepath.Join(filepath.Dir(dir), e.Name(), name))
+		}
+	}
+	for _, path := range old {
+		if err := git.Remove(path); err != nil {
+			return fmt.Errorf("clear %s: %w", path, err)
 		}
 	}
 	return os.MkdirAll(filepath.Join(dir, homeDir), 0o700)

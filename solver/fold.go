@@ -196,6 +196,8 @@ func (s *State) change(_ Event, c Change) {
 	}
 	if why, ok := closed[c.What]; ok {
 		s.Closed, s.closedBy = why, c.What
+		// What was pushed so far asks for no pull request any more.
+		s.Head = ""
 	}
 	undoes := map[string][]string{
 		"reopened":  {"closed", "merged", "pull_closed"},

@@ -15,9 +15,10 @@ const BranchPrefix = "pawl/issue-"
 // Keys of acts. A key happens once.
 const actPull = "pull_request"
 
-func checkKey(name, sha string) string { return "check:" + name + ":" + sha }
-func answerKey(seq int64) string       { return fmt.Sprintf("comment:%d", seq) }
-func reactKey(seq int64) string        { return fmt.Sprintf("reaction:%d", seq) }
+func pushKey(branch, sha string) string { return "push:" + branch + ":" + sha }
+func checkKey(name, sha string) string  { return "check:" + name + ":" + sha }
+func answerKey(seq int64) string        { return fmt.Sprintf("comment:%d", seq) }
+func reactKey(seq int64) string         { return fmt.Sprintf("reaction:%d", seq) }
 
 const actStatus = "comment:status"
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
@@ -41,6 +42,9 @@ func (s *step) prepare(ctx context.Context) (*prepared, *Decided, error) {
 	}
 	if err := s.completeSnapshot(ctx); err != nil {
 		return nil, nil, err
+	}
+	if s.state.Closed != "" {
+		return nil, refuse("closed", "", s.state.Closed), nil
 	}
 	n := s.state.Snapshot
 	if n.Pull && n.HeadRepoID != 0 && n.RepoID != 0 && n.HeadRepoID != n.RepoID {
@@ -92,7 +96,10 @@ func (s *step) completeSnapshot(ctx context.Context) error {
 		return err
 	}
 	if p.State != "open" {
-		return s.record(ctx, KindThread, Change{What: "closed", By: "somebody"})
+		if err := s.record(ctx, KindThread, Change{What: "closed", By: "somebody"}); err != nil {
+			return err
+		}
+		return s.load(ctx)
 	}
 	seen := Snapshot{HeadRef: p.Head.Ref, HeadSHA: p.Head.SHA, HeadRepoID: p.Head.RepoID, BaseRef: p.Base.Ref}
 	if seen.HeadRepoID == 0 {
@@ -138,18 +145,39 @@ func (s *step) remote(ctx context.Context) (git.Remote, error) {
 	return git.Remote{URL: s.Forge.CloneURL(s.repo()), Token: token}, nil
 }
 
-// authorised runs a git operation and, when the server refused the credential,
-// once more with a fresh token: GitHub may revoke one at any time.
+// gitRetries is how often a git operation is tried again that did not reach the
+// server, after 1, 2 and 4 s: that outlasts a restart at the other end, and what
+// an attempt made is not lost by it. A longer outage is for the queue.
+const gitRetries = 3
+
+// authorised runs a git operation: once more with a fresh token when the server
+// refused the credential, as GitHub may revoke one at any time, and again after
+// a pause when the server could not be reached.
 func (s *step) authorised(ctx context.Context, p *prepared, op func() error) error {
-	err := op()
-	if s.Forge == nil || !errors.Is(err, git.ErrAuth) {
-		return err
+	fresh := false
+	for try := 0; ; {
+		err := op()
+		switch {
+		case s.Forge == nil || err == nil:
+			return err
+		case errors.Is(err, git.ErrAuth) && !fresh:
+			fresh = true
+			s.Forge.Forget(s.repo())
+			if p.remote, err = s.remote(ctx); err != nil {
+				return err
+			}
+		case errors.Is(err, git.ErrUnavailable) && try < gitRetries:
+			s.log.Warn().Err(err).Int("try", try+1).Msg("the git server failed; trying again")
+			select {
+			case <-time.After(time.Second << try):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			try++
+		default:
+			return err
+		}
 	}
-	s.Forge.Forget(s.repo())
-	if p.remote, err = s.remote(ctx); err != nil {
-		return err
-	}
-	return op()
 }
 
 // fetch brings the default branch and the branch that is worked on.

@@ -23,10 +23,7 @@ func (s *step) publish(ctx context.Context) error {
 	// Times are told as of the last change, so that the same log renders the
 	// same bytes and nothing is sent again.
 	v.Now = s.state.At
-	if err := s.publishChecks(ctx, v); err != nil {
-		return err
-	}
-	return s.publishStatus(ctx, v)
+	return errors.Join(s.publishChecks(ctx, v), s.publishStatus(ctx, v))
 }
 
 // publishStatus writes the one status comment of the thread or edits it.

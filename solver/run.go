@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,7 +21,7 @@ const maxTranscript = 256 << 20
 
 // watchInterval is how often a running attempt looks for a reason to end: a
 // stop must be obeyed within 5 s, on whichever node it arrives.
-const watchInterval = time.Second
+const watchInterval = 500 * time.Millisecond
 
 // runAgent starts the agent in the sandbox and reads it to its end. A non-nil
 // cause is why it was ended from outside.
@@ -37,7 +36,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *gi
 		Attempt: a.N, Thread: s.thread.String(), Rung: itoa(a.Decision.Rung),
 	})
 	if err != nil {
-		return agent.Report{}, nil, err
+		return missing(adapter, err), nil, nil
 	}
 	if err := writeFiles(home, cmd.Files); err != nil {
 		return agent.Report{}, nil, err
@@ -51,11 +50,14 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *gi
 
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer s.watch(run, cancel)()
+	defer s.watch(run, a.Seen, cancel)()
 	proc, err := s.Sandbox.Start(run, sandbox.Spec{
 		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: []string{ws.Objects},
 		Stdin: []byte(cmd.Stdin), ID: s.ProcessPrefix() + fmt.Sprintf("%s/%d", s.thread, a.N),
 	})
+	if cause := context.Cause(run); err != nil && cause != nil {
+		return agent.Report{}, cause, nil
+	}
 	if err != nil {
 		return missing(adapter, err), nil, nil
 	}
@@ -122,11 +124,11 @@ func writeFiles(home string, files map[string]string) error {
 }
 
 // watch ends a running attempt when a person asks to stop or the thread closes,
-// and attends to what else comes. The caller must call end, which waits until
-// nothing of it runs any more.
-func (s *step) watch(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
+// and attends to what else comes after the last event that the attempt has
+// seen. The caller must call end, which waits until nothing of it runs any more.
+func (s *step) watch(ctx context.Context, seen int64, cancel context.CancelCauseFunc) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
-	aside, seen := *s, s.state.Seq
+	aside := *s
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -184,19 +186,23 @@ const (
 
 // verify runs the repository's commands on the work tree, in the sandbox, until
 // one fails. They come from the default branch, what they run comes from the
-// agent.
-func (s *step) verify(ctx context.Context, commands []string, ws *git.Workspace, dir string) ([]Verified, error) {
+// agent. Where it is ended from outside, the error is the cause.
+func (s *step) verify(ctx context.Context, a Started, commands []string, ws *git.Workspace, dir string) ([]Verified, error) {
 	if len(commands) == 0 {
 		return nil, nil
 	}
-	home := filepath.Join(dir, "verify")
+	home := filepath.Join(dir, verifyDir)
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(home)
+	defer func() {
+		if err := git.Remove(home); err != nil {
+			s.log.Warn().Err(err).Msg("home of verify commands left behind")
+		}
+	}()
 	var all []Verified
 	for _, c := range commands {
-		v, err := s.verifyOne(ctx, c, ws, home)
+		v, err := s.verifyOne(ctx, a, c, ws, home)
 		if err != nil {
 			return all, err
 		}
@@ -208,10 +214,10 @@ func (s *step) verify(ctx context.Context, commands []string, ws *git.Workspace,
 	return all, nil
 }
 
-func (s *step) verifyOne(ctx context.Context, command string, ws *git.Workspace, home string) (Verified, error) {
+func (s *step) verifyOne(ctx context.Context, a Started, command string, ws *git.Workspace, home string) (Verified, error) {
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer s.watch(run, cancel)()
+	defer s.watch(run, a.Seen, cancel)()
 	began := s.Now()
 	env := s.environment(nil)
 	env["HOME"] = home
@@ -223,6 +229,9 @@ func (s *step) verifyOne(ctx context.Context, command string, ws *git.Workspace,
 		Argv: []string{"/bin/sh", "-c", command}, Dir: ws.Dir, Home: home, Env: list, ReadOnly: []string{ws.Objects},
 		ID: s.ProcessPrefix() + s.thread.String() + "/verify",
 	})
+	if cause := context.Cause(run); err != nil && cause != nil {
+		return Verified{}, cause
+	}
 	if err != nil {
 		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
 	}
@@ -238,14 +247,15 @@ func (s *step) verifyOne(ctx context.Context, command string, ws *git.Workspace,
 			return agent.Exit(e), err
 		},
 	}, plain, agent.RunOptions{Total: verifyTimeout, Transcript: &printed, Now: s.Now})
+	if cause := context.Cause(run); cause != nil {
+		return Verified{}, cause
+	}
 	if err != nil {
 		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
 	}
 	v := Verified{Command: command, Exit: report.Exit.Code, Output: printed.String(), MS: s.Now().Sub(began).Milliseconds()}
 	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
-	if report.Killed && errors.Is(context.Cause(run), context.Canceled) {
-		v.Output += "\n[ended from outside]"
-	} else if report.Killed {
+	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
 	}
 	return v, nil

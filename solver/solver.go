@@ -46,11 +46,14 @@ type Local struct {
 	Verify []string
 }
 
-// What an attempt's folder holds: the agent's output as it came, and its HOME,
-// which is kept until the next attempt of the thread.
+// What an attempt's folder holds: the agent's output as it came, its HOME, which
+// is kept until the next attempt of the thread, and, while they are used, the
+// checkout and the HOME of verify commands.
 const (
 	transcriptFile = "transcript"
 	homeDir        = "home"
+	workDir        = "work"
+	verifyDir      = "verify"
 )
 
 // ProcessPrefix begins the names of all processes that work in this data

@@ -65,13 +65,16 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	if a, running := s.state.Running(); running {
-		return true, s.interrupt(ctx, a, "the node that ran it stopped")
+		return true, s.interrupt(ctx, a)
 	}
 	if err := s.acknowledge(ctx); err != nil {
 		return false, err
 	}
 	if s.Forge != nil && len(s.state.Questions) > 0 {
 		return true, s.answer(ctx, s.state.Questions[0])
+	}
+	if err := s.openPull(ctx); err != nil && (s.state.Open() || !final(err)) {
+		return false, fmt.Errorf("open the pull request: %w", err)
 	}
 	if !s.state.Open() {
 		return false, s.publish(ctx)
@@ -162,7 +165,6 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	f := s.state.Facts(now)
 	f.Limits = limits(e.Policy)
 	f.Verify = len(e.Verify) > 0 || s.Local != nil && len(s.Local.Verify) > 0
-	f.Verify = len(e.Verify) > 0
 	if e.Policy.Paused {
 		f.Paused = "the operator paused Pawl (policy.paused)"
 	}
@@ -205,16 +207,6 @@ func (s *step) record(ctx context.Context, kind Kind, data any) error {
 	return s.append(ctx, Batch{Events: []NewEvent{{Kind: kind, At: s.Now(), Data: data}}})
 }
 
-// interrupt ends an attempt that Pawl itself cut short.
-func (s *step) interrupt(ctx context.Context, a Attempt, why string) error {
-	s.log.Warn().Int("attempt", a.N).Msg("attempt interrupted: " + why)
-	err := s.record(ctx, KindAttemptEnded, Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}})
-	if err == nil && s.OnAttempt != nil {
-		s.OnAttempt(a.Backend, "", policy.Interrupted)
-	}
-	return err
-}
-
 // failed turns an error into what the log can say: a wait that GitHub asked
 // for, an end that GitHub told, or a failure that no repetition mends. Anything
 // else stays an error, and the step is tried again.
@@ -236,7 +228,16 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		return true, s.record(ctx, KindThread, Change{What: "renamed", Detail: moved.To})
 	case gone:
 		return true, s.record(ctx, KindThread, Change{What: "uninstalled"})
-	case s.state.Open() && final(err):
+	case errors.Is(err, git.ErrProtected) && s.state.Open():
+		return true, s.record(ctx, KindDecision, Decided{Seen: s.state.Seq, Decision: policy.Decision{
+			Action: policy.DoStop, Rule: "push_refused", Reasons: []string{forge.Redact(err.Error())},
+			Hint: "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.",
+		}})
+	case final(err) && !s.state.Open():
+		// The run has ended, and what GitHub refuses to show stays as it is.
+		s.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
+		return false, nil
+	case final(err):
 		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
 		return true, s.record(ctx, KindDecision, Decided{Failed: true, Seen: s.state.Seq, Decision: policy.Decision{
 			Action: policy.DoStop, Rule: "pawl_failed", Reasons: []string{forge.Redact(err.Error())},

@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -80,98 +78,74 @@ func (s *step) message(a Started, b config.Backend) string {
 	return fmt.Sprintf("%s (#%d)\n\nAttempt %d by backend %s.\n", title, s.thread.Number, a.N, b.Name)
 }
 
+// pushRaces is how often an attempt merges what others pushed meanwhile before
+// it gives up: somebody pushes every few seconds then.
+const pushRaces = 3
+
 // push moves the thread's branch forward. Where somebody else pushed meanwhile
 // both are merged; where that conflicts, the work is kept on a branch of its
-// own and the attempt says so.
+// own and the attempt is to be done again on top of theirs.
 func (s *step) push(ctx context.Context, p *prepared, r *Ended) error {
 	if p.branch == p.base || p.branch == s.state.Snapshot.DefaultBranch {
-		return fmt.Errorf("branch %s is the default branch, which is never pushed to", p.branch)
+		return fmt.Errorf("branch %s is the default branch, which is never pushed to: %w", p.branch, git.ErrInvalid)
 	}
-	key := "push:" + p.branch + ":" + r.Commit
-	if err := s.record(ctx, KindActStarted, Act{Key: key, SHA: r.Commit}); err != nil {
-		return err
-	}
-	err := s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, r.Commit, p.branch, p.tip) })
-	if errors.Is(err, git.ErrRejected) {
-		err = s.mergePush(ctx, p, r)
-	}
-	switch {
-	case errors.Is(err, git.ErrProtected):
-		r.Ending, r.Detail = policy.Misconfigured, err.Error()
-		r.Reasons = append(r.Reasons, "GitHub refused the push: "+err.Error())
-		return nil
-	case err != nil:
-		return err
+	old := p.tip
+	for race := 0; ; race++ {
+		if err := s.record(ctx, KindActStarted, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit}); err != nil {
+			return err
+		}
+		err := s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, r.Commit, p.branch, old) })
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, git.ErrRejected) || race == pushRaces {
+			return err
+		}
+		if old, err = s.merge(ctx, p, r); err != nil {
+			return err
+		}
 	}
 	r.Pushed = true
-	if err := s.record(ctx, KindActDone, Act{Key: key, SHA: r.Commit}); err != nil {
-		return err
-	}
-	return s.openPull(ctx, p, r)
+	return s.record(ctx, KindActDone, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit})
 }
 
-// mergePush merges what somebody else pushed with what the attempt made, once.
-func (s *step) mergePush(ctx context.Context, p *prepared, r *Ended) error {
+// merge joins what somebody else pushed with what the attempt made, and returns
+// the commit of theirs.
+func (s *step) merge(ctx context.Context, p *prepared, r *Ended) (theirs string, err error) {
+	if theirs, err = s.tip(ctx, p); err != nil {
+		return "", err
+	}
+	if theirs == "" {
+		return "", fmt.Errorf("branch %s was deleted during the attempt", p.branch)
+	}
+	tree, conflicts, err := p.cache.Merge(ctx, theirs, r.Commit)
+	if err != nil {
+		return "", err
+	}
+	if len(conflicts) > 0 {
+		kept := fmt.Sprintf("pawl/kept-%d-%d", s.thread.Number, r.N)
+		if err := s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, r.Commit, kept, "") }); err != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("somebody pushed to %s during the attempt and it conflicts (%s); the work is kept on %s", p.branch, conflicts[0], kept)
+	}
+	name, email := s.author()
+	r.Commit, err = p.cache.Commit(ctx, git.CommitSpec{Tree: tree, Parents: []string{theirs, r.Commit}, Name: name, Email: email, When: s.Now(),
+		Message: fmt.Sprintf("Merge what was pushed to %s during the attempt", p.branch)})
+	if err != nil {
+		return "", err
+	}
+	r.EndTree = tree
+	r.Reasons = append(r.Reasons, "somebody pushed to "+p.branch+" during the attempt; both were merged")
+	return theirs, nil
+}
+
+// tip fetches the branch that is worked on; empty when it does not exist.
+func (s *step) tip(ctx context.Context, p *prepared) (string, error) {
 	var tips map[string]string
 	err := s.authorised(ctx, p, func() (err error) {
 		tips, err = p.cache.Fetch(ctx, p.remote, p.branch)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	theirs := tips[p.branch]
-	if theirs == "" {
-		return fmt.Errorf("branch %s was deleted during the attempt", p.branch)
-	}
-	tree, conflicts, err := p.cache.Merge(ctx, theirs, r.Commit)
-	if err != nil {
-		return err
-	}
-	name, email := s.author()
-	if len(conflicts) == 0 {
-		merged, err := p.cache.Commit(ctx, git.CommitSpec{Tree: tree, Parents: []string{theirs, r.Commit}, Name: name, Email: email, When: s.Now(),
-			Message: fmt.Sprintf("Merge what was pushed to %s during the attempt", p.branch)})
-		if err != nil {
-			return err
-		}
-		r.Commit, r.EndTree = merged, tree
-		r.Reasons = append(r.Reasons, "somebody pushed to "+p.branch+" during the attempt; both were merged")
-		return s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, merged, p.branch, theirs) })
-	}
-	kept := fmt.Sprintf("pawl/kept-%d-%d", s.thread.Number, r.N)
-	r.Reasons = append(r.Reasons, fmt.Sprintf("somebody pushed to %s during the attempt and it conflicts (%s); the work is kept on %s", p.branch, conflicts[0], kept))
-	p.branch = kept
-	return s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, r.Commit, kept, "") })
-}
-
-// openPull opens the draft pull request for an issue, once.
-func (s *step) openPull(ctx context.Context, p *prepared, r *Ended) error {
-	if s.Forge == nil || s.state.Snapshot.Pull || s.state.Pull != 0 || p.branch != s.branch() {
-		return nil
-	}
-	v, err := s.view(ctx)
-	if err != nil {
-		return err
-	}
-	title := clip(oneLine(policy.Visible(s.state.Snapshot.Title)), 200)
-	if title == "" {
-		title = fmt.Sprintf("Work on #%d", s.thread.Number)
-	}
-	if err := s.record(ctx, KindActStarted, Act{Key: actPull}); err != nil {
-		return err
-	}
-	// An open pull request of the branch is returned, so a repetition is safe.
-	opened, err := s.Forge.CreatePull(ctx, s.repo(), forge.NewPull{Title: title, Body: checkrun.PullBody(v, ""), Head: p.branch, Base: p.base, Draft: true})
-	if err != nil {
-		return err
-	}
-	act := Act{Key: actPull, ID: int64(opened.Number), URL: opened.HTMLURL}
-	if opened.DraftRefused {
-		act.Note = "the repository's plan has no draft pull requests"
-		r.Reasons = append(r.Reasons, "the pull request is no draft: "+act.Note)
-	}
-	s.state.Acts[actPull] = ActState{Act: act, Done: true, At: s.Now()}
-	s.state.Pull = opened.Number
-	return s.append(ctx, Batch{Alias: opened.Number, Events: []NewEvent{{Kind: KindActDone, At: s.Now(), Data: act}}})
+	return tips[p.branch], err
 }

@@ -85,7 +85,7 @@ func TestWhatSomebodyPushedDuringTheAttemptIsKept(t *testing.T) {
 		kept               bool
 	}{
 		{"merged where both fit", "their.txt", "theirs\n", map[string]string{"their.txt": "theirs\n", "a.txt": "one\nline 1\nline 2\n"}, false},
-		{"kept apart where they conflict", "a.txt", "one\nline 1\ntheirs\n", map[string]string{"a.txt": "one\nline 1\ntheirs\n"}, true},
+		{"kept apart and done again where they conflict", "a.txt", "one\nline 1\ntheirs\n", map[string]string{"a.txt": "one\nline 1\ntheirs\nline 3\n"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -100,7 +100,9 @@ func TestWhatSomebodyPushedDuringTheAttemptIsKept(t *testing.T) {
 			theirs, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: branch, Message: "Mine", Files: map[string]string{c.file: c.theirs}})
 			r.must(err)
 			r.touch("go")
-			r.ending(n)
+			if s := r.ending(n); s.State != "done" {
+				t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+			}
 			for path, want := range c.want {
 				if got, err := r.world.File(t.Context(), rigRepo, branch, path); err != nil || got != want {
 					t.Errorf("%s on %s is %q, %v; want %q", path, branch, got, err, want)

@@ -239,17 +239,24 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 // Close removes the checkout with everything in it, also directories that the
 // agent made read-only.
 func (w *Workspace) Close() error {
-	if os.RemoveAll(w.root) == nil {
-		return nil
-	}
-	if root, err := os.OpenRoot(w.root); err == nil {
-		unlock(root)
-		root.Close()
-	}
-	if err := os.RemoveAll(w.root); err != nil {
+	if err := Remove(w.root); err != nil {
 		return fmt.Errorf("remove the checkout: %w", err)
 	}
 	return nil
+}
+
+// Remove deletes a directory that an agent could write to, also where its
+// programs took the right to write away, as Go does in its module cache. A
+// directory that does not exist is removed already.
+func Remove(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	if root, err := os.OpenRoot(dir); err == nil {
+		unlock(root)
+		root.Close()
+	}
+	return os.RemoveAll(dir)
 }
 
 // unlock makes every directory below root writable for its owner. It never

@@ -1,0 +1,108 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// openPull opens the draft pull request for what was pushed for an issue, once.
+// It is a part of every step, so one that could not be opened is opened later.
+func (s *step) openPull(ctx context.Context) error {
+	n := s.state.Snapshot
+	if s.Forge == nil || n.Pull || s.state.Pull != 0 || s.state.Head == "" || s.state.Closed != "" {
+		return nil
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	title := clip(oneLine(policy.Visible(n.Title)), 200)
+	if title == "" {
+		title = fmt.Sprintf("Work on #%d", s.thread.Number)
+	}
+	base := n.DefaultBranch
+	if base == "" {
+		info, err := s.Forge.RepoInfo(ctx, s.repo())
+		if err != nil {
+			return err
+		}
+		base = info.DefaultBranch
+	}
+	if err := s.record(ctx, KindActStarted, Act{Key: actPull}); err != nil {
+		return err
+	}
+	// An open pull request of the branch is returned, so a repetition is safe.
+	opened, err := s.Forge.CreatePull(ctx, s.repo(), forge.NewPull{Title: title, Body: checkrun.PullBody(v, ""), Head: s.branch(), Base: base, Draft: true})
+	if err != nil {
+		return err
+	}
+	act := Act{Key: actPull, ID: int64(opened.Number), URL: opened.HTMLURL}
+	if opened.DraftRefused {
+		act.Note = "the repository's plan has no draft pull requests"
+	}
+	if err := s.append(ctx, Batch{Alias: opened.Number, Events: []NewEvent{{Kind: KindActDone, At: s.Now(), Data: act}}}); err != nil {
+		return err
+	}
+	return s.load(ctx)
+}
+
+// pushed returns the commit that an attempt pushed before it was cut off; empty
+// when it pushed none. A push that began may have been done, so the branch is
+// looked at.
+func (s *step) pushed(ctx context.Context, a Attempt) (string, error) {
+	branch, begun := s.branch(), ActState{}
+	for key, act := range s.state.Acts {
+		if strings.HasPrefix(key, pushKey(branch, "")) && !act.At.Before(a.At) && act.At.After(begun.At) {
+			begun = act
+		}
+	}
+	if begun.SHA == "" || begun.Done {
+		return begun.SHA, nil
+	}
+	p := &prepared{branch: branch}
+	var err error
+	if p.remote, err = s.remote(ctx); err != nil {
+		return "", err
+	}
+	if p.cache, err = git.Open(ctx, s.cacheDir(s.thread)); err != nil {
+		return "", err
+	}
+	tip, err := s.tip(ctx, p)
+	if tip == "" || err != nil {
+		return "", err
+	}
+	there, err := p.cache.IsAncestor(ctx, begun.SHA, tip)
+	if !there || err != nil {
+		return "", err
+	}
+	return begun.SHA, nil
+}
+
+// interrupt ends an attempt that was cut off with the process that ran it.
+func (s *step) interrupt(ctx context.Context, a Attempt) error {
+	why := "the node that ran it stopped"
+	sha, err := s.pushed(ctx, a)
+	if errors.Is(err, git.ErrUnavailable) || ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		// It is as if nothing was pushed: the next attempt starts from the branch.
+		s.log.Warn().Err(err).Int("attempt", a.N).Msg("whether the attempt pushed its work is not known")
+	}
+	s.log.Warn().Int("attempt", a.N).Str("commit", sha).Msg("attempt interrupted: " + why)
+	r := Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: sha, Pushed: sha != ""}
+	if err := s.record(ctx, KindAttemptEnded, r); err != nil {
+		return err
+	}
+	if s.OnAttempt != nil {
+		s.OnAttempt(a.Backend, "", policy.Interrupted)
+	}
+	return nil
+}
