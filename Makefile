@@ -1,4 +1,4 @@
-.PHONY: demo test race lint bench build fuzz clean
+.PHONY: demo test race lint bench build fuzz eval clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -30,6 +30,10 @@ build:
 # Every fuzz target for FUZZTIME (20s).
 fuzz:
 	.ci/fuzz
+
+# How the verdicts do on the recorded runs and corpora, where ../shared is there.
+eval:
+	go test -tags eval -run Eval -v ./...
 
 clean:
 	rm -rf bin

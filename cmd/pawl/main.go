@@ -39,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), demoAgentCommand(), runCommand(), statusCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), demoAgentCommand(), runCommand(), inspectCommand(), statusCommand(), versionCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

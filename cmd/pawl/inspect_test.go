@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+const agentRuns = "../../testdata/agents"
+
+// pawlInspect runs the built binary and returns what it printed and its exit code.
+func pawlInspect(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(pawlBinary, append([]string{"inspect"}, args...)...)
+	var out, errs strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	err := cmd.Run()
+	if ended := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// inspected decodes what --json printed.
+func inspected(t *testing.T, stdin string, args ...string) map[string]any {
+	t.Helper()
+	out, errs, code := pawlInspect(t, stdin, append(args, "--json")...)
+	var got map[string]any
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone {
+		t.Fatalf("%q: exit code %d, error %v, %s%s", args, code, err, out, errs)
+	}
+	return got
+}
+
+func TestInspectPrintsTheContractsObject(t *testing.T) {
+	file := filepath.Join(agentRuns, "claude/oauth-usage-limit-7d/stdout.jsonl")
+	got := inspected(t, "", file, "--exit-code", "1", "--now", "2026-11-21T08:30:00Z")
+	for _, key := range []string{"cli", "ending", "reasons", "limit", "edits", "severity", "fingerprint", "tokens", "cost_usd",
+		"session_id", "tool_calls", "final_message", "mentions"} {
+		if _, ok := got[key]; !ok {
+			t.Errorf("%s is missing", key)
+		}
+	}
+	limit, _ := got["limit"].(map[string]any)
+	if got["cli"] != "claude" || got["ending"] != "usage_limit" || limit["kind"] != "usage_limit" ||
+		limit["resets_at"] != "2026-11-24T08:19:49Z" || limit["source"] != "structured" {
+		t.Errorf("got %v", got)
+	}
+	if want := policy.Fingerprint("You've hit your weekly limit · resets Nov 24, 8:19am (UTC)").String(); got["fingerprint"] != want {
+		t.Errorf("fingerprint %v, want %s, that of the failure", got["fingerprint"], want)
+	}
+}
+
+func TestInspectKnowsTheZoneOfAClockTime(t *testing.T) {
+	const stream = `{"type":"turn.started"}` + "\n" + `{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again at 9:06 AM."}}` + "\n"
+	got := inspected(t, stream, "-", "--now", "2026-11-21T07:30:00Z", "--zone", "Europe/Rome")
+	if limit, _ := got["limit"].(map[string]any); limit["resets_at"] != "2026-11-21T08:06:00Z" || limit["source"] != "text" {
+		t.Errorf("limit %v", got["limit"])
+	}
+}
+
+func TestInspectReadsAFolder(t *testing.T) {
+	for folder, want := range map[string][2]string{
+		"gemini/no-auth-setting":       {"gemini", "auth"},
+		"gemini/usage-limit-noreset":   {"gemini", "usage_limit"},
+		"opencode/bad-config-json":     {"opencode", "misconfigured"},
+		"claude/perm-acceptedits-bash": {"claude", "completed"},
+	} {
+		if got := inspected(t, "", filepath.Join(agentRuns, folder), "--cli", want[0]); got["ending"] != want[1] {
+			t.Errorf("%s: %v, want %s; %v", folder, got["ending"], want[1], got["reasons"])
+		}
+	}
+}
+
+func TestInspectTakesTheFingerprintOfAllPlainInput(t *testing.T) {
+	text := "FAIL: TestWidget\n" + strings.Repeat("one line of a long log, said once more\n", 200_000) + "exit status 1\n"
+	got := inspected(t, text, "-", "--cli", "plain", "--exit-code", "1")
+	if want := policy.Fingerprint(text).String(); got["fingerprint"] != want || got["ending"] != "crashed" {
+		t.Errorf("fingerprint %v, ending %v, want %s", got["fingerprint"], got["ending"], want)
+	}
+}
+
+func TestInspectSaysItForPeople(t *testing.T) {
+	out, _, code := pawlInspect(t, "", filepath.Join(agentRuns, "opencode/flipflop-loop"))
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	for _, want := range []string{"completed (opencode)", "26 of them on ", "repo/flip.txt", "27 turns"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	out, _, _ = pawlInspect(t, "\x1b]0;gotcha\x07\x1b[2J done", "-")
+	if strings.ContainsRune(out, '\x1b') {
+		t.Errorf("a control character passed: %q", out)
+	}
+}
+
+func TestInspectTellsWrongUsageFromFailure(t *testing.T) {
+	for want, lines := range map[int][][]string{
+		exitUsage:  {{}, {"a", "b"}, {"-", "--cli", "nope"}, {"-", "--zone", "Mars/Olympus"}, {"-", "--now", "noon"}, {"-", "--exit-code", "x"}},
+		exitFailed: {{"no-such-file"}, {t.TempDir()}},
+	} {
+		for _, args := range lines {
+			out, errs, code := pawlInspect(t, "", args...)
+			if code != want || errs == "" || out != "" {
+				t.Errorf("%q: exit code %d, want %d; %s%s", args, code, want, out, errs)
+			}
+		}
+	}
+}
