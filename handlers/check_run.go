@@ -17,9 +17,9 @@ func checkRun(p *github.CheckRunEvent) []happening {
 	cr := p.GetCheckRun()
 	r := p.GetRepo()
 	hp := happening{
-		repo:   repo(r, p.GetInstallation()),
-		number: checkRunThread(cr),
-		url:    cr.GetHTMLURL(), madeAt: cr.GetCompletedAt().Time,
+		repo:     repo(r, p.GetInstallation()),
+		number:   checkRunThread(cr),
+		url:      cr.GetHTMLURL(),
 		snapshot: solver.Snapshot{Installation: p.GetInstallation().GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch()},
 	}
 	who := actor(p.GetSender())
@@ -44,6 +44,7 @@ func checkRun(p *github.CheckRunEvent) []happening {
 		if hp.number == 0 {
 			return nil
 		}
+		hp.madeAt = cr.GetCompletedAt().Time
 		out := cr.GetOutput()
 		hp.remark = &policy.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.GetApp().GetID(),
 			Name: cr.GetName(), State: cr.GetConclusion(), SHA: cr.GetHeadSHA(),
@@ -57,7 +58,7 @@ func checkRun(p *github.CheckRunEvent) []happening {
 // checkRunThread finds the number of the thread that a check run is about: the
 // pull request GitHub names, else the issue whose branch it ran on.
 func checkRunThread(cr *github.CheckRun) int {
-	if len(cr.PullRequests) > 0 {
+	if cr != nil && len(cr.PullRequests) > 0 {
 		return cr.PullRequests[0].GetNumber()
 	}
 	n, _ := issueOfBranch(cr.GetCheckSuite().GetHeadBranch())

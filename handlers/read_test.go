@@ -1,0 +1,111 @@
+package handlers
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func signed(body string) string {
+	mac := hmac.New(sha256.New, []byte(vectorSecret))
+	mac.Write([]byte(body))
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// handled are the events that Pawl reads.
+var handled = []string{
+	"issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment", "check_run", "push",
+	"delete", "installation", "installation_repositories", "repository",
+}
+
+// anyPayload makes payloads with the fields that the handlers read, any of which
+// may be missing, null, empty, or of another kind.
+func anyPayload(t *rapid.T) map[string]any {
+	text := rapid.SampledFrom([]any{nil, "", "x", "pawl:acme/widgets#1", "refs/heads/pawl/issue-1", "pawl/issue-1"})
+	odd := rapid.SampledFrom([]any{nil, "", 7, []any{}, []any{nil}, map[string]any{}})
+	user := func() any {
+		return some(t, odd, map[string]any{"id": 1, "login": text.Draw(t, "login"), "type": "User"})
+	}
+	repository := func() any {
+		return some(t, odd, map[string]any{"id": 1, "name": text.Draw(t, "name"), "full_name": "acme/widgets", "owner": user(), "default_branch": "main"})
+	}
+	body := func() any { return some(t, odd, map[string]any{"from": text.Draw(t, "from")}) }
+	actions := []any{nil, "created", "edited", "deleted", "opened", "labeled", "closed", "reopened", "synchronize", "submitted",
+		"completed", "requested_action", "rerequested", "renamed", "removed", "added", "suspend", "transferred"}
+	side := func() any {
+		return some(t, odd, map[string]any{"ref": text.Draw(t, "ref"), "sha": "a", "repo": repository()})
+	}
+	thread := func() any {
+		return some(t, odd, map[string]any{"number": 1, "title": "t", "body": text.Draw(t, "body"), "user": user(), "head": side(), "base": side()})
+	}
+	return map[string]any{
+		"action": rapid.SampledFrom(actions).Draw(t, "action"), "number": 1, "sender": user(), "repository": repository(),
+		"installation": some(t, odd, map[string]any{"id": 1}), "issue": thread(), "pull_request": thread(),
+		"comment": some(t, odd, map[string]any{"id": 1, "body": text.Draw(t, "comment"), "user": user(), "performed_via_github_app": odd.Draw(t, "via")}),
+		"review":  some(t, odd, map[string]any{"id": 1, "body": text.Draw(t, "review"), "user": user(), "state": text.Draw(t, "state")}),
+		"label":   some(t, odd, map[string]any{"name": text.Draw(t, "label")}),
+		"changes": some(t, odd, map[string]any{"body": body(), "repository": map[string]any{"name": body()}}),
+		"check_run": some(t, odd, map[string]any{"id": 1, "external_id": text.Draw(t, "external"), "app": odd.Draw(t, "app"), "output": odd.Draw(t, "output"),
+			"pull_requests": odd.Draw(t, "pulls"), "check_suite": some(t, odd, map[string]any{"head_branch": text.Draw(t, "branch")})}),
+		"requested_action": some(t, odd, map[string]any{"identifier": text.Draw(t, "identifier")}),
+		"ref":              text.Draw(t, "ref"), "ref_type": "branch", "repositories": odd.Draw(t, "repositories"),
+		"repositories_added": odd.Draw(t, "added"), "repositories_removed": odd.Draw(t, "removed"),
+	}
+}
+
+// some is a value, or in one of four cases something odd.
+func some(t *rapid.T, odd *rapid.Generator[any], value any) any {
+	if rapid.IntRange(0, 3).Draw(t, "odd") == 0 {
+		return odd.Draw(t, "instead")
+	}
+	return value
+}
+
+func TestNoPayloadMakesAHandlerPanic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		payload, err := json.Marshal(anyPayload(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hs, err := read(rapid.SampledFrom(handled).Draw(t, "event"), payload)
+		if err != nil && len(hs) > 0 {
+			t.Fatalf("%d happenings beside the error %v", len(hs), err)
+		}
+		for _, h := range hs {
+			if h.remark != nil && h.change != nil {
+				t.Fatalf("both a remark and a change: %+v", h)
+			}
+		}
+	})
+}
+
+func TestAButtonPressNamesItsButton(t *testing.T) {
+	const run = `"check_run": {"external_id": "pawl/severity:acme/widgets#7", "app": {"id": 1}}, "repository": {"full_name": "Acme/widgets"}`
+	for _, tc := range []struct{ payload, button, note string }{
+		{`{"action": "requested_action", "requested_action": {"identifier": "stop"}, ` + run + `}`, "stop", ""},
+		{`{"action": "rerequested", ` + run + `}`, "retry", ""},
+		{`{"action": "requested_action", ` + run + `}`, "", "the payload names no button"},
+		{`{"action": "rerequested", "check_run": {"external_id": "other"}}`, "", "the button belongs to no check run of this App"},
+		{`{"action": "rerequested", "check_run": {"external_id": "pawl:acme/other#7"}, "repository": {"full_name": "acme/widgets"}}`, "", "the button belongs to no check run of this App"},
+	} {
+		hs, err := read("check_run", []byte(tc.payload))
+		if err != nil || len(hs) != 1 {
+			t.Errorf("%s: %+v, %v", tc.payload, hs, err)
+			continue
+		}
+		button := ""
+		if hs[0].remark != nil {
+			button = hs[0].remark.Name
+		}
+		if button != tc.button || hs[0].note != tc.note {
+			t.Errorf("%s: button %q, note %q, want %q and %q", tc.payload, button, hs[0].note, tc.button, tc.note)
+		}
+		if tc.button != "" && (hs[0].thread == nil || hs[0].thread.Number != 7 || !hs[0].madeAt.IsZero()) {
+			t.Errorf("%s: %+v, want thread 7 and no time", tc.payload, hs[0])
+		}
+	}
+}
