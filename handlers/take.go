@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
@@ -112,8 +113,12 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 		return "", err
 	}
 	f := solver.Feedback{
-		Source: r.Source, By: r.Actor, Reason: j.Reason, Number: hp.number, Command: j.Command.Name, Mention: j.Command.Mention, Text: cut(j.Text), Raw: cut(r.Text),
+		Source: r.Source, By: r.Actor, Reason: j.Reason, Own: j.Own, Number: hp.number, Command: j.Command.Name, Mention: j.Command.Mention, Text: cut(j.Text), Raw: cut(r.Text),
 		Description: j.Description, Target: hp.target, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
+	}
+	if j.Own {
+		// The log holds the act, and GitHub the text.
+		f.Raw = ""
 	}
 	if r.Source == policy.FromReviewComment && r.Name != "" {
 		f.Text = r.Name + "\n" + f.Text
@@ -154,7 +159,7 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 	if !j.NeedsPermission && !j.Accepted {
 		return j, nil
 	}
-	wrote, err := h.Solver.AgentWrote(ctx, t, r.Text, hp.madeAt)
+	wrote, err := h.agentWrote(ctx, t, r, hp.madeAt)
 	if err != nil {
 		return j, err
 	}
@@ -170,6 +175,21 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 		return j, fmt.Errorf("permission of %s on %s: %w", r.Actor.Login, t.Repo(), err)
 	}
 	return policy.Judge(r, scene), nil
+}
+
+// agentWrote reports whether the agent itself made the remark. Of an edited
+// description only what was added need be the agent's.
+func (h *Handlers) agentWrote(ctx context.Context, t solver.Thread, r policy.Remark, at time.Time) (bool, error) {
+	parts := []string{r.Text}
+	if r.Source == policy.FromDescription {
+		parts = policy.Additions(r.Was, r.Text)
+	}
+	for _, part := range parts {
+		if wrote, err := h.Solver.AgentWrote(ctx, t, part, at); !wrote || err != nil {
+			return false, err
+		}
+	}
+	return len(parts) > 0, nil
 }
 
 func cut(s string) string {

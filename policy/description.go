@@ -68,6 +68,19 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 	return cutDiff(diff), true
 }
 
+// Additions returns what an edit put into a description: the content of each run
+// of lines that were added or changed. It is empty where the edit only took away.
+func Additions(from, to string) []string {
+	before, after := Content(from), Content(to)
+	var added []string
+	for _, e := range udiff.Lines(endLine(before), endLine(after)) {
+		if text := strings.TrimSpace(e.New); text != "" {
+			added = append(added, text)
+		}
+	}
+	return added
+}
+
 // withoutManaged removes Pawl's block and its markers. Visible removes markers
 // that do not make a block, as it does with every comment.
 func withoutManaged(text string) string {

@@ -88,11 +88,15 @@ type Judgement struct {
 	// judge again.
 	NeedsPermission bool
 	Reason          string
+	// Own says that the App did it itself. Such things are expected, and tell
+	// people nothing.
+	Own bool
 	// Command is the command that was given; empty for a plain remark.
 	Command Command
 	// Text is what the agent is to read.
 	Text string
-	// Description is the new content of an edited description.
+	// Description is the new content of an edited description: of one that
+	// counts, or of one that takes an earlier edit back.
 	Description string
 }
 
@@ -103,6 +107,9 @@ func ignore(format string, args ...any) Judgement {
 // Judge decides whether a remark is feedback: it must be by somebody else, ask
 // for work in a way Pawl listens to, and come from a person who may write.
 func Judge(r Remark, s Scene) Judgement {
+	if reason := doneByPawl(r, s); reason != "" {
+		return Judgement{Reason: reason, Own: true}
+	}
 	if reason := causedByPawl(r, s); reason != "" {
 		return Judgement{Reason: reason}
 	}
@@ -110,7 +117,8 @@ func Judge(r Remark, s Scene) Judgement {
 		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
 	}
 	j := asks(r, s)
-	if !j.Accepted || r.Source == FromCheckRun {
+	// Who takes back what was asked for needs the permission as well.
+	if !j.Accepted && j.Description == "" || r.Source == FromCheckRun {
 		return j
 	}
 	return permitted(j, r, s)
@@ -120,20 +128,27 @@ func Judge(r Remark, s Scene) Judgement {
 // brackets, so it tells also where the type is missing.
 func bot(a Actor) bool { return a.Type == "Bot" || strings.HasSuffix(a.Login, "[bot]") }
 
+// doneByPawl says why GitHub itself names Pawl as the one who did it; empty when
+// it does not. Of a check run it is the App that counts: as the actor GitHub
+// names whoever pushed, which on Pawl's branch is Pawl.
+func doneByPawl(r Remark, s Scene) string {
+	switch {
+	case r.Source == FromCheckRun && r.App != 0 && r.App == s.Self.AppID:
+		return "it was written by this App"
+	case r.Source != FromCheckRun && r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
+		return "it was done by this App's bot user"
+	}
+	return ""
+}
+
 // causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says
 // did it; empty when it does not.
 func causedByPawl(r Remark, s Scene) string {
 	switch {
-	case r.Source == FromButton:
+	case r.Source == FromButton || r.Source == FromCheckRun:
 		return ""
 	case r.App != 0 && r.App == s.Self.AppID:
 		return "it was written by this App"
-	case r.Source == FromCheckRun:
-		// GitHub names whoever pushed as the actor of another App's check run,
-		// which on Pawl's branch is Pawl.
-		return ""
-	case r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
-		return "it was done by this App's bot user"
 	case r.Author.ID != 0 && r.Author.ID == s.Self.BotID:
 		return "the text belongs to this App's bot user"
 	case s.Wrote:
@@ -183,7 +198,7 @@ func asksByText(r Remark, s Scene) Judgement {
 		if r.Actor.ID != r.Author.ID {
 			return ignore("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
 		}
-		if _, changed := DescriptionDiff(r.Was, r.Text); !changed {
+		if _, changed := DescriptionDiff(r.Was, r.Text); !changed || !r.HasWas {
 			return ignore("the edit did not change the content")
 		}
 	}

@@ -54,13 +54,15 @@ type Target struct {
 // Feedback is a remark with what was decided about it. Text is frozen as it was
 // in the payload.
 type Feedback struct {
-	Source  policy.Source `json:"source"`
-	By      policy.Actor  `json:"by"`
-	Reason  string        `json:"reason"`
-	Command string        `json:"command,omitempty"`
-	Mention bool          `json:"mention,omitempty"`
-	Text    string        `json:"text,omitempty"`
-	Raw     string        `json:"raw,omitempty"`
+	Source policy.Source `json:"source"`
+	By     policy.Actor  `json:"by"`
+	Reason string        `json:"reason"`
+	// Own says that Pawl did it itself, which nobody needs to be told.
+	Own     bool   `json:"own,omitempty"`
+	Command string `json:"command,omitempty"`
+	Mention bool   `json:"mention,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Raw     string `json:"raw,omitempty"`
 	// Description is the content of an edited description, Baseline that before
 	// the edit.
 	Description string `json:"description,omitempty"`

@@ -32,6 +32,8 @@ type State struct {
 	controls  []Feedback
 	Stopped   string
 	StoppedAt int64
+	stopMade  time.Time // when the stop was asked for
+	readMade  time.Time // when the remark was made whose texts are in Snapshot
 	Pinned    string
 	// Closed says why the thread cannot be worked on, closedBy which change it
 	// was.
@@ -96,7 +98,8 @@ func (s *State) apply(e Event) error {
 			f.Seq, f.At = e.Seq, e.At
 			s.Ignored = append(s.Ignored, f)
 			if f.Description != "" {
-				s.editedBack(f.Description)
+				s.read(f)
+				s.editedBack(f)
 			}
 		})
 	case KindControl:
@@ -137,14 +140,21 @@ func into[T any](e Event, f func(Event, T)) error {
 }
 
 func (s *State) feedback(e Event, f Feedback) {
+	s.see(f.Snapshot)
+	f.Seq, f.At = e.Seq, e.At
+	if why := s.takenBack(f); why != "" {
+		s.Feedback = append(s.Feedback, Remark{Feedback: f, Withdrawn: why})
+		return
+	}
 	if s.Run == 0 || s.Ended {
 		s.Run++
 		s.Ended = false
 	}
-	s.see(f.Snapshot)
-	f.Seq, f.At = e.Seq, e.At
+	s.read(f)
 	s.Feedback = append(s.Feedback, Remark{Feedback: f})
-	s.Stopped, s.StoppedAt = "", 0
+	if f.MadeAt.IsZero() || !f.MadeAt.Before(s.stopMade) {
+		s.Stopped, s.StoppedAt = "", 0
+	}
 	if slices.Contains([]string{"branch_deleted", "pull_closed", "pull_merged"}, s.closedBy) {
 		// The issue itself is open: whoever asks again wants a new branch and a
 		// new pull request.
@@ -157,26 +167,13 @@ func (s *State) feedback(e Event, f Feedback) {
 	}
 }
 
-// editedBack withdraws description edits that no attempt has taken when the text
-// is again what the last attempt saw.
-func (s *State) editedBack(content string) {
-	for i := range s.Feedback {
-		f := &s.Feedback[i]
-		if f.Source == policy.FromDescription && f.Taken == 0 && f.Withdrawn == "" && f.Description != content {
-			f.Withdrawn = "the description was edited back"
-			// Nobody worked on that text, so it may be asked for again.
-			s.Known = slices.DeleteFunc(s.Known, func(k string) bool { return k == f.Description })
-		}
-	}
-}
-
 func (s *State) control(e Event, c Control) {
 	s.see(c.Snapshot)
 	c.Seq, c.At = e.Seq, e.At
 	s.controls = append(s.controls, c.Feedback)
 	switch c.Command {
 	case "stop":
-		s.Stopped, s.StoppedAt = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq
+		s.Stopped, s.StoppedAt, s.stopMade = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq, c.MadeAt
 	case "use":
 		s.Pinned = c.Backend
 	}
@@ -266,7 +263,7 @@ func (s *State) acted(e Event, a Act) {
 	s.Questions = slices.DeleteFunc(s.Questions, func(q Question) bool { return a.Key == answerKey(q.Seq) })
 }
 
-// see takes over what a snapshot knows.
+// see takes over what a snapshot knows, except for the texts.
 func (s *State) see(n *Snapshot) {
 	if n == nil {
 		return
@@ -276,7 +273,7 @@ func (s *State) see(n *Snapshot) {
 		to   *string
 		from string
 	}{
-		{&o.Title, n.Title}, {&o.Body, n.Body}, {&o.Author, n.Author}, {&o.HeadRef, n.HeadRef},
+		{&o.Author, n.Author}, {&o.HeadRef, n.HeadRef},
 		{&o.HeadSHA, n.HeadSHA}, {&o.BaseRef, n.BaseRef}, {&o.DefaultBranch, n.DefaultBranch}, {&o.URL, n.URL},
 	} {
 		if f.from != "" {

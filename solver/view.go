@@ -183,7 +183,7 @@ func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t Thread, st State
 	return nil
 }
 
-// judged are the last remarks, oldest first.
+// judged are the last remarks of others than Pawl itself, oldest first.
 func judged(f *checkrun.Facts, st State) {
 	i, j := 0, 0
 	for i < len(st.Feedback) || j < len(st.Ignored) {
@@ -196,6 +196,9 @@ func judged(f *checkrun.Facts, st State) {
 		} else {
 			r = st.Ignored[j]
 			j++
+			if r.Own {
+				continue
+			}
 		}
 		v := checkrun.Feedback{When: r.At, By: r.By.Login, Source: string(r.Source), Reason: r.Reason, Excerpt: r.Raw, Accepted: accepted && reason == ""}
 		if reason != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // wroteAfter is how long after an attempt's end a remark may still be the
@@ -97,13 +98,28 @@ func (s *step) agentWroteMeanwhile(a Started, r Ended) []int64 {
 	}
 	var seqs []int64
 	for _, f := range meanwhile.Feedback {
-		wrote, err := s.inTranscript(s.thread, Attempt{Started: a, Receipt: r}, f.Raw)
-		if err != nil {
-			s.log.Error().Err(err).Int64("seq", f.Seq).Msg("transcript cannot be searched")
-		}
-		if wrote {
+		if s.whollyInTranscript(Attempt{Started: a, Receipt: r}, f) {
 			seqs = append(seqs, f.Seq)
 		}
 	}
 	return seqs
+}
+
+// whollyInTranscript reports whether a remark stands in the transcript; of an
+// edited description only what was added.
+func (s *step) whollyInTranscript(a Attempt, f Remark) bool {
+	parts := []string{f.Raw}
+	if f.Source == policy.FromDescription {
+		parts = policy.Additions(f.Baseline, f.Description)
+	}
+	for _, part := range parts {
+		wrote, err := s.inTranscript(s.thread, a, part)
+		if err != nil {
+			s.log.Error().Err(err).Int64("seq", f.Seq).Msg("transcript cannot be searched")
+		}
+		if !wrote {
+			return false
+		}
+	}
+	return len(parts) > 0
 }

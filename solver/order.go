@@ -1,0 +1,45 @@
+package solver
+
+import (
+	"slices"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Webhooks come in any order, so what a remark does to others goes by when it was
+// made, in GitHub's whole seconds; the order of the log decides between equal times.
+
+// read takes over the texts of a remark's snapshot. Those that the agent reads are frozen
+// as they were when somebody who may ask for work did so: what others write into
+// the thread afterwards, asking for nothing, does not reach a later attempt.
+func (s *State) read(f Feedback) {
+	if n := f.Snapshot; n != nil && n.Title != "" && !f.MadeAt.Before(s.readMade) {
+		s.Snapshot.Title, s.Snapshot.Body, s.readMade = n.Title, n.Body, f.MadeAt
+	}
+}
+
+// editedBack withdraws description edits that no attempt has taken when the text
+// is again one that is known.
+func (s *State) editedBack(back Feedback) {
+	for i := range s.Feedback {
+		f := &s.Feedback[i]
+		if f.Source == policy.FromDescription && f.Taken == 0 && f.Withdrawn == "" && f.Description != back.Description && !f.MadeAt.After(back.MadeAt) {
+			f.Withdrawn = editedBack
+			// Nobody worked on that text, so it may be asked for again.
+			s.Known = slices.DeleteFunc(s.Known, func(k string) bool { return k == f.Description })
+		}
+	}
+}
+
+const editedBack = "the description was edited back"
+
+// takenBack says why an edit of the description is none any more when it arrives:
+// the edit back, which begins where this one ends, was faster.
+func (s *State) takenBack(f Feedback) string {
+	for _, back := range s.Ignored {
+		if f.Source == policy.FromDescription && back.Description != "" && back.Baseline == f.Description && !back.MadeAt.Before(f.MadeAt) {
+			return editedBack
+		}
+	}
+	return ""
+}
