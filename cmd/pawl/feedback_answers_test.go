@@ -1,0 +1,121 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+// answers are the comments on a thread with which Pawl answered a question.
+func (r *rig) answers(n int) []string {
+	var out []string
+	for _, c := range r.world.Comments(rigRepo, n) {
+		if c.Author == "pawl[bot]" && strings.Contains(c.Body, "<!-- pawl:answer") {
+			out = append(out, c.Body)
+		}
+	}
+	return out
+}
+
+func TestQuestionsAreAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	n, err := r.world.OpenIssue(rigRepo, writer, "A second line", "Please add a second line to a.txt.")
+	r.must(err)
+	refused, err := r.world.Comment(rigRepo, n, reader, "/pawl solve at once")
+	r.must(err)
+	r.settle()
+	solve, err := r.world.Comment(rigRepo, n, writer, "/pawl solve")
+	r.must(err)
+	r.over(threadName(n))
+	r.settle()
+	var asked []int64
+	for _, tc := range []struct {
+		command string
+		want    []string
+	}{
+		{"/pawl why", []string{"mallory", "has read permission; write is needed", "/pawl solve at once", "Acted on", "command solve"}},
+		{"/pawl status", []string{"Done after 1 attempt"}},
+		{"/pawl dance", []string{"/pawl dance", "is not a command", "/pawl solve"}},
+		{"/pawl", []string{"needs a command"}},
+	} {
+		before := len(r.answers(n))
+		id, err := r.world.Comment(rigRepo, n, writer, tc.command)
+		r.must(err)
+		asked = append(asked, id)
+		r.settle()
+		if got := r.again(r.delivered("issue_comment")); got != http.StatusOK {
+			t.Errorf("the repeated delivery was answered %d", got)
+		}
+		r.settle()
+		news := r.answers(n)[before:]
+		if len(news) != 1 {
+			t.Errorf("%s was answered %d times, want once: %q", tc.command, len(news), news)
+			continue
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(news[0], want) {
+				t.Errorf("%s was answered\n%s\nwant %q in it", tc.command, news[0], want)
+			}
+		}
+	}
+	for _, id := range append(asked, solve) {
+		if got := r.eyes(n, id); got != 1 {
+			t.Errorf("comment %d has %d 👀 of Pawl, want 1", id, got)
+		}
+	}
+	before := len(r.answers(n))
+	for _, command := range []string{"/pawl why", "/pawl status", "/pawl dance"} {
+		_, err := r.world.Comment(rigRepo, n, reader, command)
+		r.must(err)
+	}
+	r.settle()
+	if got := len(r.answers(n)) - before; got != 0 || r.eyes(n, refused) != 0 {
+		t.Errorf("a reader's questions were answered %d times and a command got %d 👀, want none", got, r.eyes(n, refused))
+	}
+	if r.calls() != 1 {
+		t.Errorf("%d calls of the agent, want 1: questions are no work", r.calls())
+	}
+}
+
+func TestAnAnswerThatGitHubLostIsNotGivenTwice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	n, _ := r.solved()
+	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/{number}/comments", AbortAfter: true})
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl why")
+	r.must(err)
+	r.await("the answer", func() bool { return len(r.answers(n)) > 0 })
+	r.settle()
+	if got := r.answers(n); len(got) != 1 {
+		t.Errorf("%d answers, want 1: %q", len(got), got)
+	}
+}
+
+func TestWhyTellsOfPeopleBeforeWhatPawlDidItself(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	n, _ := r.solved()
+	_, err := r.world.Comment(rigRepo, n, reader, "/pawl solve for MALLORY")
+	r.must(err)
+	r.settle()
+	// Every attempt makes GitHub tell of a status comment and three check runs.
+	for range 4 {
+		r.must(r.says(n, writer, "/pawl retry")())
+		r.settle()
+	}
+	r.must(r.says(n, writer, "/pawl why")())
+	r.settle()
+	got := r.answers(n)
+	if len(got) != 1 || !strings.Contains(got[0], "for MALLORY") {
+		t.Errorf("the answer is %q, want it to tell of the reader's command", got)
+	}
+}
