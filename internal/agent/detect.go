@@ -14,7 +14,7 @@ func Detect(head []byte) string {
 				kind = string(bare(value))
 			case "subtype":
 				subtype = string(bare(value))
-			case "sessionID", "session_id", "thread_id", "role", "part":
+			case "sessionID", "session_id", "thread_id", "role", "part", "tool_name", "severity":
 				mark = string(key)
 			}
 		})
@@ -23,11 +23,12 @@ func Detect(head []byte) string {
 			kind == "item.started", kind == "item.completed":
 			return StreamCodex
 		case kind == "system" && subtype != "", kind == "result" && subtype != "", kind == "assistant", kind == "rate_limit_event":
-			return "claude"
-		case mark == "sessionID", kind == "step_start":
-			return "opencode"
-		case kind == "init" && mark == "session_id", kind == "message" && mark == "role":
-			return "gemini"
+			return StreamClaude
+		case mark == "sessionID", mark == "part", kind == "step_start":
+			return StreamOpencode
+		case kind == "init" && mark == "session_id", kind == "message" && mark == "role",
+			kind == "tool_use" && mark == "tool_name", kind == "error" && mark == "severity":
+			return StreamGemini
 		}
 	}
 	return StreamPlain

@@ -14,6 +14,8 @@ func TestTheCLIOfATranscriptIsDetected(t *testing.T) {
 		`{"type":"init","timestamp":"t","session_id":"a","model":"auto"}`:                                  "gemini",
 		`{"type":"step_start","timestamp":1,"sessionID":"ses_1","part":{}}`:                                "opencode",
 		`{"type":"error","timestamp":1,"sessionID":"ses_1","error":{"name":"APIErr"}}`:                     "opencode",
+		`{"type":"text","timestamp":1,"sessionID":"ses_1","part":{"text":"x"}}`:                            "opencode",
+		`{"type":"error","timestamp":"t","severity":"error","message":"x"}`:                                "gemini",
 		"Working on it …\n{\"a\":1}\n":                                                                     "plain",
 		"":                                                                                                 "plain",
 	} {

@@ -20,12 +20,13 @@ type failureRule struct {
 // reported as errors, never to other text; quotesLimit is for the rest.
 const (
 	usageWords = `(?:` +
-		`you(?:['’]ve| have)? (?:hit|reached|exceeded|exhausted|used up) (?:your|the) [\w .\-]{0,60}?(?:limits?|quota|capacity|(?:spend|spending) cap)\b` +
-		`|you['’]?(?: a)?re out of (?:extra usage|credits|usage)` +
-		`|(?:out of|no remaining|insufficient) (?:credits|quota)\b` +
+		`you(?:['’]ve| have)? (?:hit|reached|exceeded|exhausted|depleted|used up) (?:all )?(?:your|the) [\w .\-'’]{0,60}?(?:limits?|quota|capacity|credits|allowance|(?:spend|spending) cap)\b` +
+		`|(?:organization|workspace|team|account|plan|company) has (?:hit|reached|exceeded|exhausted|used up) (?:its|your|the) [\w .\-]{0,60}?(?:limits?|quota|credits|cap)\b` +
+		`|you['’]?(?: a)?re out of (?:extra usage|credits|usage|messages|requests|quota)` +
+		`|(?:out of|no remaining|insufficient|you have no) (?:credits|quota)\b|no (?:more )?(?:requests|messages|credits) (?:left|remaining)\b` +
 		`|(?:the |free |claude (?:ai )?|monthly |weekly |daily |session |\d+-hour |opus |sonnet |your )*(?:usage|session|weekly|daily|monthly|\d+-hour|opus|sonnet|free usage) limit (?:has been )?(?:reached|exceeded)` +
 		`|free usage exceeded` +
-		`|you exceeded your current quota|quota exceeded|insufficient_quota|usage_limit_(?:reached|exceeded)|usage_not_included` +
+		`|you exceeded your current quota|quota (?:has been |is )?(?:exceeded|exhausted|reached)|(?:daily|weekly|monthly|billing)(?:[/ ][\w/]{1,20}){0,2} limit (?:has been )?(?:reached|exceeded|exhausted)|insufficient_quota|usage_limit_(?:reached|exceeded)|usage_not_included` +
 		`|resource has been exhausted \(e\.g\. check quota\)` +
 		`|to use codex with your chatgpt plan, upgrade` +
 		`|credit balance is too low|credits are depleted|insufficient (?:balance|funds)|payment required` +
@@ -34,7 +35,7 @@ const (
 		`)`
 	rateWords = `(?:` +
 		`rate[ _-]limit(?:ed|s)?(?:[ _-](?:reached|exceeded|error))?\b` +
-		`|too many requests|request rejected \(429\)` +
+		`|too many (?:requests|tokens per)|request limit exceeded|(?:per[ -]minute|tpm|rpm)\b.{0,20}\blimit|request rejected \(429\)` +
 		`|would exceed your account['’]s rate limit` +
 		`)`
 	overloadWords = `(?:` +
@@ -75,6 +76,7 @@ var failureRules = []failureRule{
 	{Misconfigured, anywhere(configWords)},
 	{TimedOut, anywhere(`\b(?:request|read|operation|headers) timed out|timed out after|idle timeout|timed? ?out waiting`)},
 	{Disconnected, anywhere(networkWords)},
+	{UsageLimit, anywhere(`(?:^|[·|:\n]\s*)(?:(?:claude|fable|opus|sonnet|haiku|gpt|gemini|codex|model|plan)[\w.\-]*(?: \d[\d.]*)? )?limit (?:reached|exceeded|exhausted)\b`)},
 	{Killed, anywhere(`^(?:turn )?(?:interrupted|aborted)\b|(?:was|been) interrupted by the user`)},
 }
 

@@ -22,9 +22,9 @@ var (
 	secondsField = regexp.MustCompile(`(?i)(?:resets?_?(?:in|after)_?seconds|retry[-_ ]?after(?:[-_]?seconds)?|retry_?delay)["']?\s*[:=]?\s*["']?(\d{1,8}(?:\.\d+)?)\s*(?:s\b|seconds?\b|["',;.})\]]|\s|$)`)
 	// lead is what stands before a time that is a reset. A time without one
 	// may be anything, such as the time stamp of a log line.
-	lead = regexp.MustCompile(`(?i)\b(?:resets?|resetting|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
+	lead = regexp.MustCompile(`(?i)\b(?:resets?(?:_?at)?|resetting|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
 	// filler may stand between the lead and the time.
-	filler = regexp.MustCompile(`(?i)^[\s:=~]*(?:(?:at|on|by|in|after|until|for|about|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
+	filler = regexp.MustCompile(`(?i)^[\s:=~"']*(?:(?:at|on|by|in|after|until|for|about|around|less than|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
 )
 
 // ResetTime reads the time of a reset from a message. Clock times without a
@@ -38,13 +38,17 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 	if zone == nil {
 		zone = time.UTC
 	}
-	text = plainSpaces.Replace(text)
+	text = plainForm(text)
 	if at, ok := epochTime(text); ok {
 		return at, true
 	}
 	for _, at := range lead.FindAllStringIndex(text, 32) {
 		rest := text[at[1]:]
-		rest = rest[len(filler.FindString(rest)):]
+		between := filler.FindString(rest)
+		rest = rest[len(between):]
+		if at, ok := countdown(between, rest, now); ok {
+			return at, true
+		}
 		for _, read := range []func(string, time.Time, *time.Location) (time.Time, bool){
 			relativeTime, isoTime, datedTime, dayTime, clockTime,
 		} {
@@ -59,6 +63,19 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 		}
 	}
 	return time.Time{}, false
+}
+
+// hoursLeft is a duration that is written like a clock time.
+var hoursLeft = regexp.MustCompile(`(?i)^(\d{1,3}):(\d{2})(?::(\d{2}))?(\s*[ap]\.?m)?\b`)
+
+// countdown reads "in 2:30:00".
+func countdown(between, rest string, now time.Time) (time.Time, bool) {
+	words := strings.Fields(strings.ToLower(between))
+	m := hoursLeft.FindStringSubmatch(rest)
+	if len(words) == 0 || words[len(words)-1] != "in" || m == nil || m[4] != "" {
+		return time.Time{}, false
+	}
+	return ahead(now, float64(atoi(m[1])*3600+atoi(m[2])*60+atoi(m[3])))
 }
 
 // plainSpaces replaces the spaces that locale-aware formatters put before AM and PM.
@@ -106,6 +123,9 @@ func relativeTime(s string, now time.Time, _ *time.Location) (time.Time, bool) {
 		seconds += n * unit
 		found = true
 		s = s[len(m[0]):]
+		if strings.HasSuffix(m[0], m[2]) && s != "" && s[0] >= '0' && s[0] <= '9' && !amount.MatchString(s) {
+			return time.Time{}, false // "15h30" is a clock time
+		}
 	}
 	if !found {
 		return time.Time{}, false

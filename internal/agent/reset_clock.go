@@ -9,7 +9,7 @@ import (
 var (
 	clockForm = regexp.MustCompile(`(?i)^(\d{1,2})(?:[:h](\d{2})(?::(\d{2})(?:\.\d+)?)?)?(?:\s*([ap])\.?m\b\.?)?`)
 	zoneName  = regexp.MustCompile(`^\s*\(([A-Za-z][A-Za-z0-9_+\-/]{1,40})\)`)
-	zoneShort = regexp.MustCompile(`^\s*\(?([A-Z]{2,4}T|UTC|GMT)\b`)
+	zoneShort = regexp.MustCompile(`^\s*\(?([A-Z]{2,4}T|[PMCE]T|UTC|GMT)\b`)
 	zoneShift = regexp.MustCompile(`^\s*\(?(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?\b`)
 )
 
@@ -28,15 +28,39 @@ func (c clock) on(now time.Time, days int) time.Time {
 // clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00":
 // today, or tomorrow where that is past.
 func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
-	c, _, ok := readClock(s, zone)
+	c, rest, ok := readClock(s, zone)
 	if !ok {
 		return time.Time{}, false
+	}
+	if t, ok := dayAfterClock(c, rest, now); ok {
+		return t, true
 	}
 	t := c.on(now, 0)
 	if !t.After(now.Add(-clockGrace)) {
 		t = c.on(now, 1)
 	}
 	return t, true
+}
+
+// The day may follow its clock time, with a zone between them.
+var (
+	thenTomorrow = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\btomorrow\b`)
+	thenDate     = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\bon\s+`)
+)
+
+// dayAfterClock reads what follows in "3pm tomorrow" and "9 AM (UTC) on Nov 24".
+func dayAfterClock(c clock, rest string, now time.Time) (time.Time, bool) {
+	if thenTomorrow.MatchString(rest) {
+		return c.on(now, 1), true
+	}
+	d, _, ok := readDate(rest[len(thenDate.FindString(rest)):])
+	if !ok || !d.valid() || !thenDate.MatchString(rest) {
+		return time.Time{}, false
+	}
+	if d.year != 0 {
+		return d.at(c, d.year), true
+	}
+	return nearest(d, c, now), true
 }
 
 // readClock reads a time of day with its zone and returns what follows. A
@@ -99,6 +123,10 @@ func readZone(s string) (*time.Location, bool) {
 // abbreviated knows the abbreviations that stand for one offset in these
 // tools' messages. IST, BST and the like mean several, so they are unknown.
 func abbreviated(name string) (*time.Location, bool) {
+	if place := map[string]string{"PT": "America/Los_Angeles", "MT": "America/Denver", "CT": "America/Chicago", "ET": "America/New_York"}[name]; place != "" {
+		zone, err := time.LoadLocation(place)
+		return zone, err == nil
+	}
 	hours, ok := map[string]int{
 		"UTC": 0, "GMT": 0,
 		"PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "CST": -6, "CDT": -5, "EST": -5, "EDT": -4,

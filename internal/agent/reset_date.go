@@ -11,9 +11,12 @@ import (
 var (
 	isoDate    = regexp.MustCompile(`^(\d{4})-(\d{2})-(\d{2})[tT ,]\s*`)
 	monthDay   = regexp.MustCompile(`^(?:\pL{3,9}\.?,\s+)?(\pL{3,10})\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
-	dayMonth   = regexp.MustCompile(`^(?:\pL{3,10}\.?,\s+)?(\d{1,2})(?:st|nd|rd|th|\.|º)?\s+(?:de\s+|of\s+)?(\pL{3,10})\.?(?:,?\s+(?:de\s+|del\s+)?(\d{4})\b)?`)
-	dotted     = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
-	dateGlue   = regexp.MustCompile(`(?i)^\s*(?:,|·|\bat\b|\bà\b|\bum\b|\bàs\b|\ba las\b|\balle\b|\s)*`)
+	dayMonth   = regexp.MustCompile(`^(?:\pL{3,10}\.?,\s+)?(\d{1,2})(?:st|nd|rd|th|\.|º)?[\s\-]+(?:de\s+|of\s+)?(\pL{3,10})\.?(?:(?:,?\s+|-)(?:de\s+|del\s+)?(\d{4})\b)?`)
+	dotted     = regexp.MustCompile(`^(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b`)
+	slashed    = regexp.MustCompile(`^(\d{1,2})/(\d{1,2})/(\d{4})\b`)
+	yearFirst  = regexp.MustCompile(`^(\d{4})\s?[/.年년]\s?(\d{1,2})\s?[/.月월]\s?(\d{1,2})\s?[.日일]?`)
+	dotClock   = regexp.MustCompile(`^(\d{1,2})\.(\d{2})\b`)
+	dateGlue   = regexp.MustCompile(`(?i)^(?:\s|,|·|г\.|(?:at|à|um|às|a las|alle|om|kl\.?|klo|saat|в|o)\s)*`)
 	isoZone    = regexp.MustCompile(`^\s*(?:Z|z)(?:\W|$)`)
 	dayName    = regexp.MustCompile(`(?i)^(today|tomorrow|mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nes|nesday|rs|rsday|ur|urday)?\b,?\s+(?:at\s+)?`)
 	clockGrace = time.Minute // a clock time names whole minutes, so it is past only after its minute
@@ -65,7 +68,7 @@ func datedTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	if !ok || !d.valid() {
 		return time.Time{}, false
 	}
-	rest = rest[len(dateGlue.FindString(rest)):]
+	rest = dotClock.ReplaceAllString(rest[len(dateGlue.FindString(rest)):], "$1:$2")
 	c, _, ok := readClock(rest, zone)
 	if !ok {
 		return time.Time{}, false
@@ -89,6 +92,19 @@ func readDate(s string) (date, string, bool) {
 	}
 	if m := dotted.FindStringSubmatch(s); m != nil {
 		return date{atoi(m[3]), time.Month(atoi(m[2])), atoi(m[1])}, s[len(m[0]):], true
+	}
+	if m := yearFirst.FindStringSubmatch(s); m != nil {
+		return date{atoi(m[1]), time.Month(atoi(m[2])), atoi(m[3])}, s[len(m[0]):], true
+	}
+	if m := slashed.FindStringSubmatch(s); m != nil {
+		first, second := atoi(m[1]), atoi(m[2])
+		switch {
+		case first > 12:
+			return date{atoi(m[3]), time.Month(second), first}, s[len(m[0]):], true
+		case second > 12:
+			return date{atoi(m[3]), time.Month(first), second}, s[len(m[0]):], true
+		}
+		// Day and month cannot be told apart.
 	}
 	return date{}, "", false
 }
@@ -128,45 +144,6 @@ func dayTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
-}
-
-// monthOf knows the months in English, German, French, Italian, Portuguese and
-// Spanish by their first letters; 0 where it does not.
-func monthOf(name string) time.Month {
-	r := []rune(strings.ToLower(name))
-	if len(r) >= 4 && string(r[:3]) == "jui" { // juin, juillet
-		if r[3] == 'n' {
-			return time.June
-		}
-		return time.July
-	}
-	switch string(r[:3]) {
-	case "jan", "ene", "gen", "jän":
-		return time.January
-	case "feb", "fev", "fév":
-		return time.February
-	case "mar", "mär", "mrz":
-		return time.March
-	case "apr", "abr", "avr":
-		return time.April
-	case "may", "mai", "mag":
-		return time.May
-	case "jun", "giu":
-		return time.June
-	case "jul", "lug":
-		return time.July
-	case "aug", "ago", "aoû", "aou":
-		return time.August
-	case "sep", "set":
-		return time.September
-	case "oct", "okt", "out", "ott":
-		return time.October
-	case "nov":
-		return time.November
-	case "dec", "dez", "déc", "dic":
-		return time.December
-	}
-	return 0
 }
 
 // atoi reads digits that a regexp has matched; the empty string is 0.
