@@ -127,7 +127,7 @@ func (s *Server) getSelf(c *call) *reply {
 	if c.who.token.user == nil {
 		return problem(http.StatusForbidden, "Resource not accessible by integration")
 	}
-	return ok(s.renderUser(c.who.token.user))
+	return ok(s.renderProfile(c.who.token.user))
 }
 
 func (s *Server) getUser(c *call) *reply {
@@ -135,7 +135,7 @@ func (s *Server) getUser(c *call) *reply {
 	if err != nil {
 		return notFound()
 	}
-	return ok(s.renderUser(a))
+	return ok(s.renderProfile(a))
 }
 
 // getPermission answers with the four old levels in "permission" and the exact

@@ -203,7 +203,7 @@ func (c *courier) post(ctx context.Context, url string, headers map[string]strin
 
 func (c *courier) headers(d *delivery) map[string]string {
 	h := map[string]string{"Content-Type": "application/json", "Accept": "*/*", "User-Agent": "GitHub-Hookshot/f05835d",
-		"X-GitHub-Event": d.event, "X-GitHub-Delivery": d.guid, "X-GitHub-Hook-ID": "400000001",
+		"X-GitHub-Event": d.event, "X-GitHub-Delivery": d.guid, "X-GitHub-Hook-ID": fmt.Sprint(hookID),
 		"X-GitHub-Hook-Installation-Target-ID": fmt.Sprint(c.appID), "X-GitHub-Hook-Installation-Target-Type": "integration"}
 	if c.secret != "" {
 		h["X-Hub-Signature"] = "sha1=" + sign(sha1.New, c.secret, d.payload)

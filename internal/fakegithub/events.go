@@ -17,10 +17,27 @@ func (s *Server) emit(event string, r *repository, sender *account, fields obj) 
 		repo["owner"].(obj)["name"] = r.owner.login
 	}
 	if r.owner.kind == "Organization" {
-		payload["organization"] = s.renderUser(r.owner)
+		payload["organization"] = s.renderOrganization(r.owner)
 	}
 	maps.Copy(payload, fields)
+	addProperties(payload)
 	s.courier.add(newDelivery(event, payload, in.id, r.id))
+}
+
+// addProperties gives every repository of a payload the custom_properties that
+// webhooks carry and lists of the REST API do not.
+func addProperties(payload obj) {
+	repos := []any{payload["repository"]}
+	if pull, ok := payload["pull_request"].(obj); ok {
+		for _, side := range []string{"head", "base"} {
+			repos = append(repos, pull[side].(obj)["repo"])
+		}
+	}
+	for _, repo := range repos {
+		if body, ok := repo.(obj); ok { // the repository of a head may be gone
+			body["custom_properties"] = obj{}
+		}
+	}
 }
 
 // emitApp sends an event that belongs to the installation, not to a repository.
@@ -62,7 +79,7 @@ func (s *Server) emitComment(r *repository, t *thread, c *comment, action string
 
 // emitCheck sends a check_run event.
 func (s *Server) emitCheck(r *repository, run *checkRun, action string, sender *account, extra obj) {
-	fields := obj{"action": action, "check_run": s.renderCheckRun(r, run)}
+	fields := obj{"action": action, "check_run": s.renderCheckRunEvent(r, run)}
 	maps.Copy(fields, extra)
 	s.emit("check_run", r, sender, fields)
 }

@@ -9,14 +9,19 @@ import (
 	"strings"
 )
 
-func (s *Server) getHookConfig(c *call) *reply {
+// hookID is the id of the App's one webhook.
+const hookID = 400_000_001
+
+func (s *Server) getHookConfig(*call) *reply { return ok(s.hookConfig()) }
+
+func (s *Server) hookConfig() obj {
 	s.courier.mu.Lock()
 	defer s.courier.mu.Unlock()
 	config := obj{"content_type": "json", "insecure_ssl": "0", "url": s.courier.url}
 	if s.secret != "" {
 		config["secret"] = "********"
 	}
-	return ok(config)
+	return config
 }
 
 // listDeliveries answers newest first and pages by cursor, never by page number.

@@ -15,16 +15,23 @@ func (s *Server) renderCheckRun(r *repository, run *checkRun) obj {
 	if details == "" {
 		details = s.base
 	}
-	suite := obj{"id": run.suite.id, "node_id": nodeID("CheckSuite", run.suite.id), "head_branch": textOrNull(run.suite.branch),
-		"head_sha": run.sha, "status": run.status, "conclusion": textOrNull(run.conclusion), "app": s.renderApp(run.suite.app),
-		"pull_requests": pulls, "before": nil, "after": run.sha, "created_at": stamp(run.suite.created), "updated_at": stamp(run.suite.created),
-		"url": fmt.Sprintf("%srepos/%s/check-suites/%d", s.APIURL(), r.fullName(), run.suite.id)}
 	return obj{"id": run.id, "node_id": nodeID("CheckRun", run.id), "name": run.name, "head_sha": run.sha, "external_id": run.externalID,
 		"url": self, "html_url": web, "details_url": details, "status": run.status, "conclusion": textOrNull(run.conclusion),
-		"started_at": stamp(run.started), "completed_at": stamp(run.completed), "check_suite": suite, "app": s.renderApp(run.suite.app),
-		"pull_requests": pulls,
+		"started_at": stamp(run.started), "completed_at": stamp(run.completed), "check_suite": obj{"id": run.suite.id},
+		"app": s.renderApp(run.suite.app), "pull_requests": pulls,
 		"output": obj{"title": run.output.Title, "summary": run.output.Summary, "text": run.output.Text,
 			"annotations_count": run.notes, "annotations_url": self + "/annotations"}}
+}
+
+// renderCheckRunEvent is a check run as webhooks carry it: with its whole suite,
+// of which the REST API gives the id only.
+func (s *Server) renderCheckRunEvent(r *repository, run *checkRun) obj {
+	body := s.renderCheckRun(r, run)
+	body["check_suite"] = obj{"id": run.suite.id, "node_id": nodeID("CheckSuite", run.suite.id), "head_branch": textOrNull(run.suite.branch),
+		"head_sha": run.sha, "status": run.status, "conclusion": textOrNull(run.conclusion), "app": s.renderApp(run.suite.app),
+		"pull_requests": body["pull_requests"], "before": nil, "after": run.sha, "created_at": stamp(run.suite.created), "updated_at": stamp(run.suite.created),
+		"url": fmt.Sprintf("%srepos/%s/check-suites/%d", s.APIURL(), r.fullName(), run.suite.id)}
+	return body
 }
 
 // renderPullStub is the short pull request that check runs carry.

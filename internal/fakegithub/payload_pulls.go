@@ -32,7 +32,22 @@ func (s *Server) renderPull(r *repository, t *thread) obj {
 		"review_comments": self + "/comments", "commits": self + "/commits", "statuses": statuses} {
 		links[name] = obj{"href": href}
 	}
+	links["review_comment"] = obj{"href": body["review_comment_url"]}
 	body["_links"] = links
+	return body
+}
+
+// pullDetails are the fields of a pull request that GitHub leaves out of lists
+// and of review events.
+var pullDetails = []string{"merged", "mergeable", "rebaseable", "mergeable_state", "merged_by", "comments", "review_comments",
+	"maintainer_can_modify", "commits", "additions", "deletions", "changed_files"}
+
+// renderPullSimple is the short form of lists and of review events.
+func (s *Server) renderPullSimple(r *repository, t *thread) obj {
+	body := s.renderPull(r, t)
+	for _, key := range pullDetails {
+		delete(body, key)
+	}
 	return body
 }
 
@@ -50,12 +65,12 @@ func (s *Server) renderSide(r *repository, ref, sha string) obj {
 	return obj{"label": r.owner.login + ":" + ref, "ref": ref, "sha": sha, "user": s.renderUser(r.owner), "repo": s.renderRepo(r)}
 }
 
-// renderReview gives the state in capitals as REST does; in webhooks it is
-// lower-case.
+// renderReview is a review as REST gives it. In webhooks the state is lower-case
+// and a missing text is null; see addReview.
 func (s *Server) renderReview(r *repository, t *thread, v *review) obj {
 	pull := fmt.Sprintf("%srepos/%s/pulls/%d", s.APIURL(), r.fullName(), t.number)
 	web := fmt.Sprintf("%s/%s/pull/%d#pullrequestreview-%d", s.base, r.fullName(), t.number, v.id)
-	return obj{"id": v.id, "node_id": nodeID("PullRequestReview", v.id), "user": s.renderUser(v.author), "body": textOrNull(v.body),
+	return obj{"id": v.id, "node_id": nodeID("PullRequestReview", v.id), "user": s.renderUser(v.author), "body": v.body,
 		"state": v.state, "html_url": web, "pull_request_url": pull, "author_association": r.association(v.author),
 		"submitted_at": stamp(v.submitted), "commit_id": v.commit,
 		"_links": obj{"html": obj{"href": web}, "pull_request": obj{"href": pull}}}

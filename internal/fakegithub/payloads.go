@@ -8,16 +8,46 @@ import (
 // The functions in the payload files render GitHub's JSON objects, the same for
 // REST and for webhooks.
 
+// userLinks are the addresses of a user object; the key gets "_url".
+const userLinks = "followers following{/other_user} gists{/gist_id} starred{/owner}{/repo} subscriptions organizations repos " +
+	"events{/privacy} received_events"
+
 func (s *Server) renderUser(a *account) obj {
 	self := s.APIURL() + "users/" + a.login
 	body := obj{"login": a.login, "id": a.id, "node_id": nodeID("User", a.id), "type": a.kind, "site_admin": false,
 		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.base, a.id), "gravatar_id": "", "url": self,
 		"html_url": s.base + "/" + strings.TrimSuffix(a.login, "[bot]"), "user_view_type": "public"}
-	for _, name := range []string{"followers", "subscriptions", "organizations", "repos", "received_events"} {
-		body[name+"_url"] = self + "/" + strings.Replace(name, "organizations", "orgs", 1)
+	for _, link := range strings.Fields(userLinks) {
+		name, _, _ := strings.Cut(link, "{")
+		body[name+"_url"] = self + "/" + strings.Replace(link, "organizations", "orgs", 1)
 	}
 	if a.kind == "Bot" {
 		body["html_url"] = s.base + "/apps/" + strings.TrimSuffix(a.login, "[bot]")
+	}
+	return body
+}
+
+// renderProfile is the long form of an account, with nothing told of it.
+func (s *Server) renderProfile(a *account) obj {
+	body := s.renderUser(a)
+	for _, key := range []string{"name", "company", "blog", "location", "email", "hireable", "bio", "twitter_username"} {
+		body[key] = nil
+	}
+	for _, key := range []string{"public_repos", "public_gists", "followers", "following"} {
+		body[key] = 0
+	}
+	body["created_at"], body["updated_at"] = stamp(s.world.began), stamp(s.world.began)
+	return body
+}
+
+// renderOrganization is the short form that webhooks carry as "organization".
+func (s *Server) renderOrganization(a *account) obj {
+	self := s.APIURL() + "orgs/" + a.login
+	body := obj{"login": a.login, "id": a.id, "node_id": nodeID("Organization", a.id), "url": self,
+		"avatar_url": fmt.Sprintf("%s/avatars/u/%d", s.base, a.id), "description": nil}
+	for _, link := range []string{"repos", "events", "hooks", "issues", "members{/member}", "public_members{/member}"} {
+		name, _, _ := strings.Cut(link, "{")
+		body[name+"_url"] = self + "/" + link
 	}
 	return body
 }

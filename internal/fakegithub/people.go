@@ -127,9 +127,10 @@ func (s *Server) DeleteRepo(repo string) error {
 // Ping sends the event that GitHub sends when a webhook is set up.
 func (s *Server) Ping() {
 	defer s.act()()
-	s.courier.add(newDelivery("ping", obj{"zen": "Keep it logically awesome.", "hook_id": 400000001, "hook": obj{"type": "App",
-		"id": 400000001, "name": "web", "active": true, "app_id": s.world.app.id, "events": []string{"push"},
-		"config": obj{"content_type": "json", "insecure_ssl": "0"}}}, 0, 0))
+	app := s.renderApp(s.world.app)
+	s.courier.add(newDelivery("ping", obj{"zen": "Keep it logically awesome.", "hook_id": hookID, "hook": obj{"type": "App",
+		"id": hookID, "name": "web", "active": true, "app_id": s.world.app.id, "events": app["events"], "config": s.hookConfig(),
+		"created_at": app["created_at"], "updated_at": app["updated_at"], "deliveries_url": s.APIURL() + "app/hook/deliveries"}}, 0, 0))
 }
 
 // AddOtherApp makes another App, such as a CI service, that can write check runs.

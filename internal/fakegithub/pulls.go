@@ -22,7 +22,7 @@ func (s *Server) listPulls(c *call) *reply {
 	if c.query("direction", "desc") == "desc" {
 		slices.Reverse(list)
 	}
-	return page(s, c, list, func(t *thread) obj { return s.renderPull(c.repo, t) }, array)
+	return page(s, c, list, func(t *thread) obj { return s.renderPullSimple(c.repo, t) }, array)
 }
 
 // pullWish is what POST /pulls asks for.
@@ -137,8 +137,8 @@ func (s *Server) addReview(r *repository, t *thread, by *account, state, body st
 	t.pull.reviews = append(t.pull.reviews, v)
 	t.updated = v.submitted
 	rendered := s.renderReview(r, t, v)
-	rendered["state"] = strings.ToLower(state)
-	s.emit("pull_request_review", r, by, obj{"action": "submitted", "review": rendered, "pull_request": s.renderPull(r, t)})
+	rendered["state"], rendered["body"] = strings.ToLower(state), textOrNull(body)
+	s.emit("pull_request_review", r, by, obj{"action": "submitted", "review": rendered, "pull_request": s.renderPullSimple(r, t)})
 	return v
 }
 
@@ -154,6 +154,6 @@ func (s *Server) addReviewComment(ctx context.Context, r *repository, t *thread,
 	t.pull.comments = append(t.pull.comments, m)
 	t.updated = now
 	s.emit("pull_request_review_comment", r, v.author, obj{"action": "created", "comment": s.renderReviewComment(r, t, m),
-		"pull_request": s.renderPull(r, t)})
+		"pull_request": s.renderPullSimple(r, t)})
 	return m, nil
 }

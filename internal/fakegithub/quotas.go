@@ -92,7 +92,8 @@ func (s *Server) getRateLimit(c *call) *reply {
 	w := s.quotas.windows[c.who.name()]
 	w.refund() // "accessing this endpoint does not count against your REST API rate limit"
 	core := obj{"limit": w.limit, "used": w.used, "remaining": w.limit - w.used, "reset": w.reset.Unix()}
-	return ok(obj{"resources": obj{"core": core}, "rate": core})
+	search := obj{"limit": 30, "used": 0, "remaining": 30, "reset": w.reset.Unix()} // nothing here can be searched
+	return ok(obj{"resources": obj{"core": core, "search": search}, "rate": core})
 }
 
 // LimitWrites turns on the secondary limit on requests that write; GitHub's

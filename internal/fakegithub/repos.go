@@ -9,7 +9,12 @@ import (
 	"strings"
 )
 
-func (s *Server) getRepo(c *call) *reply { return ok(s.renderRepo(c.repo)) }
+// getRepo answers with the long form, which no other answer has.
+func (s *Server) getRepo(c *call) *reply {
+	body := s.renderRepo(c.repo)
+	body["network_count"], body["subscribers_count"], body["custom_properties"] = 0, 0, obj{}
+	return ok(body)
+}
 
 // getContents answers with a file in base64 or with the list of a directory.
 func (s *Server) getContents(c *call) *reply {
@@ -48,10 +53,10 @@ func (s *Server) getContents(c *call) *reply {
 
 func (s *Server) renderContent(r *repository, ref, kind, file, sha string, size int) obj {
 	self := fmt.Sprintf("%srepos/%s/contents/%s?ref=%s", s.APIURL(), r.fullName(), file, ref)
+	blob := fmt.Sprintf("%srepos/%s/git/blobs/%s", s.APIURL(), r.fullName(), sha)
 	html := fmt.Sprintf("%s/%s/blob/%s/%s", s.base, r.fullName(), ref, file)
 	return obj{"type": kind, "name": path.Base(file), "path": file, "sha": sha, "size": size, "url": self,
-		"html_url": html, "git_url": fmt.Sprintf("%srepos/%s/git/blobs/%s", s.APIURL(), r.fullName(), sha),
-		"download_url": nil, "_links": obj{"self": self, "html": html}}
+		"html_url": html, "git_url": blob, "download_url": nil, "_links": obj{"self": self, "git": blob, "html": html}}
 }
 
 // lines60 breaks base64 as GitHub does.
@@ -98,6 +103,9 @@ func (s *Server) deleteRef(c *call) *reply {
 	if !isHead || c.repo.branches[name] == "" {
 		return problem(http.StatusUnprocessableEntity, "Reference does not exist")
 	}
+	if name == c.repo.defaultBranch {
+		return problem(http.StatusUnprocessableEntity, "Cannot delete the default branch")
+	}
 	if err := s.moveRef(c.context(), c.repo, c.who.account(), "refs/heads/"+name, ""); err != nil {
 		return problem(http.StatusInternalServerError, err.Error())
 	}
@@ -115,16 +123,24 @@ func (s *Server) getBranch(c *call) *reply {
 		return problem(http.StatusInternalServerError, err.Error())
 	}
 	api := s.APIURL() + "repos/" + c.repo.fullName()
+	return ok(obj{"name": name, "protected": false, "protection": obj{"enabled": false}, "protection_url": api + "/branches/" + name + "/protection",
+		"_links": obj{"self": api + "/branches/" + name, "html": s.base + "/" + c.repo.fullName() + "/tree/" + name},
+		"commit": s.renderCommit(c.repo, commit)})
+}
+
+func (s *Server) renderCommit(r *repository, commit commitInfo) obj {
+	api, web := s.APIURL()+"repos/"+r.fullName(), s.base+"/"+r.fullName()
 	parents := []obj{}
 	for _, p := range commit.parents {
-		parents = append(parents, obj{"sha": p, "url": api + "/commits/" + p})
+		parents = append(parents, obj{"sha": p, "url": api + "/commits/" + p, "html_url": web + "/commit/" + p})
 	}
 	person := obj{"name": commit.name, "email": commit.email, "date": stamp(commit.at)}
-	return ok(obj{"name": name, "protected": false, "protection_url": api + "/branches/" + name + "/protection",
-		"_links": obj{"self": api + "/branches/" + name, "html": s.base + "/" + c.repo.fullName() + "/tree/" + name},
-		"commit": obj{"sha": sha, "node_id": nodeID("Commit", c.repo.id), "url": api + "/commits/" + sha, "parents": parents,
-			"commit": obj{"message": commit.message, "author": person, "committer": person,
-				"tree": obj{"sha": commit.tree, "url": api + "/git/trees/" + commit.tree}}}})
+	self := api + "/commits/" + commit.sha
+	return obj{"sha": commit.sha, "node_id": nodeID("Commit", r.id), "url": self, "html_url": web + "/commit/" + commit.sha,
+		"comments_url": self + "/comments", "author": nil, "committer": nil, "parents": parents,
+		"commit": obj{"message": commit.message, "author": person, "committer": person, "comment_count": 0,
+			"url":  api + "/git/commits/" + commit.sha,
+			"tree": obj{"sha": commit.tree, "url": api + "/git/trees/" + commit.tree}}}
 }
 
 func nodeID(kind string, id int64) string {

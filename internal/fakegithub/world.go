@@ -17,6 +17,7 @@ type world struct {
 	installations []*installation
 	tokens        map[string]*token
 	lastID        int64
+	began         time.Time
 }
 
 type account struct {
@@ -133,7 +134,7 @@ type reaction struct {
 
 func newWorld(o Options, now time.Time) world {
 	w := world{otherApps: map[string]*app{}, accounts: map[string]*account{}, repos: map[string]*repository{},
-		tokens: map[string]*token{}, lastID: 3_000_000_000} // above 2^31, as GitHub's ids are
+		tokens: map[string]*token{}, lastID: 3_000_000_000, began: now} // above 2^31, as GitHub's ids are
 	w.app = w.newApp(o.AppID, o.Slug, o.Permissions, now)
 	return w
 }
