@@ -119,3 +119,25 @@ func TestWhyTellsOfPeopleBeforeWhatPawlDidItself(t *testing.T) {
 		t.Errorf("the answer is %q, want it to tell of the reader's command", got)
 	}
 }
+
+func TestQuestionsAreAnsweredWhileAnAttemptRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(gatedAgent, "")
+	r.gate()
+	r.start()
+	n := r.solve("A second line", "Please.")
+	r.await("the agent", func() bool { return r.calls() == 1 })
+	id, err := r.world.Comment(rigRepo, n, writer, "/pawl status")
+	r.must(err)
+	r.await("the answer", func() bool { return len(r.answers(n)) == 1 && r.eyes(n, id) == 1 })
+	if got := r.answers(n)[0]; !strings.Contains(got, "Attempt 1 is running") {
+		t.Errorf("the answer is\n%s\nwant it to say that attempt 1 is running", got)
+	}
+	r.open()
+	r.over(threadName(n))
+	r.settle()
+	if got := r.answers(n); len(got) != 1 || r.calls() != 1 {
+		t.Errorf("%d answers and %d calls of the agent, want 1 and 1", len(got), r.calls())
+	}
+}
