@@ -152,7 +152,7 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 		Self: policy.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: solver.Label, AllowedBots: h.AllowedBots,
 		Wrote:   hp.target.Kind != "issue" && s.Wrote(hp.target.ID),
 		Marked:  r.Source != policy.FromDescription && solver.Marked(r.Text),
-		Tracked: s.Tracked(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
+		Tracked: s.Tracked(), Working: s.Open(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
 		Head: s.Head, Known: s.Known,
 	}
 	j := policy.Judge(r, scene)

@@ -64,6 +64,8 @@ type Scene struct {
 	AgentWrote bool
 	// Tracked says that Pawl has worked on the thread.
 	Tracked bool
+	// Working says that a run is open on the thread.
+	Working bool
 	// OwnPull says that the pull request was opened by Pawl.
 	OwnPull bool
 	// Head is the last commit that Pawl pushed to the thread's branch.
@@ -174,6 +176,9 @@ func asks(r Remark, s Scene) Judgement {
 	case FromLabel:
 		if !strings.EqualFold(r.Name, s.Label) {
 			return ignore("label %q is not %q", r.Name, s.Label)
+		}
+		if s.Working {
+			return ignore("label %q was added, and the thread is already being worked on", s.Label)
 		}
 		return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was added", s.Label), Command: Command{Name: "solve"}}
 	case FromButton:

@@ -97,6 +97,8 @@ func TestCommandsAndMentionsAreFeedback(t *testing.T) {
 		{"a command in a review comment", Remark{Source: FromReviewComment, Actor: alice, Author: alice, Text: "/pawl retry"}, onIssue(), ""},
 		{"a command in an approval", review("approved", "/pawl stop"), onOwnPull(), ""},
 		{"the label", Remark{Source: FromLabel, Actor: alice, Name: "Pawl"}, onIssue(), ""},
+		{"the label during a run", Remark{Source: FromLabel, Actor: alice, Name: "pawl"}, func() Scene { s := onIssue(); s.Working = true; return s }(),
+			`label "pawl" was added, and the thread is already being worked on`},
 		{"another label", Remark{Source: FromLabel, Actor: alice, Name: "bug"}, onIssue(), `label "bug" is not "pawl"`},
 		{"talk about Pawl on an issue", comment("should we use /pawl solve here?"), onIssue(), "it holds no command"},
 		{"a command in a quotation", comment("> /pawl solve"), onIssue(), "it holds no command"},

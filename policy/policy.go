@@ -42,6 +42,7 @@ type Trigger struct {
 	At      time.Time
 	Command string // solve, retry, resume, escalate, or empty for a plain remark
 	By      string
+	Review  bool // it is part of a review
 }
 
 // Attempt is the receipt of one attempt as far as decisions need it. A zero

@@ -150,12 +150,22 @@ func feedback(f Facts) (Decision, bool) {
 	if len(f.Fresh) == 0 {
 		return silent()
 	}
+	for _, t := range f.Fresh {
+		if until := t.At.Add(gatherTime); t.Review && f.Now.Before(until) {
+			return Decision{Action: DoWait, Rule: "gather", Until: until, Reasons: []string{"a review comes in several parts; the rest of it is awaited"}}, true
+		}
+	}
 	d, ok := again("feedback", fmt.Sprintf("%s no attempt has taken yet", remarks(len(f.Fresh))))
 	if f.command("escalate") {
 		d.Rung, d.Escalated = RungEffort, true
 	}
 	return d, ok
 }
+
+// gatherTime is how long the rest of a review is awaited. GitHub sends a review
+// and each of its remarks on lines as an event of its own, at once but in no
+// order; without the wait they would become two attempts.
+const gatherTime = 3 * time.Second
 
 func remarks(n int) string {
 	if n == 1 {

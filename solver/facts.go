@@ -57,7 +57,8 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login})
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login,
+			Review: r.Source == policy.FromReview || r.Source == policy.FromReviewComment})
 	}
 	return f
 }
