@@ -28,7 +28,7 @@ const watchInterval = 500 * time.Millisecond
 func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *git.Workspace, dir, task string, r *Ended) (agent.Report, error, error) {
 	adapter, err := agent.For(b.Kind, b.Stream)
 	if err != nil {
-		return agent.Report{}, nil, err
+		return missing(agent.Adapter{Name: b.Kind}, err), nil, nil
 	}
 	home := filepath.Join(dir, homeDir)
 	cmd, err := adapter.Command(agent.Request{

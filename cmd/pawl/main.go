@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,9 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
+// usageError is an error of whoever typed the command.
+type usageError struct{ error }
+
 // run is main with its arguments and streams given.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -33,7 +37,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Whatever fails before a command runs is wrong usage.
-		PersistentPreRun: func(*cobra.Command, []string) { started = true },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateRequiredFlags(); err != nil {
+				return err
+			}
+			started = true
+			return nil
+		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetArgs(args)
@@ -45,7 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	fmt.Fprintln(stderr, "pawl:", err)
-	if !started {
+	if _, misused := errors.AsType[usageError](err); misused || !started {
 		fmt.Fprintln(stderr, "pawl: see pawl --help")
 		return exitUsage
 	}

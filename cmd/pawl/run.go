@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
@@ -54,14 +55,14 @@ func runCommand() *cobra.Command {
 func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error {
 	task, err := readTask(o)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	dir, err := filepath.Abs(o.repo)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err != nil {
-		return fmt.Errorf("%s is not the top folder of a git repository: give it with --repo", dir)
+		return usageError{fmt.Errorf("%s is not the top folder of a git repository: give it with --repo", dir)}
 	}
 	cfg, err := localConfig(o)
 	if err != nil {
@@ -151,9 +152,15 @@ func localConfig(o runOptions) (config.Server, error) {
 			return cfg, err
 		}
 	} else {
+		if _, err := agent.For(o.backend, ""); err != nil || o.backend == config.Command {
+			return cfg, usageError{fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", o.backend)}
+		}
 		b := config.NewBackend(o.backend, o.backend)
 		b.Env = keyVariables()
 		cfg.Backends = []config.Backend{b}
+	}
+	if o.sandbox != config.SandboxAuto && o.sandbox != config.SandboxNone {
+		return cfg, usageError{fmt.Errorf("--sandbox %s: use %s or %s", o.sandbox, config.SandboxAuto, config.SandboxNone)}
 	}
 	cfg.Sandbox.Mode = o.sandbox
 	cfg.HTTP.PublicURL = ""
@@ -163,7 +170,7 @@ func localConfig(o runOptions) (config.Server, error) {
 			return cfg, nil
 		}
 	}
-	return cfg, fmt.Errorf("backend %q is not in %s", o.backend, o.config)
+	return cfg, usageError{fmt.Errorf("backend %q is not in %s", o.backend, o.config)}
 }
 
 // untilOver takes steps until the run has ended, and waits where it waits.

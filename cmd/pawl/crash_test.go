@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+var errDead = errors.New("the process is dead")
+
+// mortal is a store seen from a process that dies at its n-th append: before
+// the append, so that what was done is not logged, or right after it, so that
+// what was logged is not done.
+type mortal struct {
+	solver.Store
+	left  int
+	after bool
+	dead  bool
+}
+
+func (m *mortal) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch) error {
+	m.left--
+	if m.dead || m.left == 0 && !m.after {
+		m.dead = true
+		return errDead
+	}
+	err := m.Store.AppendLeased(ctx, l, b)
+	m.dead = m.left == 0
+	return err
+}
+
+func (m *mortal) Release(ctx context.Context, l solver.Lease) error {
+	if m.dead {
+		return errDead
+	}
+	return m.Store.Release(ctx, l)
+}
+
+// crashRig is a thread with one request and everything that a step needs.
+type crashRig struct {
+	*rig
+	clock  *clock
+	store  *store.Store
+	cfg    config.Server
+	forge  *forge.Client
+	thread solver.Thread
+}
+
+func newCrashRig(t *testing.T) *crashRig {
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+	c := &crashRig{rig: r, clock: &clock{}}
+	var err error
+	c.cfg, err = config.Load(r.file(), os.LookupEnv)
+	r.must(err)
+	r.must(os.MkdirAll(c.cfg.DataDir, 0o700))
+	c.forge, err = forge.New(forge.Config{WebURL: c.cfg.GitHub.WebURL, APIURL: c.cfg.GitHub.V3APIURL, AppID: 1,
+		PrivateKey: r.world.PrivateKeyPEM(), UserAgent: "pawl/test", Now: c.clock.now, Log: zerolog.Nop()})
+	r.must(err)
+	c.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(r.dir, "pawl.db"), store.Options{Now: c.clock.now})
+	r.must(err)
+	t.Cleanup(func() { c.store.Close() })
+	n, err := r.world.OpenIssue(rigRepo, writer, "A second line", "Please add a second line to a.txt.")
+	r.must(err)
+	c.thread = solver.Thread{Owner: "acme", Name: "widgets", Number: n}
+	installation, err := r.world.InstallationID(rigRepo)
+	r.must(err)
+	info, err := c.forge.RepoInfo(t.Context(), forge.Repo{Owner: "acme", Name: "widgets", Installation: installation})
+	r.must(err)
+	_, err = c.store.Append(t.Context(), c.thread, true, solver.NewEvent{Kind: solver.KindFeedback, At: c.clock.now(), Data: solver.Feedback{
+		Source: policy.FromComment, By: policy.Actor{ID: 1001, Login: writer, Type: "User"}, Command: "solve", Target: solver.Target{Kind: "issue", ID: int64(n)},
+		Snapshot: &solver.Snapshot{Installation: installation, RepoID: info.ID, Title: "A second line", Body: "Please add a second line to a.txt.", DefaultBranch: "main"},
+	}})
+	r.must(err)
+	return c
+}
+
+// live takes steps as a new process, until it dies or nothing is left to do.
+func (c *crashRig) live(process int, m *mortal) error {
+	box, err := sandbox.New(c.t.Context(), sandbox.None)
+	c.must(err)
+	s := &solver.Solver{Store: m, Config: c.cfg, Sandbox: box, Forge: c.forge, Node: fmt.Sprintf("node-%d", process),
+		Now: c.clock.now, Log: zerolog.New(c.log), Lookup: os.LookupEnv}
+	return s.Step(c.t.Context(), c.thread)
+}
+
+func TestWhereverAProcessDiesTheRunGoesOnAndNothingIsDoubled(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for at := 1; ; at++ {
+			lived := false
+			t.Run(fmt.Sprintf("at append %d, logged %v", at, after), func(t *testing.T) {
+				c := newCrashRig(t)
+				m := &mortal{Store: c.store, left: at, after: after}
+				err := c.live(1, m)
+				if lived = !m.dead; lived {
+					c.must(err)
+				}
+				// Another process takes over when the lease has run out.
+				c.clock.reach(c.clock.now().Add(solver.LeaseTime + time.Second))
+				c.must(c.live(2, &mortal{Store: c.store}))
+				v := c.view()
+				n := c.thread.Number
+				if v.State != checkrun.Done && v.Rule != "no_change" {
+					t.Errorf("%s (%s %q), want done", v.State, v.Rule, v.Reasons)
+				}
+				c.once(n)
+				text, err := c.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+				if err != nil || text != "one\ntwo\n" && text != "one\ntwo\ntwo\n" {
+					t.Errorf("a.txt on the branch is %q, %v", text, err)
+				}
+				sha := c.world.Pulls(rigRepo)[0].Pull.HeadSHA
+				if got := c.check(sha, "pawl").Status; got != "completed" {
+					t.Errorf("check run pawl on the head: %q, want completed", got)
+				}
+				if t.Failed() {
+					t.Logf("log:\n%s", c.log)
+				}
+			})
+			if lived || t.Failed() {
+				break
+			}
+		}
+	}
+}
+
+func (c *crashRig) view() checkrun.Facts {
+	s := &solver.Solver{Store: c.store, Config: c.cfg, Now: c.clock.now}
+	v, err := s.View(c.t.Context(), c.thread)
+	c.must(err)
+	return v
+}

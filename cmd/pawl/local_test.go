@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// local is a git repository in a folder and a configuration with one agent.
+type local struct {
+	t                 *testing.T
+	dir, repo, config string
+}
+
+func newLocal(t *testing.T, script string) *local {
+	t.Helper()
+	dir := t.TempDir()
+	l := &local{t: t, dir: dir, repo: filepath.Join(dir, "widgets"), config: filepath.Join(dir, "pawl.yml")}
+	l.write("widgets/a.txt", "one\n")
+	l.write("agent.sh", "#!/bin/sh\necho x >> "+filepath.Join(dir, "calls")+"\n"+script)
+	if err := os.Chmod(filepath.Join(dir, "agent.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.write("pawl.yml", fmt.Sprintf("github: {app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}}\n"+
+		"backends:\n  - {name: mine, kind: command, argv: [%q]}\nlog: {level: error}\n", rigSecret, filepath.Join(dir, "agent.sh")))
+	for _, args := range []string{"init -q -b main", "add .", "-c user.name=ada -c user.email=ada@example.com commit -qm Start"} {
+		l.git(strings.Fields(args)...)
+	}
+	return l
+}
+
+func (l *local) write(name, text string) {
+	l.t.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *local) git(args ...string) string {
+	l.t.Helper()
+	out, err := exec.CommandContext(l.t.Context(), "git", append([]string{"-C", l.repo}, args...)...).CombinedOutput()
+	if err != nil {
+		l.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// run runs pawl run in the repository with a home of its own.
+func (l *local) run(args ...string) (code int, stdout, stderr string) {
+	l.t.Helper()
+	home := filepath.Join(l.dir, "home")
+	args = append([]string{"run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--sandbox", "none"}, args...)
+	return pawl(l.t, l.dir, []string{"HOME=" + home, "XDG_CACHE_HOME="}, args...)
+}
+
+func (l *local) calls() int {
+	b, _ := os.ReadFile(filepath.Join(l.dir, "calls"))
+	return strings.Count(string(b), "\n")
+}
+
+func TestPawlRunWorksOnANewBranchAndLeavesTheFolderAlone(t *testing.T) {
+	l := newLocal(t, "cat > /dev/null; echo two >> a.txt; echo 'a.txt has a second line'\n")
+	l.write("widgets/untracked.txt", "mine\n")
+	l.write("widgets/a.txt", "one, not committed\n")
+	code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", "grep -q two a.txt", "--json")
+	var r runResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	if r.State != "done" || len(r.Attempts) != 1 || !r.Attempts[0].Pushed || !r.Attempts[0].Verify[0].Passed || !strings.HasPrefix(r.Branch, "pawl/run-") {
+		t.Errorf("receipts %+v, want done after one verified attempt on a new branch", r)
+	}
+	if got := l.git("show", r.Branch+":a.txt"); got != "one\ntwo\n" {
+		t.Errorf("a.txt on %s is %q", r.Branch, got)
+	}
+	if got := strings.TrimSpace(l.git("branch", "--show-current")); got != "main" {
+		t.Errorf("the folder is on %s now", got)
+	}
+	if got := l.git("status", "--porcelain"); got != " M a.txt\n?? untracked.txt\n" {
+		t.Errorf("the folder changed: %q", got)
+	}
+	if b, err := os.ReadFile(r.Attempts[0].Transcript); err != nil || !strings.Contains(string(b), "a second line") {
+		t.Errorf("transcript %s: %v %q", r.Attempts[0].Transcript, err, b)
+	}
+}
+
+func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
+	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
+	l.write("task", "Add a second line to a.txt.")
+	code, out, said := l.run("--task-file", filepath.Join(l.dir, "task"))
+	if code != exitDone || !strings.Contains(out, "git diff HEAD...pawl/run-") || !strings.Contains(out, "Transcripts: ") {
+		t.Errorf("exit code %d\n%s%s", code, out, said)
+	}
+}
+
+func TestPawlRunFailsWhereTheVerificationDoes(t *testing.T) {
+	l := newLocal(t, "cat > /dev/null; head -c 90 /dev/urandom | base64 >> a.txt\n")
+	code, out, said := l.run("--task", "Add the word.", "--verify", "head -c 90 /dev/urandom | base64 | tr '+/=' ' '; grep -q theword a.txt", "--json")
+	var r runResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v\n%s%s", err, out, said)
+	}
+	if code != exitFailed || r.State != "stopped" || r.Rule != "verify_failed" || l.calls() != 3 {
+		t.Errorf("exit code %d, %s (%s) after %d calls; want 1, stopped by verify_failed after 3", code, r.State, r.Rule, l.calls())
+	}
+	if last := r.Attempts[len(r.Attempts)-1]; last.Outcome != policy.VerifyFailed || last.Verify[0].Exit != 1 {
+		t.Errorf("the last receipt: %+v", last)
+	}
+}
+
+func TestPawlRunEndsItsAgentWhenItIsInterrupted(t *testing.T) {
+	l := newLocal(t, "")
+	l.write("agent.sh", "#!/bin/sh\necho $$ > "+filepath.Join(l.dir, "pid")+"\nexec sleep 600\n")
+	cmd := exec.Command(pawlBinary, "run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--sandbox", "none", "--task", "Sleep.")
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(l.dir, "home"), "XDG_CACHE_HOME=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	for deadline := time.Now().Add(patience); pid == 0; time.Sleep(20 * time.Millisecond) {
+		b, _ := os.ReadFile(filepath.Join(l.dir, "pid"))
+		if _, err := fmt.Sscan(string(b), &pid); err != nil && time.Now().After(deadline) {
+			t.Fatal("the agent was not started")
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		t.Errorf("the agent, process %d, is left", pid)
+	}
+}
+
+func TestPawlStatusOfAnEmptyDatabaseAndBesideAServer(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("echo two >> a.txt\n", "")
+	path := r.file()
+	if code, _, said := pawl(t, r.dir, nil, "status", "--config", path); code != exitFailed || !strings.Contains(said, "pawl serve") {
+		t.Errorf("without a database: exit code %d, %q; want a hint", code, said)
+	}
+	r.start()
+	code, out, said := pawl(t, r.dir, nil, "status", "--config", path)
+	if code != exitDone || !strings.Contains(out, "No thread") || !strings.Contains(out, "backend mine") {
+		t.Errorf("with an empty database: exit code %d\n%s%s", code, out, said)
+	}
+	code, out, _ = pawl(t, r.dir, nil, "status", "--json", "--config", path)
+	var s statusReport
+	if err := json.Unmarshal([]byte(out), &s); err != nil || code != exitDone || s.Threads == nil || s.Breakers == nil || s.Cooldowns == nil || len(s.Backends) != 1 {
+		t.Errorf("exit code %d, %v; want empty lists\n%s", code, err, out)
+	}
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.ending(n)
+	if code, out, _ := pawl(t, r.dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, threadName(n)) || !strings.Contains(out, "done") {
+		t.Errorf("beside the server: exit code %d\n%s", code, out)
+	}
+	r.stop(syscall.SIGTERM)
+	if code, out, _ := pawl(t, r.dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, threadName(n)) {
+		t.Errorf("after the server: exit code %d\n%s", code, out)
+	}
+	if a := r.fold(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited {
+		t.Errorf("attempts %+v", a)
+	}
+}

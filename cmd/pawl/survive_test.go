@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// waiting is an agent that says that it is at work, waits for the test and then
+// adds a line.
+const waiting = "cat > /dev/null\n" + gated + "echo two >> a.txt\n"
+
+// atWork starts the server with a waiting agent, asks for work, and returns when
+// the agent is at it.
+func (r *rig) atWork() (n int) {
+	r.t.Helper()
+	r.agent(waiting, "")
+	r.start()
+	n = r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the agent at work", func() bool { return r.has("ready") })
+	return n
+}
+
+// wantSolved checks that an issue ended as if nothing had gone wrong.
+func (r *rig) wantSolved(n int) {
+	r.t.Helper()
+	if s := r.ending(n); s.State != "done" {
+		r.t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	r.once(n)
+	text, err := r.world.File(r.t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+	if err != nil || text != "one\ntwo\n" {
+		r.t.Errorf("a.txt on the branch is %q, %v", text, err)
+	}
+	sha := r.world.Pulls(rigRepo)[0].Pull.HeadSHA
+	for _, name := range []string{"pawl", "pawl/severity", "pawl/stagnation"} {
+		if c := r.check(sha, name); c.Conclusion != "success" {
+			r.t.Errorf("check run %s: %q, want success", name, c.Conclusion)
+		}
+	}
+}
+
+func TestARevokedTokenDoesNotEndTheRun(t *testing.T) {
+	r := newRig(t, nil)
+	n := r.atWork()
+	r.world.RevokeTokens()
+	r.touch("go")
+	r.wantSolved(n)
+	if r.calls() != 1 {
+		t.Errorf("the agent was called %d times, want once", r.calls())
+	}
+}
+
+func TestATokenThatIsRevokedAgainAndAgainStillLeavesOneOfEach(t *testing.T) {
+	r := newRig(t, nil)
+	n := r.atWork()
+	for range 3 {
+		r.world.RevokeTokens()
+		_, err := r.world.Comment(rigRepo, n, writer, "Thank you so far.")
+		r.must(err)
+		r.taken()
+	}
+	r.world.RevokeTokens()
+	r.touch("go")
+	r.wantSolved(n)
+}
+
+func TestFailuresOfGitHubAreRetriedAndNothingIsDoubled(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault fakegithub.Fault
+	}{
+		{"answer lost after the comment was written", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/{number}/comments", AbortAfter: true}},
+		{"502 at the comment", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/{number}/comments", Status: 502, Times: 2}},
+		{"answers lost after the check runs were made", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/check-runs", AbortAfter: true, Times: 2}},
+		{"connection cut at the check runs", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/check-runs", AbortBefore: true, Times: 2}},
+		{"answer lost after the pull request was opened", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", AbortAfter: true}},
+		{"503 at the pull request", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: 503, Times: 2}},
+		{"answer lost after the push", fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", AbortAfter: true}},
+		{"502 at the push", fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Status: 502, Times: 2}},
+		{"secondary limit with retry-after", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/check-runs", Status: 403,
+			Message: "You have exceeded a secondary rate limit.", Header: http.Header{"Retry-After": {"1"}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.world.Inject(c.fault)
+			r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			r.wantSolved(n)
+			if left := r.world.ClearFaults(); left != 0 {
+				t.Errorf("the fault did not happen")
+			}
+			if r.calls() != 1 {
+				t.Errorf("the agent was called %d times, want once", r.calls())
+			}
+		})
+	}
+}
+
+func TestALongRateLimitIsStoredAsAWaitAndNotSleptThrough(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("echo two >> a.txt\n", "")
+	m := r.startTimed()
+	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: 403, Message: "You have exceeded a secondary rate limit.",
+		Header: http.Header{"Retry-After": {"3600"}}})
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the stored wait", func() bool {
+		s, err := m.node.store.Stats(t.Context())
+		r.must(err)
+		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.calls() == 1
+	})
+	if len(r.world.Pulls(rigRepo)) != 0 {
+		t.Fatal("a pull request is there in spite of the limit")
+	}
+	m.clock.reach(m.clock.now().Add(time.Hour))
+	m.sweep()
+	r.await("the end", func() bool { return m.view(n).State == "done" && len(r.world.Pulls(rigRepo)) == 1 })
+	m.idle(n)
+	r.once(n)
+	if r.calls() != 1 {
+		t.Errorf("the agent was called %d times, want once", r.calls())
+	}
+}
+
+func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(r *rig, n, pull int) error
+		said string // in the reasons
+	}{
+		{"repository renamed", func(r *rig, _, _ int) error { return r.world.RenameRepo(rigRepo, "gadgets") }, "renamed"},
+		{"App uninstalled", func(r *rig, _, _ int) error { return r.world.Uninstall(rigRepo) }, "uninstalled"},
+		{"repository taken out", func(r *rig, _, _ int) error { return r.world.RemoveRepo(rigRepo) }, "lost access"},
+		{"repository deleted", func(r *rig, _, _ int) error { return r.world.DeleteRepo(rigRepo) }, "deleted"},
+		{"branch deleted", func(r *rig, n, _ int) error {
+			return r.world.DeleteBranch(r.t.Context(), rigRepo, writer, fmt.Sprintf("pawl/issue-%d", n))
+		}, "by " + writer},
+		{"pull request closed", func(r *rig, _, pull int) error { return r.world.ClosePull(rigRepo, pull, writer) }, "closed by " + writer},
+		{"issue closed", func(r *rig, n, _ int) error { return r.world.CloseIssue(rigRepo, n, writer) }, "closed by " + writer},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			// The first attempt makes the pull request, the second is caught.
+			r.agent("cat > /dev/null\n[ $(wc -l < \"$CTRL/calls\") = 1 ] && { echo two >> a.txt; exit 0; }\n"+waiting, "")
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			r.ending(n)
+			pull := r.world.Pulls(rigRepo)[0].Number
+			_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve once more")
+			r.must(err)
+			r.await("the agent at work", func() bool { return r.has("ready") })
+			r.must(c.do(r, n, pull))
+			s := r.ending(n)
+			if s.State != "stopped" || s.Rule != "closed" || !strings.Contains(strings.Join(s.Reasons, " "), c.said) {
+				t.Errorf("%s (%s %q), want stopped because %q", s.State, s.Rule, s.Reasons, c.said)
+			}
+			a := r.fold(n).Attempts
+			if len(a) != 2 || a[1].Receipt.Outcome != policy.Cancelled || r.calls() != 2 {
+				t.Errorf("%d calls, attempts %+v; want two, the second cancelled", r.calls(), a)
+			}
+			before := len(r.world.Requests())
+			r.quiet()
+			if after := len(r.world.Requests()); after != before {
+				t.Errorf("the server went on asking GitHub: %d more requests", after-before)
+			}
+		})
+	}
+}
+
+func TestAfterItsPullRequestWasClosedAnIssueCanBeSolvedAnew(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("wc -l < \"$CTRL/calls\" >> a.txt\n", "")
+	r.start()
+	n := r.solve("Lines", "Please add a line to a.txt.")
+	r.ending(n)
+	r.must(r.world.ClosePull(rigRepo, r.world.Pulls(rigRepo)[0].Number, writer))
+	r.quiet()
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve again, please")
+	r.must(err)
+	s := r.ending(n)
+	open := 0
+	for _, p := range r.world.Pulls(rigRepo) {
+		if p.State == "open" {
+			open++
+		}
+	}
+	if s.State != "done" || open != 1 || len(r.world.Pulls(rigRepo)) != 2 {
+		t.Errorf("%s (%s %q) with %d of %d pull requests open; want done with a second one", s.State, s.Rule, s.Reasons, open, len(r.world.Pulls(rigRepo)))
+	}
+}
+
+func TestKill9DuringAnAttemptIsAnInterruptionAndTheRunGoesOn(t *testing.T) {
+	t.Parallel() // it waits for the dead server's lease to run out
+	r := newRig(t, nil)
+	n := r.atWork()
+	r.stop(syscall.SIGKILL)
+	r.touch("go")
+	r.start()
+	r.wantSolved(n)
+	a := r.fold(n).Attempts
+	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {
+		t.Errorf("attempts %+v, want one interrupted and one that edited", a)
+	}
+}
+
+func TestSIGTERMDuringAnAttemptLeavesAStateToGoOnFrom(t *testing.T) {
+	r := newRig(t, nil)
+	n := r.atWork()
+	began := time.Now()
+	if code := r.stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("the server took %s to end, want 30 s at most", took)
+	}
+	a := r.fold(n).Attempts
+	if len(a) != 1 || a[0].Receipt.Outcome != policy.Interrupted {
+		t.Errorf("attempts %+v, want one that was interrupted", a)
+	}
+	r.touch("go")
+	r.start()
+	r.wantSolved(n)
+}
