@@ -25,6 +25,8 @@ func (c *call) admit(rt *route) *reply {
 	switch {
 	case rt.access == asApp && (c.who.app == nil || c.who.token != nil):
 		return problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
+	case rt.access == asToken && c.who.token == nil && c.repo != nil && c.repo.public && strings.HasSuffix(rt.permission, ":read"):
+		return nil
 	case rt.access == asToken && c.who.token == nil:
 		return problem(http.StatusUnauthorized, "Requires authentication")
 	case rt.access != asToken || c.repo == nil:
@@ -49,11 +51,18 @@ func (c *call) admit(rt *route) *reply {
 func (c *call) sees(r *repository) bool {
 	tok := c.who.token
 	switch {
+	case r.public:
+		return true
 	case tok == nil:
 		return false
 	case tok.user != nil:
 		return r.role(tok.user) != "none"
 	}
+	return tok.covers(r)
+}
+
+// covers tells whether an installation token is for this repository.
+func (tok *token) covers(r *repository) bool {
 	return tok.installation.repos[r.id] && (tok.repos == nil || tok.repos[r.id])
 }
 
@@ -62,7 +71,12 @@ func (c *call) sees(r *repository) bool {
 func (c *call) has(permission string) bool {
 	name, level, _ := strings.Cut(permission, ":")
 	tok := c.who.token
-	if tok.user == nil {
+	switch {
+	case tok == nil: // admitted to a public repository only
+		return level == "read"
+	case tok.user == nil && !tok.covers(c.repo):
+		return c.repo.public && level == "read"
+	case tok.user == nil:
 		return rank(tok.permissions[name]) >= rank(level)
 	}
 	role := rank(c.repo.role(tok.user))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -86,7 +87,7 @@ func (s *Server) answer(c *call, rt *route, entry *Request) *reply {
 	}
 	c.who = who
 	entry.Caller = who.name()
-	charge, refused := s.quotas.charge(who.name(), c.r.Method, s.rateLimit, s.now())
+	charge, refused := s.quotas.charge(who.name(), who.described(), c.r.Method, s.rateLimit, s.now())
 	if refused != nil {
 		return charge.mark(refused)
 	}
@@ -174,11 +175,26 @@ func (c *call) decode(into any) *reply {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
-		return invalid(fmt.Sprintf("For 'properties/%s', %s is not of the expected type.", kind.Field, kind.Value))
+		return invalid(fmt.Sprintf("For 'properties/%s', %s is not %s.", kind.Field, kind.Value, jsonKind(kind.Type)))
 	case err != nil:
 		return problem(http.StatusBadRequest, "Problems parsing JSON")
 	}
 	return nil
+}
+
+// jsonKind is how GitHub names the type that it wanted.
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a string"
 }
 
 func (c *call) id() int64 {

@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,6 +37,10 @@ func (s *Server) getRepoInstallation(c *call) *reply {
 	return notFound()
 }
 
+// maxTokenRepos is how many repositories a token can be narrowed to ("Up to 500
+// repositories can be listed in this manner").
+const maxTokenRepos = 500
+
 func (s *Server) createToken(c *call) *reply {
 	in := s.world.installationByID(c.id())
 	if in == nil {
@@ -55,6 +60,9 @@ func (s *Server) createToken(c *call) *reply {
 	tok := &token{installation: in, permissions: want.Permissions, expires: s.now().Add(tokenLife), value: newInstallationToken()}
 	if bad := s.narrow(tok, want.Permissions); bad != nil {
 		return bad
+	}
+	if n := len(want.Repositories) + len(want.RepositoryIDs); n > maxTokenRepos {
+		return invalid(fmt.Sprintf("No more than %d items are allowed; %d were supplied.", maxTokenRepos, n))
 	}
 	body := obj{"token": tok.value, "expires_at": stamp(tok.expires), "permissions": tok.permissions, "repository_selection": "selected"}
 	if len(want.Repositories)+len(want.RepositoryIDs) > 0 {
@@ -139,8 +147,14 @@ func (s *Server) getUser(c *call) *reply {
 }
 
 // getPermission answers with the four old levels in "permission" and the exact
-// one in "role_name". Bots are not users here, as at GitHub.
+// one in "role_name" (REST API, get repository permissions for a user). People
+// without a role get "none", or "read" where the repository is public. GitHub
+// does not document what it answers for Apps; here they are 404, so a caller
+// that takes any answer but a 200 for "no" is on the safe side.
 func (s *Server) getPermission(c *call) *reply {
+	if !c.has("contents:write") && c.who.token.user != nil {
+		return problem(http.StatusForbidden, "Must have push access to view collaborator permission.")
+	}
 	a, err := s.world.account(c.params["login"])
 	if err != nil || a.kind != "User" {
 		return problem(http.StatusNotFound, c.params["login"]+" is not a user")

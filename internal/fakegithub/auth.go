@@ -63,6 +63,19 @@ func (c caller) name() string {
 	return "anonymous"
 }
 
+// described is how GitHub's rate limit messages call the caller.
+func (c caller) described() string {
+	switch {
+	case c.token != nil && c.token.user != nil:
+		return "user ID " + fmtID(c.token.user.id)
+	case c.token != nil:
+		return "installation ID " + fmtID(c.token.installation.id)
+	case c.app != nil:
+		return "app ID " + fmtID(c.app.id)
+	}
+	return "127.0.0.1"
+}
+
 // authenticate reads the Authorization header; a nil reply means that it is
 // absent or good.
 func (s *Server) authenticate(r *http.Request) (caller, *reply) {

@@ -76,6 +76,20 @@ done
 exit 0
 `
 
+// branchGuard refuses pushes to the branches listed in the file "protected",
+// one by one, as GitHub does and in its words. Git closes with "hook declined"
+// where GitHub says "protected branch hook declined".
+const branchGuard = `#!/bin/sh
+[ -f protected ] && grep -qxF "${1#refs/heads/}" protected || exit 0
+echo "error: GH006: Protected branch update failed for $1." >&2
+echo >&2
+case $3 in
+*[!0]*) echo "- Changes must be made through a pull request." >&2 ;;
+*) echo "- Cannot delete this protected branch." >&2 ;;
+esac
+exit 1
+`
+
 func (b bare) create(ctx context.Context, branch string) error {
 	if _, err := b.run(ctx, nil, "init", "--quiet", "--bare", "--template=", "--initial-branch="+branch, b.dir); err != nil {
 		return err
@@ -91,6 +105,9 @@ func (b bare) create(ctx context.Context, branch string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(b.dir, "hooks"), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "hooks", "update"), []byte(branchGuard), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(b.dir, "hooks", "pre-receive"), []byte(workflowGuard), 0o755)

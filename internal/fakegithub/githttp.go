@@ -76,7 +76,8 @@ func (s *Server) answerGit(w http.ResponseWriter, r *http.Request, g gitCall, fu
 
 // admitGit gives the answer of the access check, 200 when git may go on.
 func (s *Server) admitGit(g gitCall, refused *reply, full string, r *http.Request) (status int, message, location string) {
-	if refused != nil || g.who.token == nil {
+	anonymous := g.who.token == nil && g.repo != nil && !g.repo.deleted && g.repo.public && !g.write
+	if refused != nil || (g.who.token == nil && !anonymous) {
 		return http.StatusUnauthorized, "remote: Invalid username or token. Password authentication is not supported for Git operations.", ""
 	}
 	c := &call{r: r, who: g.who, repo: g.repo}
@@ -119,7 +120,10 @@ func (s *Server) runBackend(w http.ResponseWriter, r *http.Request, g gitCall) {
 	inner.Body, inner.ContentLength, inner.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	inner.URL.Path = fmt.Sprintf("/%d.git/%s", g.repo.id, g.rest)
 	inner.Header.Del("Authorization")
-	env := append(g.repo.git.environ(), "GIT_PROJECT_ROOT="+s.dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+g.who.account().login)
+	env := append(g.repo.git.environ(), "GIT_PROJECT_ROOT="+s.dir, "GIT_HTTP_EXPORT_ALL=1")
+	if g.who.token != nil {
+		env = append(env, "REMOTE_USER="+g.who.account().login)
+	}
 	if protocol := r.Header.Get("Git-Protocol"); strings.HasPrefix(protocol, "version=") {
 		env = append(env, "GIT_PROTOCOL="+protocol)
 	}

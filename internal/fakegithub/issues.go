@@ -121,8 +121,10 @@ func (s *Server) editThread(c *call, t *thread, resource string) *reply {
 	if want.State != nil && *want.State != "open" && *want.State != "closed" {
 		return failed(resource, "state", "invalid", "")
 	}
-	if want.State != nil && *want.State == "open" && t.pull != nil && t.state == "closed" && c.repo.branches[t.pull.headRef] == "" {
-		return failed("PullRequest", "state", "custom", "state cannot be changed. The "+t.pull.headRef+" branch has been deleted.")
+	if want.State != nil && *want.State == "open" && t.pull != nil && t.state == "closed" {
+		if why := t.pull.headGone(); why != "" {
+			return failed("PullRequest", "state", "custom", "state cannot be changed. "+why)
+		}
 	}
 	by := c.who.account()
 	s.editTexts(c.repo, t, want.Title, want.Body, by, false)

@@ -7,7 +7,9 @@ func (s *Server) renderCheckRun(r *repository, run *checkRun) obj {
 	web := fmt.Sprintf("%s/%s/runs/%d", s.base, r.fullName(), run.id)
 	pulls := []obj{}
 	for _, t := range r.threads {
-		if t.pull != nil && t.state == "open" && t.pull.headSHA == run.sha {
+		// "Pushes to a branch in a forked repository are not detected and return
+		// an empty pull_requests array" (REST API, create a check run).
+		if t.pull != nil && t.state == "open" && t.pull.headSHA == run.sha && t.pull.from == r {
 			pulls = append(pulls, s.renderPullStub(r, t))
 		}
 	}

@@ -15,11 +15,11 @@ func (s *Server) renderPull(r *repository, t *thread) obj {
 	more := obj{"id": p.id, "node_id": nodeID("PullRequest", p.id), "url": self, "html_url": web, "diff_url": web + ".diff",
 		"patch_url": web + ".patch", "issue_url": issue, "commits_url": self + "/commits", "review_comments_url": self + "/comments",
 		"review_comment_url": s.APIURL() + "repos/" + r.fullName() + "/pulls/comments{/number}", "statuses_url": statuses,
-		"draft": p.draft, "head": s.renderSide(r, p.headRef, p.headSHA), "base": s.renderSide(r, p.baseRef, p.baseSHA),
+		"draft": p.draft, "head": s.renderSide(p.from, p.headRef, p.headSHA), "base": s.renderSide(r, p.baseRef, p.baseSHA),
 		"merged_at": stamp(p.mergedAt), "merge_commit_sha": textOrNull(p.mergeSHA), "auto_merge": nil,
 		"requested_reviewers": []obj{}, "requested_teams": []obj{}, "merged": !p.mergedAt.IsZero(), "merged_by": nil,
 		"mergeable": p.diff.mergeable, "rebaseable": p.diff.mergeable, "mergeable_state": p.mergeState(),
-		"comments": len(t.comments), "review_comments": len(p.comments), "maintainer_can_modify": false,
+		"comments": len(t.comments), "review_comments": len(p.comments), "maintainer_can_modify": p.from != r && t.via == nil,
 		"commits": p.diff.commits, "additions": p.diff.additions, "deletions": p.diff.deletions, "changed_files": p.diff.files}
 	for key, value := range more {
 		body[key] = value
@@ -61,8 +61,14 @@ func (p *pull) mergeState() string {
 	return "clean"
 }
 
+// renderSide is the head or the base of a pull request. The repository is null
+// when a fork was deleted since.
 func (s *Server) renderSide(r *repository, ref, sha string) obj {
-	return obj{"label": r.owner.login + ":" + ref, "ref": ref, "sha": sha, "user": s.renderUser(r.owner), "repo": s.renderRepo(r)}
+	side := obj{"label": r.owner.login + ":" + ref, "ref": ref, "sha": sha, "user": s.renderUser(r.owner), "repo": nil}
+	if !r.deleted {
+		side["repo"] = s.renderRepo(r)
+	}
+	return side
 }
 
 // renderReview is a review as REST gives it. In webhooks the state is lower-case

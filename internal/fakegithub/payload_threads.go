@@ -64,12 +64,13 @@ func (s *Server) renderLabel(r *repository, name string) obj {
 
 // association is GitHub's author_association, from the role here.
 func (r *repository) association(a *account) string {
+	given := rank(r.roles[strings.ToLower(a.login)]) >= rank("read") // not what a public repository lets everybody do
 	switch {
 	case a.id == r.owner.id:
 		return "OWNER"
-	case a.kind == "User" && rank(r.role(a)) >= rank("read") && r.owner.kind == "Organization":
+	case a.kind == "User" && given && r.owner.kind == "Organization":
 		return "MEMBER"
-	case a.kind == "User" && rank(r.role(a)) >= rank("read"):
+	case a.kind == "User" && given:
 		return "COLLABORATOR"
 	}
 	return "NONE"

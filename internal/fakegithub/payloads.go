@@ -93,14 +93,14 @@ func (s *Server) renderRepo(r *repository) obj {
 			open++
 		}
 	}
-	body := obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": true,
-		"visibility": "private", "owner": s.renderUser(r.owner), "html_url": web, "description": nil, "fork": false, "url": self,
+	body := obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": !r.public,
+		"visibility": r.visibility(), "owner": s.renderUser(r.owner), "html_url": web, "description": nil, "fork": r.parent != nil, "url": self,
 		"created_at": stamp(r.created), "updated_at": stamp(r.pushed), "pushed_at": stamp(r.pushed), "git_url": "git://" + strings.TrimPrefix(web, "http://") + ".git",
 		"ssh_url": "git@" + strings.TrimPrefix(web, "http://") + ".git", "clone_url": web + ".git", "svn_url": web, "homepage": nil,
 		"size": 1, "stargazers_count": 0, "watchers_count": 0, "language": nil, "has_issues": true, "has_projects": true,
-		"has_downloads": true, "has_wiki": false, "has_pages": false, "has_discussions": false, "forks_count": 0, "mirror_url": nil,
+		"has_downloads": true, "has_wiki": false, "has_pages": false, "has_discussions": false, "forks_count": len(s.world.forksOf(r)), "mirror_url": nil,
 		"archived": false, "disabled": false, "open_issues_count": open, "license": nil, "allow_forking": true, "is_template": false,
-		"web_commit_signoff_required": false, "topics": []string{}, "forks": 0, "open_issues": open, "watchers": 0,
+		"web_commit_signoff_required": false, "topics": []string{}, "forks": len(s.world.forksOf(r)), "open_issues": open, "watchers": 0,
 		"default_branch": r.defaultBranch}
 	for _, link := range strings.Fields(repoLinks) {
 		name := strings.TrimRight(strings.SplitN(strings.SplitN(link, "{", 2)[0], "...", 2)[0], "/")

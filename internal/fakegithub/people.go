@@ -78,9 +78,7 @@ func (s *Server) AddRepo(ctx context.Context, full string, files map[string]stri
 		holder = &account{id: s.world.newID(), login: owner, kind: "Organization"}
 		s.world.accounts[strings.ToLower(owner)] = holder
 	}
-	id, now := s.world.newID(), s.now()
-	r := &repository{id: id, owner: holder, name: name, defaultBranch: "main", created: now, pushed: now,
-		git: bare{dir: filepath.Join(s.dir, fmtID(id)+".git"), home: s.dir}, roles: map[string]string{}, branches: map[string]string{}}
+	r := s.newRepository(holder, name)
 	if err := r.git.create(ctx, r.defaultBranch); err != nil {
 		return err
 	}
@@ -96,6 +94,12 @@ func (s *Server) AddRepo(ctx context.Context, full string, files map[string]stri
 	s.world.repos[strings.ToLower(full)] = r
 	s.install(r)
 	return nil
+}
+
+func (s *Server) newRepository(owner *account, name string) *repository {
+	id, now := s.world.newID(), s.now()
+	return &repository{id: id, owner: owner, name: name, defaultBranch: "main", created: now, pushed: now,
+		git: bare{dir: filepath.Join(s.dir, fmtID(id)+".git"), home: s.dir}, roles: map[string]string{}, branches: map[string]string{}}
 }
 
 // RenameRepo gives a repository a new name; the former one redirects.

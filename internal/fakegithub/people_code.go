@@ -170,7 +170,7 @@ func (s *Server) MergePull(ctx context.Context, repo string, number int, as stri
 	if err != nil {
 		return "", err
 	}
-	message := fmt.Sprintf("Merge pull request #%d from %s/%s\n\n%s\n", number, r.owner.login, t.pull.headRef, t.title)
+	message := fmt.Sprintf("Merge pull request #%d from %s/%s\n\n%s\n", number, t.pull.from.owner.login, t.pull.headRef, t.title)
 	out, err := r.git.run(ctx, []byte(message), "-c", "user.name="+by.login, "-c", "user.email="+email(by),
 		"commit-tree", strings.TrimSpace(string(tree)), "-p", base, "-p", t.pull.headSHA)
 	if err != nil {

@@ -14,7 +14,7 @@ func (s *Server) listPulls(c *call) *reply {
 		if t.pull == nil || (state != "all" && t.state != state) || (base != "" && t.pull.baseRef != base) {
 			continue
 		}
-		if head != "" && !strings.EqualFold(head, c.repo.owner.login+":"+t.pull.headRef) {
+		if head != "" && !strings.EqualFold(head, t.pull.from.owner.login+":"+t.pull.headRef) {
 			continue
 		}
 		list = append(list, t)
@@ -56,21 +56,21 @@ func (s *Server) openPull(ctx context.Context, r *repository, by *account, via *
 	if bad := checkThread("PullRequest", &want.Title, &want.Body); bad != nil {
 		return nil, bad
 	}
-	owner, head, isLabel := strings.Cut(want.Head, ":")
-	if !isLabel {
-		owner, head = r.owner.login, want.Head
-	}
-	headSHA, baseSHA := r.branches[head], r.branches[want.Base]
-	switch {
-	case headSHA == "" || !strings.EqualFold(owner, r.owner.login):
+	from, head := s.world.headOf(r, want.Head)
+	if from == nil || from.branches[head] == "" {
 		return nil, failed("PullRequest", "head", "invalid", "")
-	case baseSHA == "":
+	}
+	headSHA, baseSHA := from.branches[head], r.branches[want.Base]
+	if baseSHA == "" {
 		return nil, failed("PullRequest", "base", "invalid", "")
 	}
 	for _, t := range r.threads {
-		if t.pull != nil && t.state == "open" && t.pull.headRef == head && t.pull.baseRef == want.Base {
-			return nil, failed("PullRequest", "", "custom", "A pull request already exists for "+owner+":"+head+".")
+		if t.pull != nil && t.state == "open" && t.pull.from == from && t.pull.headRef == head && t.pull.baseRef == want.Base {
+			return nil, failed("PullRequest", "", "custom", "A pull request already exists for "+from.owner.login+":"+head+".")
 		}
+	}
+	if err := r.bring(ctx, from, headSHA); err != nil {
+		return nil, problem(http.StatusInternalServerError, err.Error())
 	}
 	diff, err := r.compare(ctx, baseSHA, headSHA)
 	switch {
@@ -80,7 +80,7 @@ func (s *Server) openPull(ctx context.Context, r *repository, by *account, via *
 		return nil, failed("PullRequest", "", "custom", "No commits between "+want.Base+" and "+head)
 	}
 	t := s.addThread(r, by, via, want.Title, want.Body)
-	t.pull = &pull{id: s.world.newID(), draft: want.Draft, headRef: head, headSHA: headSHA, baseRef: want.Base, baseSHA: baseSHA}
+	t.pull = &pull{id: s.world.newID(), draft: want.Draft, from: from, headRef: head, headSHA: headSHA, baseRef: want.Base, baseSHA: baseSHA}
 	if err := s.measure(ctx, r, t); err != nil {
 		return nil, problem(http.StatusInternalServerError, err.Error())
 	}

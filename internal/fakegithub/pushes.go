@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -71,18 +70,24 @@ func (s *Server) branchMoved(ctx context.Context, r *repository, name, before, a
 				others = append(others, sha)
 			}
 		}
-		fresh, err = r.git.log(ctx, 20, others...)
+		fresh, err = r.git.log(ctx, maxPushCommits, others...)
 	default:
 		if _, notAncestor := r.git.run(ctx, nil, "merge-base", "--is-ancestor", before, after); notAncestor != nil {
 			p.Forced = true
 		}
-		fresh, err = r.git.log(ctx, 20, after, "^"+before)
+		fresh, err = r.git.log(ctx, maxPushCommits, after, "^"+before)
 	}
 	if err != nil {
 		return err
 	}
 	r.pushes = append(r.pushes, p)
-	s.emit("push", r, by, s.pushFields(r, p, fresh, by))
+	if s.world.installationOf(r) != nil {
+		fields, err := s.pushFields(ctx, r, p, fresh, by)
+		if err != nil {
+			return err
+		}
+		s.emit("push", r, by, fields)
+	}
 	switch {
 	case before == "":
 		s.emit("create", r, by, obj{"ref": name, "ref_type": "branch", "master_branch": r.defaultBranch, "description": nil, "pusher_type": "user"})
@@ -96,27 +101,43 @@ func (s *Server) branchMoved(ctx context.Context, r *repository, name, before, a
 // as base; when the head is gone they are closed.
 func (s *Server) moveHeads(ctx context.Context, r *repository, p Push, by *account) error {
 	for _, t := range r.threads {
-		if t.pull == nil || t.state != "open" {
-			continue
-		}
-		if t.pull.baseRef == p.Branch && p.After != noCommit {
+		if t.pull != nil && t.state == "open" && t.pull.baseRef == p.Branch && p.After != noCommit {
 			if err := s.measure(ctx, r, t); err != nil {
 				return err
 			}
 		}
-		if t.pull.headRef != p.Branch {
-			continue
-		}
-		if p.After == noCommit {
-			s.setState(r, t, "closed", "", by)
-			continue
-		}
-		t.updated, t.pull.headSHA = s.now(), p.After
-		if err := s.measure(ctx, r, t); err != nil {
-			return err
-		}
-		s.emitThread(r, t, "synchronize", by, obj{"before": p.Before, "after": p.After})
 	}
+	bases := []*repository{r}
+	if r.parent != nil && !r.parent.deleted {
+		bases = append(bases, r.parent)
+	}
+	for _, base := range bases {
+		for _, t := range base.threads {
+			if t.pull == nil || t.state != "open" || t.pull.from != r || t.pull.headRef != p.Branch {
+				continue
+			}
+			if err := s.moveHead(ctx, base, t, p, by); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moveHead follows a push to the head of one pull request of r.
+func (s *Server) moveHead(ctx context.Context, r *repository, t *thread, p Push, by *account) error {
+	if p.After == noCommit {
+		s.setState(r, t, "closed", "", by)
+		return nil
+	}
+	t.updated, t.pull.headSHA = s.now(), p.After
+	if err := r.bring(ctx, t.pull.from, p.After); err != nil {
+		return err
+	}
+	if err := s.measure(ctx, r, t); err != nil {
+		return err
+	}
+	s.emitThread(r, t, "synchronize", by, obj{"before": p.Before, "after": p.After})
 	return nil
 }
 
@@ -149,27 +170,4 @@ func orZero(sha string) string {
 		return noCommit
 	}
 	return sha
-}
-
-// pushFields is the payload of a push event; commits come oldest first.
-func (s *Server) pushFields(r *repository, p Push, fresh []commitInfo, by *account) obj {
-	commits := []obj{}
-	for _, c := range slices.Backward(fresh) {
-		person := obj{"name": c.name, "email": c.email, "username": by.login}
-		commits = append(commits, obj{"id": c.sha, "tree_id": c.tree, "distinct": true, "message": c.message,
-			"timestamp": stamp(c.at), "url": s.base + "/" + r.fullName() + "/commit/" + c.sha,
-			"author": person, "committer": person, "added": []string{}, "removed": []string{}, "modified": []string{}})
-	}
-	var head any
-	if len(commits) > 0 {
-		head = commits[len(commits)-1]
-	}
-	return obj{"ref": "refs/heads/" + p.Branch, "before": p.Before, "after": p.After, "created": p.Before == noCommit,
-		"deleted": p.After == noCommit, "forced": p.Forced, "base_ref": nil, "commits": commits, "head_commit": head,
-		"compare": fmt.Sprintf("%s/%s/compare/%.12s...%.12s", s.base, r.fullName(), p.Before, p.After),
-		"pusher":  obj{"name": by.login, "email": email(by)}}
-}
-
-func email(a *account) string {
-	return fmt.Sprintf("%d+%s@users.noreply.github.com", a.id, strings.ToLower(a.login))
 }

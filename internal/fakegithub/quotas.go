@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -28,7 +27,7 @@ type window struct {
 const anonymousLimit = 60
 
 // charge takes one request from the caller's hour.
-func (q *quotas) charge(name, method string, limit int, now time.Time) (*window, *reply) {
+func (q *quotas) charge(name, whose, method string, limit int, now time.Time) (*window, *reply) {
 	if name == "anonymous" {
 		limit = anonymousLimit
 	}
@@ -38,7 +37,7 @@ func (q *quotas) charge(name, method string, limit int, now time.Time) (*window,
 		q.windows[name] = w
 	}
 	if w.used >= w.limit {
-		rep := problem(http.StatusForbidden, "API rate limit exceeded for "+strings.Replace(name, ":", " ID ", 1)+".")
+		rep := problem(http.StatusForbidden, "API rate limit exceeded for "+whose+".")
 		rep.body.(obj)["documentation_url"] = docs + "/overview/rate-limits-for-the-rest-api"
 		return w, rep
 	}

@@ -27,6 +27,9 @@ type Pull struct {
 	Head    string
 	HeadSHA string
 	Base    string
+	// HeadRepo is "owner/name" of the repository that has the head: the same one
+	// or a fork, empty when the fork is gone.
+	HeadRepo string
 }
 
 // Comment is a comment on an issue or pull request.
@@ -70,6 +73,9 @@ func (s *Server) Issues(repo string) []Issue {
 			Labels: slices.Clone(t.labels), Reactions: reactionTexts(t.reactions), UpdatedAt: t.updated}
 		if t.pull != nil {
 			i.Pull = &Pull{Draft: t.pull.draft, Merged: !t.pull.mergedAt.IsZero(), Head: t.pull.headRef, HeadSHA: t.pull.headSHA, Base: t.pull.baseRef}
+			if !t.pull.from.deleted {
+				i.Pull.HeadRepo = t.pull.from.fullName()
+			}
 		}
 		list = append(list, i)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,6 +14,9 @@ import (
 func (s *Server) getRepo(c *call) *reply {
 	body := s.renderRepo(c.repo)
 	body["network_count"], body["subscribers_count"], body["custom_properties"] = 0, 0, obj{}
+	if parent := c.repo.parent; parent != nil && !parent.deleted {
+		body["parent"], body["source"] = s.renderRepo(parent), s.renderRepo(parent)
+	}
 	return ok(body)
 }
 
@@ -103,6 +107,9 @@ func (s *Server) deleteRef(c *call) *reply {
 	if !isHead || c.repo.branches[name] == "" {
 		return problem(http.StatusUnprocessableEntity, "Reference does not exist")
 	}
+	if slices.Contains(c.repo.protected, name) {
+		return problem(http.StatusUnprocessableEntity, "Cannot delete this protected branch")
+	}
 	if name == c.repo.defaultBranch {
 		return problem(http.StatusUnprocessableEntity, "Cannot delete the default branch")
 	}
@@ -123,7 +130,7 @@ func (s *Server) getBranch(c *call) *reply {
 		return problem(http.StatusInternalServerError, err.Error())
 	}
 	api := s.APIURL() + "repos/" + c.repo.fullName()
-	return ok(obj{"name": name, "protected": false, "protection": obj{"enabled": false}, "protection_url": api + "/branches/" + name + "/protection",
+	return ok(obj{"name": name, "protected": slices.Contains(c.repo.protected, name), "protection": obj{"enabled": slices.Contains(c.repo.protected, name)}, "protection_url": api + "/branches/" + name + "/protection",
 		"_links": obj{"self": api + "/branches/" + name, "html": s.base + "/" + c.repo.fullName() + "/tree/" + name},
 		"commit": s.renderCommit(c.repo, commit)})
 }

@@ -79,6 +79,7 @@ func TestEveryWebhookHasTheDocumentedShape(t *testing.T) {
 	h.Ping()
 	must(t, h.AddRepo(h.ctx, "acme/other", map[string]string{"a": "b"}))
 	must(t, h.RenameRepo("acme/other", "another"))
+	must(t, h.MakePublic("acme/another"))
 	must(t, h.RemoveRepo("acme/another"))
 	must(t, h.DeleteRepo(repo))
 	must(t, h.AddRepo(h.ctx, "solo/thing", nil))

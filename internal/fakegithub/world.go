@@ -52,6 +52,9 @@ type repository struct {
 	created       time.Time
 	pushed        time.Time
 	deleted       bool
+	public        bool
+	parent        *repository // what it was forked from, nil for most
+	protected     []string    // branches that take no pushes
 	git           bare
 	pushing       sync.Mutex        // taken before Server.mu, so that a push is one person's
 	roles         map[string]string // by lower-case login: read, triage, write, maintain, admin
@@ -85,6 +88,7 @@ type thread struct {
 type pull struct {
 	id       int64
 	draft    bool
+	from     *repository // where the head is: the repository itself or a fork
 	headRef  string
 	headSHA  string
 	baseRef  string
@@ -222,13 +226,26 @@ func (r *repository) pull(number int) (*thread, error) {
 	return t, nil
 }
 
-// role is what a person may do here: none, read, triage, write, maintain or admin.
+// role is what a person may do here: none, read, triage, write, maintain or
+// admin. Everybody reads a public repository.
 func (r *repository) role(a *account) string {
 	if a.id == r.owner.id {
 		return "admin"
 	}
-	if role := r.roles[strings.ToLower(a.login)]; role != "" {
-		return role
+	role := r.roles[strings.ToLower(a.login)]
+	switch {
+	case r.public && rank(role) < rank("read"):
+		return "read"
+	case role == "":
+		return "none"
 	}
-	return "none"
+	return role
+}
+
+// visibility is "public" or "private".
+func (r *repository) visibility() string {
+	if r.public {
+		return "public"
+	}
+	return "private"
 }
