@@ -23,7 +23,7 @@ import (
 const statusThreads = 100
 
 func statusCommand() *cobra.Command {
-	var file string
+	var file, thread string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status --config FILE", Short: "Show threads, waits, cooldowns and breakers", Args: cobra.NoArgs,
@@ -32,6 +32,9 @@ func statusCommand() *cobra.Command {
 			cfg, err := config.Load(file, os.LookupEnv)
 			if err != nil {
 				return err
+			}
+			if thread != "" {
+				return exportThread(cmd.Context(), cfg, thread, cmd.OutOrStdout())
 			}
 			r, err := readStatus(cmd.Context(), cfg, time.Now())
 			if err != nil {
@@ -45,6 +48,7 @@ func statusCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the server's configuration file")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line, as pawl replay reads it")
 	if err := cmd.MarkFlagRequired("config"); err != nil {
 		panic(err) // the flag is declared two lines above
 	}
