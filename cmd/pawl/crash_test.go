@@ -90,10 +90,10 @@ func newCrashRig(t *testing.T) *crashRig {
 }
 
 // live takes steps as a new process, until it dies or nothing is left to do.
-func (c *crashRig) live(process int, m *mortal) error {
+func (c *crashRig) live(process int, st solver.Store) error {
 	box, err := sandbox.New(c.t.Context(), sandbox.None)
 	c.must(err)
-	s := &solver.Solver{Store: m, Config: c.cfg, Sandbox: box, Forge: c.forge, Node: fmt.Sprintf("node-%d", process),
+	s := &solver.Solver{Store: st, Config: c.cfg, Sandbox: box, Forge: c.forge, Node: fmt.Sprintf("node-%d", process),
 		Now: c.clock.now, Log: zerolog.New(c.log), Lookup: os.LookupEnv}
 	return s.Step(c.t.Context(), c.thread)
 }
@@ -134,6 +134,35 @@ func TestWhereverAProcessDiesTheRunGoesOnAndNothingIsDoubled(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// late appends a stop just before an attempt is logged: after the decision, and
+// before anything looks out for a stop.
+type late struct {
+	solver.Store
+	stop func()
+}
+
+func (l *late) AppendLeased(ctx context.Context, lease solver.Lease, b solver.Batch) error {
+	for _, e := range b.Events {
+		if e.Kind == solver.KindAttemptStarted {
+			l.stop()
+		}
+	}
+	return l.Store.AppendLeased(ctx, lease, b)
+}
+
+func TestAStopBetweenDecisionAndAttemptIsObeyed(t *testing.T) {
+	c := newCrashRig(t)
+	c.must(os.WriteFile(filepath.Join(c.dir, "agent.sh"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700))
+	c.must(c.live(1, &late{Store: c.store, stop: func() {
+		_, err := c.store.Append(t.Context(), c.thread, true, solver.NewEvent{Kind: solver.KindControl, At: c.clock.now(),
+			Data: solver.Control{Feedback: solver.Feedback{Command: "stop", By: policy.Actor{Login: writer}}}})
+		c.must(err)
+	}}))
+	if v := c.view(); v.Rule != "cancelled" || len(v.Attempts) != 1 || v.Attempts[0].Outcome != "cancelled" {
+		t.Errorf("%s (%s %q), attempts %+v; want one, cancelled", v.State, v.Rule, v.Reasons, v.Attempts)
 	}
 }
 

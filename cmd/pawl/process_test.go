@@ -96,6 +96,22 @@ func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
 	}
 }
 
+func TestAStopEndsVerificationToo(t *testing.T) {
+	nap := strconv.Itoa(2_000_000 + os.Getpid())
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify:\n  - sleep " + nap + "\n"})
+	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the verification", func() bool { return r.below("sleep\x00"+nap) == 1 })
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl stop")
+	r.must(err)
+	s := r.ending(n)
+	a := r.fold(n).Attempts
+	if s.Rule != "cancelled" || len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled || r.below("sleep\x00"+nap) != 0 {
+		t.Errorf("%s (%s %q), attempts %+v; want one, cancelled, and no process", s.State, s.Rule, s.Reasons, a)
+	}
+}
+
 // below counts the live processes of the machine whose command line begins with
 // a text.
 func (r *rig) below(text string) int {
