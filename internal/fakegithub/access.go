@@ -27,6 +27,8 @@ func (c *call) admit(rt *route) *reply {
 		return problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
 	case rt.access == asToken && c.who.token == nil && c.repo != nil && c.repo.public && strings.HasSuffix(rt.permission, ":read"):
 		return nil
+	case rt.access == asToken && c.who.token == nil && c.who.app == nil && c.repo != nil && !c.repo.public:
+		return notFound() // who may not know of a repository is not told that it exists
 	case rt.access == asToken && c.who.token == nil:
 		return problem(http.StatusUnauthorized, "Requires authentication")
 	case rt.access != asToken || c.repo == nil:
@@ -106,6 +108,25 @@ func (c *call) mayTouch(t *thread) *reply {
 		return nil
 	}
 	return c.forbidden("issues:write")
+}
+
+// mayLabel says whether the caller may set labels on a thread. People need the
+// triage role for it, unlike for writing.
+func (c *call) mayLabel(t *thread) *reply {
+	if refused := c.mayTouch(t); refused != nil {
+		return refused
+	}
+	if c.triages() {
+		return nil
+	}
+	return problem(http.StatusForbidden, "Must have admin rights to Repository.")
+}
+
+// triages tells whether labels that the caller sends count. "Labels are silently
+// dropped otherwise" (REST API, create an issue and update an issue).
+func (c *call) triages() bool {
+	user := c.who.token.user
+	return user == nil || rank(c.repo.role(user)) >= rank("triage")
 }
 
 // mayChange says whether the caller may change or delete what author wrote:

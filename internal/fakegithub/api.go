@@ -92,6 +92,9 @@ func (s *Server) answer(c *call, rt *route, entry *Request) *reply {
 		return charge.mark(refused)
 	}
 	rep := s.dispatch(c, rt)
+	if rt != nil && rt.permission != "" {
+		rep.header.Set("X-Accepted-GitHub-Permissions", strings.NewReplacer(":", "=", "|", "; ").Replace(rt.permission))
+	}
 	if c.r.Method == http.MethodGet && rep.status == http.StatusOK {
 		sum := sha256.Sum256(append(rep.bytes(), entry.Caller...))
 		tag := `W/"` + hex.EncodeToString(sum[:]) + `"`
@@ -99,6 +102,7 @@ func (s *Server) answer(c *call, rt *route, entry *Request) *reply {
 			charge.refund() // "a 304 does not count against your primary rate limit"
 			rep = &reply{status: http.StatusNotModified, header: http.Header{}}
 		}
+		rep.header.Set("Vary", "Accept, Authorization, Cookie, X-GitHub-OTP")
 		rep.header.Set("ETag", tag)
 		rep.header.Set("Cache-Control", "private, max-age=60, s-maxage=60")
 	}

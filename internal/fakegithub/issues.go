@@ -40,7 +40,12 @@ func (s *Server) createIssue(c *call) *reply {
 	if bad := checkThread("Issue", &want.Title, &want.Body); bad != nil {
 		return bad
 	}
-	return created(s.renderIssue(c.repo, s.openIssue(c.repo, c.who.account(), c.who.via(), want.Title, want.Body, want.Labels)))
+	if !c.triages() {
+		want.Labels = nil
+	}
+	rep := created(s.renderIssue(c.repo, s.openIssue(c.repo, c.who.account(), c.who.via(), want.Title, want.Body, want.Labels)))
+	rep.header.Set("Location", rep.body.(obj)["url"].(string))
+	return rep
 }
 
 // openIssue sends the opened event and, as GitHub does, one labeled event for
@@ -128,7 +133,7 @@ func (s *Server) editThread(c *call, t *thread, resource string) *reply {
 	}
 	by := c.who.account()
 	s.editTexts(c.repo, t, want.Title, want.Body, by, false)
-	if want.Labels != nil {
+	if want.Labels != nil && c.triages() {
 		s.setLabels(c.repo, t, *want.Labels, by)
 	}
 	if want.State != nil && *want.State != t.state {

@@ -56,7 +56,7 @@ func (s *Server) addLabels(c *call) *reply {
 	if t == nil {
 		return notFound()
 	}
-	if refused := c.mayTouch(t); refused != nil {
+	if refused := c.mayLabel(t); refused != nil {
 		return refused
 	}
 	var want struct {
@@ -83,7 +83,7 @@ func (s *Server) removeLabel(c *call) *reply {
 	if t == nil {
 		return notFound()
 	}
-	if refused := c.mayTouch(t); refused != nil {
+	if refused := c.mayLabel(t); refused != nil {
 		return refused
 	}
 	if !slices.Contains(t.labels, c.params["label"]) {
