@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// export runs `pawl status --export` beside the serving process.
+func (r *rig) export(thread string) []byte {
+	r.t.Helper()
+	out, err := exec.Command(pawlBinary, "status", "--export", thread, "--config", filepath.Join(r.dir, "pawl.yml")).Output()
+	r.must(err)
+	return out
+}
+
+// replayTrail runs the built `pawl replay` over a trail on standard input.
+func (r *rig) replayTrail(trail []byte, args ...string) replayReport {
+	r.t.Helper()
+	cmd := exec.Command(pawlBinary, append([]string{"replay", "--json", "-"}, args...)...)
+	cmd.Stdin = bytes.NewReader(trail)
+	out, err := cmd.Output()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		r.t.Fatalf("%v: %s", err, ended.Stderr)
+	}
+	r.must(err)
+	var report replayReport
+	r.must(json.Unmarshal(out, &report))
+	return report
+}
+
+func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent(fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the first limit", func() bool { return r.thread(threadName(n)).State == "stopped" })
+	for range 2 {
+		_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve")
+		r.must(err)
+		r.quiet()
+	}
+	s := r.over(threadName(n))
+	trail := r.export(threadName(n))
+	got := r.replayTrail(trail, "--config", filepath.Join(r.dir, "pawl.yml"))
+	want := []string{
+		"1 usage_limit: attempt by feedback",
+		"2 usage_limit: attempt by feedback",
+		"3 usage_limit: stop by " + s.Rule,
+		"stopped after 3, usage_limit_breaker, 0 of 3 avoided, 3 limits, 0 mentions",
+	}
+	if d := cmp.Diff(want, outline(got)); d != "" {
+		t.Error(d)
+	}
+	// The same run under a policy that stops sooner.
+	strict := filepath.Join(r.dir, "strict.yml")
+	text, err := os.ReadFile(filepath.Join(r.dir, "pawl.yml"))
+	r.must(err)
+	r.must(os.WriteFile(strict, append(text, "policy: {usage_limit: {max_consecutive: 2}}\n"...), 0o600))
+	lines := outline(r.replayTrail(trail, "--config", strict))
+	if got, want := lines[len(lines)-1], "stopped after 2, usage_limit_breaker, 1 of 3 avoided, 3 limits, 0 mentions"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestAThreadThatIsUnknownCannotBeExported(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("exit 1\n", "")
+	r.start()
+	for name, says := range map[string]string{rigRepo + "#99": "nothing is logged of it", "nonsense": "want owner/repo#number"} {
+		out, err := exec.Command(pawlBinary, "status", "--export", name, "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), says) {
+			t.Errorf("%s: %v, %s; want %q", name, err, out, says)
+		}
+	}
+}
+
+// script is a recording that a test makes up.
+type script struct {
+	t   *testing.T
+	at  time.Time
+	seq int64
+	n   int
+	log []entry
+}
+
+func newScript(t *testing.T) *script {
+	return &script{t: t, at: time.Date(2031, 3, 4, 8, 0, 0, 0, time.UTC)}
+}
+
+func (s *script) add(kind solver.Kind, data any) *script {
+	s.t.Helper()
+	b, err := json.Marshal(data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.seq++
+	s.log = append(s.log, entry{Event: solver.Event{Seq: s.seq, Kind: kind, At: s.at, Data: b}})
+	return s
+}
+
+func (s *script) pass(d time.Duration) *script {
+	s.at = s.at.Add(d)
+	return s
+}
+
+func (s *script) asks(command string) *script {
+	return s.pass(time.Second).add(solver.KindFeedback, solver.Feedback{Source: policy.FromComment, By: policy.Actor{Login: "ada"}, Command: command})
+}
+
+// attempt is one that ended so; an empty tree stands for no change.
+func (s *script) attempt(r solver.Ended) *script {
+	s.n++
+	s.pass(time.Second).add(solver.KindAttemptStarted, solver.Started{N: s.n, Run: 1, Seen: s.seq, Backend: "codex", Account: "main"})
+	r.N, r.StartTree = s.n, "before"
+	if r.EndTree == "" {
+		r.EndTree = "before"
+	}
+	return s.pass(time.Minute).add(solver.KindAttemptEnded, r)
+}
+
+func (s *script) outline() []string {
+	s.t.Helper()
+	out, err := playBack(s.log, config.Default())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return outline(reportReplay(out, recording{}))
+}
+
+var (
+	atTheLimit = solver.Ended{Ending: policy.UsageLimit, Outcome: "usage_limit"}
+	rejected   = solver.Ended{Ending: policy.Auth, Outcome: "auth"}
+	cutShort   = solver.Ended{Ending: policy.TimedOut, Outcome: "timed_out", EndTree: "after"}
+	doneWell   = solver.Ended{Ending: policy.Completed, Outcome: policy.Edited, EndTree: "after"}
+)
+
+func TestAPersonWhoAsksAgainBeginsANewRun(t *testing.T) {
+	got := newScript(t).asks("solve").attempt(rejected).attempt(rejected).asks("retry").attempt(doneWell).outline()
+	want := []string{
+		"1 auth: stop by auth",
+		"2 auth: avoided by auth",
+		"3 edited: done by done",
+		"not stopped, done, 1 of 3 avoided, 0 limits, 0 mentions",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestARunThatGoesOnForEverStopsAtItsLimit(t *testing.T) {
+	s := newScript(t).asks("solve")
+	for range 70 {
+		s.attempt(cutShort)
+	}
+	lines := s.outline()
+	if got, want := lines[len(lines)-1], "stopped after 51, restart_limit, 19 of 70 avoided, 0 limits, 0 mentions"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if lines[10] != "11 timed_out: wait by backoff" {
+		t.Errorf("%s, want a wait that delays the next attempt", lines[10])
+	}
+}
+
+func TestAStopByAPersonIsObeyed(t *testing.T) {
+	got := newScript(t).asks("solve").attempt(cutShort).
+		pass(time.Second).add(solver.KindControl, solver.Control{Feedback: solver.Feedback{Command: "stop", By: policy.Actor{Login: "ada"}}}).
+		attempt(cutShort).outline()
+	want := []string{
+		"1 timed_out: stop by cancelled",
+		"2 timed_out: avoided by cancelled",
+		"stopped after 1, cancelled, 1 of 2 avoided, 0 limits, 0 mentions",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestWhatARecordedDecisionEndedForOtherReasonsStaysEnded(t *testing.T) {
+	// The repository's configuration was broken; policy itself would have gone on.
+	got := newScript(t).asks("solve").attempt(cutShort).
+		pass(time.Second).add(solver.KindDecision, solver.Decided{Seen: 3, Decision: policy.Decision{Action: policy.DoStop, Rule: "config_error"}}).
+		pass(time.Hour).asks("solve").attempt(atTheLimit).outline()
+	want := []string{
+		"1 timed_out: attempt by feedback",
+		"2 usage_limit: stop by usage_limit",
+		"stopped after 2, usage_limit, 0 of 2 avoided, 1 limits, 0 mentions",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAReplayDoesNotChangeItsRecording(t *testing.T) {
+	s := newScript(t).asks("solve").attempt(atTheLimit).asks("").attempt(atTheLimit)
+	before := fmt.Sprint(s.log)
+	first := s.outline()
+	if d := cmp.Diff(first, s.outline()); d != "" || before != fmt.Sprint(s.log) {
+		t.Errorf("a second replay differs: %s", d)
+	}
+}
+
+func TestABrokenTrailIsRefusedWithItsLine(t *testing.T) {
+	good := `{"seq":1,"kind":"feedback","at":"2031-03-04T08:00:00Z","data":{}}`
+	for trail, says := range map[string]string{
+		good + "\nnot JSON\n":     "line 2",
+		good + "\n" + good + "\n": "line 2: event 1 comes after event 1",
+		good + "\n" + `{"seq":2,"kind":"attempt_ended","at":"2031-03-04T08:00:00Z","data":{"n":1}}` + "\n": "attempt 1 ended without having begun",
+		good + "\n" + `{"seq":2,"kind":"feedback","at":"2031-03-04T08:00:00Z","data":[]}` + "\n":           "event 2 (feedback)",
+	} {
+		var out bytes.Buffer
+		err := replayFiles(replayOptions{}, []string{"-"}, strings.NewReader(trail), &out)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", trail, err, says)
+		}
+	}
+}
