@@ -176,7 +176,7 @@ func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t Thread, st State
 		if err != nil {
 			return fmt.Errorf("breakers: %w", err)
 		}
-		f.Limit = &checkrun.Limit{Account: a.Account, Message: a.Receipt.Limit.Message, ResetsAt: a.Receipt.Limit.ResetsAt,
+		f.Limit = &checkrun.Limit{Account: a.Account, Message: a.Receipt.Limit.Message, ResetsAt: a.Receipt.Limit.usable(),
 			Consecutive: breakers[a.Account].Consecutive}
 		return nil
 	}
