@@ -82,7 +82,10 @@ func (s *Server) createCheckRun(c *call) *reply {
 	return rep
 }
 
-// addCheckRun creates a check run from valid values and sends its events.
+// addCheckRun creates a check run from valid values and sends its events. GitHub
+// documents "created" for a new check run and "completed" for one that has a
+// conclusion; consumers report both for a check run that is created completed,
+// nearly alike, so both are sent here.
 func (s *Server) addCheckRun(r *repository, by *app, want checkWish) *checkRun {
 	run := &checkRun{id: s.world.newID(), suite: s.suite(r, by, *want.HeadSHA), name: *want.Name, sha: *want.HeadSHA,
 		status: "queued", started: s.now()}

@@ -97,6 +97,9 @@ func TestADeletedForkLeavesAPullRequestWithoutHeadRepository(t *testing.T) {
 	must(t, h.ClosePull(repo, n, "wendy"))
 	_, _, err := h.client.PullRequests.Edit(h.ctx, "acme", "tools", n, &github.PullRequest{State: github.String("open")})
 	wantStatus(t, err, 422, "has been deleted")
+	if err := h.ReopenIssue(repo, n, "wendy"); err == nil {
+		t.Fatal("a pull request without a head was opened again")
+	}
 	for _, k := range h.settled("pull_request") {
 		for _, problem := range readShapes(t).check("body", decodeExactly(t, k.raw), "hook/pull_request."+k.action()) {
 			if !strings.Contains(problem, ".head.repo ") {

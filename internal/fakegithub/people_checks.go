@@ -30,7 +30,9 @@ func (s *Server) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, e
 	return s.addCheckRun(r, other, want).id, nil
 }
 
-// ClickButton presses a button of a check run, which must have it.
+// ClickButton presses a button of a check run, which must have it. GitHub
+// documents that a button "is displayed after the check run completes"; here it
+// may be pressed before, as a press can also arrive late.
 func (s *Server) ClickButton(repo string, runID int64, identifier, as string) error {
 	defer s.act()()
 	r, run, by, err := s.onRun(repo, runID, as)

@@ -196,7 +196,8 @@ func (s *Server) Review(repo string, number int, as, state, body string) (int64,
 }
 
 // ReviewComment remarks on one line. As at GitHub it comes with a review of its
-// own, state COMMENTED and no text, and so with two events.
+// own, state COMMENTED and no text, and so with two events (reported by
+// consumers; the documents only say that every review comment has a review).
 func (s *Server) ReviewComment(ctx context.Context, repo string, number int, as, file string, line int, body string) (int64, error) {
 	defer s.act()()
 	r, t, by, err := s.on(repo, number, as)

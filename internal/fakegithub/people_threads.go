@@ -157,6 +157,8 @@ func (s *Server) turn(repo string, number int, as, state string) error {
 		return fmt.Errorf("%s#%d is %s already", repo, number, state)
 	case t.pull != nil && !t.pull.mergedAt.IsZero():
 		return errors.New("a merged pull request stays closed")
+	case t.pull != nil && state == "open" && t.pull.headGone() != "":
+		return fmt.Errorf("reopen %s#%d: %s", repo, number, t.pull.headGone())
 	}
 	s.setState(r, t, state, "completed", by)
 	return nil

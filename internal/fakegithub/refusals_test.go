@@ -1,6 +1,7 @@
 package fakegithub_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,6 +18,9 @@ func TestEveryRefusalHasTheDocumentedShape(t *testing.T) {
 	stranger, nobody := h.userClient("noone").Client(), http.DefaultClient
 	const checks = "POST /repos/acme/tools/check-runs"
 	head := h.Branches(repo)["work"]
+	id, err := h.InstallationID(repo)
+	must(t, err)
+	grant := fmt.Sprintf("POST /app/installations/%d/access_tokens", id)
 	for _, c := range []struct {
 		as         *http.Client
 		call, body string
@@ -50,6 +54,9 @@ func TestEveryRefusalHasTheDocumentedShape(t *testing.T) {
 		{reader, checks, `{"name": "x", "head_sha": "` + head + `"}`, 403, "You must authenticate via a GitHub App."},
 		{reader, "POST /repos/acme/tools/issues/1/labels", `["pawl"]`, 403, "Must have admin rights to Repository."},
 		{app, "POST /app/installations/99/access_tokens", "", 404, "Not Found"},
+		{app, grant, `{"permissions": {"workflows": "write"}}`, 422, "The permissions requested are not granted to this installation."},
+		{app, grant, `{"repositories": ["none"]}`, 422, "There is at least one repository that does not exist"},
+		{app, grant, `{"repository_ids": [` + strings.Repeat("1,", 500) + `1]}`, 422, "No more than 500 items are allowed"},
 		{app, "GET /app/hook/deliveries?cursor=what", "", 400, "Invalid cursor"},
 		{app, "POST /app/hook/deliveries/99/attempts", "", 404, "Not Found"},
 	} {

@@ -29,3 +29,16 @@ func TestTheDefaultBranchCannotBeDeleted(t *testing.T) {
 		t.Fatal(diff)
 	}
 }
+
+func TestTheShapeCheckSeesWhatIsMissingWrongAndUndocumented(t *testing.T) {
+	all := readShapes(t)
+	body := decodeExactly(t, []byte(`{"id": "7", "url": "u", "name": "bug", "color": "ededed", "default": false, "description": null, "shade": 1}`))
+	want := []string{
+		"label.id is 7 (string), documented as int",
+		"label.node_id is missing, label requires it",
+		"label.shade is not documented for label",
+	}
+	if diff := cmp.Diff(want, all.check("label", body, "label")); diff != "" {
+		t.Fatal(diff)
+	}
+}
