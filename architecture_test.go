@@ -31,14 +31,15 @@ const everything = "*"
 // import nothing of ours. Test files are free.
 func arrows() map[string][]string {
 	return map[string][]string{
-		"cmd":            {everything},
-		"handlers":       {"solver", "policy", "internal/forge"},
-		"solver":         {"policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/git", "internal/forge", "internal/checkrun"},
-		"config":         {"policy"},
-		"internal/store": {"solver"},
-		"internal/queue": {"solver"},
-		"internal/web":   {"solver", "policy", "internal/checkrun"},
-		"internal/bench": {everything},
+		"cmd":                {everything},
+		"handlers":           {"solver", "policy", "internal/forge"},
+		"solver":             {"policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/git", "internal/forge", "internal/checkrun"},
+		"config":             {"policy"},
+		"internal/store":     {"solver"},
+		"internal/queue":     {"solver"},
+		"internal/web":       {"solver", "policy", "internal/checkrun"},
+		"internal/bench":     {everything},
+		"internal/calibrate": {"policy"},
 	}
 }
 

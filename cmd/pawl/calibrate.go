@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/internal/calibrate"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// resamples of a bootstrap: the ends of a 95 % interval then rest on 50 of them
+// each.
+const resamples = 2000
+
+// calibrateOptions are the flags of pawl calibrate.
+type calibrateOptions struct {
+	threshold float64
+	seed      uint64
+	json      bool
+	svg       string
+}
+
+func calibrateCommand() *cobra.Command {
+	var o calibrateOptions
+	cmd := &cobra.Command{
+		Use: "calibrate FILE", Short: "Show on labelled pairs of attempts what each similarity threshold does",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("calibrate needs one file of labelled pairs; - reads standard input")
+			}
+			if !(o.threshold > 0 && o.threshold <= 1) {
+				return fmt.Errorf("--threshold %v: use a number above 0 and up to 1, such as 0.85", o.threshold)
+			}
+			return nil
+		},
+		Long: `Read labelled pairs of attempts at the same task and show how well similarity tells a repetition from
+a different attempt: for each view the true and false positive rate of the current threshold and of
+the recommended one, the area under the ROC curve, and the curve. Intervals come from drawing other
+tasks, not other pairs. FILE is JSONL, may be compressed with gzip, and - reads standard input:
+
+  {"view": "failure", "label": "same", "group": "task-1", "a": "…", "b": "…"}
+
+view is failure (error text), revision (the agent's prose) or diff; label is same or different; group
+names the task.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return calibrateFile(o, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().Float64Var(&o.threshold, "threshold", policy.Defaults().Similarity, "the threshold in use (policy.stagnation.similarity)")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the resampling")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&o.svg, "svg", "", "write the ROC curves to this file as a picture")
+	return cmd
+}
+
+// calibrateFile is pawl calibrate.
+func calibrateFile(o calibrateOptions, name string, stdin io.Reader, stdout io.Writer) error {
+	in := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("open the pairs: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	r, err := calibrate.Measure(calibrate.Read(in), calibrate.Options{Threshold: o.threshold, Seed: o.seed, Resamples: resamples})
+	if err != nil {
+		return fmt.Errorf("calibrate %s: %w", name, err)
+	}
+	if o.svg != "" {
+		if err := os.WriteFile(o.svg, []byte(r.SVG()), 0o644); err != nil {
+			return fmt.Errorf("write the picture: %w", err)
+		}
+	}
+	if o.json {
+		return json.NewEncoder(stdout).Encode(r)
+	}
+	return r.Text(stdout)
+}

@@ -1,0 +1,89 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tasksOf makes measured pairs of n tasks; every pair is there copies times.
+func tasksOf(n, copies int) []scored {
+	var pairs []scored
+	for i := range n {
+		group := fmt.Sprintf("task %02d", i)
+		for range copies {
+			pairs = append(pairs,
+				scored{group: group, same: true, score: 0.5 + float64(i%7)/16},
+				scored{group: group, score: 0.3 + float64(i%5)/16})
+		}
+	}
+	return pairs
+}
+
+func TestCopiesOfAPairMakeNothingMoreCertain(t *testing.T) {
+	o := Options{Threshold: 0.85, Seed: 3, Resamples: 200}
+	one, many := newScale(tasksOf(12, 1)).curve(o), newScale(tasksOf(12, 9)).curve(o)
+	if one.AUC != many.AUC || one.AUC95 != many.AUC95 || one.Recommended.TPR95 != many.Recommended.TPR95 {
+		t.Errorf("once %v %v %v, nine times %v %v %v", one.AUC, one.AUC95, one.Recommended.TPR95, many.AUC, many.AUC95, many.Recommended.TPR95)
+	}
+	if !(one.AUC95[0] < one.AUC && one.AUC < one.AUC95[1]) {
+		t.Errorf("AUC %v is outside its interval %v", one.AUC, one.AUC95)
+	}
+}
+
+func TestMoreTasksMakeIntervalsNarrower(t *testing.T) {
+	o := Options{Threshold: 0.85, Seed: 3, Resamples: 400}
+	few, many := newScale(tasksOf(8, 1)).curve(o).AUC95, newScale(tasksOf(80, 1)).curve(o).AUC95
+	if many[1]-many[0] >= few[1]-few[0] {
+		t.Errorf("8 tasks %v, 80 tasks %v", few, many)
+	}
+}
+
+func TestReportDependsOnPairsAndSeedOnly(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(madeUp(t)), "\n")
+	shuffled := slices.Clone(lines)
+	slices.Reverse(shuffled)
+	measured := func(lines []string, seed uint64) Report {
+		r, err := Measure(Read(strings.NewReader(strings.Join(lines, "\n"))), Options{Threshold: 0.85, Seed: seed, Resamples: 300})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := measured(lines, 1)
+	if diff := cmp.Diff(printed(t, first), printed(t, measured(shuffled, 1))); diff != "" {
+		t.Errorf("the order of the lines changed the report (-want +got):\n%s", diff)
+	}
+	if printed(t, first) == printed(t, measured(lines, 2)) {
+		t.Error("another seed drew the same tasks")
+	}
+}
+
+func TestIntervalHoldsTheMiddle(t *testing.T) {
+	var s spread
+	for i := 1000; i >= 0; i-- {
+		s.add(float64(i) / 1000)
+		s.add(math.NaN())
+	}
+	if got := s.interval(); math.Abs(float64(got[0]-0.025)) > 1e-9 || math.Abs(float64(got[1]-0.975)) > 1e-9 {
+		t.Errorf("%v, want 0.025 to 0.975", got)
+	}
+	if got := (spread{}).interval(); got[0].Known() || got[1].Known() {
+		t.Errorf("nothing was drawn, yet %v", got)
+	}
+}
+
+func TestNoneAndAllAreNotCertain(t *testing.T) {
+	zeros, ones := spread{0, 0, 0}, spread{1, 1, 1}
+	// The rule of Clopper and Pearson for 0 of 29: 1 − 0.025^(1/29).
+	if got := zeros.share(0, 29); got[0] != 0 || math.Abs(float64(got[1])-0.1194) > 1e-4 {
+		t.Errorf("none of 29: %v", got)
+	}
+	if got := ones.share(1, 29); got[1] != 1 || math.Abs(float64(got[0])-0.8806) > 1e-4 {
+		t.Errorf("all of 29: %v", got)
+	}
+}
