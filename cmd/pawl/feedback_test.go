@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,8 +122,13 @@ func (r *rig) settle() {
 		sent := len(r.world.Deliveries())
 		rests := sent == before && s.Deliveries[solver.Received] == 0 && s.Queued == 0 && s.Running == 0
 		before = sent
-		return rests
+		return rests && !r.gathers()
 	})
+}
+
+// gathers reports whether a thread awaits the rest of a review.
+func (r *rig) gathers() bool {
+	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool { return t.State == "waiting" && t.Rule == "gather" })
 }
 
 // solved solves an issue with one attempt and returns its number and that of its
