@@ -53,7 +53,8 @@ type SeverityLimits struct {
 // Defaults are the published numbers of the server configuration: restart and
 // usage-limit numbers from the remedies of the 1,249-restart incident, severity
 // classes, cooldowns and grades from the published classification of edit
-// loops, similarity from 64-bit fingerprints at a distance of at most 9.
+// loops, similarity from 64-bit fingerprints at a distance of at most 9, which
+// no threshold beats on recorded pairs (docs/verdicts.md, What the data says).
 func Defaults() Limits {
 	return Limits{
 		MaxRestarts: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerDay: 60,

@@ -3,22 +3,30 @@
 package calibrate
 
 import (
+	"maps"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestEvalThresholds prints what thresholds do on the recorded pairs, and holds
-// the shipped default against them: the views that decide must not show a
-// better one.
-func TestEvalThresholds(t *testing.T) {
+// recorded opens the recorded pairs.
+func recorded(t *testing.T) *os.File {
 	f, err := os.Open("../../../shared/corpora/stagnation-pairs.jsonl.gz")
 	if err != nil {
 		t.Skipf("the evaluation data is not here: %v", err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestEvalThresholds prints what thresholds do on the recorded pairs, and holds
+// the shipped default against them: the views that decide must not show a
+// better one.
+func TestEvalThresholds(t *testing.T) {
+	f := recorded(t)
 	r, err := Measure(Read(f), Options{Threshold: policy.Defaults().Similarity, Seed: 1, Resamples: 2000})
 	if err != nil {
 		t.Fatal(err)
@@ -33,4 +41,36 @@ func TestEvalThresholds(t *testing.T) {
 			t.Errorf("%s: the default is not what the data supports: %s", v.View, v.Verdict())
 		}
 	}
+}
+
+// TestEvalFalseAlarms counts how many failures that are similar although the
+// patches differ name the same failing tests: such an alarm is false by the
+// label, which comes from the patches, and right about the failure.
+func TestEvalFalseAlarms(t *testing.T) {
+	threshold := policy.Defaults().Similarity
+	alarms, equal := 0, 0
+	for p, err := range Read(recorded(t)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, _ := byPrint(p.A, p.B); p.View != "failure" || p.Label != Different || s < threshold {
+			continue
+		}
+		alarms++
+		if a := failing(p.A); len(a) > 0 && maps.Equal(a, failing(p.B)) {
+			equal++
+		}
+	}
+	t.Logf("%d failures of different patches are similar from %.2f on; %d of them name exactly the same failing tests", alarms, threshold, equal)
+}
+
+// failing are the failing tests that the output of pytest, unittest or sympy's
+// runner names.
+func failing(output string) map[string]bool {
+	named := regexp.MustCompile(`(?m)^(?:FAILED|ERROR) (\S+)|^(\S+ \(\S+\)) \.\.\. (?:FAIL|ERROR)|^_{3,} (\S+) _{3,}|^(test_\w+) [FE]\b`)
+	tests := map[string]bool{}
+	for _, m := range named.FindAllStringSubmatch(output, -1) {
+		tests[strings.Join(m[1:], "")] = true
+	}
+	return tests
 }
