@@ -54,7 +54,7 @@ type SeverityLimits struct {
 // usage-limit numbers from the remedies of the 1,249-restart incident, severity
 // classes, cooldowns and grades from the published classification of edit
 // loops, similarity from 64-bit fingerprints at a distance of at most 9, which
-// no threshold beats on recorded pairs (docs/verdicts.md, What the data says).
+// no threshold is shown to beat on recorded pairs (docs/verdicts.md, What the data says).
 func Defaults() Limits {
 	return Limits{
 		MaxRestarts: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerDay: 60,
