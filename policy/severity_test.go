@@ -65,7 +65,7 @@ func TestEachClassHasItsCooldownAndGrade(t *testing.T) {
 func TestAVerdictNamesTheFileAndTheThreshold(t *testing.T) {
 	v := Defaults().Severity.Judge(Edits{Operations: 59, MaxRepeat: 26, MaxRepeatPath: "cmd/a.go"})
 	got := strings.Join(v.Reasons, "; ")
-	want := "59 edits, 26 of them on cmd/a.go; severe from 100 edits or 25 on one file"
+	want := "59 edits, 26 of them on cmd/a.go; what they held is not known, so the counts decide; severe from 100 edits or 25 on one file"
 	if got != want {
 		t.Errorf("reasons %q, want %q", got, want)
 	}

@@ -101,11 +101,12 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 		}
 	}()
 	r.StartTree, r.EndTree = ws.StartTree, ws.StartTree
-	report, cause, err := s.runAgent(ctx, a, b, ws, dir, task, &r)
+	circles := policy.NewCircles()
+	report, cause, err := s.runAgent(ctx, a, b, ws, dir, task, circles, &r)
 	if err != nil {
 		return broken(r, err), err
 	}
-	s.receipt(&r, report)
+	s.receipt(&r, report, circles.Edits())
 	if cause != nil {
 		return cancelled(r, cause), nil
 	}
@@ -178,10 +179,10 @@ func cancelled(r Ended, cause error) Ended {
 }
 
 // receipt takes over what the stream told.
-func (s *step) receipt(r *Ended, p agent.Report) {
+func (s *step) receipt(r *Ended, p agent.Report, edits policy.Edits) {
 	r.Ending = policy.Ending(p.Ending)
 	r.Reasons = p.Reasons
-	r.Edits = policy.Edits(p.Edits)
+	r.Edits = edits
 	r.Final = tail(p.FinalMessage, maxOutput)
 	r.Detail = tail(oneLine(p.Failure), 500)
 	r.Tokens = Tokens(p.Tokens)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
 )
 
 // detectHead is how much of a transcript is looked at to name its CLI.
@@ -87,8 +88,21 @@ func (f *inspectFlags) check() (err error) {
 // inspection is what pawl inspect prints.
 type inspection struct {
 	agent.Report
+	Edits       editsView    `json:"edits"`
 	Severity    severityView `json:"severity"`
 	Fingerprint policy.Print `json:"fingerprint"`
+}
+
+// editsView is the counts of the edits and what shows whether they went in circles.
+type editsView struct {
+	agent.Edits
+	Seen         int    `json:"seen"`
+	Again        int    `json:"again"`
+	Returned     int    `json:"returned"`
+	Rounds       int    `json:"rounds"`
+	CirclePath   string `json:"circle_path,omitempty"`
+	CircleEdits  int    `json:"circle_edits"`
+	SameFailures int    `json:"same_failures"`
 }
 
 type severityView struct {
@@ -116,7 +130,9 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	if err != nil {
 		return inspection{}, err
 	}
-	o := agent.InspectOptions{Stderr: source.stderr, Exit: source.exit, Now: f.at, Zone: f.location}
+	circles := policy.NewCircles()
+	o := agent.InspectOptions{Stderr: source.stderr, Exit: source.exit, Now: f.at, Zone: f.location,
+		OnDeed: func(d agent.Deed) { solver.Observe(circles, d) }}
 	if f.exitKnown {
 		o.Exit = &agent.Exit{Code: f.exitCode}
 	}
@@ -133,9 +149,10 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	if f.cli == agent.StreamPlain {
 		evidence = whole.String()
 	}
-	s := policy.Defaults().Severity.Judge(policy.Edits{Operations: r.Edits.Operations, Files: r.Edits.Files,
-		MaxRepeat: r.Edits.MaxRepeat, MaxRepeatPath: r.Edits.MaxRepeatPath})
+	e := circles.Edits()
+	s := policy.Defaults().Severity.Judge(e)
 	return inspection{Report: r, Fingerprint: policy.Fingerprint(evidence),
+		Edits:    editsView{r.Edits, e.Seen, e.Again, e.Returned, e.Rounds, e.CirclePath, e.CircleEdits, e.SameFailures},
 		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}}, nil
 }
 

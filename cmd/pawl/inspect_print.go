@@ -37,6 +37,9 @@ func (v inspection) print(w io.Writer) error {
 		severity += fmt.Sprintf(", cooldown %s, grade %g", time.Duration(v.Severity.CooldownSeconds)*time.Second, v.Severity.Grade)
 	}
 	row("severity", "%s", severity)
+	for _, reason := range v.Severity.Reasons {
+		row("", "%s", plainText(reason))
+	}
 	cost := ""
 	if v.CostUSD != nil {
 		cost = fmt.Sprintf(", %.4f USD", *v.CostUSD)

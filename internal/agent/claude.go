@@ -95,7 +95,7 @@ func claudeAssistant(line []byte, emit func(Event)) {
 			emit(Event{Kind: Thought, Quotes: quotesLimit(member(part, "thinking"))})
 		case "tool_use", "server_tool_use", "mcp_tool_use":
 			name, input := stringOf(member(part, "name")), member(part, "input")
-			emit(Event{Kind: ToolCall, ID: stringOf(member(part, "id")), Paths: claudeEdits(name, input),
+			emit(Event{Kind: ToolCall, ID: stringOf(member(part, "id")), Edits: claudeEdits(name, input),
 				Wrote: name + " " + string(input), Ran: true, Quotes: quotesLimit(input)})
 		}
 	})
@@ -126,20 +126,41 @@ func claudeSynthetic(content []byte, name string, emit func(Event)) {
 	}
 }
 
-// claudeEdits names the files that a tool call edits.
-func claudeEdits(tool string, input []byte) []string {
-	key := "file_path"
+// claudeEdits are the edits that a tool call makes.
+func claudeEdits(tool string, input []byte) []Edit {
+	path := stringOf(member(input, "file_path"))
 	switch tool {
-	case "Edit", "MultiEdit", "Write":
 	case "NotebookEdit":
-		key = "notebook_path"
+		path = stringOf(member(input, "notebook_path"))
+	case "Edit", "MultiEdit", "Write":
 	default:
 		return nil
 	}
-	if p := stringOf(member(input, key)); p != "" {
-		return []string{p}
+	if path == "" {
+		return nil
 	}
-	return nil
+	switch tool {
+	case "Write":
+		return []Edit{written(path, stringOf(member(input, "content")))}
+	case "MultiEdit":
+		return []Edit{severalEdits(path, member(input, "edits"), "old_string", "new_string")}
+	case "NotebookEdit":
+		e := replaced(path, "", stringOf(member(input, "new_source")))
+		e.Key = mixKeys(e.Key, hashOf(string(member(input, "cell_id"))+string(member(input, "edit_mode"))))
+		return []Edit{e}
+	}
+	return []Edit{replaced(path, stringOf(member(input, "old_string")), stringOf(member(input, "new_string")))}
+}
+
+// severalEdits reads a list of replacements in one file.
+func severalEdits(path string, list []byte, before, after string) Edit {
+	var parts []Edit
+	elements(list, func(part []byte) {
+		if len(parts) < maxEdits {
+			parts = append(parts, replaced(path, stringOf(member(part, before)), stringOf(member(part, after))))
+		}
+	})
+	return joined(path, parts)
 }
 
 // claudeUser reads what tools answered.
@@ -147,8 +168,11 @@ func claudeUser(content []byte, emit func(Event)) {
 	elements(content, func(part []byte) {
 		switch string(bare(member(part, "type"))) {
 		case "tool_result", "mcp_tool_result":
-			emit(Event{Kind: ToolCall, ID: stringOf(member(part, "tool_use_id")), Done: true,
-				Rejected: string(member(part, "is_error")) == "true", Quotes: quotesLimit(member(part, "content"))})
+			content := member(part, "content")
+			e := Event{Kind: ToolCall, ID: stringOf(member(part, "tool_use_id")), Done: true,
+				Rejected: string(member(part, "is_error")) == "true", Quotes: quotesLimit(content)}
+			e.fail(e.Rejected, content)
+			emit(e)
 		case "text":
 			if text := stringOf(member(part, "text")); strings.HasPrefix(text, "[Request interrupted by user") {
 				emit(Event{Kind: Notice, Text: text, Ending: Killed})

@@ -61,7 +61,7 @@ type codexItemFields struct {
 	id, kind, status, text, message          []byte
 	command, output, changes                 []byte
 	server, tool, arguments, result, problem []byte
-	query                                    []byte
+	query, exit                              []byte
 }
 
 func codexItem(raw []byte, done bool, emit func(Event)) {
@@ -81,11 +81,14 @@ func codexItem(raw []byte, done bool, emit func(Event)) {
 		e.Quotes = quotesLimit(f.message)
 	case "file_change":
 		elements(f.changes, func(change []byte) {
-			e.Paths = append(e.Paths, stringOf(member(change, "path")))
+			if len(e.Edits) < maxEdits {
+				e.Edits = append(e.Edits, Edit{Path: stringOf(member(change, "path"))})
+			}
 		})
 	case "command_execution":
 		e.Wrote, e.Ran = stringOf(f.command), true
 		e.Quotes = quotesLimit(f.command) || quotesLimit(f.output)
+		e.fail(done && (e.Rejected || intOf(f.exit) != 0), f.output)
 	case "mcp_tool_call":
 		e.Wrote, e.Ran = stringOf(f.server)+" "+stringOf(f.tool)+" "+string(f.arguments), true
 		e.Quotes = quotesLimit(f.arguments) || quotesLimit(f.result) || quotesLimit(f.problem)
@@ -130,6 +133,8 @@ func codexFields(raw []byte) (f codexItemFields) {
 			f.problem = value
 		case "query":
 			f.query = value
+		case "exit_code":
+			f.exit = value
 		}
 	})
 	return f

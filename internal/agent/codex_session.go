@@ -198,9 +198,11 @@ func codexSessionLine(line []byte, emit func(Event)) {
 	payload := member(line, "payload")
 	switch string(bare(member(payload, "type"))) {
 	case "function_call":
-		emit(Event{Kind: ToolCall, Ran: true, Wrote: stringOf(member(payload, "name")) + " " + stringOf(member(payload, "arguments"))})
+		codexCall(payload, stringOf(member(payload, "arguments")), emit)
 	case "custom_tool_call":
-		emit(Event{Kind: ToolCall, Ran: true, Wrote: stringOf(member(payload, "name")) + " " + stringOf(member(payload, "input"))})
+		codexCall(payload, stringOf(member(payload, "input")), emit)
+	case "function_call_output", "custom_tool_call_output":
+		emit(codexAnswer(payload))
 	case "local_shell_call":
 		emit(Event{Kind: ToolCall, Ran: true, Wrote: string(member(payload, "action"))})
 	case "message":
@@ -211,4 +213,9 @@ func codexSessionLine(line []byte, emit func(Event)) {
 			emit(Event{Kind: Message, Wrote: stringOf(member(part, "text"))})
 		})
 	}
+}
+
+func codexCall(payload []byte, arguments string, emit func(Event)) {
+	emit(Event{Kind: ToolCall, ID: stringOf(member(payload, "call_id")), Ran: true,
+		Wrote: stringOf(member(payload, "name")) + " " + arguments, Edits: codexCallEdits(arguments)})
 }

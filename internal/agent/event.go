@@ -15,7 +15,7 @@ const (
 	Message
 	// Thought is reasoning; only its mentions matter.
 	Thought
-	// ToolCall is a call that started (Done unset) or ended. Paths are the
+	// ToolCall is a call that started (Done unset) or ended. Edits are the
 	// files that it edited, Wrote its arguments.
 	ToolCall
 	// Notice is an error that is not final, in Text: a retry, a warning.
@@ -48,11 +48,14 @@ type Event struct {
 	Ran   bool
 	// Quotes says that the event quotes a limit text without being a limit.
 	Quotes bool
-	Paths  []string
+	Edits  []Edit
 	// Done and Rejected describe an ended call; a rejected one had no effect.
-	Done, Rejected bool
-	Ending         Ending
-	ResetsAt       *time.Time
+	// Failed is a rejected one, or a command that failed; Result stands for what
+	// a failed one answered.
+	Done, Rejected, Failed bool
+	Result                 uint64
+	Ending                 Ending
+	ResetsAt               *time.Time
 	// Tokens and Cost are those of the whole session so far, as the CLI counts
 	// them, or with Step those of one step, to be added.
 	Tokens *Tokens

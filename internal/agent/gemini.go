@@ -18,15 +18,20 @@ func geminiLine(line []byte, emit func(Event)) {
 	case "tool_use":
 		name, input := stringOf(member(line, "tool_name")), member(line, "parameters")
 		e := Event{Kind: ToolCall, ID: stringOf(member(line, "tool_id")), Wrote: name + " " + string(input), Ran: true, Quotes: quotesLimit(input)}
-		if name == "write_file" || name == "replace" || name == "edit" {
-			if p := stringOf(member(input, "file_path")); p != "" {
-				e.Paths = []string{p}
-			}
+		switch p := stringOf(member(input, "file_path")); {
+		case p == "":
+		case name == "write_file":
+			e.Edits = []Edit{written(p, stringOf(member(input, "content")))}
+		case name == "replace", name == "edit":
+			e.Edits = []Edit{replaced(p, stringOf(member(input, "old_string")), stringOf(member(input, "new_string")))}
 		}
 		emit(e)
 	case "tool_result":
-		emit(Event{Kind: ToolCall, ID: stringOf(member(line, "tool_id")), Done: true,
-			Rejected: string(bare(member(line, "status"))) == "error", Quotes: quotesLimit(member(line, "output"))})
+		output := member(line, "output")
+		e := Event{Kind: ToolCall, ID: stringOf(member(line, "tool_id")), Done: true,
+			Rejected: string(bare(member(line, "status"))) == "error", Quotes: quotesLimit(output)}
+		e.fail(e.Rejected, output)
+		emit(e)
 	case "error":
 		geminiNotice(line, emit)
 	case "result":

@@ -15,6 +15,8 @@ type InspectOptions struct {
 	Exit *Exit
 	// Stderr is what the process wrote to standard error.
 	Stderr string
+	// OnDeed is told of each call that ended; nil where nobody asks.
+	OnDeed func(Deed)
 	// Now is when the run ended, for times that are told relative to it.
 	Now time.Time
 	// Zone is that of clock times without a zone; nil means UTC.
@@ -25,6 +27,7 @@ type InspectOptions struct {
 // agents. The error is one of reading r, never of the agent.
 func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 	read := newReading(a, o.Dir, nil)
+	read.tally.onDeed = o.OnDeed
 	err := read.stdout(r)
 	if err != nil {
 		err = fmt.Errorf("read the transcript: %w", err)

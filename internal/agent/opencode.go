@@ -56,25 +56,23 @@ func opencodeTool(part []byte, e *Event) {
 	e.Rejected = string(bare(member(state, "status"))) == "error"
 	e.Wrote = name + " " + string(input)
 	e.Quotes = quotesLimit(input) || quotesLimit(member(state, "output"))
-	switch name {
-	case "edit", "write", "multiedit":
-		if p := stringOf(member(input, "filePath")); p != "" {
-			e.Paths = []string{p}
-		}
-	case "patch", "apply_patch":
-		e.Paths = patchedFiles(stringOf(member(input, "patchText")))
+	answer := member(state, "output")
+	if e.Rejected {
+		answer = member(state, "error")
 	}
-}
-
-var patchHeader = regexp.MustCompile(`(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$`)
-
-// patchedFiles names the files of a patch in the "*** Begin Patch" form.
-func patchedFiles(patch string) []string {
-	var paths []string
-	for _, m := range patchHeader.FindAllStringSubmatch(patch, maxCalls) {
-		paths = append(paths, strings.TrimSpace(m[1]))
+	e.fail(e.Rejected || intOf(member(member(state, "metadata"), "exit")) != 0, answer)
+	path := stringOf(member(input, "filePath"))
+	switch {
+	case name == "patch", name == "apply_patch":
+		e.Edits = patchEdits(stringOf(member(input, "patchText")))
+	case path == "":
+	case name == "write":
+		e.Edits = []Edit{written(path, stringOf(member(input, "content")))}
+	case name == "edit":
+		e.Edits = []Edit{replaced(path, stringOf(member(input, "oldString")), stringOf(member(input, "newString")))}
+	case name == "multiedit":
+		e.Edits = []Edit{severalEdits(path, member(input, "edits"), "oldString", "newString")}
 	}
-	return paths
 }
 
 func opencodeStep(part []byte, e *Event) {

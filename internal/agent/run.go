@@ -33,8 +33,10 @@ type RunOptions struct {
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
-	// OnEvent is told each event as it is read, on the reading goroutine.
+	// OnEvent is told each event as it is read, OnDeed each call when it has
+	// ended, before the event that ended it; both on the reading goroutine.
 	OnEvent func(Event)
+	OnDeed  func(Deed)
 	// Now is the clock for reset times and the duration; nil means time.Now.
 	Now func() time.Time
 	// Zone is that of clock times without a zone; nil means UTC.
@@ -70,6 +72,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 		}
 	})
 	read.alive = func() { signal(w.pulse) }
+	read.tally.onDeed = o.OnDeed
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
 	go func() { outDone <- read.stdout(io.TeeReader(p.Stdout, copied)) }()

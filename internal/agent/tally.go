@@ -23,7 +23,9 @@ type tally struct {
 	rep  Report
 	cli  Adapter
 	dir  string
-	open map[string][]string // calls that started and have not ended: their paths
+	open map[string]begun // calls that started and have not ended
+	// onDeed is told of each call that ended; nil where nobody asks.
+	onDeed func(Deed)
 	// done holds the calls that ended; both maps are emptied with each session,
 	// because ids are unique within one.
 	done     map[string]bool
@@ -47,7 +49,7 @@ func newTally(cli Adapter, dir string) *tally {
 }
 
 func (t *tally) forget() {
-	t.open, t.done, t.quoted = map[string][]string{}, map[string]bool{}, map[string]bool{}
+	t.open, t.done, t.quoted = map[string]begun{}, map[string]bool{}, map[string]bool{}
 }
 
 // add takes one event into account.
@@ -167,56 +169,90 @@ func (t *tally) finish(e Event) {
 	}
 }
 
+// begun is a call that started: its edits, what was written for it, and its
+// place in the order of the calls.
+type begun struct {
+	edits []Edit
+	call  uint64
+	wrote string
+	place int
+}
+
+// maxFullCalls is for how many calls under way the content of edits is kept.
+// Agents run some ten calls at once.
+const maxFullCalls = 256
+
 // call counts a tool call once, and its edits when it ended with an effect.
 func (t *tally) call(e Event) {
 	if t.done[e.ID] && e.ID != "" {
 		return
 	}
-	_, started := t.open[e.ID]
+	b, started := t.open[e.ID]
 	if !started || e.ID == "" {
 		t.rep.ToolCalls++
+		b = begun{place: t.rep.ToolCalls}
+	}
+	if e.Wrote != "" {
+		b.call, b.wrote = hashOf(e.Wrote), shorten(e.Wrote[:min(len(e.Wrote), maxDeedText)], maxDeedText)
+	}
+	if e.Edits != nil {
+		b.edits = e.Edits // some streams name them only at the start
 	}
 	if !e.Done {
+		if len(t.open) >= maxFullCalls {
+			b.wrote = ""
+			for i, e := range b.edits {
+				b.edits[i] = Edit{Path: e.Path, Key: e.Key, State: e.State}
+			}
+		}
 		if len(t.open) < maxCalls {
-			t.open[e.ID] = e.Paths
+			t.open[e.ID] = b
 		}
 		return
-	}
-	if e.Paths == nil {
-		e.Paths = t.open[e.ID] // some streams name them only at the start
 	}
 	delete(t.open, e.ID)
 	if e.ID != "" && len(t.done) < maxCalls {
 		t.done[e.ID] = true
 	}
-	if !e.Rejected {
+	if e.Rejected {
+		b.edits = nil
+	} else {
 		t.did++
-		t.edit(e.Paths)
+	}
+	t.ended(b, e)
+}
+
+// ended counts the edits of a call and tells of it.
+func (t *tally) ended(b begun, e Event) {
+	for i := range b.edits {
+		b.edits[i].Path = relative(t.dir, b.edits[i].Path)
+		t.edit(b.edits[i].Path)
+	}
+	if t.onDeed != nil {
+		t.onDeed(Deed{Edits: b.edits, Call: b.call, Result: e.Result, Failed: e.Failed, Wrote: b.wrote})
 	}
 }
 
-func (t *tally) edit(paths []string) {
-	for _, p := range paths {
-		t.rep.Edits.Operations++
-		p = relative(t.dir, p)
-		n, known := t.files[p]
-		if !known && len(t.files) >= maxFiles {
-			continue
-		}
-		t.files[p] = n + 1
-		if n+1 > t.rep.Edits.MaxRepeat {
-			t.rep.Edits.MaxRepeat, t.rep.Edits.MaxRepeatPath = n+1, p
-		}
+func (t *tally) edit(p string) {
+	t.rep.Edits.Operations++
+	n, known := t.files[p]
+	if !known && len(t.files) >= maxFiles {
+		return
+	}
+	t.files[p] = n + 1
+	if n+1 > t.rep.Edits.MaxRepeat {
+		t.rep.Edits.MaxRepeat, t.rep.Edits.MaxRepeatPath = n+1, p
 	}
 }
 
 // settle counts the edits of calls that were still under way when the stream
-// ended: they may well have been made.
+// ended, in the order in which they began: they may well have been made.
 func (t *tally) settle() {
-	for _, id := range slices.Sorted(maps.Keys(t.open)) {
-		t.edit(t.open[id])
-	}
+	left := slices.SortedFunc(maps.Values(t.open), func(a, b begun) int { return a.place - b.place })
 	clear(t.open)
+	for _, b := range left {
+		t.ended(b, Event{})
+	}
 	t.rep.Edits.Files = len(t.files)
 }
 
