@@ -98,8 +98,28 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	s.told(d.Decision)
-	return true, nil
+	return true, s.shortWait(ctx, d.Decision)
 }
+
+// shortWait sits out a wait of a few seconds. It is stored like every other, and
+// the queue would end it too, but by its own clock of 5 s.
+func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
+	left := d.Until.Sub(s.Now())
+	if d.Action != policy.DoWait || left > maxShortWait {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// maxShortWait is the wait that a step sits out itself.
+const maxShortWait = 5 * time.Second
 
 // told counts a decision that was logged.
 func (s *step) told(d policy.Decision) {
