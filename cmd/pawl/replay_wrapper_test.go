@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -178,25 +177,35 @@ func TestALongLogAndALongLineCostLittleMemory(t *testing.T) {
 	}
 }
 
+// FuzzWrapperLog reads any text as a wrapper's log: it is never an error, every
+// run has a beginning and an end, and policy can be asked about it.
 func FuzzWrapperLog(f *testing.F) {
-	for _, name := range trails("usage-limit-loop.log", "auth-loop.log", "quoted-limits.log", "healthy-claude.log", "fork-limit.log") {
-		b, err := os.ReadFile(name)
+	a, b := fmt.Sprintf(began, "a"), fmt.Sprintf(began, "b")
+	f.Add(wrapperLog("🤖 Executing Codex: X", "▶️ Streaming output:", a, spoke, wentWell, "✅ Codex command completed", "📢 FEEDBACK DETECTED!", "  • one", b, spoke, wentWell))
+	f.Add("{\n  \"type\": \"system\",\n  \"subtype\": \"init\"\n}\n" + wrapperLog(`{"type":"error","errorType":"X","message":"usage limit reached"}`))
+	f.Add(wrapperLog(`{"type":"tool_use","part":{"state":{"status":"pending"}}}`, `{"type":"log","error":{"responseHeaders":{"retry-after":"10"}}}`, "🔧 Raw command executed:"))
+	f.Fuzz(func(t *testing.T, log string) {
+		s, err := newSpool()
 		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
-	f.Fuzz(func(t *testing.T, log []byte) {
-		log = append([]byte("[2031-03-04T08:00:00Z] [INFO] begin\n"), log...)
-		var first, second bytes.Buffer
-		if err := replayFiles(replayOptions{json: true}, []string{"-"}, bytes.NewReader(log), &first); err != nil {
-			t.Fatalf("a log with a head is no error: %v", err)
-		}
-		if err := replayFiles(replayOptions{json: true}, []string{"-"}, bytes.NewReader(log), &second); err != nil || first.String() != second.String() {
-			t.Fatalf("the same log gives another report: %v", err)
-		}
-		if err := replayFiles(replayOptions{}, []string{"-"}, bytes.NewReader(log), &second); err != nil {
 			t.Fatal(err)
+		}
+		defer s.close()
+		w := &wrapper{rec: &recorder{severity: policy.Defaults().Severity}, spool: s}
+		for line := range strings.Lines(log) {
+			if err := w.line([]byte(strings.TrimRight(line, "\n"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.close(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := playBack(w.rec.entries, config.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reportReplay(out, w.rec.recording)
+		if len(out) != w.rec.attempts || r.AvoidedAttempts > len(out) || r.AvoidedSeconds < 0 {
+			t.Fatalf("%d attempts, %d of them avoided, %d s", len(out), r.AvoidedAttempts, r.AvoidedSeconds)
 		}
 	})
 }
