@@ -44,9 +44,9 @@ type Edits struct {
 	SameFailures int `json:"same_failures,omitempty"`
 }
 
-// blind reports whether too little is known of what the edits held: of less
+// Blind reports whether too little is known of what the edits held: of less
 // than half of them, or of those on the path that was edited most.
-func (e Edits) blind() bool {
+func (e Edits) Blind() bool {
 	return 2*e.Seen < e.Operations || 2*e.MaxRepeatSeen < e.MaxRepeat
 }
 
@@ -92,11 +92,11 @@ func (l SeverityLimits) circling(e Edits) (why string, loop bool) {
 		return fmt.Sprintf("in circles: %d of %s only made again what had been there", back, plural(e.Operations, "edit")), true
 	case e.Rounds >= manyRounds && e.Operations >= l.MinRepeats:
 		return fmt.Sprintf("in circles: the same edit came %d times", e.Rounds), true
-	case e.SameFailures >= manyFailures && e.MaxRepeat >= l.MinRepeats && (enough || e.blind()):
+	case e.SameFailures >= manyFailures && e.MaxRepeat >= l.MinRepeats && (enough || e.Blind()):
 		return fmt.Sprintf("in circles: the same call failed %d times with the same output", e.SameFailures), true
-	case e.blind() && enough:
+	case e.Blind() && enough:
 		return "what they held is not known, so the counts decide", true
-	case e.blind() || e.Operations == 0:
+	case e.Blind() || e.Operations == 0:
 		return fmt.Sprintf("a loop starts at %d edits with %d on one file", l.MinEdits, l.MinRepeats), false
 	}
 	return fmt.Sprintf("%d of them made again what had been there, which is no loop", back), false

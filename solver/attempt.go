@@ -101,12 +101,20 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 		}
 	}()
 	r.StartTree, r.EndTree = ws.StartTree, ws.StartTree
-	circles := policy.NewCircles()
-	report, cause, err := s.runAgent(ctx, a, b, ws, dir, task, circles, &r)
+	look, err := newLookout(ws.Dir, limits(p.effective.Policy).Severity, s.Now())
 	if err != nil {
 		return broken(r, err), err
 	}
-	s.receipt(&r, report, circles.Edits())
+	defer look.close()
+	report, cause, err := s.runAgent(ctx, a, b, ws, dir, task, look, &r)
+	if err != nil {
+		return broken(r, err), err
+	}
+	s.receipt(&r, report, look.edits())
+	if loop := (loopCut{}); errors.As(cause, &loop) {
+		s.keep(ctx, a, b, p, ws, loop, &r)
+		return r, nil
+	}
 	if cause != nil {
 		return cancelled(r, cause), nil
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
-	"github.com/pawlbot/pawl/policy"
 )
 
 // maxTranscript bounds what is kept of an agent's output, in bytes. The longest
@@ -26,7 +25,7 @@ const watchInterval = 500 * time.Millisecond
 
 // runAgent starts the agent in the sandbox and reads it to its end. A non-nil
 // cause is why it was ended from outside.
-func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *git.Workspace, dir, task string, circles *policy.Circles, r *Ended) (agent.Report, error, error) {
+func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *git.Workspace, dir, task string, look *lookout, r *Ended) (agent.Report, error, error) {
 	adapter, err := agent.For(b.Kind, b.Stream)
 	if err != nil {
 		return missing(agent.Adapter{Name: b.Kind}, err), nil, nil
@@ -71,13 +70,14 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *gi
 	}, adapter, agent.RunOptions{
 		Dir: ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: out, MaxTranscript: maxTranscript, Now: s.Now,
-		OnDeed: func(d agent.Deed) { Observe(circles, d) },
+		OnDeed: func(d agent.Deed) { look.deed(d, cancel) },
 	})
 	if cause := context.Cause(run); cause != nil {
 		return report, cause, nil
 	}
 	if err == nil && adapter.ReadSession != nil && report.SessionID != "" {
 		s.refine(adapter, home, &report)
+		look.session(adapter, home, report.SessionID)
 	}
 	return report, nil, err
 }

@@ -13,9 +13,17 @@ import (
 // maxDiff bounds the diff that a change is fingerprinted by, in bytes.
 const maxDiff = 4 << 20
 
-// takeTree looks at what the agent left in the files, commits it without the
-// protected paths, pushes it and opens the pull request.
+// takeTree commits what the agent left in the files and pushes it.
 func (s *step) takeTree(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, r *Ended) error {
+	if err := s.commitTree(ctx, a, b, p, ws, r); err != nil || r.Commit == "" {
+		return err
+	}
+	return s.push(ctx, p, r)
+}
+
+// commitTree looks at what the agent left in the files and commits it without
+// the protected paths. Without a change there is no commit.
+func (s *step) commitTree(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, r *Ended) error {
 	snap, err := ws.Snapshot(ctx)
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
 		// What the agent left cannot be committed. That is its failure.
@@ -52,10 +60,7 @@ func (s *step) takeTree(ctx context.Context, a Started, b config.Backend, p *pre
 	r.Commit, err = ws.Commit(ctx, git.CommitSpec{
 		Tree: tree, Parents: []string{p.start}, Name: name, Email: email, When: s.Now(), Message: s.message(a, b),
 	})
-	if err != nil {
-		return err
-	}
-	return s.push(ctx, p, r)
+	return err
 }
 
 // author is the App's bot user, the way GitHub links a commit to it.
@@ -123,7 +128,7 @@ func (s *step) merge(ctx context.Context, p *prepared, r *Ended) (theirs string,
 		return "", err
 	}
 	if len(conflicts) > 0 {
-		kept := fmt.Sprintf("pawl/kept-%d-%d", s.thread.Number, r.N)
+		kept := s.keptBranch(r.N)
 		if err := s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, r.Commit, kept, "") }); err != nil {
 			return "", err
 		}

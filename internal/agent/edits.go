@@ -52,10 +52,18 @@ const (
 // comes from: closing brackets stand everywhere.
 const minLine = 4
 
+// FileEdit is an edit of which only the file's content afterwards is known.
+// White space, blank lines and points in time in it do not count.
+func FileEdit(path, content string) Edit {
+	key, lines := fold(content)
+	return Edit{Path: path, State: key, Added: lines, Whole: true}
+}
+
 // written is an edit that gives a file new content.
 func written(path, content string) Edit {
-	key, lines := fold(content)
-	return Edit{Path: path, Key: mixKeys(key, 1), State: key, Added: lines, Whole: true}
+	e := FileEdit(path, content)
+	e.Key = mixKeys(e.State, 1)
+	return e
 }
 
 // replaced is an edit that puts a text in the place of another.
