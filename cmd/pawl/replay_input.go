@@ -204,7 +204,7 @@ func (t *transcript) line(line []byte) error {
 }
 
 func (t *transcript) close() error {
-	report, err := t.spool.inspect(t.cli, t.ended)
+	report, edits, err := t.spool.inspect(t.cli, t.ended)
 	if err != nil {
 		return err
 	}
@@ -217,5 +217,5 @@ func (t *transcript) close() error {
 	if err := t.rec.remark(t.started, false, strings.TrimSpace("a transcript of "+t.cli)); err != nil {
 		return err
 	}
-	return t.rec.attempt(execution{started: t.started, ended: t.ended, report: report})
+	return t.rec.attempt(execution{started: t.started, ended: t.ended, report: report, edits: edits})
 }

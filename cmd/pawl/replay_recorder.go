@@ -68,6 +68,7 @@ type execution struct {
 	backend        string // what the recording calls the agent; empty means the CLI's name
 	started, ended time.Time
 	report         agent.Report
+	edits          policy.Edits
 }
 
 // attempt records a run.
@@ -88,12 +89,12 @@ func (r *recorder) attempt(v execution) error {
 // changes stand in its place.
 func (r *recorder) receipt(v execution) solver.Ended {
 	p := v.report
-	changed := p.Edits.Operations > 0
+	changed := v.edits.Operations > 0
 	before := fmt.Sprintf("before attempt %d", r.attempts)
 	e := solver.Ended{
 		N: r.attempts, Ending: policy.Ending(p.Ending), Reasons: p.Reasons,
 		Detail: oneRow(p.Failure, maxRemark), StartTree: before, EndTree: before,
-		Edits:    policy.Edits{Operations: p.Edits.Operations, Files: p.Edits.Files, MaxRepeat: p.Edits.MaxRepeat, MaxRepeatPath: p.Edits.MaxRepeatPath},
+		Edits:    v.edits,
 		Evidence: policy.Fingerprint(p.Evidence()), Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
 	}
 	if changed {

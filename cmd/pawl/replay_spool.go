@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
 )
 
 // spool keeps the output of one run until its end is known: a limit that resets
@@ -51,30 +53,32 @@ func (s *spool) line(b []byte) error {
 	return s.w.WriteByte('\n')
 }
 
-// inspect reads what was kept as one transcript and empties the spool. The CLI
-// is detected where it is not given.
-func (s *spool) inspect(cli string, now time.Time) (agent.Report, error) {
+// inspect reads what was kept as one transcript, and whether its edits went in
+// circles, and empties the spool. The CLI is detected where it is not given.
+func (s *spool) inspect(cli string, now time.Time) (agent.Report, policy.Edits, error) {
 	if cli == "" {
 		cli = agent.Detect(s.head)
 	}
 	a, err := agent.ForStream(cli)
 	if err != nil {
-		return agent.Report{}, err
+		return agent.Report{}, policy.Edits{}, err
 	}
 	if err := s.w.Flush(); err != nil {
-		return agent.Report{}, err
+		return agent.Report{}, policy.Edits{}, err
 	}
-	r, err := agent.Inspect(io.NewSectionReader(s.file, 0, s.size), a, agent.InspectOptions{Now: now})
+	circles := policy.NewCircles()
+	r, err := agent.Inspect(io.NewSectionReader(s.file, 0, s.size), a, agent.InspectOptions{Now: now,
+		OnDeed: func(d agent.Deed) { solver.Observe(circles, d) }})
 	if err != nil {
-		return r, err
+		return r, policy.Edits{}, err
 	}
 	r.CLI = cli
 	s.head, s.size = s.head[:0], 0
 	if err := s.file.Truncate(0); err != nil {
-		return r, err
+		return r, policy.Edits{}, err
 	}
 	_, err = s.file.Seek(0, io.SeekStart)
-	return r, err
+	return r, circles.Edits(), err
 }
 
 // stamp is the time that a line of a stream carries, RFC 3339 or unix

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -85,14 +86,14 @@ func (c *cyclesReader) line(line []byte) error {
 	if end.IsZero() {
 		end = row.Start
 	}
-	report, err := c.spool.inspect(agent.StreamCodex, end)
+	report, _, err := c.spool.inspect(agent.StreamCodex, end)
 	if err != nil {
 		return err
 	}
 	// A row tells numbers, not paths.
-	report.Edits = agent.Edits{Operations: row.Changes, Files: min(row.Changes, 1)}
+	edits := policy.Edits{Operations: row.Changes, Files: min(row.Changes, 1)}
 	c.rec.note(estimated)
-	if err := c.rec.attempt(execution{backend: "codex", started: row.Start, ended: end, report: report}); err != nil {
+	if err := c.rec.attempt(execution{backend: "codex", started: row.Start, ended: end, report: report, edits: edits}); err != nil {
 		return err
 	}
 	at := row.Restart

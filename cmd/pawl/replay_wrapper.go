@@ -74,6 +74,9 @@ func (w *wrapper) close() error {
 	if err := w.cut(); err != nil {
 		return err
 	}
+	if w.run != nil && w.run.events > 0 && !w.run.over {
+		w.rec.note("The log ends before its last run does.")
+	}
 	return w.end()
 }
 
@@ -190,7 +193,7 @@ func (w *wrapper) end() error {
 			return err
 		}
 	}
-	report, err := w.spool.inspect(cli, r.ended)
+	report, edits, err := w.spool.inspect(cli, r.ended)
 	if err != nil {
 		return err
 	}
@@ -202,7 +205,7 @@ func (w *wrapper) end() error {
 		return nil
 	}
 	w.rec.note(estimated)
-	return w.rec.attempt(execution{backend: r.backend, started: r.started, ended: r.ended, report: report})
+	return w.rec.attempt(execution{backend: r.backend, started: r.started, ended: r.ended, report: report, edits: edits})
 }
 
 // lineHead splits the head off a line of the log, with a line number that grep may
