@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+// codexAgent begins a script that prints Codex's stream: change PATH says that
+// a file was changed, as Codex does, without what it holds now.
+const codexAgent = `cat > /dev/null; echo $$ > "$CTRL/pid"
+n=0
+change() { n=$((n+1)); echo $n > "$CTRL/edits"
+  printf '{"type":"item.started","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"in_progress"}}\n' $n "$PWD" "$1"
+  printf '{"type":"item.completed","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"completed"}}\n' $n "$PWD" "$1"; }
+command() { n=$((n+1)); echo $n > "$CTRL/edits"
+  printf '{"type":"item.completed","item":{"id":"i%d","type":"command_execution","command":"%s","aggregated_output":"","exit_code":0,"status":"completed"}}\n' $n "$1"; }
+printf '{"type":"thread.started","thread_id":"0199-aaaa-bbbb"}\n{"type":"turn.started"}\n'
+`
+
+// codexEnd ends it.
+const codexEnd = `
+printf '{"type":"item.completed","item":{"id":"m","type":"agent_message","text":"Done."}}\n{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}\n'
+`
+
+// edited is how many edits the agent had made when it ended.
+func (r *rig) edited() int {
+	n, err := strconv.Atoi(strings.TrimSpace(r.left("edits")))
+	r.must(err)
+	return n
+}
+
+// pullToWorkOn opens a pull request of a person and asks for work on it.
+func (r *rig) pullToWorkOn() (n int, head string) {
+	r.t.Helper()
+	_, err := r.world.PushCommit(r.t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "feature", Message: "Start", Files: map[string]string{"f.txt": "start\n"}})
+	r.must(err)
+	n, err = r.world.OpenPull(r.t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "Feature", Body: "A feature.", Head: "feature"})
+	r.must(err)
+	head = r.head(n)
+	_, err = r.world.Comment(rigRepo, n, writer, "/pawl solve")
+	r.must(err)
+	return n, head
+}
+
+func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
+	for name, round := range map[string]string{
+		"A to B to A":         `if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt`,
+		"the same again":      `echo 'value: A' > f.txt; change f.txt`,
+		"a time stamp inside": `echo "built $(date +%Y-%m-%dT%H:%M:%S.%N) variant $((i%3))" > f.txt; change f.txt`,
+		"through the shell":   `echo "value: $((i%2))" > f.txt; command 'echo value > f.txt'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.agent(codexAgent+"echo kept > work.txt\nfor i in $(seq 1 600); do "+round+"; sleep 0.01; done\n"+codexEnd, "stream: codex")
+			r.start()
+			n, head := r.pullToWorkOn()
+			r.await("the verdict", func() bool { return r.check(head, "pawl/severity").Conclusion == "failure" })
+			if got := r.edited(); got < 25 || got > 200 {
+				t.Errorf("the agent made %d edits; want it cut off soon after 25", got)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(r.left("pid")))
+			r.must(err)
+			if err := syscall.Kill(pid, 0); err == nil {
+				t.Error("the agent still runs")
+			}
+			c := r.check(head, "pawl/severity")
+			kept := fmt.Sprintf("pawl/kept-%d-1", n)
+			if !strings.Contains(c.Title+c.Summary, "severe") || !strings.Contains(c.Summary+c.Text, "in circles") {
+				t.Errorf("check run %s\n%s\n%s\nwant a severe loop in circles", c.Title, c.Summary, c.Text)
+			}
+			a := r.state(n).Attempts[0].Receipt
+			if a.Outcome != "loop" || a.Ending != "killed" || a.Pushed || !strings.Contains(strings.Join(a.Reasons, "; "), kept) {
+				t.Errorf("outcome %s, ending %s, pushed %v, reasons %q; want a killed loop that names %s", a.Outcome, a.Ending, a.Pushed, a.Reasons, kept)
+			}
+			if text, err := r.world.File(t.Context(), rigRepo, kept, "work.txt"); err != nil || text != "kept\n" {
+				t.Errorf("work.txt on %s: %q, %v", kept, text, err)
+			}
+			if got := r.world.Branches(rigRepo)["feature"]; got != head || len(r.world.Pulls(rigRepo)) != 1 {
+				t.Errorf("the pull request's branch went from %s to %s, %d pull requests; want both untouched", head, got, len(r.world.Pulls(rigRepo)))
+			}
+			if cools := r.status().Cooldowns; len(cools) != 1 || cools[0].Class != "severe" {
+				t.Errorf("cooldowns %+v, want one for a severe loop", cools)
+			}
+		})
+	}
+}
+
+func TestSteadyWorkOnOneFileIsNoLoop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(codexAgent+"for i in $(seq 1 60); do echo line $i >> f.txt; change f.txt; sleep 0.02; done\n"+codexEnd, "stream: codex")
+	r.start()
+	n, head := r.pullToWorkOn()
+	if s := r.over(threadName(n)); s.State != "done" || r.head(n) == head {
+		t.Errorf("state %s (%s %v), want done with a push", s.State, s.Rule, s.Reasons)
+	}
+	r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == "success" })
+}
+
+func TestCountsDecideWhereNothingElseIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		edits, repeats    int
+		conclusion, class string
+	}{
+		"mild":              {41, 8, "neutral", "mild"},
+		"moderate":          {65, 16, "failure", "moderate"},
+		"severe by repeats": {59, 26, "failure", "severe"},
+		"severe by edits":   {105, 10, "failure", "severe"},
+		"none":              {40, 7, "success", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.agent(codexAgent+fmt.Sprintf("echo done >> f.txt\nfor i in $(seq 1 %d); do change hot.go; done\nfor i in $(seq 1 %d); do change other$i.go; done\n",
+				c.repeats, c.edits-c.repeats)+codexEnd, "stream: codex")
+			r.start()
+			n, head := r.pullToWorkOn()
+			r.await("the push", func() bool { return r.head(n) != head })
+			r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == c.conclusion })
+			if got := r.check(r.head(n), "pawl/severity"); !strings.Contains(got.Title+got.Summary, c.class) {
+				t.Errorf("check run %s\n%s\nwant %s", got.Title, got.Summary, c.class)
+			}
+		})
+	}
+}
+
+func TestALookAtTheFilesFollowsNoLinkAndWaitsForNoPipe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	secret := r.dir + "/secret"
+	r.must(os.WriteFile(secret, []byte("secret\n"), 0o600))
+	r.agent(codexAgent+"ln -s '"+secret+"' link.txt; mkfifo pipe\nfor i in $(seq 1 20); do change link.txt; change pipe; change ../../../secret; done; rm pipe link.txt; echo done > f.txt\n"+codexEnd, "stream: codex")
+	r.start()
+	n, _ := r.pullToWorkOn()
+	s := r.over(threadName(n))
+	if e := r.state(n).Attempts[0].Receipt.Edits; s.State == "" || e.Seen != 0 || e.Operations != 60 {
+		t.Errorf("state %s, edits %+v; want 60 edits of which nothing is known", s.State, e)
+	}
+}
