@@ -70,11 +70,11 @@ func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, 
 		return "Pawl does not work on " + t.String(), nil
 	}
 	c := *hp.change
-	if hp.number != t.Number && hp.number != 0 && (c.What == "closed" || c.What == "merged") {
-		if hp.number != s.Pull {
+	if own := hp.number != t.Number && hp.number != 0; own && (c.What == "closed" || c.What == "merged" || c.What == "reopened") {
+		if hp.number != s.Pull && c.What != "reopened" {
 			return "the closed pull request is not the thread's", nil
 		}
-		c.What = "pull_" + c.What
+		c.What, c.Number, c.URL = "pull_"+c.What, hp.number, hp.url
 	}
 	c.Delivery, c.Snapshot = guid, n
 	_, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: key, Kind: solver.KindThread, At: h.Now(), Data: c})

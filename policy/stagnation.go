@@ -100,6 +100,11 @@ func stagnation(f Facts) (Decision, bool) {
 	d.Different = true
 	if b, found := f.other(last); found && v.Kind == "revision" {
 		d.Backend = b.Name
+		return d, ok
+	}
+	if last.Failing && f.Limits.EscalateEffort && f.backend(last.Backend).CanEscalate {
+		// The verifier says the same again: this is the ladder's last rung, too.
+		d.Backend, d.Rung, d.Escalated = last.Backend, RungEffort, true
 	}
 	return d, ok
 }

@@ -86,6 +86,8 @@ func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
 		want  Decision
 	}{
 		{"a similar failure is tried differently by the same backend", given(failing(false), failing(false), failing(false)),
+			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true, Rung: RungEffort, Escalated: true}},
+		{"without an escalated effort it is tried at the usual one", given(failing(false), failing(false), failing(false)).with(func(f *Facts) { f.Backends[0].CanEscalate = false }),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true}},
 		{"a similar revision goes to somebody else", given(revising(false), revising(false), revising(false)),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "claude", Different: true}},

@@ -95,9 +95,12 @@ type Question struct {
 
 // Change is what happened to the thread itself.
 type Change struct {
-	What     string    `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited
-	By       string    `json:"by,omitempty"`
-	Detail   string    `json:"detail,omitempty"`
+	What   string `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited
+	By     string `json:"by,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Number and URL are those of a pull request of the thread.
+	Number   int       `json:"number,omitempty"`
+	URL      string    `json:"url,omitempty"`
 	Delivery string    `json:"delivery,omitempty"`
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }

@@ -197,11 +197,16 @@ func (s *State) change(_ Event, c Change) {
 		s.Head = ""
 	}
 	undoes := map[string][]string{
-		"reopened":  {"closed", "merged", "pull_closed"},
-		"installed": {"uninstalled", "repository_deleted"},
+		"reopened":      {"closed", "merged"},
+		"pull_reopened": {"pull_closed"},
+		"installed":     {"uninstalled", "repository_deleted"},
 	}
 	if slices.Contains(undoes[c.What], s.closedBy) {
 		s.Closed, s.closedBy = "", ""
+	}
+	if c.What == "pull_reopened" {
+		s.Pull = c.Number
+		s.Acts[actPull] = ActState{Act: Act{Key: actPull, ID: int64(c.Number), URL: c.URL}, Done: true, At: s.At}
 	}
 	if c.What == "pull_closed" || c.What == "pull_merged" {
 		// The next run on the issue opens a pull request of its own.

@@ -116,6 +116,13 @@ func TestAStopHoldsUntilSomebodyAsksAgain(t *testing.T) {
 	}
 }
 
+func TestAReopenedPullRequestIsTheThreadsAgain(t *testing.T) {
+	reopened := happened{KindThread, Change{What: "pull_reopened", Number: 7}}
+	if s := fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), change("pull_closed"), reopened); s.Pull != 7 || !s.Acts[actPull].Done {
+		t.Errorf("pull request %d, act %+v; want 7, done", s.Pull, s.Acts[actPull])
+	}
+}
+
 func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -126,6 +133,7 @@ func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
 		{"closed, asked again", []happened{change("closed"), solve("x")}, true},
 		{"closed, reopened", []happened{change("closed"), change("reopened")}, false},
 		{"pull request closed, asked again", []happened{change("pull_closed"), solve("x")}, false},
+		{"pull request closed, reopened", []happened{change("pull_closed"), change("pull_reopened")}, false},
 		{"branch deleted, asked again", []happened{change("branch_deleted"), solve("x")}, false},
 		{"uninstalled, reopened", []happened{change("uninstalled"), change("reopened")}, true},
 		{"uninstalled, installed", []happened{change("uninstalled"), change("installed")}, false},
