@@ -101,7 +101,7 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 		}
 	}()
 	r.StartTree, r.EndTree = ws.StartTree, ws.StartTree
-	look, err := newLookout(ws.Dir, limits(p.effective.Policy).Severity, s.Now())
+	look, err := newLookout(ws.Dir, Limits(p.effective.Policy).Severity, s.Now())
 	if err != nil {
 		return broken(r, err), err
 	}
@@ -218,7 +218,7 @@ func (s *step) judge(r *Ended, p *prepared) {
 			}
 		}
 	}
-	loop := limits(p.effective.Policy).Severity.Judge(r.Edits).Class != policy.None
+	loop := Limits(p.effective.Policy).Severity.Judge(r.Edits).Class != policy.None
 	switch {
 	case r.Ending != policy.Completed && loop:
 		r.Outcome = policy.EditLoop
@@ -249,7 +249,7 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 		batch.Account = a.Account
 		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(r.Ending, r.Limit.usable(), now) }
 	}
-	if v := limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
+	if v := Limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
 		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}
 	}
 	if seqs := s.agentWroteMeanwhile(a, r); len(seqs) > 0 {

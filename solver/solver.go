@@ -74,8 +74,8 @@ func (s *Solver) cacheDir(t Thread) string {
 	return filepath.Join(s.Config.DataDir, "repos", t.Owner, t.Name+".git")
 }
 
-// limits are policy's numbers as the configuration gives them.
-func limits(p config.Policy) policy.Limits {
+// Limits are policy's numbers as the configuration gives them.
+func Limits(p config.Policy) policy.Limits {
 	return policy.Limits{
 		MaxRestarts: p.Restarts.Max, BackoffAfter: p.Restarts.BackoffAfter, BackoffCap: p.Restarts.BackoffCap,
 		MaxPerDay:            p.Restarts.MaxPerThreadPerDay,

@@ -183,7 +183,7 @@ func heard(fresh []policy.Trigger, s State, triggers []string) []policy.Trigger 
 func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, error) {
 	now := s.Now()
 	f := s.state.Facts(now)
-	f.Limits = limits(e.Policy)
+	f.Limits = Limits(e.Policy)
 	f.Verify = len(e.Verify) > 0 || s.Local != nil && len(s.Local.Verify) > 0
 	if e.Policy.Paused {
 		f.Paused = "the operator paused Pawl (policy.paused)"

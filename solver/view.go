@@ -37,7 +37,7 @@ func (s *Solver) view(ctx context.Context, t Thread, st State) (checkrun.Facts, 
 	if len(problems) > 0 {
 		effective, _ = s.Config.Narrow(config.Repo{})
 	}
-	l := limits(effective.Policy)
+	l := Limits(effective.Policy)
 	f := checkrun.Facts{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
 		Now: s.Now(), Run: st.Run, State: state(st), IssueURL: st.Snapshot.URL, Branch: st.branch(t), DetailsURL: s.threadURLOf(t),

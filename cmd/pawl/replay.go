@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/pawlbot/pawl/solver"
 	"io"
 	"os"
 	"slices"
@@ -62,7 +63,7 @@ func replayFiles(o replayOptions, files []string, stdin io.Reader, stdout io.Wri
 			return err
 		}
 	}
-	rec, err := readRecordings(files, o.cli, stdin, limitsOf(cfg.Policy).Severity)
+	rec, err := readRecordings(files, o.cli, stdin, solver.Limits(cfg.Policy).Severity)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"github.com/pawlbot/pawl/solver"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,7 @@ func TestEvalReplay(t *testing.T) {
 		}
 		for _, file := range files {
 			name := filepath.Base(file)
-			rec, err := readRecordings([]string{file}, "", nil, limitsOf(config.Default().Policy).Severity)
+			rec, err := readRecordings([]string{file}, "", nil, solver.Limits(config.Default().Policy).Severity)
 			if err != nil {
 				t.Logf("%-40s not a recording: %.120s", name, err)
 				continue

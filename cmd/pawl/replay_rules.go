@@ -9,26 +9,6 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// limitsOf are the numbers that policy decides by in a configuration. A test
-// pins that the default configuration gives policy.Defaults.
-func limitsOf(p config.Policy) policy.Limits {
-	s := p.Severity
-	return policy.Limits{
-		MaxRestarts: p.Restarts.Max, BackoffAfter: p.Restarts.BackoffAfter, BackoffCap: p.Restarts.BackoffCap,
-		MaxPerDay:            p.Restarts.MaxPerThreadPerDay,
-		MaxConsecutiveLimits: p.UsageLimit.MaxConsecutive, AutoContinue: p.UsageLimit.AutoContinue,
-		Severity: policy.SeverityLimits{
-			MinEdits: s.MinEdits, MinRepeats: s.MinRepeats,
-			ModerateEdits: s.ModerateEdits, ModerateRepeats: s.ModerateRepeats,
-			SevereEdits: s.SevereEdits, SevereRepeats: s.SevereRepeats,
-			MildCooldown: s.MildCooldown, ModerateCooldown: s.ModerateCooldown, SevereCooldown: s.SevereCooldown,
-			MildGrade: s.MildGrade, ModerateGrade: s.ModerateGrade, SevereGrade: s.SevereGrade,
-		},
-		Similarity: p.Stagnation.Similarity, EscalateAfter: p.Stagnation.EscalateAfter,
-		VerifyRetries: p.Ladder.VerifyRetries, EscalateEffort: p.Ladder.EscalateEffort,
-	}
-}
-
 // shared is what the tables that threads share would hold if this thread were
 // the only one. The zero value holds nothing.
 type shared struct {
@@ -64,7 +44,7 @@ func (s *shared) facts(st solver.State, now time.Time, cfg config.Server) policy
 	// Problems of the narrowing are those of another server's configuration.
 	effective, _ := cfg.Narrow(st.Repo)
 	f := st.Facts(now)
-	f.Limits = limitsOf(effective.Policy)
+	f.Limits = solver.Limits(effective.Policy)
 	f.Verify = len(effective.Verify) > 0
 	for _, a := range st.Attempts {
 		// A local run names its verify commands on the command line.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"github.com/pawlbot/pawl/solver"
 	"maps"
 	"os"
 	"path/filepath"
@@ -204,7 +205,7 @@ func TestReplayObeysTheConfiguration(t *testing.T) {
 }
 
 func TestTheDefaultConfigurationIsThePublishedPolicy(t *testing.T) {
-	if d := cmp.Diff(policy.Defaults(), limitsOf(config.Default().Policy)); d != "" {
+	if d := cmp.Diff(policy.Defaults(), solver.Limits(config.Default().Policy)); d != "" {
 		t.Error(d)
 	}
 }
