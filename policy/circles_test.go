@@ -1,0 +1,192 @@
+package policy
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// byCounts is the published classification of a loop.
+func byCounts(operations, repeat int) Class {
+	switch {
+	case operations >= 100 || repeat >= 25:
+		return Severe
+	case operations >= 60 || repeat >= 15:
+		return Moderate
+	}
+	return Mild
+}
+
+func classOf(c *Circles) Class { return Defaults().Severity.Judge(c.Edits()).Class }
+
+func TestWorkThatNeverComesBackIsNoLoop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := NewCircles()
+		files, n := rapid.IntRange(1, 9).Draw(t, "files"), rapid.IntRange(0, 400).Draw(t, "edits")
+		for i := range n {
+			line := uint64(i)*7919 + 1
+			e := Edit{Path: fmt.Sprint(i % files), Key: line, Added: []uint64{line}, Removed: []uint64{line - 7919}}
+			if rapid.Bool().Draw(t, "tree") {
+				e = Edit{Path: e.Path, State: line, Added: []uint64{line}, Whole: true}
+			}
+			c.Edit(e)
+		}
+		if got := classOf(c); got != None {
+			t.Fatalf("%s: %+v", got, c.Edits())
+		}
+	})
+}
+
+func TestCyclesHaveTheClassOfTheirCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := NewCircles()
+		states, files := rapid.IntRange(1, 5).Draw(t, "states"), rapid.IntRange(1, 5).Draw(t, "files")
+		repeat, other := rapid.IntRange(8, 60).Draw(t, "repeats"), rapid.IntRange(0, 60).Draw(t, "other edits")
+		known := rapid.SampledFrom([]string{"content", "state", "lines"}).Draw(t, "known")
+		for i := range repeat {
+			s := uint64(i%states) + 1
+			for f := range files {
+				e := Edit{Path: fmt.Sprint("hot", f), Key: s}
+				switch known {
+				case "state":
+					e = Edit{Path: e.Path, State: s}
+				case "lines":
+					// Each state has a line that never comes again.
+					e = Edit{Path: e.Path, State: uint64(1000 + i), Added: []uint64{s, uint64(100_000 + i*10 + f)}, Whole: true}
+					if states == 1 {
+						e.State = s
+					}
+				}
+				c.Edit(e)
+			}
+			if i < other {
+				c.Edit(Edit{Path: fmt.Sprint("other", i), Key: uint64(i) + 500})
+			}
+		}
+		operations := repeat*files + min(repeat, other)
+		e := c.Edits()
+		if e.Operations != operations || e.MaxRepeat != repeat || e.Again+e.Returned > e.Seen || e.Seen > e.Operations {
+			t.Fatalf("%+v, want %d edits, %d on one file", e, operations, repeat)
+		}
+		if got, want := classOf(c), byCounts(operations, repeat); got != want {
+			t.Fatalf("%s, want %s: %+v", got, want, e)
+		}
+	})
+}
+
+func TestEditsThatWereSeenTooLateFollowTheNextLook(t *testing.T) {
+	look := func(states ...uint64) Edits {
+		c := NewCircles()
+		for _, s := range states {
+			c.Edit(Edit{Path: "a", State: s})
+		}
+		return c.Edits()
+	}
+	if e := look(1, 0, 0, 2, 0, 0, 1, 0, 2); e.Seen != 9 || e.Returned != 5 {
+		t.Errorf("two states: %+v, want 9 seen and 5 returned", e)
+	}
+	if e := look(1, 0, 0, 2, 0, 0, 3, 0, 4); e.Seen != 9 || e.Returned != 0 {
+		t.Errorf("growing: %+v, want 9 seen and none returned", e)
+	}
+	if e := look(1, 0, 0, 0); !e.Blind() {
+		t.Errorf("one look: %+v is not known well enough to tell", e)
+	}
+}
+
+func TestOneBatchMadeAgainAfterOtherWorkIsNoLoop(t *testing.T) {
+	c := NewCircles()
+	batch := func() {
+		for i := range 7 {
+			c.Edit(Edit{Path: "settings.json", Key: uint64(i) + 1})
+		}
+	}
+	batch()
+	for i := range 7 {
+		c.Edit(Edit{Path: "settings.json", Key: uint64(i) + 100})
+	}
+	batch()
+	if got := classOf(c); got != None {
+		t.Errorf("%s: %+v", got, c.Edits())
+	}
+}
+
+func TestTheSameFailureIsACircleWhereTheCountsAreReached(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		edits, fails int
+		known        bool
+		want         Class
+	}{
+		{"different edits, many failures", 41, 41, true, Severe},
+		{"different edits, few failures", 41, 7, true, None},
+		{"few different edits", 20, 20, true, None},
+		{"few edits of which nothing is known", 20, 20, false, Moderate},
+	} {
+		c := NewCircles()
+		for i := range tc.edits {
+			e := Edit{Path: "a"}
+			if tc.known {
+				e.Key = uint64(i) + 1
+			}
+			c.Edit(e)
+		}
+		for i := range tc.fails {
+			c.Call(1, 2, true)
+			c.Call(1, uint64(i)+10, true) // another result each time
+			c.Call(3, 3, false)           // a success
+		}
+		if got := classOf(c); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestALoopIsCutOffWithinOneEditOfTheSevereLine(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(i int) Edit
+		want int
+	}{
+		{"two states", func(i int) Edit { return Edit{Path: "a", Key: uint64(i%2) + 1} }, 25},
+		{"five files", func(i int) Edit { return Edit{Path: fmt.Sprint(i % 5), Key: uint64(i%10) + 1} }, 100},
+		{"nothing known, one file", func(int) Edit { return Edit{Path: "a"} }, 50},
+		{"nothing known, many files", func(i int) Edit { return Edit{Path: fmt.Sprint(i % 20)} }, 200},
+		{"steady work", func(i int) Edit { return Edit{Path: "a", Key: uint64(i) + 1} }, 0},
+	} {
+		c, at := NewCircles(), 0
+		for i := 0; i < 500 && at == 0; i++ {
+			c.Edit(tc.edit(i))
+			if _, cut := Defaults().Severity.CutOff(c.Edits()); cut {
+				at = i + 1
+			}
+		}
+		if at != tc.want {
+			t.Errorf("%s: cut off at edit %d, want %d", tc.name, at, tc.want)
+		}
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	c := NewCircles()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 300_000 {
+		k := uint64(i)*2 + 1
+		c.Edit(Edit{Path: fmt.Sprint(i), Key: k, State: k, Added: []uint64{k, k + 1}, Removed: []uint64{k + 2}, Whole: true})
+		c.Call(k, k, true)
+	}
+	if e := c.Edits(); e.Operations != 300_000 || e.Files != maxCircleFile {
+		t.Errorf("%+v", e)
+	}
+	if grown := int64(heap() - before); grown > 32<<20 {
+		t.Errorf("%d MiB are held, want at most 32", grown>>20)
+	}
+	runtime.KeepAlive(c)
+}
