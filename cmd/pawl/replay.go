@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/pawlbot/pawl/solver"
 	"io"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/solver"
 )
 
 // replayOptions are the flags of pawl replay.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"github.com/pawlbot/pawl/solver"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/solver"
 )
 
 // TestEvalReplay prints what replay makes of the recorded runaways and of

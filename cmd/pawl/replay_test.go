@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"github.com/pawlbot/pawl/solver"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
 )
 
 // trails is where the recordings of these tests lie.
