@@ -14,7 +14,7 @@ type Edit struct {
 }
 
 // What counts as going in circles. Measured on the edits of 138 healthy
-// sessions (1,990 edits with known content; docs/verdicts.md has the table).
+// sessions (1,954 edits with known content; docs/verdicts.md has the table).
 const (
 	// nearEdits is how many edits of the same file may lie between an edit and
 	// its repetition. A cycle of five states with an unrelated edit after each
