@@ -65,6 +65,9 @@ type Attempt struct {
 	Detail    string    // the failure in a few words
 	Evidence  Print     // of the failure text, else of the final message
 	Change    Print     // of the diff against the attempt's start
+	Tests     []string  // the failing tests, as FailingTests names them
+	EndTree   string    // empty when unknown
+	NewInput  bool      // feedback came that no earlier attempt had
 }
 
 // Backend is one arm with what is held against it at the moment. The zero value

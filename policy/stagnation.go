@@ -1,6 +1,9 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Stagnant is the verdict on attempts that come to the same point again. The
 // zero value is the verdict on no attempts, without its reason.
@@ -12,7 +15,10 @@ type Stagnant struct {
 	Similar int
 	// Similarity is that of the newest attempt with the one before it, 0..1.
 	Similarity float64
-	// Escalated says that Similar reached the limit.
+	// Same says that the newest attempt came to the very same point as the one
+	// before it on the same input: the same tree, or the same failing tests.
+	Same string
+	// Escalated says that Similar reached the limit, or that Same holds.
 	Escalated bool
 	Reasons   []string
 }
@@ -33,6 +39,13 @@ func Stagnation(run []Attempt, l Limits) Stagnant {
 		v.Similar++
 	}
 	v.Escalated = v.Similar > 0 && v.Similar >= l.EscalateAfter
+	if n := len(run); n > 1 {
+		if kind, what := same(run[n-2], run[n-1]); kind != "" {
+			v.Kind, v.Same, v.Similarity, v.Similar, v.Escalated = kind, what, 1, max(v.Similar, 1), true
+			v.Reasons = []string{fmt.Sprintf("attempts %d and %d came to %s on the same input", run[n-2].N, run[n-1].N, what)}
+			return v
+		}
+	}
 	switch {
 	case len(run) < 2:
 		v.Reasons = []string{"there is no earlier attempt to compare with"}
@@ -43,6 +56,22 @@ func Stagnation(run []Attempt, l Limits) Stagnant {
 			plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Similarity)}
 	}
 	return v
+}
+
+// same names the point that two attempts both came to, whatever their texts say:
+// the same failing tests, or the same tree. Only failing attempts are compared,
+// and only where the second was asked for nothing new.
+func same(a, b Attempt) (kind, what string) {
+	if b.NewInput || !a.Failing && !failed(a) || !b.Failing && !failed(b) {
+		return "", ""
+	}
+	switch {
+	case len(b.Tests) > 0 && slices.Equal(a.Tests, b.Tests):
+		return "failure", plural(len(b.Tests), "failing test") + " as before"
+	case b.EndTree != "" && a.EndTree == b.EndTree:
+		return "revision", "the same tree"
+	}
+	return "", ""
 }
 
 // alike names what two attempts have in common: the failure when both failed in
@@ -86,10 +115,11 @@ func stagnation(f Facts) (Decision, bool) {
 		return silent()
 	}
 	v := Stagnation(run, f.Limits)
-	if !v.Escalated {
+	last := run[len(run)-1]
+	if !v.Escalated || v.Same != "" && v.Kind == "revision" && !last.Progress {
+		// An attempt that changed nothing is for noProgress to end.
 		return silent()
 	}
-	last := run[len(run)-1]
 	for _, a := range run[len(run)-v.Similar:] {
 		if a.Different {
 			return stop("stagnation", "Say in a comment what to do differently, or /pawl use another backend.",

@@ -101,3 +101,35 @@ func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) { decides(t, tc.facts, tc.want) })
 	}
 }
+
+func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
+	failing := func(tree string, tests ...string) Attempt {
+		a := unverified()
+		a.Failing, a.EndTree, a.Tests, a.Evidence = true, tree, tests, 0
+		return a
+	}
+	told := failing("t2", "TestA")
+	told.NewInput = true
+	for _, tc := range []struct {
+		name string
+		run  []Attempt
+		kind string
+	}{
+		{"the same failing tests", []Attempt{failing("t1", "TestA", "TestB"), failing("t2", "TestA", "TestB")}, "failure"},
+		{"other failing tests", []Attempt{failing("t1", "TestA", "TestB"), failing("t2", "TestA")}, ""},
+		{"the same tree", []Attempt{failing("t1"), failing("t1")}, "revision"},
+		{"another tree", []Attempt{failing("t1"), failing("t2")}, ""},
+		{"trees that are not known", []Attempt{failing(""), failing("")}, ""},
+		{"the same failing tests after new feedback", []Attempt{failing("t1", "TestA"), told}, ""},
+	} {
+		v := Stagnation(tc.run, Defaults())
+		if v.Kind != tc.kind || v.Escalated != (tc.kind != "") || (v.Same != "") != (tc.kind != "") {
+			t.Errorf("%s: kind %q, escalated %t, same %q; want kind %q", tc.name, v.Kind, v.Escalated, v.Same, tc.kind)
+		}
+	}
+	decides(t, given(failing("t1", "TestA"), failing("t2", "TestA")),
+		Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true, Rung: RungEffort, Escalated: true})
+	stuck := failing("t1")
+	stuck.Progress = false
+	decides(t, given(failing("t1"), stuck), Decision{Action: DoStop, Rule: "no_progress"})
+}

@@ -213,6 +213,7 @@ func (s *step) judge(r *Ended, p *prepared) {
 		if !v.Passed {
 			failing = true
 			r.Evidence = policy.Fingerprint(v.Output)
+			r.Tests = policy.FailingTests(v.Output)
 			if r.Detail == "" {
 				r.Detail = tail(fmt.Sprintf("%s: exit code %d", oneLine(v.Command), v.Exit), 500)
 			}

@@ -163,6 +163,7 @@ type Ended struct {
 	Change     policy.Print   `json:"change"`
 	Final      string         `json:"final,omitempty"`
 	Verify     []Verified     `json:"verify,omitempty"`
+	Tests      []string       `json:"failing_tests,omitempty"`
 	Tokens     Tokens         `json:"tokens,omitzero"`
 	CostUSD    *float64       `json:"cost_usd,omitempty"`
 	Session    string         `json:"session,omitempty"`

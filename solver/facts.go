@@ -53,7 +53,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
 	for _, a := range s.Attempts {
 		if !a.EndedAt.IsZero() {
-			f.Attempts = append(f.Attempts, a.fact())
+			f.Attempts = append(f.Attempts, s.fact(a))
 		}
 	}
 	for _, r := range s.Fresh() {
@@ -63,7 +63,8 @@ func (s State) Facts(now time.Time) policy.Facts {
 	return f
 }
 
-func (a Attempt) fact() policy.Attempt {
+// fact is one attempt as policy sees it.
+func (s State) fact(a Attempt) policy.Attempt {
 	r := a.Receipt
 	return policy.Attempt{
 		N: a.N, Run: a.Run, Backend: a.Backend, Account: a.Account,
@@ -72,6 +73,8 @@ func (a Attempt) fact() policy.Attempt {
 		Ending: r.Ending, ResetsAt: r.Limit.usable(), Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
 		Failing: slices.ContainsFunc(r.Verify, func(v Verified) bool { return !v.Passed }),
 		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
+		Tests: r.Tests, EndTree: r.EndTree,
+		NewInput: slices.ContainsFunc(s.Feedback, func(f Remark) bool { return f.Taken == a.N && f.Withdrawn == "" }),
 	}
 }
 

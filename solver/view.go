@@ -121,7 +121,7 @@ func shown(f *checkrun.Facts, st State, l policy.Limits) {
 		}
 		if i > 0 && st.Attempts[i-1].Run == a.Run {
 			v.Waited = a.At.Sub(before)
-			s := policy.Stagnation([]policy.Attempt{st.Attempts[i-1].fact(), a.fact()}, l)
+			s := policy.Stagnation([]policy.Attempt{st.fact(st.Attempts[i-1]), st.fact(a)}, l)
 			v.Similarity, v.SimilarKind = s.Similarity, s.Kind
 		}
 		before = a.EndedAt
