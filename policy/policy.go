@@ -67,6 +67,7 @@ type Attempt struct {
 	Change    Print     // of the diff against the attempt's start
 	Tests     []string  // the failing tests, as FailingTests names them
 	EndTree   string    // empty when unknown
+	Kept      string    // the branch of work that did not reach the thread's; empty for none
 	NewInput  bool      // feedback came that no earlier attempt had
 }
 

@@ -126,7 +126,11 @@ func editLoop(f Facts) (Decision, bool) {
 		// The CLI stopped itself, which has the same name.
 		return silent()
 	}
-	return again("edit_loop", fmt.Sprintf("attempt %d was a %s edit loop: %s", a.N, v.Class, strings.Join(v.Reasons, "; ")))
+	reasons := []string{fmt.Sprintf("attempt %d was a %s edit loop: %s", a.N, v.Class, strings.Join(v.Reasons, "; "))}
+	if a.Kept != "" {
+		reasons = append(reasons, "its work is kept on branch "+a.Kept+" and not part of the pull request")
+	}
+	return again("edit_loop", reasons...)
 }
 
 // noProgress is rule 8: an attempt that failed without changing anything is not

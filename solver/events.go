@@ -157,6 +157,7 @@ type Ended struct {
 	EndTree    string         `json:"end_tree,omitempty"`
 	Commit     string         `json:"commit,omitempty"`
 	Pushed     bool           `json:"pushed,omitempty"`
+	Kept       string         `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
 	LeftOut    []string       `json:"left_out,omitempty"`
 	Edits      policy.Edits   `json:"edits"`
 	Evidence   policy.Print   `json:"evidence"`

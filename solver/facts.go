@@ -73,7 +73,7 @@ func (s State) fact(a Attempt) policy.Attempt {
 		Ending: r.Ending, ResetsAt: r.Limit.usable(), Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
 		Failing: slices.ContainsFunc(r.Verify, func(v Verified) bool { return !v.Passed }),
 		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
-		Tests: r.Tests, EndTree: r.EndTree,
+		Tests: r.Tests, EndTree: r.EndTree, Kept: r.Kept,
 		NewInput: slices.ContainsFunc(s.Feedback, func(f Remark) bool { return f.Taken == a.N && f.Withdrawn == "" }),
 	}
 }

@@ -82,6 +82,7 @@ func (s *step) keep(ctx context.Context, a Started, b config.Backend, p *prepare
 	case kept == "":
 		r.Reasons = append(r.Reasons, "it left the files as they were")
 	default:
+		r.Kept = kept
 		r.Reasons = append(r.Reasons, "its work is kept on branch "+kept)
 	}
 }

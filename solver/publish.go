@@ -63,7 +63,7 @@ func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
 
 // publishChecks creates or updates the check runs on the thread's head commit.
 func (s *step) publishChecks(ctx context.Context, v checkrun.Facts) error {
-	sha := s.state.Snapshot.HeadSHA
+	sha := s.state.shownOn()
 	if d := s.state.Decision; d != nil && len(d.Problems) > 0 && !s.state.Open() && d.Problems[0].SHA != "" {
 		// Errors in a file are shown on the commit that holds the file.
 		sha = d.Problems[0].SHA
@@ -120,4 +120,19 @@ func wire(c checkrun.Check, sha, details string) forge.CheckRun {
 		r.Annotations = append(r.Annotations, forge.Annotation{Path: a.Path, StartLine: a.StartLine, EndLine: a.EndLine, Level: a.Level, Message: a.Message})
 	}
 	return r
+}
+
+// shownOn is the commit that check runs are put on: the head of the pull request
+// or of the thread's branch. Where nothing was pushed there yet, it is the work of
+// a loop that was kept.
+func (s State) shownOn() string {
+	if s.Snapshot.HeadSHA != "" {
+		return s.Snapshot.HeadSHA
+	}
+	for i := len(s.Attempts) - 1; i >= 0; i-- {
+		if r := s.Attempts[i].Receipt; r.Kept != "" {
+			return r.Commit
+		}
+	}
+	return ""
 }

@@ -144,3 +144,20 @@ func TestALookAtTheFilesFollowsNoLinkAndWaitsForNoPipe(t *testing.T) {
 		t.Errorf("state %s, edits %+v; want 60 edits of which nothing is known", s.State, e)
 	}
 }
+
+func TestALoopOnAnIssueShowsItsVerdictOnTheKeptWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(codexAgent+"echo kept > work.txt\nfor i in $(seq 1 600); do echo \"value: $((i%2))\" > f.txt; change f.txt; sleep 0.01; done\n"+codexEnd, "stream: codex")
+	r.start()
+	n := r.solve("A value", "Please set the value.")
+	kept := fmt.Sprintf("pawl/kept-%d-1", n)
+	r.await("the verdict", func() bool { return r.check(r.world.Branches(rigRepo)[kept], "pawl/severity").Conclusion == "failure" })
+	if len(r.world.Pulls(rigRepo)) != 0 {
+		t.Errorf("%d pull requests, want none for the work of a loop", len(r.world.Pulls(rigRepo)))
+	}
+	r.await("the status comment", func() bool {
+		comments := r.world.Comments(rigRepo, n)
+		return strings.Contains(comments[len(comments)-1].Body, kept)
+	})
+}
