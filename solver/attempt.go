@@ -17,7 +17,7 @@ import (
 // attempt runs one attempt from checkout to push. It is logged before anything
 // is done, and its receipt is logged whatever happens.
 func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) error {
-	free, err := s.slot(ctx)
+	free, err := s.place(ctx, d, p)
 	if err != nil || free == nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 		s.log.Warn().Err(err).Msg("publish before the attempt")
 	}
 	r, broke := s.execute(ctx, start, b, p, task)
-	if err := s.finish(ctx, start, r); err != nil {
+	if err := s.finish(ctx, start, s.hide(b.Env, r)); err != nil {
 		return err
 	}
 	if final(broke) {
@@ -118,10 +118,15 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 	if cause != nil {
 		return cancelled(r, cause), nil
 	}
-	if err := s.takeTree(ctx, a, b, p, ws, &r); err != nil {
-		return broken(r, err), err
-	}
-	if r.Ending == policy.Completed && policy.Progress(r.StartTree, r.EndTree) {
+	return s.settle(ctx, a, b, p, ws, dir, r)
+}
+
+// settle commits what the agent left, verifies it and pushes it. Work that fails
+// its verification is pushed, too: people see it in the draft pull request, and
+// the next attempt starts from it.
+func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, dir string, r Ended) (Ended, error) {
+	err := s.commitTree(ctx, a, b, p, ws, &r)
+	if err == nil && r.Ending == policy.Completed && r.Commit != "" {
 		r.Verify, err = s.verify(ctx, a, p.effective.Verify, ws, dir)
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
@@ -129,6 +134,9 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 	}
 	if why := context.Cause(ctx); why != nil {
 		return cancelled(r, why), nil
+	}
+	if err == nil && r.Commit != "" {
+		err = s.push(ctx, p, &r)
 	}
 	if err != nil {
 		return broken(r, err), err
@@ -180,7 +188,11 @@ func cancelled(r Ended, cause error) Ended {
 		r.Outcome = policy.Interrupted
 		cause = errShutdown
 	}
-	r.Ending = policy.Killed
+	if r.Ending != policy.UsageLimit && r.Ending != policy.Auth {
+		// What the provider said of the account counts whatever ended the
+		// attempt.
+		r.Ending = policy.Killed
+	}
 	r.Detail = cause.Error()
 	r.Reasons = append(r.Reasons, cause.Error())
 	return r

@@ -45,20 +45,30 @@ func (k *keeper) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		l, err := k.store.Renew(ctx, k.current(), k.now())
+		l, err := k.renew(ctx)
 		switch {
 		case err == nil:
 			k.mu.Lock()
 			k.lease = l
 			k.mu.Unlock()
 			renewed = time.Now()
-		case errors.Is(err, ErrLeaseLost), time.Since(renewed) > LeaseTime:
-			// A store that could not be reached for a whole lease is as good
-			// as a lost lease: another node may have taken over.
+		case errors.Is(err, ErrLeaseLost), time.Since(renewed) > LeaseTime-HeartbeatTime:
+			// A store that could not be reached for so long is as good as a lost
+			// lease: what runs must have ended when another node takes over.
 			k.cancel(ErrLeaseLost)
 			return
 		}
 	}
+}
+
+// renewTime bounds one heartbeat, so that a store that hangs is noticed well
+// before the lease runs out.
+const renewTime = 5 * time.Second
+
+func (k *keeper) renew(ctx context.Context) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, renewTime)
+	defer cancel()
+	return k.store.Renew(ctx, k.current(), k.now())
 }
 
 // release ends the heartbeat and gives the lease back, also when the process is

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -131,52 +132,62 @@ func writeFiles(home string, files map[string]string) error {
 func (s *step) watch(ctx context.Context, seen int64, cancel context.CancelCauseFunc) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	aside := *s
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var work sync.WaitGroup
+	// GitHub may be slow to take an answer, and a stop must not wait for that.
+	free := make(chan struct{}, 1)
+	work.Go(func() {
 		tick := time.NewTicker(watchInterval)
 		defer tick.Stop()
+		wanted := false
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 			}
-			var why error
-			if seen, why = aside.look(ctx, seen); why != nil {
+			last, asked, why := aside.look(ctx, seen)
+			if why != nil {
 				cancel(why)
 				return
 			}
+			seen, wanted = last, wanted || asked
+			if !wanted || s.Forge == nil {
+				continue
+			}
+			select {
+			case free <- struct{}{}:
+				wanted = false
+				attendant := aside
+				work.Go(func() { attendant.attend(ctx); <-free })
+			default:
+			}
 		}
-	}()
-	return func() { stop(); <-done }
+	})
+	return func() { stop(); work.Wait() }
 }
 
-// look reads what came after an event. It returns the last event that it saw and
-// why the attempt must end, if it must.
-func (s *step) look(ctx context.Context, seen int64) (int64, error) {
+// look reads what came after an event. It returns the last event that it saw,
+// whether something wants an answer, and why the attempt must end, if it must.
+func (s *step) look(ctx context.Context, seen int64) (last int64, wanted bool, why error) {
 	events, err := s.Store.Events(ctx, s.thread, seen)
 	if err != nil {
 		// The next look asks again; a lost store ends the lease first.
-		return seen, nil
+		return seen, false, nil
 	}
-	probe, wanted := State{Acts: map[string]ActState{}}, false
+	probe := State{Acts: map[string]ActState{}}
 	for _, e := range events {
 		if err := probe.apply(e); err != nil {
 			s.log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
 		}
 		seen, wanted = e.Seq, wanted || asks(e)
 	}
-	if wanted && s.Forge != nil {
-		s.attend(ctx)
-	}
 	switch {
 	case probe.Stopped != "":
-		return seen, errStopped
+		why = errStopped
 	case probe.Closed != "":
-		return seen, errClosed
+		why = errClosed
 	}
-	return seen, nil
+	return seen, wanted, why
 }
 
 // Bounds of one verify command: half an hour is a long CI job, and its last

@@ -31,6 +31,7 @@ type Solver struct {
 	// Slots bounds the attempts that run at the same time: one element of its
 	// capacity each. Nil means no bound.
 	Slots chan struct{}
+	gate  gate
 	// OnAttempt and OnDecision are told what was logged, for metrics; they may be
 	// nil and must not block.
 	OnAttempt  func(backend string, ending policy.Ending, outcome policy.Outcome)

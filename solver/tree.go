@@ -13,14 +13,6 @@ import (
 // maxDiff bounds the diff that a change is fingerprinted by, in bytes.
 const maxDiff = 4 << 20
 
-// takeTree commits what the agent left in the files and pushes it.
-func (s *step) takeTree(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, r *Ended) error {
-	if err := s.commitTree(ctx, a, b, p, ws, r); err != nil || r.Commit == "" {
-		return err
-	}
-	return s.push(ctx, p, r)
-}
-
 // commitTree looks at what the agent left in the files and commits it without
 // the protected paths. Without a change there is no commit.
 func (s *step) commitTree(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, r *Ended) error {
@@ -91,8 +83,8 @@ const pushRaces = 3
 // both are merged; where that conflicts, the work is kept on a branch of its
 // own and the attempt is to be done again on top of theirs.
 func (s *step) push(ctx context.Context, p *prepared, r *Ended) error {
-	if p.branch == p.base || p.branch == s.state.Snapshot.DefaultBranch {
-		return fmt.Errorf("branch %s is the default branch, which is never pushed to: %w", p.branch, git.ErrInvalid)
+	if err := s.spare(ctx, p); err != nil {
+		return err
 	}
 	old := p.tip
 	for race := 0; ; race++ {
@@ -112,6 +104,23 @@ func (s *step) push(ctx context.Context, p *prepared, r *Ended) error {
 	}
 	r.Pushed = true
 	return s.record(ctx, KindActDone, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit})
+}
+
+// spare refuses the default branch. It is asked for right before the push: it may
+// have moved since the payload that named it.
+func (s *step) spare(ctx context.Context, p *prepared) error {
+	def := ""
+	err := s.authorised(ctx, p, func() (err error) {
+		def, err = p.cache.DefaultBranch(ctx, p.remote)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if p.branch == def || p.branch == p.base || p.branch == s.state.Snapshot.DefaultBranch {
+		return fmt.Errorf("branch %s is the default branch, which is never pushed to: %w", p.branch, git.ErrInvalid)
+	}
+	return nil
 }
 
 // merge joins what somebody else pushed with what the attempt made, and returns
