@@ -1,8 +1,26 @@
 package agent
 
+import "bytes"
+
+// How codex begins the lines of items.
+var (
+	codexItemStarted   = []byte(`{"type":"item.started","item":`)
+	codexItemCompleted = []byte(`{"type":"item.completed","item":`)
+)
+
 // codexLine reads one line of `codex exec --json`. Lines that are not events
 // of that stream give nothing.
 func codexLine(line []byte, emit func(Event)) {
+	// Nearly all bytes are in items. To look for the end of one first would be
+	// to read it twice.
+	if item, ok := bytes.CutPrefix(line, codexItemStarted); ok {
+		codexItem(item, false, emit)
+		return
+	}
+	if item, ok := bytes.CutPrefix(line, codexItemCompleted); ok {
+		codexItem(item, true, emit)
+		return
+	}
 	var kind, thread, message, item, usage, failure []byte
 	members(line, func(key, value []byte) {
 		switch string(key) {

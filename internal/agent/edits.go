@@ -33,10 +33,7 @@ type Deed struct {
 // fail says that a call failed and what it answered.
 func (e *Event) fail(failed bool, answer []byte) {
 	if failed {
-		e.Failed, e.Result = true, foldResult(stringOf(answer))
-		if e.Result == fnvBasis { // no text: the answer has parts
-			e.Result = foldResult(string(answer))
-		}
+		e.Failed, e.Result = true, foldResult(answer)
 	}
 }
 
@@ -111,38 +108,18 @@ func except(a, b []uint64) []uint64 {
 var stamp = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?` +
 	`|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?Z?\b|\b20\d{6}[T_-]?\d{6}Z?\b|\b1\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b`)
 
-// lasted matches durations and times in what commands print.
-var lasted = regexp.MustCompile(`\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|secs?|seconds?|m)\b`)
-
 // fold reduces a text to a key and to keys of its lines, the first maxEditLines
 // of them. White space, blank lines and points in time do not count. The key of
 // no text is not zero.
 func fold(text string) (key uint64, lines []uint64) {
-	return foldBy(text, func(word string) string {
-		if digits(word) < 6 {
-			return word
-		}
-		return stamp.ReplaceAllString(word, "")
-	})
-}
-
-// foldResult reduces what a command printed to a key.
-func foldResult(text string) uint64 {
-	key, _ := foldBy(text, func(word string) string {
-		if digits(word) == 0 {
-			return word
-		}
-		return lasted.ReplaceAllString(stamp.ReplaceAllString(word, ""), "")
-	})
-	return key
-}
-
-func foldBy(text string, reduce func(word string) string) (key uint64, lines []uint64) {
 	key = fnvBasis
 	for line := range strings.Lines(text) {
 		h, size := uint64(fnvBasis), 0
 		for word := range strings.FieldsSeq(line) {
-			if word = reduce(word); word != "" {
+			if stamped, _ := timed(word, 6); stamped {
+				word = stamp.ReplaceAllString(word, "")
+			}
+			if word != "" {
 				h = hashOn(h, word)*fnvPrime ^ ' '
 				size += len(word)
 			}
@@ -156,16 +133,6 @@ func foldBy(text string, reduce func(word string) string) (key uint64, lines []u
 		}
 	}
 	return key, lines
-}
-
-func digits(word string) int {
-	n := 0
-	for i := range len(word) {
-		if word[i] >= '0' && word[i] <= '9' {
-			n++
-		}
-	}
-	return n
 }
 
 // The parameters of 64-bit FNV-1a.

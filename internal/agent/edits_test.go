@@ -36,9 +36,6 @@ func TestWhiteSpaceAndPointsInTimeDoNotTellTextsApart(t *testing.T) {
 			t.Errorf("%q and %q: same %v, want %v", tc.a, tc.b, a == b, tc.same)
 		}
 	}
-	if foldResult("ok 0.12s, 3 failed") != foldResult("ok 4.5s, 3 failed") || foldResult("3 failed") == foldResult("2 failed") {
-		t.Error("durations must not tell results apart, numbers must")
-	}
 }
 
 func TestEditsWithOtherTextsHaveOtherKeys(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -152,10 +153,13 @@ func stringOf(raw []byte) string {
 	if n := len(raw); n > 0 && raw[n-1] == '"' && !escaped(raw, n-1) {
 		raw = raw[:n-1]
 	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(bytes.ToValidUTF8(raw, []byte("\uFFFD")))
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		raw = unescape(raw)
 	}
-	return string(bytes.ToValidUTF8(unescape(raw), []byte("\uFFFD")))
+	if utf8.Valid(raw) { // the quick way
+		return string(raw)
+	}
+	return strings.ToValidUTF8(string(raw), "\uFFFD")
 }
 
 // bare returns the inside of a raw JSON string as it stands, for comparing it

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
@@ -148,26 +147,4 @@ func isLimitMessage(line string) (Ending, bool) {
 	}
 	ending, known := classifyFailure(line)
 	return ending, known && ending.isLimit()
-}
-
-// quoted matches texts about limits wherever they stand. It is loose: it only counts mentions.
-var quoted = regexp.MustCompile(`(?i)(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota|too many requests|out of (?:credits|extra usage)`)
-
-// quotesLimit reports whether text mentions a limit. It looks closely only
-// around the few words that every such text contains, because tool output can be large.
-func quotesLimit(text []byte) bool {
-	for _, word := range []string{"imit", "uota", "any requests", "any Requests", "ut of "} {
-		rest := text
-		for tries := 0; tries < 256; tries++ {
-			i := bytes.Index(rest, []byte(word))
-			if i < 0 {
-				break
-			}
-			if quoted.Match(rest[max(0, i-40):min(len(rest), i+40)]) {
-				return true
-			}
-			rest = rest[i+len(word):]
-		}
-	}
-	return false
 }

@@ -91,7 +91,8 @@ func (t *tally) add(e Event) {
 			t.notice = t.after(e)
 		}
 	case StepEnded:
-		t.working, t.step = false, &e
+		ended := e // so that only this event outlives the call
+		t.working, t.step = false, &ended
 	case Finished, Failed:
 		t.finish(e)
 	}
@@ -156,7 +157,8 @@ func (t *tally) finish(e Event) {
 	t.working, t.rep.final, t.failed = false, true, nil
 	if e.Kind == Failed {
 		e = t.after(e)
-		t.failed = &e
+		failed := e // so that only a failure outlives the call
+		t.failed = &failed
 		return
 	}
 	if n := t.notice; n.Ending == SelfLoop || n.Ending != "" && e.Text != "" && e.Text == n.Text {

@@ -2,7 +2,7 @@
 // on loopback, and prints one table: what, measured, aim, met. It judges
 // nothing: a missed aim is a line in the table, and only a measurement that could
 // not be made is an error. `make bench` runs it; an argument names one section
-// to run alone (webhooks, agent, memory, start, calls).
+// to run alone (webhooks, agent, memory, start, calls, streams).
 package main
 
 import (
@@ -51,7 +51,8 @@ type section struct {
 
 func sections() []section {
 	return []section{
-		{"start", measureStart}, {"memory", measureMemory}, {"webhooks", measureWebhooks}, {"agent", measureAgent}, {"calls", measureCalls},
+		{"start", measureStart}, {"memory", measureMemory}, {"webhooks", measureWebhooks}, {"agent", measureAgent},
+		{"calls", measureCalls}, {"streams", measureStreams},
 	}
 }
 
