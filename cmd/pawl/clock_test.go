@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -75,14 +77,27 @@ func (m *timed) view(n int) checkrun.Facts {
 	return v
 }
 
-// endedAt is when an attempt of the thread ended.
-func (m *timed) endedAt(n, attempt int) time.Time {
+// waits are those that the thread's log holds, each from the end of the attempt
+// before it.
+func (m *timed) waits(n int) []time.Duration {
 	m.t.Helper()
 	events, err := m.node.store.Events(m.t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n}, 0)
 	m.must(err)
-	s, err := solver.Fold(events)
-	m.must(err)
-	return s.Attempts[attempt-1].EndedAt
+	var all []time.Duration
+	var ended time.Time
+	for _, e := range events {
+		switch e.Kind {
+		case solver.KindAttemptEnded:
+			ended = e.At
+		case solver.KindDecision:
+			var d solver.Decided
+			m.must(json.Unmarshal(e.Data, &d))
+			if d.Action == policy.DoWait {
+				all = append(all, d.Until.Sub(ended))
+			}
+		}
+	}
+	return all
 }
 
 // idle waits until nothing is to be done for the thread at this time, and

@@ -113,14 +113,11 @@ func Test50RestartsEndWithAnErrorThatSaysSo(t *testing.T) {
 	r.agent(restless, "")
 	m := r.startTimed()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	var waits []time.Duration
 	v := m.idle(n)
 	for ; v.State == checkrun.Waiting; v = m.idle(n) {
 		if v.Rule != "backoff" {
 			t.Fatalf("waits for %s (%v)", v.Rule, v.Reasons)
 		}
-		last := v.Attempts[len(v.Attempts)-1]
-		waits = append(waits, v.Until.Sub(m.endedAt(n, last.N)))
 		m.clock.reach(v.Until)
 		m.sweep()
 	}
@@ -129,6 +126,7 @@ func Test50RestartsEndWithAnErrorThatSaysSo(t *testing.T) {
 	}
 	// The 11th restart is the first that waits: 2 s, then twice as long each, at
 	// most 300 s.
+	waits := m.waits(n)
 	if len(waits) != 40 {
 		t.Fatalf("%d waits, want 40", len(waits))
 	}

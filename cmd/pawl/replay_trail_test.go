@@ -164,8 +164,10 @@ func TestAPersonWhoAsksAgainBeginsANewRun(t *testing.T) {
 
 func TestARunThatGoesOnForEverStopsAtItsLimit(t *testing.T) {
 	s := newScript(t).asks("solve")
-	for range 70 {
-		s.attempt(cutShort)
+	for i := range 70 {
+		moved := cutShort
+		moved.EndTree = fmt.Sprintf("after %d", i)
+		s.attempt(moved)
 	}
 	lines := s.outline()
 	if got, want := lines[len(lines)-1], "stopped after 51, restart_limit, 19 of 70 avoided, 0 limits, 0 mentions"; got != want {
