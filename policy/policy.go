@@ -123,6 +123,7 @@ func Next(f Facts) Decision {
 			continue
 		}
 		if d.Action == DoAttempt {
+			d.Reasons = append(d.Reasons, f.askers()...)
 			return admit(f, d)
 		}
 		return d
@@ -160,6 +161,27 @@ func (f Facts) run() []Attempt {
 // command reports whether a person asked for work by one of the commands.
 func (f Facts) command(names ...string) bool {
 	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return slices.Contains(names, t.Command) })
+}
+
+// maxAskers is how many of those who asked are named.
+const maxAskers = 5
+
+// askers says who asked for work and how, each once.
+func (f Facts) askers() []string {
+	var all []string
+	for _, t := range f.Fresh {
+		if t.By == "" {
+			continue
+		}
+		who := "a remark by " + t.By
+		if t.Command != "" {
+			who = t.By + " asked to " + t.Command
+		}
+		if !slices.Contains(all, who) && len(all) < maxAskers {
+			all = append(all, who)
+		}
+	}
+	return all
 }
 
 // insists reports whether a person asked to try in spite of what failed before.

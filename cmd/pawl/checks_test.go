@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,10 @@ func TestButtonsWorkForWritersOnly(t *testing.T) {
 	}
 	r.open()
 	r.play(n, []happens{{"a writer resumes", click("resume", writer), `+ button "resume"`}})
+	r.await("an attempt that says who clicked", func() bool {
+		all := r.fold(n).Attempts
+		return slices.Contains(all[len(all)-1].Decision.Reasons, "ada asked to resume")
+	})
 }
 
 func TestEscalateStartsAnAttemptWithMoreEffort(t *testing.T) {

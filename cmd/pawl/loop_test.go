@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -175,6 +176,9 @@ func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl resume")
 	r.must(err)
 	r.await("the resumed attempt", func() bool { return r.calls() == 2 })
+	if got := r.fold(n).Attempts[1].Decision.Reasons; !slices.Contains(got, "ada asked to resume") {
+		t.Errorf("reasons %q, want who asked", got)
+	}
 }
 
 // once checks that the thread has one pull request, one status comment and one

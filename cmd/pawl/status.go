@@ -157,7 +157,7 @@ func (r statusReport) print(w io.Writer) error {
 	for _, v := range r.Threads {
 		until := ""
 		if v.Until != nil {
-			until = left(*v.Until, r.now)
+			until = checkrun.Left(r.now, *v.Until)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", v.Thread, v.State, v.Rule, v.Run, v.Attempts, until)
 	}
@@ -168,12 +168,14 @@ func (r statusReport) print(w io.Writer) error {
 		fmt.Fprintln(w, "No thread has had an attempt yet.")
 	}
 	for _, c := range r.Cooldowns {
-		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, left(c.Until, r.now))
+		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, checkrun.Left(r.now, c.Until))
 	}
 	for _, b := range r.Breakers {
 		when := "when it resets is unknown"
-		if b.ResetsAt != nil {
-			when = left(*b.ResetsAt, r.now)
+		if b.ResetsAt != nil && b.ResetsAt.After(r.now) {
+			when = checkrun.Left(r.now, *b.ResetsAt)
+		} else if b.ResetsAt != nil {
+			when = "was reset at " + checkrun.Instant(r.now, *b.ResetsAt)
 		}
 		state := "closed"
 		if b.Open {
@@ -185,14 +187,4 @@ func (r statusReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
 	}
 	return nil
-}
-
-// left writes how long a wait still is and when it ends.
-func left(until, now time.Time) string {
-	until = until.UTC()
-	d := until.Sub(now).Round(time.Minute)
-	if d <= 0 {
-		return "over since " + until.Format(time.RFC3339)
-	}
-	return fmt.Sprintf("%dh %dm left (until %s)", int(d.Hours()), int(d.Minutes())%60, until.Format("2006-01-02 15:04 UTC"))
 }

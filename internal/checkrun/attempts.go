@@ -124,10 +124,10 @@ func totals(f Facts) string {
 	}
 	parts := []string{plural(len(run), "attempt"), plural(ops, "edit")}
 	if took >= time.Second {
-		parts = append(parts, span(took)+" of work")
+		parts = append(parts, Span(took)+" of work")
 	}
 	if waited >= time.Second {
-		parts = append(parts, span(waited)+" of waiting")
+		parts = append(parts, Span(waited)+" of waiting")
 	}
 	if t.Input > 0 || t.Output > 0 {
 		parts = append(parts, fmt.Sprintf("%s tokens in (%s cached), %s out", number(t.Input), number(t.CachedInput), number(t.Output)))

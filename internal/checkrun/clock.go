@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// instant writes a time in UTC, with the date where it is not today's.
-func instant(now, t time.Time) string {
+// Instant writes a time in UTC, with the date where it is not today's.
+func Instant(now, t time.Time) string {
 	now, t = now.UTC(), t.UTC()
 	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
 		return t.Format("15:04 UTC")
@@ -18,20 +18,21 @@ func instant(now, t time.Time) string {
 // stamp writes a time in UTC with its date.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// left writes how long it is until a time, and the time itself.
-func left(now, until time.Time) string {
+// Left writes how long it is until a time, and the time itself: 5h 12m left
+// (until 14:03 UTC).
+func Left(now, until time.Time) string {
 	d := until.Sub(now)
 	switch {
 	case d <= 0:
-		return "due since " + instant(now, until)
+		return "due since " + Instant(now, until)
 	case d < time.Minute:
-		return "under a minute left (until " + instant(now, until) + ")"
+		return "under a minute left (until " + Instant(now, until) + ")"
 	}
-	return span(d.Truncate(time.Minute)) + " left (until " + instant(now, until) + ")"
+	return Span(d.Truncate(time.Minute)) + " left (until " + Instant(now, until) + ")"
 }
 
-// span writes a duration with its two biggest units: 2d 3h, 5h 12m, 4m 5s.
-func span(d time.Duration) string {
+// Span writes a duration with its two biggest units: 2d 3h, 5h 12m, 4m 5s.
+func Span(d time.Duration) string {
 	if d < time.Second {
 		return "0s"
 	}
@@ -54,12 +55,12 @@ func span(d time.Duration) string {
 	return "0s"
 }
 
-// dash is span, with a dash for nothing.
+// dash is Span, with a dash for nothing.
 func dash(d time.Duration) string {
 	if d < time.Second {
 		return "–"
 	}
-	return span(d)
+	return Span(d)
 }
 
 // number writes a count with commas.

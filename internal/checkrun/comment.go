@@ -68,7 +68,7 @@ func judged(e Feedback, f Facts) string {
 	if e.Accepted {
 		what = "**Acted on**"
 	}
-	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source, f.Now), code(e.By), instant(f.Now, e.When), because(e, f))
+	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source, f.Now), code(e.By), Instant(f.Now, e.When), because(e, f))
 	if e.Excerpt != "" {
 		s += "\n\n" + fence(e.Excerpt, 500)
 	}

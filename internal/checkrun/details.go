@@ -107,9 +107,9 @@ func limit(f Facts) string {
 		return s + "nobody said when it resets"
 	}
 	if f.Limit.ResetsAt.After(f.Now) {
-		return s + left(f.Now, f.Limit.ResetsAt)
+		return s + Left(f.Now, f.Limit.ResetsAt)
 	}
-	return s + "was reset at " + instant(f.Now, f.Limit.ResetsAt)
+	return s + "was reset at " + Instant(f.Now, f.Limit.ResetsAt)
 }
 
 // verdictLines are the titles of the two verdicts.

@@ -79,7 +79,7 @@ func prose(s string, now time.Time) string {
 		switch {
 		case err == nil:
 			flush("")
-			out = append(out, instant(now, at)+after)
+			out = append(out, Instant(now, at)+after)
 			continue
 		case len(risky) > 0 && risky[len(risky)-1] == "/pawl" && slices.Contains(commandWords, core):
 			risky = append(risky, core)

@@ -17,7 +17,7 @@ func next(f Facts) string {
 		if f.Until.IsZero() {
 			return "Pawl goes on by itself when something happens here."
 		}
-		return "Pawl goes on by itself at " + instant(f.Now, f.Until) + " (written at " + instant(f.Now, f.Now) + ")."
+		return "Pawl goes on by itself at " + Instant(f.Now, f.Until) + " (written at " + Instant(f.Now, f.Now) + ")."
 	case Done:
 		if f.PullURL == "" && !f.IsPull {
 			return "nothing runs until somebody asks for more."

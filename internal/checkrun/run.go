@@ -55,7 +55,7 @@ func headline(f Facts) string {
 		if f.Until.IsZero() {
 			return title("Waiting", waitsFor(f.Rule))
 		}
-		return title("Waiting", waitsFor(f.Rule)+", "+left(f.Now, f.Until))
+		return title("Waiting", waitsFor(f.Rule)+", "+Left(f.Now, f.Until))
 	case Done:
 		if len(run) == 0 {
 			return "Done: nothing is left to do"
@@ -156,9 +156,9 @@ func reset(f Facts) string {
 		return ""
 	}
 	if !f.Limit.ResetsAt.After(f.Now) {
-		return ", reset at " + instant(f.Now, f.Limit.ResetsAt)
+		return ", reset at " + Instant(f.Now, f.Limit.ResetsAt)
 	}
-	return ", " + left(f.Now, f.Limit.ResetsAt)
+	return ", " + Left(f.Now, f.Limit.ResetsAt)
 }
 
 // evidence are the reasons and numbers of the first screen.
@@ -167,7 +167,11 @@ func evidence(f Facts) []string {
 	if f.State == ConfigError {
 		return problems(p, f.Problems)
 	}
-	lines := p.reasons(f.Reasons, 5)
+	var lines []string
+	if f.State == Waiting && f.Rule == "cooldown" && f.Severity.CooldownUntil.After(f.Now) {
+		lines = append(lines, resting(f))
+	}
+	lines = append(lines, p.reasons(f.Reasons, 5)...)
 	if f.Limit != nil && f.Limit.Account != "" && !strings.Contains(f.Rule, "limit") {
 		lines = append(lines, limit(f))
 	}

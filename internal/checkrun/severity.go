@@ -21,12 +21,8 @@ func severity(f Facts) Check {
 		p.sentence(fmt.Sprintf("Attempt %d was no edit loop.", a.N))
 	} else {
 		what := f.Severity.Class + " edit loop"
-		looped := f.Severity.Backend
-		if looped == "" {
-			looped = a.Backend
-		}
 		c.Title = title(strings.ToUpper(what[:1])+what[1:], counts+cooldown(f))
-		p.sentence(fmt.Sprintf("%s on %s: %s%s.", name(label(looped)), name(repoName(f.Thread)), what, cooldown(f)))
+		p.sentence(resting(f) + ".")
 	}
 	p.list(p.reasons(f.Severity.Reasons, 5)...)
 	p.sentence(editChart(a))
@@ -66,6 +62,15 @@ func counted(e Edits) string {
 	return fmt.Sprintf("%s, %s on one file", plural(e.Operations, "edit"), number(int64(e.MaxRepeat)))
 }
 
+// resting says which backend went in circles where, and how long it rests.
+func resting(f Facts) string {
+	looped := f.Severity.Backend
+	if a, ok := f.last(); ok && looped == "" {
+		looped = a.Backend
+	}
+	return fmt.Sprintf("%s on %s: %s edit loop%s", name(label(looped)), name(repoName(f.Thread)), label(f.Severity.Class), cooldown(f))
+}
+
 // cooldown is what is left of the backend's cooldown, after a comma.
 func cooldown(f Facts) string {
 	until := f.Severity.CooldownUntil
@@ -73,9 +78,9 @@ func cooldown(f Facts) string {
 	case until.IsZero():
 		return ""
 	case until.After(f.Now):
-		return ", " + left(f.Now, until)
+		return ", " + Left(f.Now, until)
 	}
-	return ", its cooldown ended at " + instant(f.Now, until)
+	return ", its cooldown ended at " + Instant(f.Now, until)
 }
 
 // editChart draws how much of an attempt's work went into one file.
@@ -102,7 +107,7 @@ func severityOutlook(f Facts) []string {
 	var lines []string
 	if s.CooldownUntil.After(f.Now) {
 		lines = append(lines, fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
-			span(s.Cooldown), instant(f.Now, s.CooldownUntil)),
+			Span(s.Cooldown), Instant(f.Now, s.CooldownUntil)),
 			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.")
 	} else {
 		lines = append(lines, "**Next:** this backend may be used again.")

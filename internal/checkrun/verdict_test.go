@@ -84,14 +84,14 @@ func TestACooldownSaysWhoWhereAndHowLong(t *testing.T) {
 
 func TestTimesAreWrittenForPeople(t *testing.T) {
 	for want, got := range map[string]string{
-		"5h 12m left (until 14:03 UTC)":           left(now, now.Add(5*time.Hour+12*time.Minute)),
-		"2d 3h left (until 2026-03-06 11:51 UTC)": left(now, now.Add(51*time.Hour)),
-		"17h left (until 2026-03-05 01:51 UTC)":   left(now, now.Add(17*time.Hour)),
-		"under a minute left (until 08:51 UTC)":   left(now, now.Add(20*time.Second)),
-		"due since 08:50 UTC":                     left(now, now.Add(-time.Minute)),
-		"4m 5s":                                   span(4*time.Minute + 5*time.Second),
-		"1h":                                      span(time.Hour + 5*time.Second),
-		"0s":                                      span(-time.Second),
+		"5h 12m left (until 14:03 UTC)":           Left(now, now.Add(5*time.Hour+12*time.Minute)),
+		"2d 3h left (until 2026-03-06 11:51 UTC)": Left(now, now.Add(51*time.Hour)),
+		"17h left (until 2026-03-05 01:51 UTC)":   Left(now, now.Add(17*time.Hour)),
+		"under a minute left (until 08:51 UTC)":   Left(now, now.Add(20*time.Second)),
+		"due since 08:50 UTC":                     Left(now, now.Add(-time.Minute)),
+		"4m 5s":                                   Span(4*time.Minute + 5*time.Second),
+		"1h":                                      Span(time.Hour + 5*time.Second),
+		"0s":                                      Span(-time.Second),
 		"1,234,567":                               number(1234567),
 		"-123":                                    number(-123),
 		"it resets at 14:03 UTC":                  prose("it resets at 2026-03-04T14:03:00Z", now),

@@ -157,9 +157,9 @@ func limit(f checkrun.Facts, now time.Time) string {
 	case l.ResetsAt.IsZero():
 		s += "nobody said when it resets"
 	case l.ResetsAt.After(now):
-		s += left(now, l.ResetsAt)
+		s += checkrun.Left(now, l.ResetsAt)
 	default:
-		s += "was reset at " + instant(now, l.ResetsAt)
+		s += "was reset at " + checkrun.Instant(now, l.ResetsAt)
 	}
 	if l.Message != "" {
 		s += ": " + line(l.Message, maxReason)

@@ -125,7 +125,7 @@ func counts(s Stats) []count {
 		if d < time.Second {
 			return ""
 		}
-		return "oldest " + span(d)
+		return "oldest " + checkrun.Span(d)
 	}
 	all := []count{of("running", s.Running, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
 	for _, state := range deliveryStates() {
@@ -164,9 +164,9 @@ func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, spaced(line(string(b.Kind), maxName)), state)
 		switch {
 		case !b.ResetsAt.IsZero() && !limited:
-			h.Text += ", was reset at " + instant(now, b.ResetsAt)
+			h.Text += ", was reset at " + checkrun.Instant(now, b.ResetsAt)
 		case !reset.IsZero():
-			h.Text += ", " + left(now, reset)
+			h.Text += ", " + checkrun.Left(now, reset)
 		default:
 			h.Text += ", reset unknown"
 		}
@@ -181,7 +181,7 @@ func cooling(all map[string][]solver.Cooldown, now time.Time) []held {
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
 		for _, c := range all[repo] {
 			h := held{Name: line(c.Backend, maxName) + " on " + line(repo, maxName), Class: "failed",
-				Text: line(c.Class, maxName) + " edit loop, " + left(now, c.Until)}
+				Text: line(c.Class, maxName) + " edit loop, " + checkrun.Left(now, c.Until)}
 			if t, err := solver.ParseThread(c.Thread); err == nil {
 				h.Href = href(t)
 			}
