@@ -9,7 +9,7 @@ import (
 
 // TestCyclesOfTheCorpusEndAfterThreeAttempts replays the real loops, which are
 // kept outside the repository: go test -tags eval ./cmd/pawl.
-func TestCyclesOfTheCorpusEndAfterThreeAttempts(t *testing.T) {
+func TestEvalCyclesOfTheCorpusEndAfterThreeAttempts(t *testing.T) {
 	all := cycles(t, filepath.Join("..", "..", "..", "shared", "corpora", "loops", "cycles.jsonl"))
 	for _, source := range []string{"hm715", "hm729-rapid"} {
 		t.Run(source, func(t *testing.T) {
