@@ -45,7 +45,10 @@ func codexCallEdits(arguments string) []Edit {
 		return patchEdits(text)
 	}
 	var all []Edit
-	elements(command, func(word []byte) { all = append(all, patchEdits(stringOf(word))...) })
+	elements(command, func(word []byte) {
+		edits := patchEdits(stringOf(word))
+		all = append(all, edits[:min(len(edits), maxEdits-len(all))]...)
+	})
 	if command == nil {
 		return patchEdits(arguments) // a free-form tool
 	}

@@ -33,7 +33,8 @@ type Limit struct {
 }
 
 // Edits counts what the agent changed through its editing tools. Changes made
-// by shell commands are not in it; the tree tells of those.
+// by shell commands are not in it; the tree tells of those. Operations counts
+// all; Files and MaxRepeat look at the first 20,000 paths only.
 type Edits struct {
 	Operations    int    `json:"operations"`
 	Files         int    `json:"files"`

@@ -1,36 +1,33 @@
 package agent
 
 import (
-	"maps"
-	"path"
-	"slices"
-	"strings"
+	"hash/maphash"
 	"time"
 )
 
-// Bounds of what a tally remembers, so that a hostile stream cannot fill the
-// memory. Real sessions stay far below them (335 kB lines, some hundred calls).
+// Bounds in bytes of the texts and of the session's id that a tally keeps.
 const (
-	maxCalls    = 50_000
-	maxFiles    = 20_000
-	maxPath     = 1 << 10
-	maxText     = 64 << 10
-	maxCallName = 256
+	maxText      = 64 << 10
+	maxSessionID = 256
 )
 
-// tally folds the events of one stream.
+// tally folds the events of one stream. What it remembers is bounded, whatever
+// the stream holds: see maxOpen, maxIDs and maxFiles, which real sessions (335
+// kB lines, some hundred calls) stay far below.
 type tally struct {
 	rep  Report
 	cli  Adapter
 	dir  string
-	open map[string]begun // calls that started and have not ended
+	seed maphash.Seed
+	open map[uint64]begun // calls that started and have not ended, by the hash of their id
+	held int              // the sizes of the open calls together
 	// onDeed is told of each call that ended; nil where nobody asks.
 	onDeed func(Deed)
-	// done holds the calls that ended; both maps are emptied with each session,
-	// because ids are unique within one.
-	done     map[string]bool
-	quoted   map[string]bool
-	files    map[string]int
+	// done holds the calls that ended, quoted the items that quote a limit. Both
+	// are emptied with each session, because ids are unique within one.
+	done     idSet
+	quoted   idSet
+	files    map[uint64]int // how often each path was edited, by its hash
 	messages int
 	working  bool   // the last turn has begun and not ended
 	did      int    // calls that ended with an effect
@@ -42,37 +39,26 @@ type tally struct {
 }
 
 func newTally(cli Adapter, dir string) *tally {
-	t := &tally{cli: cli, dir: dir, files: map[string]int{}}
+	t := &tally{cli: cli, dir: dir, seed: maphash.MakeSeed(), open: map[uint64]begun{}, files: map[uint64]int{}}
 	t.rep.CLI = cli.Stream
-	t.forget()
 	return t
-}
-
-func (t *tally) forget() {
-	t.open, t.done, t.quoted = map[string]begun{}, map[string]bool{}, map[string]bool{}
 }
 
 // add takes one event into account.
 func (t *tally) add(e Event) {
-	if len(e.ID) > maxCallName {
-		e.ID = e.ID[:maxCallName]
-	}
-	if e.Quotes && !t.quoted[e.ID] {
-		t.rep.Mentions++
-		if e.ID != "" && len(t.quoted) < maxCalls {
-			t.quoted[e.ID] = true
-		}
+	if e.Quotes {
+		t.mention(e.ID)
 	}
 	t.spend(e)
 	if e.Session != "" {
-		t.rep.SessionID = shorten(e.Session, maxCallName)
+		t.rep.SessionID = shorten(e.Session, maxSessionID)
 	}
 	switch e.Kind {
 	case SessionStarted:
 		t.settle()
-		t.forget()
-		t.rep.SessionID = e.ID
-		if t.dir == "" {
+		t.done, t.quoted = idSet{}, idSet{}
+		t.rep.SessionID = shorten(e.ID, maxSessionID)
+		if t.dir == "" && len(e.Dir) <= maxPath {
 			t.dir = e.Dir
 		}
 	case TurnStarted:
@@ -97,6 +83,18 @@ func (t *tally) add(e Event) {
 		t.finish(e)
 	}
 	t.last = e.Kind
+}
+
+// mention counts an item that quotes a limit, once where it has an id.
+func (t *tally) mention(item string) {
+	id := t.hash(item)
+	if item != "" && t.quoted.has(id) {
+		return
+	}
+	t.rep.Mentions++
+	if item != "" {
+		t.quoted.add(id)
+	}
 }
 
 // goOn makes the last error and the last step's end old.
@@ -169,106 +167,4 @@ func (t *tally) finish(e Event) {
 		t.messages++
 		t.rep.FinalMessage = e.Text
 	}
-}
-
-// begun is a call that started: its edits, what was written for it, and its
-// place in the order of the calls.
-type begun struct {
-	edits []Edit
-	call  uint64
-	wrote string
-	place int
-}
-
-// maxFullCalls is for how many calls under way the content of edits is kept.
-// Agents run some ten calls at once.
-const maxFullCalls = 256
-
-// call counts a tool call once, and its edits when it ended with an effect.
-func (t *tally) call(e Event) {
-	if t.done[e.ID] && e.ID != "" {
-		return
-	}
-	b, started := t.open[e.ID]
-	if !started || e.ID == "" {
-		t.rep.ToolCalls++
-		b = begun{place: t.rep.ToolCalls}
-	}
-	if e.Wrote != "" {
-		b.call, b.wrote = hashOf(e.Wrote), shorten(e.Wrote[:min(len(e.Wrote), maxDeedText)], maxDeedText)
-	}
-	if e.Edits != nil {
-		b.edits = e.Edits // some streams name them only at the start
-	}
-	if !e.Done {
-		if len(t.open) >= maxFullCalls {
-			b.wrote = ""
-			for i, e := range b.edits {
-				b.edits[i] = Edit{Path: e.Path, Key: e.Key, State: e.State}
-			}
-		}
-		if len(t.open) < maxCalls {
-			t.open[e.ID] = b
-		}
-		return
-	}
-	delete(t.open, e.ID)
-	if e.ID != "" && len(t.done) < maxCalls {
-		t.done[e.ID] = true
-	}
-	if e.Rejected {
-		b.edits = nil
-	} else {
-		t.did++
-	}
-	t.ended(b, e)
-}
-
-// ended counts the edits of a call and tells of it.
-func (t *tally) ended(b begun, e Event) {
-	for i := range b.edits {
-		b.edits[i].Path = relative(t.dir, b.edits[i].Path)
-		t.edit(b.edits[i].Path)
-	}
-	if t.onDeed != nil {
-		t.onDeed(Deed{Edits: b.edits, Call: b.call, Result: e.Result, Failed: e.Failed, Wrote: b.wrote})
-	}
-}
-
-func (t *tally) edit(p string) {
-	t.rep.Edits.Operations++
-	n, known := t.files[p]
-	if !known && len(t.files) >= maxFiles {
-		return
-	}
-	t.files[p] = n + 1
-	if n+1 > t.rep.Edits.MaxRepeat {
-		t.rep.Edits.MaxRepeat, t.rep.Edits.MaxRepeatPath = n+1, p
-	}
-}
-
-// settle counts the edits of calls that were still under way when the stream
-// ended, in the order in which they began: they may well have been made.
-func (t *tally) settle() {
-	left := slices.SortedFunc(maps.Values(t.open), func(a, b begun) int { return a.place - b.place })
-	clear(t.open)
-	for _, b := range left {
-		t.ended(b, Event{})
-	}
-	t.rep.Edits.Files = len(t.files)
-}
-
-// relative names a path within the checkout the way git does.
-func relative(dir, p string) string {
-	if len(p) > maxPath {
-		p = p[:maxPath]
-	}
-	p = path.Clean(strings.ToValidUTF8(p, "\uFFFD"))
-	if dir == "" {
-		return p
-	}
-	if rest, ok := strings.CutPrefix(p, path.Clean(dir)+"/"); ok {
-		return rest
-	}
-	return p
 }

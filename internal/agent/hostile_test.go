@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// lineMaker gives the lines that make returns for 0, 1, 2 … until they have
+// size bytes together, and keeps the largest live heap that it saw on the way.
+type lineMaker struct {
+	make       func(i int) string
+	size, read int
+	i          int
+	rest       string
+	peak       uint64
+}
+
+// heapEvery is after how many bytes lineMaker looks at the heap.
+const heapEvery = 6 << 20
+
+func (l *lineMaker) Read(p []byte) (int, error) {
+	if l.rest == "" {
+		if l.read >= l.size {
+			l.look()
+			return 0, io.EOF
+		}
+		l.rest = l.make(l.i) + "\n"
+		l.i++
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	if l.read/heapEvery != (l.read+n)/heapEvery {
+		l.look()
+	}
+	l.read += n
+	return n, nil
+}
+
+func (l *lineMaker) look() { l.peak = max(l.peak, liveHeap()) }
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func claudeCall(id, tool, input string) string {
+	return fmt.Sprintf(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":%q,"name":%q,"input":%s}]}}`, id, tool, input)
+}
+
+func codexChange(state, id, changes string) string {
+	return fmt.Sprintf(`{"type":"item.%s","item":{"id":%q,"type":"file_change","changes":[%s]}}`, state, id, changes)
+}
+
+func manyPaths(i, n int) string {
+	var b strings.Builder
+	for k := range n {
+		if k > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"path":"/w/%d/%d.go"}`, i, k)
+	}
+	return b.String()
+}
+
+// TestHostileStreamsCostLittleMemory reads 60 MB of each shape that makes a
+// reader remember something of every line, and looks at the live heap.
+func TestHostileStreamsCostLittleMemory(t *testing.T) {
+	claude, err := ForStream(StreamClaude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines strings.Builder
+	for k := range 60_000 {
+		fmt.Fprintf(&lines, `%05d\n`, k)
+	}
+	// Many edits of some hundred lines each in one call.
+	several := `{"file_path":"/w/a.go","edits":[` + strings.TrimSuffix(strings.Repeat(`{"old_string":"`+lines.String()[:1400]+`","new_string":"x"},`, 250), ",") + `]}`
+	long := strings.Repeat("p", 900<<10)
+	for name, c := range map[string]struct {
+		adapter Adapter
+		line    func(i int) string
+	}{
+		"file changes that never end": {codexAdapter(), func(i int) string {
+			return codexChange("started", fmt.Sprint(i), manyPaths(i, 1000))
+		}},
+		"several edits that are never answered": {claude, func(i int) string {
+			return claudeCall(fmt.Sprint(i), "MultiEdit", several)
+		}},
+		"whole files that are never answered": {claude, func(i int) string {
+			return claudeCall(fmt.Sprint(i), "Write", fmt.Sprintf(`{"file_path":"/w/%d","content":"%s"}`, i, lines.String()[:14_000]))
+		}},
+		"small calls that never end": {codexAdapter(), func(i int) string {
+			return codexChange("started", fmt.Sprint(i), `{"path":"a"}`)
+		}},
+		"calls that end under many ids": {codexAdapter(), func(i int) string {
+			return codexChange("completed", fmt.Sprintf("%0200d", i), fmt.Sprintf(`{"path":"%d"}`, i))
+		}},
+		"long ids": {codexAdapter(), func(i int) string {
+			return codexChange("started", fmt.Sprint(i, long), `{"path":"a"}`)
+		}},
+		"long paths": {codexAdapter(), func(i int) string {
+			return codexChange("completed", fmt.Sprint(i), fmt.Sprintf(`{"path":"%d%s"}`, i, long))
+		}},
+		"long arguments": {claude, func(i int) string {
+			return claudeCall(fmt.Sprint(i), "Bash", fmt.Sprintf(`{"command":"%d %s"}`, i, long))
+		}},
+		"mentions": {codexAdapter(), func(i int) string {
+			return fmt.Sprintf(`{"type":"item.completed","item":{"id":"%0200d","type":"reasoning","text":"usage limit reached"}}`, i)
+		}},
+		"sessions": {codexAdapter(), func(i int) string { return fmt.Sprintf(`{"type":"thread.started","thread_id":"%0200d"}`, i) }},
+		"errors":   {codexAdapter(), func(i int) string { return fmt.Sprintf(`{"type":"error","message":"%d%s"}`, i, long) }},
+		"deltas":   {geminiAdapter(t), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &lineMaker{make: c.line, size: 60 << 20}
+			before := liveHeap()
+			if _, err := Inspect(in, c.adapter, InspectOptions{Dir: "/w"}); err != nil {
+				t.Fatal(err)
+			}
+			used := max(in.peak, before) - before
+			t.Logf("%.1f MB after %d lines", float64(used)/(1<<20), in.i)
+			if used > 24<<20 {
+				t.Errorf("%d MB are held", used>>20)
+			}
+		})
+	}
+}
+
+func geminiAdapter(t *testing.T) Adapter {
+	t.Helper()
+	a, err := ForStream(StreamGemini)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestCallsBeyondTheBudgetAreCountedOnce has 3,000 file changes of 100 paths
+// under way at once, each of which then ends, twice.
+func TestCallsBeyondTheBudgetAreCountedOnce(t *testing.T) {
+	const calls, paths = 3000, 100
+	var stream strings.Builder
+	for _, state := range []string{"started", "completed", "completed"} {
+		for i := range calls {
+			stream.WriteString(codexChange(state, fmt.Sprint(i), manyPaths(i%150, paths)) + "\n")
+		}
+	}
+	deeds := 0
+	got, err := Inspect(strings.NewReader(stream.String()), codexAdapter(), InspectOptions{Dir: "/w", OnDeed: func(d Deed) {
+		deeds++
+		if len(d.Edits) != paths {
+			t.Fatalf("a call has %d edits", len(d.Edits))
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Edits{Operations: calls * paths, Files: 150 * paths, MaxRepeat: calls / 150, MaxRepeatPath: got.Edits.MaxRepeatPath}
+	if got.Edits != want || got.ToolCalls != calls || deeds != calls {
+		t.Errorf("%+v, %d calls, %d deeds", got.Edits, got.ToolCalls, deeds)
+	}
+}
+
+func TestPathsBeyondTheBoundCountAsOperationsOnly(t *testing.T) {
+	var stream strings.Builder
+	for i := range 25 {
+		stream.WriteString(codexChange("completed", fmt.Sprint(i), manyPaths(i, 1000)) + "\n")
+	}
+	got, err := Inspect(strings.NewReader(stream.String()), codexAdapter(), InspectOptions{})
+	if err != nil || got.Edits.Operations != 25_000 || got.Edits.Files != maxFiles {
+		t.Errorf("%+v, error %v", got.Edits, err)
+	}
+}
+
+func TestAnIDIsKnownAgainAmongTheLastOnes(t *testing.T) {
+	var s idSet
+	for i := range uint64(5 * maxIDs) {
+		s.add(i)
+		if !s.has(i) || i >= maxIDs && !s.has(i-maxIDs+1) {
+			t.Fatalf("after %d ids one of the last is forgotten", i)
+		}
+	}
+	if s.has(0) || len(s.recent)+len(s.older) > 2*maxIDs {
+		t.Errorf("%d ids are held", len(s.recent)+len(s.older))
+	}
+}
