@@ -41,7 +41,8 @@ func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprin
 type scrape struct {
 	Options
 	deliveries, deliveryAge, threads, queueAge *prometheus.Desc
-	breakers, cooldowns, requests, build       *prometheus.Desc
+	breakers, resets, cooldowns                *prometheus.Desc
+	requests, build                            *prometheus.Desc
 }
 
 func newScrape(o Options) *scrape {
@@ -55,6 +56,7 @@ func newScrape(o Options) *scrape {
 		threads:     desc("threads", "Threads that a step runs on, that need a step, and that wait for a time.", "state"),
 		queueAge:    desc("queue_age_seconds", "How long the oldest thread that needs a step has waited."),
 		breakers:    desc("breaker_consecutive", "Failures of a kind in a row on a backend account.", "account", "kind"),
+		resets:      desc("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", "account", "kind"),
 		cooldowns:   desc("cooldown_seconds_left", "How long a backend still rests on a repository.", "backend", "repo", "class"),
 		requests:    desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route"),
 		build:       desc("build_info", "Always 1; the labels name the program.", "version", "commit", "go"),
@@ -63,7 +65,7 @@ func newScrape(o Options) *scrape {
 
 // Describe implements prometheus.Collector.
 func (s *scrape) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.deliveries, s.deliveryAge, s.threads, s.queueAge, s.breakers, s.cooldowns, s.requests, s.build} {
+	for _, d := range []*prometheus.Desc{s.deliveries, s.deliveryAge, s.threads, s.queueAge, s.breakers, s.resets, s.cooldowns, s.requests, s.build} {
 		out <- d
 	}
 }
@@ -101,10 +103,13 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(s.breakers, err)
 	}
+	now := s.Now()
 	for account, b := range breakers {
 		give(out, s.breakers, prometheus.GaugeValue, float64(b.Consecutive), account, string(b.Kind))
+		if b.ResetsAt.After(now) {
+			give(out, s.resets, prometheus.GaugeValue, b.ResetsAt.Sub(now).Seconds(), account, string(b.Kind))
+		}
 	}
-	now := s.Now()
 	cooldowns, err := s.Store.Cooldowns(ctx, "", now)
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(s.cooldowns, err)

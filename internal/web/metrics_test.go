@@ -41,6 +41,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 		`pawl_deliveries{state="unparsable"} 0`,
 		`pawl_delivery_age_seconds 0`,
 		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
+		`pawl_limit_seconds_left{account="main",kind="usage_limit"} 18720`,
 		`pawl_queue_age_seconds 0`,
 		`pawl_threads{state="queued"} 0`,
 		`pawl_threads{state="running"} 1`,
