@@ -17,7 +17,7 @@ var (
 	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 	ownTag     = regexp.MustCompile(`^(?:<details><summary>[^<>]*</summary>|</details>|<!-- pawl:[a-z]+(?: [A-Za-z0-9._/#-]+)? -->)$`)
 	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|everything Pawl knows of this thread)\]\(https?://[^()\s]*\)`)
-	suspicious = regexp.MustCompile("(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\\[\\]]|://|www\\.|\\b[0-9a-f]{7,}\\b|\\\\|[|~_]")
+	suspicious = regexp.MustCompile(`(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\[\]]|://|www\.|\b[0-9a-f]{7,}\b|\\|[|~_]`)
 )
 
 // flaws says what is wrong with a Markdown text of Pawl: its size, its
