@@ -74,14 +74,6 @@ func codexUsage(raw []byte) *Tokens {
 	return t
 }
 
-// codexItemFields are the raw members of an item that classify it.
-type codexItemFields struct {
-	id, kind, status, text, message          []byte
-	command, output, changes                 []byte
-	server, tool, arguments, result, problem []byte
-	query, exit                              []byte
-}
-
 func codexItem(raw []byte, done bool, emit func(Event)) {
 	f := codexFields(raw)
 	e := Event{ID: stringOf(f.id), Done: done, Kind: ToolCall}
@@ -118,42 +110,4 @@ func codexItem(raw []byte, done bool, emit func(Event)) {
 		e.Kind, e.Quotes = Thought, quotesLimit(raw)
 	}
 	emit(e)
-}
-
-func codexFields(raw []byte) (f codexItemFields) {
-	members(raw, func(key, value []byte) {
-		switch string(key) {
-		case "id":
-			f.id = value
-		case "type":
-			f.kind = value
-		case "status":
-			f.status = value
-		case "text":
-			f.text = value
-		case "message":
-			f.message = value
-		case "command":
-			f.command = value
-		case "aggregated_output":
-			f.output = value
-		case "changes":
-			f.changes = value
-		case "server":
-			f.server = value
-		case "tool":
-			f.tool = value
-		case "arguments":
-			f.arguments = value
-		case "result":
-			f.result = value
-		case "error":
-			f.problem = value
-		case "query":
-			f.query = value
-		case "exit_code":
-			f.exit = value
-		}
-	})
-	return f
 }

@@ -16,10 +16,15 @@ import (
 // line stand at its head.
 func members(b []byte, visit func(key, value []byte)) {
 	i := skipSpace(b, 0)
-	if i >= len(b) || b[i] != '{' {
-		return
+	if i < len(b) && b[i] == '{' {
+		membersFrom(b[i+1:], visit)
 	}
-	for i++; ; {
+}
+
+// membersFrom is members for the rest of an object after its brace or after one
+// of its members.
+func membersFrom(b []byte, visit func(key, value []byte)) {
+	for i := 0; ; {
 		i = skipSpace(b, i)
 		if i < len(b) && b[i] == ',' {
 			i = skipSpace(b, i+1)
@@ -156,7 +161,7 @@ func stringOf(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		raw = unescape(raw)
 	}
-	if utf8.Valid(raw) { // the quick way
+	if utf8.Valid(raw) { // which is asked more quickly than made so
 		return string(raw)
 	}
 	return strings.ToValidUTF8(string(raw), "\uFFFD")
@@ -175,11 +180,12 @@ func bare(raw []byte) []byte {
 func unescape(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			out = append(out, raw[i])
-			continue
+		plain := bytes.IndexByte(raw[i:], '\\')
+		if plain < 0 {
+			return append(out, raw[i:]...)
 		}
-		if i++; i >= len(raw) {
+		out = append(out, raw[i:i+plain]...)
+		if i += plain + 1; i >= len(raw) {
 			break
 		}
 		switch raw[i] {

@@ -1,35 +1,55 @@
 package agent
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
-// mentionMarks are beginnings of which every text about limits has one, and what
-// tells by the rest. They begin with letters as rare as possible, so that large
-// tool output is searched at nearly the speed of memory.
-var mentionMarks = []struct {
-	mark []byte
-	// about reports whether what stands around the mark, at text[i], is about a
-	// limit.
-	about func(text []byte, i int) bool
+// mentionWords are words of five bytes of which every text about limits has one,
+// and what tells by the text around.
+var mentionWords = []struct {
+	word   string
+	anchor int // where in the word about begins
+	about  func(text []byte, i int) bool
 }{
-	{[]byte("qu"), aboutQuotaOrRequests},
-	{[]byte("Qu"), aboutQuotaOrRequests},
-	{[]byte("mi"), aboutLimit},
-	{[]byte("f "), aboutCredits},
+	{"limit", 0, aboutLimit},
+	{"Limit", 0, aboutLimit},
+	{"quota", 0, aboutQuotaOrRequests},
+	{"Quota", 0, aboutQuotaOrRequests},
+	{"eques", 1, aboutQuotaOrRequests},
+	{"of cr", 0, aboutCredits},
+	{"of ex", 0, aboutCredits},
 }
+
+// mentionPairs tells of two bytes, as a little-endian number, in which word they
+// stand and where: the number of the word from 1, times 8, plus the offset. A pair
+// that stands in several words leads to the same test at the same place.
+var mentionPairs = func() (pairs [1 << 16]uint8) {
+	for n, m := range mentionWords {
+		for at := range len(m.word) - 1 {
+			pair := binary.LittleEndian.Uint16([]byte(m.word[at : at+2]))
+			if pairs[pair] == 0 {
+				pairs[pair] = uint8((n+1)<<3 | at)
+			}
+		}
+	}
+	return pairs
+}()
 
 // quotesLimit reports whether text mentions a limit, wherever it stands. It is
 // loose: it only counts mentions. The test holds the regexp that defines it.
+//
+// Commands print much, so it looks at every fourth pair of bytes only: one of
+// them lies in any word of five.
 func quotesLimit(text []byte) bool {
-	for _, m := range mentionMarks {
-		for i := 0; ; i++ {
-			n := bytes.Index(text[i:], m.mark)
-			if n < 0 {
-				break
-			}
-			i += n
-			if m.about(text, i) {
-				return true
-			}
+	for i := 0; i+1 < len(text); i += 4 {
+		found := mentionPairs[binary.LittleEndian.Uint16(text[i:])]
+		if found == 0 {
+			continue
+		}
+		m := &mentionWords[found>>3-1]
+		if start := i - int(found&7) + m.anchor; start >= 0 && m.about(text, start) {
+			return true
 		}
 	}
 	return false
@@ -38,14 +58,14 @@ func quotesLimit(text []byte) bool {
 // limited are the things that have limits.
 var limited = []string{"usage", "rate", "session", "weekly", "daily", "monthly", "spend", "spending", "hour", "opus", "request"}
 
-// aboutLimit looks around the m of "limit": "usage limit", "hit your weekly
+// aboutLimit looks around the l of "limit": "usage limit", "hit your weekly
 // limit", "limit_reached".
 func aboutLimit(text []byte, i int) bool {
-	before, found := cutEnd(text[:i], "li")
-	if !found || !begins(text[i:], "mit") {
+	before, after := text[:i], text[i+1:]
+	if text[i] != 'l' && text[i] != 'L' || !bytes.HasPrefix(after, []byte("imit")) {
 		return false
 	}
-	after := text[i+len("mit"):]
+	after = after[len("imit"):]
 	if begins(after, "reached") || len(after) > 0 && (after[0] == ' ' || after[0] == '_') && begins(after[1:], "reached") {
 		return true
 	}
@@ -84,31 +104,33 @@ func aboutLimit(text []byte, i int) bool {
 // aboutQuotaOrRequests looks around the q of "quota exceeded" and "too many
 // requests".
 func aboutQuotaOrRequests(text []byte, i int) bool {
-	if begins(text[i:], "quests") {
-		_, yes := cutEnd(text[:i], "too many re")
-		return yes
+	before, after := text[:i], text[i+1:]
+	if text[i] == 'q' && bytes.HasPrefix(after, []byte("uests")) {
+		_, many := cutEnd(before, "too many re")
+		return many && before[i-1] == 'e'
 	}
-	if !begins(text[i:], "quota") {
+	after, is := bytes.CutPrefix(after, []byte("uota"))
+	if !is || text[i] != 'q' && text[i] != 'Q' {
 		return false
 	}
-	after := text[i+len("quota"):]
 	for _, then := range []string{" exceeded", " reached", " limit"} {
 		if begins(after, then) {
 			return true
 		}
 	}
 	for _, whose := range []string{"current ", "daily ", "your "} {
-		if _, yes := cutEnd(text[:i], whose); yes {
+		if _, yes := cutEnd(before, whose); yes {
 			return true
 		}
 	}
 	return false
 }
 
-// aboutCredits looks around the f of "out of credits".
+// aboutCredits looks around the o of "out of credits".
 func aboutCredits(text []byte, i int) bool {
-	_, out := cutEnd(text[:i], "out o")
-	return out && (begins(text[i:], "f credits") || begins(text[i:], "f extra usage"))
+	after, is := bytes.CutPrefix(text[i:], []byte("of "))
+	_, out := cutEnd(text[:i], "out ")
+	return is && out && (bytes.HasPrefix(after, []byte("cr")) && begins(after, "credits") || bytes.HasPrefix(after, []byte("ex")) && begins(after, "extra usage"))
 }
 
 // begins reports whether b begins with a lower-case ASCII text, in any case.

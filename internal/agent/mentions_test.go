@@ -9,15 +9,15 @@ import (
 )
 
 // mention defines what a mention of a limit is. Small letters may be capitals,
-// except in the two letters that the search begins with.
-var mention = regexp.MustCompile(`(?i:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?(?i:li)mi(?i:ts?)\b` +
-	`|(?i:hit your (?:\w+ )?li)mi(?i:t)|(?i:li)mi(?i:t[ _]?reached)|[qQ]u(?i:ota (?:exceeded|reached|limit))|(?i:(?:current|daily|your) )[qQ]u(?i:ota)` +
-	`|(?i:too many re)[qQ]u(?i:ests)|(?i:out o)f (?i:credits|extra usage)`)
+// except in the words that the search is for.
+var mention = regexp.MustCompile(`(?i:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?[lL]imit(?i:s?)\b` +
+	`|(?i:hit your (?:\w+ )?)[lL]imit|[lL]imit(?i:[ _]?reached)|[qQ]uota(?i: (?:exceeded|reached|limit))|(?i:(?:current|daily|your) )[qQ]uota` +
+	`|(?i:too many r)equests|(?i:out )of (?:cr(?i:edits)|ex(?i:tra usage))`)
 
 func TestMentionsOfLimitsAreThoseOfTheRegexp(t *testing.T) {
 	pieces := []string{"usage", "rate", "Session", "weekly", "daily", "monthly", "spend", "ing", "hour", "opus", "request", " ", "_", "-", "‑", "limit", "Limit", "limits",
 		"LIMIT", "commit", "hit your ", "Hit Your ", "x", "ä", "_reached", " Reached", "quota", "Quota", "current ", "your ", " exceeded", " limit", "too many ", "Too Many ", "requests",
-		"Requests", "REQUESTS", "QUOTA", "OUT OF ", "out of ", "Out of ", "credits", "extra usage", "\n", `\n`, "li", "mit", "o", "s"}
+		"Requests", "REQUESTS", "QUOTA", "OUT OF ", "OUT of ", "LImit", "qUota", "reQuests", "rEquests", "creDits", "out of ", "Out of ", "credits", "extra usage", "\n", `\n`, "li", "mit", "o", "s"}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 8).Draw(t, "pieces"), "")
 		if got, want := quotesLimit([]byte(text)), mention.MatchString(text); got != want {

@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Exit is how a process ended: its exit code, and the name of the signal that
@@ -122,7 +123,9 @@ func (r *Report) setLimit(message string, resets *time.Time, source string, now 
 
 // shorten cuts s to about n bytes for a reason or a report, on a rune boundary.
 func shorten(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	if !utf8.ValidString(s) { // which is asked more quickly than made so
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
 	if len(s) <= n {
 		return s
 	}

@@ -10,7 +10,7 @@ var lasted = regexp.MustCompile(`\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|secs?|seconds?
 
 // resultHalf is how much of the beginning and of the end of an output tells it
 // from another, in bytes: commands say there what failed.
-const resultHalf = 8 << 10
+const resultHalf = 4 << 10
 
 // foldResult reduces what a command printed, as it stands in the JSON, to a key.
 // White space, blank lines, points in time and durations do not count, nor what
