@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/palantir/go-githubapp/githubapp"
@@ -35,7 +36,12 @@ type Ingress struct {
 	store  Deliveries
 	now    func() time.Time
 	log    zerolog.Logger
+	held   atomic.Int64 // bytes of bodies that are being read
 }
+
+// maxHeld bounds the bodies that are read at the same time, in bytes: a signature
+// can be checked only when its body is there, and until then anybody may send.
+const maxHeld = 64 << 20
 
 // NewIngress refuses a secret that is too short to mean anything: go-githubapp
 // would accept unsigned requests with an empty one.
@@ -73,6 +79,16 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.ContentLength > MaxPayload:
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
+		return
+	}
+	size := r.ContentLength
+	if size < 0 {
+		size = MaxPayload
+	}
+	defer in.held.Add(-size)
+	if in.held.Add(size) > maxHeld {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many payloads at the same time; redeliver it later", http.StatusServiceUnavailable)
 		return
 	}
 	// go-github falls back to SHA-1 when it is offered.

@@ -126,6 +126,9 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 	if r.Source == policy.FromDescription {
 		f.Baseline = policy.Content(r.Was)
 	}
+	if !j.Accepted && j.Description == "" {
+		f = brief(f)
+	}
 	kind, data := solver.KindFeedback, any(f)
 	switch {
 	case !j.Accepted:
@@ -138,6 +141,22 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 	_, err = h.Store.Append(ctx, t, j.Accepted, solver.NewEvent{Key: key, Kind: kind, At: h.Now(), Data: data})
 	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err
+}
+
+// maxIgnored bounds what is kept of a text that is ignored, in bytes: anybody may
+// write as much of it as GitHub allows, and /pawl why shows its beginning.
+const maxIgnored = 500
+
+// brief is an ignored remark without the texts that nobody will need.
+func brief(f solver.Feedback) solver.Feedback {
+	f.Text, f.Baseline = "", ""
+	f.Raw = strings.ToValidUTF8(f.Raw[:min(len(f.Raw), maxIgnored)], "")
+	if f.Snapshot != nil {
+		n := *f.Snapshot
+		n.Title, n.Body = "", ""
+		f.Snapshot = &n
+	}
+	return f
 }
 
 // judge looks at the cheap evidence first, and at the permission and the

@@ -153,6 +153,10 @@ func causedByPawl(r Remark, s Scene) string {
 		return "it was written by this App"
 	case r.Author.ID != 0 && r.Author.ID == s.Self.BotID:
 		return "the text belongs to this App's bot user"
+	case stops(r, s):
+		// An agent that says stop harms nobody; one that could make a person's
+		// stop count as its own would.
+		return ""
 	case s.Wrote:
 		return "the log holds it as something that Pawl wrote"
 	case s.Marked:
@@ -161,6 +165,12 @@ func causedByPawl(r Remark, s Scene) string {
 		return "the agent wrote it itself during an attempt: its text stands in the transcript"
 	}
 	return ""
+}
+
+// stops reports whether a text says stop.
+func stops(r Remark, s Scene) bool {
+	c, ok := ParseCommand(r.Text, s.Self.Slug)
+	return ok && c.Name == "stop"
 }
 
 // buttons are the commands that check runs offer as buttons.

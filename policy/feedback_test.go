@@ -207,6 +207,8 @@ func TestWhatPawlCausedIsNoFeedbackWhoeverDidIt(t *testing.T) {
 		{"an id in the log", comment("/pawl solve"), onOwnPull(func(s *Scene) { s.Wrote = true }), "the log holds it"},
 		{"a marker in the text", comment("/pawl solve"), onOwnPull(func(s *Scene) { s.Marked = true }), "a marker of Pawl"},
 		{"the agent with a person's token", comment("Usage limit reached, trying again."), onOwnPull(func(s *Scene) { s.AgentWrote = true }), "the agent wrote it itself"},
+		{"a stop that the agent printed, too", comment("/pawl stop"), onOwnPull(func(s *Scene) { s.AgentWrote, s.Marked, s.Wrote = true, true, true }), ""},
+		{"a stop of the bot user", comment("/pawl stop").from(self), onOwnPull(), "this App's bot user"},
 		{"a person in the same minutes", comment("Please stop that."), onOwnPull(), ""},
 		{"a description edited by the bot user", description("Fix the parser.", "Fix the lexer.").from(self), onOwnPull(), "this App's bot user"},
 		{"a description edited by the agent", description("Fix the parser.", "Fix the lexer."), onOwnPull(func(s *Scene) { s.AgentWrote = true }), "the agent wrote it itself"},

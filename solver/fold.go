@@ -85,6 +85,10 @@ func Fold(events []Event) (State, error) {
 	return s, nil
 }
 
+// maxIgnored bounds the ignored remarks that a state remembers: the newest tell
+// why something was not acted on.
+const maxIgnored = 100
+
 func (s *State) apply(e Event) error {
 	if e.Kind != KindActStarted && e.Kind != KindActDone && e.Kind != KindIgnored {
 		s.At = e.At
@@ -97,6 +101,7 @@ func (s *State) apply(e Event) error {
 			s.see(f.Snapshot)
 			f.Seq, f.At = e.Seq, e.At
 			s.Ignored = append(s.Ignored, f)
+			s.Ignored = s.Ignored[max(0, len(s.Ignored)-maxIgnored):]
 			if f.Description != "" {
 				s.read(f)
 				s.editedBack(f)
