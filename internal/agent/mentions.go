@@ -10,15 +10,21 @@ import (
 var mentionWords = []struct {
 	word   string
 	anchor int // where in the word about begins
-	about  func(text []byte, i int) bool
+	// sure stands so many bytes after the anchor, and in little else that has a
+	// pair of letters in common with the word.
+	after int
+	sure  byte
+	// about reports whether what stands around the anchor, at text[i], is about a
+	// limit.
+	about func(text []byte, i int) bool
 }{
-	{"limit", 0, aboutLimit},
-	{"Limit", 0, aboutLimit},
-	{"quota", 0, aboutQuotaOrRequests},
-	{"Quota", 0, aboutQuotaOrRequests},
-	{"eques", 1, aboutQuotaOrRequests},
-	{"of cr", 0, aboutCredits},
-	{"of ex", 0, aboutCredits},
+	{"limit", 0, 2, 'm', aboutLimit},
+	{"Limit", 0, 2, 'm', aboutLimit},
+	{"quota", 0, 1, 'u', aboutQuotaOrRequests},
+	{"Quota", 0, 1, 'u', aboutQuotaOrRequests},
+	{"eques", 1, 1, 'u', aboutQuotaOrRequests},
+	{"of cr", 0, 1, 'f', aboutCredits},
+	{"of ex", 0, 1, 'f', aboutCredits},
 }
 
 // mentionPairs tells of two bytes, as a little-endian number, in which word they
@@ -48,7 +54,8 @@ func quotesLimit(text []byte) bool {
 			continue
 		}
 		m := &mentionWords[found>>3-1]
-		if start := i - int(found&7) + m.anchor; start >= 0 && m.about(text, start) {
+		at := i - int(found&7) + m.anchor
+		if at >= 0 && at+m.after < len(text) && text[at+m.after] == m.sure && m.about(text, at) {
 			return true
 		}
 	}
