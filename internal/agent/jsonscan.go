@@ -158,13 +158,11 @@ func stringOf(raw []byte) string {
 	if n := len(raw); n > 0 && raw[n-1] == '"' && !escaped(raw, n-1) {
 		raw = raw[:n-1]
 	}
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		raw = unescape(raw)
+	text := unescape(raw)
+	if utf8.ValidString(text) { // which is asked more quickly than made so
+		return text
 	}
-	if utf8.Valid(raw) { // which is asked more quickly than made so
-		return string(raw)
-	}
-	return strings.ToValidUTF8(string(raw), "\uFFFD")
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // bare returns the inside of a raw JSON string as it stands, for comparing it
@@ -177,37 +175,41 @@ func bare(raw []byte) []byte {
 }
 
 // unescape replaces the escapes of a JSON string; one that is cut off or unknown is dropped.
-func unescape(raw []byte) []byte {
-	out := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); i++ {
-		plain := bytes.IndexByte(raw[i:], '\\')
-		if plain < 0 {
-			return append(out, raw[i:]...)
-		}
-		out = append(out, raw[i:i+plain]...)
-		if i += plain + 1; i >= len(raw) {
+func unescape(raw []byte) string {
+	plain := bytes.IndexByte(raw, '\\')
+	if plain < 0 {
+		return string(raw)
+	}
+	var out strings.Builder
+	out.Grow(len(raw))
+	for ; plain >= 0; plain = bytes.IndexByte(raw, '\\') {
+		out.Write(raw[:plain])
+		if raw = raw[plain+1:]; len(raw) == 0 {
 			break
 		}
-		switch raw[i] {
+		c := raw[0]
+		raw = raw[1:]
+		switch c {
 		case 'n':
-			out = append(out, '\n')
+			out.WriteByte('\n')
 		case 't':
-			out = append(out, '\t')
+			out.WriteByte('\t')
 		case 'r':
-			out = append(out, '\r')
+			out.WriteByte('\r')
 		case 'b':
-			out = append(out, '\b')
+			out.WriteByte('\b')
 		case 'f':
-			out = append(out, '\f')
+			out.WriteByte('\f')
 		case '"', '\\', '/':
-			out = append(out, raw[i])
+			out.WriteByte(c)
 		case 'u':
-			r, n := hexRune(raw[i+1:])
-			out = utf8.AppendRune(out, r)
-			i += n
+			r, n := hexRune(raw)
+			out.WriteRune(r)
+			raw = raw[n:]
 		}
 	}
-	return out
+	out.Write(raw)
+	return out.String()
 }
 
 // hexRune reads the four digits after \u, and a following low surrogate with
