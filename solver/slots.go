@@ -10,7 +10,7 @@ import (
 
 // slotInterval is how often a step that waits for a slot looks whether it is
 // still wanted.
-const slotInterval = time.Second
+const slotInterval = 250 * time.Millisecond
 
 // gate counts the attempts that run on each backend account in this process. The
 // zero value is ready.
