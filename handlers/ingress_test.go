@@ -3,16 +3,12 @@ package handlers
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 
@@ -114,67 +110,5 @@ func TestAStoreThatTakesNothingIsAnswered503(t *testing.T) {
 	w := send(t, &store, vectorBody, nil)
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "locked") {
 		t.Errorf("answered %d %s, want 503 that keeps the cause to itself", w.Code, w.Body)
-	}
-}
-
-func TestBodiesThatDoNotFitAreAnsweredLater(t *testing.T) {
-	var store kept
-	in, err := NewIngress(vectorSecret, &store, time.Now, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Two requests of unknown length are being read; a third does not fit.
-	srv := httptest.NewServer(in)
-	defer srv.Close()
-	ends := make([]*io.PipeWriter, 2)
-	answers := make(chan error, len(ends))
-	for i := range ends {
-		body, end := io.Pipe()
-		ends[i] = end
-		go func() { answers <- post(srv.URL, body) }()
-		// What the server has taken of the body is counted.
-		if _, err := end.Write([]byte("{")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for in.held.Load() < 2*MaxPayload {
-		runtime.Gosched()
-	}
-	if err := post(srv.URL, io.MultiReader(strings.NewReader("{}"))); err == nil || err.Error() != "503" {
-		t.Errorf("the third was answered %v, want 503", err)
-	}
-	for _, end := range ends {
-		end.Close()
-		if err := <-answers; err == nil || err.Error() != "401" {
-			t.Errorf("a body without a valid signature was answered %v, want 401", err)
-		}
-	}
-	if in.held.Load() != 0 {
-		t.Errorf("%d bytes are still held", in.held.Load())
-	}
-}
-
-// post sends a body of unknown length; the error is the status of the answer.
-func post(url string, body io.Reader) error {
-	r, err := http.NewRequest(http.MethodPost, url, body)
-	if err != nil {
-		return err
-	}
-	for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": vectorSignature} {
-		r.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	resp.Body.Close()
-	return errors.New(strconv.Itoa(resp.StatusCode))
-}
-
-func TestOfAnIgnoredRemarkLittleIsKept(t *testing.T) {
-	long := strings.Repeat("é", 40_000)
-	f := brief(solver.Feedback{Raw: long, Text: long, Baseline: long, Snapshot: &solver.Snapshot{Title: "t", Body: long, Installation: 7}})
-	if len(f.Raw) > maxIgnored || f.Text != "" || f.Baseline != "" || f.Snapshot.Body != "" || f.Snapshot.Installation != 7 || !utf8.ValidString(f.Raw) {
-		t.Errorf("kept %d bytes of it, snapshot %+v", len(f.Raw), f.Snapshot)
 	}
 }

@@ -108,7 +108,7 @@ func (h *Handlers) changeAll(ctx context.Context, hp happening, guid, key string
 // ignored and why.
 func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid, key string) (string, error) {
 	r := *hp.remark
-	j, err := h.judge(ctx, t, s, hp)
+	j, asked, err := h.judge(ctx, t, s, hp)
 	if err != nil {
 		return "", err
 	}
@@ -126,10 +126,14 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 	if r.Source == policy.FromDescription {
 		f.Baseline = policy.Content(r.Was)
 	}
-	if !j.Accepted && j.Description == "" {
+	if !j.Accepted {
 		f = brief(f)
 	}
 	kind, data := solver.KindFeedback, any(f)
+	if !j.Accepted && !s.Tracked() && !asked {
+		// Nobody will want to know, and anybody could fill the log.
+		return fmt.Sprintf("%s: %s", solver.KindIgnored, j.Reason), nil
+	}
 	switch {
 	case !j.Accepted:
 		kind = solver.KindIgnored
@@ -147,10 +151,14 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 // write as much of it as GitHub allows, and /pawl why shows its beginning.
 const maxIgnored = 500
 
-// brief is an ignored remark without the texts that nobody will need.
+// brief is an ignored remark without the texts that nobody will need. The fold
+// needs those of an edit back, which only who may write can make.
 func brief(f solver.Feedback) solver.Feedback {
-	f.Text, f.Baseline = "", ""
 	f.Raw = strings.ToValidUTF8(f.Raw[:min(len(f.Raw), maxIgnored)], "")
+	if f.Description != "" {
+		return f
+	}
+	f.Text, f.Baseline = "", ""
 	if f.Snapshot != nil {
 		n := *f.Snapshot
 		n.Title, n.Body = "", ""
@@ -160,13 +168,18 @@ func brief(f solver.Feedback) solver.Feedback {
 }
 
 // judge looks at the cheap evidence first, and at the permission and the
-// transcripts only for what would otherwise be accepted.
-func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, hp happening) (policy.Judgement, error) {
+// transcripts only for what would otherwise be accepted. asked says that the
+// remark names Pawl, whatever became of it.
+func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, hp happening) (j policy.Judgement, asked bool, err error) {
 	r := *hp.remark
 	app, err := h.Forge.App(ctx)
 	if err != nil {
-		return policy.Judgement{}, fmt.Errorf("who this App is: %w", err)
+		return j, false, fmt.Errorf("who this App is: %w", err)
 	}
+	// Also a command in a quotation: its writer may wonder why nothing happens.
+	text := strings.ToLower(r.Text)
+	asked = strings.Contains(text, "/pawl") || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
+		r.Source == policy.FromLabel && strings.EqualFold(r.Name, solver.Label)
 	scene := policy.Scene{
 		Self: policy.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: solver.Label, AllowedBots: h.AllowedBots,
 		Wrote:   hp.target.Kind != "issue" && s.Wrote(hp.target.ID),
@@ -174,16 +187,17 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 		Tracked: s.Tracked(), Working: s.Open(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
 		Head: s.Head, Known: s.Known,
 	}
-	j := policy.Judge(r, scene)
-	if !j.NeedsPermission && !j.Accepted {
-		return j, nil
+	if j = policy.Judge(r, scene); !j.NeedsPermission && !j.Accepted {
+		return j, asked, nil
 	}
 	wrote, err := h.agentWrote(ctx, t, r, hp.madeAt)
 	if err != nil {
-		return j, err
+		return j, asked, err
 	}
-	if scene.AgentWrote = wrote; wrote || !j.NeedsPermission {
-		return policy.Judge(r, scene), nil
+	// A stop needs the permission also where the agent wrote the same.
+	scene.AgentWrote = wrote
+	if j = policy.Judge(r, scene); !j.NeedsPermission {
+		return j, asked, nil
 	}
 	// Without an answer from GitHub nobody may write.
 	scene.Permission, err = h.Forge.Permission(ctx, hp.repo, r.Actor.Login)
@@ -191,9 +205,9 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 	case errors.Is(err, forge.ErrNotFound):
 		scene.Permission = "none"
 	case err != nil:
-		return j, fmt.Errorf("permission of %s on %s: %w", r.Actor.Login, t.Repo(), err)
+		return j, asked, fmt.Errorf("permission of %s on %s: %w", r.Actor.Login, t.Repo(), err)
 	}
-	return policy.Judge(r, scene), nil
+	return policy.Judge(r, scene), asked, nil
 }
 
 // agentWrote reports whether the agent itself made the remark. Of an edited

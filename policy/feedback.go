@@ -167,10 +167,11 @@ func causedByPawl(r Remark, s Scene) string {
 	return ""
 }
 
-// stops reports whether a text says stop.
+// stops reports whether a remark commands a stop. An edited description that
+// says so is no command but work, for which the agent must not ask.
 func stops(r Remark, s Scene) bool {
-	c, ok := ParseCommand(r.Text, s.Self.Slug)
-	return ok && c.Name == "stop"
+	c, _ := ParseCommand(r.Text, s.Self.Slug)
+	return c.Name == "stop" && slices.Contains([]Source{FromComment, FromReview, FromReviewComment}, r.Source)
 }
 
 // buttons are the commands that check runs offer as buttons.
@@ -289,23 +290,4 @@ func permitted(j Judgement, r Remark, s Scene) Judgement {
 
 func accept(reason, text string) Judgement {
 	return Judgement{Accepted: true, Reason: reason, Text: text}
-}
-
-// Heard reports whether a repository that listens to the given triggers hears
-// feedback of that source; none given means all. The words are those of the
-// repository's configuration: command, mention, label, review, comment,
-// description, check_run. Buttons are always heard.
-func Heard(source Source, c Command, triggers []string) bool {
-	word := string(source)
-	switch {
-	case source == FromButton:
-		return true
-	case c.Mention:
-		word = "mention"
-	case c.Name != "" && source != FromLabel:
-		word = "command"
-	case source == FromReviewComment:
-		word = "review"
-	}
-	return len(triggers) == 0 || slices.Contains(triggers, word)
 }

@@ -208,6 +208,8 @@ func TestWhatPawlCausedIsNoFeedbackWhoeverDidIt(t *testing.T) {
 		{"a marker in the text", comment("/pawl solve"), onOwnPull(func(s *Scene) { s.Marked = true }), "a marker of Pawl"},
 		{"the agent with a person's token", comment("Usage limit reached, trying again."), onOwnPull(func(s *Scene) { s.AgentWrote = true }), "the agent wrote it itself"},
 		{"a stop that the agent printed, too", comment("/pawl stop"), onOwnPull(func(s *Scene) { s.AgentWrote, s.Marked, s.Wrote = true, true, true }), ""},
+		{"a stop in a description edited by the agent", description("Fix the parser.", "/pawl stop\n\nFix the lexer."),
+			onOwnPull(func(s *Scene) { s.AgentWrote = true }), "the agent wrote it itself"},
 		{"a stop of the bot user", comment("/pawl stop").from(self), onOwnPull(), "this App's bot user"},
 		{"a person in the same minutes", comment("Please stop that."), onOwnPull(), ""},
 		{"a description edited by the bot user", description("Fix the parser.", "Fix the lexer.").from(self), onOwnPull(), "this App's bot user"},
@@ -233,7 +235,14 @@ func TestNothingThatPawlCausedIsEverAccepted(t *testing.T) {
 		if r.Source == FromButton || r.Source == FromCheckRun && r.App != s.Self.AppID {
 			return
 		}
-		if j := Judge(r, s); j.Accepted || j.NeedsPermission || j.Reason == "" {
+		j := Judge(r, s)
+		if byPawl := r.App == s.Self.AppID || r.Actor == self || r.Author == self; stops(r, s) && !byPawl {
+			if j.Accepted && j.Command.Name != "stop" {
+				t.Fatalf("%+v in %+v: %+v, want no more than a stop", r, s, j)
+			}
+			return
+		}
+		if j.Accepted || j.NeedsPermission || j.Reason == "" {
 			t.Fatalf("%+v in %+v: %+v", r, s, j)
 		}
 	})
@@ -259,7 +268,7 @@ func TestEveryJudgementHasOneAnswerAndAReason(t *testing.T) {
 
 func anyRemark(t *rapid.T) Remark {
 	who := rapid.SampledFrom([]Actor{alice, bob, robot, self})
-	texts := rapid.SampledFrom([]string{"", "hello", "/pawl solve", "@pawl do it", "> /pawl solve", "Fix the parser.", "/pawl nonsense"})
+	texts := rapid.SampledFrom([]string{"", "hello", "/pawl solve", "@pawl do it", "> /pawl solve", "Fix the parser.", "/pawl stop", "/pawl nonsense"})
 	return Remark{
 		Source: rapid.SampledFrom([]Source{FromComment, FromReview, FromReviewComment, FromDescription, FromCheckRun, FromLabel, FromButton}).Draw(t, "source"),
 		Edited: rapid.Bool().Draw(t, "edited"), HasWas: rapid.Bool().Draw(t, "has was"),

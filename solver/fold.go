@@ -24,7 +24,7 @@ type State struct {
 	Decision  *Decided
 	DecidedAt time.Time
 	Attempts  []Attempt
-	// Feedback is all accepted feedback; Ignored what was not.
+	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
 	Feedback []Remark
 	Ignored  []Feedback
 	// Questions are those not answered yet.
@@ -85,10 +85,6 @@ func Fold(events []Event) (State, error) {
 	return s, nil
 }
 
-// maxIgnored bounds the ignored remarks that a state remembers: the newest tell
-// why something was not acted on.
-const maxIgnored = 100
-
 func (s *State) apply(e Event) error {
 	if e.Kind != KindActStarted && e.Kind != KindActDone && e.Kind != KindIgnored {
 		s.At = e.At
@@ -97,16 +93,7 @@ func (s *State) apply(e Event) error {
 	case KindFeedback:
 		return into(e, s.feedback)
 	case KindIgnored:
-		return into(e, func(e Event, f Feedback) {
-			s.see(f.Snapshot)
-			f.Seq, f.At = e.Seq, e.At
-			s.Ignored = append(s.Ignored, f)
-			s.Ignored = s.Ignored[max(0, len(s.Ignored)-maxIgnored):]
-			if f.Description != "" {
-				s.read(f)
-				s.editedBack(f)
-			}
-		})
+		return into(e, s.ignored)
 	case KindControl:
 		return into(e, s.control)
 	case KindQuestion:

@@ -54,7 +54,7 @@ func TestADescriptionEditCountsOnlyWhenItsContentChanged(t *testing.T) {
 		t.Errorf("the prompt is\n%s\nwant it to hold the issue's description and the change of the pull request's", p)
 	}
 	r.play(other, []happens{
-		{"an issue that Pawl does not work on", edits(other, writer, "two"), "- Pawl does not work on this thread"},
+		{"an issue that Pawl does not work on", edits(other, writer, "two"), ""},
 	})
 }
 

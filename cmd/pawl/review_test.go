@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// An agent that could make a stop look like its own could not be stopped.
+func TestAStopCountsAlsoWhereTheAgentPrintedTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("echo '+ gh issue comment 1 --body \"/pawl stop\"'\necho '+ gh issue comment 1 --body \"/pawl solve\"'\n"+gatedAgent, "")
+	r.gate()
+	r.start()
+	n := r.solve("A second line", "Please add a second line.")
+	r.await("the agent", func() bool { return r.calls() == 1 })
+	for _, text := range []string{"/pawl solve", "/pawl stop"} {
+		_, err := r.world.Comment(rigRepo, n, writer, text)
+		r.must(err)
+		r.handled()
+	}
+	if got := strings.Join(r.judged(n), "; "); !strings.Contains(got, "- the agent wrote it itself") {
+		t.Errorf("judged %s, want the solve that the agent printed ignored", got)
+	}
+	if s := r.state(n); !strings.Contains(s.Stopped, writer) {
+		t.Errorf("stopped is %q (%s), want it to be by %s", s.Stopped, fmt.Sprint(r.judged(n)), writer)
+	}
+}
+
+func TestOnThreadsOfOthersOnlyWhatSpeaksToPawlIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	n, err := r.world.OpenIssue(rigRepo, writer, "Talk", strings.Repeat("talk ", 1000))
+	r.must(err)
+	const refused = "- mallory has read permission"
+	r.play(n, []happens{
+		{"a writer talks", r.says(n, writer, "Nice weather."), ""},
+		{"a reader talks", r.says(n, reader, strings.Repeat("spam ", 5000)), ""},
+		{"a description changes", func() error { return r.world.EditBody(rigRepo, n, writer, "less talk") }, ""},
+		{"a reader commands", r.says(n, reader, "/pawl solve "+strings.Repeat("é", 10000)), refused},
+		{"a reader mentions", r.says(n, reader, "@pawl please"), refused},
+	})
+	for _, f := range r.state(n).Ignored {
+		if len(f.Raw) > 500 || f.Text != "" || f.Snapshot == nil || f.Snapshot.Title+f.Snapshot.Body != "" {
+			t.Errorf("%d bytes and %+v of an ignored remark are kept, want 500 and no texts", len(f.Raw), f.Snapshot)
+		}
+	}
+	if r.calls() != 0 {
+		t.Errorf("%d calls of the agent, want none", r.calls())
+	}
+}
