@@ -54,9 +54,9 @@ func (t *tally) call(e Event) {
 		t.rep.ToolCalls++
 		b = begun{place: t.rep.ToolCalls}
 	}
-	if e.Wrote != "" {
+	if call := hashOf(e.Wrote); e.Wrote != "" && (call != b.call || b.wrote == "") { // most streams tell it twice
 		head := e.Wrote[:min(len(e.Wrote), maxDeedText)]
-		b.call, b.wrote = hashOf(e.Wrote), strings.Clone(shorten(head, maxDeedText))
+		b.call, b.wrote = call, strings.Clone(shorten(head, maxDeedText))
 	}
 	if e.Edits != nil {
 		b.edits = e.Edits // some streams name them only at the start
