@@ -24,6 +24,12 @@ type Backend struct {
 	// Account names who pays: backends with the same account share one usage
 	// limit. It defaults to the backend's name.
 	Account string `yaml:"account"`
+	// Provider names the provider that the agent reaches through the gateway,
+	// which keeps the key; empty means that it signs in by itself.
+	Provider string `yaml:"provider"`
+	// CredentialFile is the file of an account's login, which the agent gets to
+	// read; empty for none.
+	CredentialFile string `yaml:"credential_file"`
 	// Env are the names of the environment variables that reach the agent.
 	Env []string `yaml:"env"`
 	// Timeout is how long one attempt may take.

@@ -34,7 +34,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (Server, e
 			c.Backends[i].complete(func(key string) bool { return s.set(fmt.Sprintf("backends[%d].%s", i, key)) })
 		}
 		s.validateServer(&c)
-		s.validateBackends(c.Backends)
+		s.validateBackends(c.Backends, c.Providers)
 		s.validatePolicy(c.Policy)
 	}
 	if len(s.problems) > 0 {
@@ -54,7 +54,14 @@ func (c *Server) resolve(base string) {
 	c.DataDir = under(base, c.DataDir)
 	c.Database.Path = under(base, c.Database.Path)
 	c.GitHub.App.PrivateKeyFile = under(base, c.GitHub.App.PrivateKeyFile)
+	for i := range c.Sandbox.ReadOnly {
+		c.Sandbox.ReadOnly[i] = under(base, c.Sandbox.ReadOnly[i])
+	}
+	if judge := c.Policy.Learning.Judge; len(judge) > 0 && strings.ContainsRune(judge[0], '/') {
+		judge[0] = under(base, judge[0])
+	}
 	for i := range c.Backends {
+		c.Backends[i].CredentialFile = under(base, c.Backends[i].CredentialFile)
 		// A bare program name is looked up in PATH.
 		if argv := c.Backends[i].Argv; len(argv) > 0 && strings.ContainsRune(argv[0], '/') {
 			argv[0] = under(base, argv[0])

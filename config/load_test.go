@@ -25,6 +25,7 @@ func testEnv(name string) (string, bool) {
 		"SHORT_SECRET":        "hunter2",
 		"DB_PASSWORD":         "swordfish",
 		"EMPTY":               "",
+		"OPENAI_API_KEY":      "sk-example",
 		"YAML":                "x\nworkers: 99",
 	}[name]
 	return value, ok
@@ -52,10 +53,12 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 	want.Database.Path = filepath.Join(folder, "pawl.db")
 	want.GitHub.App = App{IntegrationID: 12345, WebhookSecret: NewSecret("a secret that is long enough"),
 		PrivateKeyFile: filepath.Join(folder, "app.pem")}
-	want.Policy.AllowedBots = []int64{}
+	want.Policy.AllowedBots, want.Policy.Learning.Judge, want.Sandbox.ReadOnly = []int64{}, []string{}, []string{}
+	want.Providers = []Provider{{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Key: NewSecret("sk-example"), NoAnswerBytes: 65536,
+		Prices: []Price{{Model: "gpt-5", Input: 1.25, CachedInput: 0.125, Output: 10}}}}
 	want.Backends = []Backend{
 		{Name: "codex", Kind: "codex", Stream: "codex", Model: "gpt-5", Effort: "medium", EscalatedEffort: "high",
-			Account: "main", Env: []string{"OPENAI_API_KEY"},
+			Account: "main", Provider: "openai",
 			Timeout: 90 * time.Minute, IdleTimeout: 15 * time.Minute, StartupTimeout: 2 * time.Minute},
 		{Name: "mine", Kind: "command", Argv: []string{"/usr/local/bin/my-agent"}, Stream: "plain", Account: "mine",
 			Env: []string{"MY_KEY"}, Timeout: 90 * time.Minute, IdleTimeout: 15 * time.Minute, StartupTimeout: 2 * time.Minute},

@@ -17,6 +17,8 @@ type Effective struct {
 	// Verify are the command lines that verify an attempt; empty means that
 	// there is nothing to verify by.
 	Verify []string
+	// Reports are the patterns of the JUnit files that these write.
+	Reports []string
 	// Triggers are what the repository listens to; never empty.
 	Triggers []string
 	// ProtectedPaths are the patterns that Protects matches; never empty.
@@ -33,6 +35,7 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 		Policy:         c.Policy,
 		Backends:       slices.Clone(c.Backends),
 		Verify:         slices.Clone(r.Verify),
+		Reports:        slices.Clone(r.Reports),
 		Triggers:       slices.Clone(r.Triggers),
 		ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
 	}

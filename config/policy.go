@@ -17,7 +17,38 @@ type Policy struct {
 	Severity    Severity   `yaml:"severity"`
 	Stagnation  Stagnation `yaml:"stagnation"`
 	Ladder      Ladder     `yaml:"ladder"`
+	Budget      Budget     `yaml:"budget"`
+	Learning    Learning   `yaml:"learning"`
 }
+
+// Budget bounds what is spent. Zero means no bound. Tokens are those that go in,
+// cached ones included, and those that come out.
+type Budget struct {
+	TokensPerAttempt int64 `yaml:"tokens_per_attempt"`
+	// USDPerAttempt needs prices at the provider.
+	USDPerAttempt float64 `yaml:"usd_per_attempt"`
+	// The bounds per thread hold for any 24 hours.
+	TokensPerThreadPerDay int64   `yaml:"tokens_per_thread_per_day"`
+	USDPerThreadPerDay    float64 `yaml:"usd_per_thread_per_day"`
+}
+
+// Learning says how backends are chosen.
+type Learning struct {
+	// Mode is auto, fixed, shadow or learn.
+	Mode string `yaml:"mode"`
+	// Judge is a command line that grades an attempt; empty for none.
+	Judge []string `yaml:"judge"`
+	// JudgeTimeout is how long it may take.
+	JudgeTimeout time.Duration `yaml:"judge_timeout"`
+}
+
+// The modes of learning.
+const (
+	LearnAuto   = "auto"   // shadow, and learn once two backends have 20 rewards each
+	LearnFixed  = "fixed"  // the configured order
+	LearnShadow = "shadow" // the configured order; what learning would choose is logged
+	Learn       = "learn"  // Thompson sampling
+)
 
 // Restarts bounds how often a thread is worked on.
 type Restarts struct {
@@ -84,6 +115,11 @@ type Ladder struct {
 	NoAnswerRetry bool `yaml:"no_answer_retry"`
 	// RunTestsTool gives the agent a tool that runs the verify commands.
 	RunTestsTool bool `yaml:"run_tests_tool"`
+	// RunTestsCalls is how often an attempt may use it.
+	RunTestsCalls int `yaml:"run_tests_calls"`
+	// ResumeSessions lets the next attempt of a run continue the session of the
+	// agent, where that promises more than a new one.
+	ResumeSessions bool `yaml:"resume_sessions"`
 }
 
 // DefaultPolicy is the published configuration.
@@ -99,6 +135,7 @@ func DefaultPolicy() Policy {
 			MildGrade: 0.08, ModerateGrade: 0.05, SevereGrade: 0.02,
 		},
 		Stagnation: Stagnation{Similarity: 0.85, EscalateAfter: 2},
-		Ladder:     Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true, RunTestsTool: true},
+		Ladder:     Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true, RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
+		Learning:   Learning{Mode: LearnAuto, JudgeTimeout: 5 * time.Minute},
 	}
 }

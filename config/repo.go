@@ -19,7 +19,7 @@ const maxRepoBytes = 64 << 10
 const (
 	maxVerify      = 10
 	maxVerifyBytes = 4096
-	maxProtected   = 100
+	maxPatterns    = 100
 	maxPattern     = 512
 )
 
@@ -35,6 +35,9 @@ type Repo struct {
 	// Verify are command lines, run one after another by sh -c inside the
 	// sandbox; an attempt is verified when all of them exit with 0.
 	Verify []string `yaml:"verify"`
+	// Reports are patterns of JUnit XML files that the verify commands write, as
+	// in ProtectedPaths; they are read beside what the commands print.
+	Reports []string `yaml:"reports"`
 	// Triggers are what this repository listens to; empty means all.
 	Triggers []string `yaml:"triggers"`
 	// Backends are the names of the server's backends that may work here; empty
@@ -99,12 +102,17 @@ func (s *source) validateRepo(r Repo) {
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
 		s.add("restarts.max", "%d is below 0; use 0 for no restarts", *r.Restarts.Max)
 	}
-	if len(r.ProtectedPaths) > maxProtected {
-		s.add("protected_paths", "has %d patterns; use at most %d", len(r.ProtectedPaths), maxProtected)
+	s.validatePatterns("protected_paths", r.ProtectedPaths)
+	s.validatePatterns("reports", r.Reports)
+}
+
+func (s *source) validatePatterns(key string, patterns []string) {
+	if len(patterns) > maxPatterns {
+		s.add(key, "has %d patterns; use at most %d", len(patterns), maxPatterns)
 	}
-	for i, pattern := range r.ProtectedPaths {
+	for i, pattern := range patterns {
 		if problem := patternProblem(pattern); problem != "" {
-			s.add(fmt.Sprintf("protected_paths[%d]", i), "%s %s", quote(pattern), problem)
+			s.add(fmt.Sprintf("%s[%d]", key, i), "%s %s", quote(pattern), problem)
 		}
 	}
 }

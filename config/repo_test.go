@@ -35,6 +35,7 @@ func TestRepositoryExampleNarrowsTheServer(t *testing.T) {
 		Policy:         DefaultPolicy(),
 		Backends:       []Backend{{Name: "codex"}},
 		Verify:         []string{"go vet ./...", "go test ./..."},
+		Reports:        []string{"build/test-results/**/*.xml"},
 		Triggers:       []string{"command", "label", "review", "check_run"},
 		ProtectedPaths: []string{".github/workflows/**", ".github/pawl.yml", "deploy", "**/*.sql"},
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -23,11 +24,27 @@ func (s *source) validateServer(c *Server) {
 		s.add("data_dir", "names no folder; write . for the folder of this file")
 	}
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
+	for i, path := range c.Sandbox.ReadOnly {
+		if path == "" || path == "/" || strings.ContainsRune(path, 0) {
+			s.add(fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
+		}
+	}
+	s.span("github.write_spacing", c.GitHub.WriteSpacing, 0, maxWriteSpacing)
+	if c.Tracing.Endpoint != "" {
+		s.validateURL("tracing.endpoint", &c.Tracing.Endpoint)
+	}
+	s.validateProviders(c.Providers)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
 	s.between("workers", int64(c.Workers), 1, maxWorkers)
 	if c.Retention.Deliveries < minDeliveryRetention {
 		s.add("retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h",
 			c.Retention.Deliveries)
+	}
+	if c.Retention.Transcripts < minTranscripts {
+		s.add("retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
+	}
+	if c.Retention.Threads < minThreads {
+		s.add("retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
 	}
 }
 
@@ -41,6 +58,9 @@ func (s *source) validateApp(app App) {
 		s.add("github.app.webhook_secret", "is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings", minWebhookSecret)
 	} else if n < minWebhookSecret {
 		s.add("github.app.webhook_secret", "has %d characters; use at least %d random ones, the same as in the App's settings", n, minWebhookSecret)
+	}
+	if n := len(app.PreviousWebhookSecret.Reveal()); n > 0 && n < minWebhookSecret {
+		s.add("github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", n)
 	}
 	inline, file := !app.PrivateKey.Empty(), app.PrivateKeyFile != ""
 	switch {

@@ -15,7 +15,7 @@ var backendName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // one acts as that person, past every limit of Pawl.
 var githubVariables = []string{"GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_ENTERPRISE_TOKEN"}
 
-func (s *source) validateBackends(backends []Backend) {
+func (s *source) validateBackends(backends []Backend, providers []Provider) {
 	if len(backends) == 0 {
 		s.add("backends", "is missing; name at least one agent, such as {name: codex, kind: codex}")
 	}
@@ -23,6 +23,7 @@ func (s *source) validateBackends(backends []Backend) {
 	for i, b := range backends {
 		key := fmt.Sprintf("backends[%d]", i)
 		s.validateBackend(key, b)
+		s.validateAccess(key, b, providers)
 		// Maintainers type the name, so case must not decide between two.
 		name := strings.ToLower(b.Name)
 		if j, again := first[name]; again && name != "" {
@@ -97,9 +98,9 @@ func (s *source) validateEnv(key string, names []string) {
 }
 
 // holdsSecret reports whether the variable used at the key is Pawl's own
-// business: the App's credentials or the database's password.
+// business: the App's credentials, the database's password or a provider's key.
 func holdsSecret(key string) bool {
-	return strings.HasPrefix(key, "github.") || key == "database"
+	return strings.HasPrefix(key, "github.") || key == "database" || strings.HasPrefix(key, "providers[")
 }
 
 func (s *source) validateTimeouts(key string, b Backend) {

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"time"
 )
 
@@ -15,6 +17,8 @@ const (
 	// maxWait is the longest reset time that Pawl believes, eight days.
 	maxWait = 8 * 24 * time.Hour
 	maxTry  = 10
+	// maxRunTests bounds the calls of the test tool in one attempt.
+	maxRunTests = 1000
 	// maxThreshold bounds counts of edits; it lies above every recorded run.
 	maxThreshold = 100_000
 )
@@ -36,6 +40,28 @@ func (s *source) validatePolicy(p Policy) {
 	}
 	s.between("policy.stagnation.escalate_after", int64(p.Stagnation.EscalateAfter), 1, maxTry)
 	s.between("policy.ladder.verify_retries", int64(p.Ladder.VerifyRetries), 0, maxTry)
+	s.between("policy.ladder.run_tests_calls", int64(p.Ladder.RunTestsCalls), 1, maxRunTests)
+	s.validateBudget(p.Budget)
+	s.oneOf("policy.learning.mode", p.Learning.Mode, LearnAuto, LearnFixed, LearnShadow, Learn)
+	for i, arg := range p.Learning.Judge {
+		if strings.ContainsRune(arg, 0) || i == 0 && arg == "" {
+			s.add(fmt.Sprintf("policy.learning.judge[%d]", i), "is empty or holds a NUL byte; the first item is the program, the others its arguments")
+		}
+	}
+	s.span("policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
+}
+
+func (s *source) validateBudget(b Budget) {
+	s.between("policy.budget.tokens_per_attempt", b.TokensPerAttempt, 0, math.MaxInt64)
+	s.between("policy.budget.tokens_per_thread_per_day", b.TokensPerThreadPerDay, 0, math.MaxInt64)
+	for _, n := range []struct {
+		key   string
+		value float64
+	}{{"usd_per_attempt", b.USDPerAttempt}, {"usd_per_thread_per_day", b.USDPerThreadPerDay}} {
+		if !(n.value >= 0) || math.IsInf(n.value, 0) {
+			s.add("policy.budget."+n.key, "%v is out of range; use US dollars, or 0 for no bound", n.value)
+		}
+	}
 }
 
 func (s *source) validateSeverity(v Severity) {

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Provider is a model provider that agents reach through Pawl's gateway, which
+// holds the key. No agent gets it.
+type Provider struct {
+	// Name is what backends call it.
+	Name string `yaml:"name"`
+	// Protocol is openai, anthropic or gemini.
+	Protocol string `yaml:"protocol"`
+	// BaseURL is where the provider's API is; empty means the vendor's own.
+	BaseURL string `yaml:"base_url"`
+	// Key is sent to the provider and to nobody else; empty for a provider that
+	// wants none, such as a model server on this machine.
+	Key Secret `yaml:"key"`
+	// Prices are what tokens cost; without them the cost of a model is unknown.
+	Prices []Price `yaml:"prices"`
+	// NoAnswerBytes is how much prose and reasoning without a call of a tool,
+	// in bytes, makes an answer none (see Ladder.NoAnswerRetry).
+	NoAnswerBytes int `yaml:"no_answer_bytes"`
+}
+
+// Price is what the tokens of a model cost, in US dollars per million. It counts
+// for every model whose name begins with Model; the longest name wins.
+type Price struct {
+	Model       string  `yaml:"model"`
+	Input       float64 `yaml:"input"`
+	CachedInput float64 `yaml:"cached_input"`
+	Output      float64 `yaml:"output"`
+}
+
+// The protocols of providers.
+const (
+	OpenAI    = "openai"
+	Anthropic = "anthropic"
+	Google    = "gemini"
+)
+
+const (
+	// defaultNoAnswer is the default of NoAnswerBytes: some 16,000 tokens, which
+	// is above the longest stretch without a call of a tool in every healthy
+	// recorded session.
+	defaultNoAnswer = 64 << 10
+	minNoAnswer     = 1 << 10
+	maxNoAnswer     = 16 << 20
+	// maxPrice is far above every published price, in US dollars per million
+	// tokens: a higher one is a price per token or in cents.
+	maxPrice = 10_000
+)
+
+// vendorURL is where the vendor of a protocol serves it.
+func vendorURL(protocol string) string {
+	switch protocol {
+	case OpenAI:
+		return "https://api.openai.com/v1"
+	case Anthropic:
+		return "https://api.anthropic.com"
+	case Google:
+		return "https://generativelanguage.googleapis.com"
+	}
+	return ""
+}
+
+// setDefaults fills in what holds for every provider before one is decoded.
+func (p *Provider) setDefaults() { p.NoAnswerBytes = defaultNoAnswer }
+
+func (s *source) validateProviders(providers []Provider) {
+	first := map[string]int{}
+	for i := range providers {
+		p := &providers[i]
+		key := fmt.Sprintf("providers[%d]", i)
+		switch {
+		case p.Name == "":
+			s.add(key+".name", "is missing; give each provider a name of its own")
+		case !backendName.MatchString(p.Name):
+			s.add(key+".name", "%s is not a name; use up to 64 letters, digits, dots, dashes and underscores", s.found(key+".name"))
+		}
+		if j, again := first[p.Name]; again && p.Name != "" {
+			s.add(key+".name", "%q is also the name of providers[%d]", p.Name, j)
+		}
+		first[p.Name] = i
+		if p.Protocol == "" {
+			s.add(key+".protocol", "is missing; use openai, anthropic or gemini")
+		} else {
+			s.oneOf(key+".protocol", p.Protocol, OpenAI, Anthropic, Google)
+		}
+		if p.BaseURL == "" {
+			p.BaseURL = vendorURL(p.Protocol)
+		} else {
+			s.validateURL(key+".base_url", &p.BaseURL)
+		}
+		if k := p.Key.Reveal(); strings.ContainsFunc(k, isControl) || strings.ContainsRune(k, ' ') {
+			s.add(key+".key", "holds a space or a control character; write the key alone")
+		}
+		s.between(key+".no_answer_bytes", int64(p.NoAnswerBytes), minNoAnswer, maxNoAnswer)
+		s.validatePrices(key, p.Prices)
+	}
+}
+
+func (s *source) validatePrices(key string, prices []Price) {
+	for i, p := range prices {
+		at := fmt.Sprintf("%s.prices[%d]", key, i)
+		if p.Model == "" {
+			s.add(at+".model", "is missing; write the beginning of the model's name")
+		}
+		for _, n := range []struct {
+			name  string
+			value float64
+		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"output", p.Output}} {
+			if !(n.value >= 0 && n.value <= maxPrice) {
+				s.add(at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
+			}
+		}
+	}
+}
+
+// validateAccess checks how a backend signs in: through a provider, by a
+// mounted credential file, or by variables.
+func (s *source) validateAccess(key string, b Backend, providers []Provider) {
+	if b.CredentialFile != "" {
+		switch {
+		case b.Provider != "":
+			s.add(key+".credential_file", "is given together with provider; keep one of the two")
+		case b.Kind == Command:
+			s.add(key+".credential_file", "is for codex, claude, gemini and opencode; a command gets what it needs by env or a provider")
+		}
+	}
+	if b.Provider == "" {
+		return
+	}
+	var names []string
+	for _, p := range providers {
+		names = append(names, p.Name)
+		if p.Name != b.Provider {
+			continue
+		}
+		if want := protocolOf(b.Kind); want != "" && p.Protocol != want && p.Protocol != "" {
+			s.add(key+".provider", "%s speaks %s, and %s needs one that speaks %s", quote(p.Name), p.Protocol, b.Kind, want)
+		}
+		return
+	}
+	if len(names) == 0 {
+		s.add(key+".provider", "%s is not described; add it under providers", s.found(key+".provider"))
+		return
+	}
+	s.add(key+".provider", "%s is not one of providers; use %s", s.found(key+".provider"), orList(names))
+}
+
+// protocolOf is the protocol that a kind needs; empty where any will do.
+func protocolOf(kind string) string {
+	return map[string]string{Codex: OpenAI, Claude: Anthropic, Gemini: Google}[kind]
+}
+
+// Provider returns the provider of that name.
+func (c Server) Provider(name string) (Provider, bool) {
+	for _, p := range c.Providers {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Provider{}, false
+}
