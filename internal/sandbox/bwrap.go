@@ -138,16 +138,19 @@ func systemMounts() []string {
 // binds are the mounts of one program: its directories, and its executable
 // where the system does not already show it.
 func binds(exe string, spec Spec) []string {
-	type bind struct{ path, option string }
-	list := []bind{{spec.Dir, "--bind"}}
+	type bind struct{ path, option, from string }
+	list := []bind{{spec.Dir, "--bind", spec.Dir}}
 	if spec.Home != "" {
-		list = append(list, bind{spec.Home, "--bind"})
+		list = append(list, bind{spec.Home, "--bind", spec.Home})
 	}
 	for _, path := range spec.Writable {
-		list = append(list, bind{path, "--bind"})
+		list = append(list, bind{path, "--bind", path})
 	}
 	for _, path := range spec.ReadOnly {
-		list = append(list, bind{path, "--ro-bind"})
+		list = append(list, bind{path, "--ro-bind", path})
+	}
+	for _, m := range spec.Mounts {
+		list = append(list, bind{m.To, "--ro-bind", m.From})
 	}
 	real, err := filepath.EvalSymlinks(exe)
 	if err != nil {
@@ -159,14 +162,14 @@ func binds(exe string, spec Spec) []string {
 			shown = shown || within(path, dir)
 		}
 		if !shown {
-			list = append(list, bind{path, "--ro-bind"})
+			list = append(list, bind{path, "--ro-bind", path})
 		}
 	}
 	// The outer path first; for the same path the read-only bind last.
 	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(len(a.path), len(b.path)) })
 	var args []string
 	for _, b := range list {
-		args = append(args, b.option, b.path, b.path)
+		args = append(args, b.option, b.from, b.path)
 	}
 	return args
 }

@@ -60,12 +60,18 @@ type Spec struct {
 	// Writable and ReadOnly are further files and directories that the program
 	// may see, at the same paths. A nested path decides over the one around it.
 	Writable, ReadOnly []string
+	// Mounts are files and directories that the program may read at other paths
+	// than their own. Mode None knows no such thing and refuses them.
+	Mounts []Mount
 	// Stdin is all that the program finds on standard input.
 	Stdin []byte
 	// ID names the process for Sweep: choose a prefix that no other Pawl on the
 	// machine uses, and a different rest for each process. Empty means a random one.
 	ID string
 }
+
+// Mount shows From of the host at To inside, read-only.
+type Mount struct{ From, To string }
 
 // New prepares a sandbox. Mode Auto starts bubblewrap once with the very
 // namespaces that programs will get; if that fails, the error is
@@ -182,6 +188,9 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	p := &Process{marker: Marker + "=" + spec.ID, stop: make(chan struct{}), done: make(chan struct{})}
 	var cmd *exec.Cmd
+	if s.mode == None && len(spec.Mounts) > 0 {
+		return nil, fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
+	}
 	if s.mode == None {
 		cmd = plainCommand(exe, spec)
 	} else if cmd, err = s.bwrapCommand(exe, spec, p); err != nil {
@@ -201,6 +210,12 @@ func (spec Spec) check() (exe string, err error) {
 	paths := append(append([]string{spec.Dir}, spec.Writable...), spec.ReadOnly...)
 	if spec.Home != "" {
 		paths = append(paths, spec.Home)
+	}
+	for _, m := range spec.Mounts {
+		paths = append(paths, m.From)
+		if !filepath.IsAbs(m.To) || filepath.Clean(m.To) != m.To || m.To == "/" {
+			return "", fmt.Errorf("start %s: path %q must be absolute, clean and not the root", spec.Argv[0], m.To)
+		}
 	}
 	for _, path := range paths {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
