@@ -1,12 +1,30 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Rungs of the ladder as they stand in receipts.
 const (
+	RungAnswer = 1 // no answer: once more in the opposite thinking mode
 	RungVerify = 2 // the verifier failed: again, with its output
 	RungEffort = 3 // rung 2 is used up: once with the escalated effort
+	RungTests  = 4 // the agent ran the tests itself
 )
+
+// noAnswer is the first rung for agents whose model is not reached through the
+// gateway, which would have asked again itself: one more attempt a run.
+func noAnswer(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway || !f.Limits.NoAnswerRetry ||
+		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Rung == RungAnswer }) {
+		return silent()
+	}
+	d, ok := again("no_answer", fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N))
+	d.Rung, d.Backend = RungAnswer, a.Backend
+	return d, ok
+}
 
 // ladder is rule 9: what to try after an attempt that moved the work but did
 // not finish it.

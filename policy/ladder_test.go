@@ -34,6 +34,25 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 	})
 }
 
+func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
+	silent := Attempt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}
+	again := silent
+	again.Rung = RungAnswer
+	gateway := silent
+	gateway.Gateway = true
+	moved := again
+	moved.Progress = true
+	once := Decision{Action: DoAttempt, Rule: "no_answer", Backend: "codex", Rung: RungAnswer}
+	read(t, []sentence{
+		{"it is tried once more", given(silent), once},
+		{"but not twice", given(silent, again), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"also not when it moved the work meanwhile", given(silent, moved, silent), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"nor where the gateway has asked again already", given(gateway), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"nor where that is switched off", given(silent).with(func(f *Facts) { f.Limits.NoAnswerRetry = false }), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"feedback is worth an ordinary attempt", given(silent).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+	})
+}
+
 func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 	i := interruptedAttempt()
 	read(t, []sentence{

@@ -33,6 +33,15 @@ type Limits struct {
 	VerifyRetries int
 	// EscalateEffort allows one attempt at the backend's escalated effort.
 	EscalateEffort bool
+	// NoAnswerRetry allows one more attempt after one that ended without an
+	// answer, in the opposite thinking mode.
+	NoAnswerRetry bool
+	// ResumeSessions allows an attempt to continue the session of the one before.
+	ResumeSessions bool
+	// TokensPerDay and USDPerDay bound what one thread may use in any 24 hours;
+	// 0 for no bound.
+	TokensPerDay int64
+	USDPerDay    float64
 }
 
 // SeverityLimits are the thresholds of the severity verdict: edit operations
@@ -67,6 +76,6 @@ func Defaults() Limits {
 			MildGrade: 0.08, ModerateGrade: 0.05, SevereGrade: 0.02,
 		},
 		Similarity: 0.85, EscalateAfter: 2,
-		VerifyRetries: 2, EscalateEffort: true,
+		VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true, ResumeSessions: true,
 	}
 }

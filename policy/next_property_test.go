@@ -122,6 +122,7 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	case last.Outcome == Interrupted:
 	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.ResetsAt):
 	case d.Different && !last.Different:
+	case d.Rung == RungAnswer && last.Ending == NoAnswer && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Rung == RungAnswer }):
 	case b.Account != last.Account && (last.Ending == UsageLimit || last.Ending == Auth || last.Ending == Misconfigured):
 	default:
 		broken("a restart without progress, without feedback and on the same terms")

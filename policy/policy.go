@@ -69,6 +69,14 @@ type Attempt struct {
 	EndTree   string    // empty when unknown
 	Kept      string    // the branch of work that did not reach the thread's; empty for none
 	NewInput  bool      // feedback came that no earlier attempt had
+	Gateway   bool      // its model was reached through the gateway, which has the first rung itself
+	Session   string    // the agent's own name of its session, if it can be continued
+	Start     string    // the commit that it started from
+	Commit    string    // the commit that it made; empty for none
+	Context   int64     // tokens of the largest request, or an estimate; 0 unknown
+	Tokens    int64     // in and out
+	CostUSD   float64   // 0 where unknown
+	Budget    string    // why its budget ended it; empty when it did not
 }
 
 // Backend is one arm with what is held against it at the moment. The zero value
@@ -114,6 +122,7 @@ func Next(f Facts) Decision {
 		usageLimit,
 		editLoop,
 		stagnation,
+		noAnswer,
 		noProgress,
 		ladder,
 		feedback,

@@ -45,6 +45,9 @@ func bounds(f Facts) (Decision, bool) {
 		return stop("restart_limit", "Look at the attempts; a new /pawl solve starts a new run.",
 			fmt.Sprintf("the run was restarted %d times, which is its limit", restarts))
 	}
+	if d, over := budget(f); over {
+		return d, true
+	}
 	today := f.Attempts
 	for len(today) > 0 && !today[0].StartedAt.After(f.Now.Add(-day)) {
 		today = today[1:]

@@ -247,7 +247,7 @@ func TestWithoutProgressNothingIsRepeated(t *testing.T) {
 		{"progress of an earlier attempt does not count", given(timedOut(), fruitless()),
 			Decision{Action: DoStop, Rule: "no_progress", Reasons: because("attempt 2")}},
 	})
-	for _, e := range []Ending{NoAnswer, CutOff, RateLimited, Overloaded, Disconnected, ContextOverflow, TurnLimit, SelfLoop, TimedOut, Killed, Crashed} {
+	for _, e := range []Ending{CutOff, RateLimited, Overloaded, Disconnected, ContextOverflow, TurnLimit, SelfLoop, TimedOut, Killed, Crashed} {
 		decides(t, given(Attempt{Ending: e}), Decision{Action: DoStop, Rule: "no_progress"})
 		decides(t, given(Attempt{Ending: e, Progress: true}), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"})
 	}
