@@ -24,6 +24,14 @@ type Request struct {
 	Argv []string
 	// Env is the environment that the operator allows, PATH included.
 	Env map[string]string
+	// Endpoint is where the CLI finds its model: a proxy on loopback and the
+	// token for it. The zero value means that the CLI signs in by itself, by
+	// variables in Env or by the credential file in HOME. The kind "command" gets
+	// it in PAWL_ variables.
+	Endpoint Endpoint
+	// TestTool is the command line of a stdio MCP server that offers the tool
+	// run_tests; empty for none. The kind "command" is not told of it.
+	TestTool []string
 	// Attempt, Thread and Rung are told to agents of the kind "command".
 	Attempt      int
 	Thread, Rung string
@@ -64,6 +72,16 @@ type Adapter struct {
 	// exit names the ending of an exit code, "" where it tells nothing, for
 	// failures that nothing else explains. It is nil where no code does.
 	exit func(code int) Ending
+	// asleep reads from two lines of standard error, the second of them new, that
+	// the CLI now sleeps before it asks its provider again. It is nil for CLIs
+	// that never do so for long.
+	asleep func(lines string) (nap, bool)
+	// Version is how to ask for the CLI's version and which one was checked. The
+	// zero value, of the kind "command", asks for none.
+	Version Version
+	// Credential is the slash-separated path below HOME of the file that holds
+	// the CLI's login by account, empty where it has none.
+	Credential string
 }
 
 // The formats of standard output.
@@ -82,21 +100,40 @@ func For(kind, stream string) (Adapter, error) {
 	switch kind {
 	case "codex":
 		return codexAdapter(), nil
+	case "claude":
+		return claudeAdapter(), nil
+	case "gemini":
+		return geminiAdapter(), nil
+	case "opencode":
+		return opencodeAdapter(), nil
 	case "command":
 		return commandAdapter(stream)
-	case "claude", "gemini", "opencode":
-		return Adapter{}, fmt.Errorf("backend kind %q is not supported yet: use codex, or command with the stream %[1]s", kind)
 	}
-	return Adapter{}, fmt.Errorf("unknown backend kind %q: use codex or command", kind)
+	return Adapter{}, fmt.Errorf("unknown backend kind %q: use codex, claude, gemini, opencode or command", kind)
 }
 
 // ForStream returns the adapter that reads transcripts of one format.
 func ForStream(stream string) (Adapter, error) {
-	if stream == StreamCodex {
-		return codexAdapter(), nil
+	switch stream {
+	case "", StreamPlain:
+		return Adapter{Name: "command", Stream: StreamPlain, Command: commandCommand}, nil
+	case StreamCodex, StreamClaude, StreamGemini, StreamOpencode:
+		return For(stream, "")
 	}
-	return commandAdapter(stream)
+	return Adapter{}, fmt.Errorf("unknown stream %q: use plain, codex, claude, gemini or opencode", stream)
 }
+
+// program is the CLI's own name, or what the backend puts in its place.
+func program(r Request, name string) []string {
+	if len(r.Argv) == 0 {
+		return []string{name}
+	}
+	return slices.Clone(r.Argv)
+}
+
+// usual are the variables that a CLI gets unless the operator sets them. TZ is
+// UTC because codex prints reset times in the local zone without naming it.
+var usual = map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 // environ lists an environment in the form that exec wants, sorted so that
 // equal requests give equal commands. Later maps win.

@@ -25,6 +25,7 @@ func TestCodexIsStartedWithoutItsTraps(t *testing.T) {
 		Stdin: "Fix it.",
 		Files: map[string]string{".codex/config.toml": `check_for_update_on_startup = false
 approval_policy = "never"
+cli_auth_credentials_store = "file"
 model_provider = "pawl"
 
 [analytics]
@@ -37,7 +38,7 @@ enabled = false
 persistence = "none"
 
 [shell_environment_policy]
-exclude = ["OPENAI_API_KEY", "CODEX_API_KEY"]
+exclude = ["OPENAI_API_KEY", "CODEX_API_KEY", "PAWL_ENDPOINT_TOKEN"]
 
 [projects."/work/a \"b\"\\c"]
 trust_level = "untrusted"
@@ -97,7 +98,7 @@ func TestACommandGetsItsAttempt(t *testing.T) {
 }
 
 func TestUnknownKindsAndStreamsAreRefusedWithAHint(t *testing.T) {
-	for _, c := range [][2]string{{"claude", ""}, {"gemini", ""}, {"opencode", ""}, {"nope", ""}, {"command", "nope"}} {
+	for _, c := range [][2]string{{"", ""}, {"nope", ""}, {"command", "nope"}} {
 		if _, err := For(c[0], c[1]); err == nil || !strings.Contains(err.Error(), "use ") {
 			t.Errorf("For(%q, %q): error %v", c[0], c[1], err)
 		}

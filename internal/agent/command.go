@@ -6,30 +6,24 @@ import (
 )
 
 // commandAdapter runs the operator's own program: the prompt on standard
-// input, the attempt in PAWL_ variables.
+// input, the attempt in PAWL_ variables. Its output is read as that of a CLI.
 func commandAdapter(stream string) (Adapter, error) {
-	a := Adapter{Name: "command", Stream: stream, Command: commandCommand}
-	switch stream {
-	case "", StreamPlain:
-		a.Stream = StreamPlain
-	case StreamCodex:
-		a.Parse = codexLine
-	case StreamClaude:
-		a.Parse = claudeLine
-	case StreamGemini:
-		a.Parse, a.tries, a.exit = geminiLine, geminiTries, geminiExit
-	case StreamOpencode:
-		a.Parse, a.tries = opencodeLine, opencodeTries
-	default:
-		return Adapter{}, fmt.Errorf("unknown stream %q: use plain, codex, claude, gemini or opencode", stream)
+	cli, err := ForStream(stream)
+	if err != nil {
+		return Adapter{}, err
 	}
-	return a, nil
+	return Adapter{Name: "command", Stream: cli.Stream, Command: commandCommand,
+		Parse: cli.Parse, tries: cli.tries, exit: cli.exit, asleep: cli.asleep}, nil
 }
 
-// commandCommand is the command line of the kind "command".
+// commandCommand is the command line of the kind "command". An endpoint reaches
+// it by the variables that the client libraries look at.
 func commandCommand(r Request) (Command, error) {
 	if len(r.Argv) == 0 || r.Argv[0] == "" {
 		return Command{}, fmt.Errorf("the backend has no program: set argv to the program and its arguments")
+	}
+	if err := r.Endpoint.check("a command", ProtocolOpenAI, ProtocolAnthropic, ProtocolGemini); err != nil {
+		return Command{}, err
 	}
 	own := map[string]string{
 		"HOME":         r.Home,
@@ -38,5 +32,5 @@ func commandCommand(r Request) (Command, error) {
 		"PAWL_RUNG":    r.Rung,
 		"PAWL_EFFORT":  r.Effort,
 	}
-	return Command{Argv: r.Argv, Env: environ(r.Env, own), Stdin: r.Prompt}, nil
+	return Command{Argv: r.Argv, Env: environ(r.allowed(), r.Endpoint.variables(), own), Stdin: r.Prompt}, nil
 }

@@ -11,6 +11,7 @@ import (
 type stop struct {
 	ending Ending // TimedOut or Killed
 	reason string
+	notice Event // what the CLI said of the refusal that it was waiting for; zero where it said nothing
 }
 
 // conclude turns what was read into the report. In order: the stream's final
@@ -63,6 +64,10 @@ func (t *tally) decide(why stop) string {
 		t.note(why)
 		t.finished()
 		return ""
+	case why.notice.Kind != 0:
+		text := t.judge(why.notice, "it was waiting after the refusal")
+		r.because(why.reason)
+		return text
 	case why.ending == TimedOut:
 		return t.outOfTime(why.reason)
 	case why.ending != "":

@@ -114,7 +114,7 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 		}},
 		"sessions": {codexAdapter(), func(i int) string { return fmt.Sprintf(`{"type":"thread.started","thread_id":"%0200d"}`, i) }},
 		"errors":   {codexAdapter(), func(i int) string { return fmt.Sprintf(`{"type":"error","message":"%d%s"}`, i, long) }},
-		"deltas":   {geminiAdapter(t), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
+		"deltas":   {geminiAdapter(), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &lineMaker{make: c.line, size: 60 << 20}
@@ -129,15 +129,6 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 			}
 		})
 	}
-}
-
-func geminiAdapter(t *testing.T) Adapter {
-	t.Helper()
-	a, err := ForStream(StreamGemini)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
 }
 
 // TestCallsBeyondTheBudgetAreCountedOnce has 3,000 file changes of 100 paths

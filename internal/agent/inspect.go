@@ -41,7 +41,8 @@ type reading struct {
 	adapter Adapter
 	tally   *tally
 	onEvent func(Event)
-	alive   func() // told of each sign of life; nil where nobody asks
+	alive   func()    // told of each sign of life; nil where nobody asks
+	slept   func(nap) // told of each long sleep; nil where nobody asks
 	plain   headTail
 	stderr  headTail
 	bytes   int64
@@ -105,6 +106,9 @@ func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = &r.stderr
 	if r.adapter.Parse == nil {
 		to = io.MultiWriter(to, lively{r})
+	}
+	if r.slept != nil && r.adapter.asleep != nil {
+		to = io.MultiWriter(to, &napWatch{asleep: r.adapter.asleep, told: r.slept})
 	}
 	_, err := io.Copy(to, in)
 	return err

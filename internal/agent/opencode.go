@@ -172,6 +172,9 @@ func retryAfter(headers []byte, stamp int64) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// opencodeSession matches its sessions.
+var opencodeSession = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
+
 // opencodeTries are the lines of the log, which --print-logs sends to standard
 // error, that tell of a refused request. The CLI waits silently after it.
 var opencodeTries = regexp.MustCompile(`(?m)^ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*$`)

@@ -62,16 +62,17 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 		now = time.Now
 	}
 	began := now()
-	w := &watch{pulse: make(chan struct{}, 1), final: make(chan struct{}, 1), over: make(chan struct{})}
+	w := &watch{pulse: make(chan struct{}, 1), final: make(chan struct{}, 1), slept: make(chan nap, 1), over: make(chan struct{})}
 	read := newReading(a, o.Dir, func(e Event) {
 		if e.Kind == Finished || e.Kind == Failed {
-			signal(w.final)
+			signal(w.final, struct{}{})
 		}
 		if o.OnEvent != nil {
 			o.OnEvent(e)
 		}
 	})
-	read.alive = func() { signal(w.pulse) }
+	read.alive = func() { signal(w.pulse, struct{}{}) }
+	read.slept = func(n nap) { signal(w.slept, n) }
 	read.tally.onDeed = o.OnDeed
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
@@ -102,9 +103,9 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 }
 
 // signal wakes a receiver without waiting for it.
-func signal(c chan struct{}) {
+func signal[T any](c chan T, v T) {
 	select {
-	case c <- struct{}{}:
+	case c <- v:
 	default:
 	}
 }

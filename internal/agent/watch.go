@@ -12,6 +12,7 @@ import (
 type watch struct {
 	pulse chan struct{} // the agent gave a sign of life
 	final chan struct{} // the final event was read
+	slept chan nap      // the agent said that it sleeps for long
 	over  chan struct{} // closed when the process has ended
 }
 
@@ -37,16 +38,18 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 		case <-w.final:
 			linger.Reset(lingerTime)
 			continue
+		case n := <-w.slept:
+			why = n.stop()
 		case <-ctx.Done():
 			why = stopFor(context.Cause(ctx))
 		case <-total.C:
-			why = stop{TimedOut, fmt.Sprintf("killed after %s, the limit for a run", o.Total)}
+			why = stop{ending: TimedOut, reason: fmt.Sprintf("killed after %s, the limit for a run", o.Total)}
 		case <-startup.C:
-			why = stop{TimedOut, fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup)}
+			why = stop{ending: TimedOut, reason: fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup)}
 		case <-idle.C:
-			why = stop{TimedOut, fmt.Sprintf("killed because it printed nothing for %s", o.Idle)}
+			why = stop{ending: TimedOut, reason: fmt.Sprintf("killed because it printed nothing for %s", o.Idle)}
 		case <-linger.C:
-			why = stop{Killed, fmt.Sprintf("killed because it did not end within %s", lingerTime)}
+			why = stop{ending: Killed, reason: fmt.Sprintf("killed because it did not end within %s", lingerTime)}
 		}
 	}
 	p.Kill()
@@ -75,9 +78,9 @@ func (w *watch) drain(p Process) {
 // stopFor turns the end of a context into the record of a kill.
 func stopFor(cause error) stop {
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return stop{TimedOut, "killed: the time for the run is over"}
+		return stop{ending: TimedOut, reason: "killed: the time for the run is over"}
 	}
-	return stop{Killed, "killed: " + cause.Error()}
+	return stop{ending: Killed, reason: "killed: " + cause.Error()}
 }
 
 // newAlarm returns a timer that fires after d, never for zero.

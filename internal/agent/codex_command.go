@@ -18,16 +18,16 @@ const (
 // openaiBaseURL is where an OPENAI_API_KEY is used unless OPENAI_BASE_URL says otherwise.
 const openaiBaseURL = "https://api.openai.com/v1"
 
-var (
-	safeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
-	safeEffort  = regexp.MustCompile(`^[a-z]{1,16}$`)
-)
+// safeSession matches the sessions of codex, claude and gemini, which are UUIDs.
+var safeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
 
 func codexAdapter() Adapter {
 	return Adapter{
 		Name: "codex", Stream: StreamCodex,
 		Command: codexCommand, Parse: codexLine,
 		ReadSession: readCodexSession, openSession: openCodexSession, parseSession: codexSessionLine,
+		Version:    Version{Args: []string{"--version"}, Checked: "0.169.0", Package: "@openai/codex"},
+		Credential: ".codex/auth.json",
 	}
 }
 
@@ -37,11 +37,13 @@ func codexAdapter() Adapter {
 // repository. TZ is UTC because codex prints reset times in the local zone
 // without naming it.
 func codexCommand(r Request) (Command, error) {
-	argv := r.Argv
-	if len(argv) == 0 {
-		argv = []string{"codex"}
+	if err := r.Endpoint.check("codex", ProtocolOpenAI); err != nil {
+		return Command{}, err
 	}
-	argv = append(append([]string{}, argv...), "exec")
+	if err := checkEffort("codex", r.Effort, "none", "minimal", "low", "medium", "high", "xhigh", "max"); err != nil {
+		return Command{}, err
+	}
+	argv := append(program(r, "codex"), "exec")
 	if r.Session != "" {
 		if !safeSession.MatchString(r.Session) {
 			return Command{}, fmt.Errorf("%q is not a codex session: start afresh", r.Session)
@@ -53,19 +55,18 @@ func codexCommand(r Request) (Command, error) {
 		argv = append(argv, "--model="+r.Model)
 	}
 	if r.Effort != "" {
-		if !safeEffort.MatchString(r.Effort) {
-			return Command{}, fmt.Errorf("%q is not a codex effort: use minimal, low, medium, high or xhigh", r.Effort)
-		}
 		argv = append(argv, "-c", "model_reasoning_effort="+tomlString(r.Effort))
 	}
 	own := map[string]string{
 		"HOME":       r.Home,
 		"CODEX_HOME": path.Join(r.Home, ".codex"),
 	}
-	defaults := map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
+	if r.Endpoint != (Endpoint{}) {
+		own[tokenVariable] = r.Endpoint.Token
+	}
 	return Command{
 		Argv:  append(argv, "-"),
-		Env:   environ(defaults, r.Env, own),
+		Env:   environ(usual, r.allowed(), own),
 		Stdin: r.Prompt,
 		Files: map[string]string{".codex/config.toml": codexConfig(r)},
 	}, nil
@@ -73,29 +74,52 @@ func codexCommand(r Request) (Command, error) {
 
 // codexConfig is the whole configuration file. The built-in provider can
 // neither be limited in its retries nor does it look at OPENAI_API_KEY or
-// OPENAI_BASE_URL, so either of them gets a provider of its own. Without them
-// codex signs in as HOME says (auth.json, CODEX_API_KEY).
+// OPENAI_BASE_URL, so either of them, or an endpoint, gets a provider of its
+// own. Without them codex signs in as HOME says (auth.json, CODEX_API_KEY).
 func codexConfig(r Request) string {
-	key, base := r.Env["OPENAI_API_KEY"], r.Env["OPENAI_BASE_URL"]
-	own := key != "" || base != ""
-	if base == "" {
-		base = openaiBaseURL
-	}
 	var b strings.Builder
-	b.WriteString("check_for_update_on_startup = false\napproval_policy = \"never\"\n")
-	if own {
+	b.WriteString("check_for_update_on_startup = false\napproval_policy = \"never\"\ncli_auth_credentials_store = \"file\"\n")
+	provider := codexProvider(r)
+	if provider != "" {
 		b.WriteString("model_provider = \"pawl\"\n")
 	}
 	b.WriteString("\n[analytics]\nenabled = false\n\n[feedback]\nenabled = false\n\n[history]\npersistence = \"none\"\n")
-	b.WriteString("\n[shell_environment_policy]\nexclude = [\"OPENAI_API_KEY\", \"CODEX_API_KEY\"]\n")
+	fmt.Fprintf(&b, "\n[shell_environment_policy]\nexclude = [\"OPENAI_API_KEY\", \"CODEX_API_KEY\", %s]\n", tomlString(tokenVariable))
 	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", tomlString(r.Dir))
-	if own {
-		fmt.Fprintf(&b, "\n[model_providers.pawl]\nname = \"pawl\"\nbase_url = %s\nwire_api = \"responses\"\n", tomlString(base))
-		if key != "" {
-			b.WriteString("env_key = \"OPENAI_API_KEY\"\n")
+	b.WriteString(provider)
+	if len(r.TestTool) > 0 {
+		args := make([]string, 0, len(r.TestTool))
+		for _, arg := range r.TestTool[1:] {
+			args = append(args, tomlString(arg))
 		}
-		fmt.Fprintf(&b, "request_max_retries = %d\nstream_max_retries = %d\n", codexRequestRetries, codexStreamRetries)
+		fmt.Fprintf(&b, "\n[mcp_servers.%s]\ncommand = %s\nargs = [%s]\nstartup_timeout_sec = %d\ntool_timeout_sec = %d\n", toolServer,
+			tomlString(r.TestTool[0]), strings.Join(args, ", "), int(toolStartup.Seconds()), int(toolTimeout.Seconds()))
 	}
+	return b.String()
+}
+
+// codexProvider is the part of the configuration about the provider, empty for
+// the built-in one.
+func codexProvider(r Request) string {
+	env := r.allowed()
+	base, variable := env["OPENAI_BASE_URL"], ""
+	if env["OPENAI_API_KEY"] != "" {
+		variable = "OPENAI_API_KEY"
+	}
+	switch {
+	case r.Endpoint != Endpoint{}:
+		base, variable = r.Endpoint.URL+"/v1", tokenVariable
+	case base == "" && variable == "":
+		return ""
+	case base == "":
+		base = openaiBaseURL
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n[model_providers.pawl]\nname = \"pawl\"\nbase_url = %s\nwire_api = \"responses\"\n", tomlString(base))
+	if variable != "" {
+		fmt.Fprintf(&b, "env_key = %s\n", tomlString(variable))
+	}
+	fmt.Fprintf(&b, "request_max_retries = %d\nstream_max_retries = %d\n", codexRequestRetries, codexStreamRetries)
 	return b.String()
 }
 
