@@ -92,6 +92,9 @@ func (c *courier) add(d *delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	copies := c.twist(d)
+	if copies == neverFires || len(d.payload) > maxPayload {
+		return
+	}
 	if copies == 0 {
 		d.sent, d.at, d.status = true, c.now(), "failed to connect to host"
 		c.record(d)

@@ -1,9 +1,11 @@
 package fakegithub_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v60/github"
@@ -160,5 +162,65 @@ func TestAnAppThatIsNotInstalledHearsNothing(t *testing.T) {
 	h.talk("loud")
 	if diff := cmp.Diff([]string{"loud"}, bodies(h.settled("issue_comment"))); diff != "" {
 		t.Fatal(diff)
+	}
+}
+
+func TestDeliveriesAreKeptForThreeDays(t *testing.T) {
+	var c clock
+	h := newHouse(t, c.option)
+	h.talk("old")
+	must(t, h.WaitDelivered(h.ctx))
+	old := h.Deliveries()[0]
+	c.advance(72*time.Hour + time.Second)
+	h.talk("new")
+	must(t, h.WaitDelivered(h.ctx))
+	list, _, err := h.app.Apps.ListHookDeliveries(h.ctx, nil)
+	must(t, err)
+	if len(list) != 1 || list[0].GetEvent() != "issue_comment" {
+		t.Errorf("%d deliveries are listed, want the new one", len(list))
+	}
+	_, _, err = h.app.Apps.GetHookDelivery(h.ctx, old.ID)
+	wantStatus(t, err, http.StatusNotFound, "")
+	_, _, err = h.app.Apps.RedeliverHookDelivery(h.ctx, old.ID)
+	wantStatus(t, err, http.StatusNotFound, "")
+}
+
+func TestAnEventThatNeverFiresIsNowhere(t *testing.T) {
+	h := newHouse(t)
+	h.talk("before")
+	h.Lose("issue_comment", 1)
+	h.talk("lost", "after")
+	if diff := cmp.Diff([]string{"before", "after"}, bodies(h.settled("issue_comment"))); diff != "" {
+		t.Error(diff)
+	}
+	for _, d := range h.Deliveries() {
+		if strings.Contains(string(d.Payload), `"body":"lost"`) {
+			t.Errorf("it is listed as %+v", d)
+		}
+	}
+	before := len(h.Deliveries())
+	h.Send("package", make([]byte, 25<<20+1))
+	if after := len(h.Deliveries()); after != before {
+		t.Errorf("a payload of more than 25 MiB was sent")
+	}
+}
+
+func TestRedeliveriesCanBeListedAlone(t *testing.T) {
+	h := newHouse(t)
+	h.talk("again")
+	must(t, h.WaitDelivered(h.ctx))
+	all := h.Deliveries()
+	last := all[len(all)-1]
+	must(t, h.Redeliver(last.GUID))
+	must(t, h.WaitDelivered(h.ctx))
+	resp, raw := h.wire(h.app.Client(), "GET", "/app/hook/deliveries?redelivery=true", "")
+	var list []struct {
+		GUID       string `json:"guid"`
+		Redelivery bool   `json:"redelivery"`
+		StatusCode int    `json:"status_code"`
+	}
+	must(t, json.Unmarshal(raw, &list))
+	if resp.StatusCode != http.StatusOK || len(list) != 1 || list[0].GUID != last.GUID || !list[0].Redelivery || list[0].StatusCode != 200 {
+		t.Errorf("answered %d %+v, want the redelivery of %s", resp.StatusCode, list, last.GUID)
 	}
 }

@@ -35,13 +35,14 @@ func (s *Server) listDeliveries(c *call) *reply {
 		}
 		before = id
 	}
+	redelivery := c.query("redelivery", "")
 	s.courier.mu.Lock()
 	defer s.courier.mu.Unlock()
 	list := []obj{}
 	var last int64
 	more := false
 	for _, d := range slices.Backward(s.courier.records) {
-		if !d.sent || d.id >= before {
+		if !s.courier.keeps(d) || d.id >= before || redelivery != "" && redelivery != strconv.FormatBool(d.redelivery) {
 			continue
 		}
 		if len(list) == size {
@@ -109,7 +110,7 @@ func (s *Server) attemptDelivery(c *call) *reply {
 
 func (c *courier) find(id int64) *delivery {
 	for _, d := range c.records {
-		if d.id == id && d.sent {
+		if d.id == id && c.keeps(d) {
 			return d
 		}
 	}
