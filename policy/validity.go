@@ -1,0 +1,164 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Check names a rule that a signal broke.
+type Check string
+
+// The checks of validity.
+const (
+	// FloorWithWork: a floor grade although commits were pushed, the verifier
+	// passed, or people merged.
+	FloorWithWork Check = "floor_with_work"
+	// TopWithoutChange: a top grade although nothing changed.
+	TopWithoutChange Check = "top_without_change"
+	// FailedAnswer: a source gave a value although it failed.
+	FailedAnswer Check = "failed_answer"
+	// ForeignTranscript: the transcript belongs to another attempt.
+	ForeignTranscript Check = "foreign_transcript"
+	// StubTranscript: the transcript is too small to be that of an attempt.
+	StubTranscript Check = "stub_transcript"
+	// Stuck: a source gave the same value stuckAfter times in a row.
+	Stuck Check = "stuck"
+	// Unavailable: a source failed too often within a day.
+	Unavailable Check = "unavailable"
+)
+
+// Violation is one broken rule: which source broke which rule at which attempt.
+type Violation struct {
+	Source  SignalSource `json:"source"`
+	Check   Check        `json:"check"`
+	Attempt string       `json:"attempt"`
+	Reason  string       `json:"reason"`
+	// At is when it could first be seen: the end of the attempt, or the late
+	// signal that showed it.
+	At time.Time `json:"at"`
+}
+
+// Judged is one attempt with its grade after validation.
+type Judged struct {
+	ID      string    `json:"id"`
+	At      time.Time `json:"at"`
+	Backend string    `json:"backend"`
+	Context Context   `json:"context"`
+	// Grade is computed without the sources that are not believed.
+	Grade Grade `json:"grade"`
+	// Quarantine is why the grade is not learned from; empty when nothing speaks
+	// against it.
+	Quarantine []string `json:"quarantine,omitempty"`
+}
+
+// Rewarded reports whether the grade is a reward: it is known and passed
+// validation.
+func (j Judged) Rewarded() bool { return j.Grade.Known && len(j.Quarantine) == 0 }
+
+// Learned is what the rows say, computed anew each time: rewards, posteriors and
+// the health of the sources. The zero value knows nothing.
+type Learned struct {
+	rows  []checkedRow
+	found []Violation // in order of their time
+	cells map[cell]*Posterior
+	now   time.Time
+}
+
+// checkedRow is a row with what the checks found.
+type checkedRow struct {
+	*Graded
+	set signalSet
+	// Sources whose values are not believed, by reason.
+	stuck, unavailable, degraded asideSet
+	broken                       []Violation // what is implausible about this row
+	reward                       float64     // meaningful where learnt is set
+	learnt                       bool
+}
+
+func (r *checkedRow) aside() asideSet { return r.stuck | r.unavailable | r.degraded }
+
+// asideWhy says why the source at a place is not believed.
+func (r *checkedRow) asideWhy(place int) string {
+	switch {
+	case r.stuck.has(place):
+		return "the source gives the same value again and again"
+	case r.unavailable.has(place):
+		return "the source fails too often"
+	}
+	return "the source is degraded"
+}
+
+// Learn validates all rows and adds up their rewards. Rows and signals from
+// after now are not there yet. Of rows with the same ID the last counts. The
+// order of the rows does not matter: they are taken in the order of their ends.
+func Learn(rows []Graded, now time.Time) Learned {
+	l := Learned{rows: ordered(rows, now), cells: map[cell]*Posterior{}, now: now}
+	c := checks{Learned: &l}
+	c.run()
+	for i := range l.rows {
+		r := &l.rows[i]
+		if !r.learnt {
+			continue
+		}
+		for _, at := range cells(r.Backend, r.Context) {
+			p := l.cells[at]
+			if p == nil {
+				p = &Posterior{}
+				l.cells[at] = p
+			}
+			p.add(r.reward)
+		}
+	}
+	return l
+}
+
+// ordered gives the rows up to now in the order of their ends, each ID once.
+func ordered(rows []Graded, now time.Time) []checkedRow {
+	checked := make([]checkedRow, 0, len(rows))
+	for i := range rows {
+		if !rows[i].At.After(now) {
+			checked = append(checked, checkedRow{Graded: upTo(&rows[i], now)})
+		}
+	}
+	byEnd := func(a, b checkedRow) int {
+		if c := a.At.Compare(b.At); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	}
+	if !slices.IsSortedFunc(checked, byEnd) {
+		slices.SortStableFunc(checked, byEnd)
+	}
+	kept := checked[:0]
+	for i, r := range checked {
+		if i+1 < len(checked) && checked[i+1].ID == r.ID && checked[i+1].At.Equal(r.At) {
+			continue
+		}
+		r.set = r.signals()
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// upTo is a row without the signals from after now.
+func upTo(g *Graded, now time.Time) *Graded {
+	late := func(s Signal) bool { return s.At.After(now) }
+	if !slices.ContainsFunc(g.Signals, late) {
+		return g
+	}
+	earlier := *g
+	earlier.Signals = slices.DeleteFunc(slices.Clone(g.Signals), late)
+	return &earlier
+}
+
+// Judged gives all attempts in the order of their ends, with their grades after
+// validation.
+func (l Learned) Judged() []Judged {
+	all := make([]Judged, len(l.rows))
+	for i := range l.rows {
+		r := &l.rows[i]
+		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: r.explain(r.set, r.aside(), r.asideWhy), Quarantine: r.reasons()}
+	}
+	return all
+}
