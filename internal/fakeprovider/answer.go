@@ -1,0 +1,179 @@
+package fakeprovider
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// kind is what the provider does with a request.
+type kind int
+
+const (
+	// say answers with text.
+	say kind = iota
+	// call answers with calls of tools.
+	call
+	// empty ends the answer without content.
+	empty
+	// refuse ends it as a refusal.
+	refuse
+	// refused is an HTTP error, named by answer.name.
+	refused
+	// broken reports an error inside the stream, named by answer.name.
+	broken
+	// garbage is no JSON.
+	garbage
+	// cutEOF and cutRST end the connection in the middle.
+	cutEOF
+	cutRST
+	// hangHeaders and hangStream leave it open, before and after the beginning.
+	hangHeaders
+	hangStream
+)
+
+// answer is what a scenario decides on; the protocols write it.
+type answer struct {
+	kind kind
+	// text comes before the calls, thinking before the text.
+	text, thinking string
+	calls          []operation
+	// name is a name of failure for refused; overloaded, ratelimit, quota or
+	// context for broken.
+	name string
+	// length says that the answer was cut at the limit of output tokens.
+	length bool
+	// chunk is the length in characters of the pieces that text streams in (0 is
+	// 20), delay the pause after each.
+	chunk int
+	delay time.Duration
+}
+
+// bad reports whether the answer is one that Set("fails") counts.
+func (a answer) bad() bool { return a.kind != say && a.kind != call || a.length }
+
+// failure is a whole HTTP answer.
+type failure struct {
+	status int
+	header map[string]string
+	body   any
+}
+
+// Usage of every answer, in tokens.
+const (
+	usageInput     = 1200
+	usageCached    = 200 // of the input
+	usageOutput    = 34
+	usageReasoning = 10 // of the output
+)
+
+// partial is what is said before an answer breaks off.
+const partial = "I have started to answer but the conn"
+
+// id makes an identifier that no other answer has: tools are told apart by it
+// over the whole of a resumed conversation.
+func id(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
+
+// pieces splits a text as it streams.
+func (a answer) pieces(text string) []string {
+	size := a.chunk
+	if size == 0 {
+		size = 20
+	}
+	var out []string
+	for runes := []rune(text); len(runes) > 0; {
+		n := min(size, len(runes))
+		out = append(out, string(runes[:n]))
+		runes = runes[n:]
+	}
+	return out
+}
+
+// send writes the answer.
+func send(w http.ResponseWriter, r *http.Request, wire protocol, t turn, set settings, a answer, now time.Time) {
+	s := &stream{w: w, control: http.NewResponseController(w), ctx: r.Context()}
+	extra := map[string]string{}
+	if set["limit_headers"] == "1" {
+		extra = wire.headers(now)
+	}
+	switch {
+	case a.kind == refused:
+		reply(w, wire.failure(a.name, set, now))
+	case a.kind == hangHeaders, a.kind == hangStream && !t.streamed:
+		s.hang()
+	case a.kind == garbage && !t.streamed:
+		w.WriteHeader(http.StatusBadGateway)
+		s.write("<html>502 Bad Gateway</html>")
+	case (a.kind == cutEOF || a.kind == cutRST) && !t.streamed:
+		w.Header().Set("Content-Type", "application/json")
+		s.write(`{"id":"cut","ty`)
+		s.cut(cutRST) // a whole chunked body that is half a document would be no cut
+	case a.kind == broken && !t.streamed:
+		reply(w, wire.failure(failureOf(a.name), set, now))
+	case !t.streamed:
+		reply(w, failure{status: http.StatusOK, header: extra, body: wire.whole(t, a, set, now)})
+	default:
+		s.begin(extra)
+		if a.kind == garbage {
+			s.write("data: {not json\n\n<html>502 Bad Gateway</html>\n\n")
+			return
+		}
+		wire.stream(s, t, a, set, now)
+	}
+}
+
+// failureOf gives the HTTP error that says the same as an error in a stream.
+func failureOf(name string) string {
+	return map[string]string{"overloaded": "overload-529", "ratelimit": "rate-429", "quota": "usage-limit", "context": "context-400"}[name]
+}
+
+// sideAnswer answers a request that a CLI makes for itself: a title, a topic, a
+// choice of model, who speaks next.
+func sideAnswer(t turn) answer {
+	if len(t.schema) == 0 {
+		return answer{text: "Mock title"}
+	}
+	var schema any
+	if err := json.Unmarshal(t.schema, &schema); err != nil {
+		return answer{text: "Mock title"}
+	}
+	made := example(schema)
+	if fields, ok := made.(object); ok && fields["next_speaker"] != nil {
+		fields["next_speaker"] = "user"
+	}
+	text, err := json.Marshal(made)
+	if err != nil {
+		return answer{text: "Mock title"}
+	}
+	return answer{text: string(text)}
+}
+
+// example makes a value that follows a JSON schema.
+func example(schema any) any {
+	s, _ := schema.(object)
+	if values, ok := s["enum"].([]any); ok && len(values) > 0 {
+		return values[0]
+	}
+	word, _ := s["type"].(string)
+	if words, ok := s["type"].([]any); ok && len(words) > 0 {
+		word, _ = words[0].(string)
+	}
+	switch strings.ToLower(word) {
+	case "array":
+		return []any{}
+	case "boolean":
+		return false
+	case "integer", "number":
+		return 1
+	case "string":
+		return "Mock title"
+	}
+	out := object{}
+	fields, _ := s["properties"].(object)
+	for name, field := range fields {
+		out[name] = example(field)
+	}
+	return out
+}

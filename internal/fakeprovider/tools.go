@@ -1,0 +1,213 @@
+package fakeprovider
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// operation is what a scenario wants done, whatever the CLI calls its tools.
+type operation struct {
+	verb verb
+	// path is relative to the work tree. write puts content there, edit
+	// replaces old by content.
+	path, old, content string
+	// command is a shell command.
+	command string
+}
+
+type verb int
+
+const (
+	write verb = iota
+	edit
+	shell
+	// runTests is the tool that an MCP server offers under a name with run_tests.
+	runTests
+)
+
+// invocation is an operation as a call of one of the offered tools.
+type invocation struct {
+	tool tool
+	// arguments are for tools with a schema, input for custom tools.
+	arguments object
+	input     string
+	// search asks the CLI for tools that it has not offered yet.
+	search bool
+}
+
+// text is the arguments as a model writes them.
+func (i invocation) text() string {
+	encoded, err := json.Marshal(i.arguments)
+	if err != nil {
+		return "{}"
+	}
+	return string(encoded)
+}
+
+// invoke chooses the tool for an operation among those that the request offers.
+// A CLI that offers none that fits gets a call of a tool that it does not know,
+// as a confused model would make.
+func (t turn) invoke(o operation, set settings) invocation {
+	if script, ok := t.script(o); ok {
+		return script
+	}
+	switch o.verb {
+	case runTests:
+		return t.invokeTests()
+	case shell:
+		return t.invokeShell(o.command)
+	}
+	patch := patchOf(o)
+	if offered, ok := t.find("apply_patch"); ok && offered.custom {
+		return invocation{tool: offered, input: patch}
+	} else if ok {
+		return invocation{tool: offered, arguments: object{"patchText": patch, "input": patch}}
+	}
+	path := o.path
+	if folder := t.folder(set); folder != "" {
+		path = filepath.Join(folder, path)
+	}
+	for _, name := range []string{"Write", "write", "write_file"} {
+		if offered, ok := t.find(name); ok && o.verb == write {
+			return invocation{tool: offered, arguments: object{pathKey(name): path, "content": o.content}}
+		}
+	}
+	for _, name := range []string{"Edit", "edit", "replace"} {
+		if offered, ok := t.find(name); ok && o.verb == edit {
+			return invocation{tool: offered, arguments: editArguments(name, path, o)}
+		}
+	}
+	return t.invokeShell("apply_patch <<'EOF'\n" + patch + "\nEOF")
+}
+
+// script is the call for a CLI whose only tool runs JavaScript in which the
+// other tools are functions (the code mode of Codex).
+func (t turn) script(o operation) (invocation, bool) {
+	exec, ok := t.find("exec")
+	_, plain := t.find("exec_command")
+	if !ok || plain || t.protocol != "responses" {
+		return invocation{}, false
+	}
+	call := func(function string, argument any) string {
+		encoded, err := json.Marshal(argument)
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("text(await tools.%s(%s));", function, encoded)
+	}
+	exec.custom = true
+	switch o.verb {
+	case runTests:
+		return invocation{tool: exec, input: `const t = ALL_TOOLS.find((x) => /run_?tests/i.test(x.name)); ` +
+			`text(t ? t.name : "no such tool"); if (t) text(await tools[t.name]({}));`}, true
+	case shell:
+		return invocation{tool: exec, input: call("exec_command", object{"cmd": o.command})}, true
+	}
+	return invocation{tool: exec, input: call("apply_patch", patchOf(o))}, true
+}
+
+var testTool = regexp.MustCompile(`(?i)run_?tests`)
+
+func (t turn) invokeTests() invocation {
+	for _, offered := range t.tools {
+		if testTool.MatchString(offered.name) {
+			return invocation{tool: offered, arguments: object{}}
+		}
+	}
+	if offered, ok := t.find("tool_search"); ok {
+		return invocation{tool: offered, search: true, arguments: object{"query": "run tests", "limit": 8}}
+	}
+	return invocation{tool: tool{name: "run_tests"}, arguments: object{}}
+}
+
+func (t turn) invokeShell(command string) invocation {
+	described := object{"command": command, "description": "Run a command"}
+	for _, known := range []struct {
+		name      string
+		arguments object
+	}{
+		{"exec_command", object{"cmd": command, "yield_time_ms": 10000}},
+		{"shell_command", object{"command": command}},
+		{"shell", object{"command": []string{"bash", "-lc", command}}},
+		{"local_shell", object{"command": []string{"bash", "-lc", command}}},
+		{"Bash", described},
+		{"bash", described},
+		{"run_shell_command", described},
+	} {
+		if offered, ok := t.find(known.name); ok {
+			return invocation{tool: offered, arguments: known.arguments}
+		}
+	}
+	return invocation{tool: tool{name: "shell"}, arguments: described}
+}
+
+func pathKey(name string) string {
+	if name == "write" || name == "edit" { // OpenCode
+		return "filePath"
+	}
+	return "file_path"
+}
+
+func editArguments(name, path string, o operation) object {
+	out := object{pathKey(name): path, "old_string": o.old, "new_string": o.content}
+	switch name {
+	case "edit": // OpenCode
+		out = object{"filePath": path, "oldString": o.old, "newString": o.content}
+	case "replace": // Gemini
+		out["instruction"] = "Change the value."
+	}
+	return out
+}
+
+// patchOf is the edit in the format of Codex' apply_patch.
+func patchOf(o operation) string {
+	if o.verb == edit {
+		return fmt.Sprintf("*** Begin Patch\n*** Update File: %s\n@@\n-%s\n+%s\n*** End Patch", o.path, o.old, o.content)
+	}
+	lines := strings.Split(strings.TrimSuffix(o.content, "\n"), "\n")
+	return fmt.Sprintf("*** Begin Patch\n*** Add File: %s\n+%s\n*** End Patch", o.path, strings.Join(lines, "\n+"))
+}
+
+// workTree finds the folder that a CLI tells the model that it works in.
+var workTree = regexp.MustCompile(`(?:[Ww]orking directory: |Workspace Directories:\*\*\n\s*- |<cwd>)(/[^\n<]*)`)
+
+// folder is the work tree of the CLI: the setting cwd, or what the request says,
+// or empty where it says nothing.
+func (t turn) folder(set settings) string {
+	if set["cwd"] != "" {
+		return set["cwd"]
+	}
+	var body any
+	if json.Unmarshal(t.body, &body) != nil {
+		return ""
+	}
+	return folderIn(body)
+}
+
+// folderIn searches the strings of a JSON value.
+func folderIn(value any) string {
+	switch v := value.(type) {
+	case string:
+		if found := workTree.FindStringSubmatch(v); found != nil {
+			return strings.TrimSpace(found[1])
+		}
+	case []any:
+		for _, item := range v {
+			if found := folderIn(item); found != "" {
+				return found
+			}
+		}
+	case object:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if found := folderIn(v[key]); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
