@@ -73,6 +73,7 @@ func routeTable() []route {
 		on("POST"+repo+"/check-runs", asToken, "checks:write", (*Server).createCheckRun),
 		on("GET"+repo+"/check-runs/{id}", asToken, "checks:read", (*Server).getCheckRun),
 		on("PATCH"+repo+"/check-runs/{id}", asToken, "checks:write", (*Server).updateCheckRun),
+		on("GET"+repo+"/commits/{ref...}/pulls", asToken, "pull_requests:read", (*Server).listPullsOfCommit),
 		on("GET"+repo+"/commits/{ref...}/check-runs", asToken, "checks:read", (*Server).listCheckRuns),
 	}
 }

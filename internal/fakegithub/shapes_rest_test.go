@@ -79,6 +79,7 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 		{inst, "POST {repo}/check-runs", `{"name": "n", "head_sha": "{sha}"}`, 201, "check-run"},
 		{inst, "GET {repo}/check-runs/{run}", "", 200, "check-run"},
 		{inst, "PATCH {repo}/check-runs/{run}", `{"conclusion": "success"}`, 200, "check-run"},
+		{inst, "GET {repo}/commits/{sha}/pulls", "", 200, "[pull-request-simple]"},
 		{inst, "GET {repo}/commits/{sha}/check-runs", "", 200, "get.commits.ref.check-runs"},
 		{inst, "DELETE {repo}/issues/comments/{comment}", "", 204, ""},
 		{inst, "DELETE {repo}/git/refs/heads/one", "", 204, ""},
