@@ -25,7 +25,7 @@ type Provider struct {
 }
 
 // Price is what the tokens of a model cost, in US dollars per million. It counts
-// for every model whose name begins with Model; the longest name wins.
+// for the model of that name and for its dated versions.
 type Price struct {
 	Model       string  `yaml:"model"`
 	Input       float64 `yaml:"input"`
@@ -105,7 +105,7 @@ func (s *source) validatePrices(key string, prices []Price) {
 	for i, p := range prices {
 		at := fmt.Sprintf("%s.prices[%d]", key, i)
 		if p.Model == "" {
-			s.add(at+".model", "is missing; write the beginning of the model's name")
+			s.add(at+".model", "is missing; write the name of the model")
 		}
 		for _, n := range []struct {
 			name  string

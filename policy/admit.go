@@ -13,7 +13,7 @@ func admit(f Facts, d Decision) Decision {
 		return Decision{Action: DoStop, Rule: "no_backend", Reasons: []string{"no backend is configured for this repository"},
 			Hint: "The operator must add a backend, or the repository must allow one."}
 	}
-	candidates := f.candidates(d)
+	candidates, d := f.choose(f.candidates(d), d)
 	for _, b := range candidates {
 		if f.held(b) != "" {
 			continue

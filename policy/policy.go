@@ -33,6 +33,13 @@ type Facts struct {
 	Backends []Backend
 	// Pinned is the backend that a person chose; empty for none.
 	Pinned string
+	// Mode, Learned and Context are how a backend is chosen among several that
+	// are free, and by what; an empty mode takes the configured order. Seed is
+	// the chance in it.
+	Mode    Mode
+	Learned *Learned // nil knows nothing
+	Context Context
+	Seed    uint64
 }
 
 // Trigger is one accepted piece of feedback as far as decisions need it; By is
@@ -104,6 +111,8 @@ type Decision struct {
 	Rung      int    `json:"rung,omitempty"`
 	Escalated bool   `json:"escalated,omitempty"`
 	Different bool   `json:"different,omitempty"`
+	// Choice is how the backend was chosen; nil where there was no choice.
+	Choice *Choice `json:"choice,omitempty"`
 	// Hint is what a person can do now.
 	Hint string `json:"hint,omitempty"`
 }

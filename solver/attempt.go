@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -29,8 +28,9 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 	b := backendNamed(p.effective.Backends, d.Backend)
 	start := Started{
 		N: len(s.state.Attempts) + 1, Run: s.state.Run, Decision: d, Seen: s.state.Seq,
-		Backend: b.Name, Account: b.Account, Kind: b.Kind, Effort: effort(b, d), Repo: p.repo,
+		Backend: b.Name, Account: b.Account, Kind: b.Kind, Model: b.Model, Effort: effort(b, d), Repo: p.repo,
 	}
+	start.Session, start.Continues = s.session(d, p)
 	work := s.state.work(s.state.Seq)
 	task := prompt(s.thread, s.state, d, work)
 	if err := s.record(ctx, KindAttemptStarted, start); err != nil {
@@ -76,22 +76,56 @@ func backendNamed(all []config.Backend, name string) config.Backend {
 	return config.Backend{}
 }
 
+// effort is the effort that an attempt works with.
 func effort(b config.Backend, d policy.Decision) string {
-	if d.Escalated && b.EscalatedEffort != "" {
+	switch {
+	case d.Rung == policy.RungAnswer:
+		return opposite(b)
+	case d.Escalated && b.EscalatedEffort != "":
 		return b.EscalatedEffort
 	}
 	return b.Effort
+}
+
+// opposite is the effort of the opposite thinking mode: one that thinks much for
+// a backend that thinks little, and the other way round. "low" and "high" are
+// known to every CLI that knows efforts.
+func opposite(b config.Backend) string {
+	switch b.Effort {
+	case "none", "minimal", "low":
+		return "high"
+	}
+	return "low"
+}
+
+// session is the agent's session that an attempt continues, and why it does or
+// does not. Where its files are gone, as on another node, it starts afresh.
+func (s *step) session(d policy.Decision, p *prepared) (id, why string) {
+	f := s.state.Facts(s.Now())
+	f.Limits = Limits(p.effective.Policy)
+	if id, why = policy.Resume(f, d, p.start); id == "" {
+		return "", why
+	}
+	if _, err := os.Stat(s.homeOf(s.thread)); err != nil {
+		return "", "a new session: the files of the last one are not on this node"
+	}
+	return id, why
 }
 
 // execute does the attempt and returns its receipt. What goes wrong on Pawl's
 // side makes an interrupted attempt with the reason, and is the error.
 func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prepared, task string) (Ended, error) {
 	r := Ended{N: a.N, Base: p.start}
-	dir := s.attemptDir(s.thread, a.N)
-	if err := s.clear(dir); err != nil {
+	leave, err := s.rooms.enter(ctx, s.thread)
+	if err != nil {
 		return broken(r, err), err
 	}
-	ws, err := p.cache.Checkout(ctx, git.CheckoutSpec{Commit: p.start, Dir: filepath.Join(dir, workDir), Branch: p.branch})
+	defer leave()
+	dir := s.attemptDir(s.thread, a.N)
+	if err := s.clear(dir, a.Session != ""); err != nil {
+		return broken(r, err), err
+	}
+	ws, err := p.cache.Checkout(ctx, git.CheckoutSpec{Commit: p.start, Dir: s.workOf(s.thread), Branch: p.branch})
 	if err != nil {
 		return broken(r, err), err
 	}
@@ -106,11 +140,10 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 		return broken(r, err), err
 	}
 	defer look.close()
-	report, cause, err := s.runAgent(ctx, a, b, ws, dir, task, look, &r)
+	cause, err := s.runAgent(ctx, a, b, p, ws, task, look, &r)
 	if err != nil {
 		return broken(r, err), err
 	}
-	s.receipt(&r, report, look.edits())
 	if loop := (loopCut{}); errors.As(cause, &loop) {
 		s.keep(ctx, a, b, p, ws, loop, &r)
 		return r, nil
@@ -142,29 +175,27 @@ func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepa
 		return broken(r, err), err
 	}
 	s.judge(&r, p)
+	climbed(a, &r)
 	return r, nil
 }
 
-// clear makes an empty folder for an attempt. Of earlier ones it removes the
-// homes, which were kept for looking into the agent's session, and checkouts
-// that a crash left behind; transcripts stay.
-func (s *step) clear(dir string) error {
-	earlier, err := os.ReadDir(filepath.Dir(dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("clear %s: %w", filepath.Dir(dir), err)
-	}
-	old := []string{dir}
-	for _, e := range earlier {
-		for _, name := range []string{homeDir, workDir, verifyDir} {
-			old = append(old, filepath.Join(filepath.Dir(dir), e.Name(), name))
-		}
+// clear makes an empty folder for an attempt and removes the checkout that a
+// crash left behind, and the agent's HOME unless its session goes on.
+func (s *step) clear(dir string, keepHome bool) error {
+	home := s.homeOf(s.thread)
+	old := []string{dir, s.workOf(s.thread)}
+	if !keepHome {
+		old = append(old, home)
 	}
 	for _, path := range old {
 		if err := git.Remove(path); err != nil {
 			return fmt.Errorf("clear %s: %w", path, err)
 		}
 	}
-	return os.MkdirAll(filepath.Join(dir, homeDir), 0o700)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.MkdirAll(home, 0o700)
 }
 
 // broken is the receipt of an attempt that Pawl itself could not carry through.
@@ -206,7 +237,7 @@ func (s *step) receipt(r *Ended, p agent.Report, edits policy.Edits) {
 	r.Final = tail(p.FinalMessage, maxOutput)
 	r.Detail = tail(oneLine(p.Failure), 500)
 	r.Tokens = Tokens(p.Tokens)
-	r.CostUSD, r.Session, r.ToolCalls, r.Mentions = p.CostUSD, p.SessionID, p.ToolCalls, p.Mentions
+	r.CostUSD, r.Session, r.ToolCalls, r.Turns, r.Mentions = p.CostUSD, p.SessionID, p.ToolCalls, p.Turns, p.Mentions
 	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
 	r.Evidence = policy.Fingerprint(p.Evidence())
 	if p.Limit != nil {
@@ -232,6 +263,10 @@ func (s *step) judge(r *Ended, p *prepared) {
 		}
 	}
 	loop := Limits(p.effective.Policy).Severity.Judge(r.Edits).Class != policy.None
+	if r.Ending == policy.Completed && !progress && r.Limit != nil {
+		// The agent called a refusal a success.
+		r.Ending = policy.Ending(r.Limit.Kind)
+	}
 	switch {
 	case r.Ending != policy.Completed && loop:
 		r.Outcome = policy.EditLoop
@@ -258,9 +293,13 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	defer cancel()
 	now := s.Now()
 	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
-	if r.Ending == policy.UsageLimit || r.Ending == policy.Auth || r.Ending == policy.Completed {
+	said := r.Ending
+	if r.Limit != nil && said == policy.Completed {
+		said = policy.Ending(r.Limit.Kind) // the account is limited all the same
+	}
+	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
 		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(r.Ending, r.Limit.usable(), now) }
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, r.Limit.usable(), now) }
 	}
 	if v := Limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
 		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}

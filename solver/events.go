@@ -139,40 +139,68 @@ type Started struct {
 	Backend  string          `json:"backend"`
 	Account  string          `json:"account"`
 	Kind     string          `json:"kind"`
+	Model    string          `json:"model,omitempty"`
 	Effort   string          `json:"effort,omitempty"`
+	// Session is the agent's session that is continued; Continues says why it is
+	// or is not.
+	Session   string `json:"session,omitempty"`
+	Continues string `json:"continues,omitempty"`
 	// Repo is the repository's configuration that the attempt runs under.
 	Repo config.Repo `json:"repo,omitzero"`
 }
 
 // Ended is the receipt of an attempt.
 type Ended struct {
-	N          int            `json:"n"`
-	Ending     policy.Ending  `json:"ending,omitempty"`
-	Outcome    policy.Outcome `json:"outcome"`
-	Reasons    []string       `json:"reasons,omitempty"`
-	Detail     string         `json:"detail,omitempty"`
-	Limit      *Limit         `json:"limit,omitempty"`
-	Base       string         `json:"base,omitempty"`
-	StartTree  string         `json:"start_tree,omitempty"`
-	EndTree    string         `json:"end_tree,omitempty"`
-	Commit     string         `json:"commit,omitempty"`
-	Pushed     bool           `json:"pushed,omitempty"`
-	Kept       string         `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
-	LeftOut    []string       `json:"left_out,omitempty"`
-	Edits      policy.Edits   `json:"edits"`
-	Evidence   policy.Print   `json:"evidence"`
-	Change     policy.Print   `json:"change"`
-	Final      string         `json:"final,omitempty"`
-	Verify     []Verified     `json:"verify,omitempty"`
-	Tests      []string       `json:"failing_tests,omitempty"`
-	Tokens     Tokens         `json:"tokens,omitzero"`
-	CostUSD    *float64       `json:"cost_usd,omitempty"`
-	Session    string         `json:"session,omitempty"`
-	ToolCalls  int            `json:"tool_calls,omitempty"`
-	Mentions   int            `json:"mentions,omitempty"`
-	Exit       int            `json:"exit"`
-	AgentMS    int64          `json:"agent_ms"`
-	Transcript string         `json:"transcript,omitempty"`
+	N         int            `json:"n"`
+	Ending    policy.Ending  `json:"ending,omitempty"`
+	Outcome   policy.Outcome `json:"outcome"`
+	Reasons   []string       `json:"reasons,omitempty"`
+	Detail    string         `json:"detail,omitempty"`
+	Limit     *Limit         `json:"limit,omitempty"`
+	Base      string         `json:"base,omitempty"`
+	StartTree string         `json:"start_tree,omitempty"`
+	EndTree   string         `json:"end_tree,omitempty"`
+	Commit    string         `json:"commit,omitempty"`
+	Pushed    bool           `json:"pushed,omitempty"`
+	Kept      string         `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
+	LeftOut   []string       `json:"left_out,omitempty"`
+	Edits     policy.Edits   `json:"edits"`
+	Evidence  policy.Print   `json:"evidence"`
+	Change    policy.Print   `json:"change"`
+	Final     string         `json:"final,omitempty"`
+	Verify    []Verified     `json:"verify,omitempty"`
+	Tests     []string       `json:"failing_tests,omitempty"`
+	Tokens    Tokens         `json:"tokens,omitzero"`
+	CostUSD   *float64       `json:"cost_usd,omitempty"`
+	Session   string         `json:"session,omitempty"`
+	ToolCalls int            `json:"tool_calls,omitempty"`
+	Turns     int            `json:"turns,omitempty"`
+	// Context is the largest request, in tokens; an estimate where the model was
+	// not reached through the gateway, which Gateway tells.
+	Context int64 `json:"context,omitempty"`
+	Gateway bool  `json:"gateway,omitempty"`
+	// Budget says which budget ended the attempt; empty when none did.
+	Budget string `json:"budget,omitempty"`
+	// Rungs are the recoveries that fired in this attempt.
+	Rungs      []Rung `json:"rungs,omitempty"`
+	Mentions   int    `json:"mentions,omitempty"`
+	Exit       int    `json:"exit"`
+	AgentMS    int64  `json:"agent_ms"`
+	Transcript string `json:"transcript,omitempty"`
+}
+
+// Rung is one recovery: what set it off, what was done, what that cost, and
+// whether it helped.
+type Rung struct {
+	Rung     int    `json:"rung"`
+	Trigger  string `json:"trigger"`
+	Response string `json:"response"`
+	// Times is how often it fired.
+	Times     int      `json:"times"`
+	Recovered bool     `json:"recovered"`
+	Tokens    int64    `json:"tokens,omitempty"`
+	CostUSD   *float64 `json:"cost_usd,omitempty"`
+	MS        int64    `json:"ms,omitempty"`
 }
 
 // Limit is a limit that the agent's provider imposed.

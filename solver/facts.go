@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -66,6 +67,13 @@ func (s State) Facts(now time.Time) policy.Facts {
 // fact is one attempt as policy sees it.
 func (s State) fact(a Attempt) policy.Attempt {
 	r := a.Receipt
+	session, cost := r.Session, 0.0
+	if a.Kind == config.Command {
+		session = "" // no command is told to continue one
+	}
+	if r.CostUSD != nil {
+		cost = *r.CostUSD
+	}
 	return policy.Attempt{
 		N: a.N, Run: a.Run, Backend: a.Backend, Account: a.Account,
 		Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
@@ -75,6 +83,8 @@ func (s State) fact(a Attempt) policy.Attempt {
 		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
 		Tests: r.Tests, EndTree: r.EndTree, Kept: r.Kept,
 		NewInput: slices.ContainsFunc(s.Feedback, func(f Remark) bool { return f.Taken == a.N && f.Withdrawn == "" }),
+		Gateway:  r.Gateway, Session: session, Start: r.Base, Commit: r.Commit, Context: r.Context,
+		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: cost, Budget: r.Budget,
 	}
 }
 

@@ -71,6 +71,9 @@ func history(b *strings.Builder, s State, d policy.Decision) {
 			section(b, fmt.Sprintf("The change so far is in the files. This command then failed with exit code %d: %s", v.Exit, v.Command), tail(v.Output, maxOutput), maxOutput)
 		}
 	}
+	if d.Rung == policy.RungAnswer {
+		b.WriteString("\nThe last attempt ended without an answer. Do not think aloud at length: make the change with the tools, then say in a few sentences what you did.\n")
+	}
 	if !d.Different {
 		return
 	}

@@ -2,10 +2,13 @@ package solver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,15 +29,46 @@ const watchInterval = 500 * time.Millisecond
 
 // runAgent starts the agent in the sandbox and reads it to its end. A non-nil
 // cause is why it was ended from outside.
-func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *git.Workspace, dir, task string, look *lookout, r *Ended) (agent.Report, error, error) {
+func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, task string, look *lookout, r *Ended) (cause, err error) {
 	adapter, err := agent.For(b.Kind, b.Stream)
 	if err != nil {
-		return missing(agent.Adapter{Name: b.Kind}, err), nil, nil
+		s.receipt(r, missing(agent.Adapter{Name: b.Kind}, err), look.edits())
+		return nil, nil
 	}
-	home := filepath.Join(dir, homeDir)
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	door, err := s.open(run, a, b, p.effective.Policy, cancel)
+	if err != nil {
+		s.receipt(r, missing(adapter, err), look.edits())
+		return nil, nil
+	}
+	home, dir := s.homeOf(s.thread), s.attemptDir(s.thread, a.N)
+	report, cause, err := s.runIn(run, cancel, a, b, p, ws, adapter, door, task, look)
+	r.Transcript = filepath.Join(dir, transcriptFile)
+	if cause == nil && err == nil && adapter.ReadSession != nil && report.SessionID != "" {
+		s.refine(adapter, home, &report)
+		look.session(adapter, home, report.SessionID)
+	}
+	s.receipt(r, report, look.edits())
+	if limit := (limitCut{}); errors.As(cause, &limit) {
+		r.Reasons = append(r.Reasons, limit.Error())
+		cause = nil
+	}
+	door.close(r)
+	s.ranTests(home, r)
+	return cause, err
+}
+
+// runIn starts the agent with what it may see and reads it to its end.
+func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Started, b config.Backend, p *prepared, ws *git.Workspace, adapter agent.Adapter, door door, task string, look *lookout) (agent.Report, error, error) {
+	home, dir := s.homeOf(s.thread), s.attemptDir(s.thread, a.N)
+	tool, err := s.testTool(b, p, ws.Dir, home)
+	if err != nil {
+		return agent.Report{}, nil, err
+	}
 	cmd, err := adapter.Command(agent.Request{
-		Prompt: task, Dir: ws.Dir, Home: home, Model: b.Model, Effort: a.Effort, Argv: b.Argv, Env: s.environment(b.Env),
-		Attempt: a.N, Thread: s.thread.String(), Rung: itoa(a.Decision.Rung),
+		Prompt: task, Dir: ws.Dir, Home: home, Model: b.Model, Effort: a.Effort, Session: a.Session, Argv: b.Argv, Env: s.environment(b.Env),
+		Endpoint: door.endpoint, TestTool: tool, Attempt: a.N, Thread: s.thread.String(), Rung: itoa(a.Decision.Rung),
 	})
 	if err != nil {
 		return missing(adapter, err), nil, nil
@@ -42,45 +76,73 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, ws *gi
 	if err := writeFiles(home, cmd.Files); err != nil {
 		return agent.Report{}, nil, err
 	}
-	r.Transcript = filepath.Join(dir, transcriptFile)
-	out, err := os.OpenFile(r.Transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	spec := sandbox.Spec{
+		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: s.shown(ws, tool),
+		Stdin: []byte(cmd.Stdin), ID: s.ProcessPrefix() + fmt.Sprintf("%s/%d", s.thread, a.N),
+	}
+	if err := s.login(b, adapter, home, &spec); err != nil {
+		return missing(adapter, err), nil, nil
+	}
+	out, err := os.OpenFile(filepath.Join(dir, transcriptFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
 	defer out.Close()
-
-	run, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	defer s.watch(run, a.Seen, cancel)()
-	proc, err := s.Sandbox.Start(run, sandbox.Spec{
-		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: []string{ws.Objects},
-		Stdin: []byte(cmd.Stdin), ID: s.ProcessPrefix() + fmt.Sprintf("%s/%d", s.thread, a.N),
-	})
+	proc, err := s.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {
 		return agent.Report{}, cause, nil
 	}
 	if err != nil {
 		return missing(adapter, err), nil, nil
 	}
-	report, err := agent.Run(run, agent.Process{
-		Stdout: proc.Stdout(), Stderr: proc.Stderr(), Kill: proc.Kill,
-		Wait: func() (agent.Exit, error) {
-			e, err := proc.Wait()
-			return agent.Exit(e), err
-		},
-	}, adapter, agent.RunOptions{
+	report, err := agent.Run(run, process(proc), adapter, agent.RunOptions{
 		Dir: ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: out, MaxTranscript: maxTranscript, Now: s.Now,
 		OnDeed: func(d agent.Deed) { look.deed(d, cancel) },
 	})
-	if cause := context.Cause(run); cause != nil {
-		return report, cause, nil
+	return report, context.Cause(run), err
+}
+
+// process is a sandboxed process as the runner reads it.
+func process(p *sandbox.Process) agent.Process {
+	return agent.Process{
+		Stdout: p.Stdout(), Stderr: p.Stderr(), Kill: p.Kill,
+		Wait: func() (agent.Exit, error) {
+			e, err := p.Wait()
+			return agent.Exit(e), err
+		},
 	}
-	if err == nil && adapter.ReadSession != nil && report.SessionID != "" {
-		s.refine(adapter, home, &report)
-		look.session(adapter, home, report.SessionID)
+}
+
+// shown are the files of the host that an agent may read beside the system's.
+func (s *step) shown(ws *git.Workspace, tool []string) []string {
+	list := append([]string{ws.Objects}, s.Config.Sandbox.ReadOnly...)
+	if len(tool) > 0 {
+		list = append(list, tool[0])
 	}
-	return report, nil, err
+	return list
+}
+
+// login shows an agent the login of its account, where the operator wants it so.
+func (s *step) login(b config.Backend, adapter agent.Adapter, home string, spec *sandbox.Spec) error {
+	if b.CredentialFile == "" || adapter.Credential == "" {
+		return nil
+	}
+	if s.Sandbox.Mode() != sandbox.None {
+		to := filepath.Join(home, filepath.FromSlash(adapter.Credential))
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: b.CredentialFile, To: to})
+		return nil
+	}
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := makeWay(root, adapter.Credential); err != nil {
+		return err
+	}
+	return root.Symlink(b.CredentialFile, adapter.Credential)
 }
 
 // refine corrects a report by the CLI's session file. A file that cannot be read
@@ -112,18 +174,47 @@ func (s *Solver) environment(names []string) map[string]string {
 	return env
 }
 
-// writeFiles writes an agent's own configuration below its HOME.
+// writeFiles writes an agent's own configuration below its HOME. An earlier
+// attempt may have left anything there: nothing outside of HOME is reached, and
+// what is in the way is removed.
 func writeFiles(home string, files map[string]string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for name, text := range files {
-		path := filepath.Join(home, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		if err := makeWay(root, name); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text)
+		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// makeWay makes the folders of a file below a root and removes what is in its
+// place or in theirs.
+func makeWay(root *os.Root, name string) error {
+	parts := strings.Split(name, "/")
+	for i := range parts[1:] {
+		dir := strings.Join(parts[:i+1], "/")
+		if info, err := root.Lstat(dir); err == nil && !info.IsDir() {
+			if err := root.Remove(dir); err != nil {
+				return err
+			}
+		}
+		if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return root.RemoveAll(name)
 }
 
 // watch ends a running attempt when a person asks to stop or the thread closes,
@@ -239,7 +330,7 @@ func (s *step) verifyOne(ctx context.Context, a Started, command string, ws *git
 		list = append(list, k+"="+v)
 	}
 	proc, err := s.Sandbox.Start(run, sandbox.Spec{
-		Argv: []string{"/bin/sh", "-c", command}, Dir: ws.Dir, Home: home, Env: list, ReadOnly: []string{ws.Objects},
+		Argv: []string{"/bin/sh", "-c", command}, Dir: ws.Dir, Home: home, Env: list, ReadOnly: s.shown(ws, nil),
 		ID: s.ProcessPrefix() + s.thread.String() + "/verify",
 	})
 	if cause := context.Cause(run); err != nil && cause != nil {
@@ -253,13 +344,9 @@ func (s *step) verifyOne(ctx context.Context, a Started, command string, ws *git
 		return Verified{}, err
 	}
 	var printed lastBytes
-	report, err := agent.Run(run, agent.Process{
-		Stdout: proc.Stdout(), Stderr: io.TeeReader(proc.Stderr(), &printed), Kill: proc.Kill,
-		Wait: func() (agent.Exit, error) {
-			e, err := proc.Wait()
-			return agent.Exit(e), err
-		},
-	}, plain, agent.RunOptions{Total: verifyTimeout, Transcript: &printed, Now: s.Now})
+	reading := process(proc)
+	reading.Stderr = io.TeeReader(reading.Stderr, &printed)
+	report, err := agent.Run(run, reading, plain, agent.RunOptions{Total: verifyTimeout, Transcript: &printed, Now: s.Now})
 	if cause := context.Cause(run); cause != nil {
 		return Verified{}, cause
 	}

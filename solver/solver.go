@@ -8,12 +8,13 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
 )
 
 // Solver carries out decisions. Every field is required, except that exactly one
-// of Local and Forge is set and the last three may be nil.
+// of Local and Forge is set and those from Slots on may be nil or empty.
 type Solver struct {
 	Store   Store
 	Config  config.Server
@@ -31,7 +32,14 @@ type Solver struct {
 	// Slots bounds the attempts that run at the same time: one element of its
 	// capacity each. Nil means no bound.
 	Slots chan struct{}
-	gate  gate
+	// Gateway is what agents reach their models through; nil where no backend
+	// names a provider.
+	Gateway *gateway.Gateway
+	// Program is the path of Pawl itself, which agents run as their test tool;
+	// empty for none.
+	Program string
+	gate    gate
+	rooms   rooms
 	// OnAttempt and OnDecision are told what was logged, for metrics; they may be
 	// nil and must not block.
 	OnAttempt  func(backend string, ending policy.Ending, outcome policy.Outcome)
@@ -47,13 +55,15 @@ type Local struct {
 	Verify []string
 }
 
-// What an attempt's folder holds: the agent's output as it came, its HOME, which
-// is kept until the next attempt of the thread, and, while they are used, the
-// checkout and the HOME of verify commands.
+// What a thread's folder holds: the HOME of its agent and, while it is used, the
+// checkout. Both have the same path in every attempt, since an agent that
+// continues a session remembers paths; the HOME is made anew unless it does. The
+// output of each attempt is in a folder of its own, as is the HOME of verify
+// commands.
 const (
-	transcriptFile = "transcript"
 	homeDir        = "home"
 	workDir        = "work"
+	transcriptFile = "transcript"
 	verifyDir      = "verify"
 )
 
@@ -61,11 +71,16 @@ const (
 // directory, so that a server can end those that an earlier one left behind.
 func (s *Solver) ProcessPrefix() string { return s.Config.DataDir + ":" }
 
-// attemptDir is where everything of one attempt lives. No two attempts share a
-// path.
+// attemptDir is where the transcript of one attempt lives. No two attempts share
+// it.
 func (s *Solver) attemptDir(t Thread, n int) string {
 	return filepath.Join(s.threadDir(t), itoa(n))
 }
+
+// homeOf is the HOME of a thread's agents, and workOf their checkout.
+func (s *Solver) homeOf(t Thread) string { return filepath.Join(s.threadDir(t), homeDir) }
+
+func (s *Solver) workOf(t Thread) string { return filepath.Join(s.threadDir(t), workDir) }
 
 func (s *Solver) threadDir(t Thread) string {
 	return filepath.Join(s.Config.DataDir, "attempts", t.Owner, t.Name, itoa(t.Number))
@@ -90,5 +105,7 @@ func Limits(p config.Policy) policy.Limits {
 		},
 		Similarity: p.Stagnation.Similarity, EscalateAfter: p.Stagnation.EscalateAfter,
 		VerifyRetries: p.Ladder.VerifyRetries, EscalateEffort: p.Ladder.EscalateEffort,
+		NoAnswerRetry: p.Ladder.NoAnswerRetry, ResumeSessions: p.Ladder.ResumeSessions,
+		TokensPerDay: p.Budget.TokensPerThreadPerDay, USDPerDay: p.Budget.USDPerThreadPerDay,
 	}
 }

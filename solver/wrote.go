@@ -64,8 +64,7 @@ func (s *Solver) inTranscript(t Thread, a Attempt, text string) (bool, error) {
 	if err != nil {
 		return false, nil
 	}
-	dir := s.attemptDir(t, a.N)
-	f, err := os.Open(filepath.Join(dir, transcriptFile))
+	f, err := os.Open(filepath.Join(s.attemptDir(t, a.N), transcriptFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -79,7 +78,7 @@ func (s *Solver) inTranscript(t Thread, a Attempt, text string) (bool, error) {
 	if a.Receipt.Session == "" {
 		return false, nil
 	}
-	return adapter.AuthoredInSession(filepath.Join(dir, homeDir), a.Receipt.Session, text)
+	return adapter.AuthoredInSession(s.homeOf(t), a.Receipt.Session, text)
 }
 
 // agentWroteMeanwhile are the remarks that came during an attempt and turn out,
