@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pawlbot/pawl/solver"
 )
@@ -86,56 +85,4 @@ func (s *Store) Deliveries(ctx context.Context, limit int) ([]solver.Delivery, e
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	return list, nil
-}
-
-// keepGUIDs is how long a GUID is remembered at least, so that a redelivery has
-// no second effect. GitHub redelivers for 3 days; the rest is margin.
-const keepGUIDs = 30 * 24 * time.Hour
-
-// pruneChunk is how many rows one transaction of Prune changes, so that
-// deliveries which arrive meanwhile wait for milliseconds only.
-const pruneChunk = 500
-
-// Prune drops the payloads of finished deliveries received before a time, and
-// their rows when they are also older than 30 days. It returns how many rows
-// lost their payload or went away.
-func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
-	rows := before
-	if oldest := s.now().Add(-keepGUIDs); rows.After(oldest) {
-		rows = oldest
-	}
-	total := 0
-	for _, step := range []struct {
-		query  string
-		before time.Time
-	}{
-		{`DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries WHERE received_at < ?1 AND retry_at = 0 ORDER BY received_at LIMIT ?2)`, rows},
-		{`UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
-			WHERE received_at < ?1 AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT ?2)`, before},
-	} {
-		n, err := s.prune(ctx, step.query, step.before)
-		total += n
-		if err != nil {
-			return total, fmt.Errorf("prune deliveries: %w", err)
-		}
-	}
-	return total, nil
-}
-
-// prune repeats a query of one chunk until a chunk is not full.
-func (s *Store) prune(ctx context.Context, query string, before time.Time) (total int, err error) {
-	for {
-		res, err := s.w.ExecContext(ctx, s.q(query), micros(before), pruneChunk)
-		if err != nil {
-			return total, err
-		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return total, err
-		}
-		total += int(n)
-		if n < pruneChunk {
-			return total, nil
-		}
-	}
 }

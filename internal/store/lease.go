@@ -24,15 +24,16 @@ func (s *Store) Acquire(ctx context.Context, t solver.Thread, owner string, now 
 		if err != nil {
 			return err
 		}
-		if r.leaseOwner != "" && r.leaseUntil.After(now) {
+		leaseNow := now.Add(r.ahead)
+		if r.leaseOwner != "" && r.leaseUntil.After(leaseNow) {
 			return &solver.HeldError{Owner: r.leaseOwner, Until: r.leaseUntil}
 		}
 		if !r.wakeAt.IsZero() && !r.wakeAt.After(now) {
 			r.wakeAt = time.Time{}
 		}
-		lease = solver.Lease{Thread: t, Owner: owner, Epoch: r.epoch + 1, Until: now.Add(solver.LeaseTime)}
+		lease = solver.Lease{Thread: t, Owner: owner, Epoch: r.epoch + 1, Until: leaseNow.Add(solver.LeaseTime)}
 		_, err = tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
-			queued_at = 0, requeue_at = 0 WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+			queued_at = 0, requeue_at = 0, account = '' WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 		return err
 	})
 	if err != nil {
@@ -44,25 +45,24 @@ func (s *Store) Acquire(ctx context.Context, t solver.Thread, owner string, now 
 // Renew extends the lease from now on, also one that ran out, as long as nobody
 // took it; otherwise it returns solver.ErrLeaseLost.
 func (s *Store) Renew(ctx context.Context, l solver.Lease, now time.Time) (solver.Lease, error) {
-	l.Until = now.Add(solver.LeaseTime)
-	res, err := s.w.ExecContext(ctx, s.q(`UPDATE threads SET lease_until = ?6
-		WHERE owner = ?1 AND name = ?2 AND number = ?3 AND lease_owner = ?4 AND lease_epoch = ?5`),
-		l.Thread.Owner, l.Thread.Name, l.Thread.Number, l.Owner, l.Epoch, micros(l.Until))
+	err := s.write(ctx, func(tx *txn) error {
+		r, err := s.checkLease(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		l.Until = now.Add(r.ahead + solver.LeaseTime)
+		_, err = tx.ExecContext(ctx, s.q("UPDATE threads SET lease_until = ?2 WHERE id = ?1"), r.id, micros(l.Until))
+		return err
+	})
 	if err != nil {
 		return solver.Lease{}, fmt.Errorf("renew %s: %w", l.Thread, err)
-	}
-	n, err := res.RowsAffected()
-	if err != nil {
-		return solver.Lease{}, fmt.Errorf("renew %s: %w", l.Thread, err)
-	}
-	if n == 0 {
-		return solver.Lease{}, fmt.Errorf("renew %s: %w", l.Thread, solver.ErrLeaseLost)
 	}
 	return l, nil
 }
 
-// Release gives the lease back. What arrived while the step ran is enqueued
-// now, so no step needs to wait for the lease.
+// Release gives the lease back, and with it the account that the thread entered.
+// What arrived while the step ran is enqueued now, so no step needs to wait for
+// the lease.
 func (s *Store) Release(ctx context.Context, l solver.Lease) error {
 	err := s.write(ctx, func(tx *txn) error {
 		r, err := s.checkLease(ctx, tx, l)
@@ -72,7 +72,7 @@ func (s *Store) Release(ctx context.Context, l solver.Lease) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, s.q("UPDATE threads SET lease_owner = '', lease_until = 0 WHERE id = ?1"), r.id); err != nil {
+		if _, err := tx.ExecContext(ctx, s.q("UPDATE threads SET lease_owner = '', lease_until = 0, account = '' WHERE id = ?1"), r.id); err != nil {
 			return err
 		}
 		now := s.now()

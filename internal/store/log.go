@@ -86,6 +86,7 @@ type row struct {
 	leaseOwner                   string
 	epoch                        int64
 	leaseUntil, wakeAt, queuedAt time.Time
+	ahead                        time.Duration // of the clock that judges leases, see clock
 }
 
 const rowColumns = "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at"
@@ -112,9 +113,17 @@ func (s *Store) lockThread(ctx context.Context, tx *txn, t solver.Thread, now ti
 }
 
 // findThread locks the thread's row or returns sql.ErrNoRows.
-func (s *Store) findThread(ctx context.Context, tx *txn, t solver.Thread) (row, error) {
-	return scanRow(tx.QueryRowContext(ctx, s.q("SELECT "+rowColumns+" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"+
-		s.locking(" FOR UPDATE")), t.Owner, t.Name, t.Number).Scan)
+func (s *Store) findThread(ctx context.Context, tx *txn, t solver.Thread) (r row, err error) {
+	ahead, err := s.compareClocks(func(reference *int64) error {
+		r, err = scanRow(func(columns ...any) error {
+			return tx.QueryRowContext(ctx, s.q("SELECT "+rowColumns+", "+s.referenceColumn()+
+				" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"+s.locking(" FOR UPDATE")), t.Owner, t.Name, t.Number).
+				Scan(append(columns, reference)...)
+		})
+		return err
+	})
+	r.ahead = ahead
+	return r, err
 }
 
 // encodedEvent is an event as a row.

@@ -35,7 +35,20 @@ type Woken struct {
 func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 	var w Woken
 	err := s.write(ctx, func(tx *txn) (err error) {
-		if w.Threads, err = s.staleThreads(ctx, tx, now); err != nil {
+		ahead, err := s.compareClocks(func(reference *int64) error {
+			return tx.QueryRowContext(ctx, "SELECT "+s.referenceColumn()).Scan(reference)
+		})
+		if err != nil {
+			return err
+		}
+		leaseNow := now.Add(ahead)
+		if s.postgres {
+			now = leaseNow // several nodes have to agree on what is late
+		}
+		if err := s.boundTimes(ctx, tx, now, leaseNow); err != nil {
+			return err
+		}
+		if w.Threads, err = s.staleThreads(ctx, tx, now, leaseNow); err != nil {
 			return err
 		}
 		w.Deliveries, err = s.staleDeliveries(ctx, tx, now)
@@ -47,7 +60,27 @@ func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 	return w, nil
 }
 
-func (s *Store) staleThreads(ctx context.Context, tx *txn, now time.Time) (int, error) {
+// boundTimes brings times back that no clock of now could have given: the clock
+// was ahead when they were, and would keep leases and looks for as long.
+func (s *Store) boundTimes(ctx context.Context, tx *txn, now, leaseNow time.Time) error {
+	for _, late := range []struct {
+		table, id, column string
+		latest            time.Time
+	}{
+		{"threads", "id", "lease_until", leaseNow.Add(solver.LeaseTime)},
+		{"threads", "id", "requeue_at", now.Add(lookAtMost)},
+		{"deliveries", "guid", "retry_at", now.Add(lookAtMost)},
+	} {
+		query := fmt.Sprintf("UPDATE %[1]s SET %[3]s = ?1 WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s > ?1 LIMIT ?2%[4]s)",
+			late.table, late.id, late.column, s.locking(" FOR UPDATE SKIP LOCKED"))
+		if _, err := tx.ExecContext(ctx, s.q(query), micros(late.latest), staleChunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) staleThreads(ctx context.Context, tx *txn, now, leaseNow time.Time) (int, error) {
 	woken := 0
 	for _, where := range []struct {
 		clause string
@@ -55,9 +88,9 @@ func (s *Store) staleThreads(ctx context.Context, tx *txn, now time.Time) (int, 
 	}{
 		{"requeue_at > 0 AND requeue_at <= ?1 AND lease_until <= ?2", now},
 		{"wake_at > 0 AND wake_at <= ?1 AND queued_at = 0 AND lease_until <= ?2", now.Add(-overdueAfter)},
-		{"lease_until > 0 AND lease_until <= ?1 AND queued_at = 0 AND lease_until <= ?2", now},
+		{"lease_until > 0 AND lease_until <= ?1 AND queued_at = 0 AND lease_until <= ?2", leaseNow},
 	} {
-		stale, err := s.findRows(ctx, tx, where.clause, where.before, now)
+		stale, err := s.findRows(ctx, tx, where.clause, where.before, leaseNow)
 		if err != nil {
 			return 0, err
 		}
@@ -76,9 +109,9 @@ func (s *Store) staleThreads(ctx context.Context, tx *txn, now time.Time) (int, 
 	return woken, nil
 }
 
-func (s *Store) findRows(ctx context.Context, tx *txn, clause string, before, now time.Time) ([]row, error) {
+func (s *Store) findRows(ctx context.Context, tx *txn, clause string, before, leaseNow time.Time) ([]row, error) {
 	rows, err := tx.QueryContext(ctx, s.q("SELECT "+rowColumns+" FROM threads WHERE "+clause+" ORDER BY id LIMIT ?3"+
-		s.locking(" FOR UPDATE SKIP LOCKED")), micros(before), micros(now), staleChunk)
+		s.locking(" FOR UPDATE SKIP LOCKED")), micros(before), micros(leaseNow), staleChunk)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,9 @@ type Store struct {
 	// turn is held by the one write that may ask for the writing connection
 	// beside the receiver. database/sql gives a free connection to a waiter
 	// picked at random, so that among many a delivery could wait many turns.
-	turn chan struct{}
+	turn   chan struct{}
+	broken *broken
+	clock  clock
 }
 
 var _ solver.Store = (*Store)(nil)
@@ -101,7 +103,7 @@ func newStore(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Store{now: o.Now, turn: make(chan struct{}, 1)}
+	return &Store{now: o.Now, turn: make(chan struct{}, 1), broken: newBroken(), clock: newClock()}
 }
 
 // UseQueue names the queue that steps and deliveries are given to. It must be
@@ -159,34 +161,64 @@ type txn struct {
 // write runs fn in one transaction. With SQLite it holds the write lock from
 // the start, so what fn reads cannot change before it writes.
 func (s *Store) write(ctx context.Context, fn func(*txn) error) error {
-	if !s.postgres {
-		select {
-		case s.turn <- struct{}{}:
-			defer func() { <-s.turn }()
-		case <-ctx.Done():
-			return fmt.Errorf("begin: %w", ctx.Err())
-		}
+	done, err := s.takeTurn(ctx)
+	if err != nil {
+		return err
 	}
+	defer done()
 	return s.writeNow(ctx, fn)
+}
+
+// takeTurn waits for the turn among the writes, which only SQLite needs.
+func (s *Store) takeTurn(ctx context.Context) (done func(), err error) {
+	if s.postgres {
+		return func() {}, nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("begin: %w", ctx.Err())
+	}
 }
 
 // writeNow is write without waiting for a turn among the other writes.
 func (s *Store) writeNow(ctx context.Context, fn func(*txn) error) error {
-	sqlTx, err := s.w.BeginTx(ctx, nil)
+	return s.in(ctx, s.w, fn)
+}
+
+// in runs fn in a transaction of a pool or of one of its connections.
+func (s *Store) in(ctx context.Context, db interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}, fn func(*txn) error) error {
+	if err := s.broken.get(); err != nil {
+		return err
+	}
+	sqlTx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return s.broken.see(fmt.Errorf("begin: %w", err))
 	}
 	tx := &txn{Tx: sqlTx}
 	if err := fn(tx); err != nil {
-		return errors.Join(err, rollback(sqlTx))
+		return s.broken.see(errors.Join(err, rollback(sqlTx)))
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
+		return s.broken.see(fmt.Errorf("commit: %w", err))
 	}
 	if tx.steps || tx.deliveries {
 		s.queue.Committed(tx.steps, tx.deliveries)
 	}
 	return nil
+}
+
+// serialize lets transactions of the same name follow each other. SQLite needs
+// nothing: its transaction holds the only write lock.
+func (s *Store) serialize(ctx context.Context, tx *txn, name string) error {
+	if !s.postgres {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
+	return err
 }
 
 // rollback hides that a cancelled context has already rolled back.

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// GradedRow is what is learned from one attempt. Data belongs to whoever grades;
+// the store only orders rows by At.
+type GradedRow struct {
+	ID      string // of the attempt, such as "owner/repo#7/3"
+	At      time.Time
+	Backend string
+	Repo    string // owner/name
+	Data    []byte
+}
+
+// PutGraded changes one row in a transaction. f gets the row as it is, with
+// nothing but its ID when there is none, and returns what it shall be; without
+// Data, or with the same, the row stays as it is. So whoever repeats f after a
+// crash, and finds in the row that it was done, changes nothing. f must not use
+// the store.
+func (s *Store) PutGraded(ctx context.Context, id string, f func(old GradedRow) (next GradedRow)) error {
+	if id == "" {
+		return errors.New("store a grade: the attempt has no id")
+	}
+	err := s.write(ctx, func(tx *txn) error {
+		if err := s.serialize(ctx, tx, "graded "+id); err != nil {
+			return err
+		}
+		old, err := scanGraded(tx.QueryRowContext(ctx, s.q("SELECT "+gradedColumns+" FROM graded WHERE id = ?1"), id).Scan)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		old.ID = id
+		next := f(old)
+		next.ID = id
+		if next.Data == nil || same(old, next) {
+			return nil
+		}
+		_, err = tx.ExecContext(ctx, s.q(`INSERT INTO graded (id, at, backend, repo, data, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+			ON CONFLICT (id) DO UPDATE SET at = excluded.at, backend = excluded.backend, repo = excluded.repo, data = excluded.data,
+			updated_at = excluded.updated_at`),
+			id, micros(next.At), next.Backend, next.Repo, next.Data, micros(s.now()))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("grade %s: %w", id, err)
+	}
+	return nil
+}
+
+// same reports whether two rows would be stored alike.
+func same(a, b GradedRow) bool {
+	return micros(a.At) == micros(b.At) && a.Backend == b.Backend && a.Repo == b.Repo && slices.Equal(a.Data, b.Data)
+}
+
+// Graded returns the newest rows since a time, at most limit, oldest first.
+func (s *Store) Graded(ctx context.Context, since time.Time, limit int) ([]GradedRow, error) {
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT "+gradedColumns+" FROM graded WHERE at >= ?1 ORDER BY at DESC, id DESC LIMIT ?2"), micros(since), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the grades: %w", err)
+	}
+	defer rows.Close()
+	var list []GradedRow
+	for rows.Next() {
+		r, err := scanGraded(rows.Scan)
+		if err != nil {
+			return nil, fmt.Errorf("read the grades: %w", err)
+		}
+		list = append(list, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read the grades: %w", err)
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+const gradedColumns = "id, at, backend, repo, data"
+
+func scanGraded(scan func(...any) error) (r GradedRow, err error) {
+	var at int64
+	err = scan(&r.ID, &at, &r.Backend, &r.Repo, &r.Data)
+	r.At = fromMicros(at)
+	return r, err
+}
