@@ -1,0 +1,96 @@
+package gateway
+
+import "encoding/json"
+
+// tokens are the figures of one answer. Input includes cached and what was
+// written to a cache; output includes reasoning; estimated is the part of both
+// that the provider did not tell.
+type tokens struct {
+	input, cached, output, estimated int64
+}
+
+func (t tokens) plus(u tokens) tokens {
+	return tokens{t.input + u.input, t.cached + u.cached, t.output + u.output, t.estimated + u.estimated}
+}
+
+// answer is what was read of one answer so far.
+type answer struct {
+	tokens    tokens
+	inputTold bool // the provider told the input
+	outTold   bool // and the final output
+	prose     int  // bytes of text and reasoning
+	text      bool // something that a person can read, a refusal too
+	tool      bool // a tool was called
+	ended     bool // the model has ended its answer
+	over      bool // and nothing follows
+	// plainEnd is true where the model ended by itself or at its length, so that
+	// asking once more may help; not after a filter or an error.
+	plainEnd bool
+	failure  []byte // the error that came within the answer, as JSON; nil without
+	messages messagesTokens
+}
+
+// reader reads one event of a stream, or a whole answer that is not streamed.
+// What it does not know it ignores.
+type reader func(data []byte, a *answer)
+
+// readerOf gives the reader of a kind of call, nil where nothing is to be read.
+func readerOf(kind callKind) reader {
+	switch kind {
+	case responses:
+		return readResponses
+	case chat:
+		return readChat
+	case messages:
+		return readMessages
+	case generate:
+		return readGemini
+	}
+	return nil
+}
+
+// nothing reports whether an answer that ended says and does nothing.
+func (a *answer) nothing() bool {
+	return a.ended && a.plainEnd && !a.tool && !a.text && a.failure == nil
+}
+
+// begun reports whether the answer shows that the model is at work.
+func (a *answer) begun() bool { return a.prose > 0 || a.text || a.tool || a.ended }
+
+// settle completes the figures of an answer that ended before the provider told
+// them: an agent must not get tokens for free by hanging up early.
+func (a *answer) settle(request int) {
+	if !a.inputTold {
+		guess := int64(request / bytesPerToken)
+		a.tokens.input = guess
+		a.tokens.estimated += guess
+		a.inputTold = true
+	}
+	if !a.outTold {
+		if guess := int64(a.prose / bytesPerToken); guess > a.tokens.output {
+			a.tokens.estimated += guess - a.tokens.output
+			a.tokens.output = guess
+		}
+		a.outTold = true
+	}
+}
+
+// bytesPerToken is the usual rule of thumb for English and code.
+const bytesPerToken = 4
+
+// count is a number of tokens from a provider. One that is negative or absurd is
+// read as the nearest that is not, so that no answer lowers a total.
+type count int64
+
+// maxCount is more than any model takes in one call.
+const maxCount = 1 << 40
+
+func (c *count) UnmarshalJSON(b []byte) error {
+	var f float64
+	if err := json.Unmarshal(b, &f); err != nil {
+		*c = 0 // a field of another type tells nothing
+		return nil
+	}
+	*c = count(min(max(f, 0), maxCount))
+	return nil
+}

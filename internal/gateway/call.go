@@ -1,0 +1,296 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// maxRequest bounds a request in bytes; a context of a million tokens with
+	// some pictures has about 20 MiB.
+	maxRequest = 64 << 20
+	// maxWhole bounds an answer that is read after it has passed, in bytes. A
+	// longer one passes, and its tokens are estimated.
+	maxWhole = 32 << 20
+	// maxError bounds the body of an error in bytes.
+	maxError = 1 << 20
+	// bodyTime is how long a client may take to send a body.
+	bodyTime = 2 * time.Minute
+)
+
+// call is one request of an agent on its way.
+type call struct {
+	*Session
+	route route
+	in    *http.Request
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	req   request
+}
+
+// ServeHTTP answers one call of an agent.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ro, known := routeOf(r)
+	s := g.find(tokensOf(r))
+	if s == nil || !s.begin() {
+		refuse(shapeOf(r), http.StatusUnauthorized, "this token is not known, or its attempt is over").write(w)
+		return
+	}
+	defer s.calls.Done()
+	protocol := s.grant.Provider.Protocol
+	if !known || ro.protocol != protocol {
+		s.change(func(u *Usage) { u.Refused++ })
+		refuse(protocol, http.StatusNotFound, fmt.Sprintf("no such path for agents: %s %s", r.Method, r.URL.Path)).write(w)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	rc := http.NewResponseController(w)
+	defer s.whenClosed(func() {
+		cancel()
+		// A client that does not read could hold the call otherwise. That a
+		// connection knows no deadlines changes nothing.
+		_ = rc.SetReadDeadline(time.Unix(1, 0))
+		_ = rc.SetWriteDeadline(time.Unix(1, 0))
+	})()
+	(&call{Session: s, route: ro, in: r, w: w, rc: rc}).serve(ctx)
+}
+
+// whenClosed calls f when the session is closed before the returned function is
+// called, which waits until f can no longer run.
+func (s *Session) whenClosed(f func()) (stop func()) {
+	over, left := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(left)
+		select {
+		case <-s.done:
+			f()
+		case <-over:
+		}
+	}()
+	return func() {
+		close(over)
+		<-left
+	}
+}
+
+func (c *call) serve(ctx context.Context) {
+	body, refused := c.readBody()
+	if refused == nil {
+		var err error
+		if c.req, err = readRequest(c.route, body); err != nil {
+			no := refuse(c.route.protocol, http.StatusBadRequest, err.Error())
+			refused = &no
+		}
+	}
+	if refused == nil {
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-ctx.Done():
+			return
+		}
+		refused = c.forbidden(ctx)
+	}
+	if refused != nil {
+		c.change(func(u *Usage) { u.Refused++ })
+		refused.write(c.w)
+		return
+	}
+	first, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resp, err := c.send(first, c.req.body)
+	if err != nil {
+		c.unreachable(ctx, err)
+		return
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		c.unreachable(ctx, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode))
+	case resp.StatusCode >= 400:
+		c.refused(resp)
+	case isStream(resp):
+		c.stream(ctx, resp, cancel)
+	default:
+		c.whole(resp)
+	}
+}
+
+// readBody gives the body, or how to refuse it.
+func (c *call) readBody() ([]byte, *refusal) {
+	if enc := c.in.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		no := refuse(c.route.protocol, http.StatusUnsupportedMediaType, "compressed requests are not read; turn request compression off")
+		return nil, &no
+	}
+	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // of the connection, so by the machine's clock
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.in.Body, maxRequest))
+	_ = c.rc.SetReadDeadline(time.Time{})
+	if err == nil {
+		return body, nil
+	}
+	status, text := http.StatusBadRequest, "the body ended early"
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		status, text = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d MiB", maxRequest>>20)
+	}
+	no := refuse(c.route.protocol, status, text)
+	return nil, &no
+}
+
+// forbidden asks the breaker and the budget; nil means that the call may go.
+func (c *call) forbidden(ctx context.Context) *refusal {
+	if c.route.kind == models {
+		return nil
+	}
+	now := c.gateway.now()
+	if c.grant.Limited != nil {
+		if l, closed := c.grant.Limited(ctx); closed {
+			message := l.Message
+			if message == "" {
+				message = "the account is limited (" + l.Kind + ")"
+			}
+			no := refuseLimit(c.route, c.in.Header, l, message, now)
+			return &no
+		}
+	}
+	if c.route.kind == countTokens { // costs nothing
+		return nil
+	}
+	if why := c.exhausted(c.req.model); why != "" {
+		no := refuseLimit(c.route, c.in.Header, Limit{Kind: UsageLimit}, "Pawl stopped it: "+why+".", now)
+		return &no
+	}
+	return nil
+}
+
+// send makes one call of the provider. Transports do not follow redirects.
+func (c *call) send(ctx context.Context, body []byte) (*http.Response, error) {
+	p := c.grant.Provider
+	url, err := p.target(c.route, c.in.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, c.route.method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = outbound(c.in.Header, p)
+	c.change(func(u *Usage) { u.Requests++ })
+	resp, err := c.gateway.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
+	case "", "identity":
+	case "gzip": // a server that does not heed Accept-Encoding
+		unzipped, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			resp.Body.Close()
+			return nil, fmt.Errorf("read its gzip: %w", err)
+		}
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{unzipped, resp.Body}
+	default:
+		resp.Body.Close()
+		return nil, fmt.Errorf("it answers in %s, which was not asked for", enc)
+	}
+	return resp, nil
+}
+
+func isStream(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+}
+
+// unreachable answers for a provider that did not.
+func (c *call) unreachable(ctx context.Context, err error) {
+	if ctx.Err() != nil { // the client left, or the attempt is over
+		return
+	}
+	text := masked(err.Error(), c.grant.Provider.Key)
+	c.gateway.log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", text).Msg("the provider cannot be reached")
+	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+text).write(c.w)
+}
+
+// refused passes an error of the provider on and reads whether it is a limit.
+func (c *call) refused(resp *http.Response) {
+	// An error of reading leaves a shorter body; the status tells the matter.
+	body, _ := io.ReadAll(io.LimitReader(newRedactor(resp.Body, c.grant.Provider.Key), maxError))
+	c.fail(readFailure(resp.StatusCode, resp.Header, body))
+	inbound(c.w.Header(), resp.Header, c.grant.Provider.Key)
+	c.w.WriteHeader(resp.StatusCode)
+	c.w.Write(body)
+}
+
+// fail tells of an error of the provider if it is a limit.
+func (c *call) fail(f failure) {
+	f.message = masked(f.message, c.grant.Provider.Key)
+	l, isLimit := f.limit(c.gateway.now())
+	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Int("status", f.status).
+		Str("limit", l.Kind).Time("resets_at", l.ResetsAt).Msg("the provider refused")
+	if isLimit {
+		c.limited(l)
+	}
+}
+
+// whole passes an answer on that is not a stream, and reads it afterwards.
+func (c *call) whole(resp *http.Response) {
+	var kept bytes.Buffer
+	var said answer
+	length := 0
+	read := readerOf(c.route.kind)
+	defer func() {
+		if read == nil {
+			return
+		}
+		if length <= maxWhole {
+			read(kept.Bytes(), &said)
+		}
+		said.prose = max(said.prose, length)
+		c.account(&said)
+	}()
+	inbound(c.w.Header(), resp.Header, c.grant.Provider.Key)
+	c.w.WriteHeader(resp.StatusCode)
+	body := newRedactor(resp.Body, c.grant.Provider.Key)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(buf)
+		length += n
+		if read != nil && length <= maxWhole {
+			kept.Write(buf[:n])
+		}
+		if _, err := c.w.Write(buf[:n]); err != nil {
+			return // the client left
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // ends the connection as the provider's did
+		}
+		if c.rc.Flush() != nil {
+			return
+		}
+	}
+}
+
+// account books what an answer came to.
+func (c *call) account(said *answer) {
+	said.settle(len(c.req.body))
+	c.spend(c.req.model, said.tokens)
+	if said.failure != nil {
+		c.fail(readFailure(0, nil, said.failure))
+	} else if said.ended {
+		c.change(func(u *Usage) { u.Turns, u.Limit = u.Turns+1, nil })
+	}
+	c.gateway.log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
+		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
+}

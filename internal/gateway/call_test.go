@@ -1,0 +1,291 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const okMessage = `{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":5,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":7}}`
+
+func TestTheKeyReplacesTheTokenWhereverTheCLIPutsIt(t *testing.T) {
+	for _, c := range []struct {
+		protocol          Protocol
+		path, header      string
+		wantName, wantKey string
+	}{
+		{OpenAI, "/v1/responses", "Authorization", "Authorization", "Bearer " + testKey},
+		{OpenAI, "/v1/chat/completions", "X-Api-Key", "Authorization", "Bearer " + testKey},
+		{Anthropic, "/v1/messages?beta=true", "X-Api-Key", "X-Api-Key", testKey},
+		{Anthropic, "/v1/messages", "Authorization", "X-Api-Key", testKey},
+		{Gemini, "/v1beta/models/gemini-2.5-pro:generateContent", "X-Goog-Api-Key", "X-Goog-Api-Key", testKey},
+		{Gemini, "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse&key=TOKEN", "", "X-Goog-Api-Key", testKey},
+	} {
+		p := newProvider(t, plain(200, `{}`))
+		s := open(t, c.protocol, p.URL, nil)
+		r := s.request(t, "POST", strings.ReplaceAll(c.path, "TOKEN", s.Token()), `{"model":"m"}`,
+			"Cookie", "a=b", "Openai-Organization", "org-x", "Anthropic-Beta", "context-1m", "X-Stainless-Lang", "js", "Proxy-Authorization", "x", "X-Forwarded-For", "1.2.3.4")
+		r.Header.Del("Authorization")
+		switch c.header {
+		case "":
+		case "Authorization":
+			r.Header.Set(c.header, "Bearer "+s.Token())
+		default:
+			r.Header.Set(c.header, s.Token())
+		}
+		if resp, body := do(t, r); resp.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", c.path, resp.StatusCode, body)
+		}
+		got := p.requests()[0]
+		if v := got.header.Get(c.wantName); v != c.wantKey {
+			t.Errorf("%s: %s is %q", c.path, c.wantName, v)
+		}
+		if all := fmt.Sprint(got); strings.Contains(all, s.Token()) || strings.Count(all, testKey) != 1 {
+			t.Errorf("%s: the token went to the provider, or the key twice: %s", c.path, all)
+		}
+		for _, name := range []string{"Cookie", "Openai-Organization", "Proxy-Authorization", "X-Forwarded-For"} {
+			if got.header.Get(name) != "" {
+				t.Errorf("%s: %s passed", c.path, name)
+			}
+		}
+		if got.header.Get("Anthropic-Beta") == "" || got.header.Get("X-Stainless-Lang") == "" {
+			t.Errorf("%s: headers that agents need are missing: %v", c.path, got.header)
+		}
+	}
+}
+
+func TestOnlyTheListedPathsAreThere(t *testing.T) {
+	p := newProvider(t, plain(200, `{}`))
+	for _, c := range []struct {
+		protocol Protocol
+		method   string
+		path     string
+	}{
+		{OpenAI, "POST", "/v1/files"}, {OpenAI, "GET", "/v1/responses"}, {OpenAI, "POST", "/v1/responses/"}, {OpenAI, "POST", "//v1/responses"},
+		{OpenAI, "POST", "/v1/x/../responses"}, {OpenAI, "POST", "/v1%2fresponses"}, {OpenAI, "POST", "/v1/respons%65s"}, {OpenAI, "POST", "/v1/messages"},
+		{OpenAI, "GET", "/"}, {OpenAI, "HEAD", "/v1/models"}, {OpenAI, "DELETE", "/v1/models"},
+		{Anthropic, "POST", "/v1/responses"}, {Anthropic, "POST", "/v1/messages/batches"}, {Anthropic, "GET", "/v1/models"},
+		{Gemini, "POST", "/v1beta/models/..%2fx:generateContent"}, {Gemini, "POST", "/v1beta/models/../files:generateContent"},
+		{Gemini, "POST", "/v1beta/models/a..b:generateContent"}, {Gemini, "POST", "/v1beta/models/m:embedContent"}, {Gemini, "POST", "/v1beta/files"},
+	} {
+		s := open(t, c.protocol, p.URL, nil)
+		r := s.request(t, c.method, "/", `{}`)
+		r.URL.Opaque = "//" + strings.TrimPrefix(s.URL(), "http://") + c.path // as it stands, escapes and all
+		resp, body := do(t, r)
+		if resp.StatusCode != 404 {
+			t.Errorf("%s %s: %d %s", c.method, c.path, resp.StatusCode, body)
+		}
+		if !strings.Contains(body, `"error"`) && c.method != "HEAD" {
+			t.Errorf("%s: %s", c.path, body)
+		}
+	}
+	if n := len(p.requests()); n != 0 {
+		t.Errorf("%d requests came through", n)
+	}
+}
+
+func TestABaseURLMayHaveAPath(t *testing.T) {
+	p := newProvider(t, plain(200, `{}`))
+	for _, c := range []struct {
+		protocol         Protocol
+		base, path, want string
+	}{
+		{OpenAI, "/s/edit-success/v1", "/v1/responses", "/s/edit-success/v1/responses"},
+		{Anthropic, "/llm/", "/v1/messages?beta=true&x=1", "/llm/v1/messages?beta=true"},
+		{Gemini, "/g", "/v1beta/models/m:streamGenerateContent?alt=sse&upload=1", "/g/v1beta/models/m:streamGenerateContent?alt=sse"},
+	} {
+		s := open(t, c.protocol, p.URL+c.base, nil)
+		s.post(t, c.path, `{}`)
+		seen := p.requests()
+		got := seen[len(seen)-1].path
+		if q := seen[len(seen)-1].query; q != "" {
+			got += "?" + q
+		}
+		if got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestUnknownAndRevokedTokensAreRefused(t *testing.T) {
+	p := newProvider(t, plain(200, okMessage))
+	s := open(t, Anthropic, p.URL, nil)
+	resp, body := s.post(t, "/v1/messages", `{}`, "Authorization", "Bearer nonsense")
+	if resp.StatusCode != 401 || !strings.Contains(body, `"authentication_error"`) {
+		t.Errorf("an unknown token: %d %s", resp.StatusCode, body)
+	}
+	if resp, body = s.post(t, "/v1/messages", `{}`); resp.StatusCode != 200 {
+		t.Errorf("the token: %d %s", resp.StatusCode, body)
+	}
+	other := s.Gateway.Open(Grant{Provider: Provider{Protocol: Anthropic, BaseURL: p.URL}})
+	if other.Token() == s.Token() || len(s.Token()) < 43 {
+		t.Error("tokens are not random")
+	}
+	s.Session.Close()
+	other.Close()
+	if resp, body = s.post(t, "/v1/messages", `{}`); resp.StatusCode != 401 {
+		t.Errorf("a revoked token: %d %s", resp.StatusCode, body)
+	}
+	if n := len(p.requests()); n != 1 {
+		t.Errorf("%d calls reached the provider, want 1", n)
+	}
+}
+
+func TestCloseEndsCallsInFlightAndCountsThem(t *testing.T) {
+	started, ended := make(chan struct{}), make(chan struct{})
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		sse(ev("message_start", `"message":{"usage":{"input_tokens":11,"output_tokens":1}}`))(w, r)
+		close(started)
+		<-r.Context().Done()
+		close(ended)
+	})
+	s := open(t, Anthropic, p.URL, nil)
+	resp, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/messages", `{"model":"m","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	line := make([]byte, 5) // wait until the gateway has passed the event on
+	if _, err := io.ReadFull(resp.Body, line); err != nil {
+		t.Fatal(err)
+	}
+	if u := s.settled(); u.Input != 11 || u.Turns != 0 || u.Requests != 1 {
+		t.Errorf("%+v", u)
+	}
+	<-ended
+	if rest, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("the answer seems whole: %s", rest)
+	}
+	resp.Body.Close()
+}
+
+func TestAClientThatLeavesCancelsTheCall(t *testing.T) {
+	started, ended := make(chan struct{}), make(chan struct{})
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		close(started)
+		<-r.Context().Done()
+		close(ended)
+	})
+	s := open(t, OpenAI, p.URL, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-started
+		cancel()
+	}()
+	if _, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/responses", `{}`).WithContext(ctx)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	<-ended
+}
+
+func TestAStreamThatBreaksBreaksForTheAgent(t *testing.T) {
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		sse(data(`{"choices":[{"delta":{"content":"I have started"}}]}`))(w, r)
+		panic(http.ErrAbortHandler)
+	})
+	s := open(t, OpenAI, p.URL, nil)
+	resp, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[{}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil || !strings.Contains(string(body), "I have started") {
+		t.Errorf("%s, %v", body, err)
+	}
+	u := s.settled()
+	if u.Turns != 0 || u.Estimated == 0 || u.Output == 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
+func TestTheKeyIsMaskedInWhatAProviderEchoes(t *testing.T) {
+	half := len(testKey) / 2
+	p := newProvider(t,
+		plain(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`","type":"invalid_request_error","code":"invalid_api_key"}}`, "Set-Cookie", "a=b", "X-Request-Id", "r-"+testKey),
+		func(w http.ResponseWriter, r *http.Request) {
+			sse("data: {\"a\":\""+testKey[:half], testKey[half:]+"\"}\n\n", "data: "+testKey[:half]+"x\n\n")(w, r)
+		})
+	s := open(t, OpenAI, p.URL, nil)
+	resp, body := s.post(t, "/v1/responses", `{}`)
+	if strings.Contains(body, testKey) || !strings.Contains(body, "provided: ***") || resp.StatusCode != 401 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if resp.Header.Get("Set-Cookie") != "" || strings.Contains(resp.Header.Get("X-Request-Id"), testKey) || resp.Header.Get("X-Request-Id") == "" {
+		t.Errorf("%v", resp.Header)
+	}
+	l := <-s.limits
+	if l.Kind != Auth || strings.Contains(l.Message, testKey) {
+		t.Errorf("%+v", l)
+	}
+	want := "data: {\"a\":\"" + strings.Repeat("*", len(testKey)) + "\"}\n\ndata: " + testKey[:half] + "x\n\n"
+	if _, body = s.post(t, "/v1/responses", `{"stream":true}`); body != want {
+		t.Errorf("%s", cmp.Diff(want, body))
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	p := newProvider(t, plain(307, ``, "Location", "/elsewhere"))
+	s := open(t, Gemini, p.URL, nil)
+	resp, body := s.post(t, "/v1beta/models/m:generateContent", `{}`)
+	if resp.StatusCode != 502 || !strings.Contains(body, "base_url") || len(p.requests()) != 1 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestAnUnreachableProviderIsABadGateway(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	s := open(t, OpenAI, "http://"+ln.Addr().String(), nil)
+	if resp, body := s.post(t, "/v1/responses", `{}`); resp.StatusCode != 502 || !strings.Contains(body, "server_error") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestBadRequestsAreRefused(t *testing.T) {
+	p := newProvider(t, plain(200, `{}`))
+	s := open(t, OpenAI, p.URL, nil)
+	for body, want := range map[string]int{
+		`not json`:                  400,
+		`[]`:                        400,
+		`{"background":true}`:       400,
+		strings.Repeat("x", 65<<20): 413,
+	} {
+		if resp, text := s.post(t, "/v1/responses", body); resp.StatusCode != want || !json.Valid([]byte(text)) {
+			t.Errorf("%.20s: %d %s", body, resp.StatusCode, text)
+		}
+	}
+	if resp, _ := s.post(t, "/v1/responses", "x", "Content-Encoding", "zstd"); resp.StatusCode != 415 {
+		t.Errorf("zstd: %d", resp.StatusCode)
+	}
+	if n := len(p.requests()); n != 0 {
+		t.Errorf("%d requests came through", n)
+	}
+}
+
+func TestTheKeyIsNotPrinted(t *testing.T) {
+	g := Grant{Provider: Provider{Name: "p", Protocol: OpenAI, Key: testKey}}
+	js, err := json.Marshal(g.Provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "provider", g.Provider)
+	for _, text := range []string{fmt.Sprint(g.Provider), fmt.Sprintf("%+v %#v %s %q %x", g, g, g.Provider, g.Provider, g.Provider), string(js), log.String(), g.Provider.String()} {
+		if strings.Contains(text, testKey) || strings.Contains(text, fmt.Sprintf("%x", testKey)) {
+			t.Errorf("the key is in %s", text)
+		}
+	}
+}

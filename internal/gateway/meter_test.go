@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const responsesCompleted = `"response":{"id":"r","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":1200,"input_tokens_details":{"cached_tokens":200},"output_tokens":34,"output_tokens_details":{"reasoning_tokens":10},"total_tokens":1234}}`
+
+func TestTokensAreCounted(t *testing.T) {
+	gemini := `{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1200,"candidatesTokenCount":24,"thoughtsTokenCount":10,"cachedContentTokenCount":200}}`
+	early := `{"candidates":[{"content":{"parts":[{"text":"h"}]}}],"usageMetadata":{"promptTokenCount":1200,"candidatesTokenCount":1}}`
+	chatUsage := `"usage":{"prompt_tokens":1200,"completion_tokens":34,"prompt_tokens_details":{"cached_tokens":200}}`
+	for name, c := range map[string]struct {
+		protocol   Protocol
+		path, body string
+		answer     http.HandlerFunc
+	}{
+		"responses stream": {OpenAI, "/v1/responses", `{"model":"m","stream":true}`, sse(ev("response.created", `"response":{"id":"r"}`), ev("response.output_text.delta", `"delta":"hi"`), ev("response.completed", responsesCompleted))},
+		"responses":        {OpenAI, "/v1/responses", `{"model":"m"}`, plain(200, `{`+strings.TrimPrefix(responsesCompleted, `"response":{`))},
+		"chat stream":      {OpenAI, "/v1/chat/completions", `{"model":"m","stream":true}`, sse(data(`{"choices":[{"delta":{"content":"hi"}}]}`), data(`{"choices":[{"delta":{},"finish_reason":"stop"}]}`), data(`{"choices":[],`+chatUsage+`}`), data("[DONE]"))},
+		"chat":             {OpenAI, "/v1/chat/completions", `{"model":"m"}`, plain(200, `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],`+chatUsage+`}`)},
+		"messages stream": {Anthropic, "/v1/messages", `{"model":"m","stream":true}`, sse(
+			ev("message_start", `"message":{"usage":{"input_tokens":900,"cache_read_input_tokens":200,"cache_creation_input_tokens":100,"output_tokens":1}}`),
+			ev("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"hi"}`), ev("message_delta", `"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":34}`), ev("message_stop", ""))},
+		"messages":            {Anthropic, "/v1/messages", `{"model":"m"}`, plain(200, `{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":900,"cache_read_input_tokens":200,"cache_creation_input_tokens":100,"output_tokens":34}}`)},
+		"gemini stream":       {Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, sse(data(early), data(gemini))},
+		"gemini array":        {Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, plain(200, `[`+early+",\r\n"+gemini+`]`)},
+		"gemini":              {Gemini, "/v1beta/models/m:generateContent", `{}`, plain(200, gemini)},
+		"gzip without asking": {Gemini, "/v1beta/models/m:generateContent", `{}`, zipped(gemini)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProvider(t, c.answer)
+			s := open(t, c.protocol, p.URL, func(g *Grant) {
+				g.Provider.Prices = map[string]Price{"m": {Input: 1, CachedInput: 0.1, Output: 10}}
+			})
+			resp, text := s.post(t, c.path, c.body)
+			if resp.StatusCode != 200 || !strings.Contains(text, "hi") {
+				t.Errorf("%d %s", resp.StatusCode, text)
+			}
+			got := s.settled()
+			want := Usage{Requests: 1, Turns: 1, Input: 1200, CachedInput: 200, Output: 34, CostKnown: true, MaxContext: 1200, CostUSD: got.CostUSD}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if cost := (1000*1 + 200*0.1 + 34*10) / 1e6; math.Abs(got.CostUSD-cost) > 1e-12 {
+				t.Errorf("cost %g, want %g", got.CostUSD, cost)
+			}
+		})
+	}
+}
+
+func zipped(text string) http.HandlerFunc {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write([]byte(text))
+	w.Close()
+	return plain(200, b.String(), "Content-Encoding", "gzip")
+}
+
+func TestTheUsageThatOnlyTheGatewayAskedForStaysHere(t *testing.T) {
+	answer := sse(data(`{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":null}`), data(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}`), data("[DONE]"))
+	p := newProvider(t, answer)
+	s := open(t, OpenAI, p.URL, nil)
+	_, body := s.post(t, "/v1/chat/completions", `{"model":"m","stream":true,"stream_options":{"x":1},"messages":[{"content":"<a>"}]}`)
+	if strings.Contains(body, "prompt_tokens") || !strings.HasSuffix(body, "[DONE]\n\n") {
+		t.Errorf("the agent sees %s", body)
+	}
+	if got := p.requests()[0].body; !strings.Contains(got, `"include_usage":true`) || !strings.Contains(got, `"x":1`) || !strings.Contains(got, "<a>") {
+		t.Errorf("the provider sees %s", got)
+	}
+	const asked = `{"stream":true,"model":"m","stream_options":{"include_usage":true}}`
+	if _, body = s.post(t, "/v1/chat/completions", asked); !strings.Contains(body, "prompt_tokens") || p.requests()[1].body != asked {
+		t.Errorf("an agent that asks for the usage sees %s", body)
+	}
+	if u := s.settled(); u.Input != 6 || u.Output != 2 || u.CostKnown {
+		t.Errorf("%+v", u)
+	}
+}
+
+func TestPricesAreFoundByTheNameWithoutItsDate(t *testing.T) {
+	p := Provider{Prices: map[string]Price{"gpt-5": {Input: 1}, "gpt-5-mini": {Input: 2}, "claude-sonnet-4": {Input: 3}}}
+	for model, want := range map[string]float64{
+		"gpt-5": 1, "gpt-5-2025-08-07": 1, "gpt-5-mini": 2, "gpt-5-mini-2025-08-07": 2, "gpt-5-nano": 0, "gpt-5.1": 0, "gpt": 0, "": 0,
+		"claude-sonnet-4-20250514": 3, "claude-sonnet-4@20250514": 3, "claude-sonnet-4-5-20250929": 3, "claude-sonnet-4-latest": 3, "claude-sonnet-42": 0,
+	} {
+		if got, known := p.price(model); got.Input != want || known != (want > 0) {
+			t.Errorf("%s: %v %v, want %v", model, got, known, want)
+		}
+	}
+}
+
+func TestNoAnswerLowersATotal(t *testing.T) {
+	p := newProvider(t, plain(200, `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":-5,"output_tokens":1e300,"cache_read_input_tokens":"x"}}`))
+	s := open(t, Anthropic, p.URL, nil)
+	s.post(t, "/v1/messages", `{}`)
+	if u := s.settled(); u.Input != 0 || u.Output != maxCount {
+		t.Errorf("%+v", u)
+	}
+}

@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// request is what the gateway reads of a request's body.
+type request struct {
+	body   []byte // as it is sent to the provider
+	model  string
+	stream bool
+	tools  bool // it offers tools
+	// countAdded is true where the gateway asked for the usage of a streamed chat
+	// completion, so that the chunk that carries it is kept from the agent.
+	countAdded bool
+}
+
+// readRequest checks a body and prepares it for the provider. An error is the
+// client's fault and its text is for the agent.
+func readRequest(r route, body []byte) (request, error) {
+	out := request{body: body, model: r.model, stream: r.stream}
+	if r.kind == models {
+		return out, nil
+	}
+	var e struct {
+		Model         string            `json:"model"`
+		Stream        bool              `json:"stream"`
+		Background    bool              `json:"background"`
+		Tools         []json.RawMessage `json:"tools"`
+		StreamOptions json.RawMessage   `json:"stream_options"`
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		return out, errors.New("the body is no JSON object of this API: " + err.Error())
+	}
+	if e.Background {
+		return out, errors.New("background is not allowed: an answer that goes on after the call could not be counted")
+	}
+	if r.protocol != Gemini {
+		out.model, out.stream = e.Model, e.Stream
+	}
+	out.tools = len(e.Tools) > 0 || r.kind == responses && bytes.Contains(body, []byte(`"additional_tools"`))
+	if r.kind == chat && e.Stream {
+		out.body, out.countAdded = withCount(body, e.StreamOptions)
+	}
+	out.body = unmarked(r.kind, out.body)
+	return out, nil
+}
+
+// withCount asks for the usage at the end of a streamed chat completion, which
+// is not told otherwise.
+func withCount(body []byte, options json.RawMessage) ([]byte, bool) {
+	o := objectOf(options)
+	if o == nil {
+		o = fields{}
+	}
+	if string(o["include_usage"]) == "true" {
+		return body, false
+	}
+	o.set("include_usage", true)
+	f := objectOf(body)
+	f.set("stream_options", o)
+	return encoded(f), true
+}
+
+// onlyCount reports whether a chunk of a chat completion carries nothing but usage.
+func onlyCount(data []byte) bool {
+	var c struct {
+		Choices []json.RawMessage `json:"choices"`
+		Usage   json.RawMessage   `json:"usage"`
+	}
+	return json.Unmarshal(data, &c) == nil && len(c.Choices) == 0 && len(c.Usage) > 0 && string(c.Usage) != "null"
+}
