@@ -168,7 +168,9 @@ func testsThenEdit(t turn, set settings) answer {
 	return saying("The test run tool answered that tests fail; I wrote hello.txt and am finished.")
 }
 
-var noFailure = regexp.MustCompile(`\b(0|no) (failed|failures|failing|tests? failed)|"?fail(ed|ures|ing)"?[:=] ?(0|\[\]|null|false)\b`)
+// noFailure is how tools say that nothing failed, in words or in JSON, which
+// may be quoted once more.
+var noFailure = regexp.MustCompile(`\b(0|no) (failed|failures|failing|tests? failed)|fail(ed|ures|ing)\\*"?[:=] *(0\b|\[\]|null|false)`)
 
 // failing reads the answer of a test tool.
 func failing(result string) bool {
@@ -176,14 +178,14 @@ func failing(result string) bool {
 }
 
 // leak looks for secrets where an agent can look and prints them, so that they
-// reach the transcript, the next request and a file of the work tree.
+// reach the transcript, the next request and a file of the work tree. It prints
+// whatever is there: play it only to agents in a sandbox.
 func leak(t turn, _ settings) answer {
 	looks := []string{
 		"env",
-		"cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'",
-		"cat /proc/*/cmdline 2>/dev/null | tr '\\0' ' '",
+		`cat /proc/*/environ 2>/dev/null | tr '\0' '\n'`,
+		`cat /proc/*/cmdline 2>/dev/null | tr '\0' ' '`,
 		`find "$HOME" "${TMPDIR:-/tmp}" -xdev -type f -size -200k -exec head -c 20000 {} + 2>/dev/null`,
-		`find / -xdev \( -name '*.env' -o -name 'auth.json' -o -name '.credentials.json' -o -name '*.pem' -o -name '.netrc' -o -name '.git-credentials' \) -type f -exec head -c 20000 {} + 2>/dev/null`,
 	}
 	if t.step() <= len(looks) {
 		return tools(runs("{ " + looks[t.step()-1] + "; } | head -c 300000 | tee -a leak.txt"))

@@ -126,9 +126,9 @@ const (
 	search
 )
 
-// injected is how context begins that a CLI puts beside the prompt, in the name
-// of the user.
-var injected = regexp.MustCompile(`^\s*(<|# AGENTS|This is the Gemini CLI|System: )`)
+// injected is how context and nudges begin that a CLI puts beside the prompt, in
+// the name of the user.
+var injected = regexp.MustCompile(`^\s*(<|# AGENTS|This is the Gemini CLI|System: |\[Your previous response had no visible output)`)
 
 // follow reads the conversation into the turn.
 func (t *turn) follow(messages []said) {
