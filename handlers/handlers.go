@@ -36,12 +36,17 @@ type Store interface {
 // happening is what one payload says, before anything was decided. Exactly one
 // of remark and change is set; a happening without either is noted only.
 type happening struct {
-	repo     forge.Repo
-	number   int
-	thread   *solver.Thread // named directly, by a check run's external id
+	repo   forge.Repo
+	number int
+	thread *solver.Thread // named directly, by a check run's external id
+	commit string         // named by the commit that its pull request brought
+	// once is the key under which it happens once, whoever brings it; empty for
+	// what only a webhook can bring, and is told apart by its delivery.
+	once     string
 	remark   *policy.Remark
 	change   *solver.Change
-	everyone bool // the change concerns all threads of the repository
+	everyone bool    // the change concerns all threads of the repository
+	signal   *signal // the change is what somebody made of the work
 	snapshot solver.Snapshot
 	target   solver.Target
 	url      string
@@ -72,6 +77,9 @@ func (h *Handlers) Deliver(ctx context.Context, guid string) error {
 	case errors.As(err, &unparsable):
 		log.Warn().Err(err).Msg("delivery kept unread")
 		return h.Store.FinishDelivery(ctx, guid, solver.Unparsable, err.Error())
+	case err != nil && ctx.Err() != nil:
+		log.Info().Err(err).Msg("delivery not handled before the server stops; it is tried again")
+		return errors.Join(err, h.Store.FinishDelivery(context.WithoutCancel(ctx), guid, solver.Failed, err.Error()))
 	case err != nil:
 		log.Error().Err(err).Msg("delivery not handled; it is tried again")
 		return errors.Join(err, h.Store.FinishDelivery(context.WithoutCancel(ctx), guid, solver.Failed, err.Error()))
@@ -91,15 +99,18 @@ func (h *Handlers) Handle(ctx context.Context, event, guid string, payload []byt
 		return "nothing to do for " + event, nil
 	}
 	for i, hp := range hs {
-		key := "delivery:" + guid
-		if i > 0 {
-			key = fmt.Sprintf("%s:%d", key, i)
+		if hp.once == "" {
+			hp.once = deliveryKey(guid, i)
 		}
-		n, err := h.take(ctx, hp, guid, key)
+		n, err := h.take(ctx, hp, guid)
 		if err != nil {
 			return "", err
 		}
-		note = n
+		if i == 0 {
+			note = n
+		} else {
+			note += "; " + n
+		}
 	}
 	return note, nil
 }

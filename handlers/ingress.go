@@ -1,10 +1,16 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -32,24 +38,37 @@ type Deliveries interface {
 // Ingress is the webhook endpoint. It answers 2xx only after the delivery is
 // durable, and never waits for GitHub or an agent.
 type Ingress struct {
-	secret string
-	store  Deliveries
-	now    func() time.Time
-	log    zerolog.Logger
-	held   atomic.Int64 // bytes of bodies that are being read
+	secrets  []string
+	store    Deliveries
+	now      func() time.Time
+	log      zerolog.Logger
+	bodyTime time.Duration
+	held     atomic.Int64 // bytes of bodies that are being read
 }
 
 // maxHeld bounds the bodies that are read at the same time, in bytes: a signature
 // can be checked only when its body is there, and until then anybody may send.
 const maxHeld = 64 << 20
 
-// NewIngress refuses a secret that is too short to mean anything: go-githubapp
-// would accept unsigned requests with an empty one.
-func NewIngress(secret string, store Deliveries, now func() time.Time, log zerolog.Logger) (*Ingress, error) {
-	if len(secret) < MinSecret {
-		return nil, fmt.Errorf("github.app.webhook_secret has %d bytes; at least %d are needed (openssl rand -hex 32 makes one)", len(secret), MinSecret)
+// bodyTime is how long a body may take to arrive. GitHub gives a whole delivery
+// 10 s (an Enterprise Server 30 s); who sends slower than that holds a part of
+// maxHeld that others need, without having shown a signature.
+const bodyTime = 15 * time.Second
+
+// NewIngress takes the secret that GitHub signs with and, while it is being
+// changed, the previous one after it. It refuses a secret that is too short to
+// mean anything: go-githubapp would accept unsigned requests with an empty one.
+func NewIngress(secrets []string, store Deliveries, now func() time.Time, log zerolog.Logger) (*Ingress, error) {
+	names := []string{"webhook_secret", "previous_webhook_secret"}
+	if len(secrets) == 0 || len(secrets) > len(names) {
+		return nil, fmt.Errorf("%d webhook secrets; want github.app.webhook_secret and at most one previous one", len(secrets))
 	}
-	return &Ingress{secret: secret, store: store, now: now, log: log}, nil
+	for i, secret := range secrets {
+		if len(secret) < MinSecret {
+			return nil, fmt.Errorf("github.app.%s has %d bytes; at least %d are needed (openssl rand -hex 32 makes one)", names[i], len(secret), MinSecret)
+		}
+	}
+	return &Ingress{secrets: secrets, store: store, now: now, log: log, bodyTime: bodyTime}, nil
 }
 
 var (
@@ -93,11 +112,70 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// go-github falls back to SHA-1 when it is offered.
 	r.Header.Del("X-Hub-Signature")
-	r.Body = http.MaxBytesReader(w, r.Body, MaxPayload)
+	r.Body = in.hurried(w, http.MaxBytesReader(w, r.Body, MaxPayload))
+	secret, err := in.secretFor(r)
+	if err != nil {
+		in.refuse(w, r, githubapp.ValidationError{Cause: err})
+		return
+	}
 	// One dispatcher a request lets every event name through, also those that
 	// go-github does not know yet: they are stored and marked.
-	githubapp.NewEventDispatcher([]githubapp.EventHandler{anyEvent(event)}, in.secret,
+	githubapp.NewEventDispatcher([]githubapp.EventHandler{anyEvent(event)}, secret,
 		githubapp.WithScheduler(in), githubapp.WithErrorCallback(in.refuse)).ServeHTTP(w, r)
+}
+
+// secretFor returns the secret that a request is signed with, or the first one,
+// against which the dispatcher then refuses it. With one secret only the
+// dispatcher reads the body.
+func (in *Ingress) secretFor(r *http.Request) (string, error) {
+	if len(in.secrets) == 1 {
+		return in.secrets[0], nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return "", err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	signature, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="))
+	if err != nil {
+		return in.secrets[0], nil
+	}
+	found := in.secrets[0]
+	for _, secret := range in.secrets {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write(body)
+		if hmac.Equal(mac.Sum(nil), signature) {
+			found = secret
+		}
+	}
+	return found, nil
+}
+
+// hurried is a body that must have arrived within bodyTime. Once it has, the
+// server's own limit is all that holds, so that the store may take its time.
+func (in *Ingress) hurried(w http.ResponseWriter, body io.ReadCloser) io.ReadCloser {
+	control := http.NewResponseController(w)
+	// The connection's deadlines go by the system's clock. A writer without
+	// deadlines is no network connection.
+	if err := control.SetReadDeadline(time.Now().Add(in.bodyTime)); err != nil {
+		return body
+	}
+	return &hurriedBody{body, control}
+}
+
+type hurriedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *hurriedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		// For the next request on the connection the server sets a deadline of
+		// its own. Where this fails the connection is gone.
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // Schedule implements githubapp.Scheduler: the delivery becomes durable here.
@@ -128,6 +206,10 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &invalid) && errors.As(invalid.Cause, &tooLarge):
 		log.Warn().Msg("webhook refused: larger than 25 MiB")
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
+	case errors.As(err, &invalid) && errors.Is(invalid.Cause, os.ErrDeadlineExceeded):
+		log.Warn().Msg("webhook refused: its body took too long to arrive")
+		w.Header().Set("Connection", "close")
+		http.Error(w, "the body took too long to arrive; redeliver it", http.StatusRequestTimeout)
 	case errors.As(err, &invalid):
 		log.Warn().Err(invalid.Cause).Msg("webhook refused")
 		http.Error(w, "the signature or the payload is not valid; is the webhook secret the same at GitHub?", http.StatusUnauthorized)

@@ -37,7 +37,7 @@ func post(t *testing.T, client *http.Client, url string, body io.Reader, size in
 func TestBodiesThatDoNotFitBesideOthersAreAnsweredLater(t *testing.T) {
 	for name, size := range map[string]int64{"of a known length": 25 << 20, "of unknown length": -1} {
 		t.Run(name, func(t *testing.T) {
-			in, err := NewIngress(vectorSecret, &kept{}, time.Now, zerolog.Nop())
+			in, err := NewIngress([]string{vectorSecret}, &kept{}, time.Now, zerolog.Nop())
 			if err != nil {
 				t.Fatal(err)
 			}

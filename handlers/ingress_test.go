@@ -39,7 +39,7 @@ const (
 
 func send(t *testing.T, store *kept, body string, header map[string]string) *httptest.ResponseRecorder {
 	t.Helper()
-	in, err := NewIngress(vectorSecret, store, time.Now, zerolog.Nop())
+	in, err := NewIngress([]string{vectorSecret}, store, time.Now, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ func issueComment(p *github.IssueCommentEvent, v via) []happening {
 	}
 	switch p.GetAction() {
 	case "created", "edited":
+		hp.once = once(p.GetAction(), "issue_comment", c.GetID(), hp.madeAt, c.GetBody())
 		was, hasWas := v.was()
 		hp.remark = &policy.Remark{
 			Source: policy.FromComment, Edited: p.GetAction() == "edited",

@@ -21,6 +21,7 @@ func issues(p *github.IssuesEvent, v via) []happening {
 	case "opened":
 		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: actor(i.GetUser()), App: v.Issue.id(), Text: i.GetBody()}
 	case "edited":
+		hp.once = once("edited", "description", int64(i.GetNumber()), hp.madeAt, i.GetBody())
 		was, hasWas := v.was()
 		hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
 			Text: i.GetBody(), Was: was, HasWas: hasWas}
@@ -28,6 +29,9 @@ func issues(p *github.IssuesEvent, v via) []happening {
 		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.GetLabel().GetName()}
 	case "closed", "reopened":
 		hp.change = &solver.Change{What: p.GetAction(), By: who.Login}
+		if p.GetAction() == "closed" {
+			hp.once = closedKey(i.GetNumber(), i.GetClosedAt().Time, false)
+		}
 	case "deleted", "transferred":
 		hp.change = &solver.Change{What: "closed", By: who.Login, Detail: p.GetAction()}
 	default:

@@ -21,6 +21,7 @@ func pullRequest(p *github.PullRequestEvent, v via) []happening {
 	case "opened":
 		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: actor(pr.GetUser()), App: v.PullRequest.id(), Text: pr.GetBody()}
 	case "edited":
+		hp.once = once("edited", "description", int64(p.GetNumber()), hp.madeAt, pr.GetBody())
 		was, hasWas := v.was()
 		// The bot may have opened the pull request, but the edit is the editor's.
 		hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
@@ -29,8 +30,10 @@ func pullRequest(p *github.PullRequestEvent, v via) []happening {
 		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.GetLabel().GetName()}
 	case "closed":
 		hp.change = &solver.Change{What: "closed", By: who.Login}
+		hp.once = closedKey(p.GetNumber(), pr.GetClosedAt().Time, pr.GetMerged())
 		if pr.GetMerged() {
 			hp.change.What = "merged"
+			return append([]happening{hp}, revertingPull(hp, pr, who)...)
 		}
 	case "reopened":
 		hp.change = &solver.Change{What: "reopened", By: who.Login}

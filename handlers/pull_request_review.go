@@ -19,6 +19,9 @@ func pullRequestReview(p *github.PullRequestReviewEvent, v via) []happening {
 	}
 	switch p.GetAction() {
 	case "submitted", "edited":
+		if p.GetAction() == "submitted" { // an edit moves no time
+			hp.once = once("created", "review", rv.GetID(), hp.madeAt, "")
+		}
 		was, hasWas := v.was()
 		hp.remark = &policy.Remark{
 			Source: policy.FromReview, Edited: p.GetAction() == "edited",
@@ -29,5 +32,8 @@ func pullRequestReview(p *github.PullRequestReviewEvent, v via) []happening {
 	default:
 		hp.note = "a review was " + p.GetAction()
 	}
-	return []happening{hp}
+	if p.GetAction() != "submitted" {
+		return []happening{hp}
+	}
+	return append([]happening{hp}, reviewSignal(hp, rv.GetID(), rv.GetState(), rv.GetCommitID(), actor(p.GetSender()))...)
 }

@@ -21,6 +21,7 @@ func pullRequestReviewComment(p *github.PullRequestReviewCommentEvent, v via) []
 	}
 	switch p.GetAction() {
 	case "created", "edited":
+		hp.once = once(p.GetAction(), "review_comment", c.GetID(), hp.madeAt, c.GetBody())
 		was, hasWas := v.was()
 		hp.remark = &policy.Remark{
 			Source: policy.FromReviewComment, Edited: p.GetAction() == "edited",

@@ -9,15 +9,20 @@ import (
 )
 
 // push asks for no work, whoever pushed. It is kept in the log of the thread
-// whose branch it was, so that /pawl why can tell.
+// whose branch it was, so that /pawl why can tell. On the default branch it may
+// take back what Pawl did.
 func push(p *github.PushEvent) []happening {
-	n, ok := issueOfBranch(strings.TrimPrefix(p.GetRef(), "refs/heads/"))
+	r := p.GetRepo()
+	branch, isBranch := strings.CutPrefix(p.GetRef(), "refs/heads/")
+	if isBranch && !p.GetDeleted() && branch == r.GetDefaultBranch() {
+		return revertingPush(p)
+	}
+	n, ok := issueOfBranch(branch)
 	if !ok || p.GetDeleted() {
 		return nil
 	}
-	r := p.GetRepo()
 	hp := happening{number: n, url: p.GetCompare()}
-	hp.repo.Owner, hp.repo.Name, hp.repo.ID, hp.repo.Installation = r.GetOwner().GetLogin(), r.GetName(), r.GetID(), p.GetInstallation().GetID()
+	hp.repo = pushedRepo(p)
 	hp.change = &solver.Change{What: "head_moved", By: p.GetSender().GetLogin(), Detail: p.GetAfter()}
 	return []happening{hp}
 }

@@ -2,12 +2,10 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
@@ -17,9 +15,13 @@ import (
 const maxRaw = 64 << 10
 
 // take decides about one happening and appends the event.
-func (h *Handlers) take(ctx context.Context, hp happening, guid, key string) (string, error) {
+func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string, error) {
 	if hp.everyone {
-		return h.changeAll(ctx, hp, guid, key)
+		return h.changeAll(ctx, hp, guid)
+	}
+	hp, err := h.byCommit(ctx, hp)
+	if err != nil {
+		return "", err
 	}
 	t, err := h.threadOf(ctx, hp)
 	if err != nil {
@@ -45,9 +47,11 @@ func (h *Handlers) take(ctx context.Context, hp happening, guid, key string) (st
 	}
 	switch {
 	case hp.change != nil:
-		return h.change(ctx, t, state, hp, &snapshot, guid, key)
+		return h.change(ctx, t, state, hp, &snapshot, guid)
+	case hp.remark != nil && guid != Reconciled && overtaken(events, hp):
+		return "the reconciliation took it in before", nil
 	case hp.remark != nil:
-		return h.remark(ctx, t, state, hp, &snapshot, guid, key)
+		return h.remark(ctx, t, state, hp, &snapshot, guid)
 	}
 	return hp.note, nil
 }
@@ -65,9 +69,14 @@ func (h *Handlers) threadOf(ctx context.Context, hp happening) (solver.Thread, e
 
 // change appends what happened to a thread that Pawl works on; others are of no
 // interest.
-func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid, key string) (string, error) {
+func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid string) (string, error) {
 	if !s.Tracked() {
 		return "Pawl does not work on " + t.String(), nil
+	}
+	if hp.signal != nil {
+		if why, err := h.mute(ctx, t, s, hp); why != "" || err != nil {
+			return why, err
+		}
 	}
 	c := *hp.change
 	if own := hp.number != t.Number && hp.number != 0; own && (c.What == "closed" || c.What == "merged" || c.What == "reopened") {
@@ -76,8 +85,11 @@ func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, 
 		}
 		c.What, c.Number, c.URL = "pull_"+c.What, hp.number, hp.url
 	}
-	c.Delivery, c.Snapshot = guid, n
-	_, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: key, Kind: solver.KindThread, At: h.Now(), Data: c})
+	c.Delivery = guid
+	if *n != (solver.Snapshot{}) {
+		c.Snapshot = n
+	}
+	_, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: hp.once, Kind: solver.KindThread, At: h.Now(), Data: c})
 	return c.What, err
 }
 
@@ -85,7 +97,7 @@ func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, 
 const maxThreads = 10000
 
 // changeAll appends a change to every thread of a repository.
-func (h *Handlers) changeAll(ctx context.Context, hp happening, guid, key string) (string, error) {
+func (h *Handlers) changeAll(ctx context.Context, hp happening, guid string) (string, error) {
 	rows, err := h.Store.Threads(ctx, maxThreads)
 	if err != nil {
 		return "", err
@@ -96,7 +108,7 @@ func (h *Handlers) changeAll(ctx context.Context, hp happening, guid, key string
 		if !strings.EqualFold(r.Thread.Owner, hp.repo.Owner) || !strings.EqualFold(r.Thread.Name, hp.repo.Name) {
 			continue
 		}
-		if _, err := h.Store.Append(ctx, r.Thread, true, solver.NewEvent{Key: key, Kind: solver.KindThread, At: h.Now(), Data: c}); err != nil {
+		if _, err := h.Store.Append(ctx, r.Thread, true, solver.NewEvent{Key: hp.once, Kind: solver.KindThread, At: h.Now(), Data: c}); err != nil {
 			return "", err
 		}
 		n++
@@ -106,7 +118,7 @@ func (h *Handlers) changeAll(ctx context.Context, hp happening, guid, key string
 
 // remark asks policy and appends feedback, a control, a question, or what was
 // ignored and why.
-func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid, key string) (string, error) {
+func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid string) (string, error) {
 	r := *hp.remark
 	j, asked, err := h.judge(ctx, t, s, hp)
 	if err != nil {
@@ -142,7 +154,7 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
 		kind, data = solver.KindQuestion, solver.Question{Feedback: f, Word: j.Command.Text}
 	}
-	_, err = h.Store.Append(ctx, t, j.Accepted, solver.NewEvent{Key: key, Kind: kind, At: h.Now(), Data: data})
+	err = h.record(ctx, t, j.Accepted, solver.NewEvent{Key: hp.once, Kind: kind, At: h.Now(), Data: data}, f)
 	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err
 }
@@ -199,13 +211,8 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 	if j = policy.Judge(r, scene); !j.NeedsPermission {
 		return j, asked, nil
 	}
-	// Without an answer from GitHub nobody may write.
-	scene.Permission, err = h.Forge.Permission(ctx, hp.repo, r.Actor.Login)
-	switch {
-	case errors.Is(err, forge.ErrNotFound):
-		scene.Permission = "none"
-	case err != nil:
-		return j, asked, fmt.Errorf("permission of %s on %s: %w", r.Actor.Login, t.Repo(), err)
+	if scene.Permission, err = h.permission(ctx, hp.repo, r.Actor.Login); err != nil {
+		return j, asked, err
 	}
 	return policy.Judge(r, scene), asked, nil
 }
@@ -225,9 +232,12 @@ func (h *Handlers) agentWrote(ctx context.Context, t solver.Thread, r policy.Rem
 	return len(parts) > 0, nil
 }
 
+// cutNote ends a text of which only the beginning is kept.
+const cutNote = "\n[cut: the text is longer than 64 KiB]"
+
 func cut(s string) string {
 	if len(s) <= maxRaw {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxRaw], "") + "\n[cut: the text is longer than 64 KiB]"
+	return strings.ToValidUTF8(s[:maxRaw], "") + cutNote
 }

@@ -1,0 +1,168 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+const nextSecret = "the secret that comes next"
+
+func signedWith(secret, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func TestBothSecretsAreTakenWhileOneIsChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		secrets   []string
+		signature string
+		status    int
+	}{
+		"the new one":              {[]string{nextSecret, vectorSecret}, signedWith(nextSecret, vectorBody), 200},
+		"the previous one":         {[]string{nextSecret, vectorSecret}, vectorSignature, 200},
+		"a third one":              {[]string{nextSecret, vectorSecret}, signedWith("a third secret of some length", vectorBody), 401},
+		"no hexadecimal":           {[]string{nextSecret, vectorSecret}, "sha256=x", 401},
+		"the previous one, later":  {[]string{nextSecret}, vectorSignature, 401},
+		"of an empty secret":       {[]string{nextSecret, vectorSecret}, signedWith("", vectorBody), 401},
+		"half of a right one":      {[]string{nextSecret, vectorSecret}, vectorSignature[:40], 401},
+		"the new one, other bytes": {[]string{nextSecret, vectorSecret}, signedWith(nextSecret, "x"), 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var store kept
+			in, err := NewIngress(tc.secrets, &store, time.Now, zerolog.Nop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", strings.NewReader(vectorBody))
+			for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": tc.signature} {
+				r.Header.Set(k, v)
+			}
+			w := httptest.NewRecorder()
+			in.ServeHTTP(w, r)
+			stored := len(store.list) == 1 && string(store.list[0].Payload) == vectorBody
+			if w.Code != tc.status || stored != (tc.status == 200) {
+				t.Errorf("answered %d and stored %v, want %d", w.Code, store.list, tc.status)
+			}
+		})
+	}
+}
+
+func TestSecretsThatMeanNothingAreRefused(t *testing.T) {
+	for _, tc := range []struct {
+		secrets []string
+		named   string
+	}{
+		{nil, "webhook_secret"},
+		{[]string{""}, "webhook_secret"},
+		{[]string{vectorSecret, ""}, "previous_webhook_secret"},
+		{[]string{"short", vectorSecret}, "webhook_secret"},
+		{[]string{vectorSecret, nextSecret, nextSecret}, "one previous one"},
+	} {
+		if _, err := NewIngress(tc.secrets, &kept{}, time.Now, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), tc.named) {
+			t.Errorf("%q: %v, want an error that names %s", tc.secrets, err, tc.named)
+		}
+	}
+}
+
+func TestABodyThatTricklesInIsCutOff(t *testing.T) {
+	for _, secrets := range [][]string{{vectorSecret}, {nextSecret, vectorSecret}} {
+		in, err := NewIngress(secrets, &kept{}, time.Now, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.bodyTime = 50 * time.Millisecond
+		srv := httptest.NewServer(in)
+		body, end := io.Pipe()
+		answer := make(chan *http.Response, 1)
+		go func() { answer <- post(t, srv.Client(), srv.URL, body, 10<<20) }()
+		if _, err := end.Write([]byte("{")); err != nil {
+			t.Fatal(err)
+		}
+		// Nothing more is sent: the server must answer by itself.
+		if resp := <-answer; resp.StatusCode != http.StatusRequestTimeout {
+			t.Errorf("answered %d, want 408", resp.StatusCode)
+		}
+		end.Close()
+		srv.Close()
+		if got := in.held.Load(); got != 0 {
+			t.Errorf("%d bytes are held, want 0", got)
+		}
+	}
+}
+
+func TestAConnectionOutlivesTheTimeOfItsBodies(t *testing.T) {
+	in, err := NewIngress([]string{vectorSecret}, &kept{}, time.Now, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.bodyTime = 300 * time.Millisecond
+	ends := make(chan error, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in.ServeHTTP(w, r)
+		// The time of the body is over when the store still works.
+		select {
+		case <-r.Context().Done():
+			ends <- context.Cause(r.Context())
+		case <-time.After(2 * in.bodyTime):
+			ends <- nil
+		}
+	}))
+	defer srv.Close()
+	if resp := post(t, srv.Client(), srv.URL, strings.NewReader(vectorBody), int64(len(vectorBody))); resp.StatusCode != http.StatusOK {
+		t.Errorf("answered %d, want 200", resp.StatusCode)
+	}
+	if err := <-ends; err != nil {
+		t.Errorf("the request was cut off after its body had arrived: %v", err)
+	}
+}
+
+func TestWhatAStopInterruptsIsNoError(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
+	w.must(err)
+	w.must(w.gh.WaitDelivered(t.Context()))
+	list, err := w.store.Deliveries(t.Context(), 1)
+	w.must(err)
+	var log bytes.Buffer
+	w.h.Log = zerolog.New(&log)
+	ctx, stop := context.WithCancel(t.Context())
+	stopping := &stopsWhenRead{Store: w.store, stop: stop}
+	w.h.Store = stopping
+	if err := w.h.Deliver(ctx, list[0].GUID); err == nil {
+		t.Fatal("it was handled")
+	}
+	if text := log.String(); strings.Contains(text, `"level":"error"`) || !strings.Contains(text, "before the server stops") {
+		t.Errorf("logged %s", text)
+	}
+	w.h.Store = w.store
+	w.handle()
+	if got := w.judged(thread); len(got) != 2 {
+		t.Errorf("judged %q, want the retry after the next start", got)
+	}
+}
+
+// stopsWhenRead ends the server while a delivery is looked at.
+type stopsWhenRead struct {
+	Store
+	stop context.CancelFunc
+}
+
+func (s *stopsWhenRead) Events(ctx context.Context, t solver.Thread, after int64) ([]solver.Event, error) {
+	s.stop()
+	return s.Store.Events(ctx, t, after)
+}

@@ -1,0 +1,171 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/solver"
+)
+
+const payloadRoute = "GET /app/hook/deliveries/{id}"
+
+// missed looks once and checks how many it took in.
+func (w *house) missed(c *CatchUp, want int) {
+	w.t.Helper()
+	m, err := c.Missed(w.t.Context())
+	w.must(err)
+	if m.Taken != want {
+		w.t.Errorf("took in %d missed deliveries of %d listed, want %d", m.Taken, m.Listed, want)
+	}
+}
+
+func TestAnOutageOfThreeDaysIsMadeGoodInOneLook(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	const missed, outage = 500, 71 * time.Hour
+	w.gh.SetWebhookURL("http://127.0.0.1:1/")
+	var within []string
+	for i := range missed {
+		w.pass(outage / missed)
+		text := fmt.Sprintf("/pawl retry %d", i)
+		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", text)
+		w.must(err)
+		w.must(w.gh.WaitDelivered(t.Context()))
+		if outage-time.Duration(i+1)*outage/missed < lookBack {
+			within = append(within, "+ "+text)
+		}
+	}
+	// The first webhook after the outage must not hide what was missed in it.
+	w.gh.SetWebhookURL(w.hook)
+	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry live")
+	w.must(err)
+	w.handle()
+	c := NewCatchUp(w.h, w.store)
+	w.missed(c, len(within))
+	w.missed(c, 0)
+	w.missed(NewCatchUp(w.h, w.store), 0)
+	w.handle()
+	w.handle()
+	got := w.judged(thread)
+	if want := 2 + len(within); len(got) != want {
+		t.Fatalf("%d remarks in the log, want %d", len(got), want)
+	}
+	for i, text := range within {
+		if got[i+2] != text {
+			t.Fatalf("remark %d is %q, want %q: in the order in which they were made", i, got[i+2], text)
+		}
+	}
+}
+
+func TestARedeliveryOfWhatWasTakenInHasNoSecondEffect(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	w.gh.Drop("issue_comment", 1)
+	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
+	w.must(err)
+	w.missed(NewCatchUp(w.h, w.store), 1)
+	w.handle()
+	all := w.gh.Deliveries()
+	w.must(w.gh.Redeliver(all[len(all)-1].GUID))
+	w.handle()
+	if got := w.judged(thread); len(got) != 2 {
+		t.Errorf("judged %q, want the retry once", got)
+	}
+	w.missed(NewCatchUp(w.h, w.store), 0)
+}
+
+func TestWhatPawlRefusedIsTakenIn(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	w.serve("another secret of some length")
+	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
+	w.must(err)
+	w.must(w.gh.WaitDelivered(t.Context()))
+	if all := w.gh.Deliveries(); all[len(all)-1].StatusCode != http.StatusUnauthorized {
+		t.Fatalf("the delivery was answered %d, want 401", all[len(all)-1].StatusCode)
+	}
+	w.missed(NewCatchUp(w.h, w.store), 1)
+	w.handle()
+	if got := w.judged(thread); len(got) != 2 || got[1] != "+ /pawl retry" {
+		t.Errorf("judged %q, want the retry", got)
+	}
+}
+
+func TestThePayloadsOfEventsThatPawlDoesNotReadAreNotFetched(t *testing.T) {
+	w := newHouse(t)
+	w.gh.SetWebhookURL("")
+	w.gh.Ping()
+	w.gh.Send("package", []byte(`{}`))
+	w.gh.Send("star", []byte(`{}`))
+	w.must(w.gh.WaitDelivered(t.Context()))
+	w.missed(NewCatchUp(w.h, w.store), 0)
+	if n := w.gh.Calls()[payloadRoute]; n != 0 {
+		t.Errorf("%d payloads were fetched, want none", n)
+	}
+}
+
+func TestADeliveryThatGitHubCannotGiveHoldsUpNoOther(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	w.handle()
+	w.gh.SetWebhookURL("")
+	for _, text := range []string{"/pawl retry 1", "/pawl retry 2", "/pawl retry 3"} {
+		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", text)
+		w.must(err)
+	}
+	w.must(w.gh.WaitDelivered(t.Context()))
+	all := w.gh.Deliveries()
+	broken := all[len(all)-2].ID
+	w.gh.Inject(fakegithub.Fault{Route: fmt.Sprintf("GET /app/hook/deliveries/%d", broken), Status: 500, Times: -1})
+	c := NewCatchUp(w.h, w.store)
+	m, err := c.Missed(t.Context())
+	if err == nil || m.Taken != 2 || !strings.Contains(err.Error(), all[len(all)-2].GUID) {
+		t.Errorf("took in %d, %v; want 2 and the GUID of the third", m.Taken, err)
+	}
+	w.gh.ClearFaults()
+	w.missed(c, 1)
+}
+
+func TestALookEndsWhereTheLastOneBegan(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	for i := range 250 {
+		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", fmt.Sprint(i))
+		w.must(err)
+	}
+	w.handle()
+	c := NewCatchUp(w.h, w.store)
+	w.missed(c, 0)
+	w.pass(time.Hour)
+	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "newer")
+	w.must(err)
+	w.handle()
+	w.missed(c, 0)
+	w.pass(time.Hour)
+	w.gh.ResetCalls()
+	w.missed(c, 0)
+	if n := w.gh.Calls()["GET /app/hook/deliveries"]; n != 1 {
+		t.Errorf("%d pages were listed, want 1", n)
+	}
+}
+
+func TestAMissedPayloadThatCannotBeReadIsKeptUnread(t *testing.T) {
+	w := newHouse(t)
+	w.gh.SetWebhookURL("")
+	w.gh.Send("issues", []byte(`""`))
+	w.gh.Send("bad event", []byte(`{}`))
+	w.must(w.gh.WaitDelivered(t.Context()))
+	w.missed(NewCatchUp(w.h, w.store), 1)
+	w.handle()
+	list, err := w.store.Deliveries(t.Context(), 10)
+	w.must(err)
+	for _, d := range list {
+		if d.Event == "bad event" || d.Event == "issues" && d.State != solver.Unparsable {
+			t.Errorf("%+v, want what a webhook of it would be", d)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package handlers
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// reconciled looks once and checks how many events it found.
+func (w *house) reconciled(c *CatchUp, want int) {
+	w.t.Helper()
+	n, err := c.Reconcile(w.t.Context())
+	w.must(err)
+	if n != want {
+		w.t.Errorf("found %d events, want %d", n, want)
+	}
+}
+
+// newRemarks are the remarks after those that tracking a thread made.
+func (w *house) newRemarks(t solver.Thread, want ...string) {
+	w.t.Helper()
+	got := w.judged(t)[1:]
+	if diff := cmp.Diff(want, slices.Clip(got)); diff != "" {
+		w.t.Errorf("judged (-want +got)\n%s", diff)
+	}
+}
+
+func TestACommentThatNeverFiredIsFoundOnce(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	c := NewCatchUp(w.h, w.store)
+	w.reconciled(c, 0)
+	w.gh.Lose("issue_comment", 2)
+	for who, text := range map[string]string{"ada": "/pawl retry", "mallory": "/pawl stop"} {
+		_, err := w.gh.Comment(houseRepo, thread.Number, who, text)
+		w.must(err)
+	}
+	w.reconciled(c, 2)
+	w.reconciled(c, 0)
+	w.reconciled(NewCatchUp(w.h, w.store), 0)
+	got := w.judged(thread)[1:]
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"+ /pawl retry", "- /pawl stop: mallory has read permission; write is needed"}, got); diff != "" {
+		t.Errorf("judged (-want +got)\n%s", diff)
+	}
+}
+
+func TestAWebhookAfterTheReconciliationHasNoSecondEffect(t *testing.T) {
+	w := newHouse(t)
+	thread := w.pull()
+	c := NewCatchUp(w.h, w.store)
+	w.gh.Hold()
+	id, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retr")
+	w.must(err)
+	w.pass(2 * time.Second)
+	w.must(w.gh.EditComment(houseRepo, id, "ada", "/pawl retry"))
+	_, err = w.gh.Review(houseRepo, thread.Number, "ada", "CHANGES_REQUESTED", "Not so.")
+	w.must(err)
+	_, err = w.gh.ReviewComment(t.Context(), houseRepo, thread.Number, "ada", "a.txt", 1, "Nor this.")
+	w.must(err)
+	w.must(w.gh.EditBody(houseRepo, thread.Number, "ada", "Much more."))
+	w.must(w.gh.ClosePull(houseRepo, thread.Number, "ada"))
+	if _, err := c.Reconcile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := len(w.log(thread))
+	w.gh.Release()
+	w.handle()
+	if got := len(w.log(thread)); got != want {
+		t.Errorf("%d events after the webhooks, want %d: %q", got, want, w.judged(thread))
+	}
+	w.newRemarks(thread, "+ Much more.", "+ /pawl retry", "+ Not so.", "- : there is no text to work on", "+ Nor this.")
+}
+
+func TestTheReconciliationAfterWebhooksFindsNothing(t *testing.T) {
+	w := newHouse(t)
+	thread := w.pull()
+	id, err := w.gh.Comment(houseRepo, thread.Number, "mallory", "/pawl retr")
+	w.must(err)
+	w.must(w.gh.EditComment(houseRepo, id, "mallory", "/pawl retry"))
+	_, err = w.gh.Review(houseRepo, thread.Number, "ada", "APPROVED", "")
+	w.must(err)
+	_, err = w.gh.ReviewComment(t.Context(), houseRepo, thread.Number, "ada", "a.txt", 1, "Nor this.")
+	w.must(err)
+	w.must(w.gh.EditBody(houseRepo, thread.Number, "ada", "Much more."))
+	_, err = w.gh.PushCommit(t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: "topic", Message: "Three", Files: map[string]string{"a.txt": "three\n"}})
+	w.must(err)
+	w.must(w.gh.ClosePull(houseRepo, thread.Number, "ada"))
+	w.handle()
+	w.reconciled(NewCatchUp(w.h, w.store), 0)
+	w.must(w.gh.ReopenIssue(houseRepo, thread.Number, "ada"))
+	w.handle()
+	w.reconciled(NewCatchUp(w.h, w.store), 0)
+}
+
+func TestALostEditIsJudgedAsAnEdit(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	id, err := w.gh.Comment(houseRepo, thread.Number, "ada", "Hm.")
+	w.must(err)
+	w.handle()
+	w.pass(2 * time.Second)
+	w.gh.Lose("", 2)
+	w.must(w.gh.EditComment(houseRepo, id, "ada", "/pawl retry"))
+	w.must(w.gh.EditBody(houseRepo, thread.Number, "ada", "Please do more."))
+	c := NewCatchUp(w.h, w.store)
+	w.reconciled(c, 2)
+	w.pass(2 * time.Second)
+	w.must(w.gh.TouchIssue(houseRepo, thread.Number, "ada"))
+	w.reconciled(c, 0)
+	w.newRemarks(thread, "- Hm.: it holds no command, and the thread is no pull request of Pawl", "+ Please do more.", "+ /pawl retry")
+}
+
+func TestTheEditOfSomebodyWhoMayNotAskIsRefusedOnce(t *testing.T) {
+	w := newHouse(t)
+	n, err := w.gh.OpenIssue(houseRepo, "mallory", "A title", "Please.")
+	w.must(err)
+	thread := w.tracked(n)
+	w.gh.Lose("issues", 1)
+	w.must(w.gh.EditBody(houseRepo, n, "mallory", "Please do harm."))
+	c := NewCatchUp(w.h, w.store)
+	w.reconciled(c, 1)
+	w.reconciled(c, 0)
+	w.newRemarks(thread, "- Please do harm.: mallory has read permission; write is needed")
+}
+
+func TestWhatWasSaidBeforePawlListenedStaysUnheard(t *testing.T) {
+	w := newHouse(t)
+	_, err := w.gh.PushCommit(t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: "topic", Message: "Two", Files: map[string]string{"a.txt": "two\n"}})
+	w.must(err)
+	n, err := w.gh.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
+	w.must(err)
+	_, err = w.gh.ReviewComment(t.Context(), houseRepo, n, "ada", "a.txt", 1, "This is wrong.")
+	w.must(err)
+	_, err = w.gh.Comment(houseRepo, n, "ada", "/pawl stop")
+	w.must(err)
+	w.handle()
+	w.pass(2 * time.Second)
+	w.tracked(n)
+	c := NewCatchUp(w.h, w.store)
+	w.reconciled(c, 0)
+}
+
+func TestALostEndAndReturnAndHeadAreFound(t *testing.T) {
+	w := newHouse(t)
+	issue, pull := w.issue("Please."), w.pull()
+	c := NewCatchUp(w.h, w.store)
+	w.gh.Lose("", 1)
+	w.must(w.gh.CloseIssue(houseRepo, issue.Number, "ada"))
+	w.reconciled(c, 1)
+	w.gh.Lose("", 1)
+	w.must(w.gh.ReopenIssue(houseRepo, issue.Number, "ada"))
+	w.reconciled(c, 1)
+	push := func(text string) {
+		_, err := w.gh.PushCommit(t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: "topic", Message: text, Files: map[string]string{"a.txt": text}})
+		w.must(err)
+	}
+	push("heard")
+	w.handle()
+	w.gh.Lose("", 2)
+	push("lost")
+	w.reconciled(c, 1)
+	w.gh.Lose("", 3)
+	_, err := w.gh.MergePull(t.Context(), houseRepo, pull.Number, "ada")
+	w.must(err)
+	w.reconciled(c, 1)
+	w.reconciled(c, 0)
+	var got []string
+	for _, t := range []solver.Thread{issue, pull} {
+		for _, c := range w.changes(t) {
+			got = append(got, fmt.Sprint(t.Number, " ", c.What))
+		}
+	}
+	if diff := cmp.Diff([]string{"1 closed", "1 reopened", "2 head_moved", "2 head_moved", "2 merged"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestARepositoryWithoutChangesCostsOneRequest(t *testing.T) {
+	w := newHouse(t)
+	for range 3 {
+		w.issue("Please.")
+	}
+	c := NewCatchUp(w.h, w.store)
+	w.reconciled(c, 0)
+	w.pass(time.Hour)
+	w.reconciled(c, 0)
+	w.pass(time.Hour)
+	w.gh.ResetCalls()
+	w.reconciled(c, 0)
+	calls := w.gh.Calls()
+	delete(calls, "POST /app/installations/{id}/access_tokens")
+	if diff := cmp.Diff(map[string]int{"GET /repos/{owner}/{repo}/issues": 1}, calls); diff != "" {
+		t.Errorf("asked (-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,182 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// What people make of the work asks for nothing, and teaches which backend does
+// well: an approval, a request for changes, a revert. That a pull request was
+// merged or closed is a change of its thread anyway.
+
+// signal is who gave one, and whether the act itself shows that they may write.
+type signal struct {
+	by       policy.Actor
+	mayWrite bool
+}
+
+// reviewSignal is what a review says of the work. Detail is the commit that was
+// reviewed.
+func reviewSignal(of happening, id int64, state, sha string, by policy.Actor) []happening {
+	what := strings.ToLower(state)
+	if what != "approved" && what != "changes_requested" {
+		return nil
+	}
+	return []happening{{
+		repo: of.repo, number: of.number, url: of.url, signal: &signal{by: by}, once: fmt.Sprintf("signal:review:%d", id),
+		change: &solver.Change{What: what, By: by.Login, Detail: sha, Number: of.number, URL: of.url},
+	}}
+}
+
+// The words of a revert: GitHub's button writes the first into the description of
+// a pull request, git revert the second into the message of a commit.
+var (
+	revertsPull   = regexp.MustCompile(`(?m)^Reverts ([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)?#([1-9][0-9]{0,8})\b`)
+	revertsCommit = regexp.MustCompile(`(?m)^\s*This reverts commit ([0-9a-f]{7,64})\b`)
+)
+
+// maxReverts bounds what one push or pull request can revert; each commit may
+// cost a request.
+const maxReverts = 20
+
+// revertingPull reads a pull request that was merged into the default branch and
+// says that it reverts others of the repository.
+func revertingPull(of happening, pr *github.PullRequest, by policy.Actor) []happening {
+	if !strings.HasPrefix(pr.GetTitle(), `Revert "`) || pr.GetBase().GetRef() != of.snapshot.DefaultBranch {
+		return nil
+	}
+	return reverts(of, revertedPulls(pr.GetBody(), of.repo), nil, by)
+}
+
+// revertingPush reads the messages of what was pushed to the default branch.
+func revertingPush(p *github.PushEvent) []happening {
+	of := happening{repo: pushedRepo(p), url: p.GetCompare()}
+	var pulls []int
+	var commits []string
+	for _, c := range p.Commits {
+		named := revertedPulls(c.GetMessage(), of.repo)
+		pulls = append(pulls, named...)
+		if len(named) > 0 {
+			continue
+		}
+		for _, m := range revertsCommit.FindAllStringSubmatch(c.GetMessage(), maxReverts) {
+			commits = append(commits, m[1])
+		}
+	}
+	return reverts(of, pulls, commits, actor(p.GetSender()))
+}
+
+func pushedRepo(p *github.PushEvent) forge.Repo {
+	r := p.GetRepo()
+	return forge.Repo{Owner: r.GetOwner().GetLogin(), Name: r.GetName(), ID: r.GetID(), Installation: p.GetInstallation().GetID()}
+}
+
+// revertedPulls are the pull requests of a repository that a text says it
+// reverts.
+func revertedPulls(text string, r forge.Repo) []int {
+	var numbers []int
+	for _, m := range revertsPull.FindAllStringSubmatch(text, maxReverts) {
+		if n, err := strconv.Atoi(m[2]); err == nil && (m[1] == "" || strings.EqualFold(m[1], r.FullName())) {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// reverts makes one happening of each pull request and commit. Who merges or
+// pushes to the default branch may write.
+func reverts(of happening, pulls []int, commits []string, by policy.Actor) []happening {
+	var hs []happening
+	add := func(number int, commit string) {
+		if len(hs) < maxReverts {
+			hs = append(hs, happening{
+				repo: of.repo, number: number, commit: commit, url: of.url, signal: &signal{by: by, mayWrite: true}, once: revertedKey(number),
+				change: &solver.Change{What: "reverted", By: by.Login, Detail: commit, Number: number, URL: of.url},
+			})
+		}
+	}
+	slices.Sort(pulls)
+	for _, n := range slices.Compact(pulls) {
+		add(n, "")
+	}
+	slices.Sort(commits)
+	for _, sha := range slices.Compact(commits) {
+		add(0, sha)
+	}
+	return hs
+}
+
+// revertedKey makes a pull request reverted once, however many events tell it.
+func revertedKey(number int) string { return fmt.Sprintf("signal:reverted:%d", number) }
+
+// byCommit finds the pull request that brought the commit by which a happening
+// is named. A commit that came without one, or that GitHub does not know, belongs
+// to no thread.
+func (h *Handlers) byCommit(ctx context.Context, hp happening) (happening, error) {
+	if hp.commit == "" {
+		return hp, nil
+	}
+	pulls, err := h.Forge.PullsOfCommit(ctx, hp.repo, hp.commit)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
+		return hp, fmt.Errorf("the pull request of commit %s: %w", hp.commit, err)
+	}
+	for _, p := range pulls {
+		if p.Merged {
+			c := *hp.change
+			c.Number = p.Number
+			hp.number, hp.change, hp.once = p.Number, &c, revertedKey(p.Number)
+			break
+		}
+	}
+	return hp, nil
+}
+
+// mute says why a signal does not count; empty when it does.
+func (h *Handlers) mute(ctx context.Context, t solver.Thread, s solver.State, hp happening) (string, error) {
+	by := hp.signal.by
+	app, err := h.Forge.App(ctx)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("who this App is: %w", err)
+	case hp.number == t.Number && !s.Snapshot.Pull:
+		return "it names an issue, not a pull request", nil
+	case by.ID == app.BotID:
+		return "it was done by this App's bot user", nil
+	case by.Type == "Bot" || strings.HasSuffix(by.Login, "[bot]"):
+		if slices.Contains(h.AllowedBots, by.ID) {
+			return "", nil
+		}
+		return by.Login + " is a bot that is not in allowed_bots", nil
+	case hp.signal.mayWrite:
+		return "", nil
+	}
+	permission, err := h.permission(ctx, hp.repo, by.Login)
+	if err != nil || slices.Contains([]string{"admin", "maintain", "write"}, permission) {
+		return "", err
+	}
+	return fmt.Sprintf("%s has %s permission; write is needed", by.Login, permission), nil
+}
+
+// permission is what an account may do on a repository. Without an answer from
+// GitHub nobody may write.
+func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (string, error) {
+	permission, err := h.Forge.Permission(ctx, r, login)
+	if errors.Is(err, forge.ErrNotFound) {
+		return "none", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("permission of %s on %s: %w", login, r.FullName(), err)
+	}
+	return permission, nil
+}

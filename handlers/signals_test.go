@@ -1,0 +1,133 @@
+package handlers
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// signals are the signals of a log, as "what #number by whom detail".
+func (w *house) signals(t solver.Thread) []string {
+	w.t.Helper()
+	var list []string
+	for _, c := range w.changes(t) {
+		if c.What == "approved" || c.What == "changes_requested" || c.What == "reverted" {
+			if c.URL == "" {
+				w.t.Errorf("%+v has no address", c)
+			}
+			list = append(list, fmt.Sprintf("%s #%d by %s %.7s", c.What, c.Number, c.By, c.Detail))
+		}
+	}
+	return list
+}
+
+// issueWithPull is a tracked issue and the pull request that belongs to it.
+func (w *house) issueWithPull() (thread solver.Thread, pull int) {
+	w.t.Helper()
+	thread = w.issue("Please.")
+	w.push("topic", "Two", "a.txt", "two\n")
+	pull, err := w.gh.OpenPull(w.t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
+	w.must(err)
+	lease, err := w.store.Acquire(w.t.Context(), thread, "test", w.now())
+	w.must(err)
+	w.must(w.store.AppendLeased(w.t.Context(), lease, solver.Batch{Alias: pull}))
+	w.must(w.store.Release(w.t.Context(), lease))
+	return thread, pull
+}
+
+func (w *house) push(branch, message, file, text string) string {
+	w.t.Helper()
+	sha, err := w.gh.PushCommit(w.t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: branch, Message: message, Files: map[string]string{file: text}})
+	w.must(err)
+	return sha
+}
+
+func (w *house) wantSignals(t solver.Thread, want ...string) {
+	w.t.Helper()
+	w.handle()
+	if diff := cmp.Diff(want, w.signals(t)); diff != "" {
+		w.t.Errorf("signals (-want +got)\n%s", diff)
+	}
+}
+
+func TestReviewsOfThoseWhoMayWriteAreSignals(t *testing.T) {
+	w := newHouse(t)
+	thread, pull := w.issueWithPull()
+	w.must(w.gh.AddBot("nice[bot]", 77))
+	sha := w.gh.Branches(houseRepo)["topic"]
+	for _, who := range []string{"mallory", "nice[bot]", "ada"} {
+		for _, state := range []string{"APPROVED", "COMMENTED", "CHANGES_REQUESTED"} {
+			_, err := w.gh.Review(houseRepo, pull, who, state, "")
+			w.must(err)
+		}
+	}
+	w.wantSignals(thread, fmt.Sprintf("approved #%d by ada %.7s", pull, sha), fmt.Sprintf("changes_requested #%d by ada %.7s", pull, sha))
+}
+
+func TestReviewsOfPullRequestsThatPawlDoesNotWorkOnAreNoSignals(t *testing.T) {
+	w := newHouse(t)
+	w.push("other", "Two", "a.txt", "two\n")
+	n, err := w.gh.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "other"})
+	w.must(err)
+	w.gh.ResetCalls()
+	_, err = w.gh.Review(houseRepo, n, "ada", "APPROVED", "")
+	w.must(err)
+	w.wantSignals(solver.Thread{Owner: "acme", Name: "widgets", Number: n})
+	if calls := w.gh.Calls(); calls["GET /repos/{owner}/{repo}/collaborators/{login}/permission"] != 0 {
+		t.Errorf("asked %v, want no permission", calls)
+	}
+}
+
+func TestARevertIsASignalOnce(t *testing.T) {
+	w := newHouse(t)
+	thread, pull := w.issueWithPull()
+	merge, err := w.gh.MergePull(t.Context(), houseRepo, pull, "ada")
+	w.must(err)
+	revert := w.push("revert-2-topic", fmt.Sprintf("Revert \"Two lines\"\n\nThis reverts commit %s, reversing\nchanges made to 0123456789.", merge), "a.txt", "one\n")
+	if revert == "" {
+		t.Fatal("nothing was pushed")
+	}
+	w.wantSignals(thread)
+	n, err := w.gh.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{
+		Title: `Revert "Two lines"`, Body: fmt.Sprintf("Reverts %s#%d", houseRepo, pull), Head: "revert-2-topic"})
+	w.must(err)
+	w.wantSignals(thread)
+	_, err = w.gh.MergePull(t.Context(), houseRepo, n, "ada")
+	w.must(err)
+	w.wantSignals(thread, fmt.Sprintf("reverted #%d by ada ", pull))
+}
+
+func TestARevertPushedByHandIsFoundByItsCommit(t *testing.T) {
+	w := newHouse(t)
+	thread, pull := w.issueWithPull()
+	own := w.gh.Branches(houseRepo)["topic"]
+	_, err := w.gh.MergePull(t.Context(), houseRepo, pull, "ada")
+	w.must(err)
+	w.push("main", "Revert \"Two\"\n\nThis reverts commit "+own+".\n", "a.txt", "one\n")
+	w.push("main", "Revert \"x\"\n\nThis reverts commit 00112233445566778899aabbccddeeff00112233.\n", "a.txt", "four\n")
+	w.wantSignals(thread, fmt.Sprintf("reverted #%d by ada %.7s", pull, own))
+}
+
+func TestTheWordsOfAReleaseNoteRevertNothing(t *testing.T) {
+	r := forge.Repo{Owner: "acme", Name: "widgets"}
+	for text, want := range map[string][]int{
+		"Reverts acme/widgets#7":               {7},
+		"Reverts Acme/Widgets#7, see #9":       {7},
+		"Reverts #7":                           {7},
+		"Reverts other/widgets#7":              nil,
+		"This reverts #7":                      nil,
+		"> Reverts acme/widgets#7":             nil,
+		"text\nReverts #12\nReverts #13":       {12, 13},
+		"Reverts acme/widgets#99999999999":     nil,
+		"Reverts acme/widgets#0 and more text": nil,
+	} {
+		if diff := cmp.Diff(want, revertedPulls(text, r)); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", text, diff)
+		}
+	}
+}
