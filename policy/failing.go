@@ -1,83 +1,174 @@
 package policy
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 )
 
-// maxFailing bounds the failing tests that are told apart. A change that breaks
-// more is told by the first of them in order.
-const maxFailing = 200
+// Bounds of what is read from the output of tests. A change that breaks more
+// tests than maxFailing is told by the first of them.
+const (
+	maxFailing     = 200
+	maxFailureText = 2000     // bytes of one assertion's text
+	maxFailureName = 300      // bytes
+	maxTestOutput  = 1 << 20  // bytes read, from the end; verify commands keep 64 KiB
+	maxTestLine    = 64 << 10 // bytes read of one line
+)
 
-// FailingTests reads the names of failing tests from the output of a test
-// runner: go test (also -json), pytest, Jest and Vitest, cargo test, and TAP. The
-// names are sorted and each stands once. Output of other programs gives none.
+// NotTold stands for a number that the test runner did not print.
+const NotTold = -1
+
+// TestReport is what the output of test runners says. Without any known runner in
+// the output, Runner is empty and every number is NotTold.
+type TestReport struct {
+	// Runner names the runners whose output was seen, in the order of their names:
+	// cargo, go, java (Maven's and Gradle's consoles), jest, junit (XML), node
+	// (its spec reporter), pytest, tap, tsc, vitest.
+	Runner string
+	// Passed, Failed and Skipped are as the runners count them, or NotTold. What
+	// failed before its tests ran, such as a package that does not build, counts
+	// as one failure. Failed is never less than the failures listed.
+	Passed, Failed, Skipped int
+	// Failures are the failing tests, each name once, in the order of the output.
+	Failures []Failure
+}
+
+// Failure is one failing test, or something that failed before its tests ran.
+type Failure struct {
+	Name string // the same in the next run: without times, line numbers and temporary paths
+	Text string // the assertion's text, cut to 2,000 bytes; may be empty
+}
+
+// reader reads the output of one runner, line by line. The line is free of colours
+// and line ends. It reports whether the line was the runner's own, so that no
+// other reader looks at it.
+type reader interface {
+	line(s string) bool
+	report() TestReport
+}
+
+// ReadTests reads the output of a verify command, which may hold that of several
+// runners and of other programs, begin in the middle and stop anywhere. It never
+// fails: what it does not know it leaves out.
+func ReadTests(output string) TestReport {
+	if len(output) > maxTestOutput {
+		output = output[len(output)-maxTestOutput:]
+	}
+	text, xml := cutJUnit(plainText(output))
+	readers := []reader{
+		&goReader{}, &pytestReader{}, &cargoReader{}, &jestReader{}, &vitestReader{}, &nodeReader{}, &javaReader{}, &tscReader{}, &tapReader{},
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		line = line[:min(len(line), maxTestLine)]
+		for _, r := range readers {
+			if r.line(line) {
+				break
+			}
+		}
+	}
+	var all []TestReport
+	for _, r := range readers {
+		if rep := r.report(); rep.Runner != "" {
+			all = append(all, rep)
+		}
+	}
+	if rep := readJUnit(xml); rep.Runner != "" && !slices.ContainsFunc(all, rep.sameRun) {
+		all = append(all, rep)
+	}
+	return together(all)
+}
+
+// FailingTests is the names of the failures that ReadTests finds, sorted.
 func FailingTests(output string) []string {
 	var names []string
-	for line := range strings.Lines(output) {
-		if name := failingOn(strings.TrimSpace(line)); name != "" {
-			names = append(names, name)
+	for _, f := range ReadTests(output).Failures {
+		names = append(names, f.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// NewFailures tells the failures of now that the report of before does not have,
+// by name, from those that it has, too.
+func NewFailures(now, before TestReport) (fresh, preexisting []Failure) {
+	had := map[string]bool{}
+	for _, f := range before.Failures {
+		had[f.Name] = true
+	}
+	for _, f := range now.Failures {
+		if had[f.Name] {
+			preexisting = append(preexisting, f)
+		} else {
+			fresh = append(fresh, f)
+		}
+	}
+	return fresh, preexisting
+}
+
+// sameRun reports whether two reports are of one run: a runner that writes JUnit
+// XML to standard output often prints its own report as well.
+func (t TestReport) sameRun(other TestReport) bool {
+	return t.Failed == other.Failed && t.Passed == other.Passed && t.Skipped == other.Skipped && len(t.Failures) == len(other.Failures)
+}
+
+// together adds up the reports of several runners.
+func together(all []TestReport) TestReport {
+	sum := TestReport{Passed: NotTold, Failed: NotTold, Skipped: NotTold}
+	var names []string
+	var found failures
+	for _, r := range all {
+		names = append(names, r.Runner)
+		sum.Passed, sum.Failed, sum.Skipped = plus(sum.Passed, r.Passed), plus(sum.Failed, r.Failed), plus(sum.Skipped, r.Skipped)
+		for _, f := range r.Failures {
+			found.add(f.Name, f.Text)
 		}
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
-	return names[:min(len(names), maxFailing)]
+	sum.Runner = strings.Join(slices.Compact(names), ", ")
+	sum.Failures = found.list
+	return sum
 }
 
-// failingOn is the failing test that a line names; empty when it names none.
-func failingOn(line string) string {
+// plus adds numbers of which each may not be told.
+func plus(a, b int) int {
 	switch {
-	case strings.HasPrefix(line, "{"):
-		return failingJSON(line)
-	case strings.HasPrefix(line, "--- FAIL: "):
-		return firstWord(line[len("--- FAIL: "):])
-	case strings.HasPrefix(line, "FAILED ") || strings.HasPrefix(line, "ERROR "):
-		// pytest: FAILED path::test - reason. Other lines begin like this, too.
-		_, rest, _ := strings.Cut(line, " ")
-		if name, _, _ := strings.Cut(rest, " - "); strings.Contains(name, "::") {
-			return name
+	case a == NotTold:
+		return b
+	case b == NotTold:
+		return a
+	}
+	return a + b
+}
+
+// failures collects failing tests, each name once. The zero value is empty.
+type failures struct {
+	list []Failure
+	at   map[string]int
+}
+
+// add notes a failing test. Where it is known already, its first text stays.
+func (f *failures) add(name, text string) {
+	name, text = stableName(name), clip(text, maxFailureText)
+	if name == "" {
+		return
+	}
+	if i, ok := f.at[name]; ok {
+		if f.list[i].Text == "" {
+			f.list[i].Text = text
 		}
-	case strings.HasPrefix(line, "test ") && strings.HasSuffix(line, " ... FAILED"):
-		return strings.TrimSuffix(line[len("test "):], " ... FAILED")
-	case strings.HasPrefix(line, "not ok ") && !strings.Contains(line, "# TODO"):
-		return withoutNumber(line[len("not ok "):])
+		return
 	}
-	for _, mark := range []string{"✕ ", "× ", "● "} {
-		if name, ok := strings.CutPrefix(line, mark); ok {
-			return withoutTime(name)
-		}
+	if len(f.list) == maxFailing {
+		return
 	}
-	return ""
+	if f.at == nil {
+		f.at = map[string]int{}
+	}
+	f.at[name] = len(f.list)
+	f.list = append(f.list, Failure{Name: name, Text: text})
 }
 
-// failingJSON reads one event of go test -json.
-func failingJSON(line string) string {
-	var e struct{ Action, Package, Test string }
-	if json.Unmarshal([]byte(line), &e) != nil || e.Action != "fail" || e.Test == "" {
-		return ""
-	}
-	return e.Package + " " + e.Test
-}
-
-func firstWord(s string) string {
-	word, _, _ := strings.Cut(s, " ")
-	return word
-}
-
-// withoutNumber is the description of a TAP line, whose number moves when tests
-// are added.
-func withoutNumber(s string) string {
-	s = strings.TrimLeft(s, "0123456789 ")
-	return strings.TrimSpace(strings.TrimPrefix(s, "-"))
-}
-
-// withoutTime drops what Jest and Vitest put behind a name, such as "(5 ms)" or
-// "12ms".
-func withoutTime(s string) string {
-	s = strings.TrimSpace(s)
-	if i := strings.LastIndex(s, " "); i > 0 && (strings.HasSuffix(s, "ms") || strings.HasSuffix(s, "ms)")) {
-		s = strings.TrimRight(strings.TrimSuffix(s[:i], " "), "( 0123456789")
-	}
-	return s
+// counted makes the report of one runner; the numbers may be NotTold.
+func (f *failures) counted(runner string, passed, failed, skipped int) TestReport {
+	return TestReport{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list}
 }
