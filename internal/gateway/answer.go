@@ -26,8 +26,8 @@ type answer struct {
 	// plainEnd is true where the model ended by itself or at its length, so that
 	// asking once more may help; not after a filter or an error.
 	plainEnd bool
-	failure  []byte // the error that came within the answer, as JSON; nil without
-	messages messagesTokens
+	failure  []byte         // the error that came within the answer, as JSON; nil without
+	messages messagesTokens // as Messages parts the figures
 }
 
 // reader reads one event of a stream, or a whole answer that is not streamed.

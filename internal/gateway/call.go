@@ -16,9 +16,6 @@ const (
 	// maxRequest bounds a request in bytes; a context of a million tokens with
 	// some pictures has about 20 MiB.
 	maxRequest = 64 << 20
-	// maxWhole bounds an answer that is read after it has passed, in bytes. A
-	// longer one passes, and its tokens are estimated.
-	maxWhole = 32 << 20
 	// maxError bounds the body of an error in bytes.
 	maxError = 1 << 20
 	// bodyTime is how long a client may take to send a body.
@@ -33,6 +30,9 @@ type call struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	req   request
+	// refusedHere is true when a limit was met in this call, which its own
+	// success then does not clear.
+	refusedHere bool
 }
 
 // ServeHTTP answers one call of an agent.
@@ -163,7 +163,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == countTokens { // costs nothing
 		return nil
 	}
-	if why := c.exhausted(c.req.model); why != "" {
+	if why := c.exhausted(c.req.model, tokens{}); why != "" {
 		no := refuseLimit(c.route, c.in.Header, Limit{Kind: UsageLimit}, "Pawl stopped it: "+why+".", now)
 		return &no
 	}
@@ -237,60 +237,7 @@ func (c *call) fail(f failure) {
 	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Int("status", f.status).
 		Str("limit", l.Kind).Time("resets_at", l.ResetsAt).Msg("the provider refused")
 	if isLimit {
+		c.refusedHere = true
 		c.limited(l)
 	}
-}
-
-// whole passes an answer on that is not a stream, and reads it afterwards.
-func (c *call) whole(resp *http.Response) {
-	var kept bytes.Buffer
-	var said answer
-	length := 0
-	read := readerOf(c.route.kind)
-	defer func() {
-		if read == nil {
-			return
-		}
-		if length <= maxWhole {
-			read(kept.Bytes(), &said)
-		}
-		said.prose = max(said.prose, length)
-		c.account(&said)
-	}()
-	inbound(c.w.Header(), resp.Header, c.grant.Provider.Key)
-	c.w.WriteHeader(resp.StatusCode)
-	body := newRedactor(resp.Body, c.grant.Provider.Key)
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := body.Read(buf)
-		length += n
-		if read != nil && length <= maxWhole {
-			kept.Write(buf[:n])
-		}
-		if _, err := c.w.Write(buf[:n]); err != nil {
-			return // the client left
-		}
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			panic(http.ErrAbortHandler) // ends the connection as the provider's did
-		}
-		if c.rc.Flush() != nil {
-			return
-		}
-	}
-}
-
-// account books what an answer came to.
-func (c *call) account(said *answer) {
-	said.settle(len(c.req.body))
-	c.spend(c.req.model, said.tokens)
-	if said.failure != nil {
-		c.fail(readFailure(0, nil, said.failure))
-	} else if said.ended {
-		c.change(func(u *Usage) { u.Turns, u.Limit = u.Turns+1, nil })
-	}
-	c.gateway.log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
-		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
 }

@@ -129,16 +129,22 @@ func (s *Session) begin() bool {
 }
 
 // exhausted says why the budget allows no further call, "" while it does.
-func (s *Session) exhausted(model string) string {
+// pending is what was used and is not booked yet.
+func (s *Session) exhausted(model string, pending tokens) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, u := s.grant, &s.usage
-	used := u.Input + u.Output
-	switch _, priced := g.Provider.price(model); {
+	used := u.Input + u.Output + pending.input + pending.output
+	price, priced := g.Provider.price(model)
+	if !priced {
+		price, _ = g.Provider.dearest()
+	}
+	cost := s.atMost + price.of(pending)
+	switch {
 	case g.MaxTokens > 0 && used >= g.MaxTokens:
 		u.BudgetStopped = fmt.Sprintf("the attempt used %d tokens of its budget of %d", used, g.MaxTokens)
-	case g.MaxCostUSD > 0 && s.atMost >= g.MaxCostUSD:
-		u.BudgetStopped = fmt.Sprintf("the attempt cost $%.2f of its budget of $%.2f", s.atMost, g.MaxCostUSD)
+	case g.MaxCostUSD > 0 && cost >= g.MaxCostUSD:
+		u.BudgetStopped = fmt.Sprintf("the attempt cost $%.2f of its budget of $%.2f", cost, g.MaxCostUSD)
 	case g.MaxCostUSD > 0 && !priced && len(g.Provider.Prices) == 0:
 		u.BudgetStopped = fmt.Sprintf("the budget of $%.2f cannot be kept because %s has no prices; add them or set a budget of tokens", g.MaxCostUSD, g.Provider.Name)
 	default:

@@ -66,7 +66,11 @@ func (c *call) stream(ctx context.Context, resp *http.Response, halt context.Can
 	if s.read != nil {
 		defer func() { c.account(&s.said) }()
 	}
-	err := c.pass(s)
+	pass := c.pass
+	if c.guarded() {
+		pass = func(s *strand) error { return c.guard(ctx, s, halt) }
+	}
+	err := pass(s)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLeft) {
 		panic(http.ErrAbortHandler) // ends the connection as the provider's did
 	}
