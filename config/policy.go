@@ -38,6 +38,8 @@ type Learning struct {
 	Mode string `yaml:"mode"`
 	// Judge is a command line that grades an attempt; empty for none.
 	Judge []string `yaml:"judge"`
+	// JudgeEnv are the names of the environment variables that reach it.
+	JudgeEnv []string `yaml:"judge_env"`
 	// JudgeTimeout is how long it may take.
 	JudgeTimeout time.Duration `yaml:"judge_timeout"`
 }

@@ -19,8 +19,19 @@ func alwaysProtected() []string {
 // for any number of parts, and a pattern that matches a folder protects what is
 // in it. Case is ignored, because a checkout on some file systems ignores it.
 func (e Effective) Protects(file string) (pattern string, ok bool) {
+	return matched(e.ProtectedPaths, file)
+}
+
+// Reported reports whether a file is a report of the verify commands.
+func (e Effective) Reported(file string) bool {
+	_, ok := matched(e.Reports, file)
+	return ok
+}
+
+// matched is the first pattern that matches a file.
+func matched(patterns []string, file string) (pattern string, ok bool) {
 	parts := strings.Split(strings.ToLower(path.Clean(file)), "/")
-	for _, p := range e.ProtectedPaths {
+	for _, p := range patterns {
 		if matches(strings.Split(strings.ToLower(strings.TrimSuffix(p, "/")), "/"), parts) {
 			return p, true
 		}

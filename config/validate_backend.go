@@ -55,7 +55,7 @@ func (s *source) validateBackend(key string, b Backend) {
 			s.add(key+"."+word.name, "%s starts with a dash or holds a control character; the agent would read it as something else", s.found(key+"."+word.name))
 		}
 	}
-	s.validateEnv(key, b.Env)
+	s.validateEnv(key, "env", b.Env)
 	s.validateTimeouts(key, b)
 }
 
@@ -81,9 +81,9 @@ func (s *source) validateStream(key string, b Backend) {
 	}
 }
 
-func (s *source) validateEnv(key string, names []string) {
+func (s *source) validateEnv(key, list string, names []string) {
 	for i, name := range names {
-		at := fmt.Sprintf("%s.env[%d]", key, i)
+		at := fmt.Sprintf("%s.%s[%d]", key, list, i)
 		switch user, own := s.variables[name]; {
 		case !validVariable(name):
 			s.add(at, "%s is not the name of an environment variable; list names, without values", quote(name))

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -29,6 +27,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 	start := Started{
 		N: len(s.state.Attempts) + 1, Run: s.state.Run, Decision: d, Seen: s.state.Seq,
 		Backend: b.Name, Account: b.Account, Kind: b.Kind, Model: b.Model, Effort: effort(b, d), Repo: p.repo,
+		Context: s.state.task(s.thread).Context(),
 	}
 	start.Session, start.Continues = s.session(d, p)
 	work := s.state.work(s.state.Seq)
@@ -140,6 +139,7 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 		return broken(r, err), err
 	}
 	defer look.close()
+	look.track.verify = p.effective.Verify
 	cause, err := s.runAgent(ctx, a, b, p, ws, task, look, &r)
 	if err != nil {
 		return broken(r, err), err
@@ -151,16 +151,16 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 	if cause != nil {
 		return cancelled(r, cause), nil
 	}
-	return s.settle(ctx, a, b, p, ws, dir, r)
+	return s.settle(ctx, a, b, p, ws, task, r)
 }
 
 // settle commits what the agent left, verifies it and pushes it. Work that fails
 // its verification is pushed, too: people see it in the draft pull request, and
 // the next attempt starts from it.
-func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, dir string, r Ended) (Ended, error) {
+func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, task string, r Ended) (Ended, error) {
 	err := s.commitTree(ctx, a, b, p, ws, &r)
 	if err == nil && r.Ending == policy.Completed && r.Commit != "" {
-		r.Verify, err = s.verify(ctx, a, p.effective.Verify, ws, dir)
+		r.Verify, err = s.verify(ctx, a, p, ws)
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
 		return cancelled(r, err), nil
@@ -176,6 +176,11 @@ func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepa
 	}
 	s.judge(&r, p)
 	climbed(a, &r)
+	r.Judge, err = s.askJudge(ctx, a, p, ws, task, r)
+	if err != nil {
+		// The work is done and pushed; only its grade is missing.
+		r.Judge = &Judged{Error: err.Error()}
+	}
 	return r, nil
 }
 
@@ -196,125 +201,4 @@ func (s *step) clear(dir string, keepHome bool) error {
 		return err
 	}
 	return os.MkdirAll(home, 0o700)
-}
-
-// broken is the receipt of an attempt that Pawl itself could not carry through.
-func broken(r Ended, err error) Ended {
-	r.Outcome, r.Detail = policy.Interrupted, err.Error()
-	r.Reasons = append(r.Reasons, "Pawl could not carry the attempt through: "+err.Error())
-	return r
-}
-
-// The causes for which a running attempt is ended.
-var (
-	errStopped  = errors.New("a person asked to stop")
-	errClosed   = errors.New("the thread was closed")
-	errShutdown = errors.New("the server is stopping")
-)
-
-// cancelled is the receipt of an attempt that was ended from outside.
-func cancelled(r Ended, cause error) Ended {
-	r.Outcome = policy.Cancelled
-	if !errors.Is(cause, errStopped) && !errors.Is(cause, errClosed) {
-		r.Outcome = policy.Interrupted
-		cause = errShutdown
-	}
-	if r.Ending != policy.UsageLimit && r.Ending != policy.Auth {
-		// What the provider said of the account counts whatever ended the
-		// attempt.
-		r.Ending = policy.Killed
-	}
-	r.Detail = cause.Error()
-	r.Reasons = append(r.Reasons, cause.Error())
-	return r
-}
-
-// receipt takes over what the stream told.
-func (s *step) receipt(r *Ended, p agent.Report, edits policy.Edits) {
-	r.Ending = policy.Ending(p.Ending)
-	r.Reasons = p.Reasons
-	r.Edits = edits
-	r.Final = tail(p.FinalMessage, maxOutput)
-	r.Detail = tail(oneLine(p.Failure), 500)
-	r.Tokens = Tokens(p.Tokens)
-	r.CostUSD, r.Session, r.ToolCalls, r.Turns, r.Mentions = p.CostUSD, p.SessionID, p.ToolCalls, p.Turns, p.Mentions
-	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
-	r.Evidence = policy.Fingerprint(p.Evidence())
-	if p.Limit != nil {
-		r.Limit = &Limit{Kind: string(p.Limit.Kind), Message: tail(p.Limit.Message, 2000), Source: p.Limit.Source}
-		if p.Limit.ResetsAt != nil {
-			r.Limit.ResetsAt = *p.Limit.ResetsAt
-		}
-	}
-}
-
-// judge says what the attempt came to.
-func (s *step) judge(r *Ended, p *prepared) {
-	progress := policy.Progress(r.StartTree, r.EndTree)
-	failing := false
-	for _, v := range r.Verify {
-		if !v.Passed {
-			failing = true
-			r.Evidence = policy.Fingerprint(v.Output)
-			r.Tests = policy.FailingTests(v.Output)
-			if r.Detail == "" {
-				r.Detail = tail(fmt.Sprintf("%s: exit code %d", oneLine(v.Command), v.Exit), 500)
-			}
-		}
-	}
-	loop := Limits(p.effective.Policy).Severity.Judge(r.Edits).Class != policy.None
-	if r.Ending == policy.Completed && !progress && r.Limit != nil {
-		// The agent called a refusal a success.
-		r.Ending = policy.Ending(r.Limit.Kind)
-	}
-	switch {
-	case r.Ending != policy.Completed && loop:
-		r.Outcome = policy.EditLoop
-	case r.Ending != policy.Completed:
-		r.Outcome = policy.Outcome(r.Ending)
-	case loop:
-		r.Outcome = policy.EditLoop
-	case !progress:
-		r.Outcome = policy.NoChange
-	case failing:
-		r.Outcome = policy.VerifyFailed
-	default:
-		r.Outcome = policy.Edited
-	}
-}
-
-// finish logs the receipt together with what it means for the account and the
-// backend. It is written also while the process stops.
-func (s *step) finish(ctx context.Context, a Started, r Ended) error {
-	if errors.Is(context.Cause(ctx), ErrLeaseLost) {
-		return ErrLeaseLost
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeoutAfterStop)
-	defer cancel()
-	now := s.Now()
-	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
-	said := r.Ending
-	if r.Limit != nil && said == policy.Completed {
-		said = policy.Ending(r.Limit.Kind) // the account is limited all the same
-	}
-	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
-		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, r.Limit.usable(), now) }
-	}
-	if v := Limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
-		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}
-	}
-	if seqs := s.agentWroteMeanwhile(a, r); len(seqs) > 0 {
-		batch.Events = append(batch.Events, NewEvent{Kind: KindWithdrawn, At: now,
-			Data: Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt: its text stands in the transcript"}})
-	}
-	s.log.Info().Int("attempt", a.N).Str("ending", string(r.Ending)).Str("outcome", string(r.Outcome)).
-		Bool("progress", policy.Progress(r.StartTree, r.EndTree)).Str("commit", r.Commit).Str("detail", r.Detail).Msg("attempt ended")
-	if err := s.append(ctx, batch); err != nil {
-		return err
-	}
-	if s.OnAttempt != nil {
-		s.OnAttempt(a.Backend, r.Ending, r.Outcome)
-	}
-	return nil
 }

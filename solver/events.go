@@ -30,11 +30,13 @@ const (
 // Snapshot is what a webhook said of its thread. Empty fields are unknown, not
 // empty at GitHub; a later snapshot replaces only what it knows.
 type Snapshot struct {
-	Installation  int64  `json:"installation,omitempty"`
-	RepoID        int64  `json:"repo_id,omitempty"`
-	Title         string `json:"title,omitempty"`
-	Body          string `json:"body,omitempty"`
-	Author        string `json:"author,omitempty"`
+	Installation int64  `json:"installation,omitempty"`
+	RepoID       int64  `json:"repo_id,omitempty"`
+	Title        string `json:"title,omitempty"`
+	Body         string `json:"body,omitempty"`
+	Author       string `json:"author,omitempty"`
+	// Labels are the names of the thread's labels, one a line.
+	Labels        string `json:"labels,omitempty"`
 	Pull          bool   `json:"pull,omitempty"`
 	HeadRef       string `json:"head_ref,omitempty"`
 	HeadSHA       string `json:"head_sha,omitempty"`
@@ -68,6 +70,9 @@ type Feedback struct {
 	Description string `json:"description,omitempty"`
 	Baseline    string `json:"baseline,omitempty"`
 	Target      Target `json:"target,omitzero"`
+	// Check and Conclusion are those of a finished check run of others.
+	Check      string `json:"check,omitempty"`
+	Conclusion string `json:"conclusion,omitempty"`
 	// Number is the issue or pull request where it was made.
 	Number   int       `json:"number,omitempty"`
 	URL      string    `json:"url,omitempty"`
@@ -95,7 +100,7 @@ type Question struct {
 
 // Change is what happened to the thread itself.
 type Change struct {
-	What   string `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited
+	What   string `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved, changes_requested, reverted
 	By     string `json:"by,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Number and URL are those of a pull request of the thread.
@@ -145,6 +150,8 @@ type Started struct {
 	// or is not.
 	Session   string `json:"session,omitempty"`
 	Continues string `json:"continues,omitempty"`
+	// Context is the kind of work that it is, for learning.
+	Context policy.Context `json:"context,omitzero"`
 	// Repo is the repository's configuration that the attempt runs under.
 	Repo config.Repo `json:"repo,omitzero"`
 }
@@ -180,7 +187,10 @@ type Ended struct {
 	Context int64 `json:"context,omitempty"`
 	Gateway bool  `json:"gateway,omitempty"`
 	// Budget says which budget ended the attempt; empty when none did.
-	Budget string `json:"budget,omitempty"`
+	Budget     string     `json:"budget,omitempty"`
+	Trajectory Trajectory `json:"trajectory,omitzero"`
+	// Judge is what the operator's judge said; nil where it was not asked.
+	Judge *Judged `json:"judge,omitempty"`
 	// Rungs are the recoveries that fired in this attempt.
 	Rungs      []Rung `json:"rungs,omitempty"`
 	Mentions   int    `json:"mentions,omitempty"`
@@ -201,6 +211,14 @@ type Rung struct {
 	Tokens    int64    `json:"tokens,omitempty"`
 	CostUSD   *float64 `json:"cost_usd,omitempty"`
 	MS        int64    `json:"ms,omitempty"`
+}
+
+// Judged is the answer of the operator's judge command: a grade, or why there is
+// none.
+type Judged struct {
+	Grade  float64 `json:"grade"`
+	Detail string  `json:"detail,omitempty"`
+	Error  string  `json:"error,omitempty"`
 }
 
 // Limit is a limit that the agent's provider imposed.
@@ -235,9 +253,27 @@ type Tokens struct {
 type Verified struct {
 	Command string `json:"command"`
 	Exit    int    `json:"exit"`
-	Passed  bool   `json:"passed"`
-	Output  string `json:"output,omitempty"`
-	MS      int64  `json:"ms"`
+	// Passed says that it exited with 0, or that nothing failed but what failed
+	// before Pawl began.
+	Passed   bool   `json:"passed"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+	Output   string `json:"output,omitempty"`
+	MS       int64  `json:"ms"`
+	// Runner names the test runners whose output was recognised; empty for none.
+	Runner string `json:"runner,omitempty"`
+	// PassedTests and FailedTests are as the runner counts them.
+	PassedTests int `json:"passed_tests,omitempty"`
+	FailedTests int `json:"failed_tests,omitempty"`
+	// Failing are the failing tests, Known the names of those that failed before
+	// Pawl began.
+	Failing []Failing `json:"failing,omitempty"`
+	Known   []string  `json:"known,omitempty"`
+}
+
+// Failing is a failing test with the text of its assertion.
+type Failing struct {
+	Name string `json:"name"`
+	Text string `json:"text,omitempty"`
 }
 
 // Act is something done to the outside world, logged before and after. ID and

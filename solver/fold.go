@@ -49,6 +49,10 @@ type State struct {
 	Repo config.Repo
 	// Known are descriptions that were already worked on.
 	Known []string
+	// People is what people did with the work, Checks what the checks of others
+	// said of it, both oldest first.
+	People []Verdict
+	Checks []Check
 }
 
 // Attempt is one attempt with its receipt, once it has one.
@@ -134,6 +138,7 @@ func into[T any](e Event, f func(Event, T)) error {
 func (s *State) feedback(e Event, f Feedback) {
 	s.see(f.Snapshot)
 	f.Seq, f.At = e.Seq, e.At
+	s.checked(f, true)
 	if why := s.takenBack(f); why != "" {
 		s.Feedback = append(s.Feedback, Remark{Feedback: f, Withdrawn: why})
 		return
@@ -171,8 +176,11 @@ func (s *State) control(e Event, c Control) {
 	}
 }
 
-func (s *State) change(_ Event, c Change) {
+func (s *State) change(e Event, c Change) {
 	s.see(c.Snapshot)
+	if kind := s.meaning(c); kind != "" {
+		s.People = append(s.People, Verdict{Kind: kind, By: c.By, At: e.At})
+	}
 	closed := map[string]string{
 		"closed":             "the thread was closed by " + c.By,
 		"merged":             "the pull request was merged by " + c.By,
@@ -270,7 +278,7 @@ func (s *State) see(n *Snapshot) {
 		to   *string
 		from string
 	}{
-		{&o.Author, n.Author}, {&o.HeadRef, n.HeadRef},
+		{&o.Author, n.Author}, {&o.Labels, n.Labels}, {&o.HeadRef, n.HeadRef},
 		{&o.HeadSHA, n.HeadSHA}, {&o.BaseRef, n.BaseRef}, {&o.DefaultBranch, n.DefaultBranch}, {&o.URL, n.URL},
 	} {
 		if f.from != "" {

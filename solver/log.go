@@ -172,6 +172,17 @@ type Store interface {
 	// Cooldowns returns the cooldowns of a repository (owner/name), or of all
 	// with "", that end after now.
 	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
+	// PutGraded changes one row of what is learned from, atomically; f gets what
+	// is there and returns what shall be.
+	PutGraded(ctx context.Context, id string, f func(old GradedRow) (next GradedRow)) error
+	// Graded returns the newest rows since a time, at most limit, oldest first.
+	Graded(ctx context.Context, since time.Time, limit int) ([]GradedRow, error)
+	// EnterAccount marks that the thread runs an attempt on an account, unless
+	// `most` other threads do, on any node; 0 is no bound. The mark ends with the
+	// lease.
+	EnterAccount(ctx context.Context, l Lease, account string, most int, now time.Time) (bool, error)
+	// LeaveAccount takes the mark back.
+	LeaveAccount(ctx context.Context, l Lease, account string) error
 	// Threads lists threads about which something was decided, newest first.
 	Threads(ctx context.Context, limit int) ([]ThreadRow, error)
 }

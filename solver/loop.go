@@ -18,6 +18,7 @@ type lookout struct {
 	limits  policy.SeverityLimits
 	circles *policy.Circles
 	files   *sampler
+	track   tracker
 }
 
 func newLookout(dir string, limits policy.SeverityLimits, began time.Time) (*lookout, error) {
@@ -43,6 +44,7 @@ func (c loopCut) Error() string {
 // deed takes one call of the agent into account, and ends the attempt with it
 // when that makes it a severe loop.
 func (l *lookout) deed(d agent.Deed, end context.CancelCauseFunc) {
+	l.track.deed(d)
 	d.Edits = l.files.complete(d)
 	Observe(l.circles, d)
 	if v, cut := l.limits.CutOff(l.circles.Edits()); cut && len(d.Edits) > 0 {

@@ -19,6 +19,7 @@ func pushKey(branch, sha string) string { return "push:" + branch + ":" + sha }
 func checkKey(name, sha string) string  { return "check:" + name + ":" + sha }
 func answerKey(seq int64) string        { return fmt.Sprintf("comment:%d", seq) }
 func reactKey(seq int64) string         { return fmt.Sprintf("reaction:%d", seq) }
+func gradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 
 const actStatus = "comment:status"
 

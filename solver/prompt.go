@@ -68,6 +68,7 @@ func history(b *strings.Builder, s State, d policy.Decision) {
 	last := s.Attempts[len(s.Attempts)-1]
 	for _, v := range last.Receipt.Verify {
 		if !v.Passed {
+			failing(b, v)
 			section(b, fmt.Sprintf("The change so far is in the files. This command then failed with exit code %d: %s", v.Exit, v.Command), tail(v.Output, maxOutput), maxOutput)
 		}
 	}
@@ -83,6 +84,24 @@ func history(b *strings.Builder, s State, d policy.Decision) {
 			section(b, fmt.Sprintf("Attempt %d ended %s", a.N, a.Receipt.Outcome), a.Receipt.Detail+"\n"+a.Receipt.Final, maxRemark)
 		}
 	}
+}
+
+// maxFailing bounds the failing tests that are told one by one.
+const maxFailing = 20
+
+// failing tells which tests fail and what their assertions say, and which of
+// them are not the agent's to mend.
+func failing(b *strings.Builder, v Verified) {
+	var text strings.Builder
+	for i, f := range v.Failing {
+		if i == maxFailing {
+			fmt.Fprintf(&text, "and %d more\n", len(v.Failing)-maxFailing)
+			break
+		}
+		fmt.Fprintf(&text, "%s\n%s\n", f.Name, f.Text)
+	}
+	section(b, "These tests fail", text.String(), maxRemark)
+	section(b, "These tests failed before you began; leave them as they are", strings.Join(v.Known, "\n"), maxOutput)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,6 +49,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 		look.session(adapter, home, report.SessionID)
 	}
 	s.receipt(r, report, look.edits())
+	r.Trajectory = look.track.Trajectory
 	if limit := (limitCut{}); errors.As(cause, &limit) {
 		r.Reasons = append(r.Reasons, limit.Error())
 		cause = nil
@@ -99,8 +99,10 @@ func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Star
 	report, err := agent.Run(run, process(proc), adapter, agent.RunOptions{
 		Dir: ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: out, MaxTranscript: maxTranscript, Now: s.Now,
-		OnDeed: func(d agent.Deed) { look.deed(d, cancel) },
+		OnDeed:  func(d agent.Deed) { look.deed(d, cancel) },
+		OnEvent: look.track.event,
 	})
+	look.track.Bytes = report.OutputBytes
 	return report, context.Cause(run), err
 }
 
@@ -279,84 +281,4 @@ func (s *step) look(ctx context.Context, seen int64) (last int64, wanted bool, w
 		why = errClosed
 	}
 	return seen, wanted, why
-}
-
-// Bounds of one verify command: half an hour is a long CI job, and its last
-// lines say what failed.
-const (
-	verifyTimeout = 30 * time.Minute
-	verifyOutput  = 64 << 10
-)
-
-// verify runs the repository's commands on the work tree, in the sandbox, until
-// one fails. They come from the default branch, what they run comes from the
-// agent. Where it is ended from outside, the error is the cause.
-func (s *step) verify(ctx context.Context, a Started, commands []string, ws *git.Workspace, dir string) ([]Verified, error) {
-	if len(commands) == 0 {
-		return nil, nil
-	}
-	home := filepath.Join(dir, verifyDir)
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err := git.Remove(home); err != nil {
-			s.log.Warn().Err(err).Msg("home of verify commands left behind")
-		}
-	}()
-	var all []Verified
-	for _, c := range commands {
-		v, err := s.verifyOne(ctx, a, c, ws, home)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, v)
-		if !v.Passed {
-			break
-		}
-	}
-	return all, nil
-}
-
-func (s *step) verifyOne(ctx context.Context, a Started, command string, ws *git.Workspace, home string) (Verified, error) {
-	run, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer s.watch(run, a.Seen, cancel)()
-	began := s.Now()
-	env := s.environment(nil)
-	env["HOME"] = home
-	var list []string
-	for k, v := range env {
-		list = append(list, k+"="+v)
-	}
-	proc, err := s.Sandbox.Start(run, sandbox.Spec{
-		Argv: []string{"/bin/sh", "-c", command}, Dir: ws.Dir, Home: home, Env: list, ReadOnly: s.shown(ws, nil),
-		ID: s.ProcessPrefix() + s.thread.String() + "/verify",
-	})
-	if cause := context.Cause(run); err != nil && cause != nil {
-		return Verified{}, cause
-	}
-	if err != nil {
-		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
-	}
-	plain, err := agent.ForStream(agent.StreamPlain)
-	if err != nil {
-		return Verified{}, err
-	}
-	var printed lastBytes
-	reading := process(proc)
-	reading.Stderr = io.TeeReader(reading.Stderr, &printed)
-	report, err := agent.Run(run, reading, plain, agent.RunOptions{Total: verifyTimeout, Transcript: &printed, Now: s.Now})
-	if cause := context.Cause(run); cause != nil {
-		return Verified{}, cause
-	}
-	if err != nil {
-		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
-	}
-	v := Verified{Command: command, Exit: report.Exit.Code, Output: printed.String(), MS: s.Now().Sub(began).Milliseconds()}
-	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
-	if report.Killed {
-		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
-	}
-	return v, nil
 }

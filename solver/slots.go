@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -12,33 +11,10 @@ import (
 // still wanted.
 const slotInterval = 250 * time.Millisecond
 
-// gate counts the attempts that run on each backend account in this process. The
-// zero value is ready.
-type gate struct {
-	mu      sync.Mutex
-	running map[string]int
-}
-
-// enter counts an attempt in, unless `most` of the account run already; 0 means
-// that there is no bound.
-func (g *gate) enter(account string, most int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if most > 0 && g.running[account] >= most {
-		return false
-	}
-	if g.running == nil {
-		g.running = map[string]int{}
-	}
-	g.running[account]++
-	return true
-}
-
-func (g *gate) leave(account string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.running[account]--
-}
+// releaseSpread is the time over which attempts start that waited for somebody
+// else's probe of their account: a provider that has just begun to answer again
+// is not met by all of them at once.
+const releaseSpread = 10 * time.Second
 
 // place waits until the attempt may start: there is room among those that may run
 // at the same time, and its account is not being tried already by as many as its
@@ -46,18 +22,20 @@ func (g *gate) leave(account string) {
 // the log, a breaker or a cooldown, so that the decision has to be taken again.
 func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free func(), err error) {
 	seen := s.state.Seq
-	tick := time.NewTicker(slotInterval)
-	defer tick.Stop()
+	next := time.NewTimer(0)
+	defer next.Stop()
+	turn := turn{}
 	for {
-		free, again, err := s.tryPlace(ctx, d, p)
-		if free != nil || again || err != nil {
-			return free, err
-		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-tick.C:
+		case <-next.C:
 		}
+		free, again, err := s.tryPlace(ctx, d, p, &turn)
+		if free != nil || again || err != nil {
+			return free, err
+		}
+		next.Reset(slotInterval + turn.pause)
 		events, err := s.Store.Events(ctx, s.thread, seen)
 		if err != nil {
 			return nil, err
@@ -71,9 +49,17 @@ func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free 
 	}
 }
 
+// turn is how an attempt waits for its turn on an account.
+type turn struct {
+	held  bool          // another one's probe was waited for
+	pause time.Duration // before the next try, beside the interval
+}
+
 // tryPlace takes a place if there is one now. What other threads did since the
-// decision is looked at again: their limits count for this one, too.
-func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared) (free func(), again bool, err error) {
+// decision is looked at again: their limits count for this one, too. An account
+// that was limited is tried by one attempt at a time over all nodes, and those
+// that waited for it start one after another.
+func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, t *turn) (free func(), again bool, err error) {
 	if s.Slots != nil {
 		select {
 		case s.Slots <- struct{}{}:
@@ -101,15 +87,33 @@ func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared) (fr
 		if b.Name == d.Backend {
 			account = b.Account
 			if b.Breaker.Consecutive > 0 {
-				most = max(1, f.Limits.MaxConsecutiveLimits-b.Breaker.Consecutive)
+				most = 1
 			}
 		}
 	}
-	if !s.gate.enter(account, most) {
+	if most == 0 && t.held {
 		leave()
+		t.held, t.pause = false, time.Duration(seed(s.thread, 0)%uint64(releaseSpread))
 		return nil, false, nil
 	}
-	return func() { s.gate.leave(account); leave() }, false, nil
+	t.pause = 0
+	entered, err := s.Store.EnterAccount(ctx, s.lease.current(), account, most, s.Now())
+	if err != nil || !entered {
+		leave()
+		t.held = t.held || !entered
+		return nil, false, err
+	}
+	return func() { s.leaveAccount(ctx, account); leave() }, false, nil
+}
+
+// leaveAccount takes the mark back, also while the process stops. One that stays
+// ends with the lease.
+func (s *step) leaveAccount(ctx context.Context, account string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeoutAfterStop)
+	defer cancel()
+	if err := s.Store.LeaveAccount(ctx, s.lease.current(), account); err != nil {
+		s.log.Warn().Err(err).Str("account", account).Msg("the account is free when the lease ends")
+	}
 }
 
 // attend answers and acknowledges what came while an attempt runs, in the

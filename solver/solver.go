@@ -38,7 +38,6 @@ type Solver struct {
 	// Program is the path of Pawl itself, which agents run as their test tool;
 	// empty for none.
 	Program string
-	gate    gate
 	rooms   rooms
 	// OnAttempt and OnDecision are told what was logged, for metrics; they may be
 	// nil and must not block.

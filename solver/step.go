@@ -70,6 +70,9 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	if err := s.acknowledge(ctx); err != nil {
 		return false, err
 	}
+	if err := s.learn(ctx); err != nil {
+		return false, err
+	}
 	if s.Forge != nil && len(s.state.Questions) > 0 {
 		return true, s.answer(ctx, s.state.Questions[0])
 	}
@@ -195,6 +198,9 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	cooldowns, err := s.Store.Cooldowns(ctx, s.thread.Repo(), now)
 	if err != nil {
 		return f, fmt.Errorf("cooldowns: %w", err)
+	}
+	if err := s.choice(ctx, &f, e); err != nil {
+		return f, err
 	}
 	for _, b := range e.Backends {
 		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account]}

@@ -3,6 +3,7 @@ package solver
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -111,7 +112,14 @@ func shown(f *checkrun.Facts, st State, l policy.Limits) {
 			Edits:    checkrun.Edits{Operations: r.Edits.Operations, Files: r.Edits.Files, MaxRepeat: r.Edits.MaxRepeat, MaxRepeatPath: r.Edits.MaxRepeatPath},
 			Detail:   r.Detail, FinalMessage: r.Final, Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
 			Tokens:  checkrun.Tokens{Input: r.Tokens.Input, CachedInput: r.Tokens.CachedInput, Output: r.Tokens.Output},
-			CostUSD: r.CostUSD, LeftOut: r.LeftOut, Verify: verified(r.Verify),
+			CostUSD: r.CostUSD, LeftOut: r.LeftOut, Verify: verified(r.Verify), ToolCalls: r.ToolCalls, Turns: r.Turns,
+			Session: a.Continues, Failing: r.Tests, Rungs: rungs(r.Rungs),
+		}
+		for _, w := range r.Verify {
+			v.Known = append(v.Known, w.Known...)
+		}
+		if c := a.Decision.Choice; c != nil {
+			v.Chosen = strings.Join(c.Reasons, "; ")
 		}
 		if r.Pushed {
 			v.Commit = r.Commit
@@ -127,6 +135,15 @@ func shown(f *checkrun.Facts, st State, l policy.Limits) {
 		before = a.EndedAt
 		f.Attempts = append(f.Attempts, v)
 	}
+}
+
+func rungs(all []Rung) []checkrun.Rung {
+	var out []checkrun.Rung
+	for _, r := range all {
+		out = append(out, checkrun.Rung{Rung: r.Rung, Times: r.Times, Trigger: r.Trigger, Response: r.Response, Recovered: r.Recovered,
+			Tokens: r.Tokens, CostUSD: r.CostUSD, Took: time.Duration(r.MS) * time.Millisecond})
+	}
+	return out
 }
 
 // verified picks the command that a person wants to see: the first that failed,

@@ -91,7 +91,13 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		return err
 	}
 	defer db.Close()
+	door, err := startGateway(ctx, time.Now, log)
+	if err != nil {
+		return err
+	}
+	defer door.Close()
 	s := &solver.Solver{
+		Gateway: door, Program: self(log),
 		Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
 		Local: &solver.Local{Dir: dir, Branch: "pawl/run-" + stamp, Verify: o.verify},
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
@@ -73,6 +74,8 @@ type node struct {
 	forge    *forge.Client
 	listener net.Listener
 	http     *http.Server
+	data     *dataFolder
+	gateway  *gateway.Gateway
 }
 
 // startNode puts a server together and lets it work: when it returns, webhooks
@@ -99,16 +102,21 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	if err != nil {
 		return n, err
 	}
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return n, fmt.Errorf("data_dir: %w", err)
+	if n.data, err = claimData(cfg.DataDir); err != nil {
+		return n, err
 	}
+	cfg.DataDir = n.data.dir
+	n.cfg = cfg
 	slogger := slog.New(zerolog.NewSlogHandler(log.Level(max(log.GetLevel(), zerolog.WarnLevel))))
 	if n.store, err = store.Open(ctx, dsn(cfg.Database), store.Options{Now: now, Logger: slogger}); err != nil {
 		return n, err
 	}
+	if n.gateway, err = startGateway(ctx, now, log); err != nil {
+		return n, err
+	}
 	n.solver = &solver.Solver{
 		Store: n.store, Config: cfg, Sandbox: box, Forge: n.forge, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
-		Slots: make(chan struct{}, cfg.Workers),
+		Slots: make(chan struct{}, cfg.Workers), Gateway: n.gateway, Program: self(log),
 	}
 	if left, err := sandbox.Sweep(ctx, n.solver.ProcessPrefix()); err != nil {
 		return n, err
@@ -125,7 +133,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 		return n, err
 	}
 	n.store.UseQueue(n.queue)
-	hook, err := handlers.NewIngress(cfg.GitHub.App.WebhookSecret.Reveal(), n.store, now, log)
+	hook, err := handlers.NewIngress([]string{cfg.GitHub.App.WebhookSecret.Reveal()}, n.store, now, log)
 	if err != nil {
 		return n, err
 	}
@@ -216,6 +224,11 @@ func (n *node) serve(ctx context.Context) error {
 
 // close frees what startNode took, as far as it came.
 func (n *node) close() {
+	if n.gateway != nil {
+		if err := n.gateway.Close(); err != nil {
+			n.log.Error().Err(err).Msg("close the gateway")
+		}
+	}
 	if n.listener != nil {
 		// Serve closes it, too; a second close is harmless.
 		_ = n.listener.Close()
@@ -225,4 +238,5 @@ func (n *node) close() {
 			n.log.Error().Err(err).Msg("close the database")
 		}
 	}
+	n.data.release()
 }

@@ -113,6 +113,17 @@ func cases() map[string]Facts {
 	verified.Verify = &Verify{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}
 	verified.Rung, verified.LeftOut = 2, []string{".github/workflows/ci.yml"}
 	verified.Similarity = 0.61
+	failedFirst.Failing = []string{"example.com/widgets TestTotal"}
+	verified.Known = []string{"example.com/widgets TestClock"}
+	verified.ToolCalls, verified.Turns = 14, 6
+	verified.Session = "it continues the session of attempt 1"
+	verified.Chosen = "codex drew highest from 24 rewards (category)"
+	verified.Grade = "0.91, from the verifier and how the agent worked"
+	verified.Rungs = []Rung{
+		{Rung: 4, Times: 3, Trigger: "the agent ran the tests; 2 of 3 calls failed", Response: "ran the verify commands during the attempt", Recovered: true, Took: 9 * time.Second},
+		{Rung: 2, Times: 1, Trigger: "verification failed after attempt 1; retry 1 of 2 with its output", Response: "one more attempt with the change so far and what failed",
+			Recovered: true, Tokens: 124_610, CostUSD: dollars(0.42), Took: 3*time.Minute + 12*time.Second},
+	}
 	done.Attempts = []Attempt{failedFirst, verified}
 	done.State, done.Rule, done.Reasons = Done, "done", []string{"attempt 2 changed the tree and the verify commands passed"}
 	done.PullURL = "https://github.com/acme/widgets/pull/8"

@@ -26,6 +26,7 @@ func addDetails(p *page, f Facts) {
 		p.fold("What was asked", asked(f))
 	}
 	run := f.run()
+	p.fold("Recoveries", rungs(run))
 	for i := len(run) - 1; i >= max(0, len(run)-quoted); i-- {
 		addAttempt(p, run[i])
 	}
@@ -69,6 +70,20 @@ func addAttempt(p *page, a Attempt) {
 	var parts []string
 	if a.Detail != "" {
 		parts = append(parts, "How it failed: "+code(a.Detail))
+	}
+	for _, told := range []struct{ what, text string }{{"Backend", a.Chosen}, {"Session", a.Session}, {"Learned from it", a.Grade}} {
+		if told.text != "" {
+			parts = append(parts, told.what+": "+code(told.text))
+		}
+	}
+	if used := used(a); used != "" {
+		parts = append(parts, "Used: "+used+".")
+	}
+	if len(a.Failing) > 0 {
+		parts = append(parts, "Failing tests: "+paths(a.Failing)+".")
+	}
+	if len(a.Known) > 0 {
+		parts = append(parts, "Failed already before Pawl began, and not counted: "+paths(a.Known)+".")
 	}
 	if len(a.LeftOut) > 0 {
 		parts = append(parts, "Changes to protected paths were left out of the commit: "+paths(a.LeftOut)+".")

@@ -88,6 +88,28 @@ type Attempt struct {
 	CostUSD              *float64 // nil when unknown
 	// LeftOut are protected paths whose changes were not committed.
 	LeftOut []string
+	// ToolCalls and Turns are those of the agent; 0 where it tells none.
+	ToolCalls, Turns int
+	// Rungs are the recoveries that fired.
+	Rungs []Rung
+	// Session says whether an earlier session was continued and why; Chosen how
+	// the backend was chosen.
+	Session, Chosen string
+	// Failing are the failing tests, Known those that failed before Pawl began.
+	Failing, Known []string
+	// Grade is the reward that is learned from, or why there is none; empty while
+	// nothing is known.
+	Grade string
+}
+
+// Rung is one recovery with what it cost.
+type Rung struct {
+	Rung, Times       int
+	Trigger, Response string
+	Recovered         bool
+	Tokens            int64
+	CostUSD           *float64 // nil when unknown
+	Took              time.Duration
 }
 
 // Edits counts edit operations, distinct files and the operations on the path

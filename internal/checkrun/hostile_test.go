@@ -203,6 +203,8 @@ func everywhere(a, b string, state uint8, n int, share float64, span int64) Fact
 			Edits:  Edits{Operations: n, Files: n, MaxRepeat: int(span), MaxRepeatPath: b},
 			Waited: time.Duration(span), Duration: time.Duration(span), Commit: a, LeftOut: []string{a, b},
 			Verify: &Verify{Command: a, Output: b, ExitCode: n}, CostUSD: &share, Tokens: Tokens{Input: span, Output: span},
+			Session: a, Chosen: b, Grade: a, Failing: []string{a, b}, Known: []string{b, a}, Turns: n, ToolCalls: int(span),
+			Rungs: []Rung{{Rung: n, Times: n, Trigger: a, Response: b, Tokens: span, CostUSD: &share, Took: time.Duration(span)}},
 		})
 	}
 	classes := []string{"none", "mild", "moderate", "severe", a}

@@ -104,6 +104,8 @@ func waitsFor(rule string) string {
 		return "cooldown after an edit loop"
 	case "backoff":
 		return "pause between restarts"
+	case "gather":
+		return "the rest of a review"
 	}
 	return "nothing to do now"
 }
@@ -140,6 +142,8 @@ func stopReason(f Facts) string {
 		return "the attempt failed and changed nothing"
 	case "verify_failed":
 		return "verification keeps failing"
+	case "budget":
+		return "the budget is used up"
 	case "interrupted":
 		return "attempts were interrupted again and again"
 	case "no_backend":

@@ -96,3 +96,16 @@ func (c *Cache) keep(ctx context.Context, gitDir string) error {
 	}
 	return nil
 }
+
+// MergeBase is the newest commit that both commits have in their history; empty
+// where they have none in common.
+func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
+	if err := checkIDs(a, b); err != nil {
+		return "", fmt.Errorf("merge base: %w", err)
+	}
+	out, err := c.run(ctx, command{args: []string{"merge-base", a, b}})
+	if err != nil && exitCode(err) != 1 {
+		return "", fmt.Errorf("merge base of %s and %s: %w", a, b, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

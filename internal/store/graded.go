@@ -7,17 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pawlbot/pawl/solver"
 )
 
 // GradedRow is what is learned from one attempt. Data belongs to whoever grades;
 // the store only orders rows by At.
-type GradedRow struct {
-	ID      string // of the attempt, such as "owner/repo#7/3"
-	At      time.Time
-	Backend string
-	Repo    string // owner/name
-	Data    []byte
-}
+type GradedRow = solver.GradedRow
 
 // PutGraded changes one row in a transaction. f gets the row as it is, with
 // nothing but its ID when there is none, and returns what it shall be; without

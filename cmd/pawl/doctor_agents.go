@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+)
+
+// providers asks each provider for anything at all: an answer of any status
+// shows that it can be reached. No key is sent.
+func (d *doctor) providers(ctx context.Context) {
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, p := range d.cfg.Providers {
+		check := "provider " + p.Name
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.BaseURL, nil)
+		if err != nil {
+			d.add(check, checkFail, err.Error(), "")
+			continue
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			d.add(check, checkFail, err.Error(), "look at base_url and at this machine's way to the network")
+			continue
+		}
+		resp.Body.Close()
+		if p.Key.Empty() {
+			d.add(check, checkWarn, p.BaseURL+" answers; no key is configured", "leave it so only where the provider asks for none")
+			continue
+		}
+		d.add(check, checkOK, p.BaseURL+" answers", "")
+	}
+}
+
+// agents checks that each backend's CLI is there, and which version it is.
+func (d *doctor) agents(ctx context.Context) {
+	for _, b := range d.cfg.Backends {
+		check := "backend " + b.Name
+		adapter, err := agent.For(b.Kind, b.Stream)
+		if err != nil {
+			d.add(check, checkFail, err.Error(), "")
+			continue
+		}
+		exe, err := exec.LookPath(program(b))
+		if err != nil {
+			d.add(check, checkFail, err.Error(), install(adapter.Version))
+			continue
+		}
+		d.standing(ctx, check, exe, b, adapter.Version)
+		d.access(check, b)
+	}
+}
+
+// program is the executable of a backend.
+func program(b config.Backend) string {
+	if len(b.Argv) > 0 {
+		return b.Argv[0]
+	}
+	return b.Kind
+}
+
+func install(v agent.Version) string {
+	if v.Package == "" {
+		return "name the program in argv by its full path"
+	}
+	return fmt.Sprintf("npm install --global %s@%s, or name the program in argv", v.Package, v.Checked)
+}
+
+// standing asks a CLI for its version. It gets an environment without anything
+// secret and no standard input.
+func (d *doctor) standing(ctx context.Context, check, exe string, b config.Backend, v agent.Version) {
+	if len(v.Args) == 0 {
+		d.add(check, checkOK, exe+" is there", "")
+		return
+	}
+	s, err := askVersion(ctx, exe, b, v)
+	if err != nil {
+		d.add(check, checkFail, fmt.Sprintf("%s %s: %v", exe, strings.Join(v.Args, " "), err), install(v))
+		return
+	}
+	switch s.Kind {
+	case agent.VersionChecked:
+		d.add(check, checkOK, s.Text, "")
+	case agent.VersionOlder:
+		d.add(check, checkFail, s.Text, "")
+	default:
+		d.add(check, checkWarn, s.Text, "watch its first attempts; pawl inspect shows how a transcript is read")
+	}
+}
+
+// askVersion runs a CLI only to print its version.
+func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Version) (agent.Standing, error) {
+	home, err := os.MkdirTemp("", "pawl-version-")
+	if err != nil {
+		return agent.Standing{}, err
+	}
+	defer os.RemoveAll(home)
+	var args []string
+	if len(b.Argv) > 1 {
+		args = append(args, b.Argv[1:]...)
+	}
+	cmd := exec.CommandContext(ctx, exe, append(args, v.Args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
+	cmd.Dir = home
+	out, err := cmd.Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
+			return agent.Standing{}, fmt.Errorf("%w: %.200s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return agent.Standing{}, err
+	}
+	return v.Judge(string(out)), nil
+}
+
+// access says how a backend signs in.
+func (d *doctor) access(check string, b config.Backend) {
+	switch {
+	case b.CredentialFile != "":
+		if _, err := os.Stat(b.CredentialFile); err != nil {
+			d.add(check, checkFail, fmt.Sprintf("credential_file: %v", err), "sign the CLI in as this user, or correct the path")
+			return
+		}
+		d.add(check, checkWarn, "the agent can read the login in "+b.CredentialFile+" and could pass it on", "use a provider instead, whose key stays outside")
+	case b.Provider != "":
+		d.add(check, checkOK, "reaches its model through the gateway; the key of provider "+b.Provider+" stays outside", "")
+	case len(b.Env) > 0:
+		d.add(check, checkWarn, "the agent gets "+strings.Join(b.Env, ", ")+" and could pass them on", "use a provider instead, whose key stays outside")
+	}
+}

@@ -1,0 +1,61 @@
+package solver
+
+import (
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Verdict is what somebody did with the work: merged, reverted, approved and so
+// on.
+type Verdict struct {
+	Kind policy.PeopleKind
+	By   string
+	At   time.Time
+}
+
+// Check is a finished check run of others on a commit.
+type Check struct {
+	Name, Conclusion, SHA string
+	// Outside is why a failure is not the work's; empty when it may be.
+	Outside string
+	At      time.Time
+}
+
+// maxChecks bounds the checks that are remembered, the newest of them.
+const maxChecks = 200
+
+// checked remembers a finished check of others. One that failed and was not taken
+// as feedback failed for a reason that lies outside of the work.
+func (s *State) checked(f Feedback, accepted bool) {
+	if f.Check == "" || f.SHA == "" {
+		return
+	}
+	c := Check{Name: f.Check, Conclusion: f.Conclusion, SHA: f.SHA, At: f.At}
+	if !accepted && f.Conclusion == "failure" {
+		c.Outside = f.Reason
+	}
+	s.Checks = append(s.Checks, c)
+	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
+}
+
+// meaning is what a change says of the work; empty for nothing.
+func (s *State) meaning(c Change) policy.PeopleKind {
+	switch c.What {
+	case "merged", "pull_merged":
+		return policy.Merged
+	case "pull_closed":
+		return policy.ClosedUnmerged
+	case "closed":
+		if s.Snapshot.Pull {
+			return policy.ClosedUnmerged
+		}
+	case "approved":
+		return policy.Approved
+	case "changes_requested":
+		return policy.ChangesRequested
+	case "reverted":
+		return policy.Reverted
+	}
+	return ""
+}
