@@ -40,6 +40,7 @@ func arrows() map[string][]string {
 		"internal/web":       {"solver", "policy", "internal/checkrun"},
 		"internal/bench":     {everything},
 		"internal/calibrate": {"policy"},
+		"internal/simulate":  {"policy"},
 	}
 }
 

@@ -132,7 +132,7 @@ const maxMentioned = 20
 
 // MentionedPaths finds what looks like file names in a text: words with an
 // extension of at most five letters or digits that begins with a letter, and no
-// scheme.
+// scheme. Abbreviations such as e.g. are none.
 func MentionedPaths(text string) []string {
 	var found []string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n`'\"()[]<>,;", r) }) {
@@ -149,7 +149,7 @@ func MentionedPaths(text string) []string {
 
 func fileName(word string) bool {
 	ext := path.Ext(word)
-	if len(word) > 200 || len(ext) < 2 || len(ext) > 6 || strings.Contains(word, "://") || len(path.Base(word)) == len(ext) {
+	if len(word) > 200 || len(ext) < 2 || len(ext) > 6 || strings.Contains(word, "://") || len(path.Base(word)) == len(ext) || len(word) == 3 {
 		return false
 	}
 	for i, r := range ext[1:] {

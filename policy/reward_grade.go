@@ -103,9 +103,9 @@ func (g *Graded) explain(set signalSet, aside asideSet, why func(place int) stri
 	default:
 		grade.Missing = "no source gave a value that is believed"
 	}
-	if !grade.Known {
-		for i := range grade.Parts {
-			grade.Parts[i].Share = 0
+	for i := range grade.Parts {
+		if part := &grade.Parts[i]; !grade.Known && part.Share > 0 {
+			part.Share, part.Why = 0, grade.Missing
 		}
 	}
 	return grade

@@ -93,24 +93,48 @@ func (r *checkedRow) asideWhy(place int) string {
 // after now are not there yet. Of rows with the same ID the last counts. The
 // order of the rows does not matter: they are taken in the order of their ends.
 func Learn(rows []Graded, now time.Time) Learned {
-	l := Learned{rows: ordered(rows, now), cells: map[cell]*Posterior{}, now: now}
-	c := checks{Learned: &l}
+	l := Learned{rows: ordered(rows, now), now: now}
+	c := checks{Learned: &l, streaks: map[string]*[sourceCount]streak{}}
 	c.run()
+	l.addUp()
+	return l
+}
+
+// LearnUnchecked is Learn without validation: it believes every signal. It is
+// there to measure what validation is worth, and decides nothing.
+func LearnUnchecked(rows []Graded, now time.Time) Learned {
+	l := Learned{rows: ordered(rows, now), now: now}
+	for i := range l.rows {
+		r := &l.rows[i]
+		r.reward, r.learnt = r.value(r.set, 0)
+	}
+	l.addUp()
+	return l
+}
+
+// addUp adds the rewards to their cells, in the order of the rows.
+func (l *Learned) addUp() {
+	l.cells = map[cell]*Posterior{}
+	found := map[cell][3]*Posterior{} // by the exact cell, to look up once a row
 	for i := range l.rows {
 		r := &l.rows[i]
 		if !r.learnt {
 			continue
 		}
-		for _, at := range cells(r.Backend, r.Context) {
-			p := l.cells[at]
-			if p == nil {
-				p = &Posterior{}
-				l.cells[at] = p
+		at, ok := found[cell{r.Backend, Exact, r.Context}]
+		if !ok {
+			for n, key := range cells(r.Backend, r.Context) {
+				if l.cells[key] == nil {
+					l.cells[key] = &Posterior{}
+				}
+				at[n] = l.cells[key]
 			}
+			found[cell{r.Backend, Exact, r.Context}] = at
+		}
+		for _, p := range at {
 			p.add(r.reward)
 		}
 	}
-	return l
 }
 
 // ordered gives the rows up to now in the order of their ends, each ID once.

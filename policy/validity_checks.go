@@ -37,8 +37,9 @@ const (
 // checks goes through the rows once, in order, and then decides what is learned.
 type checks struct {
 	*Learned
-	streaks [sourceCount]streak
-	days    [sourceCount]dayOf
+	everybody [sourceCount]streak             // of equal values, over all backends
+	streaks   map[string]*[sourceCount]streak // by backend
+	days      [sourceCount]dayOf
 }
 
 // run fills what was found, and the rewards.

@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// longestAttempt is how long after a row's end an attempt that ran beside it is
-// looked for; attempts have time limits of hours.
-const longestAttempt = 24 * time.Hour
-
 // maxNamed is how many attempts a reason names.
 const maxNamed = 12
 
@@ -21,32 +17,53 @@ type streak struct {
 	rows  []int
 }
 
-// repeats finds sources that give the same value again and again. A judge is
-// stuck by its value; trajectory and journal are so only when what they computed
-// it from is the same as well. A verifier that passes each time is good news, so
-// only failures count, and only over two backends, since one may simply be bad.
-// People are never stuck, and severity speaks only where there is a loop.
+// repeats finds sources that give the same value again and again, to everybody
+// or to one backend, whose transcripts they may fail to read. A judge is stuck by
+// its value; trajectory and journal are so only when what they computed it from
+// is the same as well. A verifier that passes each time is good news, so only
+// failures count, and only over two backends, since one may simply be bad. People
+// are never stuck, and severity speaks only where there is a loop.
 func (c *checks) repeats(i int) {
 	r := &c.rows[i]
+	own := c.streaks[r.Backend]
+	if own == nil {
+		own = &[sourceCount]streak{}
+		c.streaks[r.Backend] = own
+	}
 	for p := 2; p < sourceCount; p++ {
 		s := r.set[p]
 		if !s.usable() {
 			continue
 		}
-		k := &c.streaks[p]
-		if s.Value != k.value || s.Basis != k.basis || len(k.rows) == 0 {
-			k.value, k.basis, k.rows = s.Value, s.Basis, k.rows[:0]
+		all, its := c.everybody[p].extend(i, s), own[p].extend(i, s)
+		for _, rows := range [][]int{all, its} {
+			if len(rows) >= stuckAfter && !c.plausible(s, rows) {
+				c.stuck(p, s, rows)
+				break
+			}
 		}
-		k.rows = append(k.rows, i)
-		if len(k.rows) < stuckAfter || c.plausible(s, k.rows) {
-			continue
-		}
-		for n := len(k.rows) - 1; n >= 0 && !c.rows[k.rows[n]].stuck.has(p); n-- {
-			c.rows[k.rows[n]].stuck |= 1 << p
-		}
-		c.found = append(c.found, Violation{Source: s.Source, Check: Stuck, Attempt: r.ID, At: r.At,
-			Reason: fmt.Sprintf("%s gave %.2f %d times in a row: %s", s.Source, s.Value, len(k.rows), c.named(k.rows))})
 	}
+}
+
+// extend adds a row to the streak, or begins a new one with it, and gives the
+// rows of the streak.
+func (k *streak) extend(i int, s *Signal) []int {
+	if s.Value != k.value || s.Basis != k.basis || len(k.rows) == 0 {
+		k.value, k.basis, k.rows = s.Value, s.Basis, k.rows[:0]
+	}
+	k.rows = append(k.rows, i)
+	return k.rows
+}
+
+// stuck sets the source at a place aside for a streak of rows, the last of which
+// is charged.
+func (c *checks) stuck(p int, s *Signal, rows []int) {
+	for n := len(rows) - 1; n >= 0 && !c.rows[rows[n]].stuck.has(p); n-- {
+		c.rows[rows[n]].stuck |= 1 << p
+	}
+	r := &c.rows[rows[len(rows)-1]]
+	c.found = append(c.found, Violation{Source: s.Source, Check: Stuck, Attempt: r.ID, At: r.At,
+		Reason: fmt.Sprintf("%s gave %.2f %d times in a row: %s", s.Source, s.Value, len(rows), c.named(rows))})
 }
 
 // plausible reports whether a streak of a verifier may be real.
