@@ -187,3 +187,78 @@ func cpuTime(b *testing.B) time.Duration {
 	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkClean cleans 100,000 rows: deliveries of 14 KB and the events of old
+// threads. It reports the longest that a delivery waited which arrived
+// meanwhile, one every 2 ms, and the same without the cleaning.
+func BenchmarkClean(b *testing.B) {
+	for _, cleaning := range []bool{false, true} {
+		b.Run(fmt.Sprintf("cleaning=%t", cleaning), func(b *testing.B) {
+			var waits []time.Duration
+			for range b.N {
+				b.StopTimer()
+				s := benchStore(b, false)
+				fillOld(b, s)
+				b.StartTimer()
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					if !cleaning {
+						time.Sleep(5 * time.Second)
+						return
+					}
+					c := must(s.Clean(b.Context(), store.Retention{Deliveries: time.Now(), Threads: time.Now().Add(-time.Hour)}))(b)
+					if c.Deliveries != 30000 || c.Events != 69000 || c.Threads != 1000 {
+						b.Errorf("cleaned %+v", c)
+					}
+				}()
+				waits = append(waits, receiveUntil(b, s, done)...)
+			}
+			slices.Sort(waits)
+			b.ReportMetric(float64(waits[len(waits)-1].Microseconds())/1000, "longest-ms")
+			b.ReportMetric(float64(waits[len(waits)*99/100].Microseconds())/1000, "p99-ms")
+		})
+	}
+}
+
+// fillOld writes 100,000 rows that are a year old.
+func fillOld(b *testing.B, s *store.Store) {
+	b.Helper()
+	old := time.Now().Add(-365 * 24 * time.Hour).UnixMicro()
+	for _, query := range []string{
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 30000)
+			INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at) SELECT 'old' || i, 'issues', randomblob(14336), ?1 + i, 'handled', 0 FROM n`,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 1000)
+			INSERT INTO threads (owner, name, number, last_seq, updated_at) SELECT 'octo', 'cat', i, 69, ?1 + i FROM n`,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 69)
+			INSERT INTO events (thread_id, seq, kind, at, data) SELECT t.id, n.i, 'ignored', ?1, '{"reason": "' || hex(randomblob(200)) || '"}' FROM threads t, n`,
+	} {
+		must(s.DB().Exec(query, old))(b)
+	}
+}
+
+// receiveUntil stores a delivery every 2 ms and returns what each waited.
+func receiveUntil(b *testing.B, s *store.Store, done <-chan struct{}) []time.Duration {
+	body := payload()
+	var mu sync.Mutex
+	var waits []time.Duration
+	var wg sync.WaitGroup
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+			wg.Wait()
+			return waits
+		case due := <-tick.C:
+			wg.Go(func() {
+				if _, err := s.Receive(b.Context(), solver.Delivery{GUID: fmt.Sprint("new", n), Event: "issues", Payload: body, ReceivedAt: due}); err != nil {
+					b.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				waits = append(waits, time.Since(due))
+			})
+		}
+	}
+}

@@ -4,14 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +39,15 @@ func exam(t *testing.T, address func(testing.TB) string) {
 		{"ALostLeaseCanAppendNothing", aLostLeaseCanAppendNothing},
 		{"AnExpiredLeaseThatNobodyTookIsRenewed", anExpiredLeaseThatNobodyTookIsRenewed},
 		{"BreakersCountEveryUpdate", breakersCountEveryUpdate},
+		{"AClockThatWasAYearAheadHoldsNothing", aClockThatWasAYearAheadHoldsNothing},
+		{"AClockThatIsSetMovesNoLease", aClockThatIsSetMovesNoLease},
 		{"CooldownsEnd", cooldownsEnd},
+		{"GradesAreChangedAtOnce", gradesAreChangedAtOnce},
+		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},
+		{"SharedBlobsCountEveryUpdate", sharedBlobsCountEveryUpdate},
+		{"OneOfManyEntersAnAccount", oneOfManyEntersAnAccount},
+		{"ADeadHoldersAccountIsFree", aDeadHoldersAccountIsFree},
+		{"WithoutABoundEverybodyEnters", withoutABoundEverybodyEnters},
 		{"ThreadsListsWhatHadAnAttemptOrAWait", threadsListsWhatHadAnAttemptOrAWait},
 		{"AWakeUpIsQueuedOnce", aWakeUpIsQueuedOnce},
 		{"AFailedEnqueueKeepsNothing", aFailedEnqueueKeepsNothing},
@@ -55,7 +57,10 @@ func exam(t *testing.T, address func(testing.TB) string) {
 		{"AnEndedCallerDoesNotBreakTheBatch", anEndedCallerDoesNotBreakTheBatch},
 		{"ABatchThatFailsFailsForAll", aBatchThatFailsFailsForAll},
 		{"DeliveriesBeyondTheQueueAreRefused", deliveriesBeyondTheQueueAreRefused},
+		{"StoredGUIDsAreKnown", storedGUIDsAreKnown},
 		{"PruneKeepsGUIDsThirtyDays", pruneKeepsGUIDsThirtyDays},
+		{"ThreadsThatAreOverAreForgotten", threadsThatAreOverAreForgotten},
+		{"ATransactionOfTheCleaningIsSmall", aTransactionOfTheCleaningIsSmall},
 		{"FailedDeliveriesAreTriedAgainMoreAndMoreRarely", failedDeliveriesAreTriedAgain},
 		{"TheSweepWakesWhatWasLost", theSweepWakesWhatWasLost},
 		{"TheSweepDoesNotFloodABacklog", theSweepDoesNotFloodABacklog},
@@ -176,75 +181,6 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// postgres is a server of the test's own, reached through a socket.
-type postgres struct{ dir string }
-
-// startPostgres starts a server from the binaries of a Debian or Red Hat
-// package; it skips the test where there are none.
-func startPostgres(t *testing.T) *postgres {
-	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if path, err := exec.LookPath("initdb"); err == nil {
-		dirs = append(dirs, filepath.Dir(path))
-	}
-	if len(dirs) == 0 {
-		t.Skip("PostgreSQL is not installed: neither /usr/lib/postgresql/*/bin nor initdb in PATH")
-	}
-	bin := dirs[len(dirs)-1]
-	dir, err := os.MkdirTemp("", "pawlpg") // short, for the socket's name
-	check(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
-	if os.Geteuid() == 0 { // the server refuses to run as root
-		u, err := user.Lookup("nobody")
-		check(t, err)
-		uid, err := strconv.Atoi(u.Uid)
-		check(t, err)
-		check(t, os.Chown(dir, uid, -1))
-		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid())}
-	}
-	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-	initdb.Dir, initdb.SysProcAttr = dir, attr
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200")
-	server.Dir, server.SysProcAttr = dir, attr
-	log := must(os.Create(filepath.Join(dir, "log")))(t)
-	defer log.Close()
-	server.Stdout, server.Stderr = log, log
-	check(t, server.Start())
-	t.Cleanup(func() {
-		server.Process.Signal(syscall.SIGQUIT)
-		server.Wait()
-	})
-	p := &postgres{dir}
-	db := rawDB(t, p.address("postgres"))
-	for started := time.Now(); ; {
-		err := db.PingContext(t.Context())
-		if err == nil {
-			return p
-		}
-		if time.Since(started) > patience {
-			text, _ := os.ReadFile(log.Name())
-			t.Fatalf("PostgreSQL does not get ready: %v\n%s", err, text)
-		}
-	}
-}
-
-func (p *postgres) address(name string) string {
-	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, p.dir)
-}
-
-func (p *postgres) newDatabase(t testing.TB) string {
-	db := rawDB(t, p.address("postgres"))
-	name := fmt.Sprintf("exam%d", time.Now().UnixNano())
-	if _, err := db.Exec("CREATE DATABASE " + name); err != nil {
-		t.Fatal(err)
-	}
-	return p.address(name)
 }
 
 // rawDB opens the database beside the store, to look at or damage it.

@@ -2,18 +2,12 @@ package store_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/solver"
 )
-
-func TestEveryDatabaseKnowsItsDeliveries(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { storedGUIDsAreKnown(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db")) })
-	t.Run("postgres", func(t *testing.T) { storedGUIDsAreKnown(t, startPostgres(t).newDatabase(t)) })
-}
 
 func storedGUIDsAreKnown(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)

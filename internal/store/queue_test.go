@@ -168,6 +168,14 @@ func aKilledStepIsTakenUp(t *testing.T, dsn string) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && lines.Text() != "in the middle of the step" {
 	}
+	if _, ok := cutSQLite(dsn); ok {
+		wantRefusal(t, dsn, fmt.Sprintf("in use by process %d", child.Process.Pid), "stop it first")
+		r := must(store.OpenReadOnly(t.Context(), dsn, store.Options{}))(t)
+		if rows := must(r.Events(t.Context(), thread(1), 0))(t); len(rows) != 1 {
+			t.Errorf("a reader beside the process sees %d events, want 1", len(rows))
+		}
+		check(t, r.Close())
+	}
 	check(t, child.Process.Kill())
 	child.Wait()
 

@@ -1,0 +1,124 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	leases := make([]solver.Lease, 100)
+	for n := range leases {
+		leases[n] = must(s.Acquire(ctx, thread(n+1), "node", c.Now()))(t)
+	}
+	probe := func(most int) (in int) {
+		var entered atomic.Int64
+		var wg sync.WaitGroup
+		for n, l := range leases {
+			wg.Go(func() {
+				ok, err := s.EnterAccount(ctx, l, "main", most, c.Now())
+				if err != nil {
+					t.Error(err)
+				}
+				if ok && entered.Add(1) == int64(1) {
+					in = n
+				}
+			})
+		}
+		wg.Wait()
+		if want := int64(most); entered.Load() != want {
+			t.Errorf("%d entered, want %d", entered.Load(), want)
+		}
+		return in
+	}
+	first := probe(1)
+	if ok := must(s.EnterAccount(ctx, leases[first], "main", 1, c.Now()))(t); !ok {
+		t.Error("the thread that is in was refused to stay")
+	}
+	if ok := must(s.EnterAccount(ctx, leases[(first+1)%100], "other", 1, c.Now()))(t); !ok {
+		t.Error("another account was refused")
+	}
+	check(t, s.LeaveAccount(ctx, leases[first], "other")) // which it is not in
+	if ok := must(s.EnterAccount(ctx, leases[(first+2)%100], "main", 1, c.Now()))(t); ok {
+		t.Error("leaving another account freed this one")
+	}
+	check(t, s.LeaveAccount(ctx, leases[first], "main"))
+	second := probe(1)
+	check(t, s.Release(ctx, leases[second]))
+	leases[second] = must(s.Acquire(ctx, leases[second].Thread, "node", c.Now()))(t)
+	third := probe(1)
+	check(t, s.LeaveAccount(ctx, leases[third], "main"))
+	probe(3)
+}
+
+func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	dead := must(s.Acquire(ctx, thread(1), "dead", c.Now()))(t)
+	must(s.EnterAccount(ctx, dead, "main", 1, c.Now()))(t)
+	c.Advance(solver.LeaseTime - time.Second)
+	next := must(s.Acquire(ctx, thread(2), "next", c.Now()))(t)
+	if must(s.EnterAccount(ctx, next, "main", 1, c.Now()))(t) {
+		t.Error("entered while the holder's lease lasts")
+	}
+	c.Advance(2 * time.Second)
+	if !must(s.EnterAccount(ctx, next, "main", 1, c.Now()))(t) {
+		t.Error("refused although the holder's lease ran out")
+	}
+	// The holder was only paused: it must not come back beside the next one.
+	if _, err := s.Renew(ctx, dead, c.Now()); !errors.Is(err, solver.ErrLeaseLost) {
+		t.Errorf("renew: %v, want ErrLeaseLost", err)
+	}
+	if _, err := s.EnterAccount(ctx, dead, "main", 9, c.Now()); !errors.Is(err, solver.ErrLeaseLost) {
+		t.Errorf("enter: %v, want ErrLeaseLost", err)
+	}
+	if err := s.LeaveAccount(ctx, dead, "main"); !errors.Is(err, solver.ErrLeaseLost) {
+		t.Errorf("leave: %v, want ErrLeaseLost", err)
+	}
+	// Its thread goes on, in nobody's account.
+	if w := must(s.Stale(ctx, c.Now()))(t); w.Threads != 1 {
+		t.Errorf("the sweep woke %d threads, want the dead one's", w.Threads)
+	}
+	again := must(s.Acquire(ctx, thread(1), "again", c.Now()))(t)
+	if must(s.EnterAccount(ctx, again, "main", 1, c.Now()))(t) {
+		t.Error("entered beside the next one")
+	}
+	// One who takes a thread over does not inherit what it was in.
+	c.Advance(solver.LeaseTime)
+	must(s.Acquire(ctx, thread(2), "heir", c.Now()))(t)
+	if !must(s.EnterAccount(ctx, again, "main", 1, c.Now()))(t) {
+		t.Error("an account was inherited with the thread")
+	}
+}
+
+func withoutABoundEverybodyEnters(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	for n := range 3 {
+		l := must(s.Acquire(ctx, thread(n+1), "node", c.Now()))(t)
+		if !must(s.EnterAccount(ctx, l, "main", 0, c.Now()))(t) {
+			t.Error("refused without a bound")
+		}
+	}
+	l := must(s.Acquire(ctx, thread(9), "node", c.Now()))(t)
+	if must(s.EnterAccount(ctx, l, "main", 3, c.Now()))(t) {
+		t.Error("those that entered without a bound are not counted")
+	}
+	if _, err := s.EnterAccount(ctx, l, "", 1, c.Now()); err == nil {
+		t.Error("an account without a name was entered")
+	}
+	// A holder whose lease ran out and whom nobody replaced goes on.
+	c.Advance(2 * solver.LeaseTime)
+	if !must(s.EnterAccount(ctx, l, "main", 1, c.Now()))(t) {
+		t.Error("refused by leases that ran out")
+	}
+	if _, err := s.Acquire(ctx, thread(9), "thief", c.Now()); err == nil {
+		t.Error("a lease that entering had extended was taken")
+	}
+}

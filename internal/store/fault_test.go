@@ -1,0 +1,187 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// receive stores a delivery of n bytes.
+func receive(ctx context.Context, s *store.Store, guid string, n int) error {
+	_, err := s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", Payload: make([]byte, n), ReceivedAt: time.Now()})
+	return err
+}
+
+// wantCode wants an error of SQLite with a primary code, and that the process may
+// go on.
+func wantCode(t *testing.T, s *store.Store, err error, code int) {
+	t.Helper()
+	if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != code {
+		t.Errorf("got %v, want SQLite's code %d", err, code)
+	}
+	select {
+	case err := <-s.Fatal():
+		t.Errorf("the process is told to end: %v", err)
+	default:
+	}
+}
+
+// works wants that everything that was answered is there, and that the store
+// takes more.
+func works(t *testing.T, s *store.Store, answered ...string) {
+	t.Helper()
+	check(t, receive(t.Context(), s, fmt.Sprint("after", time.Now().UnixNano()), 10))
+	must(s.Append(t.Context(), thread(1), true, event("", "after")))(t)
+	for _, guid := range answered {
+		if _, err := s.Delivery(t.Context(), guid); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAFullDatabaseRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
+	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
+	check(t, receive(t.Context(), s, "before", 10))
+	var pages int
+	check(t, s.DB().QueryRow("PRAGMA page_count").Scan(&pages))
+	must(s.DB().Exec(fmt.Sprintf("PRAGMA max_page_count=%d", pages+2)))(t)
+	wantCode(t, s, receive(t.Context(), s, "large", 1<<20), sqlite3.SQLITE_FULL)
+	if _, err := s.Delivery(t.Context(), "large"); !errors.Is(err, solver.ErrNotFound) {
+		t.Errorf("a refused delivery: %v, want ErrNotFound", err)
+	}
+	must(s.DB().Exec("PRAGMA max_page_count=1000000"))(t)
+	check(t, receive(t.Context(), s, "large", 1<<20))
+	works(t, s, "before", "large")
+}
+
+// tmpfs mounts a file system of 8 MB, which only root may do.
+func tmpfs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("pawl", dir, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("a small file system cannot be mounted here (it takes root): %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+func TestAFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
+	dir := tmpfs(t)
+	s, _, _ := open(t, "sqlite:"+filepath.Join(dir, "pawl.db"))
+	check(t, receive(t.Context(), s, "before", 10))
+	filler := filepath.Join(dir, "filler")
+	f := must(os.Create(filler))(t)
+	for err := error(nil); err == nil; _, err = f.Write(make([]byte, 4096)) {
+	}
+	check(t, f.Close())
+	var answered []string
+	var full error
+	for n := 0; full == nil && n < 100; n++ {
+		guid := fmt.Sprint("full", n)
+		if full = receive(t.Context(), s, guid, 100<<10); full == nil {
+			answered = append(answered, guid)
+		}
+	}
+	wantCode(t, s, full, sqlite3.SQLITE_FULL)
+	if _, err := s.Append(t.Context(), thread(1), true, event("", strings.Repeat("x", 1<<20))); err == nil {
+		t.Error("an event was appended to a full disk")
+	}
+	must(s.Deliveries(t.Context(), 10))(t) // reading goes on
+	check(t, os.Remove(filler))
+	works(t, s, append(answered, "before")...)
+	check(t, s.Close())
+	again, _, _ := open(t, "sqlite:"+filepath.Join(dir, "pawl.db"))
+	works(t, again, append(answered, "before")...)
+}
+
+func TestAReadOnlyFileSystemIsRefused(t *testing.T) {
+	dir := tmpfs(t)
+	dsn := "sqlite:" + filepath.Join(dir, "pawl.db")
+	s, _, _ := open(t, dsn)
+	must(s.Append(t.Context(), thread(1), false, event("", 1)))(t)
+	check(t, s.Close())
+	check(t, syscall.Mount("pawl", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=8m"))
+	wantRefusal(t, dsn, "read-only file system", "write access")
+	check(t, syscall.Mount("pawl", dir, "tmpfs", syscall.MS_REMOUNT, "size=8m"))
+	s, _, _ = open(t, dsn)
+	works(t, s)
+}
+
+func TestALockedDatabaseRefusesDeliveriesUntilItIsFree(t *testing.T) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, dsn)
+	check(t, receive(t.Context(), s, "before", 10))
+	must(s.DB().Exec("PRAGMA busy_timeout=20"))(t) // instead of 5 s
+	other := must(rawDB(t, dsn).Conn(t.Context()))(t)
+	must(other.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
+	wantCode(t, s, receive(t.Context(), s, "locked", 10), sqlite3.SQLITE_BUSY)
+	wantCode(t, s, s.Ping(t.Context()), sqlite3.SQLITE_BUSY)
+	must(s.Deliveries(t.Context(), 10))(t) // reading goes on
+	must(other.ExecContext(t.Context(), "ROLLBACK"))(t)
+	check(t, receive(t.Context(), s, "locked", 10))
+	works(t, s, "before", "locked")
+}
+
+func TestADatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	check(t, s.Close())
+	other := must(rawDB(t, "sqlite:"+path).Conn(t.Context()))(t)
+	must(other.ExecContext(t.Context(), "PRAGMA locking_mode=EXCLUSIVE"))(t)
+	must(other.ExecContext(t.Context(), "BEGIN EXCLUSIVE"))(t)
+	wantRefusal(t, "sqlite:"+path, "another program holds the file, close it")
+}
+
+func TestDamageFoundWhileInUseEndsAllWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	for n := range 200 {
+		must(s.Append(t.Context(), thread(n), false, event("", strings.Repeat("x", 1000))))(t)
+	}
+	check(t, s.Close())
+	s, _, _ = open(t, "sqlite:"+path)
+	f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
+	size := must(f.Stat())(t).Size()
+	must(f.WriteAt([]byte(strings.Repeat("noise ", int(size-3*4096)/6)), 3*4096))(t)
+	check(t, f.Close())
+	must(s.DB().Exec("PRAGMA shrink_memory"))(t) // forget the pages that were read before
+	var found error
+	for n := 0; found == nil && n < 200; n++ {
+		_, found = s.Append(t.Context(), thread(n), true, event("", 1))
+	}
+	wantFatal(t, s, found, "restore a backup")
+}
+
+// wantFatal wants an error after which the process is told to end and nothing is
+// written any more.
+func wantFatal(t *testing.T, s *store.Store, err error, words string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), words) {
+		t.Errorf("got %v, want that it says %q", err, words)
+	}
+	told := await(t, "the fatal error", s.Fatal())
+	if !strings.Contains(told.Error(), words) {
+		t.Errorf("told %v, want that it says %q", told, words)
+	}
+	if err := receive(t.Context(), s, "later", 10); !errors.Is(err, told) {
+		t.Errorf("a later delivery: %v, want %v", err, told)
+	}
+	if _, err := s.Append(t.Context(), thread(1), true); !errors.Is(err, told) {
+		t.Errorf("a later event: %v, want %v", err, told)
+	}
+	if err := s.Ping(t.Context()); !errors.Is(err, told) {
+		t.Errorf("ping: %v, want %v", err, told)
+	}
+}

@@ -1,0 +1,123 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/store"
+)
+
+func gradesAreChangedAtOnce(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	at := c.Now().UTC()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				err := s.PutGraded(ctx, "octo/cat#1/1", func(old store.GradedRow) store.GradedRow {
+					n, _ := strconv.Atoi(string(old.Data))
+					return store.GradedRow{At: at, Backend: "codex", Repo: "octo/cat", Data: []byte(strconv.Itoa(n + 1))}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	want := []store.GradedRow{{ID: "octo/cat#1/1", At: at, Backend: "codex", Repo: "octo/cat", Data: []byte("80")}}
+	if diff := cmp.Diff(want, must(s.Graded(ctx, time.Time{}, 10))(t)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for name, keep := range map[string]func(store.GradedRow) store.GradedRow{
+		"no data":  func(store.GradedRow) store.GradedRow { return store.GradedRow{} },
+		"the same": func(old store.GradedRow) store.GradedRow { return old },
+	} {
+		check(t, s.PutGraded(ctx, "octo/cat#1/1", keep))
+		check(t, s.PutGraded(ctx, "new", keep))
+		if diff := cmp.Diff(want, must(s.Graded(ctx, time.Time{}, 10))(t)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+	if err := s.PutGraded(ctx, "", func(r store.GradedRow) store.GradedRow { return r }); err == nil {
+		t.Error("a grade of no attempt was taken")
+	}
+}
+
+func theNewestGradesComeOldestFirst(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	for n := range 5 {
+		check(t, s.PutGraded(ctx, fmt.Sprint("attempt ", n), func(store.GradedRow) store.GradedRow {
+			return store.GradedRow{At: c.Now().Add(time.Duration(n) * time.Hour), Data: []byte("\x00\xff not text")}
+		}))
+	}
+	ids := func(since time.Time, limit int) (ids []string) {
+		for _, r := range must(s.Graded(ctx, since, limit))(t) {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	for _, q := range []struct {
+		since time.Time
+		limit int
+		want  []string
+	}{
+		{time.Time{}, 2, []string{"attempt 3", "attempt 4"}},
+		{c.Now().Add(time.Hour), 10, []string{"attempt 1", "attempt 2", "attempt 3", "attempt 4"}},
+		{c.Now().Add(time.Hour), 1, []string{"attempt 4"}},
+		{c.Now().Add(5 * time.Hour), 10, nil},
+	} {
+		if diff := cmp.Diff(q.want, ids(q.since, q.limit)); diff != "" {
+			t.Errorf("since %s, %d (-want +got)\n%s", q.since, q.limit, diff)
+		}
+	}
+}
+
+func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
+	s, _, _ := open(t, dsn)
+	ctx := t.Context()
+	value := func() (v string) {
+		check(t, s.UpdateShared(ctx, "limits", func(old []byte) []byte { v = string(old); return nil }))
+		return v
+	}
+	if got := value(); got != "" {
+		t.Errorf("a new key holds %q", got)
+	}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for range 25 {
+				if err := s.UpdateShared(ctx, "limits", func(old []byte) []byte {
+					n, _ := strconv.Atoi(string(old))
+					return []byte(strconv.Itoa(n + 1))
+				}); err != nil {
+					t.Error(err)
+				}
+				must(s.Append(ctx, thread(n+1), false, event("", "a write that waits for the disk")))(t)
+			}
+		})
+	}
+	wg.Wait()
+	if got := value(); got != "200" {
+		t.Errorf("counted %s, want 200", got)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.UpdateShared(ended, "limits", func([]byte) []byte { return []byte("late") }); err == nil {
+		t.Error("a caller that had ended changed the blob")
+	}
+	if got := value(); got != "200" {
+		t.Errorf("is %s after a caller that had ended, want 200", got)
+	}
+	if err := s.Ping(ctx); err != nil {
+		t.Error(err)
+	}
+}
