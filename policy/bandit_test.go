@@ -252,3 +252,13 @@ func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
 		t.Errorf("the prior shows %+v", v)
 	}
 }
+
+func TestTheIntervalOfEveryPosteriorHoldsItsMean(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Posterior{Good: rapid.Float64Range(0, 100).Draw(t, "good"), Bad: rapid.Float64Range(0, 100).Draw(t, "bad")}
+		low, high := p.Interval()
+		if !(0 < low && low < p.Mean() && p.Mean() < high && high < 1) {
+			t.Fatalf("%+v: %v is not between %v and %v", p, p.Mean(), low, high)
+		}
+	})
+}

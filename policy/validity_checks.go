@@ -71,7 +71,7 @@ func (c *checks) charge(r *checkedRow, v Violation) {
 // values checks each value against the facts and against the more trusted
 // sources.
 func (c *checks) values(r *checkedRow) {
-	worthless := !r.Facts.Changed && r.Facts.Commits == 0
+	idle := !r.Facts.Changed && r.Facts.Commits == 0
 	for p := range r.set {
 		s := r.set[p]
 		switch {
@@ -85,7 +85,7 @@ func (c *checks) values(r *checkedRow) {
 				c.charge(r, Violation{Source: s.Source, Check: FloorWithWork, At: at,
 					Reason: fmt.Sprintf("%s gave %.2f although %s", s.Source, s.Value, against)})
 			}
-		case s.Value >= topGrade && worthless:
+		case s.Value >= topGrade && idle:
 			v := Violation{Source: s.Source, Check: TopWithoutChange, Attempt: r.ID, At: r.At,
 				Reason: fmt.Sprintf("%s gave %.2f although nothing changed", s.Source, s.Value)}
 			if p == 0 {
