@@ -60,11 +60,10 @@ func (c *Client) DeliveryPayload(ctx context.Context, id int64) ([]byte, error) 
 			return errEmptyAnswer
 		}
 		payload = nil
-		if r := got.GetRequest(); r != nil && string(r.GetRawPayload()) != "null" {
-			payload = r.GetRawPayload()
+		if raw := got.GetRequest().GetRawPayload(); len(raw) > 0 && string(raw) != "null" {
+			payload = raw
 		}
 		return nil
 	}})
 	return payload, err
 }
-
