@@ -68,7 +68,9 @@ func geminiCommand(r Request) (Command, error) {
 func geminiSettings(r Request) (string, error) {
 	settings := map[string]any{
 		"security": map[string]any{
-			"auth":        map[string]any{"selectedType": geminiAuth(r)},
+			// With useExternal gemini does not look for a key itself, and so does not
+			// read .gemini/.env of a folder that it trusts by then.
+			"auth":        map[string]any{"selectedType": geminiAuth(r), "useExternal": true},
 			"folderTrust": map[string]any{"enabled": true},
 		},
 		"general": map[string]any{
