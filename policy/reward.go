@@ -141,7 +141,8 @@ type AttemptFacts struct {
 	// Session is the id of the session that this attempt had, from a place that
 	// no other attempt writes to; empty when unknown.
 	Session string `json:"session,omitempty"`
-	// Transcript is nil for a CLI that writes none.
+	// Transcript is nil for a CLI that prints no stream of events, such as a plain
+	// command, whose output may be of any size.
 	Transcript *Transcript `json:"transcript,omitempty"`
 }
 

@@ -20,7 +20,8 @@ const (
 	FailedAnswer Check = "failed_answer"
 	// ForeignTranscript: the transcript belongs to another attempt.
 	ForeignTranscript Check = "foreign_transcript"
-	// StubTranscript: the transcript is too small to be that of an attempt.
+	// StubTranscript: the transcript is too small for an attempt that changed
+	// something.
 	StubTranscript Check = "stub_transcript"
 	// Stuck: a source gave the same value stuckAfter times in a row.
 	Stuck Check = "stuck"

@@ -16,8 +16,8 @@ const (
 	topGrade = 0.95
 	// failedBelow is where a verifier says that it failed.
 	failedBelow = 0.5
-	// minTranscript is the smallest transcript of an attempt in bytes. The
-	// shortest recorded stream of a run that edited something has 849.
+	// minTranscript is the smallest transcript of an attempt that changed
+	// something, in bytes. The shortest recorded stream of one has 849.
 	minTranscript = 512
 	// clockSlack is how far the times of a transcript may lie outside the
 	// attempt: both come from one host, but are written by different programs.

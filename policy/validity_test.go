@@ -51,6 +51,9 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		{name: "ends after the attempt", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Last = g.Facts.EndedAt.Add(time.Minute) }, check: ForeignTranscript},
 		{name: "within the slack", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Last = g.Facts.EndedAt.Add(5 * time.Second) }, rewarded: true},
 		{name: "a stub", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Bytes = 511 }, check: StubTranscript},
+		{name: "short because it crashed at once", signals: []Signal{says(TrajectorySource, 0.1, at)}, change: func(g *Graded) {
+			g.Facts.Transcript.Bytes, g.Facts.Changed, g.Facts.Commits, g.Facts.Ending = 100, false, 0, Crashed
+		}, rewarded: true},
 		{name: "no transcript at all", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = nil }, rewarded: true},
 		{name: "a transcript that says nothing of itself", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = &Transcript{Bytes: 9000} }, rewarded: true},
 		{name: "a usage limit is not judged", signals: []Signal{says(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Ending = UsageLimit }},
