@@ -141,40 +141,47 @@ func (l *Learned) addUp() {
 // ordered gives the rows up to now in the order of their ends, each ID once.
 func ordered(rows []Graded, now time.Time) []checkedRow {
 	checked := make([]checkedRow, 0, len(rows))
+	sorted := true
 	for i := range rows {
-		if !rows[i].At.After(now) {
-			checked = append(checked, checkedRow{Graded: upTo(&rows[i], now)})
-		}
-	}
-	byEnd := func(a, b checkedRow) int {
-		if c := a.At.Compare(b.At); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
-	}
-	if !slices.IsSortedFunc(checked, byEnd) {
-		slices.SortStableFunc(checked, byEnd)
-	}
-	kept := checked[:0]
-	for i, r := range checked {
-		if i+1 < len(checked) && checked[i+1].ID == r.ID && checked[i+1].At.Equal(r.At) {
+		if rows[i].At.After(now) {
 			continue
 		}
-		r.set = r.signals()
-		kept = append(kept, r)
+		checked = append(checked, checkedRow{Graded: upTo(&rows[i], now)})
+		if n := len(checked); n > 1 && byEnd(checked[n-2], checked[n-1]) >= 0 {
+			sorted = false
+		}
 	}
-	return kept
+	if !sorted {
+		slices.SortStableFunc(checked, byEnd)
+		// Of equal rows the last one is kept.
+		slices.Reverse(checked)
+		checked = slices.CompactFunc(checked, func(a, b checkedRow) bool { return byEnd(a, b) == 0 })
+		slices.Reverse(checked)
+	}
+	for i := range checked {
+		checked[i].set = checked[i].signals()
+	}
+	return checked
+}
+
+// byEnd orders rows by their ends, and by their IDs where those are equal.
+func byEnd(a, b checkedRow) int {
+	if c := a.At.Compare(b.At); c != 0 {
+		return c
+	}
+	return strings.Compare(a.ID, b.ID)
 }
 
 // upTo is a row without the signals from after now.
 func upTo(g *Graded, now time.Time) *Graded {
-	late := func(s Signal) bool { return s.At.After(now) }
-	if !slices.ContainsFunc(g.Signals, late) {
-		return g
+	for i := range g.Signals {
+		if g.Signals[i].At.After(now) {
+			earlier := *g
+			earlier.Signals = slices.DeleteFunc(slices.Clone(g.Signals), func(s Signal) bool { return s.At.After(now) })
+			return &earlier
+		}
 	}
-	earlier := *g
-	earlier.Signals = slices.DeleteFunc(slices.Clone(g.Signals), late)
-	return &earlier
+	return g
 }
 
 // Judged gives all attempts in the order of their ends, with their grades after

@@ -27,7 +27,7 @@ func ran(t *testing.T, o Options) Report {
 // TestLearningPays runs fewer seeds and numbers of arms than pawl simulate does,
 // which make eval runs in full.
 func TestLearningPays(t *testing.T) {
-	r := ran(t, Options{Attempts: 500, Arms: []int{2, 5}, Seeds: 8, Scenarios: Scenarios()})
+	r := ran(t, Options{Attempts: 500, Arms: []int{2, 5}, Seeds: 5, Scenarios: Scenarios()})
 	for _, missed := range r.Missed() {
 		t.Error(missed)
 	}
