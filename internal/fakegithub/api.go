@@ -54,12 +54,17 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, path string) 
 	if rt != nil {
 		entry.Route = rt.name
 	}
+	visit := s.arrive(r, path)
+	defer visit.leave(nil)
 	fault := s.faults.take(r.Method, path, entry.Route)
 	if !fault.before(r.Context()) {
 		s.requests.add(entry)
 		panic(http.ErrAbortHandler)
 	}
-	rep := fault.reply()
+	rep := visit.refusal()
+	if rep == nil {
+		rep = fault.reply()
+	}
 	if rep == nil && err != nil {
 		rep = problem(http.StatusRequestEntityTooLarge, "Payload too large")
 	}
@@ -72,6 +77,7 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, path string) 
 	}
 	entry.Status = rep.status
 	s.requests.add(entry)
+	visit.leave(rep)
 	rep.header.Set("X-GitHub-Request-Id", requestID())
 	rep.write(w)
 }

@@ -66,6 +66,7 @@ type Server struct {
 	served   chan struct{}
 	courier  *courier
 	faults   faultList
+	strict   strictness
 	requests requestLog
 	changed  bell
 	inFlight sync.WaitGroup
