@@ -102,7 +102,8 @@ func isLimit(a answer) bool {
 func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
 
 // unspecifiedWait is what GitHub asks for when it names no time ("wait for at
-// least one minute before retrying", best practices for the REST API).
+// least one minute before retrying", best practices for the REST API); it asks
+// for "an exponentially increasing amount of time" after that.
 const unspecifiedWait = time.Minute
 
 // longestWait bounds what an answer can ask for. The hourly limit's window is
@@ -112,16 +113,17 @@ const longestWait = time.Hour
 
 // limitEnds says until when GitHub wants no request, in the order GitHub
 // documents: retry-after, then the reset of an exhausted hourly limit, then
-// one minute. secondary is true unless it is the hourly limit.
-func limitEnds(a answer, now time.Time) (until time.Time, secondary bool) {
+// one minute, doubled for each refusal without a time before. secondary is true
+// unless it is the hourly limit; named says that GitHub gave a time.
+func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary, named bool) {
 	if after, ok := retryAfter(a.header); ok {
-		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header)
+		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header), true
 	}
 	if reset, ok := resetTime(a.header); ok && exhausted(a.header) {
 		// The reset is given in whole seconds; one more avoids coming too early.
-		return now.Add(min(max(reset.Sub(now)+time.Second, time.Second), longestWait)), false
+		return now.Add(min(max(reset.Sub(now)+time.Second, time.Second), longestWait)), false, true
 	}
-	return now.Add(unspecifiedWait), true
+	return now.Add(min(unspecifiedWait<<min(strikes, 6), longestWait)), true, false
 }
 
 func retryAfter(h http.Header) (time.Duration, bool) {

@@ -85,7 +85,7 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (C
 	}
 	var made CheckRunRef
 	err := c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", creates: true,
+		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", urgency: cosmetic,
 		send: func(ctx context.Context, gh *github.Client) error {
 			got, _, err := gh.Checks.CreateCheckRun(ctx, repo.Owner, repo.Name, run.create(c.now()))
 			if err == nil && got.GetID() == 0 {
@@ -112,7 +112,7 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 	var updated CheckRunRef
 	path := fmt.Sprintf("repos/%s/check-runs/%d", repo.FullName(), id)
 	err := c.on(ctx, repo, request{
-		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}",
+		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", urgency: cosmetic,
 		send: func(ctx context.Context, gh *github.Client) error {
 			req, err := gh.NewRequest(http.MethodPatch, path, run.update(c.now()))
 			if err != nil {

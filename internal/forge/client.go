@@ -50,6 +50,12 @@ type Config struct {
 	Transport http.RoundTripper
 	// MaxWait bounds the sleep for a limit within one call; zero means 90 s.
 	MaxWait time.Duration
+	// Limits are what one installation may do; its zero fields mean what GitHub
+	// documents.
+	Limits Limits
+	// Shared is where the nodes of one Pawl keep their use of the limits
+	// together; nil means that this client is the only one.
+	Shared Shared
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Sleep waits for a duration or until the context ends, and then returns
@@ -72,10 +78,14 @@ type Client struct {
 	now     func() time.Time
 	sleep   func(context.Context, time.Duration) error
 	log     zerolog.Logger
+	limits  Limits
+	shared  Shared
+	node    string // names this client where the limits are shared
 
-	tokens tokens
-	limits limits
-	stats  stats
+	tokens    tokens
+	governors governors
+	cache     cache
+	stats     stats
 
 	selfMu sync.Mutex
 	self   *App
@@ -135,6 +145,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		web: strings.TrimSuffix(web.String(), "/"), api: api, agent: cfg.UserAgent, appID: cfg.AppID,
 		plain: plain, signed: signed, maxWait: cfg.MaxWait, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
+		limits: cfg.Limits.filled(), shared: cfg.Shared, node: newNode(),
 	}
 	c.fillDefaults()
 	return c, nil
@@ -146,6 +157,9 @@ func (c *Client) fillDefaults() {
 	}
 	if c.maxWait == 0 {
 		c.maxWait = defaultMaxWait
+	}
+	if c.shared == nil {
+		c.shared = new(memory)
 	}
 	if c.now == nil {
 		c.now = time.Now
@@ -181,7 +195,7 @@ func baseURL(setting, text string) (*url.URL, error) {
 // go-github remembers limits by its own clock and for all installations
 // alike; this package remembers them itself.
 func (c *Client) github(w *wire) *github.Client {
-	gh := github.NewClient(&http.Client{Transport: w, Timeout: tryTimeout, CheckRedirect: follow})
+	gh := github.NewClient(&http.Client{Transport: w, CheckRedirect: follow})
 	gh.BaseURL = c.api
 	gh.UserAgent = c.agent
 	return gh

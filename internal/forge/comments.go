@@ -56,7 +56,7 @@ func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body,
 	var made Comment
 	path := fmt.Sprintf("repos/%s/issues/%d/comments", repo.FullName(), number)
 	err := c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/issues/{number}/comments", creates: true,
+		method: http.MethodPost, route: "/repos/{owner}/{repo}/issues/{number}/comments", urgency: acknowledges,
 		send: writeComment(http.MethodPost, path, withMarker(body, marker), &made),
 		done: func(ctx context.Context) (found bool, err error) {
 			made, found, err = c.FindComment(ctx, repo, number, marker, 0)
@@ -72,7 +72,7 @@ func (c *Client) EditComment(ctx context.Context, repo Repo, id int64, body, mar
 	var edited Comment
 	path := fmt.Sprintf("repos/%s/issues/comments/%d", repo.FullName(), id)
 	err := c.on(ctx, repo, request{
-		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}",
+		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}", urgency: cosmetic,
 		send: writeComment(http.MethodPatch, path, withMarker(body, marker), &edited),
 	})
 	return edited, err

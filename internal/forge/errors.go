@@ -74,8 +74,16 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// RateLimited says that GitHub wants no request from this installation before
-// Until. The caller stores the wait and comes back; it must not sleep.
+// RateLimited says that this request cannot be sent before Until, because
+// GitHub wants nothing before or because the limits are used up. The caller
+// stores the wait and comes back; it must not sleep. Nothing was done, unless
+// the same error is also ErrUnavailable: then an answer was lost before, and the
+// look-up whether it was done had to be put off.
+//
+// What only shows how the work stands (check runs, edits of a comment) returns
+// it after at most ten seconds of waiting. The work should go on then, and the
+// newest state be shown after Until: so a newer text replaces one that waits,
+// and what was not sent is never taken for sent.
 type RateLimited struct {
 	Method string
 	Path   string

@@ -72,7 +72,7 @@ const (
 // React puts a reaction such as "eyes" on something. Putting it there again
 // changes nothing at GitHub, so it may be repeated.
 func (c *Client) React(ctx context.Context, repo Repo, on Target, id int64, content string) error {
-	r := request{method: http.MethodPost, creates: true}
+	r := request{method: http.MethodPost, urgency: acknowledges}
 	switch on {
 	case OnIssue:
 		r.route = "/repos/{owner}/{repo}/issues/{number}/reactions"

@@ -1,85 +1,121 @@
 package forge
 
 import (
+	"context"
+	"strconv"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
-// Keys of limits beside installation ids: GitHub counts requests with the
-// App's JWT and without credentials apart.
-const (
-	asAppKey     int64 = 0
-	anonymousKey int64 = -1
-)
-
-// limits remembers, per installation, until when GitHub wants no request, so
-// that one refused call keeps the others from asking too, and it paces
-// creations. It is in memory only: after a restart the first call learns it
-// again. Its zero value is ready.
-type limits struct {
+// governors are the governors of a client, one for each installation. The zero
+// value is ready.
+type governors struct {
 	mu    sync.Mutex
-	holds map[int64]hold
-	paces map[int64]*pace
+	byKey map[int64]*governor
 }
 
-// hold is a time before which nothing is sent.
-type hold struct {
-	until     time.Time
-	secondary bool
-}
-
-// block keeps every call under key back until a time. A later time already
-// known stays.
-func (l *limits) block(key int64, until time.Time, secondary bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.holds == nil {
-		l.holds = make(map[int64]hold)
-	}
-	if until.After(l.holds[key].until) {
-		l.holds[key] = hold{until: until, secondary: secondary}
-	}
-}
-
-// held returns the hold for key; one that has passed is removed.
-func (l *limits) held(key int64, now time.Time) (hold, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h, ok := l.holds[key]
-	if ok && !h.until.After(now) {
-		delete(l.holds, key)
-		return hold{}, false
-	}
-	return h, ok
-}
-
-// pace keeps creations under GitHub's limits of 80 a minute and 500 an hour
-// per installation. Each bucket holds half of its limit and refills the other
-// half in the window, so no window sees more than the limit.
-type pace struct {
-	minute *rate.Limiter
-	hour   *rate.Limiter
-}
-
-// creation reserves one creation under key and returns how long to wait for
-// it. A caller that does not wait must call cancel.
-func (l *limits) creation(key int64, now time.Time) (wait time.Duration, cancel func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.paces == nil {
-		l.paces = make(map[int64]*pace)
-	}
-	p := l.paces[key]
-	if p == nil {
-		p = &pace{
-			minute: rate.NewLimiter(rate.Every(time.Minute/40), 40),
-			hour:   rate.NewLimiter(rate.Every(time.Hour/250), 250),
+// governor returns the governor of a key, made when it is first asked for.
+func (c *Client) governor(key int64) *governor {
+	c.governors.mu.Lock()
+	defer c.governors.mu.Unlock()
+	g := c.governors.byKey[key]
+	if g == nil {
+		g = &governor{
+			key: "github-quota-" + strconv.FormatInt(key, 10), node: c.node, limits: c.limits, shared: c.shared,
+			now: c.now, sleep: c.sleep, log: c.log, deciding: make(chan struct{}, 1), seen: Quota{Limits: c.limits},
 		}
-		l.paces[key] = p
+		if c.governors.byKey == nil {
+			c.governors.byKey = make(map[int64]*governor)
+		}
+		c.governors.byKey[key] = g
 	}
-	a, b := p.minute.ReserveN(now, 1), p.hour.ReserveN(now, 1)
-	wait = max(a.DelayFrom(now), b.DelayFrom(now))
-	return wait, func() { a.CancelAt(now); b.CancelAt(now) }
+	return g
+}
+
+// limited notes that GitHub wants nothing for a time, for all nodes. Refusals
+// that name no time hold back twice as long each, as GitHub asks, until one
+// request succeeds.
+func (g *governor) limited(ctx context.Context, a answer) {
+	// What GitHub said must be known to the others even if the caller gave up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWait)
+	defer cancel()
+	var hold Hold
+	_ = g.update(ctx, func(q Quota) (Quota, bool) {
+		now := g.now()
+		until, secondary, named := limitEnds(a, now, q.Hold.Strikes)
+		hold = Hold{Node: g.node, Until: until, Secondary: secondary, Strikes: q.Hold.Strikes}
+		if !named && !q.Hold.Until.After(now) {
+			hold.Strikes++ // once for all that were under way together
+		}
+		return q.held(hold), true
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen = g.seen.held(hold) // also when the time ran out
+	g.wakeFirst()
+}
+
+// fine forgets the refusals that named no time after a success.
+func (g *governor) fine(ctx context.Context) {
+	g.mu.Lock()
+	h := g.seen.Hold
+	over := h.Strikes > 0 && !h.Until.After(g.now()) // else it was sent before the refusal
+	g.mu.Unlock()
+	if !over {
+		return
+	}
+	_ = g.update(ctx, func(q Quota) (Quota, bool) {
+		q.Hold.Strikes = 0
+		return q, true
+	})
+}
+
+// held is what this node knows of a time before which GitHub wants nothing.
+func (g *governor) held(now time.Time) (until time.Time, secondary bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q := g.seen.settle(now)
+	return q.heldUntil(g.node), q.Hold.Secondary
+}
+
+// heldNow asks all nodes for such a time.
+func (g *governor) heldNow(ctx context.Context) time.Time {
+	_ = g.update(ctx, func(q Quota) (Quota, bool) { return q, false })
+	until, _ := g.held(g.now())
+	return until
+}
+
+// secondary says whether a wait is for something else than the hourly limit.
+func (g *governor) secondary(now time.Time) bool {
+	until, secondary := g.held(now)
+	return secondary || !until.After(now)
+}
+
+// pass waits until GitHub wants requests again, without taking a place yet: a
+// token that is made for a request must not be made during a hold.
+func (c *Client) pass(ctx context.Context, r request) error {
+	start := c.now()
+	for {
+		now := c.now()
+		until, secondary := c.governor(r.limitKey()).held(now)
+		wait := until.Sub(now)
+		if wait <= 0 {
+			return nil
+		}
+		if tooLong(ctx, start, now, wait, c.patience(r)) {
+			return &RateLimited{Method: r.method, Path: r.route, Until: until, Secondary: secondary}
+		}
+		c.log.Info().Str("method", r.method).Str("route", r.route).Time("until", until).Msg("waiting for GitHub's rate limit")
+		if err := c.sleep(ctx, wait); err != nil {
+			return waitEnded(r, err)
+		}
+	}
+}
+
+// patience is how long one call waits for limits.
+func (c *Client) patience(r request) time.Duration {
+	if r.urgency == cosmetic {
+		return min(cosmeticWait, c.maxWait)
+	}
+	return c.maxWait
 }

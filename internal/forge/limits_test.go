@@ -128,58 +128,37 @@ func TestNoWaitForALimitIsLongerThanAnHour(t *testing.T) {
 				header.Set(name, rapid.OneOf(rapid.Just("0"), rapid.Map(rapid.Int64(), func(n int64) string { return strconv.FormatInt(n, 10) }), rapid.String()).Draw(t, name))
 			}
 		}
-		until, _ := limitEnds(answer{status: 403, header: header}, now)
+		until, _, _ := limitEnds(answer{status: 403, header: header}, now, rapid.IntRange(0, 1<<40).Draw(t, "strikes"))
 		if wait := until.Sub(now); wait < time.Second || wait > longestWait {
 			t.Fatalf("waits %v", wait)
 		}
 	})
 }
 
-func TestCreationsStayUnderGitHubsLimitsInEveryWindow(t *testing.T) {
-	var l limits
-	now := time.Unix(1_800_000_000, 0)
-	var sent []time.Time
-	for range 1500 {
-		wait, _ := l.creation(5, now)
-		now = now.Add(wait)
-		sent = append(sent, now)
-	}
-	for _, bound := range []struct {
-		window time.Duration
-		most   int
-	}{{time.Minute, 80}, {time.Hour, 500}} {
-		first := 0
-		for i, at := range sent {
-			for at.Sub(sent[first]) >= bound.window {
-				first++
-			}
-			if n := i - first + 1; n > bound.most {
-				t.Fatalf("%d creations within %v", n, bound.window)
-			}
+func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
+	h, c := start(t)
+	for range 80 {
+		if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-func TestACreationThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
-	h, c := start(t)
-	for range 300 {
-		c.limits.creation(testRepo.Installation, h.clock.Now())
-	}
+	c.maxWait = time.Minute
+	before := h.clock.Now()
 	var limit *RateLimited
-	var until []time.Time
 	for range 2 {
-		if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); !errors.As(err, &limit) || !limit.Secondary {
+		err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes")
+		if !errors.As(err, &limit) || !limit.Secondary || !limit.Until.Equal(before.Add(time.Minute+time.Second+clockSkew)) {
 			t.Fatalf("err = %v", err)
 		}
-		until = append(until, limit.Until)
 	}
-	if !until[1].Equal(until[0]) {
-		t.Errorf("a creation that was not done kept its place: %v", until)
-	}
-	if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 0 || len(h.clock.slept) != 0 {
+	if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 80 || len(h.clock.slept) != 0 {
 		t.Errorf("%d requests, slept %v", n, h.clock.slept)
 	}
 	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
-		t.Errorf("a read was held back with the creations: %v", err)
+		t.Errorf("a read was held back with the writes: %v", err)
+	}
+	_ = h.clock.Sleep(t.Context(), limit.Until.Sub(before))
+	if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+		t.Errorf("at the time that was named: %v", err)
 	}
 }

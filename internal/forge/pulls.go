@@ -144,7 +144,7 @@ func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull) (OpenedPull,
 		Head: github.String(p.Head), Base: github.String(p.Base), Draft: github.Bool(p.Draft),
 	}
 	err := c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/pulls", creates: true,
+		method: http.MethodPost, route: "/repos/{owner}/{repo}/pulls",
 		send: func(ctx context.Context, gh *github.Client) error {
 			got, _, err := gh.PullRequests.Create(ctx, repo.Owner, repo.Name, body)
 			if err == nil && got.GetNumber() == 0 {

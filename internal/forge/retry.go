@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -46,8 +47,8 @@ type request struct {
 	repo Repo
 	// token is what is sent with asToken.
 	token string
-	// creates marks what GitHub counts as content creation.
-	creates bool
+	// urgency is what it waits behind.
+	urgency urgency
 	// send does the call once.
 	send func(ctx context.Context, gh *github.Client) error
 	// done looks up whether a creation whose answer was lost has been done. Nil
@@ -56,6 +57,11 @@ type request struct {
 	// explain replaces the function explain for the request's final answers;
 	// nil keeps it.
 	explain func(answer) (hint string, kind error)
+}
+
+// writes says whether it changes something at GitHub.
+func (r request) writes() bool {
+	return r.method != http.MethodGet && r.method != http.MethodHead && r.method != http.MethodOptions
 }
 
 func (r request) limitKey() int64 {
@@ -73,20 +79,9 @@ func (r request) limitKey() int64 {
 func (c *Client) do(ctx context.Context, r request) error {
 	renewed := false
 	for try := 1; ; try++ {
-		if err := c.enter(ctx, r); err != nil {
-			return err
-		}
-		w, err := c.wire(ctx, r)
+		w, a, err := c.try(ctx, r)
 		if err != nil {
 			return err
-		}
-		a := newAnswer(w, r.send(ctx, c.github(w)))
-		if a.err != nil && ctx.Err() != nil {
-			return fmt.Errorf("%s %s: %w", r.method, r.route, ctx.Err())
-		}
-		if reset, ok := resetTime(a.header); ok && exhausted(a.header) && reset.After(c.now()) {
-			until, secondary := limitEnds(a, c.now())
-			c.limits.block(r.limitKey(), until, secondary)
 		}
 		switch judge(a) {
 		case fine:
@@ -115,9 +110,45 @@ func (c *Client) do(ctx context.Context, r request) error {
 	}
 }
 
+// try sends a request once, when the limits allow it. The token is taken
+// before the place, so that nothing comes between the place and the request.
+func (c *Client) try(ctx context.Context, r request) (*wire, answer, error) {
+	if err := c.pass(ctx, r); err != nil {
+		return nil, answer{}, err
+	}
+	w, err := c.wire(ctx, r)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	g := c.governor(r.limitKey())
+	leave, err := g.enter(ctx, r, c.patience(r))
+	if err != nil {
+		return nil, answer{}, err
+	}
+	defer leave()
+	trying, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	a := newAnswer(w, r.send(trying, c.github(w)))
+	g.spend(r, w)
+	if a.err != nil && ctx.Err() != nil {
+		return nil, answer{}, fmt.Errorf("%s %s: %w", r.method, r.route, ctx.Err())
+	}
+	if a.err != nil && a.status < 300 {
+		c.cache.drop(w.kept)
+	}
+	// A refusal is noted before the place is left: nobody may follow.
+	switch reset, ok := resetTime(a.header); {
+	case judge(a) == limited, ok && exhausted(a.header) && reset.After(c.now()):
+		g.limited(ctx, a)
+	case a.err == nil:
+		g.fine(ctx)
+	}
+	return w, a, nil
+}
+
 // wire prepares one try with the credentials it needs.
 func (c *Client) wire(ctx context.Context, r request) (*wire, error) {
-	w := &wire{base: c.plain, sent: func() { c.stats.add(r.method, r.route) }, path: r.route}
+	w := &wire{base: c.plain, cache: &c.cache, caller: r.limitKey(), sent: func() { c.stats.add(r.method, r.route) }, path: r.route}
 	switch r.as {
 	case asApp:
 		w.base = c.signed
@@ -133,41 +164,10 @@ func (c *Client) wire(ctx context.Context, r request) (*wire, error) {
 	return w, nil
 }
 
-// enter waits until GitHub may be asked. A wait that is longer than the
-// client's bound or the context allows is returned as *RateLimited at once.
-func (c *Client) enter(ctx context.Context, r request) error {
-	start := c.now()
-	wait, cancel := time.Duration(0), func() {}
-	if r.creates {
-		wait, cancel = c.limits.creation(r.limitKey(), start)
-	}
-	limit := hold{until: start.Add(wait), secondary: true}
-	for {
-		now := c.now()
-		if h, ok := c.limits.held(r.limitKey(), now); ok && h.until.After(limit.until) {
-			limit = h
-		}
-		if !limit.until.After(now) {
-			return nil
-		}
-		deadline, bounded := ctx.Deadline()
-		if limit.until.Sub(start) > c.maxWait || bounded && time.Until(deadline) < limit.until.Sub(now) {
-			cancel()
-			return &RateLimited{Method: r.method, Path: r.route, Until: limit.until, Secondary: limit.secondary}
-		}
-		c.log.Info().Str("method", r.method).Str("route", r.route).Time("until", limit.until).Msg("waiting for GitHub's rate limit")
-		if err := c.sleep(ctx, limit.until.Sub(now)); err != nil {
-			cancel()
-			return fmt.Errorf("%s %s: wait for the rate limit: %w", r.method, r.route, err)
-		}
-	}
-}
-
-// backOff notes a limit that GitHub answered with; enter obeys it before the
-// next try.
+// backOff says when a call goes on that GitHub answered with a limit; the next
+// try waits for it.
 func (c *Client) backOff(r request, w *wire, a answer, try int) error {
-	until, secondary := limitEnds(a, c.now())
-	c.limits.block(r.limitKey(), until, secondary)
+	until, secondary := c.governor(r.limitKey()).held(c.now())
 	c.log.Warn().Str("method", r.method).Str("path", w.path).Int("status", a.status).
 		Time("until", until).Bool("secondary", secondary).Msg("GitHub's rate limit reached")
 	if try < maxTries {

@@ -20,11 +20,16 @@ var errTooLarge = errors.New("the answer is larger than 32 MiB")
 // back, because go-github's errors do not always carry it.
 type wire struct {
 	base   http.RoundTripper
+	cache  *cache
+	caller int64 // whose answers may be kept for this try
+	kept   []cacheKey
 	token  string
 	sent   func()
 	path   string
 	status int
 	header http.Header
+	// unchanged says that the last answer was a 304.
+	unchanged bool
 }
 
 // RoundTrip sends one request. The token goes to the API's host only: follow
@@ -34,11 +39,24 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.token != "" {
 		req.Header.Set("Authorization", "Bearer "+w.token)
 	}
+	key := cacheKey{w.caller, req.URL.String()}
+	var old *kept
+	if req.Method == http.MethodGet {
+		if k, ok := w.cache.get(key); ok {
+			old = k
+			req.Header.Set("If-None-Match", k.header.Get("ETag"))
+		}
+	}
 	w.path, w.status, w.header = req.URL.Path, 0, nil
 	w.sent()
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {
 		return nil, err
+	}
+	if req.Method == http.MethodGet {
+		w.unchanged = resp.StatusCode == http.StatusNotModified
+		w.kept = append(w.kept, key)
+		w.cache.read(key, old, resp)
 	}
 	w.status, w.header = resp.StatusCode, resp.Header
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxAnswer}

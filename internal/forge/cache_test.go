@@ -1,0 +1,78 @@
+package forge
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// tagged answers as GitHub does with a tag, and 304 to who has it.
+func tagged(tag, body string) fault {
+	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		w.Header().Set("ETag", tag)
+		w.Header().Set("X-RateLimit-Remaining", "17")
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
+	h, c := start(t)
+	one, two := tagged(`W/"1"`, `{"number":3,"title":"one"}`), tagged(`W/"2"`, `{"number":3,"title":"two"}`)
+	h.fail(issueRoute, one, one, two, two)
+	for i, want := range []string{"one", "one", "two", "two"} {
+		if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || issue.Title != want {
+			t.Errorf("read %d: %q, %v", i, issue.Title, err)
+		}
+	}
+	if used := c.Points()[1].Used; used != 2 || len(h.calls(issueRoute)) != 4 {
+		t.Errorf("%d points for %d requests", used, len(h.calls(issueRoute)))
+	}
+}
+
+func TestAnUnusableAnswerIsNotKept(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, tagged(`"1"`, `{}`), tagged(`"1"`, `{"number":3}`))
+	if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || issue.Number != 3 {
+		t.Errorf("%+v, %v", issue, err)
+	}
+	h.fail(issueRoute, tagged(`"2"`, `{"number":3,`), tagged(`"2"`, `{"number":3}`))
+	if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || issue.Number != 3 {
+		t.Errorf("%+v, %v", issue, err)
+	}
+}
+
+func TestInstallationsDoNotShareAnswers(t *testing.T) {
+	var c cache
+	c.put(&kept{key: cacheKey{5, "u"}, body: []byte("1")})
+	if _, ok := c.get(cacheKey{6, "u"}); ok {
+		t.Error("another installation got it")
+	}
+}
+
+func TestTheCacheIsBounded(t *testing.T) {
+	var c cache
+	for i := range 1000 {
+		c.put(&kept{key: cacheKey{5, fmt.Sprint(i)}, body: make([]byte, 100<<10)})
+		if i > 0 {
+			c.get(cacheKey{5, "0"})
+		}
+	}
+	_, used := c.get(cacheKey{5, "0"})
+	_, old := c.get(cacheKey{5, "1"})
+	if c.size > maxCache || c.size < maxCache/2 || len(c.byKey) != c.order.Len() || !used || old {
+		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, len(c.byKey), used, old)
+	}
+}
+
+func TestALargeAnswerIsReadButNotKept(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"`+strings.Repeat("x", maxKept)+`"}`))
+	if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || len(issue.Title) != maxKept || len(c.cache.byKey) != 0 {
+		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, len(c.cache.byKey))
+	}
+}

@@ -1,0 +1,181 @@
+package forge
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// dark is a GitHub that is down until a time.
+type dark struct {
+	http.RoundTripper
+	until time.Time
+	tried int
+}
+
+func (d *dark) RoundTrip(req *http.Request) (*http.Response, error) {
+	if time.Now().Before(d.until) {
+		d.tried++
+		return nil, errors.New("connection refused")
+	}
+	return d.RoundTripper.RoundTrip(req)
+}
+
+func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := bubble(t, nil)
+		if _, err := c.Token(t.Context(), testRepo); err != nil {
+			t.Fatal(err)
+		}
+		d := &dark{RoundTripper: c.plain, until: time.Now().Add(2 * time.Hour)}
+		c.plain = d
+		calls := 0
+		for {
+			calls++
+			began := time.Now()
+			_, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->")
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrUnavailable) || time.Since(began) > 30*time.Second {
+				t.Fatalf("after %v: %v", time.Since(began), err)
+			}
+			_ = sleep(t.Context(), 5*time.Minute)
+		}
+		// Of each call: one try of the write, and three to look up whether it was done.
+		if time.Now().Before(d.until) || calls < 20 || d.tried > 4*calls || len(h.comments) != 1 {
+			t.Errorf("%d calls, %d tries, %d comments at %v", calls, d.tried, len(h.comments), time.Now())
+		}
+	})
+}
+
+func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		slow  time.Duration
+		times int
+		kind  error
+		took  time.Duration
+		calls int
+	}{
+		{"29 seconds are waited for", 29 * time.Second, 1, nil, 30 * time.Second, 1},
+		{"one try is too slow", 31 * time.Second, 1, nil, 35 * time.Second, 2},
+		{"all tries are too slow", 31 * time.Second, 3, ErrUnavailable, 95 * time.Second, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, c := bubble(t, nil)
+				if _, err := c.Token(t.Context(), testRepo); err != nil {
+					t.Fatal(err)
+				}
+				for range tt.times {
+					h.fail(issueRoute, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+						_ = sleep(r.Context(), tt.slow)
+						next.ServeHTTP(w, r)
+					})
+				}
+				began := time.Now()
+				_, err := c.Issue(t.Context(), testRepo, 3)
+				if !errors.Is(err, tt.kind) || len(h.calls(issueRoute)) != tt.calls || time.Since(began) > tt.took {
+					t.Errorf("%v after %d calls and %v", err, len(h.calls(issueRoute)), time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := bubble(t, nil)
+		h.fail(commentRoute, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			next.ServeHTTP(w, r)
+			_ = sleep(r.Context(), time.Minute)
+		})
+		made, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->")
+		if err != nil || made.ID != 1 || len(h.comments) != 1 || len(h.calls(commentRoute)) != 1 {
+			t.Errorf("%+v, %v; %d comments", made, err, len(h.comments))
+		}
+	})
+}
+
+func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := bubble(t, nil)
+		if _, err := c.Token(t.Context(), testRepo); err != nil {
+			t.Fatal(err)
+		}
+		refusal := message(403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.")
+		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+			h.fail(issueRoute, refusal)
+			began := time.Now()
+			var limit *RateLimited
+			_, err := c.Issue(t.Context(), testRepo, 3)
+			if want == time.Minute {
+				h.fail(issueRoute) // the call itself waits a minute and succeeds
+				if err != nil || time.Since(began) < want {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				// Two refusals follow each other from here.
+				h.fail(issueRoute, refusal)
+				began = time.Now()
+				c.maxWait = time.Second
+				if _, err = c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
+					t.Errorf("after a success: %v", err)
+				}
+			} else if !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
+				t.Errorf("want %v, got %v at %v", want, err, began)
+			}
+			_ = sleep(t.Context(), limit.Until.Sub(time.Now()))
+		}
+	})
+}
+
+func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := bubble(t, nil)
+		if _, err := c.Token(t.Context(), testRepo); err != nil {
+			t.Fatal(err)
+		}
+		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit.", "Retry-After", "3600"))
+		began := time.Now()
+		var limit *RateLimited
+		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || limit.Until.Sub(began) != time.Hour+100*time.Millisecond {
+			t.Fatalf("err = %v", err)
+		}
+		sent := len(h.seen)
+		c.Forget(testRepo) // even a token is not asked for
+		for time.Now().Before(limit.Until) {
+			if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
+				t.Fatalf("err = %v", err)
+			}
+			if time.Now().Before(limit.Until) && len(h.seen) != sent {
+				t.Fatalf("%d requests during the hold", len(h.seen)-sent)
+			}
+			_ = sleep(t.Context(), 7*time.Minute)
+		}
+		if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+			t.Errorf("after the hold: %v", err)
+		}
+	})
+}
+
+func TestATokenThatEndsInTheMiddleIsReplacedOncePerCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := bubble(t, nil)
+		for range 3 {
+			if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->"); err != nil {
+				t.Fatal(err)
+			}
+			h.revoke()
+		}
+		if h.tokens != 3 || len(h.comments) != 3 {
+			t.Errorf("%d tokens, %d comments", h.tokens, len(h.comments))
+		}
+		h.fail(issueRoute, message(401, "Bad credentials"), message(401, "Bad credentials"))
+		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, ErrUnauthorized) || len(h.calls(issueRoute)) != 2 {
+			t.Errorf("%v after %d calls", err, len(h.calls(issueRoute)))
+		}
+	})
+}
