@@ -44,13 +44,19 @@ func (anthropic) read(_ string, body []byte) turn {
 		t.tools = append(t.tools, tool{name: offered.Name})
 	}
 	var messages []said
+	called := map[string]string{} // names of tools by the calls
 	for _, m := range request.Messages {
 		message := said{model, ""}
 		if m.Role == "user" {
 			message = said{person, prompt(m.Content.texts())}
 		}
 		for _, b := range m.Content {
-			if b.Type == "tool_result" {
+			switch {
+			case b.Type == "tool_use":
+				called[b.ID] = b.Name
+			case b.Type == "tool_result" && called[b.CallID] == waiting:
+				message = said{search, ""}
+			case b.Type == "tool_result":
 				message = said{result, b.Content.text()}
 			}
 		}

@@ -82,11 +82,11 @@ func agents(url, self string) map[string]struct {
 	}
 	const prompt = "Create hello.txt with a short greeting."
 	server := fmt.Sprintf(`{"command": %q, "args": [], "env": {%q: "%%TREE%%"}, "trust": true}`, self, serveTests)
-	return map[string]agent{
-		"codex": {
+	codex := func(model string) agent {
+		return agent{
 			args: []string{"codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", prompt},
 			env:  []string{"MOCK_KEY=sk-mock"},
-			files: map[string]string{".codex/config.toml": fmt.Sprintf(`model = "gpt-5.5"
+			files: map[string]string{".codex/config.toml": fmt.Sprintf(`model = %q
 model_provider = "mock"
 [model_providers.mock]
 name = "mock"
@@ -96,8 +96,13 @@ env_key = "MOCK_KEY"
 [mcp_servers.ci]
 command = %q
 env = { %s = "%%TREE%%" }
-`, url+"/v1", self, serveTests)},
-		},
+`, model, url+"/v1", self, serveTests)},
+		}
+	}
+	return map[string]agent{
+		"codex":              codex("gpt-5.5"),
+		"codex in code mode": codex("gpt-6-sol"),
+		"codex, new model":   codex("made-up"),
 		"claude": {
 			args: []string{"claude", "-p", prompt, "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions",
 				"--mcp-config", `{"mcpServers": {"ci": ` + server + `}}`, "--strict-mcp-config"},
@@ -130,16 +135,16 @@ func runAgent(t *testing.T, name, url string) ran {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
-		t.Skipf("%s is not installed; .ci/setup installs it", name)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	agent := agents(url, self)[name]
+	if _, err := os.Stat(filepath.Join(bin, agent.args[0])); err != nil {
+		t.Skipf("%s is not installed; .ci/setup installs it", agent.args[0])
+	}
 	home, tree := t.TempDir(), t.TempDir()
 	fill := strings.NewReplacer("%TREE%", tree, "%HOME%", home)
-	agent := agents(url, self)[name]
 	for path, text := range agent.files {
 		path = filepath.Join(home, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -192,14 +197,14 @@ func start(t *testing.T, o fakeprovider.Options) *fakeprovider.Server {
 func TestRealAgentsEditAndRunTests(t *testing.T) {
 	s := start(t, fakeprovider.Options{Key: "sk-mock"})
 	s.Set("edits", "3")
-	for _, name := range []string{"codex", "claude", "opencode", "gemini"} {
+	for _, name := range []string{"codex", "codex in code mode", "codex, new model", "claude", "opencode", "gemini"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for scenario, want := range map[string]struct{ file, text, said string }{
 				"edit-loop": {"counter.txt", "counter: 2\n", "Done. I edited counter.txt 3 times."},
 				"mcp":       {"hello.txt", "hello from the mock model\n", "The test run tool answered that tests fail"},
 			} {
-				r := runAgent(t, name, s.URL(scenario+"~"+name))
+				r := runAgent(t, name, s.URL(scenario))
 				text, err := os.ReadFile(filepath.Join(r.tree, want.file))
 				// Gemini prints the text in the pieces that it came in.
 				said := strings.Contains(r.out, want.said) || strings.Contains(r.out, want.said[:20])

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -386,9 +387,38 @@ func TestCodexVariantsOfToolsAreServed(t *testing.T) {
 		{ask("edit-success", "shell"), `shell ` + text(object{"command": []string{"bash", "-lc", "apply_patch <<'EOF'\n" + patch + "\nEOF"}})},
 		{ask("edit-success", "exec"), `exec text(await tools.apply_patch(` + text(patch) + `));`},
 		{ask("mcp", "exec_command", "tool_search"), `tool_search {"limit":8,"query":"run tests"}`},
+		{ask("mcp", "exec_command"), ""},
 	} {
 		if c.got != c.want {
 			t.Errorf("got  %s\nwant %s", c.got, c.want)
 		}
+	}
+}
+
+// TestClaudeIsToldToWaitForItsTools: the first request of Claude Code may come
+// before a slow MCP server has connected.
+func TestClaudeIsToldToWaitForItsTools(t *testing.T) {
+	s := start(t, fakeprovider.Options{})
+	wire := wires["anthropic"]
+	body := wire.ask("Go.", nil, "Write", "WaitForMcpServers")
+	ask := func() heard {
+		_, _, answer, err := post(t, s.URL("mcp")+"/v1/messages", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hear(t, "anthropic", false, answer)
+	}
+	if h := ask(); !slices.Equal(h.Calls, []string{"WaitForMcpServers {}"}) {
+		t.Errorf("before: %+v", h)
+	}
+	body["messages"] = append(body["messages"].([]any),
+		object{"role": "assistant", "content": []any{object{"type": "tool_use", "id": "w", "name": "WaitForMcpServers", "input": object{}}}},
+		object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "w", "content": "ready=false"}}})
+	if h := ask(); h.Calls != nil || !strings.Contains(h.Text, "no tool") {
+		t.Errorf("after waiting in vain: %+v", h)
+	}
+	body["tools"] = append(body["tools"].([]any), object{"name": "mcp__ci__run_tests"})
+	if h := ask(); !slices.Equal(h.Calls, []string{"mcp__ci__run_tests {}"}) {
+		t.Errorf("after waiting: %+v", h)
 	}
 }

@@ -24,8 +24,15 @@ type scenario struct {
 func Scenarios() []string { return slices.Sorted(maps.Keys(scenarios())) }
 
 func scenarios() map[string]scenario {
-	all := map[string]scenario{
-		// Edits.
+	all := goodScenarios()
+	maps.Copy(all, badScenarios())
+	maps.Copy(all, errorScenarios())
+	return all
+}
+
+// goodScenarios end with a proper answer.
+func goodScenarios() map[string]scenario {
+	return map[string]scenario{
 		"edit-success":  proper(editSuccess),
 		"effort":        proper(editSuccess),
 		"no-edit":       proper(text("The answer is 42. I did not change any files.")),
@@ -53,8 +60,12 @@ func scenarios() map[string]scenario {
 			return answer{text: strings.Repeat("A slow answer, one chunk per second. ", 10), chunk: 37,
 				delay: time.Duration(set.number("delay_ms", 1000)) * time.Millisecond}
 		}),
+	}
+}
 
-		// Answers that end badly.
+// badScenarios have answers that end badly.
+func badScenarios() map[string]scenario {
+	return map[string]scenario{
 		"empty":            proper(ends(answer{kind: empty})),
 		"empty-after-edit": proper(afterEdit(answer{kind: empty})),
 		"refusal":          proper(ends(answer{kind: refuse})),
@@ -73,8 +84,12 @@ func scenarios() map[string]scenario {
 			}
 			return saying("The command finished.")
 		}),
+	}
+}
 
-		// Errors.
+// errorScenarios have the provider report an error.
+func errorScenarios() map[string]scenario {
+	all := map[string]scenario{
 		"limit-after-edit": proper(afterEdit(answer{kind: refused, name: "usage-limit"})),
 		"transient-429":    {answer: ends(answer{kind: refused, name: "rate-429"}), fails: 2},
 		"transient-503":    {answer: ends(answer{kind: refused, name: "overload-503"}), fails: 2},
@@ -158,6 +173,8 @@ func resume(t turn, _ settings) answer {
 // testsThenEdit runs the tests, edits where they fail, and says how it was.
 func testsThenEdit(t turn, set settings) answer {
 	switch {
+	case len(t.results) == 0 && !t.canRunTests():
+		return saying("I was offered no tool that runs the tests, and changed nothing.")
 	case len(t.results) == 0:
 		return tools(operation{verb: runTests})
 	case len(t.results) == 1 && failing(t.results[0]):

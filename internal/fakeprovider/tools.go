@@ -113,16 +113,31 @@ func (t turn) script(o operation) (invocation, bool) {
 
 var testTool = regexp.MustCompile(`(?i)run_?tests`)
 
+// waiting is what Claude Code offers while MCP servers still connect; the
+// conversation goes on without their tools unless the model asks to wait.
+const waiting = "WaitForMcpServers"
+
+// canRunTests reports whether the request offers a tool that runs tests, or a
+// way to get one that has not been tried.
+func (t turn) canRunTests() bool {
+	if _, ok := t.script(operation{verb: runTests}); ok {
+		return true
+	}
+	return slices.ContainsFunc(t.tools, func(offered tool) bool {
+		return testTool.MatchString(offered.name) || !t.searched && (offered.name == waiting || offered.name == "tool_search")
+	})
+}
+
 func (t turn) invokeTests() invocation {
 	for _, offered := range t.tools {
 		if testTool.MatchString(offered.name) {
 			return invocation{tool: offered, arguments: object{}}
 		}
 	}
-	if offered, ok := t.find("tool_search"); ok {
-		return invocation{tool: offered, search: true, arguments: object{"query": "run tests", "limit": 8}}
+	if offered, ok := t.find(waiting); ok {
+		return invocation{tool: offered, arguments: object{}}
 	}
-	return invocation{tool: tool{name: "run_tests"}, arguments: object{}}
+	return invocation{tool: tool{name: "tool_search"}, search: true, arguments: object{"query": "run tests", "limit": 8}}
 }
 
 func (t turn) invokeShell(command string) invocation {

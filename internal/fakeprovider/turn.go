@@ -47,7 +47,8 @@ type turn struct {
 	// counts those before.
 	results []string
 	past    int
-	// searched says that the last message is the result of a search for tools.
+	// searched says that the last message is the result of a search for tools,
+	// or of waiting for them.
 	searched bool
 	// body is the whole request, for cwd.
 	body []byte
@@ -169,6 +170,10 @@ type block struct {
 	Type    string  `json:"type"`
 	Text    string  `json:"text"`
 	Content content `json:"content"`
+	// ID and Name are of a call in the Messages protocol, CallID of its result.
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	CallID string `json:"tool_use_id"`
 }
 
 func (c *content) UnmarshalJSON(data []byte) error {
