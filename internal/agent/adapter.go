@@ -73,12 +73,16 @@ type Adapter struct {
 	// failures that nothing else explains. It is nil where no code does.
 	exit func(code int) Ending
 	// asleep reads from two lines of standard error, the second of them new, that
-	// the CLI now sleeps before it asks its provider again. It is nil for CLIs
-	// that never do so for long.
+	// the CLI now waits before it asks its provider again, or no longer does. It
+	// is nil for CLIs that never wait for long.
 	asleep func(lines string) (nap, bool)
 	// Version is how to ask for the CLI's version and which one was checked. The
 	// zero value, of the kind "command", asks for none.
 	Version Version
+	// Unguarded are slash-separated paths below the checkout from which the CLI
+	// would run code of the repository in spite of all its switches. The caller
+	// must hide them from it, or give it those of the base branch.
+	Unguarded []string
 	// Credential is the slash-separated path below HOME of the file that holds
 	// the CLI's login by account, empty where it has none.
 	Credential string

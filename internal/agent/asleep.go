@@ -9,13 +9,21 @@ import (
 )
 
 // longestSleep is how long a CLI may wait on its own before it asks a provider
-// again. A longer wait is Pawl's to make: stored, it costs nothing.
-const longestSleep = time.Minute
+// again. A longer wait is Pawl's to make: stored, it costs nothing. quietSleep
+// is when a wait of unknown length must have been longer, with time for a busy
+// machine.
+const (
+	longestSleep = time.Minute
+	quietSleep   = longestSleep + 15*time.Second
+)
 
 // nap is what a CLI says of a wait before it asks its provider again.
 type nap struct {
+	// over says that the CLI asks again.
+	over bool
+	// wait is how long it will be, zero where that is not told.
 	wait time.Duration
-	text string
+	text string // what the provider said
 }
 
 // stop is how a run ends whose CLI went to sleep for long.
@@ -24,17 +32,20 @@ func (n nap) stop() stop {
 	if e.Ending, _ = classifyFailure(n.text); !e.Ending.isLimit() {
 		e.Ending = RateLimited
 	}
-	return stop{Killed, fmt.Sprintf("killed because it went to sleep for %s, which is Pawl's to wait", n.wait.Round(time.Second)), e}
+	reason := fmt.Sprintf("killed because it slept for more than %s after the refusal, which is Pawl's to wait", longestSleep)
+	if n.wait > 0 {
+		reason = fmt.Sprintf("killed because it went to sleep for %s, which is Pawl's to wait", n.wait.Round(time.Second))
+	}
+	return stop{Killed, reason, e}
 }
 
 // maxNapLine is how much of a line of standard error is looked at.
 const maxNapLine = 16 << 10
 
-// napWatch looks for a long sleep in what is written to it. CLIs may tell of it
-// in two lines, so each is looked at together with the one before.
+// napWatch looks for a wait in what is written to it. CLIs may tell of it in two
+// lines, so each is looked at together with the one before.
 type napWatch struct {
-	asleep func(lines string) (nap, bool)
-	// told is called for each wait that is longer than longestSleep.
+	asleep     func(lines string) (nap, bool)
 	told       func(nap)
 	line, last []byte
 }
@@ -47,7 +58,7 @@ func (w *napWatch) Write(p []byte) (int, error) {
 		if rest = after; !ended {
 			break
 		}
-		if n, ok := w.asleep(string(w.last) + "\n" + string(w.line)); ok && n.wait > longestSleep {
+		if n, ok := w.asleep(string(w.last) + "\n" + string(w.line)); ok {
 			w.told(n)
 		}
 		w.last, w.line = w.line, w.last[:0]
@@ -65,7 +76,36 @@ func geminiAsleep(lines string) (nap, bool) {
 		return nap{}, false
 	}
 	ms, err := strconv.ParseInt(m[2], 10, 64)
-	return nap{time.Duration(ms) * time.Millisecond, m[1]}, err == nil
+	return nap{wait: time.Duration(ms) * time.Millisecond, text: m[1]}, err == nil
 }
 
-func opencodeAsleep(string) (nap, bool) { return nap{}, false }
+var (
+	// opencodeRefused matches the line of opencode's log about a refused request
+	// of the agent itself, after which it waits for as long as the provider asks.
+	opencodeRefused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="(?:\w+: )?(.*)"$`)
+	opencodeAsks    = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*small=false`)
+)
+
+// opencodeAsleep reads opencode's log. It does not name the wait, unless the
+// provider's own text does.
+func opencodeAsleep(lines string) (nap, bool) {
+	if opencodeAsks.MatchString(lines) {
+		return nap{over: true}, true
+	}
+	m := opencodeRefused.FindStringSubmatch(lines)
+	if m == nil {
+		return nap{}, false
+	}
+	n, epoch := nap{text: m[1]}, time.Unix(0, 0)
+	if at, ok := relativeReset(m[1], epoch); ok {
+		n.wait = at.Sub(epoch)
+	}
+	return n, true
+}
+
+// relativeReset is a reset that a text tells as a time to wait.
+func relativeReset(text string, now time.Time) (time.Time, bool) {
+	at, ok := ResetTime(text, now, nil)
+	later, again := ResetTime(text, now.Add(12*time.Hour), nil)
+	return at, ok && again && later.Sub(at) == 12*time.Hour
+}

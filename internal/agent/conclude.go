@@ -39,14 +39,19 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 // when is not known: after other work a short wait may be long over, while a
 // used-up plan is not.
 func (t *tally) overhear() {
-	if t.cli.tries == nil || t.notice.Kind != 0 {
+	if t.cli.tries == nil || t.notice.Kind != 0 || t.step != nil && t.step.Ending == Completed {
 		return
 	}
-	tries := t.cli.tries.FindAllString(t.rep.Stderr, -1)
+	tries := t.cli.tries.FindAllStringSubmatch(t.rep.Stderr, -1)
 	if len(tries) == 0 {
 		return
 	}
-	e := Event{Kind: Notice, Text: shorten(tries[len(tries)-1], maxText)}
+	e := Event{Kind: Notice}
+	for _, part := range tries[len(tries)-1] { // the whole, unless a part of it is the message
+		if part != "" {
+			e.Text = shorten(part, maxText)
+		}
+	}
 	e.Ending, _ = classifyFailure(e.Text)
 	if e.Ending == UsageLimit || t.messages == 0 && t.rep.ToolCalls == 0 {
 		t.notice = e
@@ -214,7 +219,7 @@ func (t *tally) unfinished() {
 }
 
 // harmless matches lines that healthy CLIs print on standard error.
-var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prompt) from stdin\.*|warning: .*|yolo mode is enabled.*|ripgrep is not available.*|\[startup\] .*|at .*:\d+:\d+\)?|\s*)$`)
+var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prompt) from stdin\.*|warning: .*|yolo mode is enabled.*|ripgrep is not available.*|\[startup\] .*|timestamp=\S+ level=(?:debug|info|warn) .*|at .*:\d+:\d+\)?|\s*)$`)
 
 // The lines of standard error that are looked at when nothing else tells: the
 // first names the problem or begins the usage text, the last end a trace.

@@ -15,6 +15,8 @@ func geminiAdapter() Adapter {
 		Name: "gemini", Stream: StreamGemini, Command: geminiCommand, Parse: geminiLine, tries: geminiTries, exit: geminiExit, asleep: geminiAsleep,
 		Version:    Version{Args: []string{"--version"}, Checked: "0.61.0", Package: "@google/gemini-cli"},
 		Credential: ".gemini/oauth_creds.json",
+		// It is read when gemini changes the model in the middle of a run.
+		Unguarded: []string{".gemini/.env"},
 	}
 }
 

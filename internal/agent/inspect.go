@@ -42,7 +42,7 @@ type reading struct {
 	tally   *tally
 	onEvent func(Event)
 	alive   func()    // told of each sign of life; nil where nobody asks
-	slept   func(nap) // told of each long sleep; nil where nobody asks
+	napping func(nap) // told of each wait for the provider; nil where nobody asks
 	plain   headTail
 	stderr  headTail
 	bytes   int64
@@ -107,8 +107,8 @@ func (r *reading) errors(in io.Reader) error {
 	if r.adapter.Parse == nil {
 		to = io.MultiWriter(to, lively{r})
 	}
-	if r.slept != nil && r.adapter.asleep != nil {
-		to = io.MultiWriter(to, &napWatch{asleep: r.adapter.asleep, told: r.slept})
+	if r.napping != nil && r.adapter.asleep != nil {
+		to = io.MultiWriter(to, &napWatch{asleep: r.adapter.asleep, told: r.napping})
 	}
 	_, err := io.Copy(to, in)
 	return err

@@ -177,4 +177,5 @@ var opencodeSession = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
 
 // opencodeTries are the lines of the log, which --print-logs sends to standard
 // error, that tell of a refused request. The CLI waits silently after it.
-var opencodeTries = regexp.MustCompile(`(?m)^ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*$`)
+var opencodeTries = regexp.MustCompile(`(?m)^ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*$` +
+	`|^timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="(?:\w+: )?(.*)"$`)

@@ -12,6 +12,9 @@ func opencodeAdapter() Adapter {
 		Name: "opencode", Stream: StreamOpencode, Command: opencodeCommand, Parse: opencodeLine, tries: opencodeTries, asleep: opencodeAsleep,
 		Version:    Version{Args: []string{"--version"}, Checked: "1.18.33", Package: "opencode-ai"},
 		Credential: ".local/share/opencode/auth.json",
+		// Its second configuration service imports the plugins that these name or
+		// hold, whatever --pure and OPENCODE_DISABLE_PROJECT_CONFIG say.
+		Unguarded: []string{".opencode", "opencode.json", "opencode.jsonc"},
 	}
 }
 
@@ -30,7 +33,7 @@ func opencodeCommand(r Request) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	argv := append(program(r, "opencode"), "run", "--format", "json", "--pure", "--print-logs", "--log-level", "ERROR",
+	argv := append(program(r, "opencode"), "run", "--format", "json", "--pure", "--print-logs", "--log-level", "INFO",
 		"--title", "pawl", "--model="+model)
 	if r.Session != "" {
 		if !opencodeSession.MatchString(r.Session) {

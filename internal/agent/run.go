@@ -62,17 +62,17 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 		now = time.Now
 	}
 	began := now()
-	w := &watch{pulse: make(chan struct{}, 1), final: make(chan struct{}, 1), slept: make(chan nap, 1), over: make(chan struct{})}
+	w := &watch{pulse: make(chan struct{}, 1), final: make(chan struct{}, 1), naps: make(chan struct{}, 1), over: make(chan struct{})}
 	read := newReading(a, o.Dir, func(e Event) {
 		if e.Kind == Finished || e.Kind == Failed {
-			signal(w.final, struct{}{})
+			signal(w.final)
 		}
 		if o.OnEvent != nil {
 			o.OnEvent(e)
 		}
 	})
-	read.alive = func() { signal(w.pulse, struct{}{}) }
-	read.slept = func(n nap) { signal(w.slept, n) }
+	read.alive = func() { signal(w.pulse) }
+	read.napping = func(n nap) { w.nap.Store(&n); signal(w.naps) }
 	read.tally.onDeed = o.OnDeed
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
@@ -103,9 +103,9 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 }
 
 // signal wakes a receiver without waiting for it.
-func signal[T any](c chan T, v T) {
+func signal(c chan struct{}) {
 	select {
-	case c <- v:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,15 +13,16 @@ import (
 type watch struct {
 	pulse chan struct{} // the agent gave a sign of life
 	final chan struct{} // the final event was read
-	slept chan nap      // the agent said that it sleeps for long
+	naps  chan struct{} // the agent said something of a wait: see nap
+	nap   atomic.Pointer[nap]
 	over  chan struct{} // closed when the process has ended
 }
 
 // guard waits for the end of the process or of its time. It returns why it
 // killed the process, or nothing.
 func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
-	total, startup, idle, linger := newAlarm(o.Total), newAlarm(o.Startup), newAlarm(o.Idle), newAlarm(0)
-	defer func() { total.Stop(); startup.Stop(); idle.Stop(); linger.Stop() }()
+	total, startup, idle, linger, nap := newAlarm(o.Total), newAlarm(o.Startup), newAlarm(o.Idle), newAlarm(0), newAlarm(0)
+	defer func() { total.Stop(); startup.Stop(); idle.Stop(); linger.Stop(); nap.Stop() }()
 	var why stop
 	for why.ending == "" {
 		select {
@@ -38,8 +40,17 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 		case <-w.final:
 			linger.Reset(lingerTime)
 			continue
-		case n := <-w.slept:
-			why = n.stop()
+		case <-w.naps:
+			switch n := *w.nap.Load(); {
+			case n.over:
+				nap.Stop()
+			case n.wait > longestSleep:
+				why = n.stop()
+			case n.wait == 0:
+				nap.Reset(quietSleep)
+			}
+		case <-nap.C:
+			why = w.nap.Load().stop()
 		case <-ctx.Done():
 			why = stopFor(context.Cause(ctx))
 		case <-total.C:
