@@ -1,15 +1,19 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -176,5 +180,74 @@ func TestAMissedPayloadThatCannotBeReadIsKeptUnread(t *testing.T) {
 		if d.Event == "bad event" || d.Event == "issues" && d.State != solver.Unparsable {
 			t.Errorf("%+v, want what a webhook of it would be", d)
 		}
+	}
+}
+
+func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	w.gh.Drop("issue_comment", 1)
+	w.gh.Lose("issue_comment", 1)
+	for _, text := range []string{"/pawl retry", "/pawl status"} {
+		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", text)
+		w.must(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	var log lockedLog
+	w.h.Log = zerolog.New(&log)
+	go func() {
+		defer close(ended)
+		NewCatchUp(w.h, w.store).Watch(ctx, time.Hour)
+	}()
+	<-log.until("events found that no webhook brought")
+	stop()
+	<-ended
+	w.handle()
+	if got := w.judged(thread); len(got) != 3 {
+		t.Errorf("judged %q, want both comments", got)
+	}
+}
+
+func TestEveryEventThatPawlReadsIsOfUse(t *testing.T) {
+	for _, event := range handled {
+		if !ofUse(forge.Delivery{Event: event, Action: "completed"}) {
+			t.Errorf("a missed %s is left where it is", event)
+		}
+	}
+	if ofUse(forge.Delivery{Event: "check_run", Action: "created"}) || ofUse(forge.Delivery{Event: "ping"}) {
+		t.Error("what says nothing is fetched")
+	}
+}
+
+// lockedLog waits for a line.
+type lockedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+	line string
+	met  chan struct{}
+}
+
+// until is closed when a line with that text has been written.
+func (l *lockedLog) until(line string) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line, l.met = line, make(chan struct{})
+	l.look()
+	return l.met
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	l.look()
+	return len(p), nil
+}
+
+func (l *lockedLog) look() {
+	if l.met != nil && l.line != "" && strings.Contains(l.text.String(), l.line) {
+		close(l.met)
+		l.line = ""
 	}
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -199,4 +200,68 @@ func TestARepositoryWithoutChangesCostsOneRequest(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"GET /repos/{owner}/{repo}/issues": 1}, calls); diff != "" {
 		t.Errorf("asked (-want +got)\n%s", diff)
 	}
+}
+
+// meeting does something else just before the next event is appended.
+type meeting struct {
+	Store
+	before func()
+}
+
+func (m *meeting) Append(ctx context.Context, t solver.Thread, wake bool, events ...solver.NewEvent) (int, error) {
+	if before := m.before; before != nil {
+		m.before = nil
+		before()
+	}
+	return m.Store.Append(ctx, t, wake, events...)
+}
+
+func TestAWebhookDuringTheReconciliationCountsOnce(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	at := &meeting{Store: w.store}
+	w.h.Store = at
+	c := NewCatchUp(w.h, w.store)
+	var id int64
+	for _, happens := range []func() error{
+		func() (err error) { id, err = w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry"); return err },
+		func() error { return w.gh.EditComment(houseRepo, id, "ada", "/pawl resume") },
+		func() error { return w.gh.CloseIssue(houseRepo, thread.Number, "ada") },
+	} {
+		before := len(w.log(thread))
+		w.pass(2 * time.Second)
+		w.gh.Hold()
+		w.must(happens())
+		at.before = func() { w.gh.Release(); w.handle() }
+		w.reconciled(c, 1)
+		if got := len(w.log(thread)) - before; got != 1 {
+			t.Errorf("%d events for one that came both ways, want 1: %q", got, w.judged(thread))
+		}
+	}
+}
+
+// GitHub's times are whole seconds, so such edits look alike.
+func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
+	w := newHouse(t)
+	made := w.now().UTC()
+	thread := w.issue("Please.")
+	id, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
+	w.must(err)
+	w.handle()
+	installation, err := w.gh.InstallationID(houseRepo)
+	w.must(err)
+	was := "/pawl retry"
+	for i, text := range []string{"/pawl resume", "/pawl retry", "/pawl resume"} {
+		payload := fmt.Sprintf(`{"action": "edited", "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": %q}},
+			"comment": {"id": %d, "body": %q, "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
+			"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": {"id": 1001, "login": "ada", "type": "User"}}`,
+			thread.Number, was, id, text, made.Format(time.RFC3339), installation)
+		for range 2 { // and the queue tries each again
+			if _, err := w.h.Handle(t.Context(), "issue_comment", fmt.Sprint("guid-", i), []byte(payload)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		was = text
+	}
+	w.newRemarks(thread, "+ /pawl retry", "+ /pawl resume", "+ /pawl retry", "+ /pawl resume")
 }
