@@ -11,8 +11,9 @@ import (
 )
 
 // maxAnswer bounds the text and the structured content of an answer each, in
-// bytes. Codex shows its model the structured content, the other CLIs the text, so
-// that each must tell all.
+// bytes. Codex gives its model the structured content instead of the text where
+// there is one (codex-rs, protocol/src/models.rs); recorded runs of the other CLIs
+// show the text. So each must tell all.
 const maxAnswer = 4 << 10
 
 // How much an answer shows where it fits.
