@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -93,7 +94,7 @@ func (g *Gateway) Listen(ctx context.Context) error {
 		return fmt.Errorf("listen for agents: %w", err)
 	}
 	g.url = "http://" + ln.Addr().String()
-	g.server = &http.Server{Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}
+	g.server = &http.Server{Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.log, "", 0)}
 	g.served = make(chan struct{})
 	server, served := g.server, g.served
 	go func() {

@@ -104,3 +104,14 @@ func TestNoAnswerLowersATotal(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 }
+
+func TestAModelUnderAnotherSpellingOfTheFieldIsNotPriced(t *testing.T) {
+	p := newProvider(t, plain(200, okMessage))
+	s := open(t, Anthropic, p.URL, func(g *Grant) {
+		g.Provider.Prices = map[string]Price{"dear": {Output: 1e6}, "cheap": {Output: 1}}
+	})
+	s.post(t, "/v1/messages", `{"model":"dear","MODEL":"cheap"}`)
+	if u := s.settled(); u.CostUSD != 7 {
+		t.Errorf("%+v", u)
+	}
+}

@@ -24,25 +24,21 @@ func readRequest(r route, body []byte) (request, error) {
 	if r.kind == models {
 		return out, nil
 	}
-	var e struct {
-		Model         string            `json:"model"`
-		Stream        bool              `json:"stream"`
-		Background    bool              `json:"background"`
-		Tools         []json.RawMessage `json:"tools"`
-		StreamOptions json.RawMessage   `json:"stream_options"`
+	// Names are compared exactly, as providers do: with encoding/json's structs
+	// "MODEL" would replace "model", and another price than the real one count.
+	f := objectOf(body)
+	if f == nil {
+		return out, errors.New("the body is no JSON object")
 	}
-	if err := json.Unmarshal(body, &e); err != nil {
-		return out, errors.New("the body is no JSON object of this API: " + err.Error())
-	}
-	if e.Background {
+	if string(f["background"]) == "true" {
 		return out, errors.New("background is not allowed: an answer that goes on after the call could not be counted")
 	}
 	if r.protocol != Gemini {
-		out.model, out.stream = e.Model, e.Stream
+		out.model, out.stream = f.text("model"), string(f["stream"]) == "true"
 	}
-	out.tools = len(e.Tools) > 0 || r.kind == responses && bytes.Contains(body, []byte(`"additional_tools"`))
-	if r.kind == chat && e.Stream {
-		out.body, out.countAdded = withCount(body, e.StreamOptions)
+	out.tools = len(listOf(f["tools"])) > 0 || r.kind == responses && bytes.Contains(body, []byte(`"additional_tools"`))
+	if r.kind == chat && out.stream {
+		out.body, out.countAdded = withCount(body, f)
 	}
 	out.body = unmarked(r.kind, out.body)
 	return out, nil
@@ -50,8 +46,8 @@ func readRequest(r route, body []byte) (request, error) {
 
 // withCount asks for the usage at the end of a streamed chat completion, which
 // is not told otherwise.
-func withCount(body []byte, options json.RawMessage) ([]byte, bool) {
-	o := objectOf(options)
+func withCount(body []byte, f fields) ([]byte, bool) {
+	o := objectOf(f["stream_options"])
 	if o == nil {
 		o = fields{}
 	}
@@ -59,7 +55,6 @@ func withCount(body []byte, options json.RawMessage) ([]byte, bool) {
 		return body, false
 	}
 	o.set("include_usage", true)
-	f := objectOf(body)
 	f.set("stream_options", o)
 	return encoded(f), true
 }

@@ -40,6 +40,9 @@ func splicerOf(kind callKind) splicer {
 // nudge. It answers false where the request cannot be turned round.
 func opposite(r request, kind callKind) ([]byte, bool) {
 	f := objectOf(r.body)
+	if f == nil {
+		return nil, false
+	}
 	ok := false
 	switch kind {
 	case responses:
@@ -230,7 +233,7 @@ func (c *call) accountSecond(said *answer) {
 	}
 	c.change(func(u *Usage) {
 		u.NoAnswer.Tokens += said.tokens.input + said.tokens.output
-		if said.failure == nil && said.ended && (said.tool || said.text) {
+		if said.failure == nil && said.ended && (said.tool || said.text && said.prose <= c.grant.NoAnswer.MaxBytes) {
 			u.NoAnswer.Recovered++
 		}
 	})

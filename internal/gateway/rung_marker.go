@@ -18,22 +18,27 @@ func unmarked(kind callKind, body []byte) []byte {
 		return body
 	}
 	f := objectOf(body)
-	switch kind {
-	case responses:
-		f.set("input", slices.DeleteFunc(listOf(f["input"]), func(item json.RawMessage) bool {
-			return objectOf(item).text("encrypted_content") == marker
-		}))
-	case messages, countTokens:
-		kept := []json.RawMessage{}
-		for _, m := range listOf(f["messages"]) {
-			if m = unmarkedMessage(m); m != nil {
-				kept = append(kept, m)
-			}
-		}
-		f.set("messages", kept)
-	default:
+	name := "messages"
+	if kind == responses {
+		name = "input"
+	}
+	list := listOf(f[name])
+	if list == nil {
 		return body
 	}
+	kept := []json.RawMessage{}
+	for _, entry := range list {
+		switch {
+		case kind != responses:
+			entry = unmarkedMessage(entry)
+		case objectOf(entry).text("encrypted_content") == marker:
+			entry = nil
+		}
+		if entry != nil {
+			kept = append(kept, entry)
+		}
+	}
+	f.set(name, kept)
 	return encoded(f)
 }
 

@@ -1,5 +1,10 @@
 package gateway
 
+import (
+	"maps"
+	"slices"
+)
+
 // messagesSplicer joins two answers of the Messages API: one message_start, the
 // blocks counted on, one message_delta with the usage of both.
 type messagesSplicer struct {
@@ -26,12 +31,8 @@ func (s *messagesSplicer) note(data []byte) {
 
 func (s *messagesSplicer) join() []byte {
 	var out []byte
-	for index := range s.blocks {
-		kind, ok := s.open[index]
-		if !ok {
-			continue
-		}
-		if kind == "thinking" {
+	for _, index := range slices.Sorted(maps.Keys(s.open)) {
+		if s.open[index] == "thinking" {
 			out = append(out, named("content_block_delta", object{
 				"type": "content_block_delta", "index": index, "delta": object{"type": "signature_delta", "signature": marker},
 			})...)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -60,6 +61,9 @@ func (s *responsesSplicer) note(data []byte) {
 	switch {
 	case kind == "response.output_item.added":
 		item := objectOf(e["item"])
+		if item == nil {
+			return // not of the protocol
+		}
 		s.ids[item.text("id")] = true
 		s.open[index] = &openItem{item: item, parts: map[partKey]*openPart{}}
 	case kind == "response.output_item.done":
@@ -125,7 +129,7 @@ func (s *responsesSplicer) join() []byte {
 func (s *responsesSplicer) finish(index int64, o *openItem) []byte {
 	var out []byte
 	lists := map[bool][]object{false: {}, true: {}}
-	for _, key := range slices.SortedFunc(maps.Keys(o.parts), func(a, b partKey) int { return int(a.index - b.index) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(o.parts), func(a, b partKey) int { return cmp.Compare(a.index, b.index) }) {
 		part := o.parts[key]
 		if part.kind == "" {
 			continue

@@ -315,3 +315,40 @@ func decoded(text string) (map[string]any, error) {
 	}
 	return m, nil
 }
+
+func FuzzSplicers(f *testing.F) {
+	for _, w := range wires() {
+		events := eventsOf(strings.Join(w.stream("a", script{thinking: "hm", text: "so", tool: "sh"}), ""))
+		for i := range events {
+			f.Add([]byte(events[i]), []byte(events[len(events)-1-i]))
+		}
+	}
+	f.Add([]byte(`{"type":"content_block_start","index":1e12}`), []byte(`{"type":"message_delta","usage":3}`))
+	f.Add([]byte(`{"type":"response.output_item.added","output_index":1e12,"item":7}`), []byte(`{"type":"response.completed","response":{"output":7,"usage":[]}}`))
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		for _, kind := range []callKind{responses, chat, messages, generate} {
+			join, read := splicerOf(kind), readerOf(kind)
+			var a, b answer
+			read(one, &a)
+			join.note(one)
+			join.note(one)
+			joined := join.join()
+			read(two, &b)
+			if e := objectOf(two); e != nil {
+				joined = append(joined, join.second(e, &a, &b)...)
+			}
+			for _, e := range eventsOf(string(joined)) {
+				if !json.Valid([]byte(e)) {
+					t.Errorf("%s: %s", kind, e)
+				}
+			}
+			opposite(request{body: two, model: "gpt-5"}, kind)
+			if json.Valid(two) {
+				whole := `{"input":` + string(two) + `,"messages":` + string(two) + `,"x":"` + marker + `"}`
+				if got := unmarked(kind, []byte(whole)); !json.Valid(got) {
+					t.Errorf("%s: %s", kind, got)
+				}
+			}
+		}
+	})
+}

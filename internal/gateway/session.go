@@ -61,8 +61,8 @@ type Usage struct {
 
 // Fired tells what rung 1 did.
 type Fired struct {
-	// Times counts second tries, Recovered those that led to a tool call or a
-	// visible answer, Tokens what the second tries used.
+	// Times counts second tries, Recovered those that led to a tool call or to a
+	// visible answer that is not too long again, Tokens what second tries used.
 	Times, Recovered int
 	Tokens           int64
 }
