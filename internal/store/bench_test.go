@@ -116,6 +116,13 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+func BenchmarkUpdateShared(b *testing.B) {
+	s := benchStore(b, false)
+	for range b.N {
+		check(b, s.UpdateShared(b.Context(), "limits", func(old []byte) []byte { return append(old[:0], "a hundred bytes or so"...) }))
+	}
+}
+
 func BenchmarkAcquireRelease(b *testing.B) {
 	s := benchStore(b, false)
 	for n := range b.N {

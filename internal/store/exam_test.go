@@ -17,16 +17,18 @@ import (
 // PostgreSQL sit the same exam.
 func TestEveryDatabasePassesTheExam(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
-		exam(t, func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "pawl.db") })
+		file := func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "pawl.db") }
+		exam(t, file, file)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		server := startPostgres(t)
-		exam(t, server.newDatabase)
+		exam(t, server.newDatabase, server.emptyDatabase)
 	})
 }
 
-// exam runs every question on a database of its own; address makes a new one.
-func exam(t *testing.T, address func(testing.TB) string) {
+// exam runs every question on a database of its own. address makes one that may
+// have Pawl's tables, empty one without tables.
+func exam(t *testing.T, address, empty func(testing.TB) string) {
 	for _, q := range []struct {
 		name string
 		ask  func(*testing.T, string)
@@ -65,9 +67,7 @@ func exam(t *testing.T, address func(testing.TB) string) {
 		{"TheSweepWakesWhatWasLost", theSweepWakesWhatWasLost},
 		{"TheSweepDoesNotFloodABacklog", theSweepDoesNotFloodABacklog},
 		{"StatsCount", statsCount},
-		{"OpenedForReadingItReadsOnly", openedForReadingItReadsOnly},
 		{"ANewerSchemaIsRefused", aNewerSchemaIsRefused},
-		{"ADatabaseOfSomethingElseIsRefused", aDatabaseOfSomethingElseIsRefused},
 		{"AWakeUpDuringAStepLeadsToOneMore", aWakeUpDuringAStepLeadsToOneMore},
 		{"AWakeUpAfterAStepLeadsToOneMore", aWakeUpAfterAStepLeadsToOneMore},
 		{"NoWakeUpIsLostInTheCrowd", noWakeUpIsLostInTheCrowd},
@@ -77,6 +77,8 @@ func exam(t *testing.T, address func(testing.TB) string) {
 	} {
 		t.Run(q.name, func(t *testing.T) { q.ask(t, address(t)) })
 	}
+	t.Run("OpenedForReadingItReadsOnly", func(t *testing.T) { openedForReadingItReadsOnly(t, empty(t)) })
+	t.Run("ADatabaseOfSomethingElseIsRefused", func(t *testing.T) { aDatabaseOfSomethingElseIsRefused(t, empty(t)) })
 }
 
 // clock is a time under the test's control.

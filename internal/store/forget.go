@@ -47,7 +47,7 @@ type oldThread struct {
 // oldThreads are the next ones that were not looked at since they were touched.
 func (s *Store) oldThreads(ctx context.Context, before time.Time) ([]oldThread, error) {
 	rows, err := s.r.QueryContext(ctx, s.q(`SELECT id, owner, name, number, updated_at FROM threads
-		WHERE kept_at <> updated_at AND updated_at < ?1 AND `+untouched+" ORDER BY updated_at LIMIT ?2"), micros(before), cleanChunk)
+		WHERE kept_at <> updated_at AND updated_at < ?1 AND `+untouched+" ORDER BY updated_at, id LIMIT ?2"), micros(before), cleanChunk)
 	if err != nil {
 		return nil, err
 	}

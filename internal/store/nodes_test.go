@@ -26,10 +26,10 @@ func TestNodesShareOneDatabase(t *testing.T) {
 		{"OneNodeSweepsUp", oneNodeSweepsUp},
 		{"NodesCleanAtTheSameTime", nodesCleanAtTheSameTime},
 		{"NoWakeUpIsLostBetweenNodes", noWakeUpIsLostBetweenNodes},
-		{"NodesMayStartAtTheSameTime", nodesMayStartAtTheSameTime},
 	} {
 		t.Run(q.name, func(t *testing.T) { q.ask(t, server.newDatabase(t)) })
 	}
+	t.Run("NodesMayStartAtTheSameTime", func(t *testing.T) { nodesMayStartAtTheSameTime(t, server.emptyDatabase(t)) })
 	t.Run("WhatWasAnsweredSurvivesARestart", func(t *testing.T) { whatWasAnsweredSurvivesARestart(t, server) })
 }
 

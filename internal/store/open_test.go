@@ -134,6 +134,8 @@ func TestASecondWriterIsRefusedAndToldWhoWrites(t *testing.T) {
 
 func TestEveryCommitReachesTheDisk(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
+	// What the nodes share does not wait for the disk, on the same connection.
+	check(t, s.UpdateShared(t.Context(), "limits", func([]byte) []byte { return []byte("{}") }))
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000"} {
 		var got string
 		check(t, s.DB().QueryRow("PRAGMA "+pragma).Scan(&got))

@@ -31,7 +31,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > ?1),
 		(SELECT count(*) FROM threads WHERE requeue_at > 0),
 		(SELECT coalesce(min(queued_at), 0) FROM threads WHERE requeue_at > 0),
-		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE state = 'received')`), micros(now)).
+		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE state = 'received')`), micros(now.Add(s.Skew()))).
 		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived)
 	if err != nil {
 		return Stats{}, fmt.Errorf("count: %w", err)

@@ -27,7 +27,7 @@ func TestAnOlderDatabaseIsUpgradedWithWhatIsInIt(t *testing.T) {
 		upgrade(t, "sqlite:"+path)
 	})
 	t.Run("postgres", func(t *testing.T) {
-		dsn := startPostgres(t).newDatabase(t)
+		dsn := startPostgres(t).emptyDatabase(t)
 		dump := must(os.ReadFile("testdata/dc0d258.sql"))(t)
 		must(rawDB(t, dsn).Exec(string(dump)))(t)
 		upgrade(t, dsn)
