@@ -12,7 +12,8 @@ import (
 
 // maxAnswer bounds the text and the structured content of an answer each, in
 // bytes. Codex gives its model the structured content instead of the text where
-// there is one (codex-rs, protocol/src/models.rs); recorded runs of the other CLIs
+// there is one (convert_call_tool_result_to_function_call_output_payload in
+// codex-rs); recorded runs of the other CLIs
 // show the text. So each must tell all.
 const maxAnswer = 4 << 10
 
@@ -37,7 +38,7 @@ type testResult struct {
 	Failures     []testFailure `json:"failures,omitempty"`
 	More         int           `json:"more_failures,omitempty"` // that are not listed
 	LastLines    string        `json:"last_lines,omitempty"`
-	CallsLeft    int           `json:"calls_left"`
+	CallsLeft    *int          `json:"calls_left,omitempty"` // after a call that ran
 
 	failures []policy.Failure
 	output   string
@@ -64,10 +65,12 @@ func answer(r testResult, isError bool) *mcp.CallToolResult {
 func (r testResult) shown(scale int) testResult {
 	r.Failures = nil
 	n := min(len(r.failures), max(1, shownFailures/scale))
-	for i, f := range r.failures[:n] {
+	assertions := 0
+	for _, f := range r.failures[:n] {
 		shown := testFailure{Name: short(f.Name, max(60, 300/scale))}
-		if i < shownAssertions {
+		if f.Text != "" && assertions < shownAssertions {
 			shown.Assertion = short(f.Text, shownAssertion/scale)
+			assertions++
 		}
 		r.Failures = append(r.Failures, shown)
 	}
@@ -117,7 +120,9 @@ func (r testResult) text() string {
 	if r.LastLines != "" {
 		fmt.Fprintf(&b, "\n\nLast lines of the output:\n%s", r.LastLines)
 	}
-	fmt.Fprintf(&b, "\n\nCalls of run_tests left: %d.", r.CallsLeft)
+	if r.CallsLeft != nil {
+		fmt.Fprintf(&b, "\n\nCalls of run_tests left: %d.", *r.CallsLeft)
+	}
 	return b.String()
 }
 

@@ -80,7 +80,8 @@ func (t *testTool) call(ctx context.Context, arguments json.RawMessage) *mcp.Cal
 	began := t.now()
 	r := t.runAll(ctx)
 	t.calls++
-	r.CallsLeft = t.spec.MaxCalls - t.calls
+	left := t.spec.MaxCalls - t.calls
+	r.CallsLeft = &left
 	entry := testCall{At: began.UTC(), Passed: r.Passed, Failed: r.FailedTests, PassedTests: r.PassedTests, MS: t.now().Sub(began).Milliseconds()}
 	if err := appendCall(t.spec.Journal, entry); err != nil {
 		t.log.Error().Err(err).Msg("journal of run_tests")
