@@ -10,14 +10,15 @@ import (
 
 // EnterAccount asks to run an attempt on a backend's account. It is refused
 // (false) while at least most other threads run one there, on any node; with
-// most of 0 or less it is never refused. What a thread entered ends with
+// most of 0 or less it is never refused, nor is an account without a name, which
+// nobody shares. What a thread entered ends with
 // LeaveAccount, Release, its next EnterAccount, or when its lease runs out: who
 // enters after that also takes the lease that ran out, so that its holder
 // cannot come back to it. The error is solver.ErrLeaseLost for a thread that was
 // itself taken over.
 func (s *Store) EnterAccount(ctx context.Context, l solver.Lease, account string, most int, now time.Time) (bool, error) {
 	if account == "" {
-		return false, fmt.Errorf("enter an account for %s: it has no name", l.Thread)
+		return true, nil
 	}
 	entered := false
 	err := s.write(ctx, func(tx *txn) error {
