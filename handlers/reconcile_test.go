@@ -137,6 +137,9 @@ func TestWhatWasSaidBeforePawlListenedStaysUnheard(t *testing.T) {
 	w.must(err)
 	n, err := w.gh.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
 	w.must(err)
+	_, err = w.gh.Comment(houseRepo, n, "mallory", "/pawl solve") // is in the log, as refused
+	w.must(err)
+	w.pass(2 * time.Second)
 	_, err = w.gh.ReviewComment(t.Context(), houseRepo, n, "ada", "a.txt", 1, "This is wrong.")
 	w.must(err)
 	_, err = w.gh.Comment(houseRepo, n, "ada", "/pawl stop")

@@ -22,8 +22,8 @@ type there struct {
 
 // here is what a thread's log holds of GitHub.
 type here struct {
-	// began is when the first remark was made that the log holds. What was said
-	// before was said when Pawl did not listen.
+	// began is when Pawl was first asked to work here by somebody who may. What
+	// was said before was said when Pawl did not listen.
 	began time.Time
 	texts map[string]solver.Feedback // the newest version of each, by identity
 	// body is the thread's description as the last snapshot had it.
@@ -52,8 +52,10 @@ func readLog(events []solver.Event) here {
 		} else if list := remarks([]solver.Event{e}); len(list) > 0 {
 			f := list[0]
 			n = f.Snapshot
-			if l.began.IsZero() {
-				l.began = f.MadeAt
+			if l.began.IsZero() && e.Kind == solver.KindFeedback {
+				if l.began = f.MadeAt; l.began.IsZero() { // a button
+					l.began = e.At
+				}
 			}
 			if last, ok := l.texts[identity(f)]; !ok || !f.MadeAt.Before(last.MadeAt) {
 				l.texts[identity(f)] = f
