@@ -9,10 +9,6 @@ type tokens struct {
 	input, cached, output, estimated int64
 }
 
-func (t tokens) plus(u tokens) tokens {
-	return tokens{t.input + u.input, t.cached + u.cached, t.output + u.output, t.estimated + u.estimated}
-}
-
 // answer is what was read of one answer so far.
 type answer struct {
 	tokens    tokens

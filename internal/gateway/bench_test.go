@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -11,11 +12,19 @@ import (
 
 // BenchmarkFirstByte measures what the gateway adds to the time until the first
 // byte of a streamed answer, on loopback: each round asks the provider directly
-// and through the gateway, with a request as large as an agent's tenth turn.
+// and through the gateway, with requests as large as those of an agent's first
+// turns and with one that fills a context of some 200,000 tokens.
 func BenchmarkFirstByte(b *testing.B) {
+	for _, size := range []int{100 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) { benchmarkFirstByte(b, size) })
+	}
+}
+
+func benchmarkFirstByte(b *testing.B, size int) {
 	p := newProvider(b, sse(ev("response.created", `"response":{"id":"r"}`), ev("response.completed", responsesCompleted)))
 	s := open(b, OpenAI, p.URL, func(g *Grant) { g.NoAnswer.MaxBytes = 1 << 20 })
-	body := `{"model":"m","stream":true,"tools":[{"type":"function","name":"shell"}],"input":"` + strings.Repeat("some context ", 8000) + `"}`
+	turn := `{"type":"message","role":"user","content":[{"type":"input_text","text":"some \"context\"\nof a file"}]},`
+	body := `{"model":"m","stream":true,"tools":[{"type":"function","name":"shell"}],"input":[` + strings.Repeat(turn, size/len(turn)) + `{}]}`
 	first := func(url string) time.Duration {
 		r, err := http.NewRequestWithContext(b.Context(), "POST", url, strings.NewReader(body))
 		if err != nil {

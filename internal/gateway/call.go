@@ -16,6 +16,11 @@ const (
 	// maxRequest bounds a request in bytes; a context of a million tokens with
 	// some pictures has about 20 MiB.
 	maxRequest = 64 << 20
+	// A body from largeRequest on, or of unknown length, waits until fewer than
+	// maxLarge such bodies are held for all agents together, so that no agent
+	// can fill the host's memory.
+	largeRequest = 8 << 20
+	maxLarge     = 4
 	// maxError bounds the body of an error in bytes.
 	maxError = 1 << 20
 	// bodyTime is how long a client may take to send a body.
@@ -39,12 +44,23 @@ type call struct {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
 	s := g.find(tokensOf(r))
-	if s == nil || !s.begin() {
+	crowded, open := false, false
+	if s != nil {
+		crowded, open = s.begin()
+	}
+	if !open {
+		w.Header().Set("Connection", "close")
 		refuse(shapeOf(r), http.StatusUnauthorized, "this token is not known, or its attempt is over").write(w)
 		return
 	}
-	defer s.calls.Done()
+	defer s.end()
 	protocol := s.grant.Provider.Protocol
+	if crowded {
+		s.change(func(u *Usage) { u.Refused++ })
+		w.Header().Set("Connection", "close")
+		tooFast(protocol, fmt.Sprintf("more than %d calls at the same time", maxWaiting), 1).write(w)
+		return
+	}
 	if !known || ro.protocol != protocol {
 		s.change(func(u *Usage) { u.Refused++ })
 		refuse(protocol, http.StatusNotFound, fmt.Sprintf("no such path for agents: %s %s", r.Method, r.URL.Path)).write(w)
@@ -82,21 +98,13 @@ func (s *Session) whenClosed(f func()) (stop func()) {
 }
 
 func (c *call) serve(ctx context.Context) {
-	body, refused := c.readBody()
-	if refused == nil {
-		var err error
-		if c.req, err = readRequest(c.route, body); err != nil {
-			no := refuse(c.route.protocol, http.StatusBadRequest, err.Error())
-			refused = &no
-		}
+	free := c.admit(ctx)
+	if free == nil {
+		return // the client left, or the attempt is over
 	}
+	defer free()
+	refused := c.prepare()
 	if refused == nil {
-		select {
-		case c.slots <- struct{}{}:
-			defer func() { <-c.slots }()
-		case <-ctx.Done():
-			return
-		}
 		refused = c.forbidden(ctx)
 	}
 	if refused != nil {
@@ -124,6 +132,43 @@ func (c *call) serve(ctx context.Context) {
 	}
 }
 
+// admit waits until the call may have its place; nil when it ended before. The
+// caller must call what it gives.
+func (c *call) admit(ctx context.Context) (free func()) {
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	if n := c.in.ContentLength; n >= 0 && n < largeRequest {
+		return func() { <-c.slots }
+	}
+	select {
+	case c.gateway.large <- struct{}{}:
+	case <-ctx.Done():
+		<-c.slots
+		return nil
+	}
+	return func() {
+		<-c.gateway.large
+		<-c.slots
+	}
+}
+
+// prepare reads the request; it gives how to refuse it, nil when it is good.
+func (c *call) prepare() *refusal {
+	body, refused := c.readBody()
+	if refused != nil {
+		return refused
+	}
+	var err error
+	if c.req, err = readRequest(c.route, body); err != nil {
+		no := refuse(c.route.protocol, http.StatusBadRequest, err.Error())
+		return &no
+	}
+	return nil
+}
+
 // readBody gives the body, or how to refuse it.
 func (c *call) readBody() ([]byte, *refusal) {
 	if enc := c.in.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
@@ -131,10 +176,12 @@ func (c *call) readBody() ([]byte, *refusal) {
 		return nil, &no
 	}
 	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // of the connection, so by the machine's clock
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.in.Body, maxRequest))
+	var body bytes.Buffer
+	body.Grow(int(min(max(c.in.ContentLength, 0), maxRequest)) + bytes.MinRead)
+	_, err := body.ReadFrom(http.MaxBytesReader(c.w, c.in.Body, maxRequest))
 	_ = c.rc.SetReadDeadline(time.Time{})
 	if err == nil {
-		return body, nil
+		return body.Bytes(), nil
 	}
 	status, text := http.StatusBadRequest, "the body ended early"
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {

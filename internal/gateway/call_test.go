@@ -289,3 +289,81 @@ func TestTheKeyIsNotPrinted(t *testing.T) {
 		}
 	}
 }
+
+func TestTheGatewayListensOnLoopbackUntilItsContextEnds(t *testing.T) {
+	g := New(Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := g.Listen(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(g.URL(), "http://127.0.0.1:") || g.Listen(ctx) == nil {
+		t.Errorf("%s, or it listens twice", g.URL())
+	}
+	cancel()
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+func TestEventsPassAsTheyCome(t *testing.T) {
+	for _, most := range []int{0, 1 << 20} {
+		seen := make(chan struct{})
+		p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+			for _, text := range []string{"one", "two", "three"} {
+				sse(ev("response.output_text.delta", `"delta":"`+text+`"`))(w, r)
+				<-seen // the next is not sent before this one has arrived
+			}
+		})
+		s := open(t, OpenAI, p.URL, withNoAnswer(most))
+		resp, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/responses", `{"model":"m","stream":true,"tools":[{}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"one", "two", "three"} {
+			want := ev("response.output_text.delta", `"delta":"`+text+`"`)
+			got := make([]byte, len(want))
+			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != want {
+				t.Fatalf("%q, %v", got, err)
+			}
+			seen <- struct{}{}
+		}
+		resp.Body.Close()
+	}
+}
+
+func TestOneAttemptCannotTakeAllConnections(t *testing.T) {
+	hold := make(chan struct{})
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		<-hold
+		plain(200, okMessage)(w, r)
+	})
+	s := open(t, Anthropic, p.URL, nil)
+	statuses := make(chan int)
+	for range maxWaiting + 1 {
+		r := s.request(t, "POST", "/v1/messages", `{}`)
+		go func() {
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				statuses <- 0
+				return
+			}
+			resp.Body.Close()
+			statuses <- resp.StatusCode
+		}()
+	}
+	if got := <-statuses; got != 429 { // all others are held
+		t.Errorf("one more than the bound: %d", got)
+	}
+	close(hold)
+	for range maxWaiting {
+		if got := <-statuses; got != 200 {
+			t.Errorf("a call within the bound: %d", got)
+		}
+	}
+	if u := s.settled(); u.Turns != maxWaiting || u.Refused != 1 {
+		t.Errorf("%+v", u)
+	}
+}

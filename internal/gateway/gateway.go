@@ -47,6 +47,7 @@ type Gateway struct {
 	now       func() time.Time
 	log       zerolog.Logger
 	transport http.RoundTripper
+	large     chan struct{} // taken by calls with a large body
 
 	mu       sync.Mutex
 	url      string
@@ -63,7 +64,7 @@ func New(o Options) *Gateway {
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
-	return &Gateway{now: o.Now, log: o.Log, transport: o.Transport, sessions: map[[sha256.Size]byte]*Session{}}
+	return &Gateway{now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), sessions: map[[sha256.Size]byte]*Session{}}
 }
 
 // newTransport has no limit on the time to the first byte: a model may think for

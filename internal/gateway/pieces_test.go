@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -136,4 +138,36 @@ func TestTheRedactorPassesErrorsOnAndHoldsBackNoWholeLine(t *testing.T) {
 	if n, err := newRedactor(r, testKey).Read(buf); err != nil || string(buf[:n]) != "data: sk-\n\n" {
 		t.Errorf("%q, %v", buf[:n], err)
 	}
+}
+
+func TestAnObjectIsScannedAsEncodingJSONReadsIt(t *testing.T) {
+	for _, text := range []string{
+		`{}`, ` { "a" : 1 , "b":[{"c":"}\\\""},"]"],"d":null,"e":-1.5e3,"f":"\\","a":2} `, `{"mod\u0065l":"x","":{}}`,
+	} {
+		if diff := cmp.Diff(objectOf([]byte(text)), scanObject([]byte(text))); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+	for _, text := range []string{``, `null`, `[]`, `"a"`, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":tru}`, `{"a":"}`, `{a:1}`, `{"a":]}`, `{,"a":1}`} {
+		if got := scanObject([]byte(text)); got != nil {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+func FuzzScanObject(f *testing.F) {
+	f.Add([]byte(`{"a":[{"b":"\\\""}],"c":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got := scanObject(text)
+		if want := objectOf(text); want != nil {
+			for name := range want {
+				if !utf8.ValidString(name) || strings.ContainsRune(name, utf8.RuneError) {
+					return // encoding/json repairs names that are not UTF-8
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%q: %s", text, diff)
+			}
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 )
 
 // request is what the gateway reads of a request's body.
@@ -26,7 +27,7 @@ func readRequest(r route, body []byte) (request, error) {
 	}
 	// Names are compared exactly, as providers do: with encoding/json's structs
 	// "MODEL" would replace "model", and another price than the real one count.
-	f := objectOf(body)
+	f := scanObject(body)
 	if f == nil {
 		return out, errors.New("the body is no JSON object")
 	}
@@ -36,7 +37,8 @@ func readRequest(r route, body []byte) (request, error) {
 	if r.protocol != Gemini {
 		out.model, out.stream = f.text("model"), string(f["stream"]) == "true"
 	}
-	out.tools = len(listOf(f["tools"])) > 0 || r.kind == responses && bytes.Contains(body, []byte(`"additional_tools"`))
+	tools := bytes.TrimLeft(f["tools"], "[ \n\r\t") // what is in the list
+	out.tools = len(tools) > 0 && tools[0] == '{' || r.kind == responses && bytes.Contains(body, []byte(`"additional_tools"`))
 	if r.kind == chat && out.stream {
 		out.body, out.countAdded = withCount(body, f)
 	}
@@ -45,13 +47,14 @@ func readRequest(r route, body []byte) (request, error) {
 }
 
 // withCount asks for the usage at the end of a streamed chat completion, which
-// is not told otherwise.
+// is not told otherwise. f are the fields of the body.
 func withCount(body []byte, f fields) ([]byte, bool) {
-	o := objectOf(f["stream_options"])
-	if o == nil {
-		o = fields{}
+	if !f.has("stream_options") {
+		open := bytes.IndexByte(body, '{') + 1
+		return slices.Concat([]byte(`{"stream_options":{"include_usage":true},`), body[open:]), true
 	}
-	if string(o["include_usage"]) == "true" {
+	o := objectOf(f["stream_options"])
+	if o == nil || string(o["include_usage"]) == "true" {
 		return body, false
 	}
 	o.set("include_usage", true)

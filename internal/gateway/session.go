@@ -12,6 +12,10 @@ import (
 // with helpers of their own make about ten.
 const maxCalls = 16
 
+// maxWaiting bounds the calls of one attempt that are served or wait. One agent
+// must not take all connections from the others.
+const maxWaiting = 64
+
 // Grant is what one attempt may do.
 type Grant struct {
 	// Attempt names it in the log: owner/repo#n/attempt.
@@ -79,6 +83,7 @@ type Session struct {
 
 	mu     sync.Mutex
 	closed bool
+	inside int // calls that have begun and not ended
 	usage  Usage
 	atMost float64 // cost in USD with models without a price at the dearest price
 }
@@ -116,16 +121,22 @@ func (s *Session) copied() Usage {
 	return u
 }
 
-// begin counts a call in; false when the session is closed. The caller must call
-// s.calls.Done.
-func (s *Session) begin() bool {
+// begin counts a call in; false when the session is closed. crowded is true when
+// too many calls are there already. The caller must call end.
+func (s *Session) begin() (crowded, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return false
+		return false, false
 	}
+	s.inside++
 	s.calls.Add(1)
-	return true
+	return s.inside > maxWaiting, true
+}
+
+func (s *Session) end() {
+	s.change(func(*Usage) { s.inside-- })
+	s.calls.Done()
 }
 
 // exhausted says why the budget allows no further call, "" while it does.
