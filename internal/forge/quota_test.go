@@ -187,12 +187,14 @@ func sequence(seed uint64) (admitted int, broken string) {
 		errors[i] = upTo(clockSkew) - clockSkew/2
 	}
 	pace := []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second, time.Minute}[r.IntN(4)]
-	rounds := 40 + r.IntN(80)
-	switch r.IntN(40) { // enough for the points of a minute, or the writes of an hour
-	case 0:
-		rounds, pace = 1300, 80*time.Millisecond
-	case 1:
-		rounds, pace = 1300, 10*time.Second
+	rounds, answer := 40+r.IntN(80), 8*time.Second
+	switch r.IntN(80) { // enough for one of the limits
+	case 0: // the points of a minute
+		rounds, pace, answer = 2500, 40*time.Millisecond, time.Second
+	case 1: // the writes of an hour
+		rounds, pace, errors = 2000, 4*time.Second, errors[:1]
+	case 2: // the requests at once, on several nodes
+		rounds, pace, answer = 400, 20*time.Millisecond, tryTimeout
 	}
 	for range rounds {
 		now = now.Add(upTo(pace))
@@ -201,7 +203,7 @@ func sequence(seed uint64) (admitted int, broken string) {
 		}
 		i := r.IntN(len(errors))
 		name, clock := string(rune('a'+i)), now.Add(errors[i])
-		if r.IntN(80) == 0 {
+		if r.IntN(max(80, rounds)) == 0 {
 			after := r.IntN(120)
 			sky.refuse(now, after)
 			q = q.held(Hold{Node: name, Until: clock.Add(time.Duration(after) * time.Second)})
@@ -217,7 +219,7 @@ func sequence(seed uint64) (admitted int, broken string) {
 		q = next
 		admitted++
 		at := now.Add(wait)
-		sky.flights = append(sky.flights, arrival{node: name, at: at, gone: at.Add(upTo(8 * time.Second)), write: cost.Write})
+		sky.flights = append(sky.flights, arrival{node: name, at: at, gone: at.Add(upTo(answer)), write: cost.Write})
 	}
 	sky.pass(now.Add(time.Hour))
 	return admitted, sky.broken
