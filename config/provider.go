@@ -65,6 +65,14 @@ func vendorURL(protocol string) string {
 	return ""
 }
 
+// NewProvider is the provider that {name: NAME, protocol: PROTOCOL} gives in a
+// file.
+func NewProvider(name, protocol string) Provider {
+	p := Provider{Name: name, Protocol: protocol, BaseURL: vendorURL(protocol)}
+	p.setDefaults()
+	return p
+}
+
 // setDefaults fills in what holds for every provider before one is decoded.
 func (p *Provider) setDefaults() { p.NoAnswerBytes = defaultNoAnswer }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/solver"
 )
@@ -33,7 +34,7 @@ func demoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&hold, "hold", false, "keep the pages open until interrupted")
-	cmd.Flags().StringVar(&agent, "agent", "", "use a real agent CLI instead of the scripted one; its key comes from the environment")
+	cmd.Flags().StringVar(&agent, "agent", "", "use a real agent CLI (codex, claude, gemini, opencode) instead of the scripted one; without its key in the environment a provider on loopback plays the model")
 	return cmd
 }
 
@@ -53,6 +54,27 @@ var demoFiles = map[string]string{
 	".github/pawl.yml": "verify:\n  - sh test.sh\n",
 }
 
+// practiceFiles is the repository for a provider on loopback, which knows one
+// task: a file is missing.
+var practiceFiles = map[string]string{
+	"README.md":        "# widgets\n\nGreets.\n",
+	"test.sh":          "#!/bin/sh\n[ -s hello.txt ] || { echo 'FAIL: there is no hello.txt'; exit 1; }\necho ok\n",
+	".github/pawl.yml": "verify:\n  - sh test.sh\n",
+}
+
+// practises reports whether a real CLI works without a real model.
+func practises(kind string) bool {
+	cfg := config.Default()
+	return kind != "" && standalone(&cfg, kind, "", os.LookupEnv) != nil
+}
+
+func (d *show) files(kind string) map[string]string {
+	if practises(kind) {
+		return practiceFiles
+	}
+	return demoFiles
+}
+
 // show is one demo: the world, the server, and what was found.
 type show struct {
 	world *fakegithub.Server
@@ -61,6 +83,8 @@ type show struct {
 	out   io.Writer
 	dir   string
 	bad   int
+	// provider plays the model of a real CLI; nil where it has a real one or none.
+	provider *fakeprovider.Server
 }
 
 func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err error) {
@@ -75,13 +99,16 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 		return err
 	}
 	defer d.world.Close()
+	if d.provider != nil {
+		defer d.provider.Close()
+	}
 	served := make(chan error, 1)
 	go func() { served <- d.node.serve(serving) }()
 	defer func() {
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	if err := d.solve(ctx, agent); err != nil {
+	if err := d.solve(ctx); err != nil {
 		return err
 	}
 	if agent == "" {
@@ -108,7 +135,7 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 	if d.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: secret}); err != nil {
 		return err
 	}
-	if err := d.world.AddRepo(ctx, demoRepo, demoFiles); err != nil {
+	if err := d.world.AddRepo(ctx, demoRepo, d.files(agent)); err != nil {
 		return err
 	}
 	if err := d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}); err != nil {
@@ -130,11 +157,9 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)
 		cfg.Sandbox.Mode = config.SandboxNone
 	}
-	b, err := demoBackend(agent)
-	if err != nil {
+	if err := d.addBackend(&cfg, agent); err != nil {
 		return err
 	}
-	cfg.Backends = []config.Backend{b}
 	if d.node, err = startNode(ctx, cfg, time.Now, zerolog.Nop()); err != nil {
 		return err
 	}
@@ -143,29 +168,36 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 	return nil
 }
 
-// demoBackend is the scripted agent, which is this very program, or a real CLI
-// with the variables that its key usually stands in.
-func demoBackend(agent string) (config.Backend, error) {
-	if agent != "" {
-		b := config.NewBackend(agent, agent)
-		b.Env = keyVariables()
-		b.Timeout = 10 * time.Minute
-		return b, nil
+// addBackend configures the scripted agent, which is this very program, or a real
+// CLI. Without a key in the environment the CLI talks to a provider on loopback,
+// whose answers do what the task asks for.
+func (d *show) addBackend(cfg *config.Server, kind string) error {
+	if kind == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		b := config.NewBackend("codex", config.Codex)
+		b.Argv = []string{exe, demoAgentName}
+		b.Env = []string{sceneVariable}
+		cfg.Backends = []config.Backend{b}
+		return nil
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return config.Backend{}, err
+	if err := runnable(kind); err != nil {
+		return usageError{err}
 	}
-	b := config.NewBackend("codex", config.Codex)
-	b.Argv = []string{exe, demoAgentName}
-	b.Env = []string{sceneVariable}
-	return b, nil
-}
-
-// keyVariables are where the keys of the agent CLIs and the addresses of their
-// providers usually stand, for backends that no configuration describes.
-func keyVariables() []string {
-	return []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GEMINI_API_KEY"}
+	if err := standalone(cfg, kind, "", os.LookupEnv); err == nil {
+		d.say("%s talks to %s with the key from the environment, which stays outside of the sandbox.\n", kind, cfg.Providers[0].BaseURL)
+		return nil
+	}
+	const key = "practice-key-0123456789"
+	var err error
+	if d.provider, err = fakeprovider.Start(fakeprovider.Options{Key: key}); err != nil {
+		return err
+	}
+	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)
+	practise(cfg, kind, d.provider, key)
+	return nil
 }
 
 func (d *show) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }

@@ -14,10 +14,14 @@ import (
 var demoThread = solver.Thread{Owner: "acme", Name: "widgets", Number: 1}
 
 // solve is the first act: an issue becomes a verified draft pull request.
-func (d *show) solve(ctx context.Context, agent string) error {
+func (d *show) solve(ctx context.Context) error {
 	d.say("Act 1: %s asks for a fix", demoPerson)
 	d.scene.set(sceneSolve)
-	n, err := d.world.OpenIssue(demoRepo, demoPerson, "The greeting is misspelled", "`sh greet.sh world` prints `Helo, world`. It should print `Hello, world`.")
+	title, body, file := "The greeting is misspelled", "`sh greet.sh world` prints `Helo, world`. It should print `Hello, world`.", "greet.sh"
+	if d.provider != nil {
+		title, body, file = "The greeting is missing", "Create hello.txt with a short greeting.", "hello.txt"
+	}
+	n, err := d.world.OpenIssue(demoRepo, demoPerson, title, body)
 	if err != nil {
 		return err
 	}
@@ -47,8 +51,8 @@ func (d *show) solve(ctx context.Context, agent string) error {
 	d.holds(len(pulls) == 1 && pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one draft pull request from pawl/issue-1")
 	d.holds(d.statusComments(n) == 1, "one status comment on the issue")
 	d.holds(d.reacted(n), "the command was acknowledged with a 👀 reaction")
-	text, err := d.world.File(ctx, demoRepo, "pawl/issue-1", "greet.sh")
-	d.holds(err == nil && (agent != "" || strings.Contains(text, "Hello")), "the fix stands on the branch")
+	text, err := d.world.File(ctx, demoRepo, "pawl/issue-1", file)
+	d.holds(err == nil && (d.provider != nil && text != "" || strings.Contains(text, "Hello")), "the fix stands on the branch")
 	for _, c := range d.checks() {
 		d.holds(c.Status == "completed" && c.Conclusion == "success", "check run %-16s %s: %s", c.Name, c.Conclusion, c.Title)
 	}

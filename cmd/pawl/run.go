@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
@@ -24,9 +24,9 @@ import (
 
 // runOptions are the flags of pawl run.
 type runOptions struct {
-	task, taskFile, repo, backend, config, sandbox string
-	verify                                         []string
-	json                                           bool
+	task, taskFile, repo, backend, model, config, sandbox string
+	verify                                                []string
+	json                                                  bool
 }
 
 func runCommand() *cobra.Command {
@@ -44,6 +44,7 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.taskFile, "task-file", "", "a file that says what the agent is to do; - reads standard input")
 	f.StringVar(&o.repo, "repo", ".", "the folder of the repository")
 	f.StringVar(&o.backend, "backend", config.Codex, "a backend of the configuration, or the kind of an agent CLI")
+	f.StringVar(&o.model, "model", "", "the model, instead of the backend's own")
 	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy")
 	f.StringVar(&o.sandbox, "sandbox", config.SandboxAuto, "auto (bubblewrap) or none")
 	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed; may be given more than once")
@@ -158,12 +159,12 @@ func localConfig(o runOptions) (config.Server, error) {
 			return cfg, err
 		}
 	} else {
-		if _, err := agent.For(o.backend, ""); err != nil || o.backend == config.Command {
-			return cfg, usageError{fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", o.backend)}
+		if err := runnable(o.backend); err != nil {
+			return cfg, usageError{err}
 		}
-		b := config.NewBackend(o.backend, o.backend)
-		b.Env = keyVariables()
-		cfg.Backends = []config.Backend{b}
+		if err := standalone(&cfg, o.backend, o.model, os.LookupEnv); err != nil {
+			return cfg, usageError{err}
+		}
 	}
 	if o.sandbox != config.SandboxAuto && o.sandbox != config.SandboxNone {
 		return cfg, usageError{fmt.Errorf("--sandbox %s: use %s or %s", o.sandbox, config.SandboxAuto, config.SandboxNone)}
@@ -172,6 +173,7 @@ func localConfig(o runOptions) (config.Server, error) {
 	cfg.HTTP.PublicURL = ""
 	for _, b := range cfg.Backends {
 		if b.Name == o.backend {
+			b.Model = cmp.Or(o.model, b.Model)
 			cfg.Backends = []config.Backend{b}
 			return cfg, nil
 		}

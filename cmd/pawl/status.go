@@ -8,14 +8,17 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -61,6 +64,7 @@ type statusReport struct {
 	Breakers  []breakerStatus  `json:"breakers"`
 	Cooldowns []cooldownStatus `json:"cooldowns"`
 	Backends  []backendStatus  `json:"backends"`
+	Learning  solver.Standing  `json:"learning"`
 
 	now time.Time
 }
@@ -105,7 +109,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		return r, err
 	}
 	defer db.Close()
-	s := &solver.Solver{Store: db, Config: cfg, Now: func() time.Time { return now }}
+	s := &solver.Solver{Store: db, Config: cfg, Now: func() time.Time { return now }, Log: zerolog.Nop()}
 	rows, err := db.Threads(ctx, statusThreads)
 	if err != nil {
 		return r, err
@@ -147,7 +151,8 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	for _, b := range cfg.Backends {
 		r.Backends = append(r.Backends, backendStatus{Name: b.Name, Kind: b.Kind, Account: b.Account, Model: b.Model, Effort: b.Effort})
 	}
-	return r, nil
+	r.Learning, err = s.Standing(ctx)
+	return r, err
 }
 
 // print writes the report for people.
@@ -186,5 +191,42 @@ func (r statusReport) print(w io.Writer) error {
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
 	}
-	return nil
+	return printLearning(w, r.Learning)
+}
+
+// printLearning writes what was learned and how far it can be believed.
+func printLearning(w io.Writer, l solver.Standing) error {
+	fmt.Fprintf(w, "\nLearning: mode %s, in force %s\n", l.Mode, l.InForce)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "BACKEND\tREWARDS\tMEAN\t90 %% INTERVAL\tSHARE\t\n")
+	for _, a := range l.Arms {
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f–%.2f\t%.0f %%\t%s\n", a.Backend, a.Rewards, a.Mean, a.Low, a.High, 100*a.Share, interval(a))
+	}
+	fmt.Fprintf(t, "\nSIGNAL\tATTEMPTS\tCOVERAGE\tVALID\tVIOLATIONS\t\n")
+	for _, h := range l.Sources {
+		note := ""
+		if h.Degraded {
+			note = "degraded, not learned from: " + h.Reason
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.0f %%\t%.0f %%\t%d\t%s\n", h.Source, h.Attempts, 100*h.Coverage, 100*h.Valid, len(h.Violations), note)
+	}
+	return t.Flush()
+}
+
+// interval draws the 90 % interval on a line from 0 to 1, with the mean in it.
+func interval(a policy.ArmView) string {
+	const width = 20
+	at := func(v float64) int { return min(width-1, max(0, int(v*width))) }
+	var b strings.Builder
+	for i := range width {
+		switch {
+		case i == at(a.Mean):
+			b.WriteString("●")
+		case i >= at(a.Low) && i <= at(a.High):
+			b.WriteString("━")
+		default:
+			b.WriteString("·")
+		}
+	}
+	return b.String()
 }
