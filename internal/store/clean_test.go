@@ -94,7 +94,7 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 func aTransactionOfTheCleaningIsSmall(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	const most = 200
+	const most = 100
 	many := make([]solver.NewEvent, 1000)
 	for i := range many {
 		many[i] = solver.NewEvent{Kind: solver.KindIgnored, Data: solver.Feedback{}}

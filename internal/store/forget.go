@@ -87,7 +87,7 @@ func (s *Store) takeNames(ctx context.Context, old []oldThread) (taken int, err 
 	if len(old) == 0 {
 		return 0, nil
 	}
-	err = s.write(ctx, func(tx *txn) error {
+	err = s.writeSome(ctx, func(tx *txn) error {
 		taken = 0
 		for _, o := range old {
 			change := "kept_at = updated_at"
@@ -120,7 +120,7 @@ func (s *Store) takeNames(ctx context.Context, old []oldThread) (taken int, err 
 func (s *Store) dropNameless(ctx context.Context, c *Cleaned) error {
 	for {
 		events, more := 0, true
-		err := s.write(ctx, func(tx *txn) (err error) {
+		err := s.writeSome(ctx, func(tx *txn) (err error) {
 			events, more, err = s.dropSome(ctx, tx)
 			return err
 		})
