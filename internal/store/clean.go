@@ -32,7 +32,7 @@ const cleanChunk = 100
 
 // cleanRest is how many times as long as a transaction of Clean took nothing is
 // cleaned after it, so that a quarter of the database's time goes into cleaning
-// at most. A hundred thousand rows take about ten seconds that way.
+// at most. A hundred thousand rows take ten to twenty seconds that way.
 const cleanRest = 3
 
 // writeSome writes in one transaction, and then leaves the database to others.
