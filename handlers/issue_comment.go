@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"strings"
+
 	"github.com/google/go-github/v60/github"
 
 	"github.com/pawlbot/pawl/policy"
@@ -36,5 +38,15 @@ func issueSnapshot(i *github.Issue, r *github.Repository, in *github.Installatio
 	return solver.Snapshot{
 		Installation: in.GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch(),
 		Title: i.GetTitle(), Body: i.GetBody(), Author: i.GetUser().GetLogin(), URL: i.GetHTMLURL(), Pull: i.GetPullRequestLinks() != nil,
+		Labels: labels(i.Labels),
 	}
+}
+
+// labels are the names of labels, one a line.
+func labels(all []*github.Label) string {
+	var names []string
+	for _, l := range all {
+		names = append(names, l.GetName())
+	}
+	return strings.Join(names, "\n")
 }

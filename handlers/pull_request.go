@@ -49,6 +49,7 @@ func pullSnapshot(pr *github.PullRequest, r *github.Repository, in *github.Insta
 	return solver.Snapshot{
 		Installation: in.GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch(),
 		Title: pr.GetTitle(), Body: pr.GetBody(), Author: pr.GetUser().GetLogin(), URL: pr.GetHTMLURL(), Pull: true,
+		Labels:  labels(pr.Labels),
 		HeadRef: pr.GetHead().GetRef(), HeadSHA: pr.GetHead().GetSHA(), HeadRepoID: pr.GetHead().GetRepo().GetID(),
 		BaseRef: pr.GetBase().GetRef(),
 	}

@@ -128,6 +128,9 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 		Source: r.Source, By: r.Actor, Reason: j.Reason, Own: j.Own, Number: hp.number, Command: j.Command.Name, Mention: j.Command.Mention, Text: cut(j.Text), Raw: cut(r.Text),
 		Description: j.Description, Target: hp.target, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
 	}
+	if r.Source == policy.FromCheckRun {
+		f.Check, f.Conclusion = cut(r.Name), r.State
+	}
 	if j.Own {
 		// The log holds the act, and GitHub the text.
 		f.Raw = ""

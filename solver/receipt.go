@@ -128,6 +128,9 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	if s.OnAttempt != nil {
 		s.OnAttempt(a.Backend, r.Ending, r.Outcome)
 	}
+	if s.OnReceipt != nil {
+		s.OnReceipt(a.Backend, r)
+	}
 	return nil
 }
 

@@ -39,9 +39,10 @@ type Solver struct {
 	// empty for none.
 	Program string
 	rooms   rooms
-	// OnAttempt and OnDecision are told what was logged, for metrics; they may be
-	// nil and must not block.
+	// OnAttempt, OnReceipt and OnDecision are told what was logged, for metrics;
+	// they may be nil and must not block.
 	OnAttempt  func(backend string, ending policy.Ending, outcome policy.Outcome)
+	OnReceipt  func(backend string, r Ended)
 	OnDecision func(rule string, action policy.Action)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -76,6 +77,8 @@ type node struct {
 	http     *http.Server
 	data     *dataFolder
 	gateway  *gateway.Gateway
+	beside   sync.WaitGroup // what works beside the queue, until stop
+	stop     context.CancelFunc
 }
 
 // startNode puts a server together and lets it work: when it returns, webhooks
@@ -133,7 +136,11 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 		return n, err
 	}
 	n.store.UseQueue(n.queue)
-	hook, err := handlers.NewIngress([]string{cfg.GitHub.App.WebhookSecret.Reveal()}, n.store, now, log)
+	secrets := []string{cfg.GitHub.App.WebhookSecret.Reveal()}
+	if before := cfg.GitHub.App.PreviousWebhookSecret; !before.Empty() {
+		secrets = append(secrets, before.Reveal())
+	}
+	hook, err := handlers.NewIngress(secrets, n.store, now, log)
 	if err != nil {
 		return n, err
 	}
@@ -144,6 +151,11 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	if err := n.queue.Start(ctx); err != nil {
 		return n, err
 	}
+	beside, stop := context.WithCancel(ctx)
+	n.stop = stop
+	n.beside.Go(func() { handlers.NewCatchUp(h, n.store).Watch(beside, catchUpInterval) })
+	n.beside.Go(func() { n.checkAgents(beside) })
+	n.beside.Go(func() { n.clean(beside, now) })
 	log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
 	return n, nil
 }
@@ -175,31 +187,6 @@ func nodeName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// pruneInterval is how often old deliveries are removed.
-const pruneInterval = time.Hour
-
-// sweep wakes what a crash left asleep and removes what is older than the
-// retention.
-func (n *node) sweep(now func() time.Time) func(context.Context) error {
-	var pruned time.Time
-	return func(ctx context.Context) error {
-		woken, err := n.store.Stale(ctx, now())
-		if err != nil {
-			return err
-		}
-		if woken.Threads+woken.Deliveries > 0 {
-			n.log.Info().Int("threads", woken.Threads).Int("deliveries", woken.Deliveries).Msg("woken by the sweep")
-		}
-		if t := now(); t.Sub(pruned) > pruneInterval {
-			pruned = t
-			if _, err := n.store.Prune(ctx, t.Add(-n.cfg.Retention.Deliveries)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // serve answers until ctx ends, then stops taking work, lets running steps write
 // down where they are, and closes.
 func (n *node) serve(ctx context.Context) error {
@@ -208,6 +195,9 @@ func (n *node) serve(ctx context.Context) error {
 	var err error
 	select {
 	case err = <-served:
+	case err = <-n.store.Fatal():
+		// Nothing that is written now can be relied on.
+		n.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():
 		n.log.Info().Msg("stopping")
 	}
@@ -224,6 +214,10 @@ func (n *node) serve(ctx context.Context) error {
 
 // close frees what startNode took, as far as it came.
 func (n *node) close() {
+	if n.stop != nil {
+		n.stop()
+		n.beside.Wait()
+	}
 	if n.gateway != nil {
 		if err := n.gateway.Close(); err != nil {
 			n.log.Error().Err(err).Msg("close the gateway")

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/store"
+)
+
+// cleanInterval is how often old records are removed.
+const cleanInterval = time.Hour
+
+// catchUpInterval is how often GitHub is asked for deliveries that did not
+// arrive. GitHub delivers once and says nothing of a failure.
+const catchUpInterval = 5 * time.Minute
+
+// sweep wakes what a crash left asleep.
+func (n *node) sweep(now func() time.Time) func(context.Context) error {
+	return func(ctx context.Context) error {
+		woken, err := n.store.Stale(ctx, now())
+		if err != nil {
+			return err
+		}
+		if woken.Threads+woken.Deliveries > 0 {
+			n.log.Info().Int("threads", woken.Threads).Int("deliveries", woken.Deliveries).Msg("woken by the sweep")
+		}
+		return nil
+	}
+}
+
+// clean removes what is older than the retention, at the start and then every
+// hour, until ctx ends.
+func (n *node) clean(ctx context.Context, now func() time.Time) {
+	tick := time.NewTicker(cleanInterval)
+	defer tick.Stop()
+	for {
+		t, keep := now(), n.cfg.Retention
+		rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
+		transcripts := 0
+		if err == nil {
+			transcripts, err = n.solver.CleanAttempts(ctx, t.Add(-keep.Transcripts))
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			n.log.Error().Err(err).Msg("old records were not removed; the next try is in an hour")
+		default:
+			n.log.Info().Interface("rows", rows).Int("transcripts", transcripts).Msg("old records removed")
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// checkAgents logs what is to be thought of the versions of the agents, beside
+// the server's start: a CLI may take seconds to say its version.
+func (n *node) checkAgents(ctx context.Context) {
+	for _, b := range n.cfg.Backends {
+		a, err := agent.For(b.Kind, b.Stream)
+		if err != nil || len(a.Version.Args) == 0 {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, doctorTime)
+		s, err := askVersion(asking, program(b), b, a.Version)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			n.log.Warn().Err(err).Str("backend", b.Name).Msg("the agent does not tell its version; pawl doctor says more")
+		case s.Kind != agent.VersionChecked:
+			n.log.Warn().Str("backend", b.Name).Str("found", s.Found).Msg(s.Text)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/git"
+)
+
+// CleanAttempts removes the transcripts of attempts that ended before a time, and
+// what else is left of a thread once none remains. An attempt lasts a day at
+// most, so the time must be at least that long ago.
+func (s *Solver) CleanAttempts(ctx context.Context, before time.Time) (removed int, err error) {
+	threads, err := filepath.Glob(filepath.Join(s.Config.DataDir, "attempts", "*", "*", "*"))
+	if err != nil {
+		return 0, fmt.Errorf("list attempts: %w", err)
+	}
+	for _, dir := range threads {
+		if err := ctx.Err(); err != nil {
+			return removed, context.Cause(ctx)
+		}
+		n, err := cleanThread(dir, before)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// cleanThread removes what is old of one thread's folder.
+func cleanThread(dir string, before time.Time) (removed int, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, fmt.Errorf("clean %s: %w", dir, err)
+	}
+	left := 0
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil || !e.IsDir() {
+			continue
+		}
+		attempt := filepath.Join(dir, e.Name())
+		written, err := lastWritten(attempt)
+		if err != nil {
+			return removed, err
+		}
+		if !written.Before(before) {
+			left++
+			continue
+		}
+		if err := git.Remove(attempt); err != nil {
+			return removed, fmt.Errorf("clean %s: %w", attempt, err)
+		}
+		removed++
+	}
+	if left > 0 || removed == 0 {
+		return removed, nil
+	}
+	if err := git.Remove(dir); err != nil {
+		return removed, fmt.Errorf("clean %s: %w", dir, err)
+	}
+	return removed, nil
+}
+
+// lastWritten is when an attempt's transcript was written last; without one, when
+// its folder was.
+func lastWritten(attempt string) (time.Time, error) {
+	for _, path := range []string{filepath.Join(attempt, transcriptFile), attempt} {
+		info, err := os.Lstat(path)
+		if err == nil {
+			return info.ModTime(), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, nil
+}
