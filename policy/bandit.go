@@ -25,7 +25,7 @@ const (
 )
 
 // autoRewards is the number of rewards that two backends must have before
-// ModeAuto learns; it is the number of issue and contract.
+// ModeAuto learns. The number was given, not measured.
 const autoRewards = 20
 
 // Option is a backend that may be chosen from. Masked is why it may not be taken

@@ -9,8 +9,8 @@ import (
 // Discount is what every newer reward of the same arm and cell multiplies the
 // weight of an older one with: a reward that k newer ones follow weighs
 // Discount^k. Rewards of other arms and the mere passing of time change nothing.
-// So an arm remembers about 1/(1−Discount) = 100 rewards. The number is the
-// issue's.
+// So an arm remembers about 1/(1−Discount) = 100 rewards. The number
+// was given, not measured.
 const Discount = 0.99
 
 // Posterior is what is known of one arm in one cell, a Beta distribution over
@@ -60,7 +60,7 @@ const (
 )
 
 // minObservations is how many rewards an arm must have at a level for it to be
-// used; below, the next wider level is. The number is the issue's.
+// used; below, the next wider level is. The number was given.
 const minObservations = 3
 
 // cell is where rewards are added up.

@@ -7,7 +7,7 @@ import (
 )
 
 // The numbers of the checks. That of stuck, the share of unavailable and the
-// number and days of degraded are the issue's; the others are our choice.
+// number and days of degraded were given; the others are our choice.
 const (
 	// floorGrade is the highest grade that says "worthless": edit loops grade up
 	// to 0.08, and no source that Pawl computes goes this low without cause.

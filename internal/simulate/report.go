@@ -166,7 +166,7 @@ func curves(seeds []result) Curves {
 
 // The aims: the share of uniform choice's regret that sampling must save, and
 // the share of what it saves that corrupted signals may cost with validation.
-// Both are the issue's.
+// Both were given.
 const (
 	leastSaved = 0.40
 	mostLost   = 0.10
