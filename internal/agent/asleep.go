@@ -86,8 +86,9 @@ var (
 	opencodeAsks    = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*small=false`)
 )
 
-// opencodeAsleep reads opencode's log. It does not name the wait, unless the
-// provider's own text does.
+// opencodeAsleep reads opencode's log. It does not name the wait, for which a
+// header counts first. A long one in the provider's text is believed; after a
+// short one the header may still have told a long one.
 func opencodeAsleep(lines string) (nap, bool) {
 	if opencodeAsks.MatchString(lines) {
 		return nap{over: true}, true
@@ -97,7 +98,7 @@ func opencodeAsleep(lines string) (nap, bool) {
 		return nap{}, false
 	}
 	n, epoch := nap{text: m[1]}, time.Unix(0, 0)
-	if at, ok := relativeReset(m[1], epoch); ok {
+	if at, ok := relativeReset(m[1], epoch); ok && at.Sub(epoch) > longestSleep {
 		n.wait = at.Sub(epoch)
 	}
 	return n, true

@@ -93,7 +93,7 @@ func geminiSettings(r Request) (string, error) {
 	}
 	if r.Effort != "" {
 		settings["modelConfigs"] = map[string]any{"customOverrides": []any{map[string]any{
-			"match":       map[string]any{"model": r.Model},
+			"match":       map[string]any{"isChatModel": true},
 			"modelConfig": map[string]any{"generateContentConfig": map[string]any{"thinkingConfig": geminiThinking(r.Model, r.Effort)}},
 		}}}
 	}

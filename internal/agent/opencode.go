@@ -80,6 +80,9 @@ func opencodeStep(part []byte, e *Event) {
 	cache := member(tokens, "cache")
 	cached := intOf(member(cache, "read"))
 	e.Kind, e.Step, e.Cost = StepEnded, true, floatOf(member(part, "cost"))
+	if e.Cost != nil && *e.Cost == 0 {
+		e.Cost = nil // a model whose price it does not know
+	}
 	e.Tokens = &Tokens{
 		Input:       intOf(member(tokens, "input")) + intOf(member(cache, "write")) + cached,
 		CachedInput: cached,

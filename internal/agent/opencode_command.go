@@ -88,6 +88,30 @@ func opencodeModel(r Request) (string, error) {
 	return r.Model, nil
 }
 
+// Bounds that opencode is told of a model, in tokens, since it does not know
+// those of the endpoint's: it compacts a session before the context is full, and
+// without a limit of the output it asks for impossible budgets to think. Every
+// model that agents are run with has as much room; 32,000 is opencode's own cap.
+const (
+	opencodeContext = 200_000
+	opencodeOutput  = 32_000
+)
+
+// opencodeModelConfig describes the endpoint's model. opencode ignores an effort
+// that it knows no variant for, so those of the OpenAI protocol, where the word
+// itself is sent, are spelled out; for the others it has its own by the model's
+// name.
+func opencodeModelConfig(r Request) map[string]any {
+	model := map[string]any{
+		"tool_call": true, "reasoning": true,
+		"limit": map[string]any{"context": opencodeContext, "output": opencodeOutput},
+	}
+	if r.Effort != "" && r.Endpoint.Protocol == ProtocolOpenAI {
+		model["variants"] = map[string]any{r.Effort: map[string]any{"reasoningEffort": r.Effort}}
+	}
+	return model
+}
+
 // opencodeConfig is the whole configuration file. The token stands in it by the
 // name of its variable only.
 func opencodeConfig(r Request, model string) (string, error) {
@@ -112,7 +136,7 @@ func opencodeConfig(r Request, model string) (string, error) {
 		config["provider"] = map[string]any{opencodeProvider: map[string]any{
 			"npm": sdk, "name": opencodeProvider,
 			"options": map[string]any{"baseURL": base, "apiKey": "{env:" + tokenVariable + "}"},
-			"models":  map[string]any{r.Model: map[string]any{"tool_call": true, "reasoning": true}},
+			"models":  map[string]any{r.Model: opencodeModelConfig(r)},
 		}}
 	}
 	if len(r.TestTool) > 0 {

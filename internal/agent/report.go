@@ -58,7 +58,9 @@ type Report struct {
 	CostUSD   *float64 `json:"cost_usd"`
 	SessionID string   `json:"session_id"`
 	ToolCalls int      `json:"tool_calls"`
-	Turns     int      `json:"turns"`
+	// Turns are counted as the CLI does: answers of the model for claude and
+	// opencode, prompts for codex and gemini.
+	Turns int `json:"turns"`
 	// Mentions counts the items that quoted a limit text and were ignored.
 	Mentions int `json:"mentions"`
 	// Exit is how the process ended; ExitKnown is false for a transcript
