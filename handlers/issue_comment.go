@@ -35,6 +35,9 @@ func issueComment(p *github.IssueCommentEvent, v via) []happening {
 }
 
 func issueSnapshot(i *github.Issue, r *github.Repository, in *github.Installation) solver.Snapshot {
+	if i == nil {
+		i = &github.Issue{}
+	}
 	return solver.Snapshot{
 		Installation: in.GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch(),
 		Title: i.GetTitle(), Body: i.GetBody(), Author: i.GetUser().GetLogin(), URL: i.GetHTMLURL(), Pull: i.GetPullRequestLinks() != nil,

@@ -46,6 +46,9 @@ func pullRequest(p *github.PullRequestEvent, v via) []happening {
 }
 
 func pullSnapshot(pr *github.PullRequest, r *github.Repository, in *github.Installation) solver.Snapshot {
+	if pr == nil {
+		pr = &github.PullRequest{}
+	}
 	return solver.Snapshot{
 		Installation: in.GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch(),
 		Title: pr.GetTitle(), Body: pr.GetBody(), Author: pr.GetUser().GetLogin(), URL: pr.GetHTMLURL(), Pull: true,

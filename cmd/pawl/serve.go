@@ -98,13 +98,6 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	if err != nil {
 		return n, err
 	}
-	n.forge, err = forge.New(forge.Config{
-		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log,
-	})
-	if err != nil {
-		return n, err
-	}
 	if n.data, err = claimData(cfg.DataDir); err != nil {
 		return n, err
 	}
@@ -112,6 +105,13 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	n.cfg = cfg
 	slogger := slog.New(zerolog.NewSlogHandler(log.Level(max(log.GetLevel(), zerolog.WarnLevel))))
 	if n.store, err = store.Open(ctx, dsn(cfg.Database), store.Options{Now: now, Logger: slogger}); err != nil {
+		return n, err
+	}
+	n.forge, err = forge.New(forge.Config{
+		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Limits: forge.Limits{Spacing: spacing(cfg)}, Shared: sharedQuota{n.store},
+	})
+	if err != nil {
 		return n, err
 	}
 	if n.gateway, err = startGateway(ctx, now, log); err != nil {
@@ -158,6 +158,22 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	n.beside.Go(func() { n.clean(beside, now) })
 	log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
 	return n, nil
+}
+
+// spacing is the time between writes as the forge wants it: negative for none.
+func spacing(cfg config.Server) time.Duration {
+	if cfg.GitHub.WriteSpacing == 0 {
+		return -1
+	}
+	return cfg.GitHub.WriteSpacing
+}
+
+// sharedQuota keeps what was used of GitHub's limits where every node sees it.
+type sharedQuota struct{ store *store.Store }
+
+// Update changes the record of one installation.
+func (q sharedQuota) Update(ctx context.Context, key string, f func(old []byte) []byte) error {
+	return q.store.UpdateShared(ctx, key, f)
 }
 
 // newSandbox probes the sandbox. Without one the server refuses to start unless

@@ -69,6 +69,7 @@ func newRig(ctx context.Context, bin, dir, script, stream, mode, more string) (r
 github:
   web_url: %s
   v3_api_url: %s
+  write_spacing: 0s
   app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}
 database: sqlite:pawl.db
 data_dir: data

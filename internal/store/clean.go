@@ -81,12 +81,6 @@ func (s *Store) Clean(ctx context.Context, r Retention) (c Cleaned, err error) {
 	return c, nil
 }
 
-// Prune is Clean for deliveries alone.
-func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
-	c, err := s.Clean(ctx, Retention{Deliveries: before})
-	return c.Payloads + c.Deliveries, err
-}
-
 // inChunks repeats a statement on at most cleanChunk rows, each time in a
 // transaction of its own, until it finds fewer.
 func (s *Store) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {

@@ -174,8 +174,8 @@ func pruneKeepsGUIDsThirtyDays(t *testing.T, dsn string) {
 			check(t, s.FinishDelivery(ctx, guid, solver.Handled, ""))
 		}
 	}
-	if n := must(s.Prune(ctx, c.Now().Add(-7*day)))(t); n != 2 {
-		t.Errorf("pruned %d, want 2", n)
+	if n := must(s.Clean(ctx, store.Retention{Deliveries: c.Now().Add(-7 * day)}))(t); n.Payloads+n.Deliveries != 2 {
+		t.Errorf("cleaned %+v, want 2 in all", n)
 	}
 	if _, err := s.Delivery(ctx, "old"); !errors.Is(err, solver.ErrNotFound) {
 		t.Errorf("a delivery of 31 days: %v, want ErrNotFound", err)
