@@ -48,7 +48,8 @@ type memory struct {
 	// failures counts the bad answers given so far.
 	failures int
 	// thinking is the mode of the first request of each conversation, by the
-	// text that the conversation began with.
+	// line that the conversation began with: what is asked of the model to hurry
+	// it may stand behind the prompt in the same message.
 	thinking map[string]string
 }
 
@@ -180,10 +181,11 @@ func (s *Server) answer(play scenario, label string, t turn, set settings) answe
 		m = &memory{thinking: map[string]string{}}
 		s.memory[label] = m
 	}
-	if _, ok := m.thinking[t.first]; !ok {
-		m.thinking[t.first] = t.thinking
+	opening, _, _ := strings.Cut(t.first, "\n")
+	if _, ok := m.thinking[opening]; !ok {
+		m.thinking[opening] = t.thinking
 	}
-	t.firstThinking = m.thinking[t.first]
+	t.firstThinking = m.thinking[opening]
 	a := play.answer(t, set)
 	if !a.bad() {
 		return a
