@@ -65,6 +65,8 @@ func claudeCommand(r Request) (Command, error) {
 		"DISABLE_ERROR_REPORTING":                  "1",
 		"MCP_TIMEOUT":                              strconv.FormatInt(toolStartup.Milliseconds(), 10),
 		"MCP_TOOL_TIMEOUT":                         strconv.FormatInt(toolTimeout.Milliseconds(), 10),
+		// It would give up on a tool that is silent for long, too.
+		"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": strconv.FormatInt(toolTimeout.Milliseconds(), 10),
 	}
 	return Command{Argv: argv, Env: environ(usual, r.allowed(), r.Endpoint.variables(), own), Stdin: r.Prompt, Files: files}, nil
 }

@@ -52,7 +52,7 @@ func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
 			Argv: []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions", "--setting-sources", "user",
 				"--strict-mcp-config", "--model=claude-sonnet-4-5", "--effort=high", "--mcp-config=/h/.claude/pawl-mcp.json"},
 			Env: []string{"ANTHROPIC_API_KEY=the-token", "ANTHROPIC_BASE_URL=http://127.0.0.1:9", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-				"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CONFIG_DIR=/h/.claude", "DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_TELEMETRY=1",
+				"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT=2100000", "CLAUDE_CONFIG_DIR=/h/.claude", "DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_TELEMETRY=1",
 				"HOME=/h", "IS_SANDBOX=1", "LANG=C.UTF-8", "MCP_TIMEOUT=30000", "MCP_TOOL_TIMEOUT=2100000", "PATH=/usr/bin", "TERM=dumb", "TZ=UTC"},
 		},
 		"gemini": {
