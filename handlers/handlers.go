@@ -16,7 +16,7 @@ import (
 )
 
 // Handlers turns stored deliveries into events. All fields are required except
-// AllowedBots.
+// AllowedBots and Trace.
 type Handlers struct {
 	Store       Store
 	Forge       *forge.Client
@@ -25,6 +25,7 @@ type Handlers struct {
 	Now         func() time.Time
 	Log         zerolog.Logger
 }
+	Trace       solver.Trace
 
 // Store is the solver's, with the deliveries.
 type Store interface {
@@ -62,7 +63,7 @@ func (e *UnparsableError) Error() string { return fmt.Sprintf("payload cannot be
 func (e *UnparsableError) Unwrap() error { return e.Err }
 
 // Deliver handles one stored delivery, unless that was done already.
-func (h *Handlers) Deliver(ctx context.Context, guid string) error {
+func (h *Handlers) Deliver(ctx context.Context, guid string) (err error) {
 	d, err := h.Store.Delivery(ctx, guid)
 	if err != nil {
 		return err

@@ -39,12 +39,14 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 		return err
 	}
 	s.told(d)
-	s.log.Info().Int("attempt", start.N).Int("run", start.Run).Str("backend", b.Name).Str("rule", d.Rule).Strs("reasons", d.Reasons).Msg("attempt started")
+	s.log.Info().Int("run", start.Run).Str("backend", b.Name).Str("rule", d.Rule).Strs("reasons", d.Reasons).Msg("attempt started")
 	if err := s.publish(ctx); err != nil {
 		// What people see may be late; the work is not.
 		s.log.Warn().Err(err).Msg("publish before the attempt")
 	}
-	r, broke := s.execute(ctx, start, b, p, task)
+	during, end := s.span(ctx, "attempt", TraceBackend, b.Name, TraceRule, d.Rule)
+	r, broke := s.execute(during, start, b, p, task)
+	end(broke, TraceEnding, string(r.Ending), TraceOutcome, string(r.Outcome))
 	if err := s.finish(ctx, start, s.hide(b.Env, r)); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (s *step) keep(ctx context.Context, a Started, b config.Backend, p *prepare
 	kept, err := s.pushKept(ctx, a, b, p, ws, r)
 	switch {
 	case err != nil:
-		s.log.Warn().Err(err).Int("attempt", a.N).Msg("the work of a loop was not kept")
+		s.log.Warn().Err(err).Msg("the work of a loop was not kept")
 		r.Reasons = append(r.Reasons, "its work could not be kept: "+err.Error())
 	case kept == "":
 		r.Reasons = append(r.Reasons, "it left the files as they were")

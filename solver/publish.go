@@ -12,11 +12,13 @@ import (
 // publish brings what GitHub shows into agreement with the log: the status
 // comment and, where there is a commit of the thread's branch, the check runs.
 // What has not changed since it was last sent is not sent again.
-func (s *step) publish(ctx context.Context) error {
+func (s *step) publish(ctx context.Context) (err error) {
 	if s.Forge == nil || !s.state.Tracked() || s.state.closedBy == "uninstalled" || s.state.closedBy == "renamed" || s.state.closedBy == "repository_deleted" {
 		return nil
 	}
 	v, err := s.view(ctx)
+	ctx, end := s.span(ctx, "publish")
+	defer func() { end(err) }()
 	if err != nil {
 		return err
 	}

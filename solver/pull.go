@@ -94,9 +94,9 @@ func (s *step) interrupt(ctx context.Context, a Attempt) error {
 	}
 	if err != nil {
 		// It is as if nothing was pushed: the next attempt starts from the branch.
-		s.log.Warn().Err(err).Int("attempt", a.N).Msg("whether the attempt pushed its work is not known")
+		s.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
 	}
-	s.log.Warn().Int("attempt", a.N).Str("commit", sha).Msg("attempt interrupted: " + why)
+	s.log.Warn().Str("commit", sha).Msg("attempt interrupted: " + why)
 	r := Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: sha, Pushed: sha != ""}
 	if err := s.record(ctx, KindAttemptEnded, r); err != nil {
 		return err

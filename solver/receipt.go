@@ -120,7 +120,7 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 		batch.Events = append(batch.Events, NewEvent{Kind: KindWithdrawn, At: now,
 			Data: Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt: its text stands in the transcript"}})
 	}
-	s.log.Info().Int("attempt", a.N).Str("ending", string(r.Ending)).Str("outcome", string(r.Outcome)).
+	s.log.Info().Str("ending", string(r.Ending)).Str("outcome", string(r.Outcome)).
 		Bool("progress", policy.Progress(r.StartTree, r.EndTree)).Str("commit", r.Commit).Str("detail", r.Detail).Msg("attempt ended")
 	if err := s.append(ctx, batch); err != nil {
 		return err

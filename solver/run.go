@@ -42,7 +42,9 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 		return nil, nil
 	}
 	home, dir := s.homeOf(s.thread), s.attemptDir(s.thread, a.N)
-	report, cause, err := s.runIn(run, cancel, a, b, p, ws, adapter, door, task, look)
+	inside, end := s.span(run, "agent run", TraceBackend, b.Name)
+	report, cause, err := s.runIn(inside, cancel, a, b, p, ws, adapter, door, task, look)
+	end(err, TraceEnding, string(report.Ending))
 	r.Transcript = filepath.Join(dir, transcriptFile)
 	if cause == nil && err == nil && adapter.ReadSession != nil && report.SessionID != "" {
 		s.refine(adapter, home, &report)

@@ -39,6 +39,8 @@ type Solver struct {
 	// empty for none.
 	Program string
 	rooms   rooms
+	// Trace opens spans around pieces of work; it may be nil.
+	Trace Trace
 	// OnAttempt, OnReceipt and OnDecision are told what was logged, for metrics;
 	// they may be nil and must not block.
 	OnAttempt  func(backend string, ending policy.Ending, outcome policy.Outcome)

@@ -25,7 +25,10 @@ type step struct {
 	lease  *keeper
 	app    forge.App // who Pawl is; zero without GitHub
 	state  State
-	log    zerolog.Logger
+	// delivery brought the newest remark or change; empty for none.
+	delivery string
+	log      zerolog.Logger
+	plain    zerolog.Logger // log without what the thread's log tells
 }
 
 // Step takes the thread's lease and does what is to be done now: until the
@@ -39,7 +42,8 @@ func (s *Solver) Step(ctx context.Context, t Thread) error {
 	}
 	ctx, k := keep(ctx, s.Store, lease, s.Now)
 	defer k.release()
-	st := &step{Solver: s, thread: t, lease: k, log: s.Log.With().Str("thread", t.String()).Int64("epoch", lease.Epoch).Logger()}
+	log := s.Log.With().Str("thread", t.String()).Int64("epoch", lease.Epoch).Logger()
+	st := &step{Solver: s, thread: t, lease: k, log: log, plain: log}
 	for again := true; again; {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -66,6 +70,8 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	}
 	if a, running := s.state.Running(); running {
 		return true, s.interrupt(ctx, a)
+	ctx, end := s.span(ctx, "step")
+	defer func() { end(err) }()
 	}
 	if err := s.acknowledge(ctx); err != nil {
 		return false, err
@@ -138,7 +144,9 @@ func same(a, b Decided) bool {
 
 // decide asks policy with what is known; before an attempt it fetches the
 // repository and reads its configuration, which may narrow the answer.
-func (s *step) decide(ctx context.Context) (Decided, *prepared, error) {
+func (s *step) decide(ctx context.Context) (d Decided, p *prepared, err error) {
+	ctx, end := s.span(ctx, "decide")
+	defer func() { end(err, traced(d.Decision)...) }()
 	effective, problems := s.Config.Narrow(s.state.Repo)
 	if len(problems) > 0 {
 		// The server's configuration changed under a recorded narrowing.
@@ -149,7 +157,7 @@ func (s *step) decide(ctx context.Context) (Decided, *prepared, error) {
 	if err != nil {
 		return Decided{}, nil, err
 	}
-	d := Decided{Decision: policy.Next(facts), Seen: s.state.Seq}
+	d = Decided{Decision: policy.Next(facts), Seen: s.state.Seq}
 	if d.Action != policy.DoAttempt {
 		return d, nil, nil
 	}
@@ -224,6 +232,7 @@ func (s *step) load(ctx context.Context) error {
 	return err
 }
 
+	s.identify(events)
 func (s *step) append(ctx context.Context, b Batch) error {
 	return s.Store.AppendLeased(ctx, s.lease.current(), b)
 }

@@ -82,7 +82,9 @@ const pushRaces = 3
 // push moves the thread's branch forward. Where somebody else pushed meanwhile
 // both are merged; where that conflicts, the work is kept on a branch of its
 // own and the attempt is to be done again on top of theirs.
-func (s *step) push(ctx context.Context, p *prepared, r *Ended) error {
+func (s *step) push(ctx context.Context, p *prepared, r *Ended) (err error) {
+	ctx, end := s.span(ctx, "push")
+	defer func() { end(err) }()
 	if err := s.spare(ctx, p); err != nil {
 		return err
 	}

@@ -25,8 +25,12 @@ const (
 // one fails. They come from the default branch, what they run comes from the
 // agent. A test that failed before Pawl began does not count. Where it is ended
 // from outside, the error is the cause.
-func (s *step) verify(ctx context.Context, a Started, p *prepared, ws *git.Workspace) ([]Verified, error) {
-	var all []Verified
+func (s *step) verify(ctx context.Context, a Started, p *prepared, ws *git.Workspace) (all []Verified, err error) {
+	if len(p.effective.Verify) == 0 {
+		return nil, nil
+	}
+	ctx, end := s.span(ctx, "verify")
+	defer func() { end(err) }()
 	for _, c := range p.effective.Verify {
 		v, err := s.verifyOne(ctx, a, p, c, ws)
 		if err == nil && !v.Passed && len(v.Failing) > 0 && !v.TimedOut {
