@@ -32,10 +32,11 @@ const everything = "*"
 func arrows() map[string][]string {
 	return map[string][]string{
 		"cmd":                {everything},
-		"handlers":           {"solver", "policy", "internal/forge"},
-		"solver":             {"policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/git", "internal/forge", "internal/checkrun"},
+		"handlers":           {"solver", "policy", "internal/forge", "internal/crash"},
+		"solver":             {"policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/git", "internal/forge", "internal/checkrun", "internal/crash"},
 		"config":             {"policy"},
-		"internal/store":     {"solver"},
+		"internal/store":     {"solver", "internal/crash"},
+		"internal/forge":     {"internal/crash"},
 		"internal/queue":     {"solver"},
 		"internal/web":       {"solver", "policy", "internal/checkrun"},
 		"internal/bench":     {everything},

@@ -1,0 +1,114 @@
+//go:build crashpoints
+
+package crash
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// plan is what the environment asks for; it is read at the first point. A point
+// is passed by many goroutines, and has no other place to remember how often.
+var plan = sync.OnceValue(func() *plans { return read(os.Getenv) })
+
+// plans are what happens at the points of this process.
+type plans struct {
+	mu          sync.Mutex
+	kill, pause *visit
+	chance      *rand.Rand // nil without a random mode
+	probability float64
+	ahead       time.Duration
+}
+
+// visit is the n-th passing of a point.
+type visit struct {
+	name string
+	left int
+}
+
+// read understands the environment. A test build that does not understand what
+// is asked of it must not go on as if nothing had been asked.
+func read(env func(string) string) *plans {
+	p := &plans{kill: parse(env("PAWL_CRASH_AT")), pause: parse(env("PAWL_PAUSE_AT"))}
+	if text := env("PAWL_CRASH_CLOCK"); text != "" {
+		ahead, err := time.ParseDuration(text)
+		if err != nil {
+			panic(fmt.Sprintf("PAWL_CRASH_CLOCK=%s: %v", text, err))
+		}
+		p.ahead = ahead
+	}
+	if text := env("PAWL_CRASH_RANDOM"); text != "" {
+		first, second, _ := strings.Cut(text, ",")
+		seed, err := strconv.ParseUint(first, 10, 64)
+		if err != nil {
+			panic(fmt.Sprintf("PAWL_CRASH_RANDOM=%s: want seed,probability", text))
+		}
+		if p.probability, err = strconv.ParseFloat(second, 64); err != nil {
+			panic(fmt.Sprintf("PAWL_CRASH_RANDOM=%s: want seed,probability", text))
+		}
+		p.chance = rand.New(rand.NewPCG(seed, 0))
+	}
+	return p
+}
+
+func parse(text string) *visit {
+	if text == "" {
+		return nil
+	}
+	name, count, counted := strings.Cut(text, ":")
+	n := 1
+	if counted {
+		var err error
+		if n, err = strconv.Atoi(count); err != nil || n < 1 {
+			panic(fmt.Sprintf("crash point %s: want name or name:n", text))
+		}
+	}
+	if !slices.Contains(Names(), name) {
+		panic(fmt.Sprintf("crash point %s: there is none of that name", name))
+	}
+	return &visit{name, n}
+}
+
+// Point ends or pauses the process if that is planned for this passing. It says
+// so on standard error first, for the test that reads it.
+func Point(name string) {
+	p := plan()
+	p.mu.Lock()
+	defer p.mu.Unlock() // what is killed here stays here
+	if p.pause.comes(name) {
+		send("paused", name, syscall.SIGSTOP)
+	}
+	if p.kill.comes(name) || p.chance != nil && p.chance.Float64() < p.probability {
+		send("killed", name, syscall.SIGKILL)
+		select {}
+	}
+}
+
+// comes counts a passing and reports whether it is the one.
+func (v *visit) comes(name string) bool {
+	if v == nil || v.name != name {
+		return false
+	}
+	v.left--
+	return v.left == 0
+}
+
+func send(what, name string, sig syscall.Signal) {
+	fmt.Fprintf(os.Stderr, "{\"message\":\"%s at a crash point\",\"point\":%q}\n", what, name)
+	if err := syscall.Kill(os.Getpid(), sig); err != nil {
+		panic(err)
+	}
+}
+
+// Clock returns the clock, ahead by what the environment says.
+func Clock(now func() time.Time) func() time.Time {
+	ahead := plan().ahead
+	return func() time.Time { return now().Add(ahead) }
+}
