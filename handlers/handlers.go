@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-github/v60/github"
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -72,7 +73,9 @@ func (h *Handlers) Deliver(ctx context.Context, guid string) (err error) {
 		return nil
 	}
 	log := h.Log.With().Str("delivery", guid).Str("event", d.Event).Logger()
+	crash.Point("delivery_claimed")
 	note, err := h.Handle(ctx, d.Event, guid, d.Payload)
+	crash.Point("delivery_appended")
 	var unparsable *UnparsableError
 	switch {
 	case errors.As(err, &unparsable):
@@ -86,7 +89,9 @@ func (h *Handlers) Deliver(ctx context.Context, guid string) (err error) {
 		return errors.Join(err, h.Store.FinishDelivery(context.WithoutCancel(ctx), guid, solver.Failed, err.Error()))
 	}
 	log.Debug().Str("note", note).Msg("delivery handled")
-	return h.Store.FinishDelivery(ctx, guid, solver.Handled, note)
+	err = h.Store.FinishDelivery(ctx, guid, solver.Handled, note)
+	crash.Point("delivery_handled")
+	return err
 }
 
 // Handle reads one delivery and appends what it means. The note says in a few

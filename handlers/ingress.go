@@ -19,6 +19,7 @@ import (
 	"github.com/palantir/go-githubapp/githubapp"
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -180,12 +181,14 @@ func (b *hurriedBody) Read(p []byte) (int, error) {
 
 // Schedule implements githubapp.Scheduler: the delivery becomes durable here.
 func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
+	crash.Point("received")
 	fresh, err := in.store.Receive(ctx, solver.Delivery{
 		GUID: d.DeliveryID, Event: d.EventType, Payload: d.Payload, ReceivedAt: in.now(), State: solver.Received,
 	})
 	if err != nil {
 		return &storeError{err}
 	}
+	crash.Point("stored")
 	in.log.Debug().Str("delivery", d.DeliveryID).Str("event", d.EventType).Bool("fresh", fresh).Msg("delivery stored")
 	return nil
 }

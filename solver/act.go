@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
@@ -32,6 +33,7 @@ func (s *step) act(ctx context.Context, key string, find func() (Act, bool, erro
 	} else if err := s.record(ctx, KindActStarted, Act{Key: key}); err != nil {
 		return err
 	}
+	crash.Point("act_begun")
 	done, err := do()
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -45,6 +47,7 @@ func (s *step) acted(ctx context.Context, key string, a Act) error {
 	if err := s.record(ctx, KindActDone, a); err != nil {
 		return err
 	}
+	crash.Point("act_logged")
 	s.state.Acts[key] = ActState{Act: a, Done: true, At: s.Now()}
 	if key == actPull {
 		s.state.Pull = int(a.ID)
@@ -74,6 +77,7 @@ func (s *step) acknowledge(ctx context.Context) error {
 		}
 		err := s.act(ctx, reactKey(f.Seq), func() (Act, bool, error) { return Act{}, false, nil }, func() (Act, error) {
 			err := s.Forge.React(ctx, s.repo(), forge.Target(f.Target.Kind), f.Target.ID, "eyes")
+			crash.Point("reacted")
 			if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || s.deleted(ctx, err) {
 				return Act{Note: err.Error()}, nil
 			}
@@ -121,6 +125,7 @@ func (s *step) answer(ctx context.Context, q Question) error {
 		return Act{ID: c.ID, URL: c.HTMLURL}, ok, err
 	}, func() (Act, error) {
 		c, err := s.Forge.CreateComment(ctx, s.repo(), number, body, mark)
+		crash.Point("answer_written")
 		if errors.Is(err, forge.ErrForbidden) {
 			// A locked thread takes no comments.
 			return Act{Note: err.Error()}, nil

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -35,6 +36,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 	if err := s.record(ctx, KindAttemptStarted, start); err != nil {
 		return err
 	}
+	crash.Point("attempt_logged")
 	if err := s.load(ctx); err != nil {
 		return err
 	}
@@ -130,6 +132,7 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 	if err != nil {
 		return broken(r, err), err
 	}
+	crash.Point("cloned")
 	defer func() {
 		if err := ws.Close(); err != nil {
 			s.log.Warn().Err(err).Msg("workspace left behind")
@@ -161,8 +164,10 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 // the next attempt starts from it.
 func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, task string, r Ended) (Ended, error) {
 	err := s.commitTree(ctx, a, b, p, ws, &r)
+	crash.Point("committed")
 	if err == nil && r.Ending == policy.Completed && r.Commit != "" {
 		r.Verify, err = s.verify(ctx, a, p, ws)
+		crash.Point("verified")
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
 		return cancelled(r, err), nil

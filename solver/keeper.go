@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/crash"
 )
 
 // keeper renews a lease while a step works, and ends the step's context when the
@@ -78,6 +80,8 @@ func (k *keeper) release() {
 	<-k.done
 	ctx, cancel := context.WithTimeout(context.Background(), timeoutAfterStop)
 	defer cancel()
+	crash.Point("releasing")
 	// A lease that cannot be given back runs out by itself.
 	_ = k.store.Release(ctx, k.current())
+	crash.Point("released")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
@@ -39,6 +40,7 @@ func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
 		return nil
 	case begun && old.Done:
 		c, err := s.Forge.EditComment(ctx, s.repo(), old.ID, body, mark)
+		crash.Point("comment_edited")
 		if err == nil {
 			return s.acted(ctx, actStatus, Act{ID: c.ID, URL: c.HTMLURL, Hash: want})
 		}
@@ -56,6 +58,7 @@ func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
 		return Act{ID: c.ID, URL: c.HTMLURL}, ok, err
 	}, func() (Act, error) {
 		c, err := s.Forge.CreateComment(ctx, s.repo(), s.thread.Number, body, mark)
+		crash.Point("comment_written")
 		if errors.Is(err, forge.ErrForbidden) {
 			return Act{Note: err.Error()}, nil
 		}
@@ -94,6 +97,7 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 			return nil
 		}
 		got, err := s.Forge.UpdateCheckRun(ctx, s.repo(), old.ID, want)
+		crash.Point("check_updated")
 		if err != nil {
 			return err
 		}
@@ -105,6 +109,7 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 		return Act{ID: got.ID, URL: got.HTMLURL, SHA: sha}, ok, err
 	}, func() (Act, error) {
 		got, err := s.Forge.CreateCheckRun(ctx, s.repo(), want)
+		crash.Point("check_created")
 		return Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha}, err
 	})
 }

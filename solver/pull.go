@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
@@ -38,11 +39,13 @@ func (s *step) openPull(ctx context.Context) error {
 	if err := s.record(ctx, KindActStarted, Act{Key: actPull}); err != nil {
 		return err
 	}
+	crash.Point("pull_begun")
 	// An open pull request of the branch is returned, so a repetition is safe.
 	opened, err := s.Forge.CreatePull(ctx, s.repo(), forge.NewPull{Title: title, Body: checkrun.PullBody(v, ""), Head: s.branch(), Base: base, Draft: true})
 	if err != nil {
 		return err
 	}
+	crash.Point("pull_opened")
 	act := Act{Key: actPull, ID: int64(opened.Number), URL: opened.HTMLURL}
 	if opened.DraftRefused {
 		act.Note = "the repository's plan has no draft pull requests"
@@ -98,6 +101,7 @@ func (s *step) interrupt(ctx context.Context, a Attempt) error {
 	}
 	s.log.Warn().Str("commit", sha).Msg("attempt interrupted: " + why)
 	r := Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: sha, Pushed: sha != ""}
+	crash.Point("interrupting")
 	if err := s.record(ctx, KindAttemptEnded, r); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -122,9 +123,11 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	}
 	s.log.Info().Str("ending", string(r.Ending)).Str("outcome", string(r.Outcome)).
 		Bool("progress", policy.Progress(r.StartTree, r.EndTree)).Str("commit", r.Commit).Str("detail", r.Detail).Msg("attempt ended")
+	crash.Point("attempt_ending")
 	if err := s.append(ctx, batch); err != nil {
 		return err
 	}
+	crash.Point("attempt_ended")
 	if s.OnAttempt != nil {
 		s.OnAttempt(a.Backend, r.Ending, r.Outcome)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
@@ -98,12 +99,14 @@ func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Star
 	if err != nil {
 		return missing(adapter, err), nil, nil
 	}
+	crash.Point("agent_started")
 	report, err := agent.Run(run, process(proc), adapter, agent.RunOptions{
 		Dir: ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: out, MaxTranscript: maxTranscript, Now: s.Now,
 		OnDeed:  func(d agent.Deed) { look.deed(d, cancel) },
 		OnEvent: look.track.event,
 	})
+	crash.Point("agent_done")
 	look.track.Bytes = report.OutputBytes
 	return report, context.Cause(run), err
 }

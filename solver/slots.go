@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -103,6 +104,7 @@ func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, t *
 		t.held = t.held || !entered
 		return nil, false, err
 	}
+	crash.Point("account_entered")
 	return func() { s.leaveAccount(ctx, account); leave() }, false, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
@@ -40,6 +41,7 @@ func (s *Solver) Step(ctx context.Context, t Thread) error {
 	if err != nil {
 		return err
 	}
+	crash.Point("claimed")
 	ctx, k := keep(ctx, s.Store, lease, s.Now)
 	defer k.release()
 	log := s.Log.With().Str("thread", t.String()).Int64("epoch", lease.Epoch).Logger()
@@ -106,6 +108,7 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	if err := s.append(ctx, Batch{WakeAt: d.Until, Events: []NewEvent{{Kind: KindDecision, At: s.Now(), Data: d}}}); err != nil {
 		return false, err
 	}
+	crash.Point("decided")
 	s.told(d.Decision)
 	return true, s.shortWait(ctx, d.Decision)
 }

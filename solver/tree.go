@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -93,6 +94,7 @@ func (s *step) push(ctx context.Context, p *prepared, r *Ended) (err error) {
 		if err := s.record(ctx, KindActStarted, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit}); err != nil {
 			return err
 		}
+		crash.Point("push_begun")
 		err := s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, r.Commit, p.branch, old) })
 		if err == nil {
 			break
@@ -105,6 +107,8 @@ func (s *step) push(ctx context.Context, p *prepared, r *Ended) (err error) {
 		}
 	}
 	r.Pushed = true
+	crash.Point("pushed")
+	defer crash.Point("push_logged")
 	return s.record(ctx, KindActDone, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/queue"
@@ -49,7 +50,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			n, err := startNode(cmd.Context(), cfg, time.Now, log)
+			n, err := startNode(cmd.Context(), cfg, crash.Clock(time.Now), log)
 			if err != nil {
 				return err
 			}
@@ -148,6 +149,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 		return n, fmt.Errorf("server.address: %w", err)
 	}
 	n.http = web.Server(n.pages(hook, now))
+	n.http.ConnState = answerLeft
 	if err := n.queue.Start(ctx); err != nil {
 		return n, err
 	}
@@ -156,8 +158,16 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	n.beside.Go(func() { handlers.NewCatchUp(h, n.store).Watch(beside, catchUpInterval) })
 	n.beside.Go(func() { n.checkAgents(beside) })
 	n.beside.Go(func() { n.clean(beside, now) })
+	crash.Point("serving")
 	log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
 	return n, nil
+}
+
+// answerLeft passes a crash point when an answer has left.
+func answerLeft(_ net.Conn, state http.ConnState) {
+	if state == http.StateIdle {
+		crash.Point("answered")
+	}
 }
 
 // spacing is the time between writes as the forge wants it: negative for none.
@@ -217,10 +227,13 @@ func (n *node) serve(ctx context.Context) error {
 	case <-ctx.Done():
 		n.log.Info().Msg("stopping")
 	}
+	crash.Point("stopping")
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	err = errors.Join(err, n.http.Shutdown(stopping), n.queue.Stop(stopping))
+	crash.Point("queue_stopped")
 	n.close()
+	crash.Point("shutdown")
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v60/github"
+
+	"github.com/pawlbot/pawl/internal/crash"
 )
 
 // tokenMargin is how long before its end a token is no longer handed out, so
@@ -90,6 +92,7 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("token for %s: %w", repo.FullName(), err)
 	}
+	crash.Point("token_minted")
 	s.value, s.expires = made.GetToken(), made.GetExpiresAt().Time
 	return s.value, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -177,9 +178,11 @@ func (s *Store) updateBreaker(ctx context.Context, tx *txn, b solver.Batch) erro
 	if err != nil {
 		return fmt.Errorf("breaker of %s: %w", b.Account, err)
 	}
+	crash.Point("breaker_write")
 	if _, err := tx.ExecContext(ctx, s.q("UPDATE breakers SET state = ?2 WHERE account = ?1"), b.Account, string(state)); err != nil {
 		return fmt.Errorf("breaker of %s: %w", b.Account, err)
 	}
+	crash.Point("breaker_written")
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -173,6 +174,7 @@ func (s *Store) insertEvents(ctx context.Context, tx *txn, r *row, events []enco
 	if fresh == 0 {
 		return 0, nil
 	}
+	crash.Point("event_appended")
 	_, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET last_seq = ?2, updated_at = ?3,
 		active = CASE WHEN ?4 = 1 THEN 1 ELSE active END WHERE id = ?1`), r.id, r.seq, micros(now), active)
 	return fresh, err

@@ -13,6 +13,8 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/pawlbot/pawl/internal/crash"
 )
 
 //go:embed migrations
@@ -43,9 +45,11 @@ func (s *Store) migrate(ctx context.Context, logger *slog.Logger) error {
 	if err := s.checkNewer(ctx, p); err != nil {
 		return err
 	}
+	crash.Point("migrating")
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
+	crash.Point("migrated")
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
@@ -67,6 +71,7 @@ func migrateRiver(ctx context.Context, driver riverdriver.Driver[*sql.Tx], logge
 	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return fmt.Errorf("migrate the queue: %w", err)
 	}
+	crash.Point("queue_migrated")
 	return nil
 }
 

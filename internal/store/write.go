@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/pawlbot/pawl/internal/crash"
 )
 
 // txn is a transaction that remembers what was enqueued in it.
@@ -57,9 +59,11 @@ func (s *Store) in(ctx context.Context, db interface {
 	if err := fn(tx); err != nil {
 		return s.broken.see(errors.Join(err, rollback(sqlTx)))
 	}
+	crash.Point("commit")
 	if err := tx.Commit(); err != nil {
 		return s.broken.see(fmt.Errorf("commit: %w", err))
 	}
+	crash.Point("committed_rows")
 	if tx.steps || tx.deliveries {
 		s.queue.Committed(tx.steps, tx.deliveries)
 	}
