@@ -31,7 +31,7 @@ type checkRun struct {
 	started    time.Time
 	completed  time.Time
 	output     checkOutput
-	notes      int // annotations so far; they add up over requests
+	notes      []obj // annotations so far; they add up over requests
 	actions    []CheckAction
 }
 
@@ -146,7 +146,7 @@ func (run *checkRun) apply(want checkWish, now time.Time) {
 		return
 	}
 	run.output = *want.Output
-	run.notes += len(want.Output.Annotations)
+	run.notes = append(run.notes, want.Output.Annotations...)
 	if text := run.output.Text; text != nil && len(*text) > maxOutput {
 		end := maxOutput
 		for !utf8.RuneStart((*text)[end]) {
@@ -171,6 +171,15 @@ func (s *Server) getCheckRun(c *call) *reply {
 		return ok(s.renderCheckRun(c.repo, run))
 	}
 	return notFound()
+}
+
+// listAnnotations answers in the order in which they were sent.
+func (s *Server) listAnnotations(c *call) *reply {
+	run := c.repo.run(c.id())
+	if run == nil {
+		return notFound()
+	}
+	return page(s, c, run.notes, func(note obj) obj { return s.renderAnnotation(c.repo, run, note) }, array)
 }
 
 func (s *Server) updateCheckRun(c *call) *reply {

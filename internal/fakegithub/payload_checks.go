@@ -22,7 +22,17 @@ func (s *Server) renderCheckRun(r *repository, run *checkRun) obj {
 		"started_at": stamp(run.started), "completed_at": stamp(run.completed), "check_suite": obj{"id": run.suite.id},
 		"app": s.renderApp(run.suite.app), "pull_requests": pulls,
 		"output": obj{"title": run.output.Title, "summary": run.output.Summary, "text": run.output.Text,
-			"annotations_count": run.notes, "annotations_url": self + "/annotations"}}
+			"annotations_count": len(run.notes), "annotations_url": self + "/annotations"}}
+}
+
+// renderAnnotation is an annotation as it was sent, with every key that GitHub
+// documents.
+func (s *Server) renderAnnotation(r *repository, run *checkRun, note obj) obj {
+	body := obj{"blob_href": fmt.Sprintf("%s/%s/blob/%s/%v", s.base, r.fullName(), run.sha, note["path"])}
+	for _, key := range []string{"path", "start_line", "end_line", "start_column", "end_column", "annotation_level", "title", "message", "raw_details"} {
+		body[key] = note[key]
+	}
+	return body
 }
 
 // renderCheckRunEvent is a check run as webhooks carry it: with its whole suite,

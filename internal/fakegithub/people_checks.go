@@ -2,13 +2,36 @@ package fakegithub
 
 import "fmt"
 
-// CheckResult is what another App reports.
+// CheckResult is what another App reports. Without title and summary the run has
+// no output but its annotations, as those of GitHub Actions.
 type CheckResult struct {
-	SHA        string
-	Name       string
-	Conclusion string
-	Title      string
-	Summary    string
+	SHA         string
+	Name        string
+	Conclusion  string
+	Title       string
+	Summary     string
+	Annotations []CheckAnnotation // as many as there are; GitHub takes 50 with each request
+}
+
+// CheckAnnotation is a remark of a check run at a line. What GitHub Actions itself
+// says of a job is at path ".github".
+type CheckAnnotation struct {
+	Path    string
+	Line    int
+	Level   string // notice, warning or failure; empty means failure
+	Title   string // may be empty
+	Message string
+}
+
+func (a CheckAnnotation) sent() obj {
+	note := obj{"path": a.Path, "start_line": a.Line, "end_line": a.Line, "annotation_level": "failure", "message": a.Message}
+	if a.Level != "" {
+		note["annotation_level"] = a.Level
+	}
+	if a.Title != "" {
+		note["title"] = a.Title
+	}
+	return note
 }
 
 // CompleteCheckRun lets another App, made with AddOtherApp, report a finished
@@ -23,9 +46,18 @@ func (s *Server) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, e
 	if other == nil {
 		return 0, fmt.Errorf("no App %q: call AddOtherApp first", appSlug)
 	}
-	want := checkWish{Name: &c.Name, HeadSHA: &c.SHA, Conclusion: &c.Conclusion, Output: &checkOutput{Title: &c.Title, Summary: &c.Summary}}
+	want := checkWish{Name: &c.Name, HeadSHA: &c.SHA, Conclusion: &c.Conclusion}
+	if c.Title+c.Summary != "" {
+		want.Output = &checkOutput{Title: &c.Title, Summary: &c.Summary}
+	}
 	if bad := want.check(true); bad != nil {
 		return 0, fmt.Errorf("check run %q: %s", c.Name, bad)
+	}
+	if want.Output == nil {
+		want.Output = new(checkOutput)
+	}
+	for _, a := range c.Annotations {
+		want.Output.Annotations = append(want.Output.Annotations, a.sent())
 	}
 	return s.addCheckRun(r, other, want).id, nil
 }

@@ -72,6 +72,7 @@ func routeTable() []route {
 		on("GET"+repo+"/pulls/{number}/comments", asToken, "pull_requests:read", (*Server).listReviewComments),
 		on("POST"+repo+"/check-runs", asToken, "checks:write", (*Server).createCheckRun),
 		on("GET"+repo+"/check-runs/{id}", asToken, "checks:read", (*Server).getCheckRun),
+		on("GET"+repo+"/check-runs/{id}/annotations", asToken, "checks:read", (*Server).listAnnotations),
 		on("PATCH"+repo+"/check-runs/{id}", asToken, "checks:write", (*Server).updateCheckRun),
 		on("GET"+repo+"/commits/{ref...}/pulls", asToken, "pull_requests:read", (*Server).listPullsOfCommit),
 		on("GET"+repo+"/commits/{ref...}/check-runs", asToken, "checks:read", (*Server).listCheckRuns),

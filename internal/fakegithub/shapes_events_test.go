@@ -57,7 +57,8 @@ func everythingHappens(h *house) {
 func (h *house) checkRunsHappen(sha string) {
 	t := h.t
 	h.AddOtherApp("ci", 99)
-	_, err := h.CompleteCheckRun(repo, "ci", fakegithub.CheckResult{SHA: sha, Name: "ci/test", Conclusion: "failure", Title: "red", Summary: "2 failed"})
+	_, err := h.CompleteCheckRun(repo, "ci", fakegithub.CheckResult{SHA: sha, Name: "ci/test", Conclusion: "failure", Title: "red", Summary: "2 failed",
+		Annotations: []fakegithub.CheckAnnotation{{Path: "a_test.go", Line: 3, Title: "TestA", Message: "want 1, got 2"}}})
 	must(t, err)
 	body := `{"name": "pawl", "head_sha": "` + sha + `", "status": "in_progress", "external_id": "x",
 		"actions": [{"label": "Retry", "description": "do it again", "identifier": "retry"}]}`
