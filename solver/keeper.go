@@ -3,10 +3,12 @@ package solver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
 )
 
 // keeper renews a lease while a step works, and ends the step's context when the
@@ -19,15 +21,17 @@ type keeper struct {
 
 	mu    sync.Mutex
 	lease Lease
+	known time.Time // when the store was asked that last said that the lease is ours
 }
 
-// keep starts the heartbeat. The returned context ends with ErrLeaseLost as its
-// cause when another node took the thread over.
-func keep(ctx context.Context, store Store, l Lease, now func() time.Time) (context.Context, *keeper) {
+// keep starts the heartbeat for a lease that was asked for at a time. The
+// returned context ends with ErrLeaseLost as its cause when another node took the
+// thread over; what is written to GitHub with it is fenced by confirm.
+func keep(ctx context.Context, store Store, l Lease, asked time.Time, now func() time.Time) (context.Context, *keeper) {
 	inner, cancel := context.WithCancelCause(ctx)
-	k := &keeper{store: store, now: now, cancel: cancel, done: make(chan struct{}), lease: l}
+	k := &keeper{store: store, now: now, cancel: cancel, done: make(chan struct{}), lease: l, known: asked}
 	go k.beat(inner)
-	return inner, k
+	return forge.WithFence(inner, k.confirm), k
 }
 
 func (k *keeper) current() Lease {
@@ -40,21 +44,13 @@ func (k *keeper) beat(ctx context.Context) {
 	defer close(k.done)
 	tick := time.NewTicker(HeartbeatTime)
 	defer tick.Stop()
-	renewed := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		l, err := k.renew(ctx)
-		switch {
-		case err == nil:
-			k.mu.Lock()
-			k.lease = l
-			k.mu.Unlock()
-			renewed = time.Now()
-		case errors.Is(err, ErrLeaseLost), time.Since(renewed) > LeaseTime-HeartbeatTime:
+		if err := k.renew(ctx); errors.Is(err, ErrLeaseLost) || err != nil && k.unconfirmed() > LeaseTime-HeartbeatTime {
 			// A store that could not be reached for so long is as good as a lost
 			// lease: what runs must have ended when another node takes over.
 			k.cancel(ErrLeaseLost)
@@ -67,10 +63,52 @@ func (k *keeper) beat(ctx context.Context) {
 // before the lease runs out.
 const renewTime = 5 * time.Second
 
-func (k *keeper) renew(ctx context.Context) (Lease, error) {
+func (k *keeper) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTime)
 	defer cancel()
-	return k.store.Renew(ctx, k.current(), k.now())
+	asked := time.Now()
+	l, err := k.store.Renew(ctx, k.current(), k.now())
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lease, k.known = l, asked
+	return nil
+}
+
+// unconfirmed is how long ago the lease was known to be ours. The process may
+// have been stopped meanwhile, and the machine suspended: the monotonic clock
+// sees the first, the machine's clock the second, and the longer time counts.
+func (k *keeper) unconfirmed() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	return max(now.Sub(k.known), now.Round(0).Sub(k.known.Round(0)))
+}
+
+// freshTime is how long a lease counts as ours without asking: a heartbeat that
+// was on time is younger. Half of the lease is left then for what is sent.
+const freshTime = HeartbeatTime + renewTime
+
+// confirm is asked right before each act that others can see. A process that was
+// stopped for longer than its lease goes on at any place when it is woken, also
+// right before a push; the heartbeat may notice only after it. A lease that is
+// still ours is renewed, and one that is not ends the step.
+//
+// What is left is an act that was confirmed and is stopped on its way: at most
+// one request. A push of it names the branch's old commit, so that it fails once
+// the next holder has pushed, and is merged by that holder otherwise.
+func (k *keeper) confirm(ctx context.Context) error {
+	if k.unconfirmed() <= freshTime {
+		return nil
+	}
+	err := k.renew(ctx)
+	if err == nil {
+		return nil
+	}
+	k.cancel(ErrLeaseLost)
+	return fmt.Errorf("%w: nothing is sent any more (%w)", ErrLeaseLost, err)
 }
 
 // release ends the heartbeat and gives the lease back, also when the process is

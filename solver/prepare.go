@@ -150,13 +150,16 @@ func (s *step) remote(ctx context.Context) (git.Remote, error) {
 // an attempt made is not lost by it. A longer outage is for the queue.
 const gitRetries = 3
 
-// authorised runs a git operation: once more with a fresh token when the server
+// authorised runs a git operation, as long as the lease is ours: once more with a fresh token when the server
 // refused the credential, as GitHub may revoke one at any time, and again after
 // a pause when the server could not be reached.
 func (s *step) authorised(ctx context.Context, p *prepared, op func() error) error {
 	fresh := false
 	for try := 0; ; {
-		err := op()
+		err := s.lease.confirm(ctx)
+		if err == nil {
+			err = op()
+		}
 		switch {
 		case s.Forge == nil || err == nil:
 			return err

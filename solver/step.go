@@ -37,12 +37,13 @@ type step struct {
 // another step is at it; any other error means that Pawl could not do its job
 // and the step should be tried again.
 func (s *Solver) Step(ctx context.Context, t Thread) error {
+	asked := time.Now()
 	lease, err := s.Store.Acquire(ctx, t, s.Node, s.Now())
 	if err != nil {
 		return err
 	}
 	crash.Point("claimed")
-	ctx, k := keep(ctx, s.Store, lease, s.Now)
+	ctx, k := keep(ctx, s.Store, lease, asked, s.Now)
 	defer k.release()
 	log := s.Log.With().Str("thread", t.String()).Int64("epoch", lease.Epoch).Logger()
 	st := &step{Solver: s, thread: t, lease: k, log: log, plain: log}

@@ -48,6 +48,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	w.path, w.status, w.header = req.URL.Path, 0, nil
+	if err := fenced(req); err != nil {
+		return nil, err
+	}
 	w.sent()
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {
