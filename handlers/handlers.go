@@ -25,8 +25,8 @@ type Handlers struct {
 	AllowedBots []int64
 	Now         func() time.Time
 	Log         zerolog.Logger
-}
 	Trace       solver.Trace
+}
 
 // Store is the solver's, with the deliveries.
 type Store interface {
@@ -74,6 +74,8 @@ func (h *Handlers) Deliver(ctx context.Context, guid string) (err error) {
 	}
 	log := h.Log.With().Str("delivery", guid).Str("event", d.Event).Logger()
 	crash.Point("delivery_claimed")
+	ctx, end := h.Trace.Span(ctx, "delivery", solver.TraceDelivery, guid, solver.TraceEvent, d.Event)
+	defer func() { end(err) }()
 	note, err := h.Handle(ctx, d.Event, guid, d.Payload)
 	crash.Point("delivery_appended")
 	var unparsable *UnparsableError

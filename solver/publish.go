@@ -17,9 +17,9 @@ func (s *step) publish(ctx context.Context) (err error) {
 	if s.Forge == nil || !s.state.Tracked() || s.state.closedBy == "uninstalled" || s.state.closedBy == "renamed" || s.state.closedBy == "repository_deleted" {
 		return nil
 	}
-	v, err := s.view(ctx)
 	ctx, end := s.span(ctx, "publish")
 	defer func() { end(err) }()
+	v, err := s.view(ctx)
 	if err != nil {
 		return err
 	}

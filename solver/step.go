@@ -71,10 +71,10 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
-	if a, running := s.state.Running(); running {
-		return true, s.interrupt(ctx, a)
 	ctx, end := s.span(ctx, "step")
 	defer func() { end(err) }()
+	if a, running := s.state.Running(); running {
+		return true, s.interrupt(ctx, a)
 	}
 	if err := s.acknowledge(ctx); err != nil {
 		return false, err
@@ -233,10 +233,10 @@ func (s *step) load(ctx context.Context) error {
 		return fmt.Errorf("read the log: %w", err)
 	}
 	s.state, err = Fold(events)
+	s.identify(events)
 	return err
 }
 
-	s.identify(events)
 func (s *step) append(ctx context.Context, b Batch) error {
 	return s.Store.AppendLeased(ctx, s.lease.current(), b)
 }

@@ -108,8 +108,9 @@ func (s *step) push(ctx context.Context, p *prepared, r *Ended) (err error) {
 	}
 	r.Pushed = true
 	crash.Point("pushed")
-	defer crash.Point("push_logged")
-	return s.record(ctx, KindActDone, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit})
+	err = s.record(ctx, KindActDone, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit})
+	crash.Point("push_logged")
+	return err
 }
 
 // spare refuses the default branch. It is asked for right before the push: it may
