@@ -78,6 +78,8 @@ type node struct {
 	http     *http.Server
 	data     *dataFolder
 	gateway  *gateway.Gateway
+	github   *reach
+	tracing  *tracing
 	beside   sync.WaitGroup // what works beside the queue, until stop
 	stop     context.CancelFunc
 }
@@ -108,7 +110,12 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	if n.store, err = store.Open(ctx, dsn(cfg.Database), store.Options{Now: now, Logger: slogger}); err != nil {
 		return n, err
 	}
+	if n.tracing, err = startTracing(ctx, cfg.Tracing, nodeName(), log); err != nil {
+		return n, err
+	}
+	n.github = newReach(now)
 	n.forge, err = forge.New(forge.Config{
+		Transport: n.github,
 		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
 		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Limits: forge.Limits{Spacing: spacing(cfg)}, Shared: sharedQuota{n.store},
 	})
@@ -120,14 +127,14 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	}
 	n.solver = &solver.Solver{
 		Store: n.store, Config: cfg, Sandbox: box, Forge: n.forge, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
-		Slots: make(chan struct{}, cfg.Workers), Gateway: n.gateway, Program: self(log),
+		Slots: make(chan struct{}, cfg.Workers), Gateway: n.gateway, Program: self(log), Trace: n.tracing.trace(),
 	}
 	if left, err := sandbox.Sweep(ctx, n.solver.ProcessPrefix()); err != nil {
 		return n, err
 	} else if left > 0 {
 		log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
 	}
-	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: cfg.Policy.AllowedBots, Now: now, Log: log}
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: cfg.Policy.AllowedBots, Now: now, Log: log, Trace: n.tracing.trace()}
 	n.queue, err = queue.New(queue.Options{
 		DB: n.store.DB(), Postgres: n.store.Postgres(), Workers: cfg.Workers + quickSteps,
 		HandleDelivery: h.Deliver, Due: n.store.Due, Step: n.solver.Step, Sweep: n.sweep(now),
@@ -148,7 +155,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	if n.listener, err = net.Listen("tcp", cfg.HTTP.Address); err != nil {
 		return n, fmt.Errorf("server.address: %w", err)
 	}
-	n.http = web.Server(n.pages(hook, now))
+	n.http = web.Server(n.pages(n.tracing.hook(hook), now))
 	n.http.ConnState = answerLeft
 	if err := n.queue.Start(ctx); err != nil {
 		return n, err
@@ -247,6 +254,7 @@ func (n *node) close() {
 		n.stop()
 		n.beside.Wait()
 	}
+	n.tracing.close()
 	if n.gateway != nil {
 		if err := n.gateway.Close(); err != nil {
 			n.log.Error().Err(err).Msg("close the gateway")
