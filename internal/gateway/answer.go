@@ -18,7 +18,7 @@ type answer struct {
 	text      bool // something that a person can read, a refusal too
 	tool      bool // a tool was called
 	ended     bool // the model has ended its answer
-	over      bool // and nothing follows
+	over      bool // nothing follows
 	// plainEnd is true where the model ended by itself or at its length, so that
 	// asking once more may help; not after a filter or an error.
 	plainEnd bool
@@ -49,6 +49,11 @@ func readerOf(kind callKind) reader {
 func (a *answer) nothing() bool {
 	return a.ended && a.plainEnd && !a.tool && !a.text && a.failure == nil
 }
+
+// cut reports whether an answer is begun and not ended. An agent must see that
+// as a lost connection when the stream ends in order: OpenCode takes it for a
+// step that wants another, without end.
+func (a *answer) cut() bool { return a.begun() && !a.ended && !a.over && a.failure == nil }
 
 // begun reports whether the answer shows that the model is at work.
 func (a *answer) begun() bool { return a.prose > 0 || a.text || a.tool || a.ended }

@@ -129,7 +129,7 @@ type chatChunk struct {
 // readChat reads a chunk or a whole body of chat completions.
 func readChat(data []byte, a *answer) {
 	if string(data) == "[DONE]" {
-		a.over = a.ended
+		a.over = true
 		return
 	}
 	var c chatChunk

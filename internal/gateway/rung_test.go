@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -176,7 +177,6 @@ func TestTheSecondTryIsLeftOutWhereItMayNotBe(t *testing.T) {
 			"no tools":        {withNoAnswer(10), strings.ReplaceAll(w.request, `"tools":[`, `"toolz":[`), w.stream("a", script{})},
 			"off":             {nil, w.request, w.stream("a", script{})},
 			"budget":          {func(g *Grant) { g.NoAnswer.MaxBytes, g.MaxTokens = 10, scriptInput }, w.request, w.stream("a", script{})},
-			"cut off":         {withNoAnswer(1000), w.request, w.stream("a", script{thinking: "x", cut: true})},
 			"the breaker":     {breakerOpensAfterOne(), w.request, w.stream("a", script{})},
 			"error in stream": {withNoAnswer(10), w.request, []string{data(`{"type":"error","error":{"message":"x"}}`)}},
 		} {
@@ -186,6 +186,30 @@ func TestTheSecondTryIsLeftOutWhereItMayNotBe(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, why, body)
 			}
 			if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) {
+				t.Errorf("%s, %s: %+v", name, why, u)
+			}
+		}
+	}
+}
+
+// TestAnAnswerThatBreaksOffIsALostConnection has the provider end its stream in
+// order before its answer is at its end.
+func TestAnAnswerThatBreaksOffIsALostConnection(t *testing.T) {
+	for name, w := range wires() {
+		for why, grant := range map[string]func(*Grant){"watched": withNoAnswer(1000), "not watched": nil} {
+			cut := w.stream("a", script{thinking: "x", cut: true})
+			p := newProvider(t, sse(cut...))
+			s := open(t, w.protocol, p.URL, grant)
+			resp, err := http.DefaultClient.Do(s.request(t, "POST", w.path, w.request))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err == nil || string(body) != strings.Join(cut, "") {
+				t.Errorf("%s, %s: %v after %s", name, why, err, body)
+			}
+			if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.Turns != 0 {
 				t.Errorf("%s, %s: %+v", name, why, u)
 			}
 		}

@@ -24,9 +24,13 @@ func newStrand(resp *http.Response, read reader, key string) *strand {
 }
 
 // next gives the next event, having read it. It calls idle before it may block.
-// The error is io.EOF at the end of the stream.
+// The error is io.EOF at the end of the stream, io.ErrUnexpectedEOF where it
+// comes before that of the answer.
 func (s *strand) next(idle func()) (event, error) {
 	for len(s.queue) == 0 {
+		if errors.Is(s.err, io.EOF) && s.said.cut() {
+			return event{}, io.ErrUnexpectedEOF
+		}
 		if s.err != nil {
 			return event{}, s.err
 		}
