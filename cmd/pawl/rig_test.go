@@ -69,12 +69,18 @@ type rig struct {
 // reader, the App installed. The server is started by start.
 func newRig(t *testing.T, files map[string]string) *rig {
 	t.Helper()
+	return newRigAt(t, files, time.Now)
+}
+
+// newRigAt is newRig with a clock for the fake GitHub.
+func newRigAt(t *testing.T, files map[string]string, now func() time.Time) *rig {
+	t.Helper()
 	if files == nil {
 		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n"}
 	}
 	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}}
 	var err error
-	r.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret})
+	r.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Now: now})
 	r.must(err)
 	t.Cleanup(func() { r.world.Close() })
 	r.must(r.world.AddRepo(t.Context(), rigRepo, files))
