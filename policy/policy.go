@@ -49,7 +49,7 @@ type Trigger struct {
 	At      time.Time
 	Command string // solve, retry, resume, escalate, or empty for a plain remark
 	By      string
-	Review  bool // it is part of a review
+	Source  Source
 }
 
 // Attempt is the receipt of one attempt as far as decisions need it. A zero
@@ -123,6 +123,7 @@ type rule func(Facts) (Decision, bool)
 // Next decides. The first rule that speaks wins; an attempt that a rule asks
 // for is then admitted or turned into a wait or a stop.
 func Next(f Facts) Decision {
+	f = f.settled()
 	for _, r := range []rule{
 		stopped,
 		done,

@@ -123,8 +123,11 @@ func (s State) graded(t Thread, i int, p config.Policy) policy.Graded {
 		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Backend: a.Backend, Context: s.task(t).Context(),
 		Facts: policy.AttemptFacts{
 			Ending: r.Ending, Outcome: r.Outcome, StartedAt: a.At, EndedAt: at, Changed: changed, Session: r.Session,
-			Transcript: &policy.Transcript{Session: r.Session, Bytes: r.Trajectory.Bytes},
 		},
+	}
+	if r.Session != "" || r.ToolCalls > 0 {
+		// A program that prints plain text leaves no record of what it did.
+		g.Facts.Transcript = &policy.Transcript{Session: r.Session, Bytes: r.Trajectory.Bytes}
 	}
 	if a.Context != (policy.Context{}) {
 		// Labels and texts may have changed since.

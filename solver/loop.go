@@ -19,6 +19,8 @@ type lookout struct {
 	circles *policy.Circles
 	files   *sampler
 	track   tracker
+	// replaced are withheld paths in whose place the agent wrote something.
+	replaced []string
 }
 
 func newLookout(dir string, limits policy.SeverityLimits, began time.Time) (*lookout, error) {

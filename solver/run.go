@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +51,9 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 	}
 	s.receipt(r, report, look.edits())
 	r.Trajectory = look.track.Trajectory
+	for _, path := range look.replaced {
+		r.LeftOut = append(r.LeftOut, path+" (configuration of the agent)")
+	}
 	if limit := (limitCut{}); errors.As(cause, &limit) {
 		r.Reasons = append(r.Reasons, limit.Error())
 		cause = nil
@@ -62,31 +63,26 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 	return cause, err
 }
 
-// runIn starts the agent with what it may see and reads it to its end.
-func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Started, b config.Backend, p *prepared, ws *git.Workspace, adapter agent.Adapter, door door, task string, look *lookout) (agent.Report, error, error) {
-	home, dir := s.homeOf(s.thread), s.attemptDir(s.thread, a.N)
-	tool, err := s.testTool(b, p, ws.Dir, home)
+// runIn starts the agent with what it may see and reads it to its end. What the
+// CLI would run of the repository in spite of its switches is withheld until the
+// agent is dead.
+func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Started, b config.Backend, p *prepared, ws *git.Workspace, adapter agent.Adapter, door door, task string, look *lookout) (_ agent.Report, cause, err error) {
+	spec, err := s.spec(a, b, p, ws, adapter, door, task)
+	if refused := (*refusedError)(nil); errors.As(err, &refused) {
+		return missing(adapter, refused.err), nil, nil
+	}
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
-	cmd, err := adapter.Command(agent.Request{
-		Prompt: task, Dir: ws.Dir, Home: home, Model: b.Model, Effort: a.Effort, Session: a.Session, Argv: b.Argv, Env: s.environment(b.Env),
-		Endpoint: door.endpoint, TestTool: tool, Attempt: a.N, Thread: s.thread.String(), Rung: itoa(a.Decision.Rung),
-	})
+	held, err := ws.Withhold(adapter.Unguarded)
+	defer func() {
+		replaced, restoreErr := ws.Restore(context.WithoutCancel(run), held)
+		look.replaced, err = replaced, errors.Join(err, restoreErr)
+	}()
 	if err != nil {
-		return missing(adapter, err), nil, nil
-	}
-	if err := writeFiles(home, cmd.Files); err != nil {
 		return agent.Report{}, nil, err
 	}
-	spec := sandbox.Spec{
-		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: s.shown(ws, tool),
-		Stdin: []byte(cmd.Stdin), ID: s.ProcessPrefix() + fmt.Sprintf("%s/%d", s.thread, a.N),
-	}
-	if err := s.login(b, adapter, home, &spec); err != nil {
-		return missing(adapter, err), nil, nil
-	}
-	out, err := os.OpenFile(filepath.Join(dir, transcriptFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	out, err := os.OpenFile(filepath.Join(s.attemptDir(s.thread, a.N), transcriptFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
@@ -111,6 +107,39 @@ func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Star
 	return report, context.Cause(run), err
 }
 
+// refusedError is an agent that cannot be started as it is configured.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return e.err.Error() }
+
+// spec is the agent's process: its command line, and what it may see. HOME holds
+// its configuration afterwards. A *refusedError is for the operator to mend.
+func (s *step) spec(a Started, b config.Backend, p *prepared, ws *git.Workspace, adapter agent.Adapter, door door, task string) (sandbox.Spec, error) {
+	home := s.homeOf(s.thread)
+	tool, err := s.testTool(b, p, ws.Dir, home)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	cmd, err := adapter.Command(agent.Request{
+		Prompt: task, Dir: ws.Dir, Home: home, Model: b.Model, Effort: a.Effort, Session: a.Session, Argv: b.Argv, Env: s.environment(b.Env),
+		Endpoint: door.endpoint, TestTool: tool, Attempt: a.N, Thread: s.thread.String(), Rung: itoa(a.Decision.Rung),
+	})
+	if err != nil {
+		return sandbox.Spec{}, &refusedError{err}
+	}
+	if err := writeFiles(home, cmd.Files); err != nil {
+		return sandbox.Spec{}, err
+	}
+	spec := sandbox.Spec{
+		Argv: cmd.Argv, Dir: ws.Dir, Home: home, Env: cmd.Env, ReadOnly: s.shown(ws, tool),
+		Stdin: []byte(cmd.Stdin), ID: s.ProcessPrefix() + fmt.Sprintf("%s/%d", s.thread, a.N),
+	}
+	if err := s.login(b, adapter, home, &spec); err != nil {
+		return sandbox.Spec{}, &refusedError{err}
+	}
+	return spec, nil
+}
+
 // process is a sandboxed process as the runner reads it.
 func process(p *sandbox.Process) agent.Process {
 	return agent.Process{
@@ -120,36 +149,6 @@ func process(p *sandbox.Process) agent.Process {
 			return agent.Exit(e), err
 		},
 	}
-}
-
-// shown are the files of the host that an agent may read beside the system's.
-func (s *step) shown(ws *git.Workspace, tool []string) []string {
-	list := append([]string{ws.Objects}, s.Config.Sandbox.ReadOnly...)
-	if len(tool) > 0 {
-		list = append(list, tool[0])
-	}
-	return list
-}
-
-// login shows an agent the login of its account, where the operator wants it so.
-func (s *step) login(b config.Backend, adapter agent.Adapter, home string, spec *sandbox.Spec) error {
-	if b.CredentialFile == "" || adapter.Credential == "" {
-		return nil
-	}
-	if s.Sandbox.Mode() != sandbox.None {
-		to := filepath.Join(home, filepath.FromSlash(adapter.Credential))
-		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: b.CredentialFile, To: to})
-		return nil
-	}
-	root, err := os.OpenRoot(home)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := makeWay(root, adapter.Credential); err != nil {
-		return err
-	}
-	return root.Symlink(b.CredentialFile, adapter.Credential)
 }
 
 // refine corrects a report by the CLI's session file. A file that cannot be read
@@ -179,49 +178,6 @@ func (s *Solver) environment(names []string) map[string]string {
 		}
 	}
 	return env
-}
-
-// writeFiles writes an agent's own configuration below its HOME. An earlier
-// attempt may have left anything there: nothing outside of HOME is reached, and
-// what is in the way is removed.
-func writeFiles(home string, files map[string]string) error {
-	root, err := os.OpenRoot(home)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for name, text := range files {
-		if err := makeWay(root, name); err != nil {
-			return err
-		}
-		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteString(text)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeWay makes the folders of a file below a root and removes what is in its
-// place or in theirs.
-func makeWay(root *os.Root, name string) error {
-	parts := strings.Split(name, "/")
-	for i := range parts[1:] {
-		dir := strings.Join(parts[:i+1], "/")
-		if info, err := root.Lstat(dir); err == nil && !info.IsDir() {
-			if err := root.Remove(dir); err != nil {
-				return err
-			}
-		}
-		if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return root.RemoveAll(name)
 }
 
 // watch ends a running attempt when a person asks to stop or the thread closes,

@@ -60,20 +60,25 @@ func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 	return w, nil
 }
 
+// longestWait is above everything that a thread may wait for, which is eight days.
+const longestWait = 9 * 24 * time.Hour
+
 // boundTimes brings times back that no clock of now could have given: the clock
-// was ahead when they were, and would keep leases and looks for as long.
+// was ahead when they were, and would keep leases, looks and waits for as long.
+// A thread that waits for such a time decides again now.
 func (s *Store) boundTimes(ctx context.Context, tx *txn, now, leaseNow time.Time) error {
 	for _, late := range []struct {
 		table, id, column string
-		latest            time.Time
+		latest, instead   time.Time
 	}{
-		{"threads", "id", "lease_until", leaseNow.Add(solver.LeaseTime)},
-		{"threads", "id", "requeue_at", now.Add(lookAtMost)},
-		{"deliveries", "guid", "retry_at", now.Add(lookAtMost)},
+		{"threads", "id", "lease_until", leaseNow.Add(solver.LeaseTime), leaseNow.Add(solver.LeaseTime)},
+		{"threads", "id", "requeue_at", now.Add(lookAtMost), now.Add(lookAtMost)},
+		{"threads", "id", "wake_at", now.Add(longestWait), now.Add(-overdueAfter)},
+		{"deliveries", "guid", "retry_at", now.Add(lookAtMost), now.Add(lookAtMost)},
 	} {
-		query := fmt.Sprintf("UPDATE %[1]s SET %[3]s = ?1 WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s > ?1 LIMIT ?2%[4]s)",
+		query := fmt.Sprintf("UPDATE %[1]s SET %[3]s = ?3 WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s > ?1 LIMIT ?2%[4]s)",
 			late.table, late.id, late.column, s.locking(" FOR UPDATE SKIP LOCKED"))
-		if _, err := tx.ExecContext(ctx, s.q(query), micros(late.latest), staleChunk); err != nil {
+		if _, err := tx.ExecContext(ctx, s.q(query), micros(late.latest), staleChunk, micros(late.instead)); err != nil {
 			return err
 		}
 	}

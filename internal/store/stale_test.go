@@ -45,6 +45,11 @@ func theSweepWakesWhatWasLost(t *testing.T, dsn string) {
 	sweep(2, 1) // threads 2 and 4 (their leases ran out), the delivery
 	c.Advance(time.Millisecond)
 	sweep(0, 0) // nothing twice
+
+	l = must(s.Acquire(ctx, thread(5), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, solver.Batch{WakeAt: c.Now().Add(365 * 24 * time.Hour)}))
+	check(t, s.Release(ctx, l))
+	sweep(1, 0) // thread 5: it waits longer than anything may, so a clock was wrong
 }
 
 func theSweepDoesNotFloodABacklog(t *testing.T, dsn string) {

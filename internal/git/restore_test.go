@@ -1,0 +1,60 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWithheldFilesComeBackAsTheyWere(t *testing.T) {
+	w := checkout(t, map[string]string{"a.json": "{}", "dir/plugin.js": "x", "dir/deep/y": "y", "conf/.env": "A=1", "conf/keep": "k", "main.go": "m"}, Limits{})
+	held, err := w.Withhold([]string{"a.json", "dir", "conf/.env", "missing", "main.go/x"})
+	if d := cmp.Diff([]string{"a.json", "dir", "conf/.env"}, held); err != nil || d != "" {
+		t.Fatal(d, err)
+	}
+	for _, p := range held {
+		if _, err := os.Lstat(filepath.Join(w.Dir, p)); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", p, err)
+		}
+	}
+	// The agent writes files of its own in two of the places, and a link that
+	// leads out in place of the folder of the third.
+	outside := filepath.Join(t.TempDir(), "outside")
+	write(t, outside, map[string]string{".env": "host"})
+	write(t, w.Dir, map[string]string{"a.json": `{"mine": true}`, "dir/plugin.js": "evil", "main.go": "changed"})
+	if err := os.RemoveAll(filepath.Join(w.Dir, "conf")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(w.Dir, "conf")); err != nil {
+		t.Fatal(err)
+	}
+	replaced, err := w.Restore(t.Context(), held)
+	if d := cmp.Diff([]string{"a.json", "dir"}, replaced); err != nil || d != "" {
+		t.Fatal(d, err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(w.Dir, "a.json"): "{}", filepath.Join(w.Dir, "dir/plugin.js"): "x", filepath.Join(w.Dir, "dir/deep/y"): "y",
+		filepath.Join(w.Dir, "conf/.env"): "A=1", filepath.Join(w.Dir, "main.go"): "changed", filepath.Join(outside, ".env"): "host",
+	} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, want %q: %v", path, got, want, err)
+		}
+	}
+}
+
+func TestALinkOfTheRepositoryIsNotFollowed(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "outside")
+	write(t, outside, map[string]string{".env": "host"})
+	w := checkout(t, map[string]string{"x": "x"}, Limits{})
+	if err := os.Symlink(outside, filepath.Join(w.Dir, ".gemini")); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := w.Withhold([]string{".gemini/.env"}); err != nil || held != nil {
+		t.Errorf("held %q: %v", held, err)
+	}
+	if _, err := os.Stat(filepath.Join(outside, ".env")); err != nil {
+		t.Error(err)
+	}
+}

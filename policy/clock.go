@@ -1,0 +1,56 @@
+package policy
+
+import (
+	"slices"
+	"time"
+)
+
+// maxAhead is the longest time that anything is waited for: eight days, the
+// longest reset that is believed, and the longest cooldown of the configuration.
+const maxAhead = 8 * 24 * time.Hour
+
+// settled are the facts without what only a wrong clock can have written: a
+// machine whose clock was a year ahead must not keep everybody waiting for a
+// year after it was set right. What lies in the future ended now, and what is to
+// be waited for longer than anything may be waited for is over.
+func (f Facts) settled() Facts {
+	if !f.ahead() {
+		return f
+	}
+	f.Attempts, f.Backends = slices.Clone(f.Attempts), slices.Clone(f.Backends)
+	latest := f.Now.Add(maxAhead)
+	for i := range f.Attempts {
+		a := &f.Attempts[i]
+		a.StartedAt, a.EndedAt = earliest(a.StartedAt, f.Now), earliest(a.EndedAt, f.Now)
+		if a.ResetsAt.After(latest) {
+			a.ResetsAt = f.Now
+		}
+	}
+	for i := range f.Backends {
+		b := &f.Backends[i]
+		if b.Breaker.ResetsAt.After(latest) {
+			b.Breaker.ResetsAt = f.Now
+		}
+		if b.CooldownUntil.After(latest) {
+			b.CooldownUntil = time.Time{}
+		}
+	}
+	return f
+}
+
+// ahead reports whether anything in the facts lies further ahead than it can.
+func (f Facts) ahead() bool {
+	latest := f.Now.Add(maxAhead)
+	return slices.ContainsFunc(f.Attempts, func(a Attempt) bool {
+		return a.EndedAt.After(f.Now) || a.StartedAt.After(f.Now) || a.ResetsAt.After(latest)
+	}) || slices.ContainsFunc(f.Backends, func(b Backend) bool {
+		return b.Breaker.ResetsAt.After(latest) || b.CooldownUntil.After(latest)
+	})
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

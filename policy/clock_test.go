@@ -1,0 +1,44 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestAClockThatWasAheadKeepsNobodyWaiting(t *testing.T) {
+	year := 365 * 24 * time.Hour
+	limited := Attempt{Ending: UsageLimit, Outcome: Outcome(UsageLimit)}
+	ahead := func(f *Facts) {
+		f.Limits.AutoContinue = true
+		f.Attempts[0].StartedAt, f.Attempts[0].EndedAt, f.Attempts[0].ResetsAt = noon.Add(year), noon.Add(year), noon.Add(year+time.Hour)
+		for i := range f.Backends {
+			f.Backends[i].Breaker = Breaker{Kind: UsageLimit, Consecutive: 1, ResetsAt: noon.Add(year + time.Hour), At: noon.Add(year)}
+			f.Backends[i].CooldownUntil = noon.Add(year)
+		}
+	}
+	f := given(limited).with(ahead)
+	if d := Next(f); d.Action == DoWait && d.Until.After(noon.Add(maxAhead)) {
+		t.Errorf("it waits until %s: %v", d.Until, d.Reasons)
+	}
+}
+
+// TestNoWaitIsLongerThanAnythingMayBeWaitedFor holds whatever clocks wrote.
+func TestNoWaitIsLongerThanAnythingMayBeWaitedFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.Custom(func(t *rapid.T) time.Time {
+			return noon.Add(time.Duration(rapid.Int64Range(-2*365*24, 2*365*24).Draw(t, "hours")) * time.Hour)
+		})
+		a := Attempt{N: 1, Run: 1, Backend: "codex", Account: "main", StartedAt: at.Draw(t, "started"), EndedAt: at.Draw(t, "ended"), ResetsAt: at.Draw(t, "reset"),
+			Ending: rapid.SampledFrom([]Ending{UsageLimit, TimedOut, Completed, Killed}).Draw(t, "ending"), Progress: rapid.Bool().Draw(t, "progress")}
+		a.Outcome = Outcome(a.Ending)
+		f := Facts{Now: noon, Limits: Defaults(), Run: 1, Attempts: []Attempt{a}, Backends: []Backend{{
+			Name: "codex", Account: "main", CooldownUntil: at.Draw(t, "cooldown"),
+			Breaker: Breaker{Kind: UsageLimit, Consecutive: rapid.IntRange(0, 3).Draw(t, "limits"), ResetsAt: at.Draw(t, "breaker")}}}}
+		f.Limits.AutoContinue = rapid.Bool().Draw(t, "auto continue")
+		if d := Next(f); d.Action == DoWait && d.Until.After(noon.Add(maxAhead)) {
+			t.Fatalf("it waits until %s: %v", d.Until, d.Reasons)
+		}
+	})
+}
