@@ -1,12 +1,14 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
@@ -45,14 +47,69 @@ func checkRun(p *github.CheckRunEvent) []happening {
 			return nil
 		}
 		hp.madeAt = cr.GetCompletedAt().Time
-		out := cr.GetOutput()
+		hp.check = cr.GetID()
 		hp.remark = &policy.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.GetApp().GetID(),
 			Name: cr.GetName(), State: cr.GetConclusion(), SHA: cr.GetHeadSHA(),
-			Text: fmt.Sprintf("Check run %q: %s\n\n%s\n\n%s\n\n%s", cr.GetName(), cr.GetConclusion(), out.GetTitle(), out.GetSummary(), out.GetText())}
+			Text: paragraphs(cr.GetOutput().GetTitle(), cr.GetOutput().GetSummary(), cr.GetOutput().GetText())}
 	default:
 		return nil
 	}
 	return []happening{hp}
+}
+
+// paragraphs joins the texts that are not empty.
+func paragraphs(texts ...string) string {
+	var kept []string
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); text != "" {
+			kept = append(kept, text)
+		}
+	}
+	return strings.Join(kept, "\n\n")
+}
+
+// annotated adds to what a check run says the messages that it left at lines, in
+// the form that policy.Outside reads. GitHub Actions says nothing anywhere else.
+// The run counts also where GitHub does not give them.
+func (h *Handlers) annotated(ctx context.Context, hp happening, text string) string {
+	notes, err := h.Forge.Annotations(ctx, hp.repo, hp.check)
+	if err != nil {
+		h.Log.Warn().Err(err).Int64("check_run", hp.check).Msg("annotations not fetched")
+		return paragraphs(text, fmt.Sprintf("(The annotations of this check run could not be fetched: %v)", err))
+	}
+	lines := make([]string, 0, len(notes))
+	for _, n := range notes {
+		lines = append(lines, annotation(n))
+	}
+	return paragraphs(text, strings.Join(lines, "\n"))
+}
+
+// annotation is one as "path:line: message"; what is no failure is named so, and
+// further lines are indented.
+func annotation(n forge.Annotation) string {
+	level := ""
+	if n.Level == "warning" || n.Level == "notice" {
+		level = n.Level + ": "
+	}
+	path := strings.Join(strings.Fields(n.Path), " ")
+	message := strings.ReplaceAll(strings.TrimSpace(n.Message), "\n", "\n  ")
+	return fmt.Sprintf("%s:%d: %s%s", path, n.StartLine, level, message)
+}
+
+// failedKey makes the failure of a check on a commit one piece of feedback,
+// however often it is run or told.
+func failedKey(sha, name string) string { return fmt.Sprintf("failed:%s:%s", sha, digest(name)) }
+
+// failed are the names of the checks on the last pushed commit whose failure was
+// accepted.
+func failed(s solver.State) []string {
+	var names []string
+	for _, f := range s.Feedback {
+		if f.Source == policy.FromCheckRun && f.SHA == s.Head && f.Check != "" {
+			names = append(names, f.Check)
+		}
+	}
+	return names
 }
 
 // checkRunThread finds the number of the thread that a check run is about: the

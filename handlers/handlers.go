@@ -42,6 +42,7 @@ type happening struct {
 	number int
 	thread *solver.Thread // named directly, by a check run's external id
 	commit string         // named by the commit that its pull request brought
+	check  int64          // the id of a finished check run
 	// once is the key under which it happens once, whoever brings it; empty for
 	// what only a webhook can bring, and is told apart by its delivery.
 	once     string

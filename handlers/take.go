@@ -121,6 +121,14 @@ func (h *Handlers) changeAll(ctx context.Context, hp happening, guid string) (st
 func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid string) (string, error) {
 	r := *hp.remark
 	j, asked, err := h.judge(ctx, t, s, hp)
+	if err == nil && j.Accepted && r.Source == policy.FromCheckRun {
+		// Only now, for it costs requests.
+		r.Text = h.annotated(ctx, hp, r.Text)
+		hp.remark = &r
+		if j, asked, err = h.judge(ctx, t, s, hp); j.Accepted {
+			hp.once = failedKey(r.SHA, r.Name)
+		}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -129,7 +137,7 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 		Description: j.Description, Target: hp.target, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
 	}
 	if r.Source == policy.FromCheckRun {
-		f.Check, f.Conclusion = cut(r.Name), r.State
+		f.Check, f.Conclusion, f.Outside = cut(r.Name), r.State, j.Outside
 	}
 	if j.Own {
 		// The log holds the act, and GitHub the text.
@@ -157,7 +165,9 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
 		kind, data = solver.KindQuestion, solver.Question{Feedback: f, Word: j.Command.Text}
 	}
-	err = h.record(ctx, t, j.Accepted, solver.NewEvent{Key: hp.once, Kind: kind, At: h.Now(), Data: data}, f)
+	// The checks of the last commit are also what its attempt is worth.
+	wake := j.Accepted || f.Check != "" && f.SHA == s.Head && !j.Own
+	err = h.record(ctx, t, wake, solver.NewEvent{Key: hp.once, Kind: kind, At: h.Now(), Data: data}, f)
 	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err
 }
@@ -200,7 +210,7 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 		Wrote:   hp.target.Kind != "issue" && s.Wrote(hp.target.ID),
 		Marked:  r.Source != policy.FromDescription && solver.Marked(r.Text),
 		Tracked: s.Tracked(), Working: s.Open(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
-		Head: s.Head, Known: s.Known,
+		Head: s.Head, Failed: failed(s), Known: s.Known,
 	}
 	if j = policy.Judge(r, scene); !j.NeedsPermission && !j.Accepted {
 		return j, asked, nil

@@ -70,6 +70,8 @@ type Scene struct {
 	OwnPull bool
 	// Head is the last commit that Pawl pushed to the thread's branch.
 	Head string
+	// Failed are the names of the check runs on Head whose failure was accepted.
+	Failed []string
 	// Known are descriptions, as Content gives them, that were already worked
 	// on or already refused as no change.
 	Known []string
@@ -93,6 +95,9 @@ type Judgement struct {
 	// Own says that the App did it itself. Such things are expected, and tell
 	// people nothing.
 	Own bool
+	// Outside is why the failure of a check run is not the work's; empty for
+	// everything else.
+	Outside string
 	// Command is the command that was given; empty for a plain remark.
 	Command Command
 	// Text is what the agent is to read.
@@ -269,8 +274,15 @@ func asksByCheckRun(r Remark, s Scene) Judgement {
 		return ignore("check run %q concluded %s", r.Name, r.State)
 	case s.Head == "" || r.SHA != s.Head:
 		return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
+	case slices.Contains(s.Failed, r.Name):
+		return ignore("check run %q failed on this commit before", r.Name)
 	}
-	return accept(fmt.Sprintf("check run %q failed on Pawl's commit", r.Name), r.Text)
+	if why := Outside(r.Text); why != "" {
+		j := ignore("check run %q failed for a reason that is not the work's: %s", r.Name, why)
+		j.Outside = why
+		return j
+	}
+	return accept(fmt.Sprintf("check run %q failed on Pawl's commit", r.Name), fmt.Sprintf("Check run %q: %s\n\n%s", r.Name, r.State, r.Text))
 }
 
 // permitted keeps to those who may write. GitHub knows no permission of bots:

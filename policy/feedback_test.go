@@ -64,6 +64,13 @@ func failedCheck() Remark {
 	return Remark{Source: FromCheckRun, Actor: self, App: 2, Name: "ci", State: "failure", SHA: pushed, Text: "2 tests failed"}
 }
 
+// said is a failed check run that says only this.
+func said(text string) Remark {
+	r := failedCheck()
+	r.Text = text
+	return r
+}
+
 // from changes who made a remark.
 func (r Remark) from(actor Actor) Remark {
 	r.Actor = actor
@@ -340,6 +347,9 @@ func TestFailingCheckRunsOfOthersAreFeedback(t *testing.T) {
 	}
 	judgeAll(t, []judged{
 		{"a failure on the commit that Pawl pushed, which GitHub says Pawl caused", failedCheck(), onOwnPull(), ""},
+		{"a second failure of the same check on the same commit", failedCheck(), func() Scene { s := onOwnPull(); s.Failed = []string{"ci"}; return s }(), "failed on this commit before"},
+		{"a failure after that of another check", failedCheck(), func() Scene { s := onOwnPull(); s.Failed = []string{"lint"}; return s }(), ""},
+		{"a failure of the runner", said("The hosted runner lost communication with the server."), onOwnPull(), "not the work's: infrastructure: The hosted runner"},
 		{"a failure reported by a bot", failedCheck().from(robot), onOwnPull(), ""},
 		{"no permission is needed for it", failedCheck(), onOwnPull(by("")), ""},
 		{"one that took too long", check(func(r *Remark) { r.State = "timed_out" }), onOwnPull(), ""},

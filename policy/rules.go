@@ -158,8 +158,9 @@ func feedback(f Facts) (Decision, bool) {
 		return silent()
 	}
 	for _, t := range f.Fresh {
-		if until := t.At.Add(gatherTime); t.Review && f.Now.Before(until) {
-			return Decision{Action: DoWait, Rule: "gather", Until: until, Reasons: []string{"a review comes in several parts; the rest of it is awaited"}}, true
+		wait, why := gathers(t.Source)
+		if until := t.At.Add(wait); f.Now.Before(until) {
+			return Decision{Action: DoWait, Rule: "gather", Until: until, Reasons: []string{why}}, true
 		}
 	}
 	d, ok := again("feedback", fmt.Sprintf("%s no attempt has taken yet", remarks(len(f.Fresh))))
@@ -169,10 +170,28 @@ func feedback(f Facts) (Decision, bool) {
 	return d, ok
 }
 
-// gatherTime is how long the rest of a review is awaited. GitHub sends a review
-// and each of its remarks on lines as an event of its own, at once but in no
-// order; without the wait they would become two attempts.
-const gatherTime = 3 * time.Second
+const (
+	// gatherReview is how long the rest of a review is awaited. GitHub sends a
+	// review and each of its remarks on lines as an event of its own, at once but
+	// in no order; without the wait they would become two attempts.
+	gatherReview = 3 * time.Second
+	// gatherChecks is how long further failures are awaited after that of a check
+	// run. The jobs of a commit run side by side, and what breaks one breaks others
+	// some seconds later.
+	gatherChecks = 10 * time.Second
+)
+
+// gathers says how long more of the same is awaited after feedback of a source,
+// and why.
+func gathers(s Source) (time.Duration, string) {
+	switch s {
+	case FromReview, FromReviewComment:
+		return gatherReview, "a review comes in several parts; the rest of it is awaited"
+	case FromCheckRun:
+		return gatherChecks, "a check failed; others of the same commit may follow and are awaited"
+	}
+	return 0, ""
+}
 
 func remarks(n int) string {
 	if n == 1 {

@@ -265,10 +265,14 @@ func TestFeedbackStartsAnAttempt(t *testing.T) {
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"of the backend that a person chose", given().asked("solve").with(func(f *Facts) { f.Pinned = "claude" }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "claude"}},
-		{"once the parts of a review have come", given().asked("").with(func(f *Facts) { f.Fresh[0].Review, f.Fresh[0].At = true, noon.Add(-gatherTime) }),
+		{"once the parts of a review have come", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(-gatherReview) }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"but awaits them first", given().asked("").with(func(f *Facts) { f.Fresh[0].Review, f.Fresh[0].At = true, noon.Add(-time.Second) }),
-			Decision{Action: DoWait, Rule: "gather", Until: noon.Add(gatherTime - time.Second)}},
+		{"but awaits them first", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromReviewComment, noon.Add(-time.Second) }),
+			Decision{Action: DoWait, Rule: "gather", Until: noon.Add(gatherReview - time.Second)}},
+		{"awaits the other checks of a commit as well", given().asked("", "").with(func(f *Facts) {
+			f.Fresh[0].Source, f.Fresh[0].At = FromCheckRun, noon.Add(-gatherChecks)
+			f.Fresh[1].Source, f.Fresh[1].At = FromCheckRun, noon.Add(-time.Second)
+		}), Decision{Action: DoWait, Rule: "gather", Until: noon.Add(gatherChecks - time.Second)}},
 		{"of the first one when the chosen one is gone", given().asked("solve").with(func(f *Facts) { f.Pinned = "gone" }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})

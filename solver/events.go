@@ -73,6 +73,8 @@ type Feedback struct {
 	// Check and Conclusion are those of a finished check run of others.
 	Check      string `json:"check,omitempty"`
 	Conclusion string `json:"conclusion,omitempty"`
+	// Outside is why its failure is not the work's; empty when it may be.
+	Outside string `json:"outside,omitempty"`
 	// Number is the issue or pull request where it was made.
 	Number   int       `json:"number,omitempty"`
 	URL      string    `json:"url,omitempty"`

@@ -58,8 +58,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login,
-			Review: r.Source == policy.FromReview || r.Source == policy.FromReviewComment})
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source})
 	}
 	return f
 }

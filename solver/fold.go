@@ -138,7 +138,7 @@ func into[T any](e Event, f func(Event, T)) error {
 func (s *State) feedback(e Event, f Feedback) {
 	s.see(f.Snapshot)
 	f.Seq, f.At = e.Seq, e.At
-	s.checked(f, true)
+	s.checked(f)
 	if why := s.takenBack(f); why != "" {
 		s.Feedback = append(s.Feedback, Remark{Feedback: f, Withdrawn: why})
 		return

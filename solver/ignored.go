@@ -9,6 +9,7 @@ const maxIgnored = 100
 func (s *State) ignored(e Event, f Feedback) {
 	s.see(f.Snapshot)
 	f.Seq, f.At = e.Seq, e.At
+	s.checked(f)
 	s.Ignored = append(s.Ignored, f)
 	if len(s.Ignored) > maxIgnored {
 		// Edits back still decide over edits that come late, so others go first.

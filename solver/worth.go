@@ -25,16 +25,12 @@ type Check struct {
 // maxChecks bounds the checks that are remembered, the newest of them.
 const maxChecks = 200
 
-// checked remembers a finished check of others. One that failed and was not taken
-// as feedback failed for a reason that lies outside of the work.
-func (s *State) checked(f Feedback, accepted bool) {
-	if f.Check == "" || f.SHA == "" {
+// checked remembers a finished check of others.
+func (s *State) checked(f Feedback) {
+	if f.Check == "" || f.SHA == "" || f.Own {
 		return
 	}
-	c := Check{Name: f.Check, Conclusion: f.Conclusion, SHA: f.SHA, At: f.At}
-	if !accepted && f.Conclusion == "failure" {
-		c.Outside = f.Reason
-	}
+	c := Check{Name: f.Check, Conclusion: f.Conclusion, SHA: f.SHA, Outside: f.Outside, At: f.At}
 	s.Checks = append(s.Checks, c)
 	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
 }

@@ -126,7 +126,7 @@ func (r *rig) settle() {
 	})
 }
 
-// gathers reports whether a thread awaits the rest of a review.
+// gathers reports whether a thread awaits more of the same feedback.
 func (r *rig) gathers() bool {
 	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool { return t.State == "waiting" && t.Rule == "gather" })
 }
