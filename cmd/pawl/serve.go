@@ -115,9 +115,8 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	}
 	n.github = newReach(now)
 	n.forge, err = forge.New(forge.Config{
-		Transport: n.github,
 		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Limits: forge.Limits{Spacing: spacing(cfg)}, Shared: sharedQuota{n.store},
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Limits: forge.Limits{Spacing: spacing(cfg)}, Shared: sharedQuota{n.store}, Transport: n.github,
 	})
 	if err != nil {
 		return n, err

@@ -12,21 +12,28 @@ import (
 
 // attemptLine is one attempt in the table.
 type attemptLine struct {
-	N, Run              int
-	Backend, How        string
-	Ending, Class       string
-	Detail              string
-	Progress            string
-	Edits, Path         string
-	Similarity          string
-	Share               int // of the bar, 0..100
-	Similar             string
-	Waited, Took        string
-	Tokens, TokensTitle string
-	Commit, CommitURL   string
-	LeftOut             []string
-	Verify, Output      string
-	Final               string
+	N, Run            int
+	Backend, How      string
+	Ending, Class     string
+	Detail            string
+	Progress          string
+	Edits, Path       string
+	Similarity        string
+	Share             int // of the bar, 0..100
+	Similar           string
+	Waited, Took      string
+	Used              []string
+	UsedTitle         string
+	Chosen, Session   string
+	Failing, Known    []string
+	MoreFailing       string
+	MoreKnown         string
+	Rungs             []rungLine
+	Grade             string
+	Commit, CommitURL string
+	LeftOut           []string
+	Verify, Output    string
+	Final             string
 }
 
 // object is the name of a git object, SHA-1 or SHA-256.
@@ -36,7 +43,8 @@ var object = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 func (p *pages) attempt(t solver.Thread, f checkrun.Facts, i int, a checkrun.Attempt) attemptLine {
 	l := attemptLine{
 		N: a.N, Run: a.Run, Backend: line(a.Backend, maxName), How: how(a), Detail: line(a.Detail, maxReason),
-		Waited: dash(a.Waited), Took: dash(a.Duration), Edits: "–", Tokens: "–",
+		Waited: dash(a.Waited), Took: dash(a.Duration), Edits: "–",
+		Chosen: line(a.Chosen, maxReason), Session: line(a.Session, maxReason), Rungs: climbed(a.Rungs), Grade: line(a.Grade, maxReason),
 	}
 	l.Ending, l.Class = ending(a)
 	if a.Ending != "" || a.Outcome != "" {
@@ -53,13 +61,9 @@ func (p *pages) attempt(t solver.Thread, f checkrun.Facts, i int, a checkrun.Att
 		s := min(a.Similarity, 1)
 		l.Similarity, l.Share, l.Similar = fmt.Sprintf("%.2f", s), int(s*100+0.5), line(a.SimilarKind, 20)
 	}
-	if u := a.Tokens; u.Input > 0 || u.Output > 0 {
-		l.Tokens = brief(u.Input) + " in, " + brief(u.Output) + " out"
-		l.TokensTitle = fmt.Sprintf("%s in (%s cached), %s out", number(u.Input), number(u.CachedInput), number(u.Output))
-	}
-	if a.CostUSD != nil {
-		l.Tokens += fmt.Sprintf(", $%.2f", *a.CostUSD)
-	}
+	l.Used, l.UsedTitle = used(a)
+	l.Failing, l.MoreFailing = tests(a.Failing)
+	l.Known, l.MoreKnown = tests(a.Known)
 	if a.Commit != "" {
 		l.Commit = short(a.Commit)
 		if object.MatchString(a.Commit) {

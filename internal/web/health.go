@@ -35,21 +35,27 @@ type result struct {
 }
 
 // readiness asks the database and every check, each time anew, and answers 503
-// when one of them fails.
-func readiness(store Store, checks []Check) http.Handler {
-	all := append([]Check{{Name: "database", Run: store.Ping}}, checks...)
+// when one of them fails. Details are told besides and change nothing.
+func readiness(o Options, learned *standing) http.Handler {
+	all := append([]Check{{Name: "database", Run: o.Store.Ping}}, o.Checks...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 		defer cancel()
 		answer := struct {
-			Ready  bool     `json:"ready"`
-			Checks []result `json:"checks"`
-		}{true, make([]result, len(all))}
+			Ready   bool     `json:"ready"`
+			Checks  []result `json:"checks"`
+			Details []result `json:"details"`
+		}{true, make([]result, len(all)), []result{}}
 		var asked sync.WaitGroup
 		for i, c := range all {
 			asked.Go(func() { answer.Checks[i] = c.ask(ctx) })
 		}
 		asked.Wait()
+		for _, d := range o.Details {
+			ok, text := d.Run()
+			answer.Details = append(answer.Details, result{Name: d.Name, OK: ok, Detail: line(text, maxDetail)})
+		}
+		answer.Details = append(answer.Details, signals(ctx, learned)...)
 		for _, c := range answer.Checks {
 			answer.Ready = answer.Ready && c.OK
 		}
@@ -63,6 +69,22 @@ func readiness(store Store, checks []Check) http.Handler {
 		// Whoever asked has gone away if this does not arrive.
 		_ = e.Encode(answer)
 	})
+}
+
+// signals are the sources of grades that nothing is learned from at present. That
+// harms no webhook and no attempt.
+func signals(ctx context.Context, learned *standing) []result {
+	known, err := learned.get(ctx)
+	if err != nil {
+		return []result{{Name: "signals", Detail: line(err.Error(), maxDetail)}}
+	}
+	var out []result
+	for _, h := range known.Sources {
+		if h.Degraded {
+			out = append(out, result{Name: "signal " + string(h.Source), Detail: line("degraded: "+h.Reason, maxDetail)})
+		}
+	}
+	return out
 }
 
 func (c Check) ask(ctx context.Context) result {

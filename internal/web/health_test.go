@@ -20,8 +20,8 @@ type check struct {
 }
 
 type ready struct {
-	Ready  bool
-	Checks []check
+	Ready           bool
+	Checks, Details []check
 }
 
 func (s *site) ready() (int, ready) {
@@ -52,7 +52,7 @@ func TestReadyNamesEveryCheck(t *testing.T) {
 		o.Checks = []web.Check{{Name: "data_dir", Run: func(context.Context) error { return nil }}}
 	})
 	code, got := s.ready()
-	if diff := cmp.Diff(ready{true, []check{{"database", true, ""}, {"data_dir", true, ""}}}, got); diff != "" || code != http.StatusOK {
+	if diff := cmp.Diff(ready{true, []check{{"database", true, ""}, {"data_dir", true, ""}}, []check{}}, got); diff != "" || code != http.StatusOK {
 		t.Errorf("%d (-want +got):\n%s", code, diff)
 	}
 }
@@ -62,7 +62,7 @@ func TestOneFailingCheckMakesItNotReady(t *testing.T) {
 		o.Checks = []web.Check{{Name: "data_dir", Run: func(context.Context) error { return errors.New("disk \x1b[31mfull\n") }}}
 	})
 	code, got := s.ready()
-	if diff := cmp.Diff(ready{false, []check{{"database", true, ""}, {"data_dir", false, "disk full"}}}, got); diff != "" || code != http.StatusServiceUnavailable {
+	if diff := cmp.Diff(ready{false, []check{{"database", true, ""}, {"data_dir", false, "disk full"}}, []check{}}, got); diff != "" || code != http.StatusServiceUnavailable {
 		t.Errorf("%d (-want +got):\n%s", code, diff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,10 +20,10 @@ const scrapeTime = 5 * time.Second
 
 // metrics answers GET /metrics from a registry of its own. When the database
 // cannot be read the metrics that do not come from it are still given.
-func metrics(o Options) http.Handler {
+func metrics(o Options, learned *standing) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		o.Counters.attempts, o.Counters.decisions, newScrape(o))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newScrape(o, learned))
+	r.MustRegister(o.Counters.all()...)
 	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{o.Log}, MaxRequestsInFlight: scrapesAtOnce,
 	})
@@ -40,32 +41,49 @@ func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprin
 // scrape reads the store and the GitHub client each time it is asked.
 type scrape struct {
 	Options
+	learned                                    *standing
 	deliveries, deliveryAge, threads, queueAge *prometheus.Desc
-	breakers, resets, cooldowns                *prometheus.Desc
-	requests, build                            *prometheus.Desc
+	breakers, open, resets, cooldowns          *prometheus.Desc
+	requests, points, skew, build              *prometheus.Desc
+	coverage, valid, violations, degraded      *prometheus.Desc
+	mean, share, rewards                       *prometheus.Desc
 }
 
-func newScrape(o Options) *scrape {
+func newScrape(o Options, learned *standing) *scrape {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("pawl_"+name, help, labels, nil)
 	}
 	return &scrape{
 		Options:     o,
+		learned:     learned,
 		deliveries:  desc("deliveries", "Webhook deliveries kept, by what became of them.", "state"),
 		deliveryAge: desc("delivery_age_seconds", "How long the oldest delivery that is not handled has waited."),
 		threads:     desc("threads", "Threads that a step runs on, that need a step, and that wait for a time.", "state"),
 		queueAge:    desc("queue_age_seconds", "How long the oldest thread that needs a step has waited."),
 		breakers:    desc("breaker_consecutive", "Failures of a kind in a row on a backend account.", "account", "kind"),
+		open:        desc("breaker_open", "Whether a backend account may not be called at all.", "account", "kind"),
 		resets:      desc("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", "account", "kind"),
-		cooldowns:   desc("cooldown_seconds_left", "How long a backend still rests on a repository.", "backend", "repo", "class"),
+		cooldowns:   desc("cooldowns", "On how many repositories a backend rests after an edit loop.", "backend", "class"),
 		requests:    desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route"),
+		points:      desc("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.", "installation"),
+		skew:        desc("database_clock_ahead_seconds", "How far the clock that judges leases is ahead of this machine's; 0 while they agree within a second."),
+		coverage:    desc("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", "source"),
+		valid:       desc("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", "source"),
+		violations:  desc("signal_violations", "Implausible values of a source of grades in the last 7 days.", "source"),
+		degraded:    desc("signal_degraded", "Whether nothing is learned from a source of grades because of its violations.", "source"),
+		mean:        desc("backend_reward_mean", "The reward that is expected of a backend, its posterior mean over all repositories.", "backend"),
+		share:       desc("backend_choice_ratio", "How often sampling would choose a backend.", "backend"),
+		rewards:     desc("backend_rewards", "Rewards that were learned from, by backend; late signals may take some back.", "backend"),
 		build:       desc("build_info", "Always 1; the labels name the program.", "version", "commit", "go"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (s *scrape) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.deliveries, s.deliveryAge, s.threads, s.queueAge, s.breakers, s.resets, s.cooldowns, s.requests, s.build} {
+	for _, d := range []*prometheus.Desc{
+		s.deliveries, s.deliveryAge, s.threads, s.queueAge, s.breakers, s.open, s.resets, s.cooldowns, s.requests, s.points, s.skew, s.build,
+		s.coverage, s.valid, s.violations, s.degraded, s.mean, s.share, s.rewards,
+	} {
 		out <- d
 	}
 }
@@ -78,8 +96,50 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	for _, r := range s.Requests() {
 		give(out, s.requests, prometheus.CounterValue, float64(r.Sent), r.Method, r.Route)
 	}
+	if s.Points != nil {
+		for _, p := range s.Points() {
+			give(out, s.points, prometheus.CounterValue, float64(p.Used), strconv.FormatInt(p.Installation, 10))
+		}
+	}
+	if s.Skew != nil {
+		give(out, s.skew, prometheus.GaugeValue, s.Skew().Seconds())
+	}
 	s.counts(ctx, out)
 	s.held(ctx, out)
+	s.worth(ctx, out)
+}
+
+// worth is what was learned, and from what.
+func (s *scrape) worth(ctx context.Context, out chan<- prometheus.Metric) {
+	known, err := s.learned.get(ctx)
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(s.mean, err)
+		return
+	}
+	for _, a := range known.Arms {
+		give(out, s.mean, prometheus.GaugeValue, a.Mean, a.Backend)
+		give(out, s.share, prometheus.GaugeValue, a.Share, a.Backend)
+		give(out, s.rewards, prometheus.GaugeValue, float64(a.Rewards), a.Backend)
+	}
+	for _, h := range known.Sources {
+		name := string(h.Source)
+		if h.Attempts > 0 {
+			give(out, s.coverage, prometheus.GaugeValue, h.Coverage, name)
+		}
+		if h.Values > 0 {
+			give(out, s.valid, prometheus.GaugeValue, h.Valid, name)
+		}
+		give(out, s.violations, prometheus.GaugeValue, float64(len(h.Violations)), name)
+		give(out, s.degraded, prometheus.GaugeValue, flag(h.Degraded), name)
+	}
+}
+
+// flag is 1 for true.
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (s *scrape) counts(ctx context.Context, out chan<- prometheus.Metric) {
@@ -106,6 +166,8 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	now := s.Now()
 	for account, b := range breakers {
 		give(out, s.breakers, prometheus.GaugeValue, float64(b.Consecutive), account, string(b.Kind))
+		_, open := b.Open(now, s.MaxLimits)
+		give(out, s.open, prometheus.GaugeValue, flag(open), account, string(b.Kind))
 		if b.ResetsAt.After(now) {
 			give(out, s.resets, prometheus.GaugeValue, b.ResetsAt.Sub(now).Seconds(), account, string(b.Kind))
 		}
@@ -114,10 +176,14 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(s.cooldowns, err)
 	}
-	for repo, all := range cooldowns {
+	resting := map[[2]string]int{}
+	for _, all := range cooldowns {
 		for _, c := range all {
-			give(out, s.cooldowns, prometheus.GaugeValue, c.Until.Sub(now).Seconds(), c.Backend, repo, c.Class)
+			resting[[2]string{c.Backend, c.Class}]++
 		}
+	}
+	for what, n := range resting {
+		give(out, s.cooldowns, prometheus.GaugeValue, float64(n), what[0], what[1])
 	}
 }
 

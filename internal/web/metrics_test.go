@@ -32,8 +32,9 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 	want := []string{
 		`pawl_attempts_total{backend="codex",ending="completed",outcome="edited"} 2`,
 		`pawl_breaker_consecutive{account="main",kind="usage_limit"} 3`,
+		`pawl_breaker_open{account="main",kind="usage_limit"} 1`,
 		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
-		`pawl_cooldown_seconds_left{backend="codex",class="severe",repo="acme/widgets"} 18720`,
+		`pawl_cooldowns{backend="codex",class="severe"} 1`,
 		`pawl_decisions_total{action="stop",rule="usage_limit_breaker"} 1`,
 		`pawl_deliveries{state="failed"} 0`,
 		`pawl_deliveries{state="handled"} 0`,

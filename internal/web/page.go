@@ -30,17 +30,18 @@ const (
 // pages renders the HTML pages.
 type pages struct {
 	Options
+	learned                *standing
 	statusPage, threadPage *template.Template
 	policy                 string // the Content-Security-Policy
 }
 
-func newPages(o Options) *pages {
+func newPages(o Options, s *standing) *pages {
 	parse := func(name string) *template.Template {
 		return template.Must(template.New("page.html").ParseFS(templates, "page.html", name))
 	}
 	sum := sha256.Sum256([]byte(style))
 	return &pages{
-		Options: o, statusPage: parse("status.html"), threadPage: parse("thread.html"),
+		Options: o, learned: s, statusPage: parse("status.html"), threadPage: parse("thread.html"),
 		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	}

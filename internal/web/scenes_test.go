@@ -101,6 +101,36 @@ func (s *site) limited() {
 		}}}}})
 }
 
+// climbing is an issue whose second attempt continued a session and failed again.
+func (s *site) climbing() {
+	const it = "acme/gears#12"
+	at := now.Add(-20 * time.Minute)
+	asked := remark(policy.FromComment, "octocat", "solve", "command solve", "/pawl solve")
+	asked.Snapshot = about("Round negative totals", "https://github.com/acme/gears/issues/12")
+	s.happened(it, at, solver.KindFeedback, asked)
+	first := start(1, "codex", "main", "feedback")
+	first.Continues = "a new session: it is the first attempt"
+	first.Decision.Choice = &policy.Choice{Mode: policy.ModeShadow, Chosen: "codex", Would: "claude",
+		Reasons: []string{"codex is the first of the configured order that is free; sampling would take claude"}}
+	s.happened(it, at, solver.KindAttemptStarted, first)
+	failing := []solver.Verified{{Command: "go test ./...", Exit: 1, Output: "FAIL", Known: []string{"TestClock"}}}
+	s.happened(it, at.Add(3*time.Minute), solver.KindAttemptEnded, solver.Ended{N: 1, Ending: policy.Completed, Outcome: policy.VerifyFailed, StartTree: "a", EndTree: "b",
+		Edits: policy.Edits{Operations: 4, Files: 1, MaxRepeat: 4, MaxRepeatPath: "total.go"}, Verify: failing, Tests: []string{"TestTotal"}, AgentMS: 60_000})
+	again := start(2, "codex", "main", "verify_failed")
+	again.Decision.Rung, again.Continues, again.Session = 2, "continues session 0199-abc: it was cut off", "0199-abc"
+	again.Decision.Choice = &policy.Choice{Mode: policy.ModeLearn, Chosen: "codex", Reasons: []string{"codex drew highest from 31 rewards (exact)"}}
+	s.happened(it, at.Add(4*time.Minute), solver.KindAttemptStarted, again)
+	s.happened(it, at.Add(6*time.Minute), solver.KindAttemptEnded, solver.Ended{N: 2, Ending: policy.Completed, Outcome: policy.VerifyFailed, StartTree: "b", EndTree: "c",
+		Edits: policy.Edits{Operations: 6, Files: 1, MaxRepeat: 6, MaxRepeatPath: "total.go"}, Verify: failing, Tests: []string{"TestTotal", "TestRound/negative"},
+		Tokens: solver.Tokens{Input: 48_100, CachedInput: 32_000, Output: 2_900}, CostUSD: cost(0.0042), Turns: 12, ToolCalls: 31, AgentMS: 120_000,
+		Rungs: []solver.Rung{
+			{Rung: 4, Trigger: "the agent asked", Response: "the tests ran", Times: 3, Recovered: true},
+			{Rung: 2, Trigger: "verify failed", Response: "one more attempt with the change so far and what failed", Times: 1, Tokens: 51_000, CostUSD: cost(0.0042), MS: 120_000},
+		}})
+	s.happened(it, at.Add(7*time.Minute), solver.KindDecision, solver.Decided{Seen: 5, Decision: policy.Decision{Action: policy.DoStop, Rule: "verify_failed",
+		Reasons: []string{"2 attempts in a row failed their verification"}, Hint: "Comment /pawl retry to try again."}})
+}
+
 // busy is an issue whose first attempt runs on a node.
 func (s *site) busy() {
 	const it = "acme/gadgets#44"

@@ -33,6 +33,8 @@ type statusData struct {
 	Held     []held
 	Breakers []held
 	Threads  []threadLine
+	// Learning is nil where there is nothing to learn from or choose.
+	Learning *learningData
 	// More is how many waiting threads are not listed.
 	More int
 }
@@ -94,6 +96,11 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	if err != nil {
 		return data, err
 	}
+	known, err := p.learned.get(ctx)
+	if err != nil {
+		return data, err
+	}
+	data.Learning = learning(known)
 	data.Counts = counts(stats)
 	data.Breakers = p.breakers(breakers, now)
 	waits := 0

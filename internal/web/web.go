@@ -51,11 +51,24 @@ type Requests struct {
 	Sent  int64
 }
 
+// Points says what the requests of one installation have cost of GitHub's points.
+type Points struct {
+	Installation int64
+	Used         int64
+}
+
+// Detail is something that people want to know of a server and that does not
+// decide whether it is ready. Run must return at once.
+type Detail struct {
+	Name string
+	Run  func() (ok bool, text string)
+}
+
 // Build names the program that serves.
 type Build struct{ Version, Commit, Go string }
 
 // Options are the parts that the pages show. All are required, except that
-// Checks may be empty.
+// Checks and Details may be empty, and Learning, Points and Skew nil.
 type Options struct {
 	// Hook takes every request to the webhook address, whatever its method.
 	Hook  http.Handler
@@ -66,8 +79,14 @@ type Options struct {
 	Requests func() []Requests
 	// Checks decide beside the database whether the server is ready.
 	Checks   []Check
+	Details  []Detail
 	Counters *Counters
-	Build    Build
+	// Learning is what was learned of the backends.
+	Learning func(ctx context.Context) (solver.Standing, error)
+	Points   func() []Points
+	// Skew is how far the clock of the database is ahead of this machine's.
+	Skew  func() time.Duration
+	Build Build
 	// WebURL is where GitHub shows repositories, without a slash at its end.
 	WebURL string
 	// MaxLimits is how many failures in a row open an account's breaker.
@@ -91,15 +110,16 @@ const (
 // New returns the handler of the whole server. What is not listed in the
 // contract is a plain 404.
 func New(o Options) http.Handler {
-	p := newPages(o)
+	learned := &standing{ask: o.Learning, now: o.Now}
+	p := newPages(o, learned)
 	mux := http.NewServeMux()
 	mux.Handle(HookPath, o.Hook)
 	pages := make(chan struct{}, pagesAtOnce)
 	mux.Handle("GET /{$}", inLine(pages, http.HandlerFunc(p.status)))
 	mux.Handle("GET /threads/{owner}/{repo}/{n}", inLine(pages, http.HandlerFunc(p.thread)))
 	mux.HandleFunc("GET /healthz", healthy)
-	mux.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(o.Store, o.Checks)))
-	mux.Handle("GET /metrics", metrics(o))
+	mux.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(o, learned)))
+	mux.Handle("GET /metrics", metrics(o, learned))
 	return mux
 }
 

@@ -1,0 +1,137 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// standingTime is how long what was learned is shown again before it is computed
+// anew: up to 2,000 rows are read for it, and anybody may ask for a page.
+const standingTime = 5 * time.Second
+
+// standing computes what was learned, at most once in standingTime. It may be
+// asked by many goroutines.
+type standing struct {
+	ask func(ctx context.Context) (solver.Standing, error)
+	now func() time.Time
+
+	mu   sync.Mutex
+	at   time.Time
+	last solver.Standing
+}
+
+// get returns what was learned; nothing where nobody can be asked.
+func (s *standing) get(ctx context.Context) (solver.Standing, error) {
+	if s.ask == nil {
+		return solver.Standing{}, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if age := now.Sub(s.at); !s.at.IsZero() && age >= 0 && age < standingTime {
+		return s.last, nil
+	}
+	got, err := s.ask(ctx)
+	if err != nil {
+		return solver.Standing{}, err
+	}
+	s.at, s.last = now, got
+	return got, nil
+}
+
+// learningData is the section "Learning" of the status page.
+type learningData struct {
+	Mode    string
+	Arms    []armLine
+	Sources []sourceLine
+}
+
+// armLine is one backend in the chart. The numbers of the drawing are hundredths
+// of its width.
+type armLine struct {
+	Backend, Mean, Interval, Share, Rewards string
+	Low, Width, Middle, Part                int
+}
+
+// sourceLine is how one source of grades did in the last seven days.
+type sourceLine struct {
+	Source, Coverage, Valid, Failed string
+	State, Class, Reason            string
+	Broken                          []violation
+	More                            string
+}
+
+// violation is one implausible grade.
+type violation struct{ Attempt, Href, Check string }
+
+// maxViolations is how many violations of a source are named, the newest of them.
+const maxViolations = 5
+
+// learning is nil where there is nothing to show.
+func learning(s solver.Standing) *learningData {
+	if len(s.Arms) == 0 && len(s.Sources) == 0 {
+		return nil
+	}
+	d := &learningData{Mode: "mode " + string(s.Mode)}
+	if s.InForce != s.Mode {
+		d.Mode += ", in force: " + string(s.InForce)
+	}
+	for _, a := range s.Arms {
+		d.Arms = append(d.Arms, arm(a))
+	}
+	for _, h := range s.Sources {
+		d.Sources = append(d.Sources, source(h))
+	}
+	return d
+}
+
+func arm(a policy.ArmView) armLine {
+	low, high := percent(a.Low), percent(a.High)
+	return armLine{
+		Backend: line(a.Backend, maxName), Mean: fmt.Sprintf("%.2f", a.Mean), Interval: fmt.Sprintf("%.2f to %.2f", a.Low, a.High),
+		Share: fmt.Sprintf("%d %%", percent(a.Share)), Rewards: number(int64(a.Rewards)),
+		Low: low, Width: max(1, high-low), Middle: max(0, min(98, percent(a.Mean)-1)), Part: percent(a.Share),
+	}
+}
+
+// percent is a share in whole hundredths.
+func percent(v float64) int { return int(min(max(v, 0), 1)*100 + 0.5) }
+
+func source(h policy.SourceHealth) sourceLine {
+	l := sourceLine{Source: line(string(h.Source), maxName), Coverage: "–", Valid: "–", State: "believed", Class: "done"}
+	if h.Attempts > 0 {
+		l.Coverage = fmt.Sprintf("%d of %d (%d %%)", h.Values, h.Attempts, percent(h.Coverage))
+	}
+	if h.Failed > 0 {
+		l.Failed = number(int64(h.Failed))
+	}
+	if h.Values > 0 {
+		l.Valid = fmt.Sprintf("%d %%", percent(h.Valid))
+	} else {
+		l.State, l.Class = "silent", "dim"
+	}
+	if h.Degraded {
+		l.State, l.Class, l.Reason = "degraded", "failed", line(h.Reason, maxReason)
+	}
+	for i := len(h.Violations) - 1; i >= 0; i-- {
+		if len(l.Broken) == maxViolations {
+			l.More = fmt.Sprintf("and %s more", number(int64(i+1)))
+			break
+		}
+		v := h.Violations[i]
+		b := violation{Attempt: line(v.Attempt, maxName), Check: spaced(line(string(v.Check), maxName))}
+		if slash := strings.LastIndexByte(v.Attempt, '/'); slash > 0 {
+			if t, err := solver.ParseThread(v.Attempt[:slash]); err == nil {
+				b.Href = href(t)
+			}
+		}
+		l.Broken = append(l.Broken, b)
+	}
+	return l
+}

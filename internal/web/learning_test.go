@@ -1,0 +1,158 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// learnt is what four backends and seven sources may have come to.
+func learnt(context.Context) (solver.Standing, error) {
+	arm := func(name string, good, bad float64, n int) policy.Arm {
+		return policy.Arm{Option: policy.Option{Backend: name}, Level: policy.Global, Posterior: policy.Posterior{Good: good, Bad: bad, N: n}, Rewards: n}
+	}
+	broken := func(at time.Duration, attempt string, c policy.Check) policy.Violation {
+		return policy.Violation{Source: policy.JudgeSource, Check: c, Attempt: attempt, Reason: "implausible", At: now.Add(-at)}
+	}
+	s := solver.Standing{Mode: policy.ModeAuto, InForce: policy.ModeShadow}
+	s.Arms = policy.View([]policy.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)})
+	s.Sources = []policy.SourceHealth{
+		{Source: policy.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},
+		{Source: policy.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
+		{Source: policy.JudgeSource, Attempts: 40, Values: 30, Failed: 9, Coverage: 0.75, Valid: 0.87, Degraded: true,
+			Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#9/1 (floor_with_work), acme/widgets#7/2 (floor_with_work)",
+			Violations: []policy.Violation{
+				broken(60*time.Hour, "acme/gadgets#3/1", "unavailable"), broken(50*time.Hour, "acme/gadgets#4/1", "failed_answer"),
+				broken(9*time.Hour, "acme/widgets#7/2", "floor_with_work"), broken(2*time.Hour, "acme/widgets#9/1", "floor_with_work"),
+			}},
+		{Source: policy.JournalSource},
+	}
+	return s, nil
+}
+
+func withLearning(o *web.Options) { o.Learning = learnt }
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+func TestTheStatusPageShowsWhatWasLearned(t *testing.T) {
+	s := open(t, withLearning)
+	page := s.page("/")
+	golden(t, "learning", page)
+	for _, want := range []string{
+		"mode auto, in force: shadow",
+		`aria-label="codex: mean 0.71, 90 % interval 0.60 to 0.82"`,
+		`aria-label="opencode: mean 0.50, 90 % interval 0.05 to 0.95"`,
+		`<a href="threads/acme/widgets/9">acme/widgets#9/1</a> floor with work`,
+		"4 violations in 7 days, more than 2", "30 of 40 (75 %)", "87 %", "silent",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+func TestMetricsTellWhatWasLearned(t *testing.T) {
+	s := open(t, func(o *web.Options) {
+		o.Learning = learnt
+		o.Points = func() []web.Points { return []web.Points{{Installation: 0, Used: 3}, {Installation: 77, Used: 412}} }
+		o.Skew = func() time.Duration { return -90 * time.Minute }
+	})
+	got := ours(s.page("/metrics"))
+	for _, want := range []string{
+		`pawl_backend_reward_mean{backend="opencode"} 0.5`, `pawl_backend_rewards{backend="codex"} 47`,
+		`pawl_signal_coverage_ratio{source="judge"} 0.75`, `pawl_signal_valid_ratio{source="judge"} 0.87`,
+		`pawl_signal_degraded{source="judge"} 1`, `pawl_signal_degraded{source="verifier"} 0`, `pawl_signal_violations{source="judge"} 4`,
+		`pawl_github_points_total{installation="77"} 412`, `pawl_database_clock_ahead_seconds -5400`,
+	} {
+		if !strings.Contains(strings.Join(got, "\n"), want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	if strings.Contains(strings.Join(got, "\n"), `pawl_signal_coverage_ratio{source="journal"}`) {
+		t.Error("a source that could not speak has a coverage")
+	}
+}
+
+func TestADegradedSourceIsADetailAndNoFailure(t *testing.T) {
+	s := open(t, func(o *web.Options) {
+		o.Learning = learnt
+		o.Details = []web.Detail{{Name: "github", Run: func() (bool, string) { return false, "no answer 3s ago: refused" }}}
+	})
+	code, got := s.ready()
+	want := []check{
+		{"github", false, "no answer 3s ago: refused"},
+		{"signal judge", false, "degraded: 4 violations in 7 days, more than 2; newest first: acme/widgets#9/1 (floor_with_work), acme/widgets#7/2 (floor_with_work)"},
+	}
+	if diff := cmp.Diff(want, got.Details); diff != "" || code != http.StatusOK || !got.Ready {
+		t.Errorf("%d, ready %t, details (-want +got):\n%s", code, got.Ready, diff)
+	}
+}
+
+func TestGradesThatCannotBeReadFailNothingButTheirOwnParts(t *testing.T) {
+	s := open(t, func(o *web.Options) {
+		o.Learning = func(context.Context) (solver.Standing, error) { return solver.Standing{}, errors.New("no such table") }
+	})
+	if code, got := s.ready(); code != http.StatusOK || len(got.Details) != 1 || got.Details[0].OK {
+		t.Errorf("%d %+v, want ready with one bad detail", code, got)
+	}
+	if got := ours(s.page("/metrics")); len(got) == 0 || strings.Contains(strings.Join(got, "\n"), "pawl_backend_rewards") {
+		t.Errorf("metrics: %q", got)
+	}
+}
+
+func TestReceiptsAreCounted(t *testing.T) {
+	s := open(t, nil)
+	s.counters.Receipt("codex", solver.Ended{
+		Tokens: solver.Tokens{Input: 1000, CachedInput: 800, Output: 50}, CostUSD: cost(0.25), Turns: 4, ToolCalls: 9, AgentMS: 45_000,
+		Rungs: []solver.Rung{{Rung: 4, Times: 3, Recovered: true}, {Rung: 2}},
+	})
+	s.counters.Receipt("codex", solver.Ended{Tokens: solver.Tokens{Input: 5, CachedInput: 10}, AgentMS: 7_300_000})
+	var got []string
+	for _, l := range ours(s.page("/metrics")) {
+		for _, name := range []string{"pawl_tokens", "pawl_cost", "pawl_turns", "pawl_tool_calls", "pawl_rungs", "pawl_attempt_duration_seconds_count", `le="60"`} {
+			if strings.Contains(l, name) {
+				got = append(got, l)
+			}
+		}
+	}
+	want := []string{
+		`pawl_attempt_duration_seconds_bucket{backend="codex",le="60"} 1`, `pawl_attempt_duration_seconds_count{backend="codex"} 2`,
+		`pawl_cost_usd_total{backend="codex"} 0.25`,
+		`pawl_rungs_total{recovered="false",rung="2"} 1`, `pawl_rungs_total{recovered="true",rung="4"} 3`,
+		`pawl_tokens_total{backend="codex",kind="cached_input"} 810`, `pawl_tokens_total{backend="codex",kind="input"} 200`,
+		`pawl_tokens_total{backend="codex",kind="output"} 50`,
+		`pawl_tool_calls_total{backend="codex"} 9`, `pawl_turns_total{backend="codex"} 4`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAttemptShowsItsWholeReceipt(t *testing.T) {
+	s := open(t, nil)
+	s.climbing()
+	page := s.page("/threads/acme/gears/12")
+	golden(t, "climbing", page)
+	said := tag.ReplaceAllString(page, "")
+	for _, want := range []string{
+		"48k in (32k cached)", "3k out", "$0.0042", "12 turns", "31 tool calls",
+		"chosen: codex drew highest from 31 rewards (exact)", "session: continues session 0199-abc: it was cut off",
+		"failing: TestTotal TestRound/negative", "failed before Pawl began: TestClock",
+		"rung 2: verify failed → one more attempt with the change so far and what failed: did not help (51k tokens, $0.0042, 2m)",
+		"rung 4, 3 ×: the agent asked → the tests ran: helped",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
