@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,18 +20,24 @@ const (
 	maxReport        = 1 << 20
 )
 
-// reports are the texts of the report files that verify commands wrote since a
-// time. What cannot be read is left out: the exit code decides.
-func reports(dir string, e config.Effective, since time.Time) []string {
+// stamp is what a report file was like.
+type stamp struct {
+	at   time.Time
+	size int64
+}
+
+// stamps are the report files of a work tree as they are. What cannot be read is
+// left out: the exit code decides.
+func stamps(dir string, e config.Effective) map[string]stamp {
+	found := map[string]stamp{}
 	if len(e.Reports) == 0 {
-		return nil
+		return found
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil
+		return found
 	}
 	defer root.Close()
-	var texts []string
 	seen := 0
 	// An error of the walk ends it; what was found by then is what there is.
 	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -38,21 +45,44 @@ func reports(dir string, e config.Effective, since time.Time) []string {
 		switch {
 		case err != nil:
 			return nil
-		case seen > maxReportEntries || len(texts) == maxReports:
+		case seen > maxReportEntries:
 			return fs.SkipAll
 		case d.IsDir() && path.Base(name) == ".git":
 			return fs.SkipDir
 		case !d.Type().IsRegular() || !e.Reported(name):
 			return nil
 		}
-		if info, err := d.Info(); err != nil || info.ModTime().Before(since.Add(-time.Second)) {
-			return nil // an older one, such as a committed file
-		}
-		if text := readReport(root, name); text != "" {
-			texts = append(texts, text)
+		if info, err := d.Info(); err == nil {
+			found[name] = stamp{info.ModTime(), info.Size()}
 		}
 		return nil
 	})
+	return found
+}
+
+// reports are the texts of the report files that changed since a time.
+func reports(dir string, e config.Effective, before map[string]stamp) []string {
+	var changed []string
+	for name, now := range stamps(dir, e) {
+		if was, ok := before[name]; !ok || was != now {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.Sort(changed)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	var texts []string
+	for _, name := range changed[:min(len(changed), maxReports)] {
+		if text := readReport(root, name); text != "" {
+			texts = append(texts, text)
+		}
+	}
 	return texts
 }
 

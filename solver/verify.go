@@ -49,7 +49,7 @@ func (s *step) verify(ctx context.Context, a Started, p *prepared, ws *git.Works
 
 // verifyOne runs one command and reads what it says of the tests.
 func (s *step) verifyOne(ctx context.Context, a Started, p *prepared, command string, ws *git.Workspace) (Verified, error) {
-	began := s.Now()
+	began, before := s.Now(), stamps(ws.Dir, p.effective)
 	report, printed, err := s.inSandbox(ctx, a, ws, []string{"/bin/sh", "-c", command}, nil, nil, verifyTimeout)
 	if err != nil {
 		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
@@ -60,7 +60,7 @@ func (s *step) verifyOne(ctx context.Context, a Started, p *prepared, command st
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
 	}
 	tests := []policy.TestReport{policy.ReadTests(v.Output)}
-	for _, text := range reports(ws.Dir, p.effective, began) {
+	for _, text := range reports(ws.Dir, p.effective, before) {
 		tests = append(tests, policy.ReadTests(text))
 	}
 	v.count(tests)

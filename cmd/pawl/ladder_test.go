@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tapping is a repository whose verify command reports two tests in TAP: the old
+// one fails, the other one does once a.txt is spoilt.
+func tapping() map[string]string {
+	return map[string]string{
+		"a.txt": "one\n",
+		"test.sh": "echo TAP version 14\necho 1..2\necho 'not ok 1 - the old one'\n" +
+			"if grep -q spoilt a.txt; then echo 'not ok 2 - the other one'; echo '  ---'; echo '  message: a.txt is spoilt'; echo '  ...'; else echo 'ok 2 - the other one'; fi\nexit 1\n",
+		".github/pawl.yml": "verify:\n  - sh test.sh\n",
+	}
+}
+
+func TestATestThatFailedBeforeDoesNotCount(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, tapping())
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\n"+
+		"case $n in 1) echo spoilt >> a.txt;; *) echo one > a.txt; echo two >> a.txt;; esac\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	s := r.ending(n)
+	if r.calls() != 2 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	second := r.left("prompt.2")
+	for _, want := range []string{"These tests fail", "the other one", "a.txt is spoilt", "failed before you began", "the old one"} {
+		if !strings.Contains(second, want) {
+			t.Errorf("the second prompt does not say %q:\n%s", want, second)
+		}
+	}
+	summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
+	for _, want := range []string{"Failed already before Pawl began, and not counted: `the old one`", "Failing tests: `the other one`", "rung 2, retry with what failed", "helped"} {
+		if !strings.Contains(summary, want) {
+			t.Errorf("the check run does not say %q:\n%s", want, summary)
+		}
+	}
+	if base := strings.Count(r.log.String(), "the base was verified"); base != 1 {
+		t.Errorf("the base was verified %d times, want once for both attempts", base)
+	}
+}
+
+func TestTheEscalatedEffortMendsWhatTwoRetriesDidNot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > /dev/null\n"+
+		"head -c 120 /dev/urandom | base64 > file$n.txt; [ \"$PAWL_EFFORT\" = high ] && echo done >> a.txt; echo $n >> a.txt\n", "effort: low, escalated_effort: high")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	s := r.ending(n)
+	if r.calls() != 4 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 4, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
+	for _, want := range []string{
+		"attempt 2, rung 2, retry with what failed", "attempt 3, rung 2, retry with what failed",
+		"attempt 4, rung 3, more effort", "one attempt at the escalated effort (high)`: helped",
+	} {
+		if !strings.Contains(summary, want) {
+			t.Errorf("the check run does not say %q:\n%s", want, summary)
+		}
+	}
+	if got := strings.Count(summary, "did not help"); got != 2 {
+		t.Errorf("%d recoveries did not help, want 2:\n%s", got, summary)
+	}
+}
+
+func TestAnAgentWithoutAnAnswerIsAskedOnceMoreInTheOppositeMode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	stream := `echo '{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}'; echo '{"type":"turn.started"}'; ` +
+		`[ "$PAWL_RUNG" = 1 ] && { echo two >> a.txt; echo '{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"Added."}}'; }; ` +
+		`echo '{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":0}}'`
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"; echo \"$PAWL_EFFORT $PAWL_RUNG\" > \"$CTRL/env.$n\"\n"+stream+"\n", "stream: codex, effort: medium")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	s := r.ending(n)
+	if r.calls() != 2 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if env := []string{strings.TrimSpace(r.left("env.1")), strings.TrimSpace(r.left("env.2"))}; !slices.Equal(env, []string{"medium 0", "low 1"}) {
+		t.Errorf("efforts and rungs %q, want medium 0 and low 1", env)
+	}
+	if p := r.left("prompt.2"); !strings.Contains(p, "ended without an answer") {
+		t.Errorf("the second prompt is\n%s", p)
+	}
+	summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
+	if want := "attempt 2, rung 1, no answer"; !strings.Contains(summary, want) {
+		t.Errorf("the check run does not say %q:\n%s", want, summary)
+	}
+}
+
+func TestACleanPassVerifiesOnceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify:\n  - echo run >> ../../../../../../ctrl/verified 2>/dev/null; true\n"})
+	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	if s := r.ending(n); r.calls() != 1 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 1, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if strings.Contains(r.log.String(), "the base was verified") {
+		t.Error("the base was verified although nothing failed")
+	}
+	summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
+	if strings.Contains(summary, "Recoveries") {
+		t.Errorf("the check run tells of recoveries:\n%s", summary)
+	}
+}
+
+func TestReportsOfJUnitAreRead(t *testing.T) {
+	t.Parallel()
+	const report = `<testsuite name="s" tests="2" failures="1"><testcase classname="acme.Widget" name="counts"/><testcase classname="acme.Widget" name="sorts"><failure message="expected 1 but was 2">at Widget.java:3</failure></testcase></testsuite>`
+	r := newRig(t, map[string]string{
+		"a.txt":            "one\n",
+		"old/report.xml":   strings.ReplaceAll(report, "sorts", "committed long ago"),
+		".github/pawl.yml": "reports: [\"**/report.xml\"]\nverify:\n  - grep -q done a.txt || { mkdir -p out && cp xml.txt out/report.xml; exit 1; }\n",
+		"xml.txt":          report + "\n",
+	})
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\ncase $n in 1) echo two >> a.txt; sed -i s/sorts/merges/ xml.txt;; *) echo done >> a.txt;; esac\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); r.calls() != 2 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	p := r.left("prompt.2")
+	if !strings.Contains(p, "merges") || !strings.Contains(p, "expected 1 but was 2") || strings.Contains(p, "committed long ago") {
+		t.Errorf("the second prompt is\n%s\nwant the test and its assertion from the report, and nothing of the committed one", p)
+	}
+	if strings.Contains(fmt.Sprint(r.status()), "committed long ago") {
+		t.Error("the status tells of a committed report")
+	}
+}

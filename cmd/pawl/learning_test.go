@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// arm is what pawl status says of a backend.
+func (r *rig) arm(name string) policy.ArmView {
+	r.t.Helper()
+	for _, a := range r.status().Learning.Arms {
+		if a.Backend == name {
+			return a
+		}
+	}
+	r.t.Fatalf("pawl status knows no backend %s", name)
+	return policy.ArmView{}
+}
+
+// source is what pawl status says of a source of grades.
+func (r *rig) source(name policy.SignalSource) policy.SourceHealth {
+	r.t.Helper()
+	for _, h := range r.status().Learning.Sources {
+		if h.Source == name {
+			return h
+		}
+	}
+	r.t.Fatalf("pawl status knows no source %s", name)
+	return policy.SourceHealth{}
+}
+
+// pullOf is the number of the pull request for an issue.
+func (r *rig) pullOf(issue int) int {
+	for _, p := range r.world.Pulls(rigRepo) {
+		if p.Pull.Head == fmt.Sprintf("pawl/issue-%d", issue) {
+			return p.Number
+		}
+	}
+	return 0
+}
+
+// merge merges a pull request as the writer.
+func (r *rig) merge(pull int) {
+	r.t.Helper()
+	_, err := r.world.MergePull(r.t.Context(), rigRepo, pull, writer)
+	r.must(err)
+}
+
+// revert opens and merges the pull request that GitHub's button Revert makes.
+func (r *rig) revert(pull int) {
+	r.t.Helper()
+	branch := fmt.Sprintf("revert-%d", pull)
+	_, err := r.world.PushCommit(r.t.Context(), rigRepo, writer, fakegithub.Commit{Branch: branch, Message: "Revert it", Files: map[string]string{"a.txt": "one\n"}})
+	r.must(err)
+	n, err := r.world.OpenPull(r.t.Context(), rigRepo, writer, fakegithub.PullRequest{
+		Title: `Revert "A word"`, Body: fmt.Sprintf("Reverts %s#%d", rigRepo, pull), Head: branch})
+	r.must(err)
+	r.merge(n)
+}
+
+func TestWhatPeopleDoWithTheWorkRevisesItsReward(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("cat > /dev/null; echo done >> a.txt\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	r.await("the first reward", func() bool { return r.arm("mine").Rewards == 1 })
+	verified := r.arm("mine").Mean
+	if verified <= 0.5 {
+		t.Errorf("mean %.2f after a verified attempt, want above the prior's 0.50", verified)
+	}
+	pull := r.pullOf(n)
+	_, err := r.world.Review(rigRepo, pull, writer, "APPROVED", "")
+	r.must(err)
+	r.await("the approval to count", func() bool { return r.arm("mine").Mean < verified })
+	r.merge(pull)
+	r.await("the merge to count", func() bool { return r.arm("mine").Mean == verified })
+	merged := r.arm("mine")
+	if merged.Rewards != 1 {
+		t.Errorf("%d rewards after the merge, want the one, revised", merged.Rewards)
+	}
+	revert, err := r.world.OpenIssue(rigRepo, writer, "Something else", "Nothing to do with it.")
+	r.must(err)
+	_, err = r.world.Comment(rigRepo, revert, writer, "a remark that is none of Pawl's business")
+	r.must(err)
+	r.settle()
+	if now := r.arm("mine"); now != merged {
+		t.Errorf("a signal that is missing moved the posterior from %+v to %+v", merged, now)
+	}
+	r.revert(pull)
+	r.await("the revert to count", func() bool { return r.arm("mine").Mean < 0.5 })
+	if now := r.arm("mine"); now.Rewards != 1 {
+		t.Errorf("%d rewards after the revert, want the one, revised", now.Rewards)
+	}
+}
+
+// TestTheIncidentOfTheSilentRewards plays two attempts that run at the same time
+// on one host: both streams claim to be of the same session and hold their first
+// lines only, and the judge, whose quota is exhausted, fails for one and gives the
+// lowest grade to the other without saying why. Both pushed real commits.
+func TestTheIncidentOfTheSilentRewards(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	judge := filepath.Join(r.dir, "judge.sh")
+	r.must(os.WriteFile(judge, []byte("#!/bin/sh\nif grep -q second; then echo 'quota exhausted' >&2; exit 1; fi\necho '{\"grade\": 0.02}'\n"), 0o700))
+	r.agent("cat > /dev/null; touch \"$CTRL/began.$PAWL_THREAD_N\" 2>/dev/null; echo $$ >> a.txt; echo \"$PAWL_THREAD\" >> \"$CTRL/threads\"\n"+
+		"while [ $(wc -l < \"$CTRL/threads\") -lt 2 ]; do sleep 0.05; done\n"+ // both are at work
+		`echo '{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}'; echo '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Done."}}'; echo '{"type":"turn.completed"}'`+"\n",
+		"stream: codex")
+	r.config += fmt.Sprintf("policy: {learning: {judge: [%q]}}\nworkers: 2\n", judge)
+	r.start()
+	first, second := r.solve("The first", "Please add a line."), r.solve("The second", "Please add a second line.")
+	for _, n := range []int{first, second} {
+		if s := r.ending(n); s.State != "done" {
+			t.Fatalf("#%d: %s (%s %q), want done", n, s.State, s.Rule, s.Reasons)
+		}
+	}
+	r.settle()
+	if a := r.arm("mine"); a.Rewards != 0 || a.Mean != 0.5 {
+		t.Errorf("the posterior moved: %+v", a)
+	}
+	said := ""
+	for _, name := range []policy.SignalSource{policy.JudgeSource, policy.TrajectorySource, policy.JournalSource} {
+		for _, v := range r.source(name).Violations {
+			said += fmt.Sprintf("%s %s %s: %s\n", v.Attempt, v.Source, v.Check, v.Reason)
+		}
+	}
+	for _, n := range []int{first, second} {
+		for _, check := range []policy.Check{policy.StubTranscript, policy.ForeignTranscript} {
+			if !strings.Contains(said, fmt.Sprintf("%s/1 trajectory %s", threadName(n), check)) {
+				t.Errorf("#%d is not charged with %s:\n%s", n, check, said)
+			}
+		}
+	}
+	if !strings.Contains(said, string(policy.FloorWithWork)) {
+		t.Errorf("the floor grade of the judge is believed:\n%s", said)
+	}
+	if h := r.source(policy.JudgeSource); h.Failed != 1 {
+		t.Errorf("the judge failed %d times, want 1: %+v", h.Failed, h)
+	}
+	r.merge(r.pullOf(first))
+	r.await("the merge to reward the first", func() bool { return r.arm("mine").Rewards == 1 })
+	if a := r.arm("mine"); a.Mean <= 0.5 {
+		t.Errorf("mean %.2f after the merge, want above 0.50", a.Mean)
+	}
+}
+
+func TestTheConfiguredOrderHoldsWhileSamplingIsOnlyWatched(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+	path := filepath.Join(r.dir, "agent.sh")
+	r.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\n", path)
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	l := r.status().Learning
+	if l.Mode != policy.ModeAuto || l.InForce != policy.ModeShadow {
+		t.Errorf("mode %s, in force %s; want auto and shadow", l.Mode, l.InForce)
+	}
+	summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
+	if want := "mine is the first of the configured order that is free; sampling would take"; !strings.Contains(summary, want) {
+		t.Errorf("the check run does not say %q:\n%s", want, summary)
+	}
+}
