@@ -146,7 +146,13 @@ log: {level: debug}
 // start runs `pawl serve` and returns when it answers webhooks.
 func (r *rig) start() {
 	r.t.Helper()
-	r.cmd = exec.Command(pawlBinary, "serve", "--config", r.file())
+	r.startWith(r.file())
+}
+
+// startWith does so with a configuration of the test's own.
+func (r *rig) startWith(file string) {
+	r.t.Helper()
+	r.cmd = exec.Command(pawlBinary, "serve", "--config", file)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := r.cmd.StderrPipe()
 	r.must(err)
