@@ -81,7 +81,7 @@ func (s *step) publishChecks(ctx context.Context, v checkrun.Facts) error {
 			return err
 		}
 	}
-	return nil
+	return s.leaveCommits(ctx, sha)
 }
 
 func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) error {
@@ -90,8 +90,16 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 	if err != nil {
 		return err
 	}
-	key, sum := checkKey(c.Name, sha), hash(string(content))
+	key, sum, going := checkKey(c.Name, sha), hash(string(content)), c.Status != checkrun.Completed
 	old, begun := s.state.Acts[key]
+	if begun && old.Done && old.ID == 0 {
+		// It was given up when the head moved on, and the head came back.
+		if err := s.record(ctx, KindActStarted, Act{Key: key}); err != nil {
+			return err
+		}
+		old = ActState{}
+		s.state.Acts[key] = old
+	}
 	if begun && old.Done {
 		if old.Hash == sum {
 			return nil
@@ -101,16 +109,16 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 		if err != nil {
 			return err
 		}
-		return s.acted(ctx, key, Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha})
+		return s.acted(ctx, key, Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going})
 	}
 	return s.act(ctx, key, func() (Act, bool, error) {
 		got, ok, err := s.Forge.FindCheckRun(ctx, s.repo(), sha, c.Name, c.ExternalID)
 		// Without a hash the next publish updates it.
-		return Act{ID: got.ID, URL: got.HTMLURL, SHA: sha}, ok, err
+		return Act{ID: got.ID, URL: got.HTMLURL, SHA: sha, Going: true}, ok, err
 	}, func() (Act, error) {
 		got, err := s.Forge.CreateCheckRun(ctx, s.repo(), want)
 		crash.Point("check_created")
-		return Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha}, err
+		return Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going}, err
 	})
 }
 
