@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// moreThanOnce are points that are passed at different moments; the first time
+// of each is tested anyway.
+var moreThanOnce = []string{
+	"commit:4", "commit:12", "commit:25", "committed_rows:4", "committed_rows:12", "committed_rows:25", "event_appended:5", "claimed:2",
+	"act_begun:3", "act_begun:5", "act_logged:3", "check_created:3", "pushed:2", "agent_done:2", "attempt_ending:2", "stored:3", "delivery_appended:3",
+}
+
+// nap is the length of a sleep that no process of another test has.
+func nap(i int) string { return strconv.Itoa(3_000_000 + os.Getpid()*100 + i) }
+
+// diligent is an agent that adds a line and leaves a process behind that nobody
+// sees. It needs nothing outside the checkout.
+func diligent(nap string) string {
+	return "cat > /dev/null\n(setsid sleep " + nap + " > /dev/null 2>&1 &)\nsleep 0.1\necho \"line $(wc -l < a.txt)\" >> a.txt\n"
+}
+
+func TestWhereverTheProcessIsKilledNothingIsLostAndNothingDoubled(t *testing.T) {
+	points := append(crash.Names(), moreThanOnce...)
+	slots := make(chan struct{}, 2)
+	for i, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			killedAt(t, point, i)
+		})
+	}
+}
+
+// killedAt plays an issue with a command, a question and another command, while
+// the server is killed at a point.
+func killedAt(t *testing.T, point string, i int) {
+	plan := [][]string{{"PAWL_CRASH_AT=" + point}}
+	if point == "interrupting" { // which only follows another death
+		plan = [][]string{{"PAWL_CRASH_AT=agent_started"}, {"PAWL_CRASH_AT=interrupting"}}
+	}
+	l := newLives(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\n"}, plan...)
+	l.agent(diligent(nap(i)), "")
+	if i%2 == 1 {
+		l.config += "sandbox: {mode: auto}\n"
+		l.must(os.WriteFile(l.dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(nap(i))), 0o700))
+	}
+	l.begin()
+	l.serving()
+	n := l.solve("A line", "Please add a line to a.txt.")
+	if point == "stopping" || point == "queue_stopped" || point == "shutdown" {
+		l.await("the agent at work", func() bool { return l.below("sleep\x00"+nap(i)) > 0 })
+		l.must(l.serving().Process.Signal(syscall.SIGTERM))
+	}
+	done := func(attempts int) func(map[string]solver.State) bool {
+		return func(states map[string]solver.State) bool { return worked(states[threadName(n)]) >= attempts }
+	}
+	l.settled("the first line", patience, done(1))
+	_, err := l.world.Comment(rigRepo, n, writer, "/pawl status")
+	l.must(err)
+	_, err = l.world.Comment(rigRepo, n, writer, "/pawl solve one more line")
+	l.must(err)
+	states := l.settled("the second line", patience, done(2))
+	if died := l.died(); len(died) != len(plan) || !strings.HasPrefix(point, died[len(died)-1]) {
+		t.Errorf("the server died at %q, want at %s", died, point)
+	}
+	l.invariants(states, rigRepo)
+	l.finished(states[threadName(n)], n, i)
+}
+
+// worked is how many attempts of a thread ended with work on the branch.
+func worked(s solver.State) (n int) {
+	for _, a := range s.Attempts {
+		if a.Receipt.Outcome == policy.Edited {
+			n++
+		}
+	}
+	return n
+}
+
+// finished checks that a thread ended as if nothing had gone wrong.
+func (l *lives) finished(s solver.State, n, i int) {
+	l.t.Helper()
+	if s.Decision == nil || s.Decision.Action != policy.DoDone {
+		l.t.Errorf("the run ended with %+v, want done", s.Decision)
+	}
+	pull := l.byHead(rigRepo, fmt.Sprintf("pawl/issue-%d", n))
+	if pull.Pull == nil || !pull.Pull.Draft {
+		l.t.Fatalf("no draft pull request: %+v", l.world.Pulls(rigRepo))
+	}
+	answers := 0
+	for _, c := range l.world.Comments(rigRepo, n) {
+		if c.ViaApp && strings.HasPrefix(mark(c.Body), "answer") {
+			answers++
+		}
+	}
+	if answers != 1 {
+		l.t.Errorf("%d answers to one question", answers)
+	}
+	for _, name := range []string{"pawl", "pawl/severity", "pawl/stagnation"} {
+		if c := l.check(pull.Pull.HeadSHA, name); c.Conclusion != "success" {
+			l.t.Errorf("check run %s on the head: %q, want success", name, c.Conclusion)
+		}
+	}
+	text, err := l.world.File(l.t.Context(), rigRepo, pull.Pull.Head, "a.txt")
+	l.must(err)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for k, line := range lines {
+		if k > 0 && line != fmt.Sprintf("line %d", k) {
+			l.t.Errorf("a.txt on the branch: %q", text)
+		}
+	}
+	if len(lines) < 3 {
+		l.t.Errorf("a.txt on the branch lacks a line: %q", text)
+	}
+	if left := l.below("sleep\x00" + nap(i)); left > 0 {
+		l.t.Errorf("%d processes of agents are left", left)
+	}
+}
+
+func TestTheOrdinaryProgramHasNoCrashPoints(t *testing.T) {
+	program, err := os.ReadFile(pawlBinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"PAWL_CRASH_AT", "PAWL_PAUSE_AT", "PAWL_CRASH_RANDOM", "PAWL_CRASH_CLOCK"} {
+		if bytes.Contains(program, []byte(name)) {
+			t.Errorf("it knows %s", name)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// crashBinary is the program built with its crash points, once.
+var crashBinary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(pawlBinary), "pawl-crashpoints")
+	out, err := exec.Command("go", "build", "-tags", "crashpoints", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build pawl with crash points: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// lives is a rig whose server dies and is started again at once, as a supervisor
+// does. Each life begins a lease after the one before: then what the dead held is
+// free, and no test waits for it.
+type lives struct {
+	*rig
+	binary   string
+	database string // DSN as the configuration has it
+	args     []string
+	plan     [][]string   // the environment of each life; none after the last
+	ahead    atomic.Int64 // of everybody's clock
+
+	mu      sync.Mutex
+	server  *exec.Cmd
+	ready   chan struct{} // closed when this life's server serves
+	deaths  []string      // at which points, or the signal
+	stopped bool
+	over    chan error // how the supervisor ended
+}
+
+// pause is how much later the next life begins: the lease of the dead and the
+// tries of its deliveries have run out.
+const pause = solver.LeaseTime + 5*time.Second
+
+// newLives makes a rig for the program with crash points.
+func newLives(t *testing.T, files map[string]string, plan ...[]string) *lives {
+	t.Helper()
+	binary, err := crashBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lives{binary: binary, database: "sqlite:pawl.db", plan: plan, ready: make(chan struct{}), over: make(chan error, 1)}
+	l.rig = newRigAt(t, files, l.now)
+	// Always the same address, so that a webhook is refused between two lives and
+	// finds the next one.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	l.must(err)
+	l.addr = listener.Addr().String()
+	l.must(listener.Close())
+	l.world.SetWebhookURL(l.url("/api/github/hook"))
+	return l
+}
+
+// now is the clock of the fake GitHub and, from each start, of the server.
+func (l *lives) now() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+
+// begin writes the configuration and starts the first life.
+func (l *lives) begin() {
+	l.t.Helper()
+	path := l.file()
+	text, err := os.ReadFile(path)
+	l.must(err)
+	text = bytes.Replace(text, []byte("database: sqlite:pawl.db"), []byte("database: "+l.database), 1)
+	l.must(os.WriteFile(path, text, 0o600))
+	go l.supervise(path)
+	l.t.Cleanup(func() {
+		l.end(syscall.SIGKILL)
+		if l.t.Failed() && l.log != nil {
+			l.t.Logf("log of the server:\n%s", l.log)
+		}
+	})
+}
+
+// supervise starts one life after the other until end. A server that ends by
+// itself for another reason than SIGKILL is an error.
+func (l *lives) supervise(config string) {
+	for life := 0; ; life++ {
+		cmd := exec.Command(l.binary, append([]string{"serve", "--config", config, "--listen", l.addr}, l.args...)...)
+		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+time.Duration(l.ahead.Load()).String())
+		if life < len(l.plan) {
+			cmd.Env = append(cmd.Env, l.plan[life]...)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			l.over <- err
+			return
+		}
+		l.mu.Lock()
+		if l.stopped {
+			l.mu.Unlock()
+			l.over <- nil
+			return
+		}
+		err = cmd.Start()
+		l.server = cmd
+		l.mu.Unlock()
+		if err != nil {
+			l.over <- err
+			return
+		}
+		point := l.listen(bufio.NewReader(stderr))
+		err = cmd.Wait()
+		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		l.mu.Lock()
+		stopped := l.stopped
+		if point == "" {
+			point = "killed from outside"
+		}
+		if status.Signaled() && status.Signal() == syscall.SIGKILL {
+			l.deaths = append(l.deaths, point)
+		}
+		l.ready = make(chan struct{})
+		l.mu.Unlock()
+		if !status.Signaled() && !stopped {
+			l.over <- fmt.Errorf("the server ended by itself: %w", err)
+			return
+		}
+		l.ahead.Add(int64(pause))
+	}
+}
+
+// listen reads a life's log to its end and returns the point that it died at.
+func (l *lives) listen(lines *bufio.Reader) (point string) {
+	for {
+		line, err := lines.ReadBytes('\n')
+		if l.log != nil {
+			l.log.Write(line)
+		}
+		var said struct{ Message, Point string }
+		if json.Unmarshal(line, &said) == nil {
+			switch said.Message {
+			case "pawl serves":
+				l.mu.Lock()
+				close(l.ready)
+				l.mu.Unlock()
+			case "killed at a crash point":
+				point = said.Point
+			}
+		}
+		if err != nil {
+			return point
+		}
+	}
+}
+
+// serving waits for a server that serves and returns it.
+func (l *lives) serving() *exec.Cmd {
+	l.t.Helper()
+	deadline := time.After(patience)
+	for {
+		l.mu.Lock()
+		ready := l.ready
+		l.mu.Unlock()
+		select {
+		case <-ready:
+			l.mu.Lock()
+			same, server := ready == l.ready, l.server
+			l.mu.Unlock()
+			if same {
+				return server
+			}
+		case err := <-l.over:
+			l.t.Fatalf("%v\n%s", err, l.log)
+		case <-deadline:
+			l.t.Fatal("no server serves")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// died is at which points the lives ended so far.
+func (l *lives) died() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.deaths...)
+}
+
+// end ends the last life with a signal, and the supervisor with it.
+func (l *lives) end(sig syscall.Signal) {
+	l.mu.Lock()
+	already := l.stopped
+	l.stopped = true
+	if l.server != nil && !already {
+		_ = l.server.Process.Signal(sig) // it may have ended
+	}
+	l.mu.Unlock()
+	if already {
+		return
+	}
+	if err := <-l.over; err != nil {
+		l.t.Error(err)
+	}
+}
+
+// states are the folds of all threads, once nothing is left to be done and every
+// run has ended; ok is false before.
+func (l *lives) states() (states map[string]solver.State, ok bool) {
+	l.t.Helper()
+	l.openDB(func(db *store.Store) { states, ok = l.read(db) })
+	return states, ok
+}
+
+func (l *lives) read(db *store.Store) (states map[string]solver.State, ok bool) {
+	l.t.Helper()
+	ctx := l.t.Context()
+	s, err := db.Stats(ctx)
+	l.must(err)
+	if s.Deliveries[solver.Received]+s.Deliveries[solver.Failed]+s.Queued+s.Running > 0 {
+		return nil, false
+	}
+	rows, err := db.Threads(ctx, 10000)
+	l.must(err)
+	states = map[string]solver.State{}
+	for _, row := range rows {
+		events, err := db.Events(ctx, row.Thread, 0)
+		l.must(err)
+		for i, e := range events {
+			if e.Seq != int64(i+1) {
+				l.t.Fatalf("event %d of %s has number %d", i+1, row.Thread, e.Seq)
+			}
+		}
+		state, err := solver.Fold(events)
+		l.must(err)
+		if _, running := state.Running(); running || state.Open() {
+			return nil, false
+		}
+		states[row.Thread.String()] = state
+	}
+	return states, true
+}
+
+// settled waits until a server serves, every delivery is handled, every run has
+// ended and cond holds; it returns the threads.
+func (l *lives) settled(what string, within time.Duration, cond func(map[string]solver.State) bool) (states map[string]solver.State) {
+	l.t.Helper()
+	before := -1
+	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		l.serving()
+		now := len(l.world.Deliveries())
+		l.must(l.world.WaitDelivered(l.t.Context()))
+		states, ok := l.states()
+		if ok && cond(states) && now == before {
+			return states
+		}
+		before = now
+		if time.Now().After(deadline) {
+			l.t.Fatalf("%s did not happen; died at %v\n%s", what, l.died(), l.standing())
+		}
+	}
+}
+
+// standing tells how all threads stand, for a test that failed.
+func (l *lives) standing() string {
+	out, err := exec.Command(pawlBinary, "status", "--config", filepath.Join(l.dir, "pawl.yml")).CombinedOutput()
+	return fmt.Sprintf("%s%v", out, err)
+}
