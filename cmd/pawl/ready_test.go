@@ -1,0 +1,115 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// readiness is what /readyz says.
+type readiness struct {
+	Ready   bool
+	Checks  []readyPart
+	Details []readyPart
+}
+
+type readyPart struct {
+	Name   string
+	OK     bool
+	Detail string
+}
+
+func (r *rig) ready() (code int, said readiness) {
+	r.t.Helper()
+	code, body := r.get("/readyz")
+	if err := json.Unmarshal([]byte(body), &said); err != nil {
+		r.t.Fatalf("%v in %s", err, body)
+	}
+	return code, said
+}
+
+// part is a check or a detail by name; one that is not there is a failure.
+func (s readiness) part(t *testing.T, name string) readyPart {
+	t.Helper()
+	for _, p := range append(s.Checks, s.Details...) {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("%q is not among %+v", name, s)
+	return readyPart{}
+}
+
+func TestReadyzTellsWhatIsStuck(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	n, _ := r.solved()
+	if code, said := r.ready(); code != http.StatusOK || !said.Ready || !said.part(t, "queue").OK || !said.part(t, "database").OK || !said.part(t, "clock").OK {
+		t.Fatalf("%d %+v, want ready", code, said)
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db")+"?_pragma=busy_timeout(10000)")
+	r.must(err)
+	defer db.Close()
+	change := func(query string, args ...any) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), query, args...)
+		r.must(err)
+	}
+	ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixMicro() }
+	// What no queue knows of, as if its jobs had been lost.
+	change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('lost', 'ping', x'7b7d', ?, 'received', '', 0, 0)", ago(16*time.Minute))
+	if code, said := r.ready(); code != http.StatusServiceUnavailable || said.Ready || !strings.Contains(said.part(t, "queue").Detail, "a delivery was stored 16m") {
+		t.Errorf("a lost delivery: %d %+v", code, said)
+	}
+	change("DELETE FROM deliveries WHERE guid = 'lost'")
+	change("UPDATE threads SET queued_at = ?, requeue_at = ? WHERE number = ?", ago(6*time.Minute), time.Now().Add(30*time.Minute).UnixMicro(), n)
+	if code, said := r.ready(); code != http.StatusServiceUnavailable || !strings.Contains(said.part(t, "queue").Detail, "a thread has waited 6m") {
+		t.Errorf("a lost step: %d %+v", code, said)
+	}
+}
+
+func TestReadyzSaysThatGitHubIsAwayAndStaysReady(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	r.solved()
+	if _, said := r.ready(); !said.part(t, "github").OK {
+		t.Errorf("%+v, want GitHub answering", said)
+	}
+	r.world.Close()
+	body := []byte(`{"action": "created", "issue": {"number": 1}, "comment": {"id": 5, "body": "/pawl solve", "user": {"login": "ada", "id": 1001, "type": "User"}},
+		"repository": {"id": 1, "name": "other", "owner": {"login": "acme"}}, "installation": {"id": 1}, "sender": {"login": "ada", "id": 1001}}`)
+	if got, answer := r.hook(body, map[string]string{"X-GitHub-Event": "issue_comment"}); got != http.StatusOK {
+		t.Fatalf("answered %d %q", got, answer)
+	}
+	r.await("the server to miss GitHub", func() bool {
+		code, said := r.ready()
+		return code == http.StatusOK && said.Ready && !said.part(t, "github").OK
+	})
+}
+
+func TestReadyzSaysThatTheDataDirectoryTakesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	// Also root cannot write into a folder that is gone.
+	r.must(os.Rename(filepath.Join(r.dir, "data"), filepath.Join(r.dir, "moved")))
+	if code, said := r.ready(); code != http.StatusServiceUnavailable || said.part(t, "data_dir").OK || !said.part(t, "database").OK {
+		t.Errorf("%d %+v, want not ready because of data_dir", code, said)
+	}
+	r.must(os.Rename(filepath.Join(r.dir, "moved"), filepath.Join(r.dir, "data")))
+	if code, said := r.ready(); code != http.StatusOK || !said.Ready {
+		t.Errorf("%d %+v, want ready again", code, said)
+	}
+	r.stop(syscall.SIGTERM)
+}
