@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), demoAgentCommand(), runCommand(), inspectCommand(), replayCommand(), calibrateCommand(), simulateCommand(), statusCommand(), doctorCommand(), mcpCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), demoAgentCommand(), runCommand(), inspectCommand(), replayCommand(), calibrateCommand(), simulateCommand(), statusCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

@@ -27,8 +27,8 @@ type call struct {
 	repo   *repository // set when the route names one
 }
 
-// ServeHTTP answers REST below /api/v3, GraphQL with an error, and everything
-// else as git.
+// ServeHTTP answers REST below /api/v3, GraphQL with an error, the form that
+// makes an App from a manifest, and everything else as git.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		panic(http.ErrAbortHandler)
@@ -42,6 +42,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/api/graphql":
 		(&reply{status: http.StatusOK, body: obj{"data": nil, "errors": []obj{{"type": "NOT_IMPLEMENTED",
 			"message": "this GitHub offers no GraphQL, use the REST API"}}}}).write(w)
+	case s.servesManifest(w, r):
 	default:
 		s.serveGit(w, r)
 	}

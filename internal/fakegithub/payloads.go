@@ -53,11 +53,9 @@ func (s *Server) renderOrganization(a *account) obj {
 }
 
 func (s *Server) renderApp(a *app) obj {
-	events := []string{"check_run", "create", "delete", "issue_comment", "issues", "pull_request", "pull_request_review",
-		"pull_request_review_comment", "push", "repository"}
 	return obj{"id": a.id, "slug": a.slug, "node_id": nodeID("App", a.id), "owner": s.renderUser(a.owner), "name": a.slug,
 		"description": "", "external_url": s.base, "html_url": s.base + "/apps/" + a.slug, "created_at": stamp(a.created),
-		"updated_at": stamp(a.created), "permissions": a.permissions, "events": events}
+		"updated_at": stamp(a.created), "permissions": a.permissions, "events": a.events}
 }
 
 func (s *Server) renderVia(a *app) any {

@@ -34,6 +34,7 @@ func routeTable() []route {
 		on("GET /app/hook/deliveries", asApp, "", (*Server).listDeliveries),
 		on("GET /app/hook/deliveries/{id}", asApp, "", (*Server).getDelivery),
 		on("POST /app/hook/deliveries/{id}/attempts", asApp, "", (*Server).attemptDelivery),
+		on("POST /app-manifests/{code}/conversions", anyone, "", (*Server).convertManifest),
 		on("GET /installation/repositories", asToken, "", (*Server).listInstallationRepos),
 		on("DELETE /installation/token", asToken, "", (*Server).revokeToken),
 		on("GET /rate_limit", anyone, "", (*Server).getRateLimit),

@@ -40,6 +40,9 @@ type Options struct {
 	PublicKey *rsa.PublicKey
 	// Permissions are what installations grant; nil means what Pawl asks for.
 	Permissions map[string]string
+	// Events are those that the App says it subscribes to; nil means what Pawl
+	// asks for and create. Deliveries are sent all the same.
+	Events []string
 	// RateLimit is the number of requests an hour per installation or user;
 	// zero means 5000, GitHub's smallest limit.
 	RateLimit int

@@ -16,6 +16,8 @@ type world struct {
 	repos         map[string]*repository // by lower-case full name, former names included
 	installations []*installation
 	tokens        map[string]*token
+	manifests     []Manifest // as they were submitted
+	codes         map[string]manifestCode
 	lastID        int64
 	began         time.Time
 }
@@ -32,6 +34,7 @@ type app struct {
 	owner       *account
 	bot         *account
 	permissions map[string]string
+	events      []string
 	created     time.Time
 }
 
@@ -138,8 +141,11 @@ type reaction struct {
 
 func newWorld(o Options, now time.Time) world {
 	w := world{otherApps: map[string]*app{}, accounts: map[string]*account{}, repos: map[string]*repository{},
-		tokens: map[string]*token{}, lastID: 3_000_000_000, began: now} // above 2^31, as GitHub's ids are
+		tokens: map[string]*token{}, codes: map[string]manifestCode{}, lastID: 3_000_000_000, began: now} // above 2^31, as GitHub's ids are
 	w.app = w.newApp(o.AppID, o.Slug, o.Permissions, now)
+	if o.Events != nil {
+		w.app.events = o.Events
+	}
 	return w
 }
 
@@ -152,7 +158,9 @@ func (w *world) newID() int64 {
 func (w *world) newApp(id int64, slug string, permissions map[string]string, now time.Time) *app {
 	bot := &account{id: w.newID(), login: slug + "[bot]", kind: "Bot"}
 	w.accounts[strings.ToLower(bot.login)] = bot
-	return &app{id: id, slug: slug, bot: bot, permissions: permissions, created: now,
+	events := []string{"check_run", "create", "delete", "issue_comment", "issues", "pull_request", "pull_request_review",
+		"pull_request_review_comment", "push", "repository"}
+	return &app{id: id, slug: slug, bot: bot, permissions: permissions, events: events, created: now,
 		owner: &account{id: w.newID(), login: slug + "-owner", kind: "Organization"}}
 }
 
