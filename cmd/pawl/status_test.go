@@ -1,14 +1,18 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
 )
 
-func TestStatusSaysHowLongEverythingWaits(t *testing.T) {
+func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 	now := time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { t := now.Add(d); return &t }
 	var out strings.Builder
@@ -28,21 +32,43 @@ func TestStatusSaysHowLongEverythingWaits(t *testing.T) {
 			{Account: "other", Kind: "auth", Consecutive: 1, Open: true},
 		},
 		Backends: []backendStatus{{Name: "codex", Kind: "codex", Account: "main"}},
+		Learning: solver.Standing{
+			Mode: policy.ModeAuto, InForce: policy.ModeShadow,
+			Arms: policy.View([]policy.Arm{
+				{Option: policy.Option{Backend: "codex"}, Posterior: policy.Posterior{Good: 31, Bad: 12, N: 47}, Rewards: 47},
+				{Option: policy.Option{Backend: "claude"}},
+			}),
+			Sources: []policy.SourceHealth{
+				{Source: policy.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
+				{Source: policy.JudgeSource, Attempts: 40, Values: 30, Coverage: 0.75, Valid: 0.87, Degraded: true,
+					Violations: make([]policy.Violation, 4), Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)"},
+			},
+		},
 	}.print(&out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `THREAD          STATE    RULE      RUN  ATTEMPTS  UNTIL
 acme/widgets#7  waiting  cooldown  1    2         5h 12m left (until 14:03 UTC)
-acme/widgets#8  done     done      1    1         
+acme/widgets#8  done     done      1    1
 codex on acme/widgets: severe edit loop, 5h 12m left (until 14:03 UTC)
 claude on acme/widgets: mild edit loop, under a minute left (until 08:51 UTC)
 account main: 3 × usage_limit in a row, breaker open, 2d 3h left (until 2026-03-06 11:51 UTC)
 account old: 1 × usage_limit in a row, breaker closed, was reset at 07:51 UTC
 account other: 1 × auth in a row, breaker open, when it resets is unknown
 backend codex (codex) on account main
+
+Learning: mode auto, in force shadow
+BACKEND  REWARDS  MEAN  90 % INTERVAL  SHARE
+codex    47       0.71  0.60–0.82      71 %   ···········━━━●━━···
+claude   0        0.50  0.05–0.95      29 %   ·━━━━━━━━━●━━━━━━━━━
+
+SIGNAL    ATTEMPTS  COVERAGE  VALID  VIOLATIONS
+verifier  40        95 %      100 %  0
+judge     40        75 %      87 %   4           degraded, not learned from: 4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)
 `
-	if d := cmp.Diff(want, out.String()); d != "" {
+	got := regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n")
+	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 }
