@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -53,7 +54,7 @@ func doctorCommand() *cobra.Command {
 				}
 			}
 			if failed > 0 {
-				return fmt.Errorf("%d of %d checks failed", failed, len(all))
+				return fmt.Errorf("%d of %d checks failed; their lines say what to do", failed, len(all))
 			}
 			return nil
 		},
@@ -70,10 +71,15 @@ func doctorCommand() *cobra.Command {
 func examine(ctx context.Context, file string, lookup func(string) (string, bool)) []finding {
 	cfg, err := config.Load(file, lookup)
 	if err != nil {
-		if problems, ok := errors.AsType[config.Problems](err); ok {
-			return []finding{{Check: "configuration", State: checkFail, Text: fmt.Sprintf("%s has %d errors: %v", file, len(problems), err), Hint: "correct them; docs/configuration.md has every key"}}
+		problems, ok := errors.AsType[config.Problems](err)
+		if !ok {
+			return []finding{{Check: "configuration", State: checkFail, Text: err.Error(), Hint: "pawl setup writes a new one, config/example.yml shows every key"}}
 		}
-		return []finding{{Check: "configuration", State: checkFail, Text: err.Error()}}
+		var found []finding
+		for _, p := range problems {
+			found = append(found, finding{Check: "configuration", State: checkFail, Text: p.String(), Hint: "correct it; docs/configuration.md has every key"})
+		}
+		return found
 	}
 	d := doctor{cfg: cfg, lookup: lookup, log: zerolog.Nop()}
 	d.add("configuration", checkOK, file+" is complete", "")
@@ -93,8 +99,9 @@ type doctor struct {
 	found  []finding
 }
 
+// add keeps a finding, as one line: some errors have several.
 func (d *doctor) add(check, state, text, hint string) {
-	d.found = append(d.found, finding{Check: check, State: state, Text: text, Hint: hint})
+	d.found = append(d.found, finding{Check: check, State: state, Text: strings.Join(strings.Fields(text), " "), Hint: hint})
 }
 
 func printFindings(w io.Writer, all []finding, asJSON bool) error {

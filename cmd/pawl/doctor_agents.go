@@ -21,7 +21,7 @@ func (d *doctor) providers(ctx context.Context) {
 		check := "provider " + p.Name
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.BaseURL, nil)
 		if err != nil {
-			d.add(check, checkFail, err.Error(), "")
+			d.add(check, checkFail, err.Error(), "correct base_url")
 			continue
 		}
 		resp, err := client.Do(req)
@@ -44,7 +44,7 @@ func (d *doctor) agents(ctx context.Context) {
 		check := "backend " + b.Name
 		adapter, err := agent.For(b.Kind, b.Stream)
 		if err != nil {
-			d.add(check, checkFail, err.Error(), "")
+			d.add(check, checkFail, err.Error(), "correct its kind and stream")
 			continue
 		}
 		exe, err := exec.LookPath(program(b))
@@ -88,7 +88,7 @@ func (d *doctor) standing(ctx context.Context, check, exe string, b config.Backe
 	case agent.VersionChecked:
 		d.add(check, checkOK, s.Text, "")
 	case agent.VersionOlder:
-		d.add(check, checkFail, s.Text, "")
+		d.add(check, checkFail, s.Text, install(v))
 	default:
 		d.add(check, checkWarn, s.Text, "watch its first attempts; pawl inspect shows how a transcript is read")
 	}

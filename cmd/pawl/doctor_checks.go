@@ -28,15 +28,16 @@ func (d *doctor) database(ctx context.Context) {
 			return
 		}
 	}
+	const hint = "correct database in the configuration, or let this user reach it"
 	db, err := store.OpenReadOnly(ctx, dsn(d.cfg.Database), store.Options{})
 	if err != nil {
-		d.add("database", checkFail, err.Error(), "")
+		d.add("database", checkFail, err.Error(), hint)
 		return
 	}
 	defer db.Close()
 	stats, err := db.Stats(ctx)
 	if err != nil {
-		d.add("database", checkFail, err.Error(), "")
+		d.add("database", checkFail, err.Error(), hint)
 		return
 	}
 	d.add("database", checkOK, fmt.Sprintf("%s answers; %d threads at work, %d waiting", d.cfg.Database.Driver, stats.Running, stats.Waiting), "")
@@ -77,17 +78,29 @@ func (d *doctor) writable(check, dir, note string) {
 func (d *doctor) git(ctx context.Context) {
 	v, err := git.Version(ctx)
 	if err != nil {
-		d.add("git", checkFail, err.Error(), "")
+		d.add("git", checkFail, err.Error(), "install git, or start Pawl with a PATH that has it")
+		return
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(v, "git version %d.%d", &major, &minor); err != nil {
+		d.add("git", checkWarn, fmt.Sprintf("its version is unknown: it printed %.100q", v), "Pawl needs git 2.38 or newer")
+		return
+	}
+	if major < 2 || major == 2 && minor < leastGit {
+		d.add("git", checkFail, fmt.Sprintf("%s is too old", v), "install git 2.38 or newer")
 		return
 	}
 	d.add("git", checkOK, v, "")
 }
 
+// leastGit is the minor version of git 2 that internal/git asks for.
+const leastGit = 38
+
 func (d *doctor) sandbox(ctx context.Context) {
 	if d.cfg.Sandbox.Mode == config.SandboxNone {
 		d.add("sandbox", checkWarn, "sandbox.mode is none: agents can read and write whatever this user can", "install bubblewrap and set sandbox.mode to auto")
 	} else if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
-		d.add("sandbox", checkFail, err.Error(), "")
+		d.add("sandbox", checkFail, err.Error(), "install bubblewrap, and let ordinary users make namespaces; docs/security.md says what none gives up")
 	} else {
 		d.add("sandbox", checkOK, "bubblewrap works", "")
 	}
@@ -109,9 +122,10 @@ func appEvents() []string {
 }
 
 func (d *doctor) github(ctx context.Context) {
+	const keyHint = "let private_key_file name the App's key; its settings page makes a new one, and pawl setup a new App"
 	key, err := d.cfg.GitHub.App.Key()
 	if err != nil {
-		d.add("github", checkFail, err.Error(), "")
+		d.add("github", checkFail, err.Error(), keyHint)
 		return
 	}
 	client, err := forge.New(forge.Config{
@@ -119,7 +133,7 @@ func (d *doctor) github(ctx context.Context) {
 		UserAgent: "pawl/" + buildInfo().Version, Now: time.Now, Log: d.log,
 	})
 	if err != nil {
-		d.add("github", checkFail, err.Error(), "")
+		d.add("github", checkFail, err.Error(), keyHint)
 		return
 	}
 	app, err := client.App(ctx)

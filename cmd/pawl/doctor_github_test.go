@@ -1,0 +1,67 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+func TestDoctorTellsWhyTheAppCannotSignIn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		edit        func(*clinic)
+		words, hint string
+	}{
+		{"no key file", func(c *clinic) { c.must(os.Remove(filepath.Join(c.dir, "app.pem"))) }, "app.pem: no such file", "private_key_file"},
+		{"no key in the file", func(c *clinic) { c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), []byte("hello"), 0o600)) }, "is not a private key in PEM", "private_key_file"},
+		{"half a key", func(c *clinic) {
+			c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), []byte("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"), 0o600))
+		}, "github.app.private_key", "private_key_file"},
+		{"the key of another App", func(c *clinic) {
+			key, err := rsa.GenerateKey(rand.Reader, 2048)
+			c.must(err)
+			c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+		}, "401 Unauthorized", "integration_id, the private key"},
+		{"the id of another App", func(c *clinic) { c.replace("integration_id: 1", "integration_id: 2") }, "404 Not Found", "integration_id"},
+		{"nobody at the address", func(c *clinic) { c.must(c.world.Close()) }, "connection refused", "v3_api_url"},
+		{"another server at the address", func(c *clinic) { c.replace("/api/v3", "/") }, "GET", "v3_api_url"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			clinic := newClinic(t, nil)
+			c.edit(clinic)
+			clinic.finds(checkFail, "github", c.words, c.hint)
+		})
+	}
+}
+
+func TestDoctorComparesTheAppWithWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                      string
+		change                    func(*fakegithub.Options)
+		state, check, words, hint string
+	}{
+		{"a permission that is missing", func(o *fakegithub.Options) {
+			o.Permissions = map[string]string{"checks": "read", "contents": "write", "issues": "write", "metadata": "read"}
+		}, checkFail, "permissions", "lacks checks: write, pull_requests: write", "every owner who installed it must accept"},
+		{"a permission that is too much", func(o *fakegithub.Options) {
+			o.Permissions = appPermissions()
+			o.Permissions["workflows"] = "write"
+		}, checkWarn, "permissions", "the permission workflows", "take it away"},
+		{"events that are missing", func(o *fakegithub.Options) { o.Events = appEvents()[2:] }, checkFail, "events", "does not subscribe to issues, issue_comment", "tick them"},
+		{"more events than needed", func(o *fakegithub.Options) { o.Events = append(appEvents(), "star") }, checkOK, "events", "what it listens to", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			newClinic(t, c.change).finds(c.state, c.check, c.words, c.hint)
+		})
+	}
+}
