@@ -1,12 +1,18 @@
 # Build: docker build --build-arg VERSION=1.2.3 --build-arg COMMIT=$(git rev-parse HEAD) -t pawl .
-# Run:   docker run -v pawl:/data -p 8080:8080 --env-file pawl.env --security-opt seccomp=unconfined pawl
+# Run:   docker run -v pawl:/data -p 8080:8080 --env-file pawl.env \
+#          --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined pawl
 #
 # /data holds pawl.yml, and what it names by relative paths: the database, the
-# key, clones and transcripts. Agents run in bubblewrap, which needs user
-# namespaces; Docker's default seccomp profile forbids them, hence the option
-# above. Where that is not wanted, set sandbox.mode to none: the container is
-# then the only wall. Agent CLIs are not part of the image; add them in an image
-# built on this one.
+# key, clones and transcripts. Agents run in bubblewrap, which makes user and
+# mount namespaces and a /proc of its own; Docker's default seccomp and AppArmor
+# profiles and its masked paths forbid that, hence the options above. Where that
+# is not wanted, set sandbox.mode to none: the container is then the only wall.
+#
+# bubblewrap and git of Debian 12 are new enough (0.8 and 2.39; Pawl asks for git
+# 2.38, and uses --disable-userns where bubblewrap has it, from 0.8 on). Agent
+# CLIs and what they need, such as Node.js, are not part of the image: add them in
+# an image built on this one, under /usr. config/deploy/README.md has an example,
+# a compose file and Kubernetes manifests.
 
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
