@@ -149,6 +149,7 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		"backoff":     w.now.Add(f.Limits.BackoffCap),
 		"cooldown":    w.now.Add(f.Limits.Severity.SevereCooldown),
 		"usage_limit": known,
+		"gather":      w.now.Add(gatherChecks),
 	}[d.Rule]
 	if d.Until.After(most) {
 		broken("a wait longer than its cap")
@@ -238,6 +239,7 @@ func TestPawlCannotRunAway(t *testing.T) {
 func simulate(t *rapid.T) map[string]int {
 	decided := map[string]int{}
 	w := newWorld(t, anyLimits(t), rapid.IntRange(1, 3).Draw(t, "threads"), anyBackends(t)...)
+	w.parts = true
 	mood := anyMood(t)
 	for range rapid.IntRange(1, 120).Draw(t, "happenings") {
 		s := w.threads[rapid.IntRange(0, len(w.threads)-1).Draw(t, "thread")]
@@ -252,7 +254,7 @@ func simulate(t *rapid.T) map[string]int {
 func TestTheSimulationLeadsEverywhere(t *testing.T) {
 	decided := map[string]int{}
 	simulation := rapid.Custom(simulate)
-	for seed := range 1000 {
+	for seed := range 1500 {
 		for d, n := range simulation.Example(seed) {
 			decided[d] += n
 		}
@@ -263,7 +265,7 @@ func TestTheSimulationLeadsEverywhere(t *testing.T) {
 		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
 		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",
 		"attempt progress", "attempt interrupted", "stop interrupted", "attempt verify_failed", "attempt escalate_effort", "stop verify_failed",
-		"attempt feedback", "wait backoff", "stop no_backend",
+		"attempt feedback", "wait gather", "wait backoff", "stop no_backend",
 	} {
 		if decided[d] == 0 {
 			t.Errorf("no simulation came to %q; they came to %v", d, decided)

@@ -49,7 +49,7 @@ type Trigger struct {
 	At      time.Time
 	Command string // solve, retry, resume, escalate, or empty for a plain remark
 	By      string
-	Source  Source
+	Source  Source // where it was said, which tells how long more of the same is awaited
 }
 
 // Attempt is the receipt of one attempt as far as decisions need it. A zero

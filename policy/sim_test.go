@@ -19,6 +19,7 @@ type world struct {
 	cooldowns map[string]Backend
 	accounts  map[string]*ledger
 	threads   []*simThread
+	parts     bool // some remarks come in parts, such as reviews
 }
 
 // failer is the part of *testing.T and *rapid.T that the simulation needs.
@@ -83,7 +84,11 @@ func (w *world) say(s *simThread, command string) {
 	}
 	s.seq++
 	s.stopped = ""
-	s.feedback = append(s.feedback, simFeedback{Trigger: Trigger{Seq: s.seq, At: w.now, Command: command, By: "alice"}})
+	source := FromComment
+	if w.parts && command == "" {
+		source = []Source{FromComment, FromComment, FromReview, FromComment, FromCheckRun}[s.seq%5]
+	}
+	s.feedback = append(s.feedback, simFeedback{Trigger: Trigger{Seq: s.seq, At: w.now, Command: command, By: "alice", Source: source}})
 	w.step(s)
 }
 
