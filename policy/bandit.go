@@ -50,6 +50,9 @@ type Arm struct {
 type Sample struct {
 	Backend string  `json:"backend"`
 	Value   float64 `json:"value"`
+	// Good and Bad are the posterior that was drawn from.
+	Good float64 `json:"good"`
+	Bad  float64 `json:"bad"`
 	Level   Level   `json:"level"`
 	Masked  string  `json:"masked,omitempty"`
 }
@@ -141,7 +144,7 @@ func draw(arms []Arm, seed uint64) (samples []Sample, highest int) {
 		name := fnv.New64a()
 		_, _ = name.Write([]byte(a.Backend)) // a hash never fails
 		v := a.Posterior.sample(rand.NewPCG(seed, name.Sum64()))
-		samples[i] = Sample{Backend: a.Backend, Value: v, Level: a.Level, Masked: a.Masked}
+		samples[i] = Sample{Backend: a.Backend, Value: v, Good: a.Posterior.Good, Bad: a.Posterior.Bad, Level: a.Level, Masked: a.Masked}
 		if a.Masked == "" && (highest < 0 || v > samples[highest].Value) {
 			highest = i
 		}

@@ -16,10 +16,12 @@ type Breaker struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// After returns the breaker after an attempt that ended so at the given time.
-// Only a usage limit and a rejected login count; only a success closes it. An
-// ending that says nothing about the account leaves it as it is.
-func (b Breaker) After(ending Ending, resetsAt, at time.Time) Breaker {
+// After returns the breaker after an attempt that began and ended so at the given
+// times. Only a usage limit and a rejected login count; only a success closes it,
+// and only that of an attempt that began after the last failure: one that was
+// under way may have got its last answer before. An ending that says nothing
+// about the account leaves it as it is.
+func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 	switch ending {
 	case UsageLimit, Auth:
 		if b.Kind != ending {
@@ -35,7 +37,9 @@ func (b Breaker) After(ending Ending, resetsAt, at time.Time) Breaker {
 		}
 		return Breaker{Kind: ending, Consecutive: b.Consecutive + 1, ResetsAt: resetsAt, At: at}
 	case Completed:
-		return Breaker{}
+		if !began.Before(b.At) {
+			return Breaker{}
+		}
 	}
 	return b
 }

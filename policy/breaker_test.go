@@ -16,7 +16,8 @@ type hit struct {
 func after(hits ...hit) Breaker {
 	var b Breaker
 	for i, h := range hits {
-		b = b.After(h.ending, h.reset, noon.Add(time.Duration(i)*time.Minute))
+		at := noon.Add(time.Duration(i) * time.Minute)
+		b = b.After(h.ending, h.reset, at, at)
 	}
 	return b
 }
@@ -53,7 +54,7 @@ func TestBreakerOpensAtTheThirdFailureUntilTheReset(t *testing.T) {
 	if _, open := two.Open(noon.Add(time.Hour), 3); open {
 		t.Error("open after two limits")
 	}
-	three := two.After(UsageLimit, reset, noon.Add(2*time.Minute))
+	three := two.After(UsageLimit, reset, noon, noon.Add(2*time.Minute))
 	for _, tc := range []struct {
 		now  time.Time
 		open bool
@@ -91,10 +92,10 @@ func TestALimitThatTellsNoResetKeepsTheOneThatIsKnown(t *testing.T) {
 	if diff := cmp.Diff(want, b); diff != "" {
 		t.Error(diff)
 	}
-	if newer := b.After(UsageLimit, reset.Add(time.Hour), noon.Add(3*time.Minute)); !newer.ResetsAt.Equal(reset.Add(time.Hour)) {
+	if newer := b.After(UsageLimit, reset.Add(time.Hour), noon, noon.Add(3*time.Minute)); !newer.ResetsAt.Equal(reset.Add(time.Hour)) {
 		t.Errorf("the newest reset told is not taken over: %s", newer.ResetsAt)
 	}
-	if other := b.After(Auth, time.Time{}, noon.Add(3*time.Minute)); !other.ResetsAt.IsZero() {
+	if other := b.After(Auth, time.Time{}, noon, noon.Add(3*time.Minute)); !other.ResetsAt.IsZero() {
 		t.Errorf("a rejected login took over the reset of a usage limit: %s", other.ResetsAt)
 	}
 }

@@ -39,7 +39,8 @@ func ladder(f Facts) (Decision, bool) {
 	case a.Outcome == VerifyFailed:
 		return verifyFailed(f, a)
 	case a.Ending != Completed:
-		return again("progress", fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
+		d, ok := again("progress", fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
+		return repeated(d, a), ok
 	}
 	return silent()
 }
@@ -57,15 +58,19 @@ func interrupted(f Facts, a Attempt) (Decision, bool) {
 		return stop("interrupted", "The operator should look at the server's log; /pawl retry tries again.",
 			fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s", n, detail(a)))
 	}
-	return again("interrupted", fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
+	d, ok := again("interrupted", fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
+	return repeated(d, a), ok
 }
 
+// verifyFailed counts over everything since people last said something, whatever
+// came between: the ladder has an end.
 func verifyFailed(f Facts, a Attempt) (Decision, bool) {
-	run, failed := f.run(), 0
-	escalated := false
-	for i := len(run) - 1; i >= 0 && run[i].Outcome == VerifyFailed; i-- {
-		failed++
-		escalated = escalated || run[i].Escalated
+	failed, escalated := 0, false
+	for _, b := range f.climb() {
+		if b.Outcome == VerifyFailed {
+			failed++
+		}
+		escalated = escalated || b.Escalated && b.Outcome == VerifyFailed
 	}
 	if failed <= f.Limits.VerifyRetries {
 		d, ok := again("verify_failed", fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
@@ -79,5 +84,26 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		return d, ok
 	}
 	return stop("verify_failed", "Look at the failing commands; comment what to do, or /pawl escalate.",
-		fmt.Sprintf("verification failed after %d attempts in a row", failed))
+		fmt.Sprintf("verification failed after %d attempts", failed))
+}
+
+// climb are the attempts of the run from the last one on that was given feedback.
+func (f Facts) climb() []Attempt {
+	run := f.run()
+	for i := len(run) - 1; i > 0; i-- {
+		if run[i].NewInput {
+			return run[i:]
+		}
+	}
+	return run
+}
+
+// repeated is an attempt that is tried again on the same rung: what ended it has
+// nothing to do with the work.
+func repeated(d Decision, a Attempt) Decision {
+	if a.Rung != 0 || a.Escalated {
+		d.Rung, d.Escalated, d.Backend = a.Rung, a.Escalated, a.Backend
+	}
+	d.Different = a.Different
+	return d
 }

@@ -5,6 +5,10 @@ import "testing"
 func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 	escalated := unverified()
 	escalated.Escalated = true
+	answered := unverified()
+	answered.NewInput = true
+	cutOff := timedOut()
+	cutOff.Rung, cutOff.Escalated = RungEffort, true
 	claude := unverified()
 	claude.Backend, claude.Account = "claude", "spare"
 	never := func(f *Facts) { f.Limits.EscalateEffort = false }
@@ -17,7 +21,7 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 		{"then with the escalated effort", given(unverified(), unverified(), unverified()),
 			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: because("failed 3 times")}},
 		{"then the run ends", given(unverified(), unverified(), unverified(), escalated),
-			Decision{Action: DoStop, Rule: "verify_failed", Reasons: because("after 4 attempts in a row")}},
+			Decision{Action: DoStop, Rule: "verify_failed", Reasons: because("after 4 attempts")}},
 		{"the effort is not raised where that is not allowed", given(unverified(), unverified(), unverified()).with(never),
 			Decision{Action: DoStop, Rule: "verify_failed"}},
 		{"nor where the backend has no other", given(unverified(), unverified(), unverified()).with(cannot),
@@ -27,8 +31,14 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 		{"the effort is that of the backend that failed", given(claude, claude, claude).with(func(f *Facts) {
 			f.Backends[0].CanEscalate, f.Backends[1].CanEscalate = false, true
 		}), Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "claude", Rung: RungEffort, Escalated: true}},
-		{"attempts that failed in another way begin it anew", given(unverified(), unverified(), timedOut(), unverified()),
-			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: because("retry 1 of 2")}},
+		{"attempts that failed in another way do not begin it anew", given(unverified(), unverified(), timedOut(), unverified()),
+			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: because("failed 3 times")}},
+		{"and it has an end whatever comes between", given(unverified(), timedOut(), unverified(), interruptedAttempt(), unverified(), escalated, timedOut(), unverified()),
+			Decision{Action: DoStop, Rule: "verify_failed", Reasons: because("after 5 attempts")}},
+		{"new feedback begins it anew", given(unverified(), unverified(), answered, unverified()),
+			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: because("retry 2 of 2")}},
+		{"what was cut off is tried again on its rung", given(unverified(), unverified(), unverified(), cutOff),
+			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex", Rung: RungEffort, Escalated: true}},
 		{"new feedback begins with an ordinary attempt", given(unverified(), unverified(), unverified()).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})

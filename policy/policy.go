@@ -76,6 +76,7 @@ type Attempt struct {
 	EndTree   string    // empty when unknown
 	Kept      string    // the branch of work that did not reach the thread's; empty for none
 	NewInput  bool      // feedback came that no earlier attempt had
+	ByChecks  bool      // that feedback was failing checks of others and nothing else
 	Gateway   bool      // its model was reached through the gateway, which has the first rung itself
 	Session   string    // the agent's own name of its session, if it can be continued
 	Start     string    // the commit that it started from

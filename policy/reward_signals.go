@@ -79,7 +79,7 @@ type CheckResult struct {
 // Only success and failure say something of the work. A check that timed out may
 // have waited for a machine, so it says nothing.
 func CISignal(checks []CheckResult, at time.Time) Signal {
-	var passed, broken, outside []string
+	var passed, broken, outside, cancelled []string
 	for _, c := range checks {
 		switch {
 		case c.Conclusion == "success":
@@ -90,7 +90,7 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 		case c.Outside != "":
 			outside = append(outside, c.Name+": "+c.Outside)
 		default:
-			outside = append(outside, c.Name+": "+c.Conclusion)
+			cancelled = append(cancelled, c.Name+": "+c.Conclusion)
 		}
 	}
 	switch {
@@ -99,6 +99,9 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	case len(outside) > 0:
 		// What passed is only half of the answer.
 		return missing(CISource, at, true, strings.Join(outside, ", "))
+	case len(cancelled) > 0:
+		// A push cancels the checks of the commit before; that is no failure of CI.
+		return missing(CISource, at, false, strings.Join(cancelled, ", "))
 	case len(passed) > 0:
 		return Signal{Source: CISource, Value: passedValue, Known: true, At: at, Detail: plural(len(passed), "check") + " passed"}
 	}

@@ -32,7 +32,7 @@ func TestWhatTheSourcesSay(t *testing.T) {
 		{"CI passed", CISignal([]CheckResult{{Name: "build", Conclusion: "success"}, {Name: "docs", Conclusion: "skipped"}}, at), 1, false, "1 check passed"},
 		{"CI failed", CISignal([]CheckResult{{Name: "build", Conclusion: "failure"}, {Name: "lint", Conclusion: "success"}}, at), 0.2, false, "build"},
 		{"CI without a machine", CISignal([]CheckResult{{Name: "build", Conclusion: "failure", Outside: "billing"}, {Name: "lint", Conclusion: "success"}}, at), -1, true, "billing"},
-		{"CI cancelled", CISignal([]CheckResult{{Name: "build", Conclusion: "cancelled"}}, at), -1, true, "cancelled"},
+		{"CI cancelled", CISignal([]CheckResult{{Name: "build", Conclusion: "cancelled"}}, at), -1, false, "cancelled"},
 		{"no CI", CISignal([]CheckResult{{Name: "docs", Conclusion: "neutral"}}, at), -1, false, "no check ran"},
 		{"no judge", JudgeSignal(JudgeAnswer{}, at), -1, false, "no judge"},
 		{"judge without quota", JudgeSignal(JudgeAnswer{Asked: true, Error: "exit 1: quota exhausted", Grade: 0.02}, at), -1, true, "quota exhausted"},

@@ -48,6 +48,9 @@ func bounds(f Facts) (Decision, bool) {
 	if d, over := budget(f); over {
 		return d, true
 	}
+	if d, over := failedChecks(f); over {
+		return d, true
+	}
 	today := f.Attempts
 	for len(today) > 0 && !today[0].StartedAt.After(f.Now.Add(-day)) {
 		today = today[1:]

@@ -126,7 +126,7 @@ func (w *world) end(s *simThread, how Attempt) {
 		if a.Outcome == "" {
 			a.Outcome = Outcome(a.Ending)
 		}
-		w.breakers[a.Account] = w.breakers[a.Account].After(a.Ending, a.ResetsAt, w.now)
+		w.breakers[a.Account] = w.breakers[a.Account].After(a.Ending, a.ResetsAt, a.StartedAt, w.now)
 		w.accounts[a.Account].note(*a, w.now)
 		if a.Outcome == EditLoop {
 			v := w.limits.Severity.Judge(a.Edits)

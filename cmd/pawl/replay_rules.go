@@ -33,7 +33,7 @@ func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	if s.breakers == nil {
 		s.breakers, s.cooldowns = map[string]policy.Breaker{}, map[string]solver.Cooldown{}
 	}
-	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.ResetsAt, a.EndedAt)
+	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.ResetsAt, a.StartedAt, a.EndedAt)
 	if v := l.Severity.Judge(a.Edits); a.Outcome == policy.EditLoop && v.Class != policy.None {
 		s.cooldowns[a.Backend] = solver.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: a.EndedAt.Add(v.Cooldown)}
 	}
