@@ -50,9 +50,16 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (*exec.Cmd, er
 	}
 	files = append(files, statusW)
 	args = append(args, "--json-status-fd", strconv.Itoa(2+len(files)))
-	list, err := memoryFile(strings.Join(args, "\x00") + "\x00")
+	block, release, err := os.Pipe()
 	if err != nil {
 		closeAll(append(files, status))
+		return nil, fmt.Errorf("start %s: %w", exe, err)
+	}
+	files = append(files, block)
+	args = append(args, "--block-fd", strconv.Itoa(2+len(files)))
+	list, err := memoryFile(strings.Join(args, "\x00") + "\x00")
+	if err != nil {
+		closeAll(append(files, status, release))
 		return nil, err
 	}
 	files = append(files, list)
@@ -61,7 +68,7 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (*exec.Cmd, er
 	cmd.Env = []string{}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
-	p.status = status
+	p.status, p.release = status, release
 	return cmd, nil
 }
 

@@ -22,11 +22,14 @@ type namespace struct {
 
 // watch reads the report: one JSON object with the child's PID, and one with its
 // exit code if the program could be started.
-func watch(status *os.File) *namespace {
+//
+// The first process waits before it starts the program, until its bounds are set.
+func watch(status, release *os.File) *namespace {
 	n := &namespace{handle: -1, reported: make(chan struct{})}
 	go func() {
 		defer close(n.reported)
 		defer status.Close()
+		defer release.Close() // which lets a program begin whose report was not understood
 		for in := json.NewDecoder(status); ; {
 			var report struct {
 				Pid  int  `json:"child-pid"`
@@ -42,6 +45,8 @@ func watch(status *os.File) *namespace {
 				if fd, err := unix.PidfdOpen(report.Pid, 0); err == nil {
 					n.handle = fd
 				}
+				bound(report.Pid)
+				release.Close()
 			}
 			n.mu.Unlock()
 		}

@@ -39,6 +39,7 @@ type Process struct {
 	marker         string
 	cmd            *exec.Cmd
 	status         *os.File // what bubblewrap reports; nil in mode None
+	release        *os.File // closing it lets the program in bubblewrap begin
 	inside         *namespace
 
 	stopOnce sync.Once
@@ -138,7 +139,7 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) error 
 	if err := <-started; err != nil {
 		closeAll([]*os.File{stdout, stderr})
 		if p.status != nil {
-			p.status.Close()
+			closeAll([]*os.File{p.status, p.release})
 		}
 		return err
 	}
@@ -154,7 +155,9 @@ func (p *Process) run(started chan<- error, exited chan<- struct{}) {
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
 	if err == nil && p.status != nil {
-		p.inside = watch(p.status)
+		p.inside = watch(p.status, p.release)
+	} else if err == nil {
+		first(p.cmd.Process.Pid)
 	}
 	started <- err
 	if err != nil {

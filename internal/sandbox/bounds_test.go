@@ -1,0 +1,61 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// printed is what a script prints in a sandbox.
+func printed(t *testing.T, s *Sandbox, text string) string {
+	t.Helper()
+	p, err := s.Start(t.Context(), script(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, p.Stderr())
+	out, err := io.ReadAll(p.Stdout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestWhenMemoryRunsOutAgentsAreEndedFirst(t *testing.T) {
+	both(t, func(t *testing.T, s *Sandbox) {
+		if got := printed(t, s, "sleep 0.2; sh -c 'cat /proc/self/oom_score_adj'"); got != "1000\n" {
+			t.Errorf("a child's oom_score_adj is %q, want 1000", got)
+		}
+	})
+	if own, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || string(own) == "1000\n" {
+		t.Errorf("this process's is %q, %v", own, err)
+	}
+}
+
+// The bomb is small and ends by itself, in case that nothing bounds it: twice as
+// many processes as are allowed, which live for some seconds.
+func TestAForkBombIsBounded(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("the kernel does not count root's processes; TestAnOrdinaryUserHasTheSameSandbox runs this as another user")
+	}
+	s := in(t, Auto)
+	before := printed(t, s, "grep 'Max processes' /proc/self/limits")
+	if f := strings.Fields(before); len(f) < 4 || f[2] != "4096" || f[3] != "4096" {
+		t.Errorf("limits: %q, want 4096 processes", before)
+	}
+	// A lower limit of its own shows that the kernel counts inside: the machine
+	// has more processes of this user.
+	got := printed(t, s, `ulimit -p 40 2>/dev/null || ulimit -u 40
+i=0; while [ $i -lt 80 ]; do sh -c 'sleep 2 & ' 2>/dev/null || break; i=$((i+1)); done; echo $i`)
+	if got == "80\n" {
+		t.Error("80 processes were started with a limit of 40")
+	}
+	// The machine is well, and another sandbox is not held back.
+	if got := printed(t, s, "sh -c 'echo well'"); got != "well\n" {
+		t.Errorf("another sandbox says %q", got)
+	}
+}
