@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
@@ -31,6 +32,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 		Context: s.state.task(s.thread).Context(),
 	}
 	start.Session, start.Continues = s.session(d, p)
+	start.Began = s.Now()
 	work := s.state.work(s.state.Seq)
 	task := prompt(s.thread, s.state, d, work)
 	if err := s.record(ctx, KindAttemptStarted, start); err != nil {
@@ -49,7 +51,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 	during, end := s.span(ctx, "attempt", TraceBackend, b.Name, TraceRule, d.Rule)
 	r, broke := s.execute(during, start, b, p, task)
 	end(broke, TraceEnding, string(r.Ending), TraceOutcome, string(r.Outcome))
-	if err := s.finish(ctx, start, s.hide(b.Env, r)); err != nil {
+	if err := s.finish(ctx, start, s.hide(slices.Concat(b.Env, s.Config.Policy.Learning.JudgeEnv), r)); err != nil {
 		return err
 	}
 	if final(broke) {
@@ -109,7 +111,8 @@ func (s *step) session(d policy.Decision, p *prepared) (id, why string) {
 	if id, why = policy.Resume(f, d, p.start); id == "" {
 		return "", why
 	}
-	if _, err := os.Stat(s.homeOf(s.thread)); err != nil {
+	last := s.state.Attempts[len(s.state.Attempts)-1].Receipt
+	if _, err := os.Stat(s.homeOf(s.thread)); err != nil || last.Place != s.placeName() {
 		return "", "a new session: the files of the last one are not on this node"
 	}
 	return id, why
@@ -118,7 +121,7 @@ func (s *step) session(d policy.Decision, p *prepared) (id, why string) {
 // execute does the attempt and returns its receipt. What goes wrong on Pawl's
 // side makes an interrupted attempt with the reason, and is the error.
 func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prepared, task string) (Ended, error) {
-	r := Ended{N: a.N, Base: p.start}
+	r := Ended{N: a.N, Base: p.start, Place: s.placeName()}
 	leave, err := s.rooms.enter(ctx, s.thread)
 	if err != nil {
 		return broken(r, err), err
@@ -156,6 +159,11 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 	if cause != nil {
 		return cancelled(r, cause), nil
 	}
+	if look.spoilt != nil {
+		err := unusable(&r, look.spoilt)
+		r.Outcome = policy.Outcome(r.Ending)
+		return r, err
+	}
 	return s.settle(ctx, a, b, p, ws, task, r)
 }
 
@@ -166,7 +174,7 @@ func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepa
 	err := s.commitTree(ctx, a, b, p, ws, &r)
 	crash.Point("committed")
 	if err == nil && r.Ending == policy.Completed && r.Commit != "" {
-		r.Verify, err = s.verify(ctx, a, p, ws)
+		r.Verify, err = s.verify(ctx, a, p, ws, s.state.about(a.Seen))
 		crash.Point("verified")
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
@@ -182,7 +190,6 @@ func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepa
 		return broken(r, err), err
 	}
 	s.judge(&r, p)
-	climbed(a, &r)
 	r.Judge, err = s.askJudge(ctx, a, p, ws, task, r)
 	if err != nil {
 		// The work is done and pushed; only its grade is missing.

@@ -7,10 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/policy"
 )
 
 // baseDir holds the checkout of the base while a command is run on it.
@@ -19,46 +20,85 @@ const baseDir = "base"
 // maxBaselines is how many results on base trees are kept for a repository.
 const maxBaselines = 200
 
+// baseline is what a command came to on the tree that the thread's branch began
+// from. The zero value is one of which nothing is known.
+type baseline struct {
+	Exit    int       `json:"exit"`
+	Signal  string    `json:"signal,omitempty"`
+	Passed  int       `json:"passed"`
+	Failing []Failing `json:"failing,omitempty"`
+}
+
 // forgive takes the tests out that failed already before Pawl began, and lets
-// the command pass if no other failure is left. The base is measured only here,
-// so a clean pass costs nothing.
-func (s *step) forgive(ctx context.Context, a Started, p *prepared, v *Verified) error {
+// the command pass if nothing else failed. The base is measured only here, so a
+// clean pass costs nothing. What the task is about is not forgiven.
+func (s *step) forgive(ctx context.Context, a Started, p *prepared, task string, v *Verified) error {
 	before, err := s.baseline(ctx, a, p, v.Command)
-	if err != nil {
+	if cause := context.Cause(ctx); err != nil && (cause != nil || errors.Is(err, errStopped) || errors.Is(err, errClosed)) {
 		return err
 	}
-	now := policy.TestReport{}
-	for _, f := range v.Failing {
-		now.Failures = append(now.Failures, policy.Failure(f))
+	if err != nil {
+		// Nothing is known, so everything counts; the work is not lost for it.
+		s.log.Warn().Err(err).Str("command", oneLine(v.Command)).Msg("the base was not verified")
+		return nil
 	}
-	fresh, known := policy.NewFailures(now, before)
-	told := len(v.Failing)
-	v.Failing, v.Known = nil, nil
-	for _, f := range fresh {
-		v.Failing = append(v.Failing, Failing(f))
-	}
-	for _, f := range known {
-		v.Known = append(v.Known, f.Name)
-	}
-	// A runner that counts more failures than it names hides some.
-	v.Passed = len(fresh) == 0 && len(known) > 0 && v.FailedTests <= told
+	before.excuse(v, task)
 	return nil
+}
+
+// asksForTests matches a task that is about failing tests as such.
+var asksForTests = regexp.MustCompile(`(?i)\b(?:fail\w*|broken|red|fix\w*|repair\w*)\b.{0,40}\b(?:tests?|ci|build|checks?)\b|\b(?:tests?|ci|build|checks?)\b.{0,40}\b(?:fail\w*|broken|red)\b`)
+
+// excuse moves what failed on the base, too, from the failing tests to the known
+// ones. The command passes only if it ended in the same way there and nothing
+// else is wrong: no other failure, no test less that passes.
+func (b baseline) excuse(v *Verified, task string) {
+	if asksForTests.MatchString(task) {
+		return
+	}
+	told := len(v.Failing)
+	var fresh []Failing
+	for _, f := range v.Failing {
+		if b.had(f) && !strings.Contains(task, lastPart(f.Name)) {
+			v.Known = append(v.Known, f.Name)
+		} else {
+			fresh = append(fresh, f)
+		}
+	}
+	v.Failing = fresh
+	v.Passed = len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= told &&
+		v.Exit == b.Exit && v.Signal == b.Signal && v.PassedTests >= b.Passed
+}
+
+// had reports whether the base had a failure. One that is no test, such as a
+// package that does not build, must be the same in its words.
+func (b baseline) had(f Failing) bool {
+	return slices.ContainsFunc(b.Failing, func(g Failing) bool {
+		return f.Name == g.Name && (f.Text == g.Text || !strings.HasSuffix(f.Name, "]"))
+	})
+}
+
+// lastPart is the part of a test's name that people use: that after the last
+// space, slash, colon or angle.
+func lastPart(name string) string {
+	i := strings.LastIndexAny(strings.TrimRight(name, ")]"), " /:›.")
+	return name[i+1:]
 }
 
 // baseline is what a command says of the tree that the thread's branch began
 // from. It is measured once a tree.
-func (s *step) baseline(ctx context.Context, a Started, p *prepared, command string) (policy.TestReport, error) {
+func (s *step) baseline(ctx context.Context, a Started, p *prepared, command string) (baseline, error) {
 	base, err := s.base(ctx, p)
 	if err != nil {
-		return policy.TestReport{}, err
+		return baseline{}, err
 	}
 	dir := filepath.Join(s.threadDir(s.thread), baseDir)
 	if err := git.Remove(dir); err != nil {
-		return policy.TestReport{}, err
+		return baseline{}, err
 	}
 	ws, err := p.cache.Checkout(ctx, git.CheckoutSpec{Commit: base, Dir: dir, Branch: "base"})
 	if err != nil {
-		return policy.TestReport{}, err
+		return baseline{}, err
 	}
 	defer func() {
 		if err := ws.Close(); err != nil {
@@ -66,33 +106,31 @@ func (s *step) baseline(ctx context.Context, a Started, p *prepared, command str
 		}
 	}()
 	kept := filepath.Join(s.cacheDir(s.thread)+".verified", hash(ws.StartTree, command)+".json")
-	var report policy.TestReport
-	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &report) == nil {
-		return report, nil
+	var known baseline
+	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &known) == nil {
+		return known, nil
 	}
 	v, err := s.verifyOne(ctx, a, p, command, ws)
 	if err != nil {
-		return policy.TestReport{}, err
+		return baseline{}, err
 	}
 	s.log.Info().Str("command", oneLine(command)).Str("tree", ws.StartTree).Int("failing", len(v.Failing)).Msg("the base was verified")
-	for _, f := range v.Failing {
-		report.Failures = append(report.Failures, policy.Failure(f))
+	if !v.TimedOut && !v.cut {
+		known = baseline{Exit: v.Exit, Signal: v.Signal, Passed: v.PassedTests, Failing: v.Failing}
 	}
-	if v.TimedOut {
-		return policy.TestReport{}, nil
-	}
-	if err := keepBaseline(kept, report); err != nil {
+	if err := keepBaseline(kept, known); err != nil {
 		// It is measured again the next time.
 		s.log.Warn().Err(err).Msg("the result on the base was not kept")
 	}
-	return report, nil
+	return known, nil
 }
 
-// base is the commit that the thread's branch began from: for an issue where it
-// left the default branch, for a pull request what was there before Pawl.
+// base is the commit that the thread's branch began from: where it left the
+// branch that it is to be merged into. Without a history in common it is what was
+// there before Pawl.
 func (s *step) base(ctx context.Context, p *prepared) (string, error) {
-	if !s.state.Snapshot.Pull && p.settings != "" {
-		if base, err := p.cache.MergeBase(ctx, p.settings, p.start); base != "" || err != nil {
+	if p.into != "" {
+		if base, err := p.cache.MergeBase(ctx, p.into, p.start); base != "" || err != nil {
 			return base, err
 		}
 	}
@@ -105,8 +143,8 @@ func (s *step) base(ctx context.Context, p *prepared) (string, error) {
 }
 
 // keepBaseline writes a result and removes the oldest where there are too many.
-func keepBaseline(path string, report policy.TestReport) error {
-	data, err := json.Marshal(report)
+func keepBaseline(path string, b baseline) error {
+	data, err := json.Marshal(b)
 	if err != nil {
 		return err
 	}

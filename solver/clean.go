@@ -14,8 +14,9 @@ import (
 )
 
 // CleanAttempts removes the transcripts of attempts that ended before a time, and
-// what else is left of a thread once none remains. An attempt lasts a day at
-// most, so the time must be at least that long ago.
+// what else is left of a thread once none remains. The HOME of agents goes a day
+// after the last attempt. An attempt lasts a day at most, so the time must be at
+// least that long ago.
 func (s *Solver) CleanAttempts(ctx context.Context, before time.Time) (removed int, err error) {
 	threads, err := filepath.Glob(filepath.Join(s.Config.DataDir, "attempts", "*", "*", "*"))
 	if err != nil {
@@ -25,7 +26,7 @@ func (s *Solver) CleanAttempts(ctx context.Context, before time.Time) (removed i
 		if err := ctx.Err(); err != nil {
 			return removed, context.Cause(ctx)
 		}
-		n, err := cleanThread(dir, before)
+		n, err := cleanThread(dir, before, s.Now().Add(-homeTime))
 		removed += n
 		if err != nil {
 			return removed, err
@@ -34,13 +35,17 @@ func (s *Solver) CleanAttempts(ctx context.Context, before time.Time) (removed i
 	return removed, nil
 }
 
+// homeTime is how long an agent's HOME is kept after its last attempt, in which a
+// session could be continued: it holds caches of build tools that can be large.
+const homeTime = 24 * time.Hour
+
 // cleanThread removes what is old of one thread's folder.
-func cleanThread(dir string, before time.Time) (removed int, err error) {
+func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, fmt.Errorf("clean %s: %w", dir, err)
 	}
-	left := 0
+	left, newest := 0, time.Time{}
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil || !e.IsDir() {
 			continue
@@ -50,6 +55,9 @@ func cleanThread(dir string, before time.Time) (removed int, err error) {
 		if err != nil {
 			return removed, err
 		}
+		if written.After(newest) {
+			newest = written
+		}
 		if !written.Before(before) {
 			left++
 			continue
@@ -58,6 +66,13 @@ func cleanThread(dir string, before time.Time) (removed int, err error) {
 			return removed, fmt.Errorf("clean %s: %w", attempt, err)
 		}
 		removed++
+	}
+	if left > 0 && newest.Before(idle) {
+		for _, name := range []string{homeDir, baseDir} {
+			if err := git.Remove(filepath.Join(dir, name)); err != nil {
+				return removed, fmt.Errorf("clean %s: %w", dir, err)
+			}
+		}
 	}
 	if left > 0 || removed == 0 {
 		return removed, nil

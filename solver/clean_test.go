@@ -12,7 +12,7 @@ import (
 )
 
 func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
-	s := &Solver{Config: config.Server{DataDir: t.TempDir()}}
+	s := &Solver{Now: time.Now, Config: config.Server{DataDir: t.TempDir()}}
 	old, young := Thread{"acme", "widgets", 1}, Thread{"acme", "widgets", 2}
 	now := time.Now()
 	write := func(thread Thread, n int, age time.Duration) {
@@ -35,6 +35,8 @@ func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
 	write(old, 2, 60*24*time.Hour)
 	write(young, 1, 60*24*time.Hour)
 	write(young, 2, time.Hour)
+	idle := Thread{"acme", "widgets", 3}
+	write(idle, 1, 25*time.Hour)
 	removed, err := s.CleanAttempts(t.Context(), now.Add(-30*24*time.Hour))
 	if err != nil || removed != 3 {
 		t.Errorf("removed %d: %v", removed, err)
@@ -45,7 +47,8 @@ func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
 		left = append(left, rel)
 		return err
 	})
-	want := []string{"attempts/acme/widgets", "attempts/acme/widgets/2", "attempts/acme/widgets/2/2", "attempts/acme/widgets/2/2/transcript", "attempts/acme/widgets/2/home"}
+	want := []string{"attempts/acme/widgets", "attempts/acme/widgets/2", "attempts/acme/widgets/2/2", "attempts/acme/widgets/2/2/transcript", "attempts/acme/widgets/2/home",
+		"attempts/acme/widgets/3", "attempts/acme/widgets/3/1", "attempts/acme/widgets/3/1/transcript"}
 	if d := cmp.Diff(want, left); err != nil || d != "" {
 		t.Error(d, err)
 	}

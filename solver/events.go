@@ -154,6 +154,8 @@ type Started struct {
 	Continues string `json:"continues,omitempty"`
 	// Context is the kind of work that it is, for learning.
 	Context policy.Context `json:"context,omitzero"`
+	// Began is when the attempt began, for this process only; the event has it, too.
+	Began time.Time `json:"-"`
 	// Repo is the repository's configuration that the attempt runs under.
 	Repo config.Repo `json:"repo,omitzero"`
 }
@@ -171,19 +173,23 @@ type Ended struct {
 	EndTree   string         `json:"end_tree,omitempty"`
 	Commit    string         `json:"commit,omitempty"`
 	Pushed    bool           `json:"pushed,omitempty"`
-	Kept      string         `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
-	LeftOut   []string       `json:"left_out,omitempty"`
-	Edits     policy.Edits   `json:"edits"`
-	Evidence  policy.Print   `json:"evidence"`
-	Change    policy.Print   `json:"change"`
-	Final     string         `json:"final,omitempty"`
-	Verify    []Verified     `json:"verify,omitempty"`
-	Tests     []string       `json:"failing_tests,omitempty"`
-	Tokens    Tokens         `json:"tokens,omitzero"`
-	CostUSD   *float64       `json:"cost_usd,omitempty"`
-	Session   string         `json:"session,omitempty"`
-	ToolCalls int            `json:"tool_calls,omitempty"`
-	Turns     int            `json:"turns,omitempty"`
+	// Merged says that what others pushed meanwhile was merged into the commit.
+	Merged bool `json:"merged,omitempty"`
+	// Place names the machine and folder where the agent's HOME is.
+	Place     string       `json:"place,omitempty"`
+	Kept      string       `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
+	LeftOut   []string     `json:"left_out,omitempty"`
+	Edits     policy.Edits `json:"edits"`
+	Evidence  policy.Print `json:"evidence"`
+	Change    policy.Print `json:"change"`
+	Final     string       `json:"final,omitempty"`
+	Verify    []Verified   `json:"verify,omitempty"`
+	Tests     []string     `json:"failing_tests,omitempty"`
+	Tokens    Tokens       `json:"tokens,omitzero"`
+	CostUSD   *float64     `json:"cost_usd,omitempty"`
+	Session   string       `json:"session,omitempty"`
+	ToolCalls int          `json:"tool_calls,omitempty"`
+	Turns     int          `json:"turns,omitempty"`
 	// Context is the largest request, in tokens; an estimate where the model was
 	// not reached through the gateway, which Gateway tells.
 	Context int64 `json:"context,omitempty"`
@@ -249,33 +255,6 @@ type Tokens struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
 	Output      int64 `json:"output"`
-}
-
-// Verified is the result of one verify command. Output holds its last lines.
-type Verified struct {
-	Command string `json:"command"`
-	Exit    int    `json:"exit"`
-	// Passed says that it exited with 0, or that nothing failed but what failed
-	// before Pawl began.
-	Passed   bool   `json:"passed"`
-	TimedOut bool   `json:"timed_out,omitempty"`
-	Output   string `json:"output,omitempty"`
-	MS       int64  `json:"ms"`
-	// Runner names the test runners whose output was recognised; empty for none.
-	Runner string `json:"runner,omitempty"`
-	// PassedTests and FailedTests are as the runner counts them.
-	PassedTests int `json:"passed_tests,omitempty"`
-	FailedTests int `json:"failed_tests,omitempty"`
-	// Failing are the failing tests, Known the names of those that failed before
-	// Pawl began.
-	Failing []Failing `json:"failing,omitempty"`
-	Known   []string  `json:"known,omitempty"`
-}
-
-// Failing is a failing test with the text of its assertion.
-type Failing struct {
-	Name string `json:"name"`
-	Text string `json:"text,omitempty"`
 }
 
 // Act is something done to the outside world, logged before and after. ID and

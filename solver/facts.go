@@ -67,8 +67,9 @@ func (s State) Facts(now time.Time) policy.Facts {
 func (s State) fact(a Attempt) policy.Attempt {
 	r := a.Receipt
 	session, cost := r.Session, 0.0
-	if a.Kind == config.Command {
-		session = "" // no command is told to continue one
+	if a.Kind == config.Command || r.Merged {
+		// No command is told to continue one, and none has seen what others did.
+		session = ""
 	}
 	if r.CostUSD != nil {
 		cost = *r.CostUSD
@@ -82,6 +83,7 @@ func (s State) fact(a Attempt) policy.Attempt {
 		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
 		Tests: r.Tests, EndTree: r.EndTree, Kept: r.Kept,
 		NewInput: slices.ContainsFunc(s.Feedback, func(f Remark) bool { return f.Taken == a.N && f.Withdrawn == "" }),
+		ByChecks: s.byChecks(a.N),
 		Gateway:  r.Gateway, Session: session, Start: r.Base, Commit: r.Commit, Context: r.Context,
 		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: cost, Budget: r.Budget,
 	}
@@ -96,4 +98,20 @@ func (s State) Wrote(id int64) bool {
 		}
 	}
 	return false
+}
+
+// byChecks reports whether an attempt took feedback, and all of it came from the
+// checks of others.
+func (s State) byChecks(n int) bool {
+	some := false
+	for _, f := range s.Feedback {
+		if f.Taken != n || f.Withdrawn != "" {
+			continue
+		}
+		if f.Source != policy.FromCheckRun {
+			return false
+		}
+		some = true
+	}
+	return some
 }

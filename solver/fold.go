@@ -61,6 +61,8 @@ type Attempt struct {
 	At      time.Time
 	EndedAt time.Time // zero while it runs
 	Receipt Ended
+	// Pull is the pull request that its work went to; 0 where none was open yet.
+	Pull int
 }
 
 // Remark is accepted feedback and what became of it.
@@ -164,57 +166,6 @@ func (s *State) feedback(e Event, f Feedback) {
 	}
 }
 
-func (s *State) control(e Event, c Control) {
-	s.see(c.Snapshot)
-	c.Seq, c.At = e.Seq, e.At
-	s.controls = append(s.controls, c.Feedback)
-	switch c.Command {
-	case "stop":
-		s.Stopped, s.StoppedAt, s.stopMade = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq, c.MadeAt
-	case "use":
-		s.Pinned = c.Backend
-	}
-}
-
-func (s *State) change(e Event, c Change) {
-	s.see(c.Snapshot)
-	if kind := s.meaning(c); kind != "" {
-		s.People = append(s.People, Verdict{Kind: kind, By: c.By, At: e.At})
-	}
-	closed := map[string]string{
-		"closed":             "the thread was closed by " + c.By,
-		"merged":             "the pull request was merged by " + c.By,
-		"pull_closed":        "Pawl's pull request was closed by " + c.By,
-		"pull_merged":        "Pawl's pull request was merged by " + c.By,
-		"uninstalled":        "the App was uninstalled or lost access to the repository",
-		"renamed":            "the repository was renamed to " + c.Detail + "; ask again there",
-		"repository_deleted": "the repository was deleted or archived",
-		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
-	}
-	if why, ok := closed[c.What]; ok {
-		s.Closed, s.closedBy = why, c.What
-		// What was pushed so far asks for no pull request any more.
-		s.Head = ""
-	}
-	undoes := map[string][]string{
-		"reopened":      {"closed", "merged"},
-		"pull_reopened": {"pull_closed"},
-		"installed":     {"uninstalled", "repository_deleted"},
-	}
-	if slices.Contains(undoes[c.What], s.closedBy) {
-		s.Closed, s.closedBy = "", ""
-	}
-	if c.What == "pull_reopened" {
-		s.Pull = c.Number
-		s.Acts[actPull] = ActState{Act: Act{Key: actPull, ID: int64(c.Number), URL: c.URL}, Done: true, At: s.At}
-	}
-	if c.What == "pull_closed" || c.What == "pull_merged" {
-		// The next run on the issue opens a pull request of its own.
-		s.Pull = 0
-		delete(s.Acts, actPull)
-	}
-}
-
 func (s *State) withdraw(_ Event, w Withdrawn) {
 	for i := range s.Feedback {
 		if slices.Contains(w.Seqs, s.Feedback[i].Seq) {
@@ -252,7 +203,7 @@ func (s *State) started(e Event, a Started) {
 func (s *State) ended(e Event, r Ended) {
 	for i := range s.Attempts {
 		if s.Attempts[i].N == r.N && s.Attempts[i].EndedAt.IsZero() {
-			s.Attempts[i].EndedAt, s.Attempts[i].Receipt = e.At, r
+			s.Attempts[i].EndedAt, s.Attempts[i].Receipt, s.Attempts[i].Pull = e.At, r, s.Pull
 			if r.Pushed {
 				s.Head, s.Snapshot.HeadSHA = r.Commit, r.Commit
 			}
@@ -264,6 +215,11 @@ func (s *State) acted(e Event, a Act) {
 	s.Acts[a.Key] = ActState{Act: a, Done: true, At: e.At}
 	if a.Key == actPull {
 		s.Pull = int(a.ID)
+		for i := range s.Attempts {
+			if s.Attempts[i].Pull == 0 {
+				s.Attempts[i].Pull = s.Pull
+			}
+		}
 	}
 	s.Questions = slices.DeleteFunc(s.Questions, func(q Question) bool { return a.Key == answerKey(q.Seq) })
 }

@@ -27,11 +27,17 @@ func (c limitCut) Error() string {
 	return fmt.Sprintf("ended because it waited for a limit to pass (%s)", oneLine(c.limit.Message))
 }
 
+// fromBreaker is the source of a limit that Pawl itself told the agent: the
+// account was known to be limited.
+const fromBreaker = "breaker"
+
 // door is an attempt's way to its model. The zero value is that of a backend
 // that signs in by itself.
 type door struct {
 	session  *gateway.Session
 	endpoint agent.Endpoint
+	// refused is what the breaker said when it refused a call.
+	refused *atomic.Pointer[gateway.Limit]
 }
 
 // open opens the door of an attempt. The limits that show there are told to end
@@ -45,12 +51,21 @@ func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.P
 		return door{}, fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
 	}
 	var session atomic.Pointer[gateway.Session]
+	var refused atomic.Pointer[gateway.Limit]
+	breaker := s.limited(a.Account, a.Began)
 	grant := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", s.thread, a.N),
 		Provider:   provider(p),
 		MaxTokens:  l.Budget.TokensPerAttempt,
 		MaxCostUSD: l.Budget.USDPerAttempt,
-		Limited:    s.limited(a.Account, s.Now()),
+		Limited: func(ctx context.Context) (gateway.Limit, bool) {
+			l, limited := breaker(ctx)
+			if limited && refused.CompareAndSwap(nil, &l) {
+				// An agent that sleeps until then is not waited for, either.
+				time.AfterFunc(limitGrace, func() { end(limitCut{l}) })
+			}
+			return l, limited
+		},
 		OnLimit: func(limit gateway.Limit) {
 			time.AfterFunc(limitGrace, func() {
 				if u := session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, s.Now()) {
@@ -64,7 +79,7 @@ func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.P
 	}
 	opened := s.Gateway.Open(grant)
 	session.Store(opened)
-	return door{session: opened, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: s.Gateway.URL(), Token: opened.Token()}}, nil
+	return door{session: opened, refused: &refused, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: s.Gateway.URL(), Token: opened.Token()}}, nil
 }
 
 func provider(p config.Provider) gateway.Provider {
@@ -131,6 +146,11 @@ func (d door) close(r *Ended) {
 		r.Reasons = append(r.Reasons, u.BudgetStopped)
 	case u.Limit != nil:
 		d.limit(r, *u.Limit)
+	case d.refused.Load() != nil:
+		d.limit(r, *d.refused.Load())
+		if r.Limit != nil {
+			r.Limit.Source = fromBreaker
+		}
 	}
 }
 

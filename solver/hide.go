@@ -32,11 +32,28 @@ func (s *Solver) hide(names []string, r Ended) Ended {
 	for i, reason := range r.Reasons {
 		reasons[i] = clean(reason)
 	}
+	all := func(list []string) []string {
+		out := make([]string, len(list))
+		for i, text := range list {
+			out[i] = clean(text)
+		}
+		return out
+	}
 	verify := make([]Verified, len(r.Verify))
 	for i, v := range r.Verify {
-		v.Output = clean(v.Output)
+		v.Output, v.Known = clean(v.Output), all(v.Known)
+		failing := make([]Failing, len(v.Failing))
+		for j, f := range v.Failing {
+			failing[j] = Failing{Name: clean(f.Name), Text: clean(f.Text)}
+		}
+		v.Failing = failing
 		verify[i] = v
 	}
-	r.Reasons, r.Verify = reasons, verify
+	if r.Judge != nil {
+		j := *r.Judge
+		j.Detail, j.Error = clean(j.Detail), clean(j.Error)
+		r.Judge = &j
+	}
+	r.Reasons, r.Verify, r.Tests, r.LeftOut = reasons, verify, all(r.Tests), all(r.LeftOut)
 	return r
 }

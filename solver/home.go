@@ -27,6 +27,11 @@ func (s *step) login(b config.Backend, adapter agent.Adapter, home string, spec 
 	if b.CredentialFile == "" || adapter.Credential == "" {
 		return nil
 	}
+	// The place is made here: what an earlier attempt left there, such as a link
+	// that leads out of HOME, would be followed otherwise.
+	if err := writeFiles(home, map[string]string{adapter.Credential: ""}); err != nil {
+		return err
+	}
 	if s.Sandbox.Mode() != sandbox.None {
 		to := filepath.Join(home, filepath.FromSlash(adapter.Credential))
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: b.CredentialFile, To: to})
@@ -37,7 +42,7 @@ func (s *step) login(b config.Backend, adapter agent.Adapter, home string, spec 
 		return err
 	}
 	defer root.Close()
-	if err := makeWay(root, adapter.Credential); err != nil {
+	if err := root.Remove(adapter.Credential); err != nil {
 		return err
 	}
 	return root.Symlink(b.CredentialFile, adapter.Credential)

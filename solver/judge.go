@@ -20,6 +20,8 @@ type question struct {
 	Outcome string     `json:"outcome"`
 	Verify  []Verified `json:"verify"`
 	Final   string     `json:"final_message"`
+	// Tree is where the judge can read the files, which the agent wrote.
+	Tree string `json:"tree"`
 }
 
 // askJudge lets the operator's judge grade the work of an attempt, in the
@@ -33,11 +35,11 @@ func (s *step) askJudge(ctx context.Context, a Started, p *prepared, ws *git.Wor
 	if err != nil {
 		return nil, err
 	}
-	in, err := json.Marshal(question{Thread: s.thread.String(), Attempt: a.N, Task: task, Diff: diff, Outcome: string(r.Outcome), Verify: r.Verify, Final: r.Final})
+	in, err := json.Marshal(question{Thread: s.thread.String(), Attempt: a.N, Task: task, Diff: diff, Outcome: string(r.Outcome), Verify: r.Verify, Final: r.Final, Tree: ws.Dir})
 	if err != nil {
 		return nil, err
 	}
-	report, printed, err := s.inSandbox(ctx, a, ws, l.Judge, l.JudgeEnv, in, l.JudgeTimeout)
+	report, printed, err := s.inSandbox(ctx, a, ws, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true})
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
@@ -47,7 +49,7 @@ func (s *step) askJudge(ctx context.Context, a Started, p *prepared, ws *git.Wor
 	case report.Killed:
 		return &Judged{Error: fmt.Sprintf("%s did not answer within %s", name, l.JudgeTimeout)}, nil
 	case report.Exit.Code != 0 || report.Exit.Signal != "":
-		return &Judged{Error: fmt.Sprintf("%s ended with exit code %d: %s", name, report.Exit.Code, clip(oneLine(said), 300))}, nil
+		return &Judged{Error: fmt.Sprintf("%s ended with exit code %d: %s", name, report.Exit.Code, clip(oneLine(report.Stderr+" "+said), 300))}, nil
 	}
 	return verdict(name, said), nil
 }

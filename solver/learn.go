@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -31,8 +32,34 @@ type GradedRow struct {
 }
 
 // Learned is what all attempts of all threads say of the backends.
+//
+// What was computed holds for learnedFor: many threads may wait for the same
+// backend and look again and again.
 func (s *Solver) Learned(ctx context.Context) (policy.Learned, error) {
+	s.learned.mu.Lock()
+	defer s.learned.mu.Unlock()
 	now := s.Now()
+	if age := now.Sub(s.learned.at); !s.learned.at.IsZero() && age >= 0 && age < learnedFor {
+		return s.learned.is, nil
+	}
+	is, err := s.learnedAt(ctx, now)
+	if err == nil {
+		s.learned.is, s.learned.at = is, now
+	}
+	return is, err
+}
+
+// learnedFor is how long it takes at most until a new reward counts.
+const learnedFor = 2 * time.Second
+
+// learnedCache is what was learned, as of a time. The zero value is empty.
+type learnedCache struct {
+	mu sync.Mutex
+	at time.Time
+	is policy.Learned
+}
+
+func (s *Solver) learnedAt(ctx context.Context, now time.Time) (policy.Learned, error) {
 	rows, err := s.Store.Graded(ctx, now.Add(-learnedAge), learnedRows)
 	if err != nil {
 		return policy.Learned{}, fmt.Errorf("read grades: %w", err)
@@ -149,17 +176,14 @@ func (s State) own(i int, p config.Policy) []policy.Signal {
 	r, at := a.Receipt, a.EndedAt
 	changed := policy.Progress(r.StartTree, r.EndTree)
 	verified := policy.Verified{Configured: len(a.Repo.Verify) > 0 || len(r.Verify) > 0, Changed: changed, Passed: true}
-	if verified.Configured && changed && len(r.Verify) == 0 {
-		verified.Error = "the attempt ended before it was verified"
-	}
 	for _, v := range r.Verify {
-		if v.TimedOut {
-			verified.Error = "the command took too long: " + oneLine(v.Command)
-		}
 		verified.Passed = verified.Passed && v.Passed
 		verified.Failing = append(verified.Failing, names(v.Failing)...)
 	}
 	verifier := policy.VerifierSignal(verified, at)
+	if verified.Configured && changed && len(r.Verify) == 0 {
+		verifier = policy.Signal{Source: policy.VerifierSource, At: at, Missing: "the attempt ended before it was verified"}
+	}
 	judge := policy.JudgeAnswer{}
 	if j := r.Judge; j != nil {
 		judge = policy.JudgeAnswer{Asked: true, Grade: j.Grade, Detail: j.Detail, Error: j.Error}
@@ -202,22 +226,24 @@ func (s State) ci(i int) policy.Signal {
 }
 
 // people are the signals of what people did with the work of an attempt. They
-// belong to the last attempt that had pushed by then.
+// belong to the last attempt that had pushed to their pull request by then.
 func (s State) people(i int) []policy.Signal {
 	var out []policy.Signal
 	for _, d := range s.People {
-		if s.judgedBy(d.At) == i {
+		if s.judgedBy(d) == i {
 			out = append(out, policy.PeopleSignal(d.Kind, d.By, d.At))
 		}
 	}
 	return out
 }
 
-// judgedBy is the index of the last attempt that had pushed at a time; -1 for none.
-func (s State) judgedBy(at time.Time) int {
+// judgedBy is the index of the attempt that people judged; -1 for none. The
+// receipt may come after the word: an attempt has pushed before its end.
+func (s State) judgedBy(d Verdict) int {
 	last := -1
 	for i, a := range s.Attempts {
-		if a.Receipt.Pushed && !a.EndedAt.After(at) {
+		same := d.Number == 0 || a.Pull == 0 || a.Pull == d.Number
+		if a.Receipt.Pushed && same && a.At.Before(d.At) {
 			last = i
 		}
 	}

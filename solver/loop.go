@@ -21,6 +21,9 @@ type lookout struct {
 	track   tracker
 	// replaced are withheld paths in whose place the agent wrote something.
 	replaced []string
+	// spoilt is why withheld paths could not be brought back: the agent made that
+	// impossible.
+	spoilt error
 }
 
 func newLookout(dir string, limits policy.SeverityLimits, began time.Time) (*lookout, error) {

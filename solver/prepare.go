@@ -24,6 +24,7 @@ type prepared struct {
 	tip       string // the commit of branch at GitHub; empty when it does not exist
 	start     string // the commit that the attempt starts from
 	settings  string // the commit whose configuration was read
+	into      string // the commit of base
 }
 
 // refuse is a stop before anything ran.
@@ -193,7 +194,11 @@ func (s *step) fetch(ctx context.Context, p *prepared) (*Decided, error) {
 				return err
 			}
 		}
-		tips, err = p.cache.Fetch(ctx, p.remote, def, p.branch)
+		names := []string{def, p.branch}
+		if base := s.state.Snapshot.BaseRef; s.state.Snapshot.Pull && base != "" && base != def {
+			names = append(names, base)
+		}
+		tips, err = p.cache.Fetch(ctx, p.remote, names...)
 		return err
 	})
 	switch {
@@ -222,7 +227,7 @@ func (s *step) fetch(ctx context.Context, p *prepared) (*Decided, error) {
 		return refuse("empty_repository", "Push a first commit; then comment /pawl retry.",
 			fmt.Sprintf("branch %s does not exist", def)), nil
 	}
-	p.settings = tips[def]
+	p.settings, p.into = tips[def], tips[p.base]
 	return nil, nil
 }
 

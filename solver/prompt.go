@@ -143,3 +143,12 @@ func clip(s string, limit int) string {
 	}
 	return strings.ToValidUTF8(s[:limit], "") + " …"
 }
+
+// about is what an attempt was asked for in people's own words.
+func (s State) about(seen int64) string {
+	parts := []string{policy.Visible(s.Snapshot.Title), policy.Content(s.Snapshot.Body)}
+	for _, r := range s.work(seen) {
+		parts = append(parts, policy.Visible(r.Text))
+	}
+	return strings.Join(parts, "\n")
+}

@@ -105,14 +105,19 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeoutAfterStop)
 	defer cancel()
 	now := s.Now()
+	climbed(a, &r)
 	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
 	said := r.Ending
-	if r.Limit != nil && said == policy.Completed {
+	switch {
+	case r.Limit == nil:
+	case r.Limit.Source == fromBreaker:
+		said = "" // the breaker said it, so it knows
+	case said == policy.Completed:
 		said = policy.Ending(r.Limit.Kind) // the account is limited all the same
 	}
 	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
 		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, r.Limit.usable(), now) }
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, r.Limit.usable(), a.Began, now) }
 	}
 	if v := Limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
 		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}

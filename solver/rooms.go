@@ -3,6 +3,7 @@ package solver
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // rooms lets one attempt of a thread use the thread's folder at a time in this
@@ -11,6 +12,8 @@ import (
 type rooms struct {
 	mu   sync.Mutex
 	used map[Thread]chan struct{}
+	// waiting counts the steps that wait in memory for one of the Slots.
+	waiting atomic.Int64
 }
 
 // enter waits until the thread's folder is free. The caller must call leave.

@@ -76,8 +76,7 @@ func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Star
 	}
 	held, err := ws.Withhold(adapter.Unguarded)
 	defer func() {
-		replaced, restoreErr := ws.Restore(context.WithoutCancel(run), held)
-		look.replaced, err = replaced, errors.Join(err, restoreErr)
+		look.replaced, look.spoilt = ws.Restore(context.WithoutCancel(run), held)
 	}()
 	if err != nil {
 		return agent.Report{}, nil, err

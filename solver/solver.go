@@ -2,6 +2,7 @@ package solver
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -39,6 +40,7 @@ type Solver struct {
 	// empty for none.
 	Program string
 	rooms   rooms
+	learned learnedCache
 	// Trace opens spans around pieces of work; it may be nil.
 	Trace Trace
 	// OnAttempt, OnReceipt and OnDecision are told what was logged, for metrics;
@@ -110,4 +112,11 @@ func Limits(p config.Policy) policy.Limits {
 		NoAnswerRetry: p.Ladder.NoAnswerRetry, ResumeSessions: p.Ladder.ResumeSessions,
 		TokensPerDay: p.Budget.TokensPerThreadPerDay, USDPerDay: p.Budget.USDPerThreadPerDay,
 	}
+}
+
+// placeName names the machine and the folder that this process works in. A
+// session of an agent can be continued only where it was.
+func (s *Solver) placeName() string {
+	host := s.Node[:max(0, strings.LastIndexByte(s.Node, '-'))] // the process id follows
+	return host + ":" + s.Config.DataDir
 }

@@ -14,6 +14,22 @@ type Standing struct {
 	InForce policy.Mode           `json:"in_force"`
 	Arms    []policy.ArmView      `json:"arms"`
 	Sources []policy.SourceHealth `json:"sources"`
+	// Quarantined are the newest attempts whose grades are not learned from, with
+	// the reasons.
+	Quarantined []policy.Judged `json:"quarantined"`
+}
+
+// shownQuarantined bounds them.
+const shownQuarantined = 20
+
+func quarantined(l policy.Learned) []policy.Judged {
+	list := []policy.Judged{}
+	for _, j := range l.Judged() {
+		if len(j.Quarantine) > 0 {
+			list = append(list, j)
+		}
+	}
+	return list[max(0, len(list)-shownQuarantined):]
 }
 
 // Standing computes what was learned. Backends that are held back at the moment
@@ -31,6 +47,6 @@ func (s *Solver) Standing(ctx context.Context) (Standing, error) {
 	arms := learned.Arms(policy.Context{}, options)
 	return Standing{
 		Mode: mode, InForce: policy.Choose(mode, arms, 0).Mode,
-		Arms: policy.View(arms), Sources: learned.Health(),
+		Arms: policy.View(arms), Sources: learned.Health(), Quarantined: quarantined(learned),
 	}, nil
 }

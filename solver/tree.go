@@ -19,10 +19,7 @@ const maxDiff = 4 << 20
 func (s *step) commitTree(ctx context.Context, a Started, b config.Backend, p *prepared, ws *git.Workspace, r *Ended) error {
 	snap, err := ws.Snapshot(ctx)
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
-		// What the agent left cannot be committed. That is its failure.
-		r.Ending, r.Detail = policy.Crashed, err.Error()
-		r.Reasons = append(r.Reasons, err.Error())
-		return nil
+		return unusable(r, err)
 	}
 	if err != nil {
 		return err
@@ -40,6 +37,10 @@ func (s *step) commitTree(ctx context.Context, a Started, b config.Backend, p *p
 	for _, path := range protected {
 		r.LeftOut = append(r.LeftOut, path+" (protected)")
 	}
+	// What is verified is what is pushed, as far as the files tell.
+	if _, err := ws.Restore(ctx, protected); err != nil {
+		return unusable(r, err)
+	}
 	r.EndTree = tree
 	if !policy.Progress(r.StartTree, r.EndTree) {
 		return nil
@@ -54,6 +55,13 @@ func (s *step) commitTree(ctx context.Context, a Started, b config.Backend, p *p
 		Tree: tree, Parents: []string{p.start}, Name: name, Email: email, When: s.Now(), Message: s.message(a, b),
 	})
 	return err
+}
+
+// unusable records that what the agent left cannot be used. That is its failure.
+func unusable(r *Ended, err error) error {
+	r.Ending, r.Detail = policy.Crashed, tail(oneLine(err.Error()), 500)
+	r.Reasons = append(r.Reasons, err.Error())
+	return nil
 }
 
 // author is the App's bot user, the way GitHub links a commit to it.
@@ -156,7 +164,7 @@ func (s *step) merge(ctx context.Context, p *prepared, r *Ended) (theirs string,
 	if err != nil {
 		return "", err
 	}
-	r.EndTree = tree
+	r.EndTree, r.Merged = tree, true
 	r.Reasons = append(r.Reasons, "somebody pushed to "+p.branch+" during the attempt; both were merged")
 	return theirs, nil
 }

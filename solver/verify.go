@@ -25,7 +25,7 @@ const (
 // one fails. They come from the default branch, what they run comes from the
 // agent. A test that failed before Pawl began does not count. Where it is ended
 // from outside, the error is the cause.
-func (s *step) verify(ctx context.Context, a Started, p *prepared, ws *git.Workspace) (all []Verified, err error) {
+func (s *step) verify(ctx context.Context, a Started, p *prepared, ws *git.Workspace, task string) (all []Verified, err error) {
 	if len(p.effective.Verify) == 0 {
 		return nil, nil
 	}
@@ -33,8 +33,8 @@ func (s *step) verify(ctx context.Context, a Started, p *prepared, ws *git.Works
 	defer func() { end(err) }()
 	for _, c := range p.effective.Verify {
 		v, err := s.verifyOne(ctx, a, p, c, ws)
-		if err == nil && !v.Passed && len(v.Failing) > 0 && !v.TimedOut {
-			err = s.forgive(ctx, a, p, &v)
+		if err == nil && !v.Passed && len(v.Failing) > 0 && !v.TimedOut && !v.cut {
+			err = s.forgive(ctx, a, p, task, &v)
 		}
 		if err != nil {
 			return all, err
@@ -50,11 +50,12 @@ func (s *step) verify(ctx context.Context, a Started, p *prepared, ws *git.Works
 // verifyOne runs one command and reads what it says of the tests.
 func (s *step) verifyOne(ctx context.Context, a Started, p *prepared, command string, ws *git.Workspace) (Verified, error) {
 	began, before := s.Now(), stamps(ws.Dir, p.effective)
-	report, printed, err := s.inSandbox(ctx, a, ws, []string{"/bin/sh", "-c", command}, nil, nil, verifyTimeout)
+	report, printed, err := s.inSandbox(ctx, a, ws, program{argv: []string{"/bin/sh", "-c", command}, most: verifyTimeout, both: true})
 	if err != nil {
 		return Verified{}, fmt.Errorf("verify command %q: %w", command, err)
 	}
-	v := Verified{Command: command, Exit: report.Exit.Code, Output: printed.String(), MS: s.Now().Sub(began).Milliseconds(), TimedOut: report.Killed}
+	v := Verified{Command: command, Exit: report.Exit.Code, Output: printed.String(), MS: s.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal}
+	v.cut = printed.cut
 	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
 	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
@@ -67,29 +68,22 @@ func (s *step) verifyOne(ctx context.Context, a Started, p *prepared, command st
 	return v, nil
 }
 
-// count takes over what the tests came to. Runners tell the same failure in
-// several places; it counts once.
-func (v *Verified) count(all []policy.TestReport) {
-	seen := map[string]bool{}
-	for _, t := range all {
-		if t.Runner == "" {
-			continue
-		}
-		v.Runner = t.Runner
-		v.PassedTests, v.FailedTests = max(v.PassedTests, t.Passed), max(v.FailedTests, t.Failed)
-		for _, f := range t.Failures {
-			if !seen[f.Name] {
-				seen[f.Name] = true
-				v.Failing = append(v.Failing, Failing(f))
-			}
-		}
-	}
+// program is something to run on a work tree that is no agent.
+type program struct {
+	argv, env []string
+	stdin     []byte
+	most      time.Duration
+	// both keeps what it prints on standard error, too.
+	both bool
+	// apart starts it in an empty folder, with the work tree to read only: what
+	// lies in the tree was written by an agent.
+	apart bool
 }
 
 // inSandbox runs a program on a work tree with a HOME of its own and returns how
 // it ended and the end of what it printed. Where it is ended from outside, the
 // error is the cause.
-func (s *step) inSandbox(ctx context.Context, a Started, ws *git.Workspace, argv, env []string, stdin []byte, most time.Duration) (agent.Report, *lastBytes, error) {
+func (s *step) inSandbox(ctx context.Context, a Started, ws *git.Workspace, prog program) (agent.Report, *lastBytes, error) {
 	home := filepath.Join(s.attemptDir(s.thread, a.N), verifyDir)
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return agent.Report{}, nil, err
@@ -103,13 +97,17 @@ func (s *step) inSandbox(ctx context.Context, a Started, ws *git.Workspace, argv
 	defer cancel(nil)
 	defer s.watch(run, a.Seen, cancel)()
 	list := []string{"HOME=" + home}
-	for k, v := range s.environment(env) {
+	for k, v := range s.environment(prog.env) {
 		list = append(list, k+"="+v)
 	}
-	proc, err := s.Sandbox.Start(run, sandbox.Spec{
-		Argv: argv, Dir: ws.Dir, Home: home, Env: list, ReadOnly: s.shown(ws, nil), Stdin: stdin,
+	spec := sandbox.Spec{
+		Argv: prog.argv, Dir: ws.Dir, Home: home, Env: list, ReadOnly: s.shown(ws, nil), Stdin: prog.stdin,
 		ID: s.ProcessPrefix() + s.thread.String() + "/verify",
-	})
+	}
+	if prog.apart {
+		spec.Dir, spec.ReadOnly = home, append(spec.ReadOnly, ws.Dir)
+	}
+	proc, err := s.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {
 		return agent.Report{}, nil, cause
 	}
@@ -122,8 +120,10 @@ func (s *step) inSandbox(ctx context.Context, a Started, ws *git.Workspace, argv
 	}
 	var printed lastBytes
 	reading := process(proc)
-	reading.Stderr = io.TeeReader(reading.Stderr, &printed)
-	report, err := agent.Run(run, reading, plain, agent.RunOptions{Total: most, Transcript: &printed, Now: s.Now})
+	if prog.both {
+		reading.Stderr = io.TeeReader(reading.Stderr, &printed)
+	}
+	report, err := agent.Run(run, reading, plain, agent.RunOptions{Total: prog.most, Transcript: &printed, Now: s.Now})
 	if cause := context.Cause(run); cause != nil {
 		return report, &printed, cause
 	}

@@ -60,7 +60,7 @@ func (s *Solver) view(ctx context.Context, t Thread, st State) (checkrun.Facts, 
 		f.Run = st.Attempts[n-1].Run
 	}
 	request(&f, st)
-	shown(&f, st, l)
+	shown(&f, t, st, effective.Policy)
 	verdicts(&f, st, l)
 	if err := s.held(ctx, &f, t, st); err != nil {
 		return f, err
@@ -102,7 +102,8 @@ func request(f *checkrun.Facts, st State) {
 }
 
 // shown are the attempts with the similarity to the one before in the same run.
-func shown(f *checkrun.Facts, st State, l policy.Limits) {
+func shown(f *checkrun.Facts, t Thread, st State, p config.Policy) {
+	l := Limits(p)
 	var before time.Time
 	for i, a := range st.Attempts {
 		r := a.Receipt
@@ -117,6 +118,9 @@ func shown(f *checkrun.Facts, st State, l policy.Limits) {
 		}
 		for _, w := range r.Verify {
 			v.Known = append(v.Known, w.Known...)
+		}
+		if !a.EndedAt.IsZero() {
+			v.Grade = graded(st.graded(t, i, p).Grade())
 		}
 		if c := a.Decision.Choice; c != nil {
 			v.Chosen = strings.Join(c.Reasons, "; ")
@@ -135,6 +139,21 @@ func shown(f *checkrun.Facts, st State, l policy.Limits) {
 		before = a.EndedAt
 		f.Attempts = append(f.Attempts, v)
 	}
+}
+
+// graded says what an attempt's grade is and where it comes from, before anybody
+// asks whether it is plausible.
+func graded(g policy.Grade) string {
+	if !g.Known {
+		return "no grade: " + g.Missing
+	}
+	var from []string
+	for _, part := range g.Parts {
+		if part.Share > 0 {
+			from = append(from, string(part.Source))
+		}
+	}
+	return fmt.Sprintf("grade %.2f, from %s", g.Value, strings.Join(from, ", "))
 }
 
 func rungs(all []Rung) []checkrun.Rung {

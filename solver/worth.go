@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -12,6 +13,8 @@ type Verdict struct {
 	Kind policy.PeopleKind
 	By   string
 	At   time.Time
+	// Number is the pull request; 0 where it is not known.
+	Number int
 }
 
 // Check is a finished check run of others on a commit.
@@ -37,6 +40,9 @@ func (s *State) checked(f Feedback) {
 
 // meaning is what a change says of the work; empty for nothing.
 func (s *State) meaning(c Change) policy.PeopleKind {
+	if c.What != "merged" && c.What != "pull_merged" && strings.HasSuffix(c.By, "[bot]") {
+		return "" // bots close what is old and approve what is in their list
+	}
 	switch c.What {
 	case "merged", "pull_merged":
 		return policy.Merged

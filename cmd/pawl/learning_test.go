@@ -141,6 +141,19 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 			}
 		}
 	}
+	for n, judge := range map[int]string{first: "floor grade", second: "quota exhausted"} {
+		why := ""
+		for _, j := range r.status().Learning.Quarantined {
+			if j.ID == threadName(n)+"/1" {
+				why = strings.Join(j.Quarantine, "\n")
+			}
+		}
+		for _, reason := range []string{"stub", "session", judge} {
+			if !strings.Contains(why, reason) {
+				t.Errorf("#%d is not quarantined for %q:\n%s", n, reason, why)
+			}
+		}
+	}
 	if !strings.Contains(said, string(policy.FloorWithWork)) {
 		t.Errorf("the floor grade of the judge is believed:\n%s", said)
 	}

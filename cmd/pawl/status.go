@@ -208,9 +208,23 @@ func printLearning(w io.Writer, l solver.Standing) error {
 		if h.Degraded {
 			note = "degraded, not learned from: " + h.Reason
 		}
-		fmt.Fprintf(t, "%s\t%d\t%.0f %%\t%.0f %%\t%d\t%s\n", h.Source, h.Attempts, 100*h.Coverage, 100*h.Valid, len(h.Violations), note)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%s\n", h.Source, h.Attempts, share(h.Coverage, h.Attempts), share(h.Valid, h.Values), len(h.Violations), note)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, j := range l.Quarantined {
+		fmt.Fprintf(w, "not learned from %s: %s\n", j.ID, strings.Join(j.Quarantine, "; "))
+	}
+	return nil
+}
+
+// share writes a part of a whole, and nothing where there is no whole.
+func share(v float64, of int) string {
+	if of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
 }
 
 // interval draws the 90 % interval on a line from 0 to 1, with the mean in it.

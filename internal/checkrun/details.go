@@ -86,7 +86,7 @@ func addAttempt(p *page, a Attempt) {
 		parts = append(parts, "Failed already before Pawl began, and not counted: "+paths(a.Known)+".")
 	}
 	if len(a.LeftOut) > 0 {
-		parts = append(parts, "Changes to protected paths were left out of the commit: "+paths(a.LeftOut)+".")
+		parts = append(parts, "Left out of the commit: "+paths(a.LeftOut)+".")
 	}
 	if a.FinalMessage != "" {
 		parts = append(parts, "The agent's last message, as it wrote it:", fence(a.FinalMessage, maxMessage))

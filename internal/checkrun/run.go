@@ -105,7 +105,7 @@ func waitsFor(rule string) string {
 	case "backoff":
 		return "pause between restarts"
 	case "gather":
-		return "the rest of a review"
+		return "more of the same feedback"
 	}
 	return "nothing to do now"
 }

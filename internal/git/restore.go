@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strings"
 )
 
 // Withhold removes paths from the work tree until Restore brings them back, and
@@ -41,10 +42,14 @@ func there(root *os.Root, p string) bool {
 	return err == nil
 }
 
-// Restore brings withheld paths back as they were at the start, and returns those
-// in whose place there was something else meanwhile, which is lost.
-func (w *Workspace) Restore(ctx context.Context, held []string) (replaced []string, err error) {
-	if len(held) == 0 {
+// maxRestored bounds the list of what is restored, in bytes.
+const maxRestored = 4 << 20
+
+// Restore brings paths back to what they were at the start: the changed ones
+// restored, the new ones removed, the deleted ones returned. It returns those in
+// whose place there was something, which is lost.
+func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []string, err error) {
+	if len(paths) == 0 {
 		return nil, nil
 	}
 	root, err := os.OpenRoot(w.Dir)
@@ -52,7 +57,7 @@ func (w *Workspace) Restore(ctx context.Context, held []string) (replaced []stri
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	defer root.Close()
-	for _, p := range held {
+	for _, p := range paths {
 		if !there(root, p) {
 			continue // git itself puts folders in the place of links
 		}
@@ -61,8 +66,15 @@ func (w *Workspace) Restore(ctx context.Context, held []string) (replaced []stri
 			return replaced, fmt.Errorf("restore %s: %w", p, err)
 		}
 	}
-	args := append([]string{"checkout", "--quiet", "--force", w.StartTree, "--"}, held...)
-	if _, err := w.run(ctx, command{args: args}); err != nil {
+	out, err := w.run(ctx, command{args: append([]string{"ls-tree", "--name-only", "-z", w.StartTree, "--"}, paths...), limit: maxRestored})
+	if err != nil {
+		return replaced, fmt.Errorf("restore: %w", err)
+	}
+	was := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+	if len(was) == 0 {
+		return replaced, nil
+	}
+	if _, err := w.run(ctx, command{args: append([]string{"checkout", "--quiet", "--force", w.StartTree, "--"}, was...)}); err != nil {
 		return replaced, fmt.Errorf("restore: %w", err)
 	}
 	return replaced, nil
