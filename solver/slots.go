@@ -12,31 +12,139 @@ import (
 // still wanted.
 const slotInterval = 250 * time.Millisecond
 
-// releaseSpread is the time over which attempts start that waited for somebody
-// else's probe of their account: a provider that has just begun to answer again
-// is not met by all of them at once.
-const releaseSpread = 10 * time.Second
+// maxWaiting is how many steps of this process may wait in memory for a place,
+// and placeTime how long each. The next attempt then starts as soon as one ends.
+// Everybody else waits in the log: there another node with room may take the
+// thread up, and the steps of other threads find somebody here who takes them,
+// which are 32 beside the attempts.
+const (
+	maxWaiting = 16
+	placeTime  = 3 * time.Second
+)
+
+// releaseSpread is the time over which threads look again whether it is their
+// turn: a provider that has just begun to answer again is not met by all of them
+// at once. The queue starts what is due every 5 s; startSpread is what takes such
+// a batch apart.
+const (
+	releaseSpread = 10 * time.Second
+	startSpread   = 5 * time.Second
+)
+
+// How long a thread that is refused waits before it looks again: half as long as
+// it has waited already, between these two.
+const (
+	minLook = 5 * time.Second
+	maxLook = 30 * time.Second
+)
+
+// The rules of the two waits whose end nobody knows.
+const (
+	ruleProbe   = "probe"
+	ruleCrowded = "crowded"
+)
+
+// turn asks whether an attempt that policy wants can have a place now, before
+// anything is prepared for it. If not, it returns the wait to store instead: its
+// end is not known, only when the thread looks again. An account that was limited
+// is tried by one attempt at a time over all nodes; the one whose turn it is has
+// entered it when turn returns.
+func (s *step) turn(ctx context.Context, f policy.Facts, d policy.Decision) (*Decided, error) {
+	if s.Slots != nil && len(s.Slots) == cap(s.Slots) {
+		if s.waited || s.rooms.waiting.Load() >= maxWaiting {
+			return s.later(ruleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
+		}
+		return nil, nil // place enters the account when there is room
+	}
+	account, most := entry(f, d)
+	if most == 0 {
+		return nil, nil
+	}
+	entered, err := s.Store.EnterAccount(ctx, s.lease.current(), account, most, s.Now())
+	if err != nil || entered {
+		return nil, err
+	}
+	return s.later(ruleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
+}
+
+// entry is the account of a decision's backend and how many attempts may run on
+// it: 0 is no bound.
+func entry(f policy.Facts, d policy.Decision) (account string, most int) {
+	for _, b := range f.Backends {
+		if b.Name == d.Backend {
+			account = b.Account
+			if b.Breaker.Consecutive > 0 {
+				most = 1
+			}
+		}
+	}
+	return account, most
+}
+
+// later is a wait of which only the time of the next look is known. The decision
+// says nothing of that time, so that looking in vain appends nothing.
+func (s *step) later(rule, reason string) *Decided {
+	now, look := s.Now(), minLook
+	if s.awaits(rule) {
+		look = min(max(now.Sub(s.state.DecidedAt)/2, minLook), maxLook)
+	}
+	look += time.Duration(seed(s.thread, 0) % uint64(releaseSpread))
+	s.next = now.Add(look)
+	return &Decided{Seen: s.state.Seq, Decision: policy.Decision{
+		Action: policy.DoWait, Rule: rule, Reasons: []string{reason},
+	}}
+}
+
+// wakeAt is when the thread is looked at again after a decision; zero for never.
+func (s *step) wakeAt(d Decided) time.Time {
+	if d.Action == policy.DoWait && d.Until.IsZero() {
+		return s.next
+	}
+	return d.Until
+}
+
+// awaits reports whether the last that happened was a decision to wait by this
+// rule.
+func (s *step) awaits(rule string) bool {
+	d, n := s.state.Decision, len(s.state.Attempts)
+	return d != nil && d.Action == policy.DoWait && d.Rule == rule && (n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt))
+}
 
 // place waits until the attempt may start: there is room among those that may run
 // at the same time, and its account is not being tried already by as many as its
-// breaker has left. Nil without an error means that something changed meanwhile,
-// the log, a breaker or a cooldown, so that the decision has to be taken again.
+// breaker has left. Nil without an error means that the decision has to be taken
+// again: something changed meanwhile, the log, a breaker or a cooldown, or it is
+// not this thread's turn here and now.
 func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free func(), err error) {
+	if s.rooms.waiting.Add(1) > maxWaiting {
+		s.rooms.waiting.Add(-1)
+		free, _, err = s.tryPlace(ctx, d, p, new(bool))
+		return free, err
+	}
+	defer s.rooms.waiting.Add(-1)
 	seen := s.state.Seq
-	next := time.NewTimer(0)
+	first := time.Duration(0)
+	if s.awaits(ruleProbe) {
+		first = time.Duration(seed(s.thread, 1) % uint64(startSpread))
+	}
+	left, began := false, time.Now().Add(first)
+	next := time.NewTimer(first)
 	defer next.Stop()
-	turn := turn{}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-next.C:
 		}
-		free, again, err := s.tryPlace(ctx, d, p, &turn)
+		free, again, err := s.tryPlace(ctx, d, p, &left)
 		if free != nil || again || err != nil {
 			return free, err
 		}
-		next.Reset(slotInterval + turn.pause)
+		if time.Since(began) > placeTime {
+			s.waited = true
+			return nil, nil
+		}
+		next.Reset(slotInterval)
 		events, err := s.Store.Events(ctx, s.thread, seen)
 		if err != nil {
 			return nil, err
@@ -50,21 +158,18 @@ func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free 
 	}
 }
 
-// turn is how an attempt waits for its turn on an account.
-type turn struct {
-	held  bool          // another one's probe was waited for
-	pause time.Duration // before the next try, beside the interval
-}
-
 // tryPlace takes a place if there is one now. What other threads did since the
-// decision is looked at again: their limits count for this one, too. An account
-// that was limited is tried by one attempt at a time over all nodes, and those
-// that waited for it start one after another.
-func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, t *turn) (free func(), again bool, err error) {
+// decision is looked at again: their limits count for this one, too. Where there
+// is no place, somebody else may have one and try the account: it is left, once.
+func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, left *bool) (free func(), again bool, err error) {
 	if s.Slots != nil {
 		select {
 		case s.Slots <- struct{}{}:
 		default:
+			if !*left {
+				*left = true
+				s.leaveAccount(ctx, backendNamed(p.effective.Backends, d.Backend).Account)
+			}
 			return nil, false, nil
 		}
 	}
@@ -83,26 +188,11 @@ func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, t *
 		leave()
 		return nil, true, nil
 	}
-	account, most := "", 0
-	for _, b := range f.Backends {
-		if b.Name == d.Backend {
-			account = b.Account
-			if b.Breaker.Consecutive > 0 {
-				most = 1
-			}
-		}
-	}
-	if most == 0 && t.held {
-		leave()
-		t.held, t.pause = false, time.Duration(seed(s.thread, 0)%uint64(releaseSpread))
-		return nil, false, nil
-	}
-	t.pause = 0
+	account, most := entry(f, d)
 	entered, err := s.Store.EnterAccount(ctx, s.lease.current(), account, most, s.Now())
 	if err != nil || !entered {
 		leave()
-		t.held = t.held || !entered
-		return nil, false, err
+		return nil, true, err
 	}
 	crash.Point("account_entered")
 	return func() { s.leaveAccount(ctx, account); leave() }, false, nil

@@ -26,6 +26,8 @@ type step struct {
 	lease  *keeper
 	app    forge.App // who Pawl is; zero without GitHub
 	state  State
+	next   time.Time // when a wait without an end is looked at again
+	waited bool      // for a place, in vain
 	// delivery brought the newest remark or change; empty for none.
 	delivery string
 	log      zerolog.Logger
@@ -98,15 +100,15 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 	if d.Action == policy.DoAttempt {
 		return true, s.attempt(ctx, d.Decision, prep)
 	}
-	if d.Action == policy.DoWait && s.state.Decision != nil && same(*s.state.Decision, d) {
+	if d.Action == policy.DoWait && s.state.Decision != nil && same(*s.state.Decision, d) && (!d.Until.IsZero() || s.awaits(d.Rule)) {
 		// The wake-up is armed again: it may have been this one.
-		if err := s.append(ctx, Batch{WakeAt: d.Until}); err != nil {
+		if err := s.append(ctx, Batch{WakeAt: s.wakeAt(d)}); err != nil {
 			return false, err
 		}
 		return false, s.publish(ctx)
 	}
 	s.log.Info().Str("action", string(d.Action)).Str("rule", d.Rule).Strs("reasons", d.Reasons).Msg("decided")
-	if err := s.append(ctx, Batch{WakeAt: d.Until, Events: []NewEvent{{Kind: KindDecision, At: s.Now(), Data: d}}}); err != nil {
+	if err := s.append(ctx, Batch{WakeAt: s.wakeAt(d), Events: []NewEvent{{Kind: KindDecision, At: s.Now(), Data: d}}}); err != nil {
 		return false, err
 	}
 	crash.Point("decided")
@@ -118,7 +120,7 @@ func (s *step) once(ctx context.Context) (again bool, err error) {
 // the queue would end it too, but by its own clock of 5 s.
 func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 	left := d.Until.Sub(s.Now())
-	if d.Action != policy.DoWait || left > maxShortWait {
+	if d.Action != policy.DoWait || d.Until.IsZero() || left > maxShortWait {
 		return nil
 	}
 	timer := time.NewTimer(left)
@@ -164,6 +166,13 @@ func (s *step) decide(ctx context.Context) (d Decided, p *prepared, err error) {
 	d = Decided{Decision: policy.Next(facts), Seen: s.state.Seq}
 	if d.Action != policy.DoAttempt {
 		return d, nil, nil
+	}
+	wait, err := s.turn(ctx, facts, d.Decision)
+	if err != nil {
+		return Decided{}, nil, err
+	}
+	if wait != nil {
+		return *wait, nil, nil
 	}
 	prep, refused, err := s.prepare(ctx)
 	if err != nil {

@@ -26,6 +26,14 @@ var pawlBinary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if file := os.Getenv(nodeVariable); file != "" {
+		// This process is a node of a cluster with a clock of its test.
+		if err := serveAsNode(file, os.Getenv(clockVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	dir, err := os.MkdirTemp("", "pawl-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

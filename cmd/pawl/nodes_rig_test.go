@@ -1,0 +1,345 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// cluster is a rig whose servers share one PostgreSQL database.
+type cluster struct {
+	*rig
+	dsn   string
+	own   string // the data directory of the nodes to come; empty for one that all share
+	ahead *clock // of GitHub, and of the nodes that have a clock file
+	clock string // the file of a clock that all nodes obey; empty for the true time
+	nodes []*member
+}
+
+// member is one server process of a cluster.
+type member struct {
+	cmd    *exec.Cmd
+	addr   string
+	log    *logBuffer
+	exited chan error
+}
+
+func newCluster(t *testing.T, db *pgServer) *cluster {
+	t.Helper()
+	c := &cluster{dsn: db.newDatabase(t), ahead: &clock{}}
+	c.rig = newRigAt(t, nil, c.ahead.now)
+	return c
+}
+
+// write writes the configuration that every node starts with.
+func (c *cluster) write() string {
+	c.t.Helper()
+	path := c.file()
+	text, err := os.ReadFile(path)
+	c.must(err)
+	all := strings.Replace(string(text), "sqlite:pawl.db", c.dsn, 1)
+	if c.own != "" {
+		all = strings.Replace(all, "data_dir: data\n", "data_dir: "+c.own+"\n", 1)
+	}
+	c.must(os.WriteFile(path, []byte(all), 0o600))
+	return path
+}
+
+// join starts one more node and returns when it answers webhooks.
+func (c *cluster) join() *member {
+	c.t.Helper()
+	cmd := exec.Command(pawlBinary, "serve", "--config", c.write())
+	if c.clock != "" {
+		cmd = exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), nodeVariable+"="+c.write(), clockVariable+"="+c.clock)
+	}
+	return c.launch(cmd)
+}
+
+// launch starts a node by a command and returns when it answers webhooks.
+func (c *cluster) launch(cmd *exec.Cmd) *member {
+	c.t.Helper()
+	m := &member{cmd: cmd, log: &logBuffer{}, exited: make(chan error, 1)}
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stderr, err := m.cmd.StderrPipe()
+	c.must(err)
+	c.must(m.cmd.Start())
+	ready := make(chan string, 1)
+	go func() {
+		lines := bufio.NewReader(stderr)
+		for {
+			line, err := lines.ReadBytes('\n')
+			m.log.Write(line)
+			var l struct{ Message, Address string }
+			if json.Unmarshal(line, &l) == nil && l.Message == "pawl serves" {
+				ready <- l.Address
+			}
+			if err != nil {
+				break
+			}
+		}
+		m.exited <- m.cmd.Wait()
+	}()
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Logf("log of the node at %s:\n%s", m.addr, m.log)
+		}
+		if m.cmd.ProcessState == nil {
+			m.cmd.Process.Kill()
+			<-m.exited
+		}
+	})
+	select {
+	case m.addr = <-ready:
+	case err := <-m.exited:
+		c.t.Fatalf("the node ended: %v\n%s", err, m.log)
+	case <-time.After(patience):
+		c.t.Fatalf("the node did not start\n%s", m.log)
+	}
+	c.nodes = append(c.nodes, m)
+	c.to(m)
+	return m
+}
+
+// to sends webhooks to a node from now on.
+func (c *cluster) to(m *member) {
+	c.t.Helper()
+	c.must(c.world.WaitDelivered(c.t.Context()))
+	c.addr = m.addr
+	c.world.SetWebhookURL(c.url("/api/github/hook"))
+}
+
+// leave ends a node by a signal and waits for its end.
+func (c *cluster) leave(m *member, sig syscall.Signal) {
+	c.t.Helper()
+	c.must(m.cmd.Process.Signal(sig))
+	select {
+	case <-m.exited:
+	case <-time.After(patience):
+		c.t.Fatal("the node did not end")
+	}
+	for i, n := range c.nodes {
+		if n == m {
+			c.nodes = append(c.nodes[:i:i], c.nodes[i+1:]...)
+		}
+	}
+}
+
+// started is how many attempts the node says that it started.
+func (m *member) started() int { return strings.Count(m.log.String(), `"message":"attempt started"`) }
+
+// issue opens an issue in a repository and asks for it.
+func (c *cluster) issue(repo, title string) solver.Thread {
+	c.t.Helper()
+	n, err := c.world.OpenIssue(repo, writer, title, "Please add a line to a.txt.")
+	c.must(err)
+	_, err = c.world.Comment(repo, n, writer, "/pawl solve")
+	c.must(err)
+	owner, name, _ := strings.Cut(repo, "/")
+	return solver.Thread{Owner: owner, Name: name, Number: n}
+}
+
+// began tells whether the node says that it started an attempt on the thread.
+func (m *member) began(thread string) bool {
+	for line := range strings.Lines(m.log.String()) {
+		if strings.Contains(line, `"message":"attempt started"`) && strings.Contains(line, `"thread":"`+thread+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// read gives the shared database to f.
+func (c *cluster) read(f func(*store.Store)) {
+	c.t.Helper()
+	db, err := store.OpenReadOnly(c.t.Context(), c.dsn, store.Options{})
+	c.must(err)
+	defer db.Close()
+	f(db)
+}
+
+// states are the folds of the threads' logs.
+func (c *cluster) states(threads []solver.Thread) (all []solver.State) {
+	c.t.Helper()
+	c.read(func(db *store.Store) {
+		for _, t := range threads {
+			events, err := db.Events(c.t.Context(), t, 0)
+			c.must(err)
+			s, err := solver.Fold(events)
+			c.must(err)
+			all = append(all, s)
+		}
+	})
+	return all
+}
+
+// count is how many of the threads' states f holds for.
+func (c *cluster) count(threads []solver.Thread, f func(solver.State) bool) (n int) {
+	c.t.Helper()
+	for _, s := range c.states(threads) {
+		if f(s) {
+			n++
+		}
+	}
+	return n
+}
+
+// waitsBy tells whether the thread's last word is a wait by that rule.
+func waitsBy(rule string) func(solver.State) bool {
+	return func(s solver.State) bool {
+		_, running := s.Running()
+		return !running && s.Decision != nil && s.Decision.Action == "wait" && s.Decision.Rule == rule
+	}
+}
+
+func overBy(rule string) func(solver.State) bool {
+	return func(s solver.State) bool { return !s.Open() && s.Decision != nil && s.Decision.Rule == rule }
+}
+
+// The variables that make this test program a node with a clock of the test.
+const (
+	nodeVariable  = "PAWL_TEST_NODE"
+	clockVariable = "PAWL_TEST_CLOCK"
+)
+
+// serveAsNode is `pawl serve` with a clock that is ahead by what a file says.
+func serveAsNode(configuration, clockFile string) error {
+	ahead, err := os.Open(clockFile)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(configuration, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	log, err := logger(os.Stderr, cfg.Log.Level)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	n, err := startNode(ctx, cfg, func() time.Time {
+		var d [8]byte
+		if _, err := ahead.ReadAt(d[:], 0); err != nil {
+			panic(err) // a node without its clock would go on at a wrong time
+		}
+		return time.Now().Add(time.Duration(binary.BigEndian.Uint64(d[:])))
+	}, log)
+	if err != nil {
+		return err
+	}
+	return n.serve(ctx)
+}
+
+// reach moves the clock of GitHub and of all nodes to just after a time.
+func (c *cluster) reach(t time.Time) {
+	c.t.Helper()
+	c.ahead.reach(t)
+	c.clock = filepath.Join(c.dir, "clock")
+	f, err := os.OpenFile(c.clock, os.O_CREATE|os.O_WRONLY, 0o600)
+	c.must(err)
+	defer f.Close()
+	_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(c.ahead.ahead)), 0)
+	c.must(err)
+}
+
+// pgServer is a PostgreSQL of the test's own, reached through a socket.
+type pgServer struct {
+	dir       string
+	databases int
+}
+
+// startPostgres starts a server from the binaries of a Debian or Red Hat
+// package; it skips the test where there are none.
+func startPostgres(t *testing.T) *pgServer {
+	t.Helper()
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if path, err := exec.LookPath("initdb"); err == nil {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	if len(dirs) == 0 {
+		t.Skip("PostgreSQL is not installed: neither /usr/lib/postgresql/*/bin nor initdb in PATH")
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	bin := dirs[len(dirs)-1]
+	dir, err := os.MkdirTemp("", "pawlpg") // short, for the socket's name
+	must(err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
+	if os.Geteuid() == 0 { // the server refuses to run as root
+		u, err := user.Lookup("nobody")
+		must(err)
+		uid, err := strconv.Atoi(u.Uid)
+		must(err)
+		must(os.Chown(dir, uid, -1))
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid())}
+	}
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	initdb.Dir, initdb.SysProcAttr = dir, attr
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	server := exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir,
+		"-c", "listen_addresses=", "-c", "max_connections=300", "-c", "fsync=off")
+	server.Dir, server.SysProcAttr = dir, attr
+	must(server.Start())
+	t.Cleanup(func() {
+		server.Process.Signal(syscall.SIGQUIT)
+		server.Wait()
+	})
+	p := &pgServer{dir: dir}
+	db := p.open(t, "postgres")
+	for began := time.Now(); db.PingContext(t.Context()) != nil; {
+		if time.Since(began) > patience {
+			t.Fatal("PostgreSQL does not get ready")
+		}
+	}
+	return p
+}
+
+func (p *pgServer) address(name string) string {
+	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, p.dir)
+}
+
+func (p *pgServer) open(t *testing.T, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", p.address(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// newDatabase makes an empty database; the first node makes the tables.
+func (p *pgServer) newDatabase(t *testing.T) string {
+	t.Helper()
+	p.databases++
+	name := fmt.Sprintf("nodes%d", p.databases)
+	if _, err := p.open(t, "postgres").ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	return p.address(name)
+}

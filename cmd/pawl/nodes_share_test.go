@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+// TestSeveralNodesOnOneDatabase lets several servers work on one PostgreSQL, each
+// a process of its own.
+func TestSeveralNodesOnOneDatabase(t *testing.T) {
+	db := startPostgres(t)
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *pgServer)
+	}{
+		{"AnyNodeTakesWebhooksAndSteps", anyNodeTakesWebhooksAndSteps},
+		{"ALimitOnOneHoldsBackTheOther", aLimitOnOneHoldsBackTheOther},
+		{"ALoopOnOneHoldsBackTheOther", aLoopOnOneHoldsBackTheOther},
+		{"OneProbeGoesFirst", oneProbeGoesFirst},
+		{"AProbeThatDiesMakesRoomForAnother", aProbeThatDiesMakesRoomForAnother},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, db) })
+	}
+}
+
+// together is an agent that says who called it, and waits for $CTRL/go.
+const together = `cat > /dev/null
+echo "$PAWL_THREAD $PAWL_ATTEMPT" >> "$CTRL/starts"
+while [ ! -f "$CTRL/go" ]; do sleep 0.05; done
+echo "line of $PAWL_ATTEMPT" >> a.txt
+`
+
+func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
+	c := newCluster(t, db)
+	c.agent(together, "")
+	c.config += "workers: 2\n"
+	first, second, third := c.join(), c.join(), c.join()
+
+	// Three nodes with two places each: what one has no place for, another takes.
+	var threads []solver.Thread
+	for i := range 6 {
+		c.to(c.nodes[i%3])
+		threads = append(threads, c.issue(rigRepo, fmt.Sprintf("Issue %d", i)))
+	}
+	c.await("six agents at once", func() bool { return c.calls() == 6 })
+	for _, m := range c.nodes {
+		if got := m.started(); got != 2 {
+			t.Errorf("the node at %s started %d of the attempts, want 2", m.addr, got)
+		}
+	}
+	c.touch("go")
+	done := func() bool { return c.count(threads, overBy("done")) == len(threads) }
+	c.await("every thread's end", done)
+
+	// Each hears of a part; any of them takes the next step.
+	for i, th := range threads {
+		c.to(c.nodes[i%3])
+		_, err := c.world.Comment(rigRepo, th.Number, writer, "/pawl solve once more")
+		c.must(err)
+	}
+	c.await("every thread's second attempt", func() bool { return c.calls() == 12 && done() })
+	c.sameForAll(threads)
+	if folders := c.folders(); !slices.Equal(folders, []string{".", "node-1", "node-2"}) {
+		t.Errorf("the nodes work in %v of the data directory, want each in one of its own", folders)
+	}
+
+	// A node with a data directory of its own may join and take over everything.
+	c.own = "data-of-the-fourth"
+	c.join()
+	for _, m := range []*member{first, second, third} {
+		c.leave(m, syscall.SIGTERM)
+	}
+	last := c.issue(rigRepo, "The last one")
+	c.await("the last thread's end", func() bool { return c.count([]solver.Thread{last}, overBy("done")) == 1 })
+	if _, err := os.Stat(filepath.Join(c.dir, c.own, "attempts", "acme", "widgets", fmt.Sprint(last.Number))); err != nil {
+		t.Error(err)
+	}
+}
+
+// sameForAll checks that no attempt ran twice and that GitHub shows one of each
+// for each thread.
+func (c *cluster) sameForAll(threads []solver.Thread) {
+	c.t.Helper()
+	lines := strings.Split(strings.TrimSpace(c.left("starts")), "\n")
+	slices.Sort(lines)
+	if len(slices.Compact(slices.Clone(lines))) != len(lines) {
+		c.t.Errorf("an attempt ran twice: %q", lines)
+	}
+	pulls := map[string]int{}
+	for _, p := range c.world.Pulls(rigRepo) {
+		pulls[p.Pull.Head]++
+	}
+	for _, th := range threads {
+		if n := pulls[fmt.Sprintf("pawl/issue-%d", th.Number)]; n != 1 {
+			c.t.Errorf("%s: %d pull requests, want 1", th, n)
+		}
+		comments := 0
+		for _, m := range c.world.Comments(rigRepo, th.Number) {
+			if m.ViaApp {
+				comments++
+			}
+		}
+		if comments != 1 {
+			c.t.Errorf("%s: %d comments by Pawl, want 1", th, comments)
+		}
+	}
+	checks := map[string]int{}
+	for _, r := range c.world.CheckRuns(rigRepo) {
+		checks[r.SHA+" "+r.Name]++
+	}
+	for name, n := range checks {
+		if n != 1 {
+			c.t.Errorf("check run %s is there %d times", name, n)
+		}
+	}
+	if len(checks) == 0 {
+		c.t.Error("no check run is there")
+	}
+}
+
+// folders are the parts of the data directory that nodes took.
+func (c *cluster) folders() (all []string) {
+	c.t.Helper()
+	locks, err := filepath.Glob(filepath.Join(c.dir, "data", "*", "pawl.lock"))
+	c.must(err)
+	for _, lock := range append([]string{filepath.Join(c.dir, "data", "pawl.lock")}, locks...) {
+		name, err := filepath.Rel(filepath.Join(c.dir, "data"), filepath.Dir(lock))
+		c.must(err)
+		all = append(all, name)
+	}
+	return all
+}
+
+// handOver starts a second node, ends the first, and asks for one more issue,
+// which the second alone can decide about.
+func (c *cluster) handOver() solver.Thread {
+	c.t.Helper()
+	first := c.nodes[0]
+	c.join()
+	c.leave(first, syscall.SIGTERM)
+	return c.issue(rigRepo, "Another line")
+}
+
+func aLimitOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
+	c := newCluster(t, db)
+	c.agent(fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
+	c.join()
+	th := c.issue(rigRepo, "A second line")
+	for n := 1; n <= 3; n++ {
+		c.await("the limit", func() bool {
+			return c.count([]solver.Thread{th}, func(s solver.State) bool { return len(s.Attempts) == n && !s.Open() }) == 1
+		})
+		if n < 3 {
+			_, err := c.world.Comment(rigRepo, th.Number, writer, "/pawl retry")
+			c.must(err)
+		}
+	}
+	other := c.handOver()
+	c.await("the other node's decision", func() bool { return c.count([]solver.Thread{other}, overBy("usage_limit_breaker")) == 1 })
+	if c.calls() != 3 {
+		t.Errorf("the agent was called %d times, want 3 on one node and none on the other", c.calls())
+	}
+}
+
+func aLoopOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
+	c := newCluster(t, db)
+	c.agent(codexAgent+"echo kept > work.txt\nfor i in $(seq 1 600); do echo \"value: $((i%2))\" > f.txt; change f.txt; sleep 0.01; done\n"+codexEnd, "stream: codex")
+	c.join()
+	th := c.issue(rigRepo, "A value")
+	c.await("the loop's cooldown", func() bool { return c.count([]solver.Thread{th}, waitsBy("cooldown")) == 1 })
+	calls := c.calls()
+	other := c.handOver()
+	c.await("the other node's decision", func() bool { return c.count([]solver.Thread{other}, waitsBy("cooldown")) == 1 })
+	if c.calls() != calls || calls != 1 {
+		t.Errorf("the agent was called %d times on one node and %d times in all, want 1", calls, c.calls())
+	}
+}
+
+func TestASecondServerOnTheSameSQLiteFileRefusesToStart(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+	r.start()
+	out, err := exec.Command(pawlBinary, "serve", "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
+	exit, ok := err.(*exec.ExitError)
+	if !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), "pawl.db") || !strings.Contains(string(out), "in use by") {
+		t.Errorf("%v:\n%s\nwant exit code 1 and that the file is in use", err, out)
+	}
+	// The first goes on, and nothing of the second stays.
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.wantSolved(n)
+}
