@@ -111,6 +111,14 @@ func (k *keeper) confirm(ctx context.Context) error {
 	return fmt.Errorf("%w: nothing is sent any more (%w)", ErrLeaseLost, err)
 }
 
+// lost tells the log when a step ends because its lease is gone.
+func (s *step) lost(ctx context.Context, err error) error {
+	if errors.Is(err, ErrLeaseLost) || errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		s.log.Warn().Err(ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")
+	}
+	return err
+}
+
 // release ends the heartbeat and gives the lease back, also when the process is
 // stopping.
 func (k *keeper) release() {

@@ -51,13 +51,13 @@ func (s *Solver) Step(ctx context.Context, t Thread) error {
 	st := &step{Solver: s, thread: t, lease: k, log: log, plain: log}
 	for again := true; again; {
 		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+			return st.lost(ctx, context.Cause(ctx))
 		}
 		if again, err = st.once(ctx); err != nil {
 			again, err = st.failed(ctx, err)
 		}
 		if err != nil {
-			return fmt.Errorf("step %s: %w", t, err)
+			return fmt.Errorf("step %s: %w", t, st.lost(ctx, err))
 		}
 	}
 	return nil
