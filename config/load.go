@@ -46,6 +46,12 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (Server, e
 		return Server{}, fmt.Errorf("find the folder of %s: %w", name, err)
 	}
 	c.resolve(base)
+	for i := range c.Backends {
+		b := &c.Backends[i]
+		if p, _ := c.Provider(b.Provider); b.Model == "" {
+			b.Model = DefaultModel(b.Kind, p.Protocol)
+		}
+	}
 	return c, nil
 }
 

@@ -137,6 +137,9 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 			s.add(key+".credential_file", "is for codex, claude, gemini and opencode; a command gets what it needs by env or a provider")
 		}
 	}
+	if b.Provider == "" && b.Kind == OpenCode && b.Model == "" {
+		s.add(key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
+	}
 	if b.Provider == "" {
 		return
 	}
@@ -161,6 +164,23 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 // protocolOf is the protocol that a kind needs; empty where any will do.
 func protocolOf(kind string) string {
 	return map[string]string{Codex: OpenAI, Claude: Anthropic, Gemini: Google}[kind]
+}
+
+// DefaultModel is the model of a backend that names none, for the kinds that
+// cannot do without: gemini asks a model which model to take, for up to 75 s, and
+// opencode refuses to start. The names are those that the vendors document as
+// their general ones for coding. It is empty for kinds that have a default of
+// their own, and where nobody can know.
+func DefaultModel(kind, protocol string) string {
+	switch {
+	case kind == Gemini, kind == OpenCode && protocol == Google:
+		return "gemini-2.5-pro"
+	case kind == OpenCode && protocol == OpenAI:
+		return "gpt-5"
+	case kind == OpenCode && protocol == Anthropic:
+		return "claude-sonnet-4-5"
+	}
+	return ""
 }
 
 // Provider returns the provider of that name.

@@ -51,10 +51,10 @@ type Sample struct {
 	Backend string  `json:"backend"`
 	Value   float64 `json:"value"`
 	// Good and Bad are the posterior that was drawn from.
-	Good float64 `json:"good"`
-	Bad  float64 `json:"bad"`
-	Level   Level   `json:"level"`
-	Masked  string  `json:"masked,omitempty"`
+	Good   float64 `json:"good"`
+	Bad    float64 `json:"bad"`
+	Level  Level   `json:"level"`
+	Masked string  `json:"masked,omitempty"`
 }
 
 // Choice is which backend an attempt gets, with all that it rests on: the same

@@ -88,23 +88,6 @@ func FailingTests(output string) []string {
 	return names
 }
 
-// NewFailures tells the failures of now that the report of before does not have,
-// by name, from those that it has, too.
-func NewFailures(now, before TestReport) (fresh, preexisting []Failure) {
-	had := map[string]bool{}
-	for _, f := range before.Failures {
-		had[f.Name] = true
-	}
-	for _, f := range now.Failures {
-		if had[f.Name] {
-			preexisting = append(preexisting, f)
-		} else {
-			fresh = append(fresh, f)
-		}
-	}
-	return fresh, preexisting
-}
-
 // sameRun reports whether two reports are of one run: a runner that writes JUnit
 // XML to standard output often prints its own report as well.
 func (t TestReport) sameRun(other TestReport) bool {

@@ -164,15 +164,6 @@ func related(name string, known map[string]bool) bool {
 	return strings.HasSuffix(name, " failed to run]") || strings.HasSuffix(name, "build failed]") || strings.HasSuffix(name, ".t")
 }
 
-func TestNewFailuresAreToldFromThoseBefore(t *testing.T) {
-	before := TestReport{Failures: []Failure{{"a", "one way"}, {"gone", ""}}}
-	now := TestReport{Failures: []Failure{{"b", "new"}, {"a", "another way"}}}
-	fresh, old := NewFailures(now, before)
-	if diff := cmp.Diff([][]Failure{{{"b", "new"}}, {{"a", "another way"}}}, [][]Failure{fresh, old}); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestNamesAreTheSameInTheNextRun(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"adds (5 ms)", "adds (1.2 s)"},

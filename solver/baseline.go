@@ -47,7 +47,7 @@ func (s *step) forgive(ctx context.Context, a Started, p *prepared, task string,
 }
 
 // asksForTests matches a task that is about failing tests as such.
-var asksForTests = regexp.MustCompile(`(?i)\b(?:fail\w*|broken|red|fix\w*|repair\w*)\b.{0,40}\b(?:tests?|ci|build|checks?)\b|\b(?:tests?|ci|build|checks?)\b.{0,40}\b(?:fail\w*|broken|red)\b`)
+var asksForTests = regexp.MustCompile(`(?i)\b(?:fail\w*|broken|red|fix\w*|repair\w*)\b.{0,40}\b(?:tests?|ci)\b|\b(?:tests?|ci|build|checks?)\b.{0,40}\b(?:fail\w*|broken|red)\b`)
 
 // excuse moves what failed on the base, too, from the failing tests to the known
 // ones. The command passes only if it ended in the same way there and nothing

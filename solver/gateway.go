@@ -56,6 +56,7 @@ func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.P
 	grant := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", s.thread, a.N),
 		Provider:   provider(p),
+		Model:      b.Model,
 		MaxTokens:  l.Budget.TokensPerAttempt,
 		MaxCostUSD: l.Budget.USDPerAttempt,
 		Limited: func(ctx context.Context) (gateway.Limit, bool) {
@@ -127,10 +128,11 @@ func (d door) close(r *Ended) {
 	if u.Requests == 0 && u.Refused == 0 {
 		return
 	}
-	r.Tokens = Tokens{Input: u.Input, CachedInput: u.CachedInput, Output: u.Output}
+	used := spentOf(u)
+	r.Tokens, r.CostUSD = used.Tokens, used.CostUSD
 	r.Context = u.MaxContext
-	if u.CostKnown {
-		r.CostUSD = &u.CostUSD
+	if r.Turns == 0 {
+		r.Turns = u.Turns
 	}
 	if n := u.NoAnswer; n.Times > 0 {
 		r.Rungs = append(r.Rungs, Rung{

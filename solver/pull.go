@@ -100,9 +100,18 @@ func (s *step) interrupt(ctx context.Context, a Attempt) error {
 		s.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
 	}
 	s.log.Warn().Str("commit", sha).Msg("attempt interrupted: " + why)
-	r := Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: sha, Pushed: sha != ""}
+	used := s.spentBefore(a.N)
+	r := Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: sha, Pushed: sha != "",
+		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
+	now := s.Now()
+	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
+	if l := used.Limit; l != nil && (policy.Ending(l.Kind) == policy.UsageLimit || policy.Ending(l.Kind) == policy.Auth) {
+		// What the provider said of the account counts whatever ended the attempt.
+		batch.Account = a.Account
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(policy.Ending(l.Kind), l.usable(), a.At, now) }
+	}
 	crash.Point("interrupting")
-	if err := s.record(ctx, KindAttemptEnded, r); err != nil {
+	if err := s.append(ctx, batch); err != nil {
 		return err
 	}
 	if s.OnAttempt != nil {

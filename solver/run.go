@@ -40,6 +40,12 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 		s.receipt(r, missing(adapter, err), look.edits())
 		return nil, nil
 	}
+	if door.session != nil {
+		noting, stop := context.WithCancel(run)
+		var noted sync.WaitGroup
+		noted.Go(func() { s.note(noting, door, a.N) })
+		defer func() { stop(); noted.Wait() }()
+	}
 	home, dir := s.homeOf(s.thread), s.attemptDir(s.thread, a.N)
 	inside, end := s.span(run, "agent run", TraceBackend, b.Name)
 	report, cause, err := s.runIn(inside, cancel, a, b, p, ws, adapter, door, task, look)

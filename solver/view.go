@@ -43,6 +43,9 @@ func (s *Solver) view(ctx context.Context, t Thread, st State) (checkrun.Facts, 
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
 		Now: s.Now(), Run: st.Run, State: state(st), IssueURL: st.Snapshot.URL, Branch: st.branch(t), DetailsURL: s.threadURLOf(t),
 	}
+	if s.Local != nil {
+		f.Branch = s.Local.Branch
+	}
 	if a := st.Acts[actPull]; a.Done {
 		f.PullURL = a.URL
 	}

@@ -28,7 +28,7 @@ func demoCommand() *cobra.Command {
 		Use: "demo", Short: "Show the whole main job on loopback: nothing to install, nothing to configure", Args: cobra.NoArgs,
 		Long: "Run the App against a GitHub on loopback: a real git repository, signed webhooks, a scripted agent.\n" +
 			"First it solves an issue, then it lives through the incident that Pawl exists to prevent.\n" +
-			"Exits 0 only if everything held.",
+			"Exits 0 only if everything held. With --agent a real CLI solves the issue, and the incident is left out.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo(cmd.Context(), agent, hold, cmd.OutOrStdout())
 		},

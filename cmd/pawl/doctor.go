@@ -41,7 +41,8 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor --config FILE", Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents", Args: cobra.NoArgs,
 		Long: "Check everything that a server needs, one line a check, with a hint where something is wrong.\n" +
-			"Warnings do not fail the command. No agent is started on a task and nothing is written at GitHub.",
+			"Warnings do not fail the command. Providers are asked for any answer, without a key; agents are started only\n" +
+			"to tell their version; nothing is written at GitHub.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := examine(cmd.Context(), file, os.LookupEnv)
 			if err := printFindings(cmd.OutOrStdout(), all, asJSON); err != nil {

@@ -53,7 +53,25 @@ func (d *doctor) agents(ctx context.Context) {
 			continue
 		}
 		d.standing(ctx, check, exe, b, adapter.Version)
+		d.startable(check, b, adapter)
 		d.access(check, b)
+	}
+}
+
+// startable asks the adapter for the command lines of an attempt, without starting
+// any: it knows which efforts and models the CLI takes.
+func (d *doctor) startable(check string, b config.Backend, a agent.Adapter) {
+	p, _ := d.cfg.Provider(b.Provider)
+	var endpoint agent.Endpoint
+	if b.Provider != "" {
+		endpoint = agent.Endpoint{Protocol: p.Protocol, URL: "http://127.0.0.1:1", Token: "none"}
+	}
+	for _, effort := range []string{b.Effort, b.EscalatedEffort} {
+		_, err := a.Command(agent.Request{Prompt: "none", Dir: "/nonexistent", Home: "/nonexistent", Model: b.Model, Effort: effort, Argv: b.Argv, Endpoint: endpoint})
+		if err != nil {
+			d.add(check, checkFail, "cannot be started as it is configured: "+err.Error(), "correct the backend in the configuration")
+			return
+		}
 	}
 }
 

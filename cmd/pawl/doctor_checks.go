@@ -185,7 +185,7 @@ func (d *doctor) bounds(context.Context) {
 	}
 	for _, p := range d.cfg.Providers {
 		if len(p.Prices) == 0 && (b.USDPerAttempt > 0 || b.USDPerThreadPerDay > 0) {
-			d.add("budget", checkFail, fmt.Sprintf("provider %s has no prices, so a budget in dollars does not bind there", p.Name), "add prices, or use a budget of tokens")
+			d.add("budget", checkFail, fmt.Sprintf("provider %s has no prices, and a budget in dollars needs them: usd_per_attempt refuses every call there, usd_per_thread_per_day does not bind", p.Name), "add prices, or use a budget of tokens")
 		}
 	}
 }

@@ -141,7 +141,7 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 			}
 		}
 	}
-	for n, judge := range map[int]string{first: "floor grade", second: "quota exhausted"} {
+	for n, judge := range map[int]string{first: "judge gave 0.02", second: "quota exhausted"} {
 		why := ""
 		for _, j := range r.status().Learning.Quarantined {
 			if j.ID == threadName(n)+"/1" {

@@ -39,7 +39,7 @@ func (t *testTool) idle() { <-t.turn }
 // description is what the agent's model is told.
 func (t *testTool) description() *mcp.Tool {
 	no := false
-	text := "Runs this repository's own tests on the work tree as it is now: the same commands that decide afterwards whether the change is accepted. " +
+	text := "Runs this repository's own tests on the work tree as it is now: the same commands that decide afterwards whether the change is accepted (a test that failed before you began does not count then). " +
 		"Answers pass or fail, how many tests passed and failed, the names of failing tests, the first assertions and the last lines of output. " +
 		"Call it after a change and before you say that you are done. " +
 		"Pass nothing: no arguments are needed. " +

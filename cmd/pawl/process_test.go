@@ -129,11 +129,15 @@ func (r *rig) below(text string) int {
 }
 
 func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
-	for _, c := range []struct{ name, script, more string }{
-		{"bytes that are no JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex"},
-		{"bytes that are no JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex"},
-		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex"},
-		{"a plain agent, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", ""},
+	for _, c := range []struct {
+		name, script, more string
+		calls              int
+	}{
+		// What ends well without an answer is asked once more.
+		{"bytes that are no JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex", 2},
+		{"bytes that are no JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex", 1},
+		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex", 1},
+		{"a plain agent, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -141,8 +145,8 @@ func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
 			r.start()
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			s := r.ending(n)
-			if r.calls() != 1 || s.State != "stopped" || s.Rule != "no_progress" || len(s.Reasons) == 0 {
-				t.Errorf("%d calls, then %s (%s %q); want 1, then stopped by no_progress", r.calls(), s.State, s.Rule, s.Reasons)
+			if r.calls() != c.calls || s.State != "stopped" || s.Rule != "no_progress" || len(s.Reasons) == 0 {
+				t.Errorf("%d calls, then %s (%s %q); want %d, then stopped by no_progress", r.calls(), s.State, s.Rule, s.Reasons, c.calls)
 			}
 		})
 	}

@@ -34,7 +34,9 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run --task TEXT", Short: "Run the solve loop on a local git repository, without GitHub", Args: cobra.NoArgs,
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
-			"the files in the folder and its current branch are left alone. Receipts are printed.",
+			"the files in the folder and its current branch are left alone. Receipts are printed; it exits 1 when the\n" +
+			"task was not done. Without --config the agent's key comes from the variable in which it usually stands\n" +
+			"(OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and stays outside of the sandbox.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runLocal(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -46,8 +48,8 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.backend, "backend", config.Codex, "a backend of the configuration, or the kind of an agent CLI")
 	f.StringVar(&o.model, "model", "", "the model, instead of the backend's own")
 	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy")
-	f.StringVar(&o.sandbox, "sandbox", config.SandboxAuto, "auto (bubblewrap) or none")
-	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed; may be given more than once")
+	f.StringVar(&o.sandbox, "sandbox", "", "auto (bubblewrap) or none, instead of the configuration's")
+	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, beside those of .github/pawl.yml; may be given more than once")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -166,10 +168,13 @@ func localConfig(o runOptions) (config.Server, error) {
 			return cfg, usageError{err}
 		}
 	}
-	if o.sandbox != config.SandboxAuto && o.sandbox != config.SandboxNone {
+	switch o.sandbox {
+	case "":
+	case config.SandboxAuto, config.SandboxNone:
+		cfg.Sandbox.Mode = o.sandbox
+	default:
 		return cfg, usageError{fmt.Errorf("--sandbox %s: use %s or %s", o.sandbox, config.SandboxAuto, config.SandboxNone)}
 	}
-	cfg.Sandbox.Mode = o.sandbox
 	cfg.HTTP.PublicURL = ""
 	for _, b := range cfg.Backends {
 		if b.Name == o.backend {

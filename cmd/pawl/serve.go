@@ -37,7 +37,10 @@ const stopTime = 25 * time.Second
 func serveCommand() *cobra.Command {
 	var file, listen string
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Run the GitHub App: webhooks, queue, solver and pages", Args: cobra.NoArgs,
+		Use: "serve --config FILE", Short: "Run the GitHub App: webhooks, queue, solver and pages", Args: cobra.NoArgs,
+		Long: "Run the GitHub App until it gets SIGTERM or is interrupted: then it takes no more work, lets running steps\n" +
+			"write down where they are, and exits within 30 s. It refuses to start where something that it needs does not\n" +
+			"work; pawl doctor says what.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(file, os.LookupEnv)
 			if err != nil {

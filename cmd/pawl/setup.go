@@ -40,7 +40,7 @@ func setupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "setup --url URL", Short: "Create the GitHub App in the browser and write the configuration", Args: cobra.NoArgs,
 		Long: "Create the GitHub App that Pawl runs as, with the permissions and events of app.yml, and write pawl.yml and\n" +
-			"the App's private key beside it. A page on this machine sends the wish to GitHub; you press the button there.\n" +
+			"the App's private key (app.pem) beside it. A page on this machine sends the wish to GitHub; you press the button there.\n" +
 			"Nothing is overwritten. It ends when the files are written, when it is interrupted, or after 30 minutes.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := newSetup(public, web, org, name, file, backend)

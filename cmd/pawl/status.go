@@ -29,8 +29,9 @@ func statusCommand() *cobra.Command {
 	var file, thread string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status --config FILE", Short: "Show threads, waits, cooldowns and breakers", Args: cobra.NoArgs,
-		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers.\nThe server may be running or not.",
+		Use: "status --config FILE", Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends", Args: cobra.NoArgs,
+		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, the backends\n" +
+			"with what was learned of them, and how far the sources of grades can be believed.\nThe server may be running or not.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(file, os.LookupEnv)
 			if err != nil {
