@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// TestABrokenTestToolDoesNotBreakARun takes the tool's description away before
+// each CLI starts it, so that its server ends at once.
+func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
+	modules(t)
+	for _, cli := range realCLIs() {
+		t.Run(cli.kind, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t, cli, "edit-success")
+			s.write("wrap.sh", "#!/bin/sh\nls \"$HOME/.pawl/tests.json\" || exit 9\necho broken > \"$HOME/.pawl/tests.json\"\nexec "+cli.kind+" \"$@\"\n")
+			wrap := filepath.Join(s.dir, "wrap.sh")
+			if err := os.Chmod(wrap, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			s.backend = fmt.Sprintf("argv: [%q]", wrap)
+			r := s.run("--verify", "test -f hello.txt")
+			if last := r.Attempts[0]; r.State != "done" || len(r.Attempts) != 1 || rungOf(last, policy.RungTests).Times != 0 {
+				t.Errorf("%s (%s %q) after %d attempts, rungs %+v; want done by the first without the tool", r.State, r.Rule, r.Reasons, len(r.Attempts), last.Rungs)
+			}
+			s.greets(r)
+		})
+	}
+}
+
+func TestPawlRunPrintsTokensAndCostOfARealAgent(t *testing.T) {
+	modules(t)
+	t.Parallel()
+	s := newStand(t, realCLIs()[0], "prose")
+	s.fields = "prices: [{model: gpt-5.5, input: 100, cached_input: 50, output: 1000}]"
+	code, out, said := s.pawlRun("--verify", "test -f hello.txt")
+	// Three answers of 1,200 tokens each. The one that was halted had told nothing
+	// of a cache, and its prose is counted by its length.
+	for _, want := range []string{"3,600 tokens in (400 cached)", "1,118 out", "$1.46"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the receipts lack %q", want)
+		}
+	}
+	if code != exitDone || t.Failed() {
+		t.Errorf("exit code %d\n%s%s", code, out, said)
+	}
+}
+
+// TestDoctorNamesTheVersionsOfRealAgents has pawl doctor look at a server with
+// all four CLIs, whose provider is the fake one.
+func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
+	dir := modules(t)
+	t.Parallel()
+	r := newRig(t, nil)
+	providers, backends := "providers:\n", "backends:\n"
+	var s *stand
+	for _, cli := range realCLIs() {
+		s = newStand(t, cli, "edit-success")
+		providers += fmt.Sprintf("  - {name: %s, protocol: %s, base_url: %q, key: %q}\n", cli.kind, cli.protocol, s.provider.URL("edit-success"), providerKey)
+		backends += fmt.Sprintf("  - {name: %s, kind: %[1]s, model: %s, provider: %[1]s}\n", cli.kind, cli.model)
+	}
+	r.config = fmt.Sprintf("sandbox: {mode: %s, read_only: [%q]}\n%s%s", s.mode, dir, providers, backends)
+	_, out, said := pawl(t, r.dir, []string{"HOME=" + s.home(), s.path()}, "doctor", "--config", r.file())
+	for _, cli := range realCLIs() {
+		var told string
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "backend "+cli.kind) {
+				told += line
+			}
+		}
+		if !strings.Contains(told, cli.version) || strings.Contains(told, "failed") || !strings.Contains(told, "stays outside") {
+			t.Errorf("of %s it says:\n%s", cli.kind, told)
+		}
+		if !strings.Contains(out, "provider "+cli.kind) {
+			t.Errorf("the provider of %s is not checked", cli.kind)
+		}
+	}
+	if strings.Contains(out+said, providerKey) || t.Failed() {
+		t.Errorf("pawl doctor:\n%s%s", out, said)
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// agentPatience is for what real CLIs do. Each takes 2 to 4 s alone and more than
+// ten times as long on a busy machine.
+const agentPatience = 4 * time.Minute
+
+// providerKey is what the fake provider demands, and what no agent may hold.
+const providerKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
+
+// realCLI is one of the four agents, and how it reaches the fake provider.
+type realCLI struct{ kind, protocol, model, version string }
+
+// realCLIs are the agents that .ci/setup installs.
+func realCLIs() []realCLI {
+	return []realCLI{
+		{"codex", "openai", "gpt-5.5", "0.169.0"},
+		{"claude", "anthropic", "claude-opus-4-8", "2.1.197"},
+		{"gemini", "gemini", "gemini-2.5-pro", "0.61.0"},
+		{"opencode", "openai", "mock-model", "1.18.33"},
+	}
+}
+
+// modules is the folder that the CLIs are installed in; without them the test is
+// skipped.
+func modules(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../testdata/clis/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range realCLIs() {
+		if _, err := os.Stat(filepath.Join(dir, ".bin", c.kind)); err != nil {
+			t.Skipf("%s is not installed: .ci/setup installs the agent CLIs from the npm registry", c.kind)
+		}
+	}
+	return dir
+}
+
+// kept is the mode of the sandbox that works here.
+func kept(t *testing.T) sandbox.Mode {
+	t.Helper()
+	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
+		t.Logf("without a sandbox: %v", err)
+		return sandbox.None
+	}
+	return sandbox.Auto
+}
+
+// stand is a repository, a fake provider that plays one scenario, and a
+// configuration with one real CLI that reaches it through the gateway.
+type stand struct {
+	*local
+	cli      realCLI
+	provider *fakeprovider.Server
+	scenario string
+	mode     sandbox.Mode
+	modules  string
+	// backend are more fields of the backend, providers of the provider, as YAML;
+	// more are further keys of the configuration.
+	backend, fields, more string
+	env                   []string
+}
+
+func newStand(t *testing.T, cli realCLI, scenario string) *stand {
+	t.Helper()
+	s := &stand{local: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: kept(t)}
+	var err error
+	if s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: providerKey}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.provider.Close() })
+	return s
+}
+
+// section is the part of a configuration that describes the CLI, its provider
+// and the sandbox.
+func (s *stand) section() string {
+	base := s.provider.URL(s.scenario)
+	if s.cli.protocol == "openai" {
+		base += "/v1"
+	}
+	return fmt.Sprintf(`sandbox: {mode: %s, read_only: [%q]}
+providers:
+  - {name: fake, protocol: %s, base_url: %q, key: %q, no_answer_bytes: 4000%s}
+backends:
+  - {name: %s, kind: %[7]s, model: %s, provider: fake%s}
+%s`, s.mode, s.modules, s.cli.protocol, base, providerKey, comma(s.fields), s.cli.kind, s.cli.model, comma(s.backend), s.more)
+}
+
+func comma(fields string) string {
+	if fields == "" {
+		return ""
+	}
+	return ", " + fields
+}
+
+// path is the search path of a process that starts CLIs: their Node.js first.
+func (s *stand) path() string {
+	return "PATH=" + filepath.Join(s.modules, ".bin") + ":" + os.Getenv("PATH")
+}
+
+// run gives the CLI a task by pawl run and returns what came of it.
+func (s *stand) run(args ...string) runResult {
+	s.t.Helper()
+	_, r := s.runs(args...)
+	return r
+}
+
+// runs is run with the exit code.
+func (s *stand) runs(args ...string) (int, runResult) {
+	s.t.Helper()
+	code, out, said := s.pawlRun(append(args, "--json")...)
+	var r runResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Attempts) == 0 {
+		s.t.Fatalf("pawl run: exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Logf("pawl run, exit code %d: %s%s", code, out, said)
+			s.t.Logf("transcript of the last attempt: %.6000s", s.transcript(r.Attempts[len(r.Attempts)-1]))
+			for _, q := range s.provider.Requests() {
+				s.t.Logf("%s %s, effort %q, %d bytes", q.Time.Format(time.TimeOnly), q.Path, q.Effort, len(q.Body))
+			}
+		}
+	})
+	return code, r
+}
+
+func (s *stand) pawlRun(args ...string) (code int, stdout, stderr string) {
+	s.t.Helper()
+	s.write("pawl.yml", fmt.Sprintf("github: {app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}}\nlog: {level: error}\n%s", rigSecret, s.section()))
+	args = append([]string{"run", "--config", s.config, "--backend", s.cli.kind, "--repo", s.repo, "--sandbox", string(s.mode), "--task", "Create hello.txt with a short greeting."}, args...)
+	return pawl(s.t, s.dir, append([]string{"HOME=" + s.home(), "XDG_CACHE_HOME=", s.path()}, s.env...), args...)
+}
+
+// home is the HOME of the pawl process; transcripts are kept below it.
+func (s *stand) home() string { return filepath.Join(s.dir, "home") }
+
+func (s *stand) transcript(r solver.Ended) string {
+	b, err := os.ReadFile(r.Transcript)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// asked are the requests of agents that the provider got, those with tools.
+func (s *stand) asked() []fakeprovider.Request {
+	return slices.DeleteFunc(s.provider.Requests(), func(r fakeprovider.Request) bool { return r.Protocol == "" || len(r.Tools) == 0 })
+}
+
+// nobody checks that no process is left that knows the test's folder by its
+// arguments, its environment or the folder that it is in.
+func (s *stand) nobody() {
+	s.t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, d := range dirs {
+		args, _ := os.ReadFile(d + "/cmdline")
+		env, _ := os.ReadFile(d + "/environ")
+		at, _ := os.Readlink(d + "/cwd")
+		if strings.Contains(string(args)+string(env)+at, s.dir) {
+			s.t.Errorf("process %s is left: %q in %s", filepath.Base(d), args, at)
+		}
+	}
+}
+
+// attempts are the attempts as pawl run logged them, and breaker what it logged
+// against the account.
+func (s *stand) attempts(r runResult) (all []solver.Attempt, breaker policy.Breaker) {
+	s.t.Helper()
+	db, err := store.OpenReadOnly(s.t.Context(), "sqlite:"+filepath.Join(r.Transcripts, "pawl.db"), store.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	events, err := db.Events(s.t.Context(), solver.Thread{Owner: "local", Name: "widgets", Number: 1}, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	state, err := solver.Fold(events)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	breakers, err := db.Breakers(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return state.Attempts, breakers[s.cli.kind]
+}
+
+// greets checks that the scenario's greeting is on the branch of a run.
+func (s *stand) greets(r runResult) {
+	s.t.Helper()
+	if got := s.git("show", r.Branch+":hello.txt"); !strings.HasPrefix(got, "hello from the mock model\n") {
+		s.t.Errorf("hello.txt on %s is %q", r.Branch, got)
+	}
+}
+
+// has checks what a file holds on the branch of a run.
+func (s *stand) has(r runResult, file, want string) {
+	s.t.Helper()
+	if got := s.git("show", r.Branch+":"+file); got != want {
+		s.t.Errorf("%s on %s is %q, want %q", file, r.Branch, got, want)
+	}
+}
+
+// rungOf is what a receipt says of a rung; the zero value where it did not fire.
+func rungOf(r solver.Ended, n int) solver.Rung {
+	for _, rung := range r.Rungs {
+		if rung.Rung == n {
+			return rung
+		}
+	}
+	return solver.Rung{}
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// agentCase is what becomes of a real CLI when its provider plays a scenario.
+type agentCase struct {
+	name, scenario string
+	// set are settings of the provider.
+	set map[string]string
+	// backend, fields and more are of the configuration; see stand.
+	backend, fields, more string
+	// verify are the commands of --verify.
+	verify []string
+	// sleeps says of which CLIs the case is mostly waiting: it runs beside the
+	// others.
+	sleeps string
+	only   string // the CLIs that play it; empty for all
+	// What is expected of the run and of its last attempt; empty for whatever.
+	state, rule string
+	ending      policy.Ending
+	outcome     policy.Outcome
+	attempts    int
+	check       func(s *stand, r runResult, last solver.Ended)
+}
+
+const everyCLI = "codex claude gemini opencode"
+
+// agentCases is the table of what the real CLIs meet.
+func agentCases() []agentCase {
+	return append(append(workingCases(), refusedCases()...), cutCases()...)
+}
+
+// workingCases end with work done.
+func workingCases() []agentCase {
+	return []agentCase{
+		{
+			name: "edits", scenario: "edit-success", fields: "prices: [{model: gpt-5.5, input: 1, cached_input: 0.5, output: 10}]", only: "codex",
+			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
+		},
+		{
+			name: "edits", scenario: "edit-success", only: "claude gemini opencode",
+			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
+		},
+		{
+			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"},
+			state: "done", ending: "completed", outcome: "edited", attempts: 1,
+			check: func(s *stand, r runResult, last solver.Ended) {
+				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 {
+					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
+				}
+				s.greets(r)
+			},
+		},
+		{
+			name: "empty answers", scenario: "empty", state: "stopped", rule: "no_progress", ending: "no_answer", outcome: "no_answer", attempts: 1,
+			check: func(s *stand, _ runResult, last solver.Ended) {
+				if rung := rungOf(last, policy.RungAnswer); rung.Times == 0 || rung.Recovered {
+					s.t.Errorf("rungs %+v, want one that did not help", last.Rungs)
+				}
+			},
+		},
+		{
+			name: "prose is halted and asked again", scenario: "prose",
+			state: "done", ending: "completed", outcome: "edited", attempts: 1,
+			check: func(s *stand, r runResult, last solver.Ended) {
+				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 {
+					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
+				}
+				s.greets(r)
+			},
+		},
+		{
+			name: "runs the tests by the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
+			state: "done", ending: "completed", outcome: "edited", attempts: 1,
+			check: func(s *stand, _ runResult, last solver.Ended) {
+				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
+					s.t.Errorf("rungs %+v, want one call of run_tests, which failed", last.Rungs)
+				}
+			},
+		},
+		{
+			name: "goes on where the session was", scenario: "resume", verify: []string{"test -f turn2.txt"},
+			state: "done", ending: "completed", outcome: "edited", attempts: 2, check: resumed,
+		},
+		{
+			name: "changes the effort", scenario: "effort", verify: []string{"false"},
+			backend: "effort: low, escalated_effort: high", more: "policy: {ladder: {verify_retries: 0}}",
+			state: "stopped", ending: "completed", attempts: 2, check: switched,
+		},
+	}
+}
+
+// refusedCases meet a provider that refuses.
+func refusedCases() []agentCase {
+	return []agentCase{
+		{
+			name: "a usage limit with its reset", scenario: "usage-limit", sleeps: "gemini opencode",
+			state: "stopped", rule: "usage_limit", ending: "usage_limit", outcome: "usage_limit", attempts: 1, check: usedUp,
+		},
+		{
+			// "You have exhausted your capacity": gemini sleeps for the whole reset.
+			name: "a limit that the CLI sleeps through", scenario: "usage-limit-noreset", only: "gemini", sleeps: "gemini",
+			state: "stopped", rule: "usage_limit", ending: "usage_limit", outcome: "usage_limit", attempts: 1, check: usedUp,
+		},
+		{
+			name: "a refused key", scenario: "auth-401",
+			state: "stopped", rule: "auth", ending: "auth", outcome: "auth", attempts: 1,
+			check: func(s *stand, r runResult, last solver.Ended) {
+				if last.Limit == nil || last.Limit.Kind != "auth" || !last.Limit.ResetsAt.IsZero() {
+					s.t.Errorf("limit %+v, want auth", last.Limit)
+				}
+				if _, b := s.attempts(r); b.Kind != policy.Auth || b.Consecutive != 1 {
+					s.t.Errorf("breaker %+v, want one of auth", b)
+				}
+			},
+		},
+		{
+			name: "overload", scenario: "overload-503", sleeps: "gemini opencode",
+			state: "stopped", rule: "no_progress", ending: "overloaded", outcome: "overloaded", attempts: 1,
+			check: func(s *stand, r runResult, last solver.Ended) {
+				if _, b := s.attempts(r); b.Consecutive != 0 {
+					s.t.Errorf("breaker %+v, want none for an overload", b)
+				}
+				if n := len(s.asked()); n > 8 {
+					s.t.Errorf("%d requests to a provider that is overloaded", n)
+				}
+			},
+		},
+		{
+			name: "an answer that breaks off", scenario: "trunc-eof", sleeps: "opencode",
+			state: "stopped", rule: "no_progress", ending: "disconnected", outcome: "disconnected", attempts: 1,
+			check: func(s *stand, _ runResult, _ solver.Ended) {
+				if n := len(s.asked()); n > 8 {
+					s.t.Errorf("%d requests after an answer that broke off", n)
+				}
+			},
+		},
+	}
+}
+
+// cutCases are ended by Pawl.
+func cutCases() []agentCase {
+	return []agentCase{
+		{
+			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI,
+			state: "stopped", rule: "no_progress", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
+		},
+		{
+			name: "a command that hangs", scenario: "hang-tool", backend: "timeout: 20s", sleeps: everyCLI, only: "claude gemini opencode",
+			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
+		},
+		{
+			// Codex asks its model what to do after ten seconds of a command.
+			name: "a command that hangs", scenario: "hang-tool", backend: "timeout: 8s", sleeps: everyCLI, only: "codex",
+			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
+		},
+		{
+			name: "an edit loop", scenario: "flipflop-loop", set: map[string]string{"edits": "60"},
+			more:  "policy: {restarts: {max: 1}, severity: {min_edits: 4, min_repeats: 2, moderate_edits: 6, moderate_repeats: 4, severe_edits: 8, severe_repeats: 6, mild_cooldown: 0s, moderate_cooldown: 0s, severe_cooldown: 0s}}",
+			state: "stopped", ending: "killed", outcome: "loop", attempts: 2,
+			check: func(s *stand, _ runResult, last solver.Ended) {
+				if !strings.Contains(last.Detail, "severe edit loop") || last.Edits.Operations < 6 || last.Edits.MaxRepeatPath != "flip.txt" {
+					s.t.Errorf("%+v, %q; want it cut off as a severe loop over flip.txt", last.Edits, last.Detail)
+				}
+				if n := len(s.asked()); n >= 60 {
+					s.t.Errorf("%d requests: the loop came to its own end", n)
+				}
+			},
+		},
+		{
+			name: "a budget that is used up", scenario: "edit-loop", more: "policy: {budget: {tokens_per_attempt: 2000}}",
+			state: "stopped", ending: "turn_limit", attempts: 1,
+			check: func(s *stand, _ runResult, last solver.Ended) {
+				if !strings.Contains(last.Budget, "tokens of its budget of 2000") || last.Limit != nil {
+					s.t.Errorf("budget %q, limit %+v; want the budget of 2000 tokens", last.Budget, last.Limit)
+				}
+				if n := len(s.asked()); n > 3 {
+					s.t.Errorf("%d requests, want no more than the budget allows", n)
+				}
+			},
+		},
+	}
+}
+
+// edited checks the receipt of a small piece of work.
+func edited(s *stand, r runResult, last solver.Ended) {
+	s.greets(r)
+	t := last.Tokens
+	if t.Input != 2400 || t.CachedInput != 400 || t.Output == 0 || last.ToolCalls == 0 || last.Turns == 0 || last.AgentMS == 0 || last.Edits.Operations != 1 || len(last.Rungs) != 0 {
+		s.t.Errorf("receipt %+v, want the tokens of two answers, one edit and no rung", last)
+	}
+	want := (float64(t.Input-t.CachedInput)*1 + float64(t.CachedInput)*0.5 + float64(t.Output)*10) / 1e6
+	if s.fields != "" && (last.CostUSD == nil || math.Abs(*last.CostUSD-want) > 1e-9) {
+		s.t.Errorf("cost %v, want %v", last.CostUSD, want)
+	}
+	for _, q := range s.asked() {
+		if q.Model != s.cli.model {
+			s.t.Errorf("the model asked for is %q, want %q", q.Model, s.cli.model)
+		}
+	}
+}
+
+// usedUp checks that a usage limit is known with its reset, to the second, was
+// not waited for and counts against the account.
+func usedUp(s *stand, r runResult, last solver.Ended) {
+	asked := s.asked()
+	if last.Limit == nil || len(asked) == 0 || len(asked) > 3 {
+		s.t.Fatalf("limit %+v after %d requests", last.Limit, len(asked))
+	}
+	if off := last.Limit.ResetsAt.Sub(asked[len(asked)-1].Time.Add(time.Hour)); off.Abs() > 2*time.Second || last.Limit.Source != "structured" {
+		s.t.Errorf("reset at %s (%s), which is off by %s", last.Limit.ResetsAt, last.Limit.Source, off)
+	}
+	if last.AgentMS > (10 * time.Minute).Milliseconds() {
+		s.t.Errorf("the attempt took %d ms", last.AgentMS)
+	}
+	if _, b := s.attempts(r); b.Kind != policy.UsageLimit || b.Consecutive != 1 || !b.ResetsAt.Equal(last.Limit.ResetsAt) {
+		s.t.Errorf("breaker %+v, want one usage limit until %s", b, last.Limit.ResetsAt)
+	}
+}
+
+// ended checks that an attempt was ended at its bound.
+func ended(s *stand, _ runResult, last solver.Ended) {
+	if !strings.Contains(strings.Join(last.Reasons, "\n"), "killed") || last.AgentMS > 60_000 {
+		s.t.Errorf("%d ms, %q; want it killed at its bound", last.AgentMS, last.Reasons)
+	}
+	if len(s.asked()) == 0 {
+		s.t.Log("the machine was so busy that the agent had not asked its model yet")
+	}
+}
+
+// resumed checks that the second attempt continued the session of the first: the
+// model was given that conversation, and the receipt counts its own tokens only.
+func resumed(s *stand, r runResult, last solver.Ended) {
+	s.has(r, "turn1.txt", "turn 1\n")
+	s.has(r, "turn2.txt", "turn 2\n")
+	all, _ := s.attempts(r)
+	if all[1].Session == "" || all[1].Session != r.Attempts[0].Session || !strings.Contains(all[1].Continues, "continues the session of attempt 1") {
+		s.t.Errorf("session %q (%s), want that of the first attempt, %q", all[1].Session, all[1].Continues, r.Attempts[0].Session)
+	}
+	if all[0].Session != "" || last.Tokens.Input != 2400 || r.Attempts[0].Tokens.Input != 2400 {
+		s.t.Errorf("tokens %+v and %+v, want those of two answers each", r.Attempts[0].Tokens, last.Tokens)
+	}
+	asked := s.asked()
+	body := string(asked[len(asked)-1].Body)
+	if !strings.Contains(body, "turn1.txt") || !strings.Contains(body, "turn2.txt") || strings.Count(body, "Make the change in the files of the current directory") != 2 {
+		s.t.Errorf("the last of %d requests does not hold the earlier conversation", len(asked))
+	}
+}
+
+// switched checks that the effort of the backend reached the provider, and the
+// escalated one after the verification failed.
+func switched(s *stand, r runResult, last solver.Ended) {
+	low, high := "low", "high"
+	if s.cli.kind == "gemini" { // tokens of its thinking budget
+		low, high = "1024", "24576"
+	}
+	var got []string
+	for _, q := range s.asked() {
+		if len(got) == 0 || got[len(got)-1] != q.Effort {
+			got = append(got, q.Effort)
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint([]string{low, high}) {
+		s.t.Errorf("efforts %q, want %s, then %s", got, low, high)
+	}
+	if rung := rungOf(last, policy.RungEffort); rung.Times != 1 || rung.Recovered {
+		s.t.Errorf("rungs %+v, want the escalated effort, which did not help", last.Rungs)
+	}
+}
+
+// TestRealAgents drives the four real CLIs through the built binary, in the
+// sandbox, against a provider that plays one scenario each.
+func TestRealAgents(t *testing.T) {
+	modules(t)
+	t.Parallel()
+	var busy, asleep []func()
+	for _, c := range agentCases() {
+		for _, cli := range realCLIs() {
+			if c.only != "" && !strings.Contains(c.only, cli.kind) {
+				continue
+			}
+			run := func() { t.Run(cli.kind+"/"+c.name, func(t *testing.T) { c.play(t, cli) }) }
+			if strings.Contains(c.sleeps, cli.kind) {
+				asleep = append(asleep, run)
+			} else {
+				busy = append(busy, run)
+			}
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() { atATime(runtime.NumCPU(), busy) })
+	both.Go(func() { atATime(4, asleep) })
+	both.Wait()
+}
+
+// atATime runs everything, so many at the same time.
+func atATime(most int, all []func()) {
+	var group sync.WaitGroup
+	free := make(chan struct{}, most)
+	for _, f := range all {
+		free <- struct{}{}
+		group.Go(func() { defer func() { <-free }(); f() })
+	}
+	group.Wait()
+}
+
+func (c agentCase) play(t *testing.T, cli realCLI) {
+	s := newStand(t, cli, c.scenario)
+	for k, v := range c.set {
+		s.provider.Set(k, v)
+	}
+	s.backend, s.fields, s.more = c.backend, c.fields, c.more
+	var args []string
+	for _, v := range c.verify {
+		args = append(args, "--verify", v)
+	}
+	code, r := s.runs(args...)
+	last := r.Attempts[len(r.Attempts)-1]
+	if string(r.State) != c.state || c.rule != "" && r.Rule != c.rule || (code == 0) != (c.state == "done") || len(r.Attempts) != c.attempts {
+		t.Errorf("exit code %d, %s (%s %q) after %d attempts; want %s (%s) after %d", code, r.State, r.Rule, r.Reasons, len(r.Attempts), c.state, c.rule, c.attempts)
+	}
+	if last.Ending != c.ending || c.outcome != "" && last.Outcome != c.outcome {
+		t.Errorf("ending %s, outcome %s; want %s, %s", last.Ending, last.Outcome, c.ending, c.outcome)
+	}
+	c.check(s, r, last)
+	s.nobody()
+	t.Logf("%d attempts, the last took %d ms", len(r.Attempts), last.AgentMS)
+}
