@@ -25,7 +25,7 @@ func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 			}
 			s.backend = fmt.Sprintf("argv: [%q]", wrap)
 			r := s.run("--verify", "test -f hello.txt")
-			if last := r.Attempts[0]; r.State != "done" || len(r.Attempts) != 1 || rungOf(last, policy.RungTests).Times != 0 {
+			if last := r.Attempts[0]; r.State != "done" || len(r.Attempts) != 1 || rungOf(last.Ended, policy.RungTests).Times != 0 {
 				t.Errorf("%s (%s %q) after %d attempts, rungs %+v; want done by the first without the tool", r.State, r.Rule, r.Reasons, len(r.Attempts), last.Rungs)
 			}
 			s.greets(r)

@@ -196,14 +196,15 @@ func untilOver(ctx context.Context, s *solver.Solver, t solver.Thread, log zerol
 		if err != nil {
 			return err
 		}
-		if v.State != checkrun.Waiting {
+		if v.State != checkrun.Waiting || v.Rule == "cooldown" {
+			// A cooldown takes hours, which nobody sits out at a terminal.
 			return nil
 		}
 		log.Warn().Strs("reasons", v.Reasons).Time("until", v.Until).Msg("waiting")
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(time.Until(v.Until)):
+		case <-time.After(max(time.Second, time.Until(v.Until))):
 		}
 	}
 }
@@ -215,15 +216,21 @@ type runResult struct {
 	Reasons     []string       `json:"reasons"`
 	Branch      string         `json:"branch"`
 	Transcripts string         `json:"transcripts"`
-	Attempts    []solver.Ended `json:"attempts"`
+	Attempts    []runAttempt   `json:"attempts"`
+}
+
+// runAttempt is a receipt with whether it continued a session, and why.
+type runAttempt struct {
+	solver.Ended
+	Continues string `json:"continues,omitempty"`
 }
 
 // receipts prints what came of the run.
 func receipts(v checkrun.Facts, state solver.State, l *solver.Local, data string, asJSON bool, w io.Writer) error {
 	if asJSON {
-		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons, Branch: l.Branch, Transcripts: data, Attempts: []solver.Ended{}}
+		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons, Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
 		for _, a := range state.Attempts {
-			out.Attempts = append(out.Attempts, a.Receipt)
+			out.Attempts = append(out.Attempts, runAttempt{Ended: a.Receipt, Continues: a.Continues})
 		}
 		return json.NewEncoder(w).Encode(out)
 	}

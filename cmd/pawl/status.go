@@ -121,7 +121,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 			return r, err
 		}
 		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: v.Rule, Reasons: v.Reasons, Run: v.Run, Attempts: len(v.Attempts)}
-		if v.State == checkrun.Waiting {
+		if v.State == checkrun.Waiting && !v.Until.IsZero() {
 			t.Until = &v.Until
 		}
 		r.Threads = append(r.Threads, t)

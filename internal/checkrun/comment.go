@@ -29,6 +29,9 @@ func Status(f Facts) string {
 	addStatus(p, f)
 	p.sentence(verdictLines(f))
 	p.sentence(table(f, commentRows))
+	if fired := rungs(f.run()); fired != "" {
+		p.sentence("Recoveries:\n\n" + fired)
+	}
 	p.sentence("As of " + stamp(f.Now) + ".")
 	return p.fit()
 }

@@ -14,6 +14,9 @@ func next(f Facts) string {
 	case Running:
 		return "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again."
 	case Waiting:
+		if f.Rule == "probe" || f.Rule == "crowded" {
+			return "Pawl looks again by itself every few seconds."
+		}
 		if f.Until.IsZero() {
 			return "Pawl goes on by itself when something happens here."
 		}
