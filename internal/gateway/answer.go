@@ -3,10 +3,10 @@ package gateway
 import "encoding/json"
 
 // tokens are the figures of one answer. Input includes cached and what was
-// written to a cache; output includes reasoning; estimated is the part of both
-// that the provider did not tell.
+// written to a cache, of which a part is kept for an hour; output includes
+// reasoning; estimated is the part of both that the provider did not tell.
 type tokens struct {
-	input, cached, output, estimated int64
+	input, cached, written, forHour, output, estimated int64
 }
 
 // answer is what was read of one answer so far.
@@ -15,6 +15,8 @@ type answer struct {
 	inputTold bool // the provider told the input
 	outTold   bool // and the final output
 	prose     int  // bytes of text and reasoning
+	other     int  // bytes of the arguments of tools and of sealed reasoning
+	piece     int  // of other, those of the item that has begun
 	text      bool // something that a person can read, a refusal too
 	tool      bool // a tool was called
 	ended     bool // the model has ended its answer
@@ -68,7 +70,7 @@ func (a *answer) settle(request int) {
 		a.inputTold = true
 	}
 	if !a.outTold {
-		if guess := int64(a.prose / bytesPerToken); guess > a.tokens.output {
+		if guess := int64((a.prose + a.other) / bytesPerToken); guess > a.tokens.output {
 			a.tokens.estimated += guess - a.tokens.output
 			a.tokens.output = guess
 		}

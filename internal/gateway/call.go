@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,9 +19,9 @@ const (
 	// maxRequest bounds a request in bytes; a context of a million tokens with
 	// some pictures has about 20 MiB.
 	maxRequest = 64 << 20
-	// A body from largeRequest on, or of unknown length, waits until fewer than
-	// maxLarge such bodies are held for all agents together, so that no agent
-	// can fill the host's memory.
+	// A body from largeRequest on, or of unknown length, waits until no other of
+	// its attempt and fewer than maxLarge of all are being read and sent, so that
+	// no agent can fill the host's memory or keep the others waiting.
 	largeRequest = 8 << 20
 	maxLarge     = 4
 	// maxError bounds the body of an error in bytes.
@@ -35,9 +38,12 @@ type call struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	req   request
-	// refusedHere is true when a limit was met in this call, which its own
-	// success then does not clear.
-	refusedHere bool
+	// number orders the calls of the session as they were sent.
+	number int64
+	// reserved is what was set aside of the budget.
+	reserved share
+	// bodySent gives the place of a large body back; it may be called again.
+	bodySent func()
 }
 
 // ServeHTTP answers one call of an agent.
@@ -54,6 +60,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.end()
+	if !g.guests.admit(r, s) {
+		w.Header().Set("Connection", "close")
+	}
 	protocol := s.grant.Provider.Protocol
 	if crowded {
 		s.change(func(u *Usage) { u.Refused++ })
@@ -106,20 +115,29 @@ func (c *call) serve(ctx context.Context) {
 	refused := c.prepare()
 	if refused == nil {
 		refused = c.forbidden(ctx)
+		defer func() { c.release(c.reserved) }()
 	}
 	if refused != nil {
 		c.change(func(u *Usage) { u.Refused++ })
 		refused.write(c.w)
 		return
 	}
+	if ctx.Err() != nil {
+		return
+	}
+	c.change(func(*Usage) { c.number = c.standing.begin() })
 	first, cancel := context.WithCancel(ctx)
 	defer cancel()
 	resp, err := c.send(first, c.req.body)
+	c.bodySent()
 	if err != nil {
 		c.unreachable(ctx, err)
 		return
 	}
 	defer resp.Body.Close()
+	if c.req.size >= largeRequest { // rung 1 would need it, but an answer may take minutes
+		c.req.body, resp.Request = nil, nil
+	}
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		c.unreachable(ctx, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode))
@@ -135,22 +153,32 @@ func (c *call) serve(ctx context.Context) {
 // admit waits until the call may have its place; nil when it ended before. The
 // caller must call what it gives.
 func (c *call) admit(ctx context.Context) (free func()) {
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil
+	taken := []chan struct{}{}
+	free = func() {
+		for _, place := range taken {
+			<-place
+		}
 	}
-	if n := c.in.ContentLength; n >= 0 && n < largeRequest {
-		return func() { <-c.slots }
+	places := []chan struct{}{c.slots}
+	if n := c.in.ContentLength; n < 0 || n >= largeRequest {
+		places = append(places, c.large, c.gateway.large)
 	}
-	select {
-	case c.gateway.large <- struct{}{}:
-	case <-ctx.Done():
-		<-c.slots
-		return nil
+	for _, place := range places {
+		select {
+		case place <- struct{}{}:
+			taken = append(taken, place)
+		case <-ctx.Done():
+			free()
+			return nil
+		}
 	}
+	c.bodySent = sync.OnceFunc(func() {
+		for _, place := range taken[1:] {
+			<-place
+		}
+	})
 	return func() {
-		<-c.gateway.large
+		c.bodySent()
 		<-c.slots
 	}
 }
@@ -162,7 +190,7 @@ func (c *call) prepare() *refusal {
 		return refused
 	}
 	var err error
-	if c.req, err = readRequest(c.route, body); err != nil {
+	if c.req, err = readRequest(c.route, body, c.grant.HostedTools); err != nil {
 		no := refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 		return &no
 	}
@@ -191,39 +219,54 @@ func (c *call) readBody() ([]byte, *refusal) {
 	return nil, &no
 }
 
-// forbidden asks the breaker and the budget; nil means that the call may go.
+// forbidden asks the breaker and the budget; nil means that the call may go, or
+// that it ended while it waited for the budget.
 func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == models {
 		return nil
 	}
 	now := c.gateway.now()
-	if c.grant.Limited != nil {
-		if l, closed := c.grant.Limited(ctx); closed {
-			message := l.Message
-			if message == "" {
-				message = "the account is limited (" + l.Kind + ")"
-			}
-			no := refuseLimit(c.route, c.in.Header, l, message, now)
+	if c.route.kind != countTokens { // which costs nothing
+		wanted := c.grant.Provider.shareOf(c.req.model, tokens{input: int64(c.req.size / bytesPerToken), output: c.req.most})
+		why, ok := c.reserve(ctx, wanted)
+		if ok {
+			c.reserved = wanted
+		} else if why != "" {
+			no := refuseLimit(c.route, c.in.Header, Limit{Kind: UsageLimit}, "Pawl stopped it: "+why+".", now)
 			return &no
 		}
 	}
-	if c.route.kind == countTokens { // costs nothing
+	if c.grant.Limited == nil {
 		return nil
 	}
-	if why := c.exhausted(c.req.model, tokens{}); why != "" {
-		no := refuseLimit(c.route, c.in.Header, Limit{Kind: UsageLimit}, "Pawl stopped it: "+why+".", now)
-		return &no
+	l, closed := c.grant.Limited(ctx)
+	if !closed {
+		return nil
 	}
-	return nil
+	message := l.Message
+	if message == "" {
+		message = "the account is limited (" + l.Kind + ")"
+	}
+	no := refuseLimit(c.route, c.in.Header, l, message, now)
+	return &no
 }
 
-// send makes one call of the provider. Transports do not follow redirects.
+// send makes one call of the provider. Transports do not follow redirects. A
+// call that is broken off after it was sent is booked: the provider answers and
+// charges all the same.
 func (c *call) send(ctx context.Context, body []byte) (*http.Response, error) {
 	p := c.grant.Provider
 	url, err := p.target(c.route, c.in.URL.Query())
 	if err != nil {
 		return nil, err
 	}
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
+		if w.Err == nil {
+			sent.Store(true)
+			c.bodySent()
+		}
+	}})
 	req, err := http.NewRequestWithContext(ctx, c.route.method, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -231,16 +274,30 @@ func (c *call) send(ctx context.Context, body []byte) (*http.Response, error) {
 	req.Header = outbound(c.in.Header, p)
 	c.change(func(u *Usage) { u.Requests++ })
 	resp, err := c.gateway.transport.RoundTrip(req)
+	if err == nil {
+		err = plainBody(resp)
+	}
+	if err != nil && sent.Load() && readerOf(c.route.kind) != nil {
+		var nothing answer
+		nothing.settle(len(body))
+		c.spend(c.req.model, nothing.tokens)
+	}
 	if err != nil {
 		return nil, err
 	}
+	return resp, nil
+}
+
+// plainBody undoes the compression of a server that does not heed
+// Accept-Encoding. After an error the body is closed.
+func plainBody(resp *http.Response) error {
 	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
 	case "", "identity":
-	case "gzip": // a server that does not heed Accept-Encoding
+	case "gzip":
 		unzipped, err := gzip.NewReader(resp.Body)
 		if err != nil {
 			resp.Body.Close()
-			return nil, fmt.Errorf("read its gzip: %w", err)
+			return fmt.Errorf("read its gzip: %w", err)
 		}
 		resp.Body = struct {
 			io.Reader
@@ -248,9 +305,9 @@ func (c *call) send(ctx context.Context, body []byte) (*http.Response, error) {
 		}{unzipped, resp.Body}
 	default:
 		resp.Body.Close()
-		return nil, fmt.Errorf("it answers in %s, which was not asked for", enc)
+		return fmt.Errorf("it answers in %s, which was not asked for", enc)
 	}
-	return resp, nil
+	return nil
 }
 
 func isStream(resp *http.Response) bool {
@@ -267,24 +324,34 @@ func (c *call) unreachable(ctx context.Context, err error) {
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+text).write(c.w)
 }
 
-// refused passes an error of the provider on and reads whether it is a limit.
+// refused passes an error of the provider on and reads whether it is a limit. A
+// refusal of the key is put in our own words, since providers repeat a part of
+// the key in theirs.
 func (c *call) refused(resp *http.Response) {
 	// An error of reading leaves a shorter body; the status tells the matter.
 	body, _ := io.ReadAll(io.LimitReader(newRedactor(resp.Body, c.grant.Provider.Key), maxError))
 	c.fail(readFailure(resp.StatusCode, resp.Header, body))
 	inbound(c.w.Header(), resp.Header, c.grant.Provider.Key)
+	if resp.StatusCode == http.StatusUnauthorized {
+		refuse(c.route.protocol, resp.StatusCode, "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct it").write(c.w)
+		return
+	}
 	c.w.WriteHeader(resp.StatusCode)
 	c.w.Write(body)
 }
 
-// fail tells of an error of the provider if it is a limit.
+// fail tells of an error of the provider if it is a limit. What is said to calls
+// that no model answers, as those for the list of models, is no word on the
+// model or the account.
 func (c *call) fail(f failure) {
 	f.message = masked(f.message, c.grant.Provider.Key)
 	l, isLimit := f.limit(c.gateway.now())
-	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Int("status", f.status).
-		Str("limit", l.Kind).Time("resets_at", l.ResetsAt).Msg("the provider refused")
-	if isLimit {
-		c.refusedHere = true
-		c.limited(l)
-	}
+	counts := isLimit && readerOf(c.route.kind) != nil && c.limited(l, c.req.model, c.number, f.ofAccount())
+	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.status).
+		Str("limit", l.Kind).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
+}
+
+// answers notes that the model answers this call.
+func (c *call) answers() {
+	c.change(func(*Usage) { c.standing.answers(c.grant, c.req.model, c.number) })
 }

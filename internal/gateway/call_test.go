@@ -211,13 +211,13 @@ func TestAStreamThatBreaksBreaksForTheAgent(t *testing.T) {
 func TestTheKeyIsMaskedInWhatAProviderEchoes(t *testing.T) {
 	half := len(testKey) / 2
 	p := newProvider(t,
-		plain(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`","type":"invalid_request_error","code":"invalid_api_key"}}`, "Set-Cookie", "a=b", "X-Request-Id", "r-"+testKey),
+		plain(400, `{"error":{"message":"Incorrect API key provided: `+testKey+`","type":"invalid_request_error","code":"invalid_api_key"}}`, "Set-Cookie", "a=b", "X-Request-Id", "r-"+testKey),
 		func(w http.ResponseWriter, r *http.Request) {
 			sse("data: {\"a\":\""+testKey[:half], testKey[half:]+"\"}\n\n", "data: "+testKey[:half]+"x\n\n")(w, r)
 		})
 	s := open(t, OpenAI, p.URL, nil)
 	resp, body := s.post(t, "/v1/responses", `{}`)
-	if strings.Contains(body, testKey) || !strings.Contains(body, "provided: ***") || resp.StatusCode != 401 {
+	if strings.Contains(body, testKey) || !strings.Contains(body, "provided: ***") || resp.StatusCode != 400 {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	if resp.Header.Get("Set-Cookie") != "" || strings.Contains(resp.Header.Get("X-Request-Id"), testKey) || resp.Header.Get("X-Request-Id") == "" {

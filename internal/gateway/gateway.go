@@ -15,13 +15,9 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/net/netutil"
 )
 
 const (
-	// maxConns bounds connections of all agents together. One agent with ten
-	// parallel helpers of its own holds about twelve.
-	maxConns = 512
 	// headerTime is how long a client may take to send its headers; it sits on
 	// the same machine.
 	headerTime = 10 * time.Second
@@ -47,7 +43,8 @@ type Gateway struct {
 	now       func() time.Time
 	log       zerolog.Logger
 	transport http.RoundTripper
-	large     chan struct{} // taken by calls with a large body
+	large     chan struct{} // taken by calls that send a large body
+	guests    *guests
 
 	mu       sync.Mutex
 	url      string
@@ -64,7 +61,7 @@ func New(o Options) *Gateway {
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
-	return &Gateway{now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), sessions: map[[sha256.Size]byte]*Session{}}
+	return &Gateway{now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), guests: newGuests(), sessions: map[[sha256.Size]byte]*Session{}}
 }
 
 // newTransport has no limit on the time to the first byte: a model may think for
@@ -95,12 +92,15 @@ func (g *Gateway) Listen(ctx context.Context) error {
 		return fmt.Errorf("listen for agents: %w", err)
 	}
 	g.url = "http://" + ln.Addr().String()
-	g.server = &http.Server{Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.log, "", 0)}
+	g.server = &http.Server{
+		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.log, "", 0),
+		ConnState: g.guests.watch, ConnContext: withConn,
+	}
 	g.served = make(chan struct{})
 	server, served := g.server, g.served
 	go func() {
 		defer close(served)
-		if err := server.Serve(netutil.LimitListener(ln, maxConns)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			g.log.Error().Err(err).Msg("the gateway no longer listens")
 		}
 	}()
@@ -135,7 +135,7 @@ func (g *Gateway) Open(grant Grant) *Session {
 	rand.Read(secret) // never fails, by its documentation
 	s := &Session{
 		gateway: g, grant: grant, token: "pawl-" + base64.RawURLEncoding.EncodeToString(secret),
-		done: make(chan struct{}), slots: make(chan struct{}, maxCalls),
+		done: make(chan struct{}), slots: make(chan struct{}, maxCalls), large: make(chan struct{}, 1),
 	}
 	s.hash = sha256.Sum256([]byte(s.token))
 	s.usage.CostKnown = true

@@ -56,6 +56,7 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 		"claude overload":      {Anthropic, plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), Overloaded, 0, false},
 		"claude permission":    {Anthropic, plain(403, `{"type":"error","error":{"type":"permission_error","message":"x"}}`), Auth, 0, false},
 		"gemini day":           {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+"\nPlease retry in 3600s.", perDay+","+delay("3600s")), UsageLimit, time.Hour, true},
+		"gemini day, soon":     {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+"\nPlease retry in 34.07s.", perDay+","+delay("34s")), UsageLimit, 0, false},
 		"gemini minute":        {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+" Please retry in 2s.", delay("2s")), RateLimited, 2 * time.Second, true},
 		"gemini long delay":    {Gemini, g(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", delay("3600s")), UsageLimit, time.Hour, true},
 		"gemini capacity":      {Gemini, g(429, "RESOURCE_EXHAUSTED", "You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.", `{"reason":"QUOTA_EXHAUSTED","metadata":{"quotaResetTimeStamp":"`+at.Format(time.RFC3339)+`"}}`), UsageLimit, time.Hour, true},

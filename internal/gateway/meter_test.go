@@ -49,7 +49,11 @@ func TestTokensAreCounted(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			if cost := (1000*1 + 200*0.1 + 34*10) / 1e6; math.Abs(got.CostUSD-cost) > 1e-12 {
+			written := 0.0
+			if c.protocol == Anthropic {
+				written = 100
+			}
+			if cost := (1000*1 + written*0.25 + 200*0.1 + 34*10) / 1e6; math.Abs(got.CostUSD-cost) > 1e-12 {
 				t.Errorf("cost %g, want %g", got.CostUSD, cost)
 			}
 		})

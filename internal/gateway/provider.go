@@ -31,9 +31,26 @@ type Provider struct {
 	Prices map[string]Price
 }
 
-// Price is in USD per million tokens. Output includes reasoning.
+// Price is in USD per million tokens. Output includes reasoning. CacheWrite is
+// what writing to a cache for five minutes costs; zero means a quarter more than
+// Input, as Anthropic has it, the only one to ask for it. A cache that is kept
+// for an hour costs 1.6 times as much (twice the input there).
 type Price struct {
-	Input, CachedInput, Output float64
+	Input, CachedInput, CacheWrite, Output float64
+}
+
+// Anthropic's factors of cache writes, by its price list of 2025.
+const (
+	writeFactor = 1.25
+	hourFactor  = 1.6
+)
+
+// write is the price of writing to a cache.
+func (p Price) write() float64 {
+	if p.CacheWrite == 0 {
+		return p.Input * writeFactor
+	}
+	return p.CacheWrite
 }
 
 // String names the provider without its key.
@@ -90,13 +107,15 @@ func (p Provider) dearest() (Price, bool) {
 	for _, price := range p.Prices {
 		top.Input = max(top.Input, price.Input)
 		top.CachedInput = max(top.CachedInput, price.CachedInput)
+		top.CacheWrite = max(top.CacheWrite, price.write())
 		top.Output = max(top.Output, price.Output)
 	}
 	return top, len(p.Prices) > 0
 }
 
-// of is what tokens cost in USD. Input includes the cached.
+// of is what tokens cost in USD. Input includes the cached and the written.
 func (p Price) of(t tokens) float64 {
-	fresh := max(t.input-t.cached, 0)
-	return (float64(fresh)*p.Input + float64(t.cached)*p.CachedInput + float64(t.output)*p.Output) / 1e6
+	fresh := max(t.input-t.cached-t.written, 0)
+	written := float64(t.written) + float64(t.forHour)*(hourFactor-1)
+	return (float64(fresh)*p.Input + float64(t.cached)*p.CachedInput + written*p.write() + float64(t.output)*p.Output) / 1e6
 }

@@ -12,13 +12,22 @@ type messagesUsage struct {
 	Input   *count `json:"input_tokens"`
 	Read    *count `json:"cache_read_input_tokens"`
 	Written *count `json:"cache_creation_input_tokens"`
-	Output  *count `json:"output_tokens"`
+	Kept    *struct {
+		Hour count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	Output *count `json:"output_tokens"`
 }
 
 type messagesBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
 	Thinking string `json:"thinking"`
+	// What agents and people do not read: a piece of a tool's arguments, a
+	// signature, redacted reasoning.
+	Partial   string          `json:"partial_json"`
+	Input     json.RawMessage `json:"input"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
 }
 
 type messagesBody struct {
@@ -80,6 +89,7 @@ func endMessage(stop string, a *answer) {
 
 func readBlock(b messagesBlock, a *answer) {
 	a.prose += len(b.Text) + len(b.Thinking)
+	a.other += len(b.Partial) + len(b.Input) + len(b.Signature) + len(b.Data)
 	a.text = a.text || strings.TrimSpace(b.Text) != ""
 	// tool_use, server_tool_use, mcp_tool_use
 	a.tool = a.tool || strings.HasSuffix(b.Type, "tool_use") || b.Type == "input_json_delta"
@@ -102,12 +112,15 @@ func readMessagesUsage(u *messagesUsage, a *answer, final bool) {
 		}
 	}
 	a.tokens.input = m.fresh + m.read + m.written
-	a.tokens.cached = m.read
+	if u.Kept != nil {
+		m.hour = int64(u.Kept.Hour)
+	}
+	a.tokens.cached, a.tokens.written, a.tokens.forHour = m.read, m.written, min(m.hour, m.written)
 	a.tokens.output = m.output
 	a.outTold = a.outTold || final
 }
 
 // messagesTokens are the figures of Messages as that protocol parts them.
 type messagesTokens struct {
-	fresh, read, written, output int64
+	fresh, read, written, hour, output int64
 }

@@ -11,6 +11,7 @@ type geminiPart struct {
 	Thought      bool            `json:"thought"`
 	FunctionCall json.RawMessage `json:"functionCall"`
 	Code         json.RawMessage `json:"executableCode"`
+	Signature    string          `json:"thoughtSignature"`
 }
 
 type geminiUsage struct {
@@ -59,6 +60,7 @@ func readGemini(data []byte, a *answer) {
 	for _, candidate := range c.Candidates {
 		for _, p := range candidate.Content.Parts {
 			a.prose += len(p.Text)
+			a.other += len(p.FunctionCall) + len(p.Code) + len(p.Signature)
 			a.text = a.text || !p.Thought && strings.TrimSpace(p.Text) != ""
 			a.tool = a.tool || len(p.FunctionCall) > 0 || len(p.Code) > 0
 		}

@@ -22,6 +22,10 @@ type responsesItem struct {
 		Text    string `json:"text"`
 		Refusal string `json:"refusal"`
 	} `json:"content"`
+	Arguments string          `json:"arguments"`
+	Input     string          `json:"input"`
+	Action    json.RawMessage `json:"action"`
+	Sealed    string          `json:"encrypted_content"`
 }
 
 type responsesBody struct {
@@ -59,8 +63,13 @@ func readResponses(data []byte, a *answer) {
 		readResponseUsage(e.Response, a)
 	case e.Item != nil:
 		readResponsesItem(*e.Item, a)
+		if e.Type == "response.output_item.done" {
+			endItem(*e.Item, a)
+		}
 	case strings.HasSuffix(e.Type, "_call_arguments.delta") || strings.HasSuffix(e.Type, "_call_input.delta"):
 		a.tool = true
+		a.other += len(e.Delta)
+		a.piece += len(e.Delta)
 	case strings.HasSuffix(e.Type, ".delta"):
 		a.prose += len(e.Delta)
 		if e.Type == "response.output_text.delta" || e.Type == "response.refusal.delta" {
@@ -98,6 +107,13 @@ func readResponsesItem(item responsesItem, a *answer) {
 	for _, c := range item.Content {
 		a.text = a.text || strings.TrimSpace(c.Text+c.Refusal) != ""
 	}
+}
+
+// endItem counts what of an item did not come in pieces.
+func endItem(item responsesItem, a *answer) {
+	whole := len(item.Arguments) + len(item.Input) + len(item.Action) + len(item.Sealed)
+	a.other += max(whole-a.piece, 0)
+	a.piece = 0
 }
 
 // chatMessage is a delta of a stream or a whole message.
@@ -166,5 +182,24 @@ func readChatMessage(m *chatMessage, a *answer) {
 	text += m.Refusal
 	a.prose += len(text) + len(m.ReasoningContent) + len(m.Reasoning)
 	a.text = a.text || strings.TrimSpace(text) != ""
+	for _, c := range m.ToolCalls {
+		a.other += callSize(c)
+	}
+	a.other += callSize(m.FunctionCall)
 	a.tool = a.tool || len(m.ToolCalls) > 0 || len(m.FunctionCall) > 0 && string(m.FunctionCall) != "null"
+}
+
+// callSize is how much of a tool's call the model has written, in bytes.
+func callSize(call json.RawMessage) int {
+	var c struct {
+		Arguments string `json:"arguments"`
+		Function  struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	}
+	if len(call) == 0 || json.Unmarshal(call, &c) != nil {
+		return 0
+	}
+	return len(c.Arguments) + len(c.Function.Name) + len(c.Function.Arguments)
 }

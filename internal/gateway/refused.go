@@ -100,6 +100,11 @@ var (
 		"usage_limit_reached": true, "usage_limit_exceeded": true, "usage_not_included": true, "insufficient_quota": true,
 		"billing_error": true, "billing_hard_limit_reached": true, "quota_exhausted": true, "credits_exhausted": true,
 	}
+	// accountNames are those of usageNames that hold for every model of the account.
+	accountNames = map[string]bool{
+		"usage_limit_reached": true, "usage_limit_exceeded": true, "insufficient_quota": true,
+		"billing_error": true, "billing_hard_limit_reached": true, "credits_exhausted": true,
+	}
 	rateNames = map[string]bool{
 		"rate_limit_exceeded": true, "rate_limit_error": true, "rate_limit_reached": true, "resource_exhausted": true, "too_many_requests": true,
 	}
@@ -107,12 +112,20 @@ var (
 		"overloaded_error": true, "overloaded": true, "server_is_overloaded": true, "service_unavailable_error": true, "slow_down": true,
 		"unavailable": true, "internal": true, "api_error": true, "server_error": true, "internal_error": true,
 	}
-	authNames = map[string]bool{
-		"authentication_error": true, "permission_error": true, "invalid_api_key": true, "api_key_invalid": true,
-		"unauthenticated": true, "permission_denied": true, "account_deactivated": true,
+	// keyNames are of the key itself, permissionNames of what it may do, which
+	// may be a matter of one file or one model.
+	keyNames = map[string]bool{
+		"authentication_error": true, "invalid_api_key": true, "api_key_invalid": true, "unauthenticated": true, "account_deactivated": true,
 	}
+	permissionNames = map[string]bool{"permission_error": true, "permission_denied": true}
+	requestNames    = map[string]bool{"invalid_request_error": true}
 
 	usageText = regexp.MustCompile(`(?i)credit balance is too low|credits? (?:are|is) (?:depleted|exhausted)|insufficient (?:balance|funds|credits)|usage limit (?:has been |is )?(?:reached|exceeded)|you(?:['’]ve| have) (?:hit|reached|exceeded|exhausted) your [\w .\-]{0,40}(?:limit|quota|capacity)|you exceeded your current quota`)
+	// ofOneThing matches a permission that is missing for something that the
+	// request names and not for the account.
+	ofOneThing = regexp.MustCompile(`(?i)\b(?:files?|caches?|cached ?contents?|models?|tuned ?models?|corpus|corpora|containers?|skills?|beta|feature)\b|cachedContent`)
+	// keyLike matches a key, also one that the provider has masked in part.
+	keyLike = regexp.MustCompile(`\S*\*{2,}\S*|\b(?:(?:sk|pk|rk)[-_]|AIza)[\w-]{6,}`)
 	// perDay names a window that is not over within minutes.
 	perDay = regexp.MustCompile(`(?i)\bper[ _-]?(?:day|week|month)\b|PerDay|\b(?:daily|weekly|monthly)\b|\((?:RPD|TPD)\)`)
 )
@@ -136,6 +149,9 @@ const longWait = 10 * time.Minute
 func (f failure) limit(now time.Time) (Limit, bool) {
 	kind, worded := f.kind()
 	l := Limit{Message: shortened(f.message), At: now, Kind: kind}
+	if kind == Auth {
+		l.Message = shortened(keyLike.ReplaceAllString(f.message, "…"))
+	}
 	if l.Kind == "" {
 		return Limit{}, false
 	}
@@ -144,6 +160,10 @@ func (f failure) limit(now time.Time) (Limit, bool) {
 	}
 	long := l.ResetsAt.Sub(now) > longWait
 	daily := perDay.MatchString(f.message) || f.dailyQuota()
+	if f.dailyQuota() && !long {
+		// Gemini tells of a day's quota how soon its client may ask again.
+		l.ResetsAt, l.Exact = time.Time{}, false
+	}
 	switch {
 	case l.Kind == RateLimited && (long || daily):
 		l.Kind = UsageLimit
@@ -158,20 +178,42 @@ func (f failure) limit(now time.Time) (Limit, bool) {
 // the wording of the message tells that a quota is used up.
 func (f failure) kind() (kind string, worded bool) {
 	switch {
-	case f.named(usageNames) || f.status == http.StatusPaymentRequired:
+	case f.named(usageNames) || f.status == http.StatusPaymentRequired || f.creditIsLow():
 		return UsageLimit, false
-	case f.named(authNames) || f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
+	case f.keyRefused() || f.status == http.StatusForbidden && f.named(permissionNames) && !ofOneThing.MatchString(f.message):
 		return Auth, false
-	case f.header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" && f.status == http.StatusTooManyRequests:
+	case f.planRejected():
 		return UsageLimit, false
-	case f.status != http.StatusNotFound && usageText.MatchString(f.message):
-		return UsageLimit, true
-	case f.named(rateNames) || f.status == http.StatusTooManyRequests:
+	case f.status == http.StatusTooManyRequests || f.named(rateNames):
+		if usageText.MatchString(f.message) {
+			return UsageLimit, true
+		}
 		return RateLimited, false
 	case f.status >= 500 || f.status == 0 && f.named(overloadNames):
 		return Overloaded, false
 	}
 	return "", false
+}
+
+// ofAccount reports whether a refusal holds for the account whichever model was
+// asked for; the others may be those of one model.
+func (f failure) ofAccount() bool {
+	return f.named(accountNames) || f.keyRefused() || f.planRejected() || f.creditIsLow()
+}
+
+func (f failure) keyRefused() bool {
+	return f.status == http.StatusUnauthorized || f.named(keyNames)
+}
+
+func (f failure) planRejected() bool {
+	return f.header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" && f.status == http.StatusTooManyRequests
+}
+
+// creditIsLow reads the one usage limit that comes as an error of the request. A
+// message that merely contains the words may repeat them from the request.
+func (f failure) creditIsLow() bool {
+	ofRequest := f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity
+	return ofRequest && f.named(requestNames) && strings.HasPrefix(f.message, "Your credit balance is too low")
 }
 
 func (f failure) dailyQuota() bool {

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // request is what the gateway reads of a request's body.
 type request struct {
 	body   []byte // as it is sent to the provider
+	size   int    // bytes of it as it is first sent, also when it is no longer held
 	model  string
+	most   int64 // tokens that the answer may have, by the request or the usual
 	stream bool
 	tools  bool // it offers tools
 	// countAdded is true where the gateway asked for the usage of a streamed chat
@@ -18,10 +22,13 @@ type request struct {
 	countAdded bool
 }
 
+// maxModel bounds the name of a model in bytes; some of routers have eighty.
+const maxModel = 256
+
 // readRequest checks a body and prepares it for the provider. An error is the
 // client's fault and its text is for the agent.
-func readRequest(r route, body []byte) (request, error) {
-	out := request{body: body, model: r.model, stream: r.stream}
+func readRequest(r route, body []byte, hosted bool) (request, error) {
+	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
 		return out, nil
 	}
@@ -37,13 +44,56 @@ func readRequest(r route, body []byte) (request, error) {
 	if r.protocol != Gemini {
 		out.model, out.stream = f.text("model"), string(f["stream"]) == "true"
 	}
+	if err := standardTier(f); err != nil {
+		return out, err
+	}
+	if !hosted {
+		stripped, changed, err := withoutHosted(r.kind, f)
+		if err != nil {
+			return out, err
+		}
+		if changed {
+			f, body = stripped, encoded(stripped)
+			out.body = body
+		}
+	}
+	out.most = mostOf(r.kind, f)
+	if len(out.model) > maxModel {
+		return out, fmt.Errorf("the name of the model is longer than %d bytes", maxModel)
+	}
 	tools := bytes.TrimLeft(f["tools"], "[ \n\r\t") // what is in the list
 	out.tools = len(tools) > 0 && tools[0] == '{' || r.kind == responses && bytes.Contains(body, []byte(`"additional_tools"`))
 	if r.kind == chat && out.stream {
 		out.body, out.countAdded = withCount(body, f)
 	}
 	out.body = unmarked(r.kind, out.body)
+	out.size = len(out.body)
 	return out, nil
+}
+
+// mostOf is how many tokens a request lets its answer have.
+func mostOf(kind callKind, f fields) int64 {
+	if kind == generate {
+		f = scanObject(f["generationConfig"])
+	}
+	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"} {
+		if n := f.integer(name); n > 0 {
+			return n
+		}
+	}
+	return usualOutput
+}
+
+// standardTier refuses what the provider serves faster for a higher price.
+func standardTier(f fields) error {
+	for _, name := range []string{"service_tier", "serviceTier", "speed"} {
+		switch tier := strings.ToLower(f.text(name)); {
+		case !f.has(name) || tier == "auto" || tier == "default" || tier == "standard" || tier == "standard_only":
+		default:
+			return fmt.Errorf("%s %.40s is not allowed: it has another price; leave it out", name, f[name])
+		}
+	}
+	return nil
 }
 
 // withCount asks for the usage at the end of a streamed chat completion, which

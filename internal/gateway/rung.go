@@ -62,7 +62,7 @@ func opposite(r request, kind callKind) ([]byte, bool) {
 
 // guarded reports whether rung 1 watches over this call.
 func (c *call) guarded() bool {
-	return c.grant.NoAnswer.MaxBytes > 0 && c.req.tools && splicerOf(c.route.kind) != nil
+	return c.grant.NoAnswer.MaxBytes > 0 && c.req.tools && c.req.body != nil && splicerOf(c.route.kind) != nil
 }
 
 // guard passes a streamed answer on and tries once more if it comes to nothing.
@@ -143,7 +143,7 @@ func (c *call) again(ctx context.Context, first *strand, join splicer, halt cont
 		}
 		return false, nil
 	}
-	second := newStrand(resp, first.read, c.grant.Provider.Key)
+	second := newStrand(resp, first.read, c.grant.Provider.Key, c.answers)
 	defer func() { c.accountSecond(&second.said) }()
 	if done, err = c.splice(first, second, join, halt); done {
 		first.said = c.firstOf(first, second)
@@ -153,14 +153,15 @@ func (c *call) again(ctx context.Context, first *strand, join splicer, halt cont
 }
 
 // mayRepeat asks the breaker and the budget, with what the first answer used.
+// That there is no second try refuses nothing, so nothing is recorded.
 func (c *call) mayRepeat(ctx context.Context, said answer) bool {
-	said.settle(len(c.req.body))
+	said.settle(c.req.size)
 	if c.grant.Limited != nil {
 		if _, closed := c.grant.Limited(ctx); closed {
 			return false
 		}
 	}
-	return c.exhausted(c.req.model, said.tokens) == ""
+	return c.leaves(c.req.model, said.tokens, c.reserved)
 }
 
 // splice passes the second answer on as the rest of the first. What comes before
@@ -212,7 +213,7 @@ func (c *call) firstOf(first, second *strand) answer {
 	if !told.inputTold && second.said.inputTold {
 		told.tokens.input, told.tokens.estimated, told.inputTold = second.said.tokens.input, second.said.tokens.input, true
 	}
-	told.settle(len(c.req.body))
+	told.settle(c.req.size)
 	if told.messages.output < told.tokens.output {
 		told.messages.output = told.tokens.output
 	}
@@ -225,7 +226,7 @@ func (c *call) accountSecond(said *answer) {
 		c.fail(readFailure(0, nil, said.failure))
 	}
 	if said.inputTold || said.begun() {
-		said.settle(len(c.req.body))
+		said.settle(c.req.size)
 		c.spend(c.req.model, said.tokens)
 	}
 	if said.failure == nil && said.ended {

@@ -298,6 +298,32 @@ func TestReasoningThatWasHaltedIsTakenOutOfLaterRequests(t *testing.T) {
 	}
 }
 
+// TestAHaltedTurnGoesOnWithoutThinking has the agent send results of tools after
+// an answer whose reasoning was halted.
+func TestAHaltedTurnGoesOnWithoutThinking(t *testing.T) {
+	halted := `{"role":"assistant","content":[{"type":"thinking","signature":"` + marker + `"},{"type":"tool_use","id":"a"}]}`
+	const result, own, tool = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}`, `{"role":"user","content":"go"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"b"}]}`
+	const remind = `{"role":"user","content":[{"type":"text","text":"remember"}]}`
+	for name, c := range map[string]struct {
+		turns []string
+		off   bool
+	}{
+		"the next request":      {[]string{own, halted, result}, true},
+		"with a reminder":       {[]string{own, halted, result, remind}, true},
+		"later in the turn":     {[]string{own, halted, result, tool, result}, true},
+		"the user speaks again": {[]string{own, halted, result, tool, own}, false},
+		"in the turn after":     {[]string{own, halted, own, tool, result}, false},
+	} {
+		p := newProvider(t, plain(200, okMessage))
+		s := open(t, Anthropic, p.URL, nil)
+		s.post(t, "/v1/messages", `{"thinking":{"type":"adaptive"},"context_management":{"edits":[{"type":"clear_thinking_20251015"}]},"messages":[`+strings.Join(c.turns, ",")+`]}`)
+		got := p.requests()[0].body
+		if strings.Contains(got, `"thinking":{"type":"disabled"}`) != c.off || strings.Contains(got, "clear_thinking") == c.off || strings.Contains(got, marker) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestTheThinkingModeIsTurnedRound(t *testing.T) {
 	say := `{"content":[{"text":"` + nudge + `","type":"input_text"}],"role":"developer","type":"message"}`
 	text := `{"text":"` + nudge + `","type":"text"}`
@@ -317,6 +343,8 @@ func TestTheThinkingModeIsTurnedRound(t *testing.T) {
 		{messages, "m", `{"messages":[{"role":"user","content":"go"}],"thinking":{"type":"adaptive"},"context_management":{"edits":[{"type":"clear_thinking_20251015"}]}}`, `{"messages":[{"content":[{"text":"go","type":"text"},` + text + `],"role":"user"}],"thinking":{"type":"disabled"}}`},
 		{messages, "m", `{"max_tokens":3000,"temperature":0,"messages":[{"role":"assistant","content":"go"}]}`, `{"max_tokens":3000,"messages":[{"role":"assistant","content":"go"},{"content":[` + text + `],"role":"user"}],"thinking":{"budget_tokens":1500,"type":"enabled"}}`},
 		{messages, "m", `{"max_tokens":3000,"output_config":{"effort":"low"},"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"output_config":{"effort":"low"},"thinking":{"type":"adaptive"}}`},
+		{messages, "m", `{"model":"claude-opus-4-7","max_tokens":3000,"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"model":"claude-opus-4-7","thinking":{"type":"adaptive"}}`},
+		{messages, "m", `{"model":"claude-sonnet-4-5-20250929","max_tokens":3000,"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"model":"claude-sonnet-4-5-20250929","thinking":{"budget_tokens":1500,"type":"enabled"}}`},
 		{messages, "m", `{"max_tokens":1024,"messages":[{"role":"user","content":"go"}]}`, ``},
 		{generate, "gemini-2.5-flash", `{"contents":[1]}`, `{"contents":[1,{"parts":[{"text":"` + nudge + `"}],"role":"user"}],"generationConfig":{"thinkingConfig":{"thinkingBudget":0}}}`},
 		{generate, "gemini-2.5-pro", `{"contents":[1],"generationConfig":{"thinkingConfig":{"thinkingBudget":128}}}`, `{"contents":[1,{"parts":[{"text":"` + nudge + `"}],"role":"user"}],"generationConfig":{"thinkingConfig":{"thinkingBudget":-1}}}`},

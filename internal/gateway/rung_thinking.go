@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -78,6 +79,11 @@ const (
 	mostBudget  = 8192
 )
 
+// adaptive matches Claude's models from 4.6 on by their names, claude-opus-4-7 or
+// anthropic/claude-opus-5. They think as they see fit, and from 4.7 on refuse a
+// budget.
+var adaptive = regexp.MustCompile(`claude-[a-z]+-(?:4[-.](?:[6-9]|[1-9]\d)|[5-9]|[1-9]\d)(?:[-.@]|$)`)
+
 func turnMessages(f fields) bool {
 	choice := objectOf(f["tool_choice"]).text("type")
 	if choice == "none" || !sayMessages(f) {
@@ -88,7 +94,7 @@ func turnMessages(f fields) bool {
 		withoutThinkingEdits(f)
 		return true
 	}
-	if objectOf(f["output_config"]).has("effort") { // the model thinks as it sees fit
+	if objectOf(f["output_config"]).has("effort") || adaptive.MatchString(f.text("model")) { // the model thinks as it sees fit
 		f.set("thinking", object{"type": "adaptive"})
 	} else {
 		most := f.integer("max_tokens")

@@ -39,6 +39,27 @@ func scanObject(b []byte) fields {
 	return f
 }
 
+// scanList parts a list into its entries in the same way; nil for what is none.
+func scanList(b []byte) []json.RawMessage {
+	s := scanner{b: b}
+	if !s.take('[') {
+		return nil
+	}
+	list := []json.RawMessage{}
+	for first := true; !s.take(']'); first = false {
+		if !first && !s.take(',') {
+			return nil
+		}
+		s.space()
+		start := s.at
+		if !s.value() {
+			return nil
+		}
+		list = append(list, b[start:s.at:s.at])
+	}
+	return list
+}
+
 type scanner struct {
 	b  []byte
 	at int

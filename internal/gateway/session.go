@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -21,14 +20,22 @@ type Grant struct {
 	// Attempt names it in the log: owner/repo#n/attempt.
 	Attempt  string
 	Provider Provider
+	// Model is the one that the attempt was given, as the backend names it. Of
+	// refusals of other models, which agents ask for titles and the like, only
+	// those count that hold for the whole account. Empty means every model.
+	Model string
 	// MaxTokens bounds input and output together, MaxCostUSD the cost; 0 is no
-	// bound. The call that crosses a bound is finished, the next is refused.
+	// bound. The call that crosses a bound is finished, the next is refused; calls
+	// at the same time wait for each other where together they would cross it.
 	MaxTokens  int64
 	MaxCostUSD float64
-	NoAnswer   NoAnswer
+	// HostedTools lets the provider search the web, run code or make pictures
+	// for the agent, which costs beyond tokens and reaches past the sandbox.
+	HostedTools bool
+	NoAnswer    NoAnswer
 	// Limited is the breaker's word, asked before each call; nil means never.
 	Limited func(context.Context) (Limit, bool)
-	// OnLimit is told each limit as soon as it is seen. It must not block.
+	// OnLimit is told each limit that counts as soon as it is seen. It must not block.
 	OnLimit func(Limit)
 }
 
@@ -54,9 +61,10 @@ type Usage struct {
 	CostUSD   float64
 	// CostKnown is false where a model has no price; CostUSD leaves it out.
 	CostKnown bool
-	// Limit is the last one that no answer followed; nil where there is none.
+	// Limit is the last one that counts and that no later call's answer followed;
+	// nil where there is none.
 	Limit *Limit
-	// BudgetStopped says why calls are refused; empty while they are not.
+	// BudgetStopped says why calls were refused; empty while none was.
 	BudgetStopped string
 	NoAnswer      Fired
 	// MaxContext is the largest input of one call.
@@ -79,13 +87,17 @@ type Session struct {
 	hash    [sha256.Size]byte
 	done    chan struct{}
 	slots   chan struct{}
+	large   chan struct{} // taken by the one that sends a large body
 	calls   sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	inside int // calls that have begun and not ended
-	usage  Usage
-	atMost float64 // cost in USD with models without a price at the dearest price
+	mu       sync.Mutex
+	closed   bool
+	inside   int // calls that have begun and not ended
+	usage    Usage
+	atMost   float64       // cost in USD with models without a price at the dearest price
+	reserved share         // what the calls in flight may come to
+	freed    chan struct{} // closed when some of it is given back; nil while nobody waits
+	standing standing
 }
 
 // Token is what the agent sends in the place of a key.
@@ -109,13 +121,14 @@ func (s *Session) Close() Usage {
 	}
 	s.mu.Unlock()
 	s.calls.Wait()
+	s.gateway.guests.leave(s)
 	return s.Usage()
 }
 
 func (s *Session) copied() Usage {
 	u := s.usage
-	if u.Limit != nil {
-		limit := *u.Limit
+	if s.standing.limit != nil {
+		limit := *s.standing.limit
 		u.Limit = &limit
 	}
 	return u
@@ -139,59 +152,16 @@ func (s *Session) end() {
 	s.calls.Done()
 }
 
-// exhausted says why the budget allows no further call, "" while it does.
-// pending is what was used and is not booked yet.
-func (s *Session) exhausted(model string, pending tokens) string {
+// limited takes a limit down that a call met and tells it to whoever waits for
+// it, if it says something of this attempt.
+func (s *Session) limited(l Limit, model string, call int64, ofAccount bool) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	g, u := s.grant, &s.usage
-	used := u.Input + u.Output + pending.input + pending.output
-	price, priced := g.Provider.price(model)
-	if !priced {
-		price, _ = g.Provider.dearest()
-	}
-	cost := s.atMost + price.of(pending)
-	switch {
-	case g.MaxTokens > 0 && used >= g.MaxTokens:
-		u.BudgetStopped = fmt.Sprintf("the attempt used %d tokens of its budget of %d", used, g.MaxTokens)
-	case g.MaxCostUSD > 0 && cost >= g.MaxCostUSD:
-		u.BudgetStopped = fmt.Sprintf("the attempt cost $%.2f of its budget of $%.2f", cost, g.MaxCostUSD)
-	case g.MaxCostUSD > 0 && !priced && len(g.Provider.Prices) == 0:
-		u.BudgetStopped = fmt.Sprintf("the budget of $%.2f cannot be kept because %s has no prices; add them or set a budget of tokens", g.MaxCostUSD, g.Provider.Name)
-	default:
-		return ""
-	}
-	return u.BudgetStopped
-}
-
-// spend adds the tokens of one answer.
-func (s *Session) spend(model string, t tokens) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := &s.usage
-	u.Input += t.input
-	u.CachedInput += t.cached
-	u.Output += t.output
-	u.Estimated += t.estimated
-	u.MaxContext = max(u.MaxContext, t.input)
-	price, known := s.grant.Provider.price(model)
-	if known {
-		u.CostUSD += price.of(t)
-	} else {
-		u.CostKnown = u.CostKnown && t.input+t.output == 0
-		price, _ = s.grant.Provider.dearest()
-	}
-	s.atMost += price.of(t)
-}
-
-// limited records a limit and tells it to whoever waits for it.
-func (s *Session) limited(l Limit) {
-	s.mu.Lock()
-	s.usage.Limit = &l
+	counts := s.standing.refused(s.grant, model, call, l, ofAccount)
 	s.mu.Unlock()
-	if s.grant.OnLimit != nil {
+	if counts && s.grant.OnLimit != nil {
 		s.grant.OnLimit(l)
 	}
+	return counts
 }
 
 func (s *Session) change(f func(*Usage)) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 )
 
 // strand is one streamed answer of the provider while it is read.
@@ -17,10 +18,12 @@ type strand struct {
 	queue []event
 	err   error
 	said  answer
+	// begins is called once, when the model is seen at work.
+	begins func()
 }
 
-func newStrand(resp *http.Response, read reader, key string) *strand {
-	return &strand{body: newRedactor(resp.Body, key), read: read, buf: make([]byte, 32<<10)}
+func newStrand(resp *http.Response, read reader, key string, begins func()) *strand {
+	return &strand{body: newRedactor(resp.Body, key), read: read, begins: sync.OnceFunc(begins), buf: make([]byte, 32<<10)}
 }
 
 // next gives the next event, having read it. It calls idle before it may block.
@@ -46,6 +49,9 @@ func (s *strand) next(idle func()) (event, error) {
 	s.queue = s.queue[1:]
 	if s.read != nil && len(e.data) > 0 {
 		s.read(e.data, &s.said)
+		if s.said.begun() && s.said.failure == nil {
+			s.begins()
+		}
 	}
 	return e, nil
 }
@@ -64,7 +70,7 @@ var errLeft = errors.New("the agent left")
 
 // stream passes a streamed answer on, event by event as they come.
 func (c *call) stream(ctx context.Context, resp *http.Response, halt context.CancelFunc) {
-	s := newStrand(resp, readerOf(c.route.kind), c.grant.Provider.Key)
+	s := newStrand(resp, readerOf(c.route.kind), c.grant.Provider.Key, c.answers)
 	inbound(c.w.Header(), resp.Header, c.grant.Provider.Key)
 	c.w.WriteHeader(resp.StatusCode)
 	if s.read != nil {

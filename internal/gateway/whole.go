@@ -54,11 +54,12 @@ func (c *call) whole(resp *http.Response) {
 
 // account books what an answer came to.
 func (c *call) account(said *answer) {
-	said.settle(len(c.req.body))
+	said.settle(c.req.size)
 	c.spend(c.req.model, said.tokens)
 	if said.failure != nil {
 		c.fail(readFailure(0, nil, said.failure))
 	} else if said.ended {
+		c.answers()
 		c.turn()
 	}
 	c.gateway.log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
@@ -66,11 +67,4 @@ func (c *call) account(said *answer) {
 }
 
 // turn counts an answer of the model.
-func (c *call) turn() {
-	c.change(func(u *Usage) {
-		u.Turns++
-		if !c.refusedHere {
-			u.Limit = nil
-		}
-	})
-}
+func (c *call) turn() { c.change(func(u *Usage) { u.Turns++ }) }

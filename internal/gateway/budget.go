@@ -1,0 +1,125 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+)
+
+// usualOutput is what a call is expected to answer at most, in tokens, where it
+// does not say: the cap that Claude Code and OpenCode set themselves.
+const usualOutput = 32_000
+
+// share is a part of a budget: tokens, and USD at the dearest price where the
+// model has none.
+type share struct {
+	tokens int64
+	cost   float64
+}
+
+// shareOf is what tokens of a model take of the budget.
+func (p Provider) shareOf(model string, t tokens) share {
+	price, priced := p.price(model)
+	if !priced {
+		price, _ = p.dearest()
+	}
+	return share{t.input + t.output, price.of(t)}
+}
+
+func (a share) plus(b share) share { return share{a.tokens + b.tokens, a.cost + b.cost} }
+
+func (a share) minus(b share) share { return share{a.tokens - b.tokens, a.cost - b.cost} }
+
+// within reports whether a part leaves something of the budget.
+func (g Grant) within(s share) bool {
+	return (g.MaxTokens == 0 || s.tokens < g.MaxTokens) && (g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD)
+}
+
+// exhausted says why a budget of which a part is used allows no further call, ""
+// while it does.
+func (g Grant) exhausted(used share) string {
+	switch {
+	case g.MaxTokens > 0 && used.tokens >= g.MaxTokens:
+		return fmt.Sprintf("the attempt used %d tokens of its budget of %d", used.tokens, g.MaxTokens)
+	case g.MaxCostUSD > 0 && used.cost >= g.MaxCostUSD:
+		return fmt.Sprintf("the attempt cost $%.2f of its budget of $%.2f", used.cost, g.MaxCostUSD)
+	case g.MaxCostUSD > 0 && len(g.Provider.Prices) == 0:
+		return fmt.Sprintf("the budget of $%.2f cannot be kept because %s has no prices; add them or set a budget of tokens", g.MaxCostUSD, g.Provider.Name)
+	}
+	return ""
+}
+
+// used is what was booked so far. The caller holds the lock.
+func (s *Session) used() share {
+	return share{s.usage.Input + s.usage.Output, s.atMost}
+}
+
+// reserve sets aside what a call may come to, so that calls at the same time do
+// not pass the budget together: while others are in flight that may use it up,
+// the call waits for what they come to. It answers why the call is refused, and
+// records that; "" with ok false means that ctx ended. After ok the caller must
+// release what it reserved, when the call is booked.
+func (s *Session) reserve(ctx context.Context, wanted share) (why string, ok bool) {
+	for {
+		s.mu.Lock()
+		if why := s.grant.exhausted(s.used()); why != "" {
+			s.usage.BudgetStopped = why
+			s.mu.Unlock()
+			return why, false
+		}
+		if s.reserved.tokens == 0 || s.grant.within(s.used().plus(s.reserved)) {
+			s.reserved = s.reserved.plus(wanted)
+			s.mu.Unlock()
+			return "", true
+		}
+		if s.freed == nil {
+			s.freed = make(chan struct{})
+		}
+		freed := s.freed
+		s.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return "", false
+		}
+	}
+}
+
+func (s *Session) release(part share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reserved = s.reserved.minus(part); s.reserved.tokens == 0 {
+		s.reserved.cost = 0 // sums of fractions do not end at nothing
+	}
+	if s.freed != nil {
+		close(s.freed)
+		s.freed = nil
+	}
+}
+
+// leaves reports whether the budget allows one more call. pending is what was
+// used and is not booked yet, own what the asking call has reserved for it.
+func (s *Session) leaves(model string, pending tokens, own share) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := s.used().plus(s.grant.Provider.shareOf(model, pending))
+	return s.grant.exhausted(used) == "" && s.grant.within(used.plus(s.reserved).minus(own))
+}
+
+// spend books the tokens of one answer.
+func (s *Session) spend(model string, t tokens) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := &s.usage
+	u.Input += t.input
+	u.CachedInput += t.cached
+	u.Output += t.output
+	u.Estimated += t.estimated
+	u.MaxContext = max(u.MaxContext, t.input)
+	price, known := s.grant.Provider.price(model)
+	if known {
+		u.CostUSD += price.of(t)
+	} else {
+		u.CostKnown = u.CostKnown && t.input+t.output == 0
+	}
+	s.atMost += s.grant.Provider.shareOf(model, t).cost
+}

@@ -1,0 +1,150 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestParallelCallsDoNotPassTheBudgetTogether sends as many calls at once as an
+// agent may, each of which takes twice the budget.
+func TestParallelCallsDoNotPassTheBudgetTogether(t *testing.T) {
+	for name, set := range map[string]func(*Grant){
+		"tokens": func(g *Grant) { g.MaxTokens = 1000 },
+		"money": func(g *Grant) {
+			g.MaxCostUSD, g.Provider.Prices = 0.001, map[string]Price{"m": {Input: 1, Output: 1}}
+		},
+	} {
+		p := newProvider(t, plain(200, `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":1000,"output_tokens":1000}}`))
+		s := open(t, Anthropic, p.URL, set)
+		var all sync.WaitGroup
+		for range maxCalls - 2 {
+			r := s.request(t, "POST", "/v1/messages", `{"model":"m"}`)
+			all.Go(func() {
+				if resp, err := http.DefaultClient.Do(r); err == nil {
+					resp.Body.Close()
+				}
+			})
+		}
+		all.Wait()
+		if u := s.settled(); u.Input+u.Output != 2000 || u.Requests != 1 || u.Refused != maxCalls-3 || u.BudgetStopped == "" {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
+
+func TestACallThatWaitsForTheBudgetLeavesWithItsClient(t *testing.T) {
+	hold, held := make(chan struct{}), make(chan struct{})
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		close(held)
+		<-hold
+		plain(200, okMessage)(w, r)
+	})
+	s := open(t, Anthropic, p.URL, func(g *Grant) { g.MaxTokens = 100 })
+	var all sync.WaitGroup
+	r := s.request(t, "POST", "/v1/messages", `{}`)
+	all.Go(func() {
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			resp.Body.Close()
+		}
+	})
+	<-held
+	ctx, cancel := context.WithCancel(t.Context())
+	second := s.request(t, "POST", "/v1/messages", `{}`).WithContext(ctx)
+	all.Go(func() {
+		if _, err := http.DefaultClient.Do(second); !errors.Is(err, context.Canceled) {
+			t.Errorf("the second call: %v", err)
+		}
+	})
+	cancel()
+	close(hold)
+	all.Wait()
+	if u := s.settled(); u.BudgetStopped != "" || u.Requests != 1 {
+		t.Errorf("%+v", u)
+	}
+}
+
+func TestOnlyARefusedCallIsSaidToStopForTheBudget(t *testing.T) {
+	w := wires()["messages"]
+	p := newProvider(t, sse(w.stream("a", script{})...))
+	s := open(t, w.protocol, p.URL, func(g *Grant) { g.NoAnswer.MaxBytes, g.MaxTokens = 10, scriptInput })
+	s.post(t, w.path, w.request)
+	if u := s.settled(); u.BudgetStopped != "" || u.NoAnswer.Times != 0 || u.Turns != 1 {
+		t.Errorf("nothing was refused: %+v", u)
+	}
+}
+
+func TestACallThatIsHungUpOnIsBooked(t *testing.T) {
+	body := `{"model":"m","messages":"` + strings.Repeat("x", 4000) + `"}`
+	started := make(chan struct{})
+	p := newProvider(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(started)
+		<-r.Context().Done()
+	})
+	s := open(t, Anthropic, p.URL, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-started
+		cancel()
+	}()
+	if _, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/messages", body).WithContext(ctx)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	want := int64(len(body) / 4)
+	if u := s.settled(); u.Input != want || u.Estimated != want {
+		t.Errorf("%+v, want %d", u, want)
+	}
+}
+
+// TestArgumentsOfToolsCountWhereAStreamBreaksOff has streams end in the middle of a call.
+func TestArgumentsOfToolsCountWhereAStreamBreaksOff(t *testing.T) {
+	long := strings.Repeat("y", 4000)
+	for name, c := range map[string]struct {
+		protocol Protocol
+		path     string
+		event    string
+	}{
+		"responses":        {OpenAI, "/v1/responses", ev("response.function_call_arguments.delta", `"delta":"`+long+`"`)},
+		"responses whole":  {OpenAI, "/v1/responses", ev("response.output_item.done", `"item":{"type":"function_call","arguments":"`+long+`"}`)},
+		"responses sealed": {OpenAI, "/v1/responses", ev("response.output_item.done", `"item":{"type":"reasoning","encrypted_content":"`+long+`"}`)},
+		"chat":             {OpenAI, "/v1/chat/completions", data(`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"` + long + `"}}]}}]}`)},
+		"messages":         {Anthropic, "/v1/messages", ev("content_block_delta", `"index":0,"delta":{"type":"input_json_delta","partial_json":"`+long+`"}`)},
+		"messages sealed":  {Anthropic, "/v1/messages", ev("content_block_start", `"index":0,"content_block":{"type":"redacted_thinking","data":"`+long+`"}`)},
+		"gemini":           {Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", data(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":"` + long + `"}}}]}}]}`)},
+	} {
+		p := newProvider(t, sse(c.event))
+		s := open(t, c.protocol, p.URL, nil)
+		if resp, err := http.DefaultClient.Do(s.request(t, "POST", c.path, `{"model":"m","stream":true}`)); err == nil {
+			io.Copy(io.Discard, resp.Body) // it breaks off
+			resp.Body.Close()
+		}
+		if u := s.settled(); u.Output < 1000 || u.Output > 1010 {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
+
+func TestCacheWritesHaveTheirPrice(t *testing.T) {
+	for _, c := range []struct {
+		price Price
+		kept  string
+		want  float64
+	}{
+		{Price{Input: 4}, ``, 1000 * 5},
+		{Price{Input: 4, CacheWrite: 6}, ``, 1000 * 6},
+		{Price{Input: 4}, `,"cache_creation":{"ephemeral_1h_input_tokens":500}`, 500*5 + 500*8},
+	} {
+		p := newProvider(t, plain(200, fmt.Sprintf(`{"type":"message","stop_reason":"end_turn","usage":{"cache_creation_input_tokens":1000%s}}`, c.kept)))
+		s := open(t, Anthropic, p.URL, func(g *Grant) { g.Provider.Prices = map[string]Price{"m": c.price} })
+		s.post(t, "/v1/messages", `{"model":"m"}`)
+		if u := s.settled(); math.Abs(u.CostUSD-c.want/1e6) > 1e-12 {
+			t.Errorf("%+v%s: %g", c.price, c.kept, u.CostUSD)
+		}
+	}
+}

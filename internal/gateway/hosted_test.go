@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestHostedToolsAreTakenOutOfRequests has what the CLIs offer by themselves
+// work on, and refuses what is for nothing else.
+func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
+	const responses, messages, chat, gemini = "/v1/responses", "/v1/messages", "/v1/chat/completions", "/v1beta/models/m:generateContent"
+	for name, c := range map[string]struct {
+		path, body string
+		want       string // "" means refused
+	}{
+		// As Codex 0.169.0 offers them by default.
+		"codex": {responses, `{"model":"m","tools":[{"type":"function","name":"exec_command"},{"type":"custom","name":"apply_patch"},{"type":"tool_search","execution":"client"},{"type":"web_search","external_web_access":true}],"tool_choice":"auto"}`,
+			`{"model":"m","tool_choice":"auto","tools":[{"type":"function","name":"exec_command"},{"type":"custom","name":"apply_patch"},{"type":"tool_search","execution":"client"}]}`},
+		"spelled otherwise":   {responses, `{"tools":[{"type":"function"},{"t\u0079pe":"\u0077eb_search"}]}`, `{"tools":[{"type":"function"}]}`},
+		"added later":         {responses, `{"input":[{"type":"additional_tools","tools":[{"type":"function"},{"type":"mcp","server_url":"http://x"}]}]}`, `{"input":[{"tools":[{"type":"function"}],"type":"additional_tools"}]}`},
+		"code":                {responses, `{"tools":[{"type":"code_interpreter"}]}`, ``},
+		"a shell elsewhere":   {responses, `{"tools":[{"type":"shell","environment":{"type":"container_auto"}}]}`, ``},
+		"a shell here":        {responses, `{"tools":[{"type":"shell","environment":{"type":"local"}}]}`, `{"tools":[{"type":"shell","environment":{"type":"local"}}]}`},
+		"forced":              {responses, `{"tools":[{"type":"function"},{"type":"image_generation"}],"tool_choice":{"type":"image_generation"}}`, ``},
+		"a stored prompt":     {responses, `{"prompt":{"id":"p"}}`, ``},
+		"claude's own search": {messages, `{"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":8}]}`, ``},
+		"claude":              {messages, `{"tools":[{"name":"Bash"},{"type":"bash_20250124","name":"bash"},{"type":"web_fetch_20250910"}]}`, `{"tools":[{"name":"Bash"},{"type":"bash_20250124","name":"bash"}]}`},
+		"MCP servers":         {messages, `{"mcp_servers":[{"url":"http://x"}]}`, ``},
+		"no MCP servers":      {messages, `{"mcp_servers":[]}`, `{"mcp_servers":[]}`},
+		"chat":                {chat, `{"tools":[{"type":"function"},{"type":"openrouter:web_search"}]}`, `{"tools":[{"type":"function"}]}`},
+		"chat with a search":  {chat, `{"web_search_options":{}}`, ``},
+		"gemini's own search": {gemini, `{"tools":[{"googleSearch":{}}]}`, ``},
+		"gemini":              {gemini, `{"tools":[{"functionDeclarations":[],"google_search":{}},{"urlContext":{}}]}`, `{"tools":[{"functionDeclarations":[]}]}`},
+		"a tier":              {responses, `{"service_tier":"priority"}`, ``},
+		"the usual tier":      {responses, `{"service_tier":"auto"}`, `{"service_tier":"auto"}`},
+		"the fast mode":       {messages, `{"speed":"fast"}`, ``},
+		"a long name":         {messages, `{"model":"` + strings.Repeat("m", 257) + `"}`, ``},
+	} {
+		protocol := map[string]Protocol{responses: OpenAI, chat: OpenAI, messages: Anthropic, gemini: Gemini}[c.path]
+		p := newProvider(t, plain(200, `{}`))
+		s := open(t, protocol, p.URL, nil)
+		resp, body := s.post(t, c.path, c.body)
+		got := ""
+		for _, r := range p.requests() {
+			got = r.body
+		}
+		if got != c.want || resp.StatusCode != 200 && c.want != "" || resp.StatusCode != 400 && c.want == "" {
+			t.Errorf("%s: %d %s; the provider sees %s", name, resp.StatusCode, body, got)
+		}
+	}
+}
+
+func TestHostedToolsPassWhereTheyAreGranted(t *testing.T) {
+	const body = `{"model":"m","tools":[{"type":"web_search"}]}`
+	p := newProvider(t, plain(200, `{}`))
+	s := open(t, OpenAI, p.URL, func(g *Grant) { g.HostedTools = true })
+	if resp, text := s.post(t, "/v1/responses", body); resp.StatusCode != 200 || p.requests()[0].body != body {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+}

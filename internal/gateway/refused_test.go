@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestWhatARequestBringsUponItselfIsNoLimit has an agent provoke refusals that
+// say nothing of the account, some by words of its own that they repeat.
+func TestWhatARequestBringsUponItselfIsNoLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		protocol Protocol
+		answer   http.HandlerFunc
+	}{
+		"a file of Gemini":      {Gemini, plain(403, `{"error":{"code":403,"message":"You do not have permission to access the File abc or it may not exist.","status":"PERMISSION_DENIED"}}`)},
+		"a cache of Gemini":     {Gemini, plain(403, `{"error":{"code":403,"message":"CachedContent not found (or permission denied)","status":"PERMISSION_DENIED"}}`)},
+		"a model of OpenAI":     {OpenAI, plain(403, `{"error":{"message":"Project p does not have access to model m","type":"invalid_request_error","code":"model_not_found"}}`)},
+		"a model of Anthropic":  {Anthropic, plain(403, `{"type":"error","error":{"type":"permission_error","message":"Your account has no access to this model"}}`)},
+		"a firewall's page":     {OpenAI, plain(403, `<html>blocked</html>`)},
+		"an echoed limit":       {OpenAI, plain(400, `{"error":{"message":"Invalid value: 'usage limit has been reached'. Supported values are: 'low'.","type":"invalid_request_error","code":"invalid_value"}}`)},
+		"an echoed header":      {Anthropic, plain(400, `{"type":"error","error":{"type":"invalid_request_error","message":"Unexpected value(s) Your credit balance is too low for the anthropic-beta header"}}`)},
+		"an echoed name":        {OpenAI, plain(400, `{"error":{"message":"Unknown parameter: 'you exceeded your current quota'","type":"invalid_request_error","code":"unknown_parameter"}}`)},
+		"an echo as a sentence": {OpenAI, plain(422, `{"error":"insufficient credits is no role"}`)},
+		"an echo in a stream":   {OpenAI, sse(ev("error", `"code":"invalid_value","message":"usage limit has been reached"`))},
+	} {
+		p := newProvider(t, c.answer)
+		s := open(t, c.protocol, p.URL, nil)
+		path := map[Protocol]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"}[c.protocol]
+		s.post(t, path, `{"model":"m"}`)
+		if u := s.settled(); u.Limit != nil || len(s.limits) != 0 {
+			t.Errorf("%s: %+v", name, u.Limit)
+		}
+	}
+}
+
+func TestARefusedKeyIsToldInOurOwnWords(t *testing.T) {
+	for protocol, path := range map[Protocol]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"} {
+		p := newProvider(t, plain(401, `{"error":{"message":"Incorrect API key provided: sk-provi********cdef. Find it here.","code":"invalid_api_key"}}`))
+		s := open(t, protocol, p.URL, nil)
+		resp, body := s.post(t, path, `{"model":"m"}`)
+		if resp.StatusCode != 401 || strings.Contains(body, "cdef") || !strings.Contains(body, `"error"`) {
+			t.Errorf("%s: %d %s", protocol, resp.StatusCode, body)
+		}
+		if l := <-s.limits; l.Kind != Auth || strings.Contains(l.Message, "cdef") || !strings.Contains(l.Message, "Incorrect API key") {
+			t.Errorf("%s: %+v", protocol, l)
+		}
+	}
+}
+
+func TestTheListOfModelsSaysNothingOfTheAccount(t *testing.T) {
+	p := newProvider(t, plain(401, `{"error":{"message":"this server has no list","code":"invalid_api_key"}}`))
+	s := open(t, OpenAI, p.URL, nil)
+	do(t, s.request(t, "GET", "/v1/models", ""))
+	if u := s.settled(); u.Limit != nil || len(s.limits) != 0 {
+		t.Errorf("%+v", u.Limit)
+	}
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const (
+	ratedModel = `{"type":"error","error":{"type":"rate_limit_error","message":"too fast"}}`
+	quotaModel = `{"type":"error","error":{"type":"rate_limit_error","message":"Requests per day"}}`
+)
+
+// TestRefusalsOfASideModelAreNoLimitOfTheAttempt has a small model refused while
+// the attempt was given another.
+func TestRefusalsOfASideModelAreNoLimitOfTheAttempt(t *testing.T) {
+	unified := []string{"Anthropic-Ratelimit-Unified-Status", "rejected"}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		model  string
+		counts bool
+	}{
+		"a rate":             {plain(429, ratedModel), "haiku-4", false},
+		"a day":              {plain(429, quotaModel), "haiku-4", false},
+		"a permission":       {plain(403, `{"type":"error","error":{"type":"permission_error","message":"not allowed"}}`), "haiku-4", false},
+		"overload":           {plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`), "haiku-4", false},
+		"the key":            {plain(401, `{}`), "haiku-4", true},
+		"the plan":           {plain(429, ratedModel, unified...), "haiku-4", true},
+		"a quota":            {plain(429, `{"error":{"code":"insufficient_quota","message":"x"}}`), "haiku-4", true},
+		"the model itself":   {plain(429, quotaModel), "main", true},
+		"one of its dates":   {plain(429, quotaModel), "main-20260101", true},
+		"a longer name":      {plain(429, quotaModel), "main-mini", false},
+		"the name otherwise": {plain(429, quotaModel), "MAIN", true},
+	} {
+		p := newProvider(t, c.answer)
+		s := open(t, Anthropic, p.URL, func(g *Grant) { g.Model = "main" })
+		s.post(t, "/v1/messages", `{"model":"`+c.model+`"}`)
+		if u := s.settled(); (u.Limit != nil) != c.counts || len(s.limits) == 1 != c.counts {
+			t.Errorf("%s: %+v, told %d times", name, u.Limit, len(s.limits))
+		}
+	}
+}
+
+func TestAliasesMeanTheModelsOfTheirName(t *testing.T) {
+	for _, c := range []struct {
+		given, asked string
+		means        bool
+	}{
+		{"", "x", true}, {"default", "claude-opus-4-8", true}, {"opus[1m]", "claude-opus-4-8", true}, {"sonnet", "claude-3-5-sonnet-20241022", true},
+		{"sonnet", "claude-haiku-4-5", false}, {"flash", "gemini-2.5-flash", true}, {"flash", "gemini-2.5-flash-lite", false}, {"flash-lite", "gemini-2.5-flash-lite", true},
+		{"pro", "gemini-3-pro-preview", true}, {"gpt-5", "gpt-5-mini", false}, {"claude-sonnet-4-5", "claude-sonnet-4-5-20250929", true},
+		{"claude-sonnet-4-5-20250929", "claude-sonnet-4-5", true}, {"m", "flim", false}, {"anthropic/claude-opus-5", "anthropic/claude-opus-5", true},
+	} {
+		if got := (Grant{Model: c.given}).means(c.asked); got != c.means {
+			t.Errorf("%s for %s: %v", c.asked, c.given, got)
+		}
+	}
+}
+
+// TestALimitIsOverAsSoonAsALaterCallIsAnswered has a call refused, and another
+// answered that begins after it and has not ended.
+func TestALimitIsOverAsSoonAsALaterCallIsAnswered(t *testing.T) {
+	hold := make(chan struct{})
+	p := newProvider(t, plain(429, quotaModel), plain(200, okMessage), func(w http.ResponseWriter, r *http.Request) {
+		sse(ev("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"hi"}`))(w, r)
+		<-hold
+		panic(http.ErrAbortHandler)
+	})
+	s := open(t, Anthropic, p.URL, func(g *Grant) { g.Model = "main" })
+	s.post(t, "/v1/messages", `{"model":"main"}`)
+	s.post(t, "/v1/messages", `{"model":"small"}`)
+	if u := s.Usage(); u.Limit == nil || u.Turns != 1 {
+		t.Errorf("after the answer of another model: %+v", u)
+	}
+	resp, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/messages", `{"model":"main","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if u := s.Usage(); u.Limit != nil {
+		t.Errorf("while it is answered: %+v", u)
+	}
+	close(hold)
+	resp.Body.Close()
+}
+
+// TestARefusalOfAnEarlierCallIsIgnored has a call refused after one that began
+// later was answered.
+func TestARefusalOfAnEarlierCallIsIgnored(t *testing.T) {
+	first, hold := make(chan struct{}), make(chan struct{})
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		close(first)
+		<-hold
+		plain(429, quotaModel)(w, r)
+	}, plain(200, okMessage))
+	s := open(t, Anthropic, p.URL, nil)
+	r := s.request(t, "POST", "/v1/messages", `{"model":"m"}`)
+	over := make(chan error, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		over <- err
+	}()
+	<-first
+	s.post(t, "/v1/messages", `{"model":"m"}`)
+	close(hold)
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+	if u := s.settled(); u.Limit != nil || len(s.limits) != 0 || !strings.Contains(s.log.String(), `"counts":false`) {
+		t.Errorf("%+v", u.Limit)
+	}
+}
