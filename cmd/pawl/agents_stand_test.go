@@ -134,7 +134,7 @@ func (s *stand) runs(args ...string) (int, runResult) {
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
 			s.t.Logf("pawl run, exit code %d: %s%s", code, out, said)
-			s.t.Logf("transcript of the last attempt: %.6000s", s.transcript(r.Attempts[len(r.Attempts)-1]))
+			s.t.Logf("transcript of the last attempt: %.6000s", s.transcript(r.Attempts[len(r.Attempts)-1].Ended))
 			for _, q := range s.provider.Requests() {
 				s.t.Logf("%s %s, effort %q, %d bytes", q.Time.Format(time.TimeOnly), q.Path, q.Effort, len(q.Body))
 			}

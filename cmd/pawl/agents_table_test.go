@@ -333,7 +333,7 @@ func (c agentCase) play(t *testing.T, cli realCLI) {
 	if last.Ending != c.ending || c.outcome != "" && last.Outcome != c.outcome {
 		t.Errorf("ending %s, outcome %s; want %s, %s", last.Ending, last.Outcome, c.ending, c.outcome)
 	}
-	c.check(s, r, last)
+	c.check(s, r, last.Ended)
 	s.nobody()
 	t.Logf("%d attempts, the last took %d ms", len(r.Attempts), last.AgentMS)
 }
