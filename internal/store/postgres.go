@@ -4,16 +4,23 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pawlbot/pawl/solver"
 )
 
 // postgresConns is how many connections one node uses: the workers, the
 // heartbeats, the queue's polls and the pages share them.
 const postgresConns = 16
 
-// postgresDB opens a pool. The address may carry a password, so no error shows
+// postgresDB opens a pool. A node that is stopped in the middle of a transaction
+// would keep the rows that it locked for as long as it stands still, and the
+// thread from everybody else; so the server ends a transaction that nobody goes
+// on with for a heartbeat. No transaction of Pawl waits for anything but the
+// database. The address may carry a password, so no error shows
 // it.
 func postgresDB(dsn string, params map[string]string) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
@@ -21,6 +28,7 @@ func postgresDB(dsn string, params map[string]string) (*sql.DB, error) {
 		return nil, fmt.Errorf("database: the postgres:// address cannot be read; want postgres://user:password@host:port/name")
 	}
 	config.RuntimeParams["application_name"] = "pawl"
+	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(solver.HeartbeatTime.Milliseconds(), 10)
 	for k, v := range params {
 		config.RuntimeParams[k] = v
 	}
