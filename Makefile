@@ -1,4 +1,4 @@
-.PHONY: demo test race lint bench build fuzz eval clean
+.PHONY: demo test race lint bench soak build fuzz eval clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -23,6 +23,13 @@ lint:
 bench:
 	go run ./internal/bench
 	go test -run '^$$' -bench . -benchtime 200ms ./policy ./internal/agent ./internal/store
+
+# Kills servers at random while people ask for work, SOAK_KILLS (1000) times within
+# SOAK_TIME (30m; the machine decides how long it takes), and looks whether anything
+# was lost or doubled. The seed is printed; SOAK_SEED repeats it. With
+# SOAK_DATABASE=postgres three nodes share a database.
+soak:
+	SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./cmd/pawl
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/pawl ./cmd/pawl

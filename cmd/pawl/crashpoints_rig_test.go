@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -35,10 +36,11 @@ var crashBinary = sync.OnceValues(func() (string, error) {
 type lives struct {
 	*rig
 	binary   string
-	database string // DSN as the configuration has it
-	args     []string
-	plan     [][]string   // the environment of each life; none after the last
-	ahead    atomic.Int64 // of everybody's clock
+	database string                  // DSN as the configuration has it
+	env      func(life int) []string // beside the test's own
+	pause    time.Duration           // how much later by the clock each life begins
+	ahead    atomic.Int64            // of everybody's clock
+	sink     io.Writer               // of the log
 
 	mu      sync.Mutex
 	server  *exec.Cmd
@@ -48,27 +50,34 @@ type lives struct {
 	over    chan error // how the supervisor ended
 }
 
-// pause is how much later the next life begins: the lease of the dead and the
-// tries of its deliveries have run out.
-const pause = solver.LeaseTime + 5*time.Second
+// afterLease is how much later a life begins with SQLite: the lease of the dead
+// and the tries of its deliveries have run out.
+const afterLease = solver.LeaseTime + 5*time.Second
 
 // newLives makes a rig for the program with crash points.
-func newLives(t *testing.T, files map[string]string, plan ...[]string) *lives {
+func newLives(t *testing.T, files map[string]string) *lives {
 	t.Helper()
 	binary, err := crashBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lives{binary: binary, database: "sqlite:pawl.db", plan: plan, ready: make(chan struct{}), over: make(chan error, 1)}
+	l := &lives{binary: binary, database: "sqlite:pawl.db", pause: afterLease, ready: make(chan struct{}), over: make(chan error, 1)}
+	l.env = func(int) []string { return nil }
 	l.rig = newRigAt(t, files, l.now)
-	// Always the same address, so that a webhook is refused between two lives and
-	// finds the next one.
+	l.sink = l.log
+	l.address()
+	l.world.SetWebhookURL(l.url("/api/github/hook"))
+	return l
+}
+
+// address takes a free one, always the same for all lives, so that a webhook is
+// refused between two of them and finds the next one.
+func (l *lives) address() {
+	l.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	l.must(err)
 	l.addr = listener.Addr().String()
 	l.must(listener.Close())
-	l.world.SetWebhookURL(l.url("/api/github/hook"))
-	return l
 }
 
 // now is the clock of the fake GitHub and, from each start, of the server.
@@ -82,10 +91,15 @@ func (l *lives) begin() {
 	l.must(err)
 	text = bytes.Replace(text, []byte("database: sqlite:pawl.db"), []byte("database: "+l.database), 1)
 	l.must(os.WriteFile(path, text, 0o600))
+	l.join(path)
+}
+
+// join starts the first life by a configuration that is there.
+func (l *lives) join(path string) {
 	go l.supervise(path)
 	l.t.Cleanup(func() {
 		l.end(syscall.SIGKILL)
-		if l.t.Failed() && l.log != nil {
+		if l.t.Failed() && l.sink == l.log {
 			l.t.Logf("log of the server:\n%s", l.log)
 		}
 	})
@@ -95,11 +109,9 @@ func (l *lives) begin() {
 // itself for another reason than SIGKILL is an error.
 func (l *lives) supervise(config string) {
 	for life := 0; ; life++ {
-		cmd := exec.Command(l.binary, append([]string{"serve", "--config", config, "--listen", l.addr}, l.args...)...)
+		cmd := exec.Command(l.binary, "serve", "--config", config, "--listen", l.addr)
 		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+time.Duration(l.ahead.Load()).String())
-		if life < len(l.plan) {
-			cmd.Env = append(cmd.Env, l.plan[life]...)
-		}
+		cmd.Env = append(cmd.Env, l.env(life)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		stderr, err := cmd.StderrPipe()
 		if err != nil {
@@ -136,7 +148,7 @@ func (l *lives) supervise(config string) {
 			l.over <- fmt.Errorf("the server ended by itself: %w", err)
 			return
 		}
-		l.ahead.Add(int64(pause))
+		l.ahead.Add(int64(l.pause))
 	}
 }
 
@@ -144,8 +156,8 @@ func (l *lives) supervise(config string) {
 func (l *lives) listen(lines *bufio.Reader) (point string) {
 	for {
 		line, err := lines.ReadBytes('\n')
-		if l.log != nil {
-			l.log.Write(line)
+		if _, err := l.sink.Write(line); err != nil {
+			return "the log could not be written: " + err.Error()
 		}
 		var said struct{ Message, Point string }
 		if json.Unmarshal(line, &said) == nil {

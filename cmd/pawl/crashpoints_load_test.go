@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// soak is one server, or three on one database, that are killed all the time
+// while people ask for work.
+type soak struct {
+	t       *testing.T
+	nodes   []*lives
+	repos   []string
+	threads []place
+	calm    atomic.Bool // nobody dies by chance any more
+
+	mu     sync.Mutex // of chance, which all supervisors draw from
+	chance *rand.Rand
+}
+
+// place is an issue in a repository.
+type place struct {
+	repo   string
+	number int
+}
+
+func newSoak(t *testing.T, seed uint64) *soak {
+	t.Helper()
+	s := &soak{t: t, chance: rand.New(rand.NewPCG(seed, 1))}
+	first := newLives(t, nil)
+	first.agent(moody, "timeout: 3s")
+	first.config += "policy: {restarts: {backoff_cap: 2s}}\nworkers: 6\n"
+	log, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprintf("pawl-soak-%d.log", os.Getpid())))
+	first.must(err)
+	t.Cleanup(func() {
+		log.Close()
+		if t.Failed() {
+			t.Logf("the log is %s", log.Name())
+			return
+		}
+		os.Remove(log.Name())
+	})
+	first.sink, first.env = log, s.env
+	for i := range soakRepos {
+		repo := fmt.Sprintf("team%d/app", i)
+		first.must(first.world.AddRepo(t.Context(), repo, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\n"}))
+		first.must(first.world.SetRole(repo, writer, "write"))
+		first.must(first.world.Install(repo))
+		s.repos = append(s.repos, repo)
+	}
+	s.nodes = []*lives{first}
+	if os.Getenv("SOAK_DATABASE") != "postgres" {
+		first.begin()
+		first.serving()
+		return s
+	}
+	// Leases go by the database's clock, which no test moves.
+	first.database, first.pause = startPostgres(t).newDatabase(t), 0
+	first.begin()
+	first.serving()
+	for range 2 {
+		shared := *first.rig
+		n := &lives{rig: &shared, binary: first.binary, database: first.database, env: s.env, sink: log, ready: make(chan struct{}), over: make(chan error, 1)}
+		n.address()
+		n.join(filepath.Join(first.dir, "pawl.yml"))
+		s.nodes = append(s.nodes, n)
+	}
+	return s
+}
+
+// env gives each life a seed, and a small chance to die at each point that it
+// passes.
+func (s *soak) env(int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seed, p := s.chance.Uint64(), []float64{0.002, 0.01, 0.05}[s.chance.IntN(3)]
+	if s.calm.Load() {
+		return nil
+	}
+	return []string{fmt.Sprintf("PAWL_CRASH_RANDOM=%d,%g", seed, p)}
+}
+
+// n draws a number below a bound.
+func (s *soak) n(below int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chance.IntN(below)
+}
+
+// died is how all lives of all nodes ended.
+func (s *soak) died() (all []string) {
+	for _, n := range s.nodes {
+		all = append(all, n.died()...)
+	}
+	return all
+}
+
+// load lets people ask for work and kills servers, until enough have died or the
+// time is over.
+func (s *soak) load(kills int, until time.Time) {
+	s.t.Helper()
+	for len(s.died()) < kills && time.Now().Before(until) {
+		if float64(len(s.threads)) < soakThreads*float64(len(s.died()))+4 {
+			s.ask()
+		}
+		time.Sleep(time.Duration(20+s.n(200)) * time.Millisecond)
+		if s.n(3) == 0 {
+			s.remark()
+		}
+		if n := s.nodes[s.n(len(s.nodes))]; n.serves() && s.n(4) == 0 || s.n(40) == 0 { // also while one starts
+			n.kill()
+		}
+		if len(s.nodes) > 1 { // webhooks come to any node
+			s.nodes[0].world.SetWebhookURL(s.nodes[s.n(len(s.nodes))].url("/api/github/hook"))
+		}
+	}
+}
+
+// ask opens an issue.
+func (s *soak) ask() {
+	s.t.Helper()
+	repo, r := s.repos[s.n(len(s.repos))], s.nodes[0]
+	number, err := r.world.OpenIssue(repo, writer, "A line", "Please add a line to a.txt.")
+	r.must(err)
+	_, err = r.world.Comment(repo, number, writer, "/pawl solve")
+	r.must(err)
+	s.threads = append(s.threads, place{repo, number})
+}
+
+// remark says something on an issue that is there.
+func (s *soak) remark() {
+	s.t.Helper()
+	at, r := s.threads[s.n(len(s.threads))], s.nodes[0]
+	words := []string{"/pawl status", "/pawl why", "Thank you so far.", "/pawl solve one more line", "/pawl retry"}
+	_, err := r.world.Comment(at.repo, at.number, writer, words[s.n(len(words))])
+	r.must(err)
+}
+
+// kill kills the server from outside.
+func (l *lives) kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server != nil {
+		_ = l.server.Process.Signal(syscall.SIGKILL) // it may be dead already
+	}
+}
+
+// serves reports whether this life has got as far as that.
+func (l *lives) serves() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.ready:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// withPoints starts a node that has crash points, with an environment.
+func (c *cluster) withPoints(env ...string) *member {
+	c.t.Helper()
+	binary, err := crashBinary()
+	c.must(err)
+	cmd := exec.Command(binary, "serve", "--config", c.write())
+	cmd.Env = append(os.Environ(), env...)
+	return c.launch(cmd)
+}
+
+// events is a thread's log.
+func (c *cluster) events(t solver.Thread) (events []solver.Event) {
+	c.t.Helper()
+	c.read(func(db *store.Store) {
+		var err error
+		events, err = db.Events(c.t.Context(), t, 0)
+		c.must(err)
+	})
+	return events
+}
+
+// writes counts the requests that changed something at GitHub, git's included.
+func (c *cluster) writes() (list []string) {
+	for _, q := range c.world.Requests() {
+		if q.Method != http.MethodGet && !strings.HasSuffix(q.Path, "/access_tokens") && !strings.HasSuffix(q.Path, "/git-upload-pack") {
+			list = append(list, q.Method+" "+q.Path)
+		}
+	}
+	return list
+}
+
+// paused is a cluster with a node that stopped in the middle of its work.
+type paused struct {
+	*cluster
+	at     string
+	node   *member
+	thread solver.Thread
+}
+
+// A node that was stopped for longer than its lease, wherever it was, finds that
+// it has lost it and does nothing more to the thread or to GitHub. Leases go by
+// the database's clock, so this takes a lease's true time, for all cases at once.
+func TestANodeThatWasPausedLongerThanItsLeaseDoesNothingAfterwards(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	var all []*paused
+	for _, at := range []string{"", "cloned", "push_begun", "attempt_ending", "pull_begun", "act_begun:2", "event_appended:6"} {
+		p := &paused{cluster: newCluster(t, db), at: at}
+		p.pause()
+		all = append(all, p)
+	}
+	for _, p := range all {
+		p.takeOver()
+	}
+	for _, p := range all {
+		p.goOn()
+	}
+}
+
+// pause lets a node begin and stops it, and lets another one join.
+func (p *paused) pause() {
+	script, env := "cat > /dev/null\n", []string{"PAWL_PAUSE_AT=" + p.at}
+	if p.at == "" {
+		script, env = script+gated, nil
+	}
+	p.agent(script+"wc -l < \"$CTRL/calls\" >> a.txt\n", "")
+	p.node = p.withPoints(env...)
+	p.thread = p.issue(rigRepo, "A line")
+	if p.at == "" {
+		p.await("the agent at work", func() bool { return p.has("ready") })
+		p.must(p.node.cmd.Process.Signal(syscall.SIGSTOP))
+		p.touch("go") // the agent is not stopped, and what it did waits for its node
+	}
+	p.await("the pause at "+p.at, func() bool { return stopped(p.node) })
+	p.addr = p.withPoints().addr
+	p.world.SetWebhookURL(p.url("/api/github/hook"))
+}
+
+// takeOver waits until the other node has finished.
+func (p *paused) takeOver() {
+	p.await("the other node to finish", func() bool {
+		s := p.states([]solver.Thread{p.thread})[0]
+		return !s.Open() && s.Decision != nil && s.Decision.Action == policy.DoDone && len(p.world.Pulls(rigRepo)) == 1
+	})
+	p.settle()
+}
+
+// goOn wakes the stopped node and looks what it does.
+func (p *paused) goOn() {
+	t := p.t
+	events, writes := p.events(p.thread), p.writes()
+	p.must(p.node.cmd.Process.Signal(syscall.SIGCONT))
+	p.await("the paused node to notice", func() bool { return strings.Contains(p.node.log.String(), solver.ErrLeaseLost.Error()) })
+	// It is well, and works on what comes next.
+	p.to(p.node)
+	_, err := p.world.Comment(rigRepo, p.thread.Number, reader, "Thank you.")
+	p.must(err)
+	p.settle()
+	for _, e := range p.events(p.thread)[len(events):] {
+		if e.Kind != solver.KindIgnored { // the thanks
+			t.Errorf("paused at %q: %s was appended after the pause", p.at, e.Kind)
+		}
+	}
+	if now := p.writes(); len(now) != len(writes) {
+		t.Errorf("paused at %q: after it GitHub heard %q", p.at, now[len(writes):])
+	}
+	p.once(p.thread.Number)
+}
+
+// settle waits until nothing is left to be done.
+func (c *cluster) settle() {
+	c.t.Helper()
+	c.must(c.world.WaitDelivered(c.t.Context()))
+	c.await("the nodes to rest", func() (rest bool) {
+		c.read(func(db *store.Store) {
+			s, err := db.Stats(c.t.Context())
+			c.must(err)
+			rest = s.Deliveries[solver.Received] == 0 && s.Queued == 0 && s.Running == 0
+		})
+		return rest
+	})
+}
+
+// stopped reports whether a node's process is stopped.
+func stopped(m *member) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.cmd.Process.Pid))
+	return err == nil && strings.Contains(string(text), ") T ")
+}
+
+func TestWhenOneOfThreeNodesIsKilledAnotherGoesOn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, startPostgres(t))
+	c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "")
+	for range 3 {
+		c.join()
+	}
+	thread := c.issue(rigRepo, "A line")
+	c.await("the agent at work", func() bool { return c.has("ready") })
+	for _, m := range append([]*member(nil), c.nodes...) {
+		if m.started() > 0 {
+			c.leave(m, syscall.SIGKILL)
+		}
+	}
+	killed := time.Now()
+	if len(c.nodes) != 2 {
+		t.Fatalf("%d nodes are left, want two", len(c.nodes))
+	}
+	c.to(c.nodes[0])
+	c.touch("go")
+	c.await("another node to go on", func() bool { return c.nodes[0].started()+c.nodes[1].started() > 0 })
+	t.Logf("another node went on %s after the kill", time.Since(killed).Round(time.Second))
+	c.await("the run to end", func() bool { return !c.states([]solver.Thread{thread})[0].Open() })
+	c.settle()
+	s := c.states([]solver.Thread{thread})[0]
+	if len(s.Attempts) != 2 || s.Attempts[0].Receipt.Outcome != policy.Interrupted || s.Decision.Action != policy.DoDone {
+		t.Errorf("attempts %+v, then %+v; want one that was interrupted, and done", s.Attempts, s.Decision)
+	}
+	c.once(thread.Number)
+}
