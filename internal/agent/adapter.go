@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -49,11 +50,20 @@ type Command struct {
 	Files map[string]string
 }
 
+// ErrSession says that Request.Session is not of the form that the CLI gives its
+// sessions. The same request without it starts afresh.
+var ErrSession = errors.New("start afresh")
+
+func badSession(cli, session string) error {
+	return fmt.Errorf("%q is no session of %s: %w", session, cli, ErrSession)
+}
+
 // Adapter is what Pawl knows of one CLI.
 type Adapter struct {
 	// Name is the kind of backend, Stream the format of its standard output.
 	Name, Stream string
-	// Command turns a request into what to start. It reads nothing but its argument.
+	// Command turns a request into what to start. It reads nothing but its
+	// argument. The error is ErrSession where the session cannot be continued.
 	Command func(Request) (Command, error)
 	// Parse turns one line of standard output into events. The line may be cut
 	// (see maxLine) and may be garbage. Equal lines give equal events. It is nil

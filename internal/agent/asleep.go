@@ -19,11 +19,14 @@ const (
 
 // nap is what a CLI says of a wait before it asks its provider again.
 type nap struct {
-	// over says that the CLI asks again.
+	// session is which of the CLI's conversations waits, empty where it has one.
+	session string
+	// over says that the conversation asks again.
 	over bool
-	// wait is how long it will be, zero where that is not told.
-	wait time.Duration
-	text string // what the provider said
+	// wait is how long it will be; untold says that it is not known.
+	wait   time.Duration
+	untold bool
+	text   string // what the provider said
 }
 
 // stop is how a run ends whose CLI went to sleep for long.
@@ -82,26 +85,28 @@ func geminiAsleep(lines string) (nap, bool) {
 var (
 	// opencodeRefused matches the line of opencode's log about a refused request
 	// of the agent itself, after which it waits for as long as the provider asks.
-	opencodeRefused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="(?:\w+: )?(.*)"$`)
-	opencodeAsks    = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*small=false`)
+	opencodeRefused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*session\.id=(\S+) small=false .*error\.error="(?:\w+: )?(.*)"$`)
+	opencodeAsks    = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*session\.id=(\S+) small=false`)
 )
 
 // opencodeAsleep reads opencode's log. It does not name the wait, for which a
 // header counts first. A long one in the provider's text is believed; after a
-// short one the header may still have told a long one.
+// short one the header may still have told a long one. After an error that is no
+// limit it does not wait.
 func opencodeAsleep(lines string) (nap, bool) {
-	if opencodeAsks.MatchString(lines) {
-		return nap{over: true}, true
+	if m := opencodeAsks.FindStringSubmatch(lines); m != nil {
+		return nap{session: m[1], over: true}, true
 	}
 	m := opencodeRefused.FindStringSubmatch(lines)
 	if m == nil {
 		return nap{}, false
 	}
-	n, epoch := nap{text: m[1]}, time.Unix(0, 0)
-	if at, ok := relativeReset(m[1], epoch); ok && at.Sub(epoch) > longestSleep {
-		n.wait = at.Sub(epoch)
+	n, epoch := nap{session: m[1], untold: true, text: m[2]}, time.Unix(0, 0)
+	if at, ok := relativeReset(n.text, epoch); ok && at.Sub(epoch) > longestSleep {
+		n.wait, n.untold = at.Sub(epoch), false
 	}
-	return n, true
+	ending, _ := classifyFailure(n.text)
+	return n, ending.isLimit()
 }
 
 // relativeReset is a reset that a text tells as a time to wait.

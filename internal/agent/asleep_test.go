@@ -20,6 +20,9 @@ const (
 	opencodeShort = opencodeNo + "Rate limit reached for mock-model. Please try again in 2s.\"\n"
 	opencodeQuota = opencodeNo + "You exceeded your current quota, please check your plan and billing details.\"\n"
 	opencodeDays  = opencodeNo + "You have reached your usage limit. Try again in 58 hours.\"\n"
+	opencodeLong  = opencodeNo + "prompt is too long: 210000 tokens > 200000 maximum\"\n"
+	geminiAtOnce  = "Attempt 1 failed: You exceeded your current quota. Please retry in 0s.. Retrying after 0ms...\n"
+	opencodeWorks = `{"type":"text","sessionID":"ses_1","part":{"id":"p","text":"Go on."}}` + "\n"
 	opencodeSide  = `timestamp=2026-11-21T15:05:17.509Z level=ERROR run=7006bc8f message="stream error" small=true agent=title error.error="AI_APICallError: no"` + "\n"
 )
 
@@ -41,6 +44,10 @@ func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
 		"opencode, not told":            {opencodeAdapter(), []string{opencodeAsk, opencodeQuota}, quietSleep + time.Second, UsageLimit, 0},
 		"opencode, longer than it says": {opencodeAdapter(), []string{opencodeShort}, quietSleep, RateLimited, time.Minute},
 		"opencode asks again":           {opencodeAdapter(), []string{opencodeAsk, opencodeQuota, opencodeAsk}, 24 * time.Hour, UsageLimit, 0},
+		"opencode, another asks":        {opencodeAdapter(), []string{opencodeQuota, strings.ReplaceAll(opencodeAsk, "ses_e015", "ses_2")}, quietSleep, UsageLimit, 0},
+		"opencode, two are refused":     {opencodeAdapter(), []string{opencodeQuota, strings.ReplaceAll(opencodeQuota, "ses_e015", "ses_2"), opencodeAsk}, quietSleep + time.Second, UsageLimit, 0},
+		"opencode, too long":            {opencodeAdapter(), []string{opencodeLong}, 24 * time.Hour, TimedOut, 0},
+		"gemini, at once":               {geminiAdapter(), []string{geminiAtOnce}, 24 * time.Hour, RateLimited, time.Minute},
 		"opencode, of a title":          {opencodeAdapter(), []string{opencodeSide}, 24 * time.Hour, TimedOut, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +76,24 @@ func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestACLIThatWorksIsNotAsleep has opencode refused in one conversation, which
+// does not ask again, and work on in another.
+func TestACLIThatWorksIsNotAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScripted()
+		began := time.Now()
+		go func() {
+			io.WriteString(s.err, opencodeQuota)
+			time.Sleep(time.Second)
+			io.WriteString(s.out, opencodeWorks)
+		}()
+		got, err := Run(t.Context(), p, opencodeAdapter(), RunOptions{Total: time.Hour})
+		if err != nil || time.Since(began) != time.Hour {
+			t.Errorf("%s after %s; %q, error %v", got.Ending, time.Since(began), got.Reasons, err)
+		}
+	})
 }
 
 // TestARefusalThatWasOvercomeIsForgotten has opencode log a refusal and finish.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"path"
 	"strconv"
 )
@@ -34,7 +33,7 @@ func claudeCommand(r Request) (Command, error) {
 		"--setting-sources", "user", "--strict-mcp-config")
 	if r.Session != "" {
 		if !safeSession.MatchString(r.Session) {
-			return Command{}, fmt.Errorf("%q is not a claude session: start afresh", r.Session)
+			return Command{}, badSession("claude", r.Session)
 		}
 		argv = append(argv, "--resume", r.Session)
 	}

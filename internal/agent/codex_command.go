@@ -46,7 +46,7 @@ func codexCommand(r Request) (Command, error) {
 	argv := append(program(r, "codex"), "exec")
 	if r.Session != "" {
 		if !safeSession.MatchString(r.Session) {
-			return Command{}, fmt.Errorf("%q is not a codex session: start afresh", r.Session)
+			return Command{}, badSession("codex", r.Session)
 		}
 		argv = append(argv, "resume", r.Session)
 	}

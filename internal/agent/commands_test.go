@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -130,7 +131,7 @@ func TestCLIsContinueASession(t *testing.T) {
 		}
 		for _, bad := range []string{"--last", "../../x", "latest --yolo", "ses_"} {
 			r.Session = bad
-			if got, err := a.Command(r); err == nil || !strings.Contains(err.Error(), "start afresh") {
+			if got, err := a.Command(r); !errors.Is(err, ErrSession) {
 				t.Errorf("%s: the session %q gave %q, error %v", name, bad, got.Argv, err)
 			}
 		}
@@ -200,6 +201,27 @@ func TestACommandGetsTheEndpointOfItsProtocol(t *testing.T) {
 		r.Argv = []string{"/bin/agent"}
 		if got := command(t, a, r); !slices.Contains(got.Env, want) || strings.Contains(strings.Join(got.Env, " "), "own-key") {
 			t.Errorf("%s: %q", protocol, got.Env)
+		}
+	}
+}
+
+// TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint has the environment name
+// other ways to a model.
+func TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint(t *testing.T) {
+	for name, make := range everyCLI {
+		a, r := make()
+		r.Env = map[string]string{"PATH_OF_TESTS": "elsewhere"}
+		for _, v := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BEDROCK_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS"} {
+			r.Env[v] = "elsewhere"
+		}
+		passed := 0
+		for _, e := range command(t, a, r).Env {
+			if strings.HasSuffix(e, "=elsewhere") {
+				passed++
+			}
+		}
+		if passed != 1 {
+			t.Errorf("%s: %d of the variables are set, want the one that is harmless", name, passed)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func geminiCommand(r Request) (Command, error) {
 	}
 	if r.Session != "" {
 		if !safeSession.MatchString(r.Session) {
-			return Command{}, fmt.Errorf("%q is not a gemini session: start afresh", r.Session)
+			return Command{}, badSession("gemini", r.Session)
 		}
 		argv = append(argv, "--resume="+r.Session)
 	}

@@ -37,7 +37,7 @@ func opencodeCommand(r Request) (Command, error) {
 		"--title", "pawl", "--model="+model)
 	if r.Session != "" {
 		if !opencodeSession.MatchString(r.Session) {
-			return Command{}, fmt.Errorf("%q is not an opencode session: start afresh", r.Session)
+			return Command{}, badSession("opencode", r.Session)
 		}
 		argv = append(argv, "--session="+r.Session)
 	}

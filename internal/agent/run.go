@@ -62,7 +62,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 		now = time.Now
 	}
 	began := now()
-	w := &watch{pulse: make(chan struct{}, 1), final: make(chan struct{}, 1), naps: make(chan struct{}, 1), over: make(chan struct{})}
+	w := newWatch()
 	read := newReading(a, o.Dir, func(e Event) {
 		if e.Kind == Finished || e.Kind == Failed {
 			signal(w.final)
@@ -72,7 +72,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 		}
 	})
 	read.alive = func() { signal(w.pulse) }
-	read.napping = func(n nap) { w.nap.Store(&n); signal(w.naps) }
+	read.napping = w.napping
 	read.tally.onDeed = o.OnDeed
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"time"
 )
 
@@ -13,16 +12,32 @@ import (
 type watch struct {
 	pulse chan struct{} // the agent gave a sign of life
 	final chan struct{} // the final event was read
-	naps  chan struct{} // the agent said something of a wait: see nap
-	nap   atomic.Pointer[nap]
+	naps  chan nap      // the agent said something of a wait
+	deaf  chan struct{} // closed when naps are no longer received
 	over  chan struct{} // closed when the process has ended
+}
+
+func newWatch() *watch {
+	return &watch{
+		pulse: make(chan struct{}, 1), final: make(chan struct{}, 1),
+		naps: make(chan nap), deaf: make(chan struct{}), over: make(chan struct{}),
+	}
+}
+
+// napping passes a nap on as long as somebody wants it.
+func (w *watch) napping(n nap) {
+	select {
+	case w.naps <- n:
+	case <-w.deaf:
+	}
 }
 
 // guard waits for the end of the process or of its time. It returns why it
 // killed the process, or nothing.
 func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
-	total, startup, idle, linger, nap := newAlarm(o.Total), newAlarm(o.Startup), newAlarm(o.Idle), newAlarm(0), newAlarm(0)
-	defer func() { total.Stop(); startup.Stop(); idle.Stop(); linger.Stop(); nap.Stop() }()
+	total, startup, idle, linger, dream := newAlarm(o.Total), newAlarm(o.Startup), newAlarm(o.Idle), newAlarm(0), newAlarm(0)
+	defer func() { total.Stop(); startup.Stop(); idle.Stop(); linger.Stop(); dream.Stop() }()
+	var asleep sleepers
 	var why stop
 	for why.ending == "" {
 		select {
@@ -33,6 +48,7 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 			return stop{}
 		case <-w.pulse:
 			startup.Stop()
+			asleep.wake(dream)
 			if o.Idle > 0 {
 				idle.Reset(o.Idle)
 			}
@@ -40,17 +56,15 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 		case <-w.final:
 			linger.Reset(lingerTime)
 			continue
-		case <-w.naps:
-			switch n := *w.nap.Load(); {
-			case n.over:
-				nap.Stop()
+		case n := <-w.naps:
+			switch {
 			case n.wait > longestSleep:
 				why = n.stop()
-			case n.wait == 0:
-				nap.Reset(quietSleep)
+			case n.over || n.untold:
+				asleep.note(n, time.Now(), dream)
 			}
-		case <-nap.C:
-			why = w.nap.Load().stop()
+		case <-dream.C:
+			why = asleep[0].stop()
 		case <-ctx.Done():
 			why = stopFor(context.Cause(ctx))
 		case <-total.C:
@@ -63,6 +77,7 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 			why = stop{ending: Killed, reason: fmt.Sprintf("killed because it did not end within %s", lingerTime)}
 		}
 	}
+	close(w.deaf)
 	p.Kill()
 	w.drain(p)
 	return why
