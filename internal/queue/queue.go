@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -196,11 +197,11 @@ func (q *Queue) Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.T
 	return nil
 }
 
-// Deliveries enqueues one job for each delivery in the transaction.
+// Deliveries enqueues the handling of the deliveries in the transaction.
 func (q *Queue) Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error {
-	params := make([]river.InsertManyParams, len(guids))
-	for i, guid := range guids {
-		params[i].Args = deliveryArgs{guid}
+	var params []river.InsertManyParams
+	for some := range slices.Chunk(guids, deliveriesPerJob) {
+		params = append(params, river.InsertManyParams{Args: deliveryArgs{GUIDs: some}})
 	}
 	if _, err := q.client.InsertManyFastTx(ctx, tx, params); err != nil {
 		return fmt.Errorf("queue %d deliveries: %w", len(guids), err)

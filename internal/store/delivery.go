@@ -20,6 +20,9 @@ func (s *Store) Delivery(ctx context.Context, guid string) (solver.Delivery, err
 	if errors.Is(err, sql.ErrNoRows) {
 		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, solver.ErrNotFound)
 	}
+	if err == nil {
+		d.Payload, err = unpack(d.Payload)
+	}
 	if err != nil {
 		return solver.Delivery{}, fmt.Errorf("delivery %s: %w", guid, err)
 	}
@@ -32,10 +35,34 @@ const maxNote = 4096
 
 // FinishDelivery notes what became of a delivery. One that Failed is tried again
 // by the sweep, twice as long after each try, unless the queue's own retry
-// handled it before; after three days it stays as it is. The others are final.
-func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error {
-	note = cleanNote(note)
-	err := s.write(ctx, func(tx *txn) error {
+// handled it before; after three days it stays as it is. The others are final, and
+// are written together with the deliveries that come in meanwhile.
+func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) (err error) {
+	found, note := true, cleanNote(note)
+	switch {
+	case s.receiver == nil:
+		err = errReading
+	case state == solver.Received || state == solver.Failed:
+		found, err = s.postpone(ctx, guid, state, note)
+	default:
+		found, err = s.receiver.commit(ctx, &pending{finish: true, delivery: solver.Delivery{GUID: guid, State: state, Note: note}})
+		if errors.Is(err, ErrBusy) { // with storing; the handling can wait for its turn
+			found, err = s.postpone(ctx, guid, state, note)
+		}
+	}
+	if err == nil && !found {
+		err = solver.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("finish delivery %s: %w", guid, err)
+	}
+	return nil
+}
+
+// postpone writes the state in a transaction of its own, and when the sweep looks
+// at the delivery again.
+func (s *Store) postpone(ctx context.Context, guid string, state solver.DeliveryState, note string) (found bool, err error) {
+	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
 		if err := tx.QueryRowContext(ctx, s.q("SELECT received_at, tries FROM deliveries WHERE guid = ?1"+s.locking(" FOR UPDATE")), guid).
 			Scan(&received, &tries); err != nil {
@@ -50,12 +77,9 @@ func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.De
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		err = solver.ErrNotFound
+		return false, nil
 	}
-	if err != nil {
-		return fmt.Errorf("finish delivery %s: %w", guid, err)
-	}
-	return nil
+	return err == nil, err
 }
 
 // cleanNote cuts a note, which may quote anything, to what PostgreSQL stores as

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -18,9 +19,13 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// receive stores a delivery of n bytes.
+// receive stores a delivery of n bytes that cannot be stored in fewer.
 func receive(ctx context.Context, s *store.Store, guid string, n int) error {
-	_, err := s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", Payload: make([]byte, n), ReceivedAt: time.Now()})
+	payload := make([]byte, n)
+	if _, err := rand.Read(payload); err != nil {
+		return err
+	}
+	_, err := s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", Payload: payload, ReceivedAt: time.Now()})
 	return err
 }
 

@@ -18,7 +18,7 @@ type Enqueuer interface {
 	// Step enqueues a step of the thread, at once with a zero time or one that
 	// has passed.
 	Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.Time) error
-	// Deliveries enqueues the handling of deliveries, one job each.
+	// Deliveries enqueues the handling of deliveries.
 	Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error
 	// Committed tells that a transaction in which steps or deliveries were
 	// enqueued to be worked at once is durable. It must not block.
