@@ -136,6 +136,7 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 		return broken(r, err), err
 	}
 	crash.Point("cloned")
+	defer s.makeRoom()
 	defer func() {
 		if err := ws.Close(); err != nil {
 			s.log.Warn().Err(err).Msg("workspace left behind")
