@@ -30,7 +30,10 @@ type Price struct {
 	Model       string  `yaml:"model"`
 	Input       float64 `yaml:"input"`
 	CachedInput float64 `yaml:"cached_input"`
-	Output      float64 `yaml:"output"`
+	// CacheWrite is the price of input that the provider also puts into its cache;
+	// 0 means 1.25 times Input where the provider tells of such input.
+	CacheWrite float64 `yaml:"cache_write"`
+	Output     float64 `yaml:"output"`
 }
 
 // The protocols of providers.
@@ -118,7 +121,7 @@ func (s *source) validatePrices(key string, prices []Price) {
 		for _, n := range []struct {
 			name  string
 			value float64
-		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"output", p.Output}} {
+		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
 			if !(n.value >= 0 && n.value <= maxPrice) {
 				s.add(at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
 			}

@@ -86,7 +86,7 @@ func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.P
 func provider(p config.Provider) gateway.Provider {
 	prices := map[string]gateway.Price{}
 	for _, q := range p.Prices {
-		prices[q.Model] = gateway.Price{Input: q.Input, CachedInput: q.CachedInput, Output: q.Output}
+		prices[q.Model] = gateway.Price{Input: q.Input, CachedInput: q.CachedInput, CacheWrite: q.CacheWrite, Output: q.Output}
 	}
 	return gateway.Provider{Name: p.Name, Protocol: gateway.Protocol(p.Protocol), BaseURL: p.BaseURL, Key: p.Key.Reveal(), Prices: prices}
 }
