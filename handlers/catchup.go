@@ -12,6 +12,13 @@ type Archive interface {
 	Deliveries
 	// Known tells which of the GUIDs were stored; the others are missing.
 	Known(ctx context.Context, guids []string) (map[string]bool, error)
+	// Unhandled counts the deliveries that nobody has tried to handle yet.
+	Unhandled(ctx context.Context) (int, error)
+	// Oldest is when the oldest delivery that is known was stored; zero when none
+	// is.
+	Oldest(ctx context.Context) (time.Time, error)
+	// UpdateShared replaces a small value that all nodes share; see forge.Shared.
+	UpdateShared(ctx context.Context, key string, f func(old []byte) (next []byte)) error
 }
 
 // CatchUp finds what webhooks did not bring: deliveries that failed, from
@@ -23,23 +30,30 @@ type Archive interface {
 type CatchUp struct {
 	handlers *Handlers
 	archive  Archive
-	// listed is when GitHub sent the newest delivery of the last list that was
-	// taken in as a whole; zero before that.
+	bounds   bounds
+	// listed is when GitHub sent the newest delivery of the last list; zero before
+	// the first. What that list named and Pawl does not have is in left, by GUID.
 	listed time.Time
+	left   map[string]missing
 	seen   map[string]progress // of the reconciliation, by repository
+	turn   string              // the repository that was reconciled last
+	putOff int                 // how often in a row the reconciliation was
 }
 
-// progress is how far the reconciliation of a repository came.
-type progress struct {
-	until time.Time // when the last change that was looked at was made
-	// final are the changes by number, as their times, that were looked at so
-	// long after they were made that no other can have been made at that time.
-	final map[int]time.Time
+// bounds are the most that one look does; the rest comes with the next ones.
+type bounds struct {
+	failures int // payloads that GitHub does not give
+	repos    int // repositories to reconcile
+	threads  int // changed threads of one repository
+	again    int // of those, threads that failed before
 }
 
 // NewCatchUp makes one that has not looked yet.
 func NewCatchUp(h *Handlers, a Archive) *CatchUp {
-	return &CatchUp{handlers: h, archive: a, seen: map[string]progress{}}
+	return &CatchUp{
+		handlers: h, archive: a, bounds: bounds{failures: maxFailures, repos: maxRepos, threads: maxDetails, again: maxAgain},
+		left: map[string]missing{}, seen: map[string]progress{},
+	}
 }
 
 // Watch catches up at once and then at every interval, until ctx ends. What fails
@@ -64,11 +78,37 @@ func (c *CatchUp) pass(ctx context.Context) {
 	} else if m.Taken+m.Gone > 0 {
 		log.Info().Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries taken in")
 	}
+	if c.busy(ctx) {
+		return
+	}
 	if n, err := c.Reconcile(ctx); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Int("found", n).Msg("threads not all reconciled with GitHub; that is tried again")
 	} else if n > 0 {
 		log.Info().Int("found", n).Msg("events found that no webhook brought")
 	}
+}
+
+// maxPutOff is how often in a row the reconciliation is put off: with a look every
+// five minutes, for an hour. A queue that is never empty must not end it.
+const maxPutOff = 12
+
+// busy reports whether deliveries wait to be handled. They say more than the
+// reconciliation can find, such as who made an edit, so they come first.
+func (c *CatchUp) busy(ctx context.Context) bool {
+	n, err := c.archive.Unhandled(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.handlers.Log.Warn().Err(err).Msg("threads not reconciled with GitHub; that is tried again")
+		}
+		return true
+	}
+	if n == 0 || c.putOff >= maxPutOff {
+		c.putOff = 0
+		return false
+	}
+	c.putOff++
+	c.handlers.Log.Debug().Int("deliveries", n).Msg("threads are reconciled with GitHub when the deliveries are handled")
+	return true
 }
 
 // ofUse reports whether a delivery can mean anything to Pawl; others are not

@@ -45,16 +45,18 @@ type happening struct {
 	check  int64          // the id of a finished check run
 	// once is the key under which it happens once, whoever brings it; empty for
 	// what only a webhook can bring, and is told apart by its delivery.
-	once     string
-	remark   *policy.Remark
-	change   *solver.Change
-	everyone bool    // the change concerns all threads of the repository
-	signal   *signal // the change is what somebody made of the work
-	snapshot solver.Snapshot
-	target   solver.Target
-	url      string
-	madeAt   time.Time
-	note     string // why there is nothing to judge
+	once   string
+	remark *policy.Remark
+	// anonymous says that the remark was edited and that it is not known by whom.
+	anonymous bool
+	change    *solver.Change
+	everyone  bool    // the change concerns all threads of the repository
+	signal    *signal // the change is what somebody made of the work
+	snapshot  solver.Snapshot
+	target    solver.Target
+	url       string
+	madeAt    time.Time
+	note      string // why there is nothing to judge
 }
 
 // UnparsableError means that a payload cannot be read; trying again is of no

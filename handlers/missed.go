@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,73 +16,95 @@ const (
 	// lookBack is how old a missed delivery can be. GitHub keeps them for 3 days;
 	// the rest is for the time that taking them in needs.
 	lookBack = 70 * time.Hour
+	// keptAtGitHub is how long GitHub keeps one (docs.github.com, "Redelivering
+	// webhooks"); what could not be had until then is lost.
+	keptAtGitHub = 72 * time.Hour
 	// overlap is how much of the last list is looked at again: GitHub lists a
 	// delivery only after its answer, for which it waits up to 30 s.
 	overlap = 10 * time.Minute
 	// maxLists bounds one look, in pages of 100 deliveries.
 	maxLists = 1000
-	// maxRefusals is how many payloads in a row may fail before the look ends: a
-	// single one that GitHub cannot give must not hold up the others.
-	maxRefusals = 10
+	// maxFailures is how many payloads may fail before the look ends: GitHub is
+	// down then, or has lost some of them.
+	maxFailures = 30
 )
 
+// missing is a delivery that GitHub named and that is not stored.
+type missing struct {
+	forge.Delivery
+	failed int // how often its payload was asked for in vain
+}
+
 // Missed lists the App's deliveries at GitHub back to those that the last look
-// saw, at most 70 h, and stores those that Pawl never stored, whatever it
-// answered: an outage, a full disk, a wrong webhook secret and a proxy that
-// refuses large bodies all lose deliveries. A payload from the API needs no
-// signature, for it was asked for over TLS with the App's key; beyond that it
-// must pass what a webhook must. An error means that some are left for the next
-// look.
+// saw, at most 70 h and never to before Pawl's first start, and stores those that
+// Pawl never stored, whatever it answered: an outage, a full disk, a wrong webhook
+// secret and a proxy that refuses large bodies all lose deliveries. A payload from
+// the API needs no signature, for it was asked for over TLS with the App's key;
+// beyond that it must pass what a webhook must. A payload that cannot be had is
+// asked for again by each later look, after those that never failed, until GitHub
+// does not keep it any more. An error means that some are left.
 func (c *CatchUp) Missed(ctx context.Context) (MissedDeliveries, error) {
 	var m MissedDeliveries
-	since := c.handlers.Now().Add(-lookBack)
-	if from := c.listed.Add(-overlap); from.After(since) {
-		since = from
-	}
-	missing, newest, err := c.missing(ctx, since, &m)
+	since, err := c.since(ctx)
 	if err != nil {
+		return m, fmt.Errorf("when to begin: %w", err)
+	}
+	if err := c.list(ctx, since, &m); err != nil {
 		return m, fmt.Errorf("list deliveries: %w", err)
 	}
-	// In the order in which they happened.
-	slices.Reverse(missing)
+	todo, err := c.todo(ctx, &m)
+	if err != nil {
+		return m, err
+	}
 	var failures []error
-	refusals := 0
-	for _, d := range missing {
-		err := c.fetch(ctx, d, &m)
+	for _, d := range todo {
+		err := c.fetch(ctx, d.Delivery, &m)
 		var limited *forge.RateLimited
 		if err == nil {
-			refusals = 0
+			delete(c.left, d.GUID)
 			continue
 		}
 		failures = append(failures, err)
-		refusals++
-		if ctx.Err() != nil || errors.As(err, &limited) || refusals == maxRefusals {
+		if ctx.Err() != nil || errors.As(err, &limited) || len(failures) == c.bounds.failures {
 			break
 		}
+		d.failed++
+		c.left[d.GUID] = d
 	}
-	if len(failures) > 0 {
-		return m, errors.Join(failures...)
-	}
-	if newest.After(c.listed) {
-		c.listed = newest
-	}
-	return m, nil
+	return m, errors.Join(failures...)
 }
 
-// missing are the deliveries since a time that were not stored, newest first and
-// each GUID once, and when GitHub sent the newest of all.
-func (c *CatchUp) missing(ctx context.Context, since time.Time, m *MissedDeliveries) (missing []forge.Delivery, newest time.Time, err error) {
+// since is where a list of deliveries may end.
+func (c *CatchUp) since(ctx context.Context) (time.Time, error) {
+	since := c.handlers.Now().Add(-lookBack)
+	if from := c.listed.Add(-overlap); from.After(since) {
+		return from, nil
+	}
+	first, err := c.firstStart(ctx)
+	if first.After(since) {
+		since = first
+	}
+	return since, err
+}
+
+// list notes the deliveries since a time that were not stored.
+func (c *CatchUp) list(ctx context.Context, since time.Time, m *MissedDeliveries) error {
+	found := map[string]missing{}
 	asked := map[string]bool{}
+	newest := c.listed
 	cursor := ""
-	for range maxLists {
-		page, next, err := c.handlers.Forge.Deliveries(ctx, cursor)
-		if err != nil {
-			return nil, newest, err
+	for page := 0; ; page++ {
+		if page == maxLists {
+			c.handlers.Log.Warn().Int("listed", m.Listed).Msg("GitHub lists more deliveries than are looked through; older missed ones stay missed")
+			break
 		}
-		var candidates []forge.Delivery
+		list, next, err := c.handlers.Forge.Deliveries(ctx, cursor)
+		if err != nil {
+			return err
+		}
 		var guids []string
 		reached := next == "" || next == cursor
-		for _, d := range page {
+		for _, d := range list {
 			if d.At.After(newest) {
 				newest = d.At
 			}
@@ -90,27 +113,63 @@ func (c *CatchUp) missing(ctx context.Context, since time.Time, m *MissedDeliver
 				continue
 			}
 			m.Listed++
+			// The newest attempt of each comes first, and is enough.
 			if ofUse(d) && guidForm.MatchString(d.GUID) && !asked[d.GUID] {
 				asked[d.GUID] = true
-				candidates, guids = append(candidates, d), append(guids, d.GUID)
+				found[d.GUID] = missing{Delivery: d}
+				guids = append(guids, d.GUID)
 			}
 		}
-		known, err := c.archive.Known(ctx, guids)
-		if err != nil {
-			return nil, newest, err
-		}
-		for _, d := range candidates {
-			if !known[d.GUID] {
-				missing = append(missing, d)
-			}
+		if err := c.forgetKnown(ctx, guids, found); err != nil {
+			return err
 		}
 		if reached {
-			return missing, newest, nil
+			break
 		}
 		cursor = next
 	}
-	c.handlers.Log.Warn().Int("listed", m.Listed).Msg("GitHub lists more deliveries than are looked through; older missed ones stay missed")
-	return missing, newest, nil
+	for guid, d := range found {
+		d.failed = c.left[guid].failed
+		c.left[guid] = d
+	}
+	c.listed = newest
+	return nil
+}
+
+// forgetKnown takes those that are stored out of a list.
+func (c *CatchUp) forgetKnown(ctx context.Context, guids []string, from map[string]missing) error {
+	known, err := c.archive.Known(ctx, guids)
+	for guid := range known {
+		delete(from, guid)
+	}
+	return err
+}
+
+// todo are the missing deliveries, in the order in which they happened, those
+// last that failed most often. What is too old to be had is given up.
+func (c *CatchUp) todo(ctx context.Context, m *MissedDeliveries) ([]missing, error) {
+	var guids []string
+	for guid := range c.left {
+		guids = append(guids, guid)
+	}
+	if err := c.forgetKnown(ctx, guids, c.left); err != nil {
+		return nil, err
+	}
+	oldest := c.handlers.Now().Add(-keptAtGitHub)
+	var todo []missing
+	for guid, d := range c.left {
+		if d.At.Before(oldest) {
+			c.handlers.Log.Warn().Str("delivery", guid).Str("event", d.Event).Int("failed", d.failed).Msg("missed delivery lost: GitHub did not give its payload while it kept it")
+			m.Gone++
+			delete(c.left, guid)
+			continue
+		}
+		todo = append(todo, d)
+	}
+	slices.SortFunc(todo, func(a, b missing) int {
+		return cmp.Or(cmp.Compare(a.failed, b.failed), a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+	})
+	return todo, nil
 }
 
 // fetch stores one delivery as its webhook would have been.

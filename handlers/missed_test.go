@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -186,12 +188,9 @@ func TestAMissedPayloadThatCannotBeReadIsKeptUnread(t *testing.T) {
 func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
 	w := newHouse(t)
 	thread := w.issue("Please.")
-	w.gh.Drop("issue_comment", 1)
 	w.gh.Lose("issue_comment", 1)
-	for _, text := range []string{"/pawl retry", "/pawl status"} {
-		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", text)
-		w.must(err)
-	}
+	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
+	w.must(err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	var log lockedLog
@@ -204,8 +203,95 @@ func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
 	stop()
 	<-ended
 	w.handle()
-	if got := w.judged(thread); len(got) != 3 {
-		t.Errorf("judged %q, want both comments", got)
+	w.newRemarks(thread, "+ /pawl retry")
+}
+
+// A delivery says who did something, and the reconciliation may not know.
+func TestTheReconciliationWaitsForTheDeliveriesButNotForever(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	w.gh.Drop("issue_comment", 1)
+	w.gh.Lose("issue_comment", 1)
+	for _, text := range []string{"/pawl retry", "/pawl status"} {
+		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", text)
+		w.must(err)
+	}
+	c := NewCatchUp(w.h, w.store)
+	c.pass(t.Context())
+	if got := w.judged(thread); len(got) != 1 {
+		t.Errorf("judged %q while a delivery waits, want nothing new", got)
+	}
+	w.handle()
+	c.pass(t.Context())
+	w.newRemarks(thread, "+ /pawl retry", "+ /pawl status")
+
+	w.gh.Lose("issue_comment", 1)
+	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl resume")
+	w.must(err)
+	w.gh.Send("issues", []byte(`{}`))
+	w.must(w.gh.WaitDelivered(t.Context()))
+	for range maxPutOff {
+		c.pass(t.Context())
+	}
+	w.newRemarks(thread, "+ /pawl retry", "+ /pawl status")
+	c.pass(t.Context())
+	w.newRemarks(thread, "+ /pawl retry", "+ /pawl status", "+ /pawl resume")
+}
+
+func TestADatabaseThatIsNewDoesNotDoTheOrdersOfTheLastDays(t *testing.T) {
+	w := newHouse(t)
+	w.gh.SetWebhookURL("")
+	n, err := w.gh.OpenIssue(houseRepo, "ada", "A title", "Please.")
+	w.must(err)
+	old := func() {
+		_, err := w.gh.Comment(houseRepo, n, "ada", "/pawl solve")
+		w.must(err)
+		w.must(w.gh.WaitDelivered(t.Context()))
+	}
+	old()
+	w.pass(2 * time.Hour)
+	w.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "new.db"), store.Options{Now: w.now})
+	w.must(err)
+	defer w.store.Close()
+	w.h.Store, w.h.Solver.Store = w.store, w.store
+	w.missed(NewCatchUp(w.h, w.store), 0)
+	// What comes after the first start is missed, also after a second one.
+	w.pass(time.Hour)
+	old()
+	w.pass(time.Hour)
+	w.missed(NewCatchUp(w.h, w.store), 1)
+}
+
+func TestPayloadsThatFailHoldUpNoOtherAndAreGivenUpInTheEnd(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	w.gh.SetWebhookURL("")
+	const broken = 12
+	for i := range broken + 3 {
+		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", fmt.Sprint("/pawl retry ", i))
+		w.must(err)
+	}
+	w.must(w.gh.WaitDelivered(t.Context()))
+	all := w.gh.Deliveries()
+	for _, d := range all[len(all)-broken-3 : len(all)-3] {
+		w.gh.Inject(fakegithub.Fault{Route: fmt.Sprintf("GET /app/hook/deliveries/%d", d.ID), Status: 500, Times: -1})
+	}
+	c := NewCatchUp(w.h, w.store)
+	c.bounds.failures = 5
+	taken := 0
+	for range 3 { // five fail, five others, and then what is left
+		m, err := c.Missed(t.Context())
+		if err == nil {
+			t.Error("a look at broken payloads tells of no error")
+		}
+		taken += m.Taken
+	}
+	if taken != 3 {
+		t.Errorf("took in %d in three looks, want 3", taken)
+	}
+	w.pass(keptAtGitHub)
+	if m, err := c.Missed(t.Context()); err != nil || m.Gone != broken || len(c.left) != 0 {
+		t.Errorf("%d gone, %d left, %v; want %d given up", m.Gone, len(c.left), err, broken)
 	}
 }
 

@@ -23,6 +23,12 @@ import (
 // reconciliation found.
 const Reconciled = "reconciliation"
 
+// ReconciledEdit does so in events of edits that the reconciliation saw, and of
+// which it does not know the editor. Such an event accepts nothing and stands in
+// nobody's way: the webhook of the edit, which names its sender, is judged by
+// itself whenever it comes.
+const ReconciledEdit = "reconciliation of an edit"
+
 // editedKey begins the keys of edits.
 const editedKey = "edited:"
 

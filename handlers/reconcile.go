@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,97 +20,108 @@ const (
 	// sameSeconds is how much of the last look is looked at again: GitHub's times
 	// are whole seconds, and its lists lag behind by some.
 	sameSeconds = time.Minute
-	// maxReconciled bounds the threads, maxRepos the repositories, and maxDetails
-	// the changed threads of one repository, that one look reads. A repository
-	// without changes costs one request, a changed thread three or four.
-	maxReconciled = 5000
-	maxRepos      = 200
-	maxDetails    = 50
+	// maxReconciled bounds the threads that are known to one look; those touched
+	// last go first.
+	maxReconciled = 50_000
+	// maxRepos bounds the repositories of one look, which go by turns, maxDetails
+	// the changed threads of each, and maxAgain those of them that failed before.
+	// A repository without changes costs one request, a changed thread three or
+	// four.
+	maxRepos   = 200
+	maxDetails = 50
+	maxAgain   = 10
 )
 
 // Reconcile compares Pawl's own threads with GitHub: comments, reviews,
 // description, head and state that changed since the last look, at most 7 days
 // ago. What the log does not hold becomes the event that its webhook would have
-// become. It returns how many it found. An error means that some repositories
-// are left for the next look.
+// become, except for edits: who made one is not known here, so it is logged and
+// ignored. It returns how many it found. An error means that some repositories or
+// threads are left for the next look.
 func (c *CatchUp) Reconcile(ctx context.Context) (found int, err error) {
 	rows, err := c.handlers.Store.Threads(ctx, maxReconciled)
 	if err != nil {
 		return 0, err
 	}
-	var names []string
 	own := map[string][]solver.Thread{}
 	for _, r := range rows {
 		name := strings.ToLower(r.Thread.Repo())
-		if _, met := own[name]; !met {
-			names = append(names, name)
-		}
 		own[name] = append(own[name], r.Thread)
 	}
 	var errs []error
-	for _, name := range names[:min(len(names), maxRepos)] {
+	for _, name := range c.inTurn(slices.Sorted(maps.Keys(own))) {
+		c.turn = name
 		n, err := c.repository(ctx, name, own[name])
 		found += n
 		if ctx.Err() != nil {
 			return found, ctx.Err()
 		}
-		// A repository that is gone or closed to the App has said so by its own
-		// event, or will have nothing to say.
-		if err != nil && !errors.Is(err, forge.ErrUninstalled) && !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrGone) {
+		if err != nil && !gone(err) {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return found, errors.Join(errs...)
 }
 
+// inTurn are the repositories of this look: those after the one that was last.
+func (c *CatchUp) inTurn(names []string) []string {
+	if len(names) <= c.bounds.repos {
+		return names
+	}
+	i, met := slices.BinarySearch(names, c.turn)
+	if met {
+		i++
+	}
+	return slices.Concat(names[i:], names[:i])[:c.bounds.repos]
+}
+
+// gone says that a repository is gone or closed to the App. It has said so by its
+// own event, or will have nothing to say.
+func gone(err error) bool {
+	return errors.Is(err, forge.ErrUninstalled) || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrGone)
+}
+
 // repository reconciles the threads of one repository that changed, in the order
-// in which they did, so that it can go on where it ended.
+// in which they did, so that it can go on where it ended. A thread that fails
+// holds up no other; it is tried again by the next looks.
 func (c *CatchUp) repository(ctx context.Context, name string, own []solver.Thread) (found int, err error) {
-	repo, err := c.repoOf(ctx, own[0])
+	repo, err := c.repoOf(ctx, own)
 	if err != nil || repo.Installation == 0 {
 		return 0, err
 	}
-	began := c.handlers.Now()
-	since := began.Add(-firstLook)
-	last, ok := c.seen[name]
-	if ok {
-		since = last.until.Add(-sameSeconds)
-	}
-	next := progress{until: last.until, final: map[int]time.Time{}}
-	defer func() { c.seen[name] = next }()
-	changed, _, err := c.handlers.Forge.ChangedSince(ctx, repo, since)
+	l := &look{CatchUp: c, repo: repo, own: own, began: c.handlers.Now(), last: c.seen[name]}
+	l.since = l.last.since(l.began)
+	l.next = progress{until: l.last.until, final: map[int]time.Time{}, failed: maps.Clone(l.last.failed)}
+	changed, more, err := c.handlers.Forge.ChangedSince(ctx, repo, l.since)
 	if err != nil {
 		return 0, err
 	}
-	details := 0
-	for _, i := range changed {
-		t, err := c.handlers.Store.Resolve(ctx, solver.Thread{Owner: own[0].Owner, Name: own[0].Name, Number: i.Number})
-		if err != nil {
-			return found, err
-		}
-		if slices.Contains(own, t) && !last.final[i.Number].Equal(i.Updated) {
-			if details++; details > maxDetails {
-				return found, nil
-			}
-			n, err := c.thread(ctx, repo, t, i, since)
-			if found += n; err != nil {
-				return found, fmt.Errorf("#%d: %w", i.Number, err)
-			}
-		}
-		if i.Updated.After(next.until) {
-			next.until = i.Updated
-		}
-		if began.Sub(i.Updated) > sameSeconds {
-			next.final[i.Number] = i.Updated
-		}
+	whole, err := l.through(ctx, changed)
+	if err == nil {
+		err = l.again(ctx)
 	}
-	return found, nil
+	if l.next.more = more && whole; l.next.more && l.next.until.Equal(l.last.until) {
+		// More changes in one second than a list holds.
+		l.next.until = l.next.until.Add(time.Second)
+	}
+	c.seen[name] = l.next
+	return l.found, errors.Join(append(l.errs, err)...)
 }
 
-// repoOf is a thread's repository with its installation, which the log knows.
-func (c *CatchUp) repoOf(ctx context.Context, t solver.Thread) (forge.Repo, error) {
-	_, state, err := c.read(ctx, t)
-	return forge.Repo{Owner: t.Owner, Name: t.Name, ID: state.Snapshot.RepoID, Installation: state.Snapshot.Installation}, err
+// maxLogs is how many logs are read for what they know of their repository.
+const maxLogs = 20
+
+// repoOf is the repository of threads with its installation, which the first of
+// their logs that can be read and tells it knows.
+func (c *CatchUp) repoOf(ctx context.Context, own []solver.Thread) (repo forge.Repo, err error) {
+	for _, t := range own[:min(len(own), maxLogs)] {
+		_, state, readErr := c.read(ctx, t)
+		if n := state.Snapshot; readErr == nil && n.Installation != 0 {
+			return forge.Repo{Owner: t.Owner, Name: t.Name, ID: n.RepoID, Installation: n.Installation}, nil
+		}
+		err = errors.Join(err, readErr)
+	}
+	return repo, err
 }
 
 func (c *CatchUp) read(ctx context.Context, t solver.Thread) ([]solver.Event, solver.State, error) {

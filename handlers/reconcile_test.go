@@ -73,11 +73,15 @@ func TestAWebhookAfterTheReconciliationHasNoSecondEffect(t *testing.T) {
 	want := len(w.log(thread))
 	w.gh.Release()
 	w.handle()
-	if got := len(w.log(thread)); got != want {
-		t.Errorf("%d events after the webhooks, want %d: %q", got, want, w.judged(thread))
+	if got := len(w.log(thread)); got != want+3 { // the comment as it was written, and two edits
+		t.Errorf("%d events after the webhooks, want %d: %q", got, want+3, w.judged(thread))
 	}
-	w.newRemarks(thread, "+ Much more.", "+ /pawl retry", "+ Not so.", "- : there is no text to work on", "+ Nor this.")
+	w.newRemarks(thread, unnamed("Much more."), unnamed("/pawl retry"), "+ Not so.", "- : there is no text to work on", "+ Nor this.",
+		"+ /pawl retr", "+ /pawl retry", "+ Much more.")
 }
+
+// unnamed is a remark that was edited by nobody knows whom.
+func unnamed(text string) string { return "- " + text + ": " + editorUnknown }
 
 func TestTheReconciliationAfterWebhooksFindsNothing(t *testing.T) {
 	w := newHouse(t)
@@ -100,7 +104,7 @@ func TestTheReconciliationAfterWebhooksFindsNothing(t *testing.T) {
 	w.reconciled(NewCatchUp(w.h, w.store), 0)
 }
 
-func TestALostEditIsJudgedAsAnEdit(t *testing.T) {
+func TestALostEditIsNobodys(t *testing.T) {
 	w := newHouse(t)
 	thread := w.issue("Please.")
 	id, err := w.gh.Comment(houseRepo, thread.Number, "ada", "Hm.")
@@ -115,20 +119,43 @@ func TestALostEditIsJudgedAsAnEdit(t *testing.T) {
 	w.pass(2 * time.Second)
 	w.must(w.gh.TouchIssue(houseRepo, thread.Number, "ada"))
 	w.reconciled(c, 0)
-	w.newRemarks(thread, "- Hm.: it holds no command, and the thread is no pull request of Pawl", "+ Please do more.", "+ /pawl retry")
+	w.newRemarks(thread, "- Hm.: it holds no command, and the thread is no pull request of Pawl", unnamed("Please do more."), unnamed("/pawl retry"))
 }
 
-func TestTheEditOfSomebodyWhoMayNotAskIsRefusedOnce(t *testing.T) {
-	w := newHouse(t)
-	n, err := w.gh.OpenIssue(houseRepo, "mallory", "A title", "Please.")
-	w.must(err)
-	thread := w.tracked(n)
-	w.gh.Lose("issues", 1)
-	w.must(w.gh.EditBody(houseRepo, n, "mallory", "Please do harm."))
-	c := NewCatchUp(w.h, w.store)
-	w.reconciled(c, 1)
-	w.reconciled(c, 0)
-	w.newRemarks(thread, "- Please do harm.: mallory has read permission; write is needed")
+// A bot that may write edits what a writer wrote: before, that counted as the
+// writer's as soon as the reconciliation saw it first.
+func TestWhatABotMadeOfAWritersTextIsNotTheWriters(t *testing.T) {
+	for name, lost := range map[string]bool{"its webhooks are lost": true, "its webhooks come late": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newHouse(t)
+			w.must(w.gh.AddUser("robot[bot]", 1003, map[string]string{houseRepo: "write"}))
+			thread := w.issue("Please.")
+			id, err := w.gh.Comment(houseRepo, thread.Number, "ada", "Hm.")
+			w.must(err)
+			w.handle()
+			w.pass(2 * time.Second)
+			if lost {
+				w.gh.Lose("", 4)
+			}
+			w.gh.Hold()
+			w.must(w.gh.EditComment(houseRepo, id, "robot[bot]", "/pawl retry with more"))
+			w.must(w.gh.EditBody(houseRepo, thread.Number, "robot[bot]", "Please do harm."))
+			fresh, err := w.gh.Comment(houseRepo, thread.Number, "ada", "Nothing yet.")
+			w.must(err)
+			w.pass(2 * time.Second)
+			w.must(w.gh.EditComment(houseRepo, fresh, "robot[bot]", "/pawl stop"))
+			c := NewCatchUp(w.h, w.store)
+			w.reconciled(c, 3)
+			w.gh.Release()
+			w.handle()
+			w.reconciled(c, 0)
+			for _, text := range w.judged(thread)[1:] {
+				if text[0] == '+' {
+					t.Errorf("accepted %q", text)
+				}
+			}
+		})
+	}
 }
 
 func TestWhatWasSaidBeforePawlListenedStaysUnheard(t *testing.T) {
@@ -226,21 +253,25 @@ func TestAWebhookDuringTheReconciliationCountsOnce(t *testing.T) {
 	w.h.Store = at
 	c := NewCatchUp(w.h, w.store)
 	var id int64
-	for _, happens := range []func() error{
-		func() (err error) { id, err = w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry"); return err },
-		func() error { return w.gh.EditComment(houseRepo, id, "ada", "/pawl resume") },
-		func() error { return w.gh.CloseIssue(houseRepo, thread.Number, "ada") },
+	for _, one := range []struct {
+		happens func() error
+		events  int
+	}{
+		{func() (err error) { id, err = w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry"); return err }, 1},
+		{func() error { return w.gh.EditComment(houseRepo, id, "ada", "/pawl resume") }, 2}, // hers, and the one of nobody
+		{func() error { return w.gh.CloseIssue(houseRepo, thread.Number, "ada") }, 1},
 	} {
 		before := len(w.log(thread))
 		w.pass(2 * time.Second)
 		w.gh.Hold()
-		w.must(happens())
+		w.must(one.happens())
 		at.before = func() { w.gh.Release(); w.handle() }
 		w.reconciled(c, 1)
-		if got := len(w.log(thread)) - before; got != 1 {
-			t.Errorf("%d events for one that came both ways, want 1: %q", got, w.judged(thread))
+		if got := len(w.log(thread)) - before; got != one.events {
+			t.Errorf("%d events for one that came both ways, want %d: %q", got, one.events, w.judged(thread))
 		}
 	}
+	w.newRemarks(thread, "+ /pawl retry", "+ /pawl resume", unnamed("/pawl resume"))
 }
 
 // GitHub's times are whole seconds, so such edits look alike.

@@ -50,6 +50,10 @@ func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string,
 		return h.change(ctx, t, state, hp, &snapshot, guid)
 	case hp.remark != nil && guid != Reconciled && overtaken(events, hp):
 		return "the reconciliation took it in before", nil
+	case hp.anonymous && holds(events, hp):
+		return "a webhook brought it meanwhile", nil
+	case hp.anonymous:
+		return h.unattributed(ctx, t, hp, &snapshot)
 	case hp.remark != nil:
 		return h.remark(ctx, t, state, hp, &snapshot, guid)
 	}

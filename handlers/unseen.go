@@ -97,9 +97,9 @@ func unseen(now there, l here, s solver.State, app forge.App, t solver.Thread, r
 	return append(hs, unseenState(of, now, l, s, t)...)
 }
 
-// unseenText is a comment that was written or edited. Who edited it GitHub does
-// not tell here: it was its author, or somebody else who may write. So it counts
-// as the author's, who must be allowed to ask for work.
+// unseenText is a comment that was written or edited. Who edited it the REST API
+// does not tell: its author, or anybody else who may write, a bot among them. So
+// only a comment as it was written counts as its author's.
 func unseenText(of happening, c forge.Comment, source policy.Source, kind string, l here, app forge.App) []happening {
 	last, known := l.texts[fmt.Sprintf("%s:%d", kind, c.ID)]
 	who := person(c.Author)
@@ -109,16 +109,19 @@ func unseenText(of happening, c forge.Comment, source policy.Source, kind string
 	switch {
 	case c.AppID == app.ID || c.Author.ID == app.BotID:
 		return nil
-	case !known && c.Created.After(l.began):
+	case !known && c.Created.After(l.began) && c.Updated.Equal(c.Created):
 		hp.once = once("created", kind, c.ID, c.Updated, c.Body)
-	case known && c.Updated.After(last.MadeAt) && !same(last, c.Body):
-		r.Edited, r.Was, r.HasWas = true, last.Raw, true
-		hp.once = once("edited", kind, c.ID, c.Updated, c.Body)
+	case !known && c.Created.After(l.began), known && c.Updated.After(last.MadeAt) && !same(last, c.Body):
+		r.Edited, r.Actor, hp.anonymous = true, somebody(), true
+		hp.once = "found:" + once("edited", kind, c.ID, c.Updated, c.Body)
 	default:
 		return nil
 	}
 	return []happening{hp}
 }
+
+// somebody is who did what GitHub's REST API tells without a name.
+func somebody() policy.Actor { return policy.Actor{Login: "somebody"} }
 
 // same reports whether the log holds a text as it is, as far as it kept it: of
 // an ignored one it keeps the beginning, of Pawl's own nothing.
@@ -126,7 +129,8 @@ func same(last solver.Feedback, text string) bool {
 	return last.Own || last.Raw == text || len(last.Raw) >= maxIgnored-3 && strings.HasPrefix(text, strings.TrimSuffix(last.Raw, cutNote))
 }
 
-// unseenReview is a review as a whole. GitHub does not tell when one was edited.
+// unseenReview is a review as a whole. GitHub does not tell whether one was
+// edited, so it counts as its author wrote it.
 func unseenReview(of happening, r forge.Review, l here, app forge.App) []happening {
 	state := strings.ToLower(r.State)
 	_, known := l.texts[fmt.Sprintf("review:%d", r.ID)]
@@ -140,21 +144,21 @@ func unseenReview(of happening, r forge.Review, l here, app forge.App) []happeni
 	return append([]happening{hp}, reviewSignal(hp, r.ID, r.State, r.SHA, who)...)
 }
 
-// unseenDescription is an edit of the thread's description. The log's last
-// snapshot stands in for the old text, and the author for whoever edited it: only
-// the author and those who may write can. A pull request that Pawl opened for an
-// issue has no old text in the log, so its edits are left to webhooks.
+// unseenDescription is an edit of the thread's description, by whom is not known.
+// The log's last snapshot stands in for the old text. A pull request that Pawl
+// opened for an issue has no old text in the log, so its edits are left to
+// webhooks.
 func unseenDescription(of happening, now there, l here) []happening {
 	last, known := l.texts[fmt.Sprintf("description:%d", now.Number)]
 	if _, changed := policy.DescriptionDiff(l.body, now.Body); !l.bodied || !changed || known && same(last, now.Body) {
 		return nil
 	}
-	who := person(now.Author)
 	hp := of
+	hp.anonymous = true
 	hp.target, hp.madeAt = solver.Target{Kind: "issue", ID: int64(now.Number)}, now.Updated
 	// Any change of the thread moves its time, so the text alone is the version.
 	hp.once = fmt.Sprintf("found:description:%d:%s", now.Number, digest(policy.Content(now.Body)))
-	hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who, Text: now.Body, Was: l.body, HasWas: true}
+	hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: somebody(), Author: person(now.Author), Text: now.Body, Was: l.body, HasWas: true}
 	return []happening{hp}
 }
 

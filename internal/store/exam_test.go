@@ -60,6 +60,7 @@ func exam(t *testing.T, address, empty func(testing.TB) string) {
 		{"ABatchThatFailsFailsForAll", aBatchThatFailsFailsForAll},
 		{"DeliveriesBeyondTheQueueAreRefused", deliveriesBeyondTheQueueAreRefused},
 		{"StoredGUIDsAreKnown", storedGUIDsAreKnown},
+		{"UnhandledDeliveriesAreCounted", unhandledDeliveriesAreCounted},
 		{"PruneKeepsGUIDsThirtyDays", pruneKeepsGUIDsThirtyDays},
 		{"ThreadsThatAreOverAreForgotten", threadsThatAreOverAreForgotten},
 		{"ATransactionOfTheCleaningIsSmall", aTransactionOfTheCleaningIsSmall},
