@@ -135,6 +135,11 @@ func TestRealAgentsThroughTheGateway(t *testing.T) {
 					if code != 0 || !edited || u.Turns < 2 || u.CachedInput == 0 || u.Limit != nil || u.NoAnswer.Times == 0 || u.NoAnswer.Recovered != u.NoAnswer.Times {
 						t.Errorf("exit code %d, %+v\n%s", code, u, printed)
 					}
+					for _, r := range p.Requests() { // Codex offers one by default
+						if r.Scenario == c.scenario+"~"+name+what && strings.Contains(string(r.Body), `"web_search"`) {
+							t.Errorf("the provider is offered to search the web: %s", r.Body)
+						}
+					}
 				case "budget":
 					if u.BudgetStopped == "" {
 						t.Errorf("%+v", u)
