@@ -44,12 +44,8 @@ type Ingress struct {
 	now      func() time.Time
 	log      zerolog.Logger
 	bodyTime time.Duration
-	held     atomic.Int64 // bytes of bodies that are being read
+	held     atomic.Int64 // bytes that have arrived of bodies that are not answered
 }
-
-// maxHeld bounds the bodies that are read at the same time, in bytes: a signature
-// can be checked only when its body is there, and until then anybody may send.
-const maxHeld = 64 << 20
 
 // bodyTime is how long a body may take to arrive. GitHub gives a whole delivery
 // 10 s (an Enterprise Server 30 s); who sends slower than that holds a part of
@@ -101,19 +97,11 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
 		return
 	}
-	size := r.ContentLength
-	if size < 0 {
-		size = MaxPayload
-	}
-	defer in.held.Add(-size)
-	if in.held.Add(size) > maxHeld {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many payloads at the same time; redeliver it later", http.StatusServiceUnavailable)
-		return
-	}
 	// go-github falls back to SHA-1 when it is offered.
 	r.Header.Del("X-Hub-Signature")
-	r.Body = in.hurried(w, http.MaxBytesReader(w, r.Body, MaxPayload))
+	counted := &countedBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: in}
+	defer counted.giveBack()
+	r.Body = in.hurried(w, counted)
 	secret, err := in.secretFor(r)
 	if err != nil {
 		in.refuse(w, r, githubapp.ValidationError{Cause: err})
@@ -209,6 +197,10 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &invalid) && errors.As(invalid.Cause, &tooLarge):
 		log.Warn().Msg("webhook refused: larger than 25 MiB")
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
+	case errors.As(err, &invalid) && errors.Is(invalid.Cause, errTooMany):
+		log.Warn().Msg("webhook refused: too many large ones at the same time")
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many payloads at the same time; redeliver it later", http.StatusServiceUnavailable)
 	case errors.As(err, &invalid) && errors.Is(invalid.Cause, os.ErrDeadlineExceeded):
 		log.Warn().Msg("webhook refused: its body took too long to arrive")
 		w.Header().Set("Connection", "close")
