@@ -64,7 +64,7 @@ func (a *answer) begun() bool { return a.prose > 0 || a.text || a.tool || a.ende
 // them: an agent must not get tokens for free by hanging up early.
 func (a *answer) settle(request int) {
 	if !a.inputTold {
-		guess := int64(request / bytesPerToken)
+		guess := inputOf(request)
 		a.tokens.input = guess
 		a.tokens.estimated += guess
 		a.inputTold = true
@@ -77,6 +77,13 @@ func (a *answer) settle(request int) {
 		a.outTold = true
 	}
 }
+
+// inputOf estimates the input of a request of so many bytes. Pictures weigh more
+// than they count, so it is no more than the largest context there is.
+func inputOf(request int) int64 { return min(int64(request/bytesPerToken), maxContext) }
+
+// maxContext is in tokens.
+const maxContext = 1 << 20
 
 // bytesPerToken is the usual rule of thumb for English and code.
 const bytesPerToken = 4

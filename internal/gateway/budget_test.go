@@ -130,6 +130,43 @@ func TestArgumentsOfToolsCountWhereAStreamBreaksOff(t *testing.T) {
 	}
 }
 
+func TestTheMostThatACallMayCostIsReadFromItsRequest(t *testing.T) {
+	for _, c := range []struct {
+		kind callKind
+		body string
+		want int64
+	}{
+		{messages, `{"max_tokens":64000}`, 64000},
+		{messages, `{"max_output_tokens":1}`, usualOutput},
+		{chat, `{"max_tokens":1,"max_completion_tokens":500,"n":3}`, 1500},
+		{chat, `{"n":1e9,"max_tokens":1e12}`, maxOutput * maxAnswers},
+		{responses, `{"max_output_tokens":7}`, 7},
+		{generate, `{"maxOutputTokens":1,"generationConfig":{"maxOutputTokens":9,"candidateCount":2}}`, 18},
+		{generate, `{"generation_config":{"max_output_tokens":9}}`, 9},
+		{generate, `{"generationConfig":7}`, usualOutput},
+	} {
+		if got := mostOf(c.kind, scanObject([]byte(c.body))); got != c.want {
+			t.Errorf("%s of %s: %d, want %d", c.body, c.kind, got, c.want)
+		}
+	}
+}
+
+func TestALargeBodyArrivesWhole(t *testing.T) {
+	body := `{"model":"m","messages":"` + strings.Repeat("x", largeRequest) + `"}`
+	p := newProvider(t, plain(200, okMessage))
+	s := open(t, Anthropic, p.URL, nil)
+	for range 2 { // the second on a connection that was kept
+		if resp, text := s.post(t, "/v1/messages", body); resp.StatusCode != 200 {
+			t.Errorf("%d %s", resp.StatusCode, text)
+		}
+	}
+	for _, r := range p.requests() {
+		if r.body != body {
+			t.Errorf("%d bytes arrived of %d", len(r.body), len(body))
+		}
+	}
+}
+
 func TestCacheWritesHaveTheirPrice(t *testing.T) {
 	for _, c := range []struct {
 		price Price

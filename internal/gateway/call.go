@@ -222,7 +222,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 	}
 	now := c.gateway.now()
 	if c.route.kind != countTokens { // which costs nothing
-		wanted := c.grant.Provider.shareOf(c.req.model, tokens{input: int64(c.req.size / bytesPerToken), output: c.req.most})
+		wanted := c.grant.Provider.shareOf(c.req.model, tokens{input: inputOf(c.req.size), output: c.req.most})
 		why, ok := c.reserve(ctx, wanted)
 		if ok {
 			c.reserved = wanted

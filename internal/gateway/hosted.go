@@ -31,6 +31,9 @@ func withoutHosted(kind callKind, f fields) (out fields, changed bool, err error
 			return nil, false, errHosted
 		}
 	}
+	if strings.HasSuffix(f.text("model"), ":online") { // OpenRouter's search
+		return nil, false, errHosted
+	}
 	out = maps.Clone(f)
 	tools, changed := localTools(kind, scanList(f["tools"]))
 	if changed {

@@ -29,6 +29,7 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 		"no MCP servers":      {messages, `{"mcp_servers":[]}`, `{"mcp_servers":[]}`},
 		"chat":                {chat, `{"tools":[{"type":"function"},{"type":"openrouter:web_search"}]}`, `{"tools":[{"type":"function"}]}`},
 		"chat with a search":  {chat, `{"web_search_options":{}}`, ``},
+		"chat online":         {chat, `{"model":"a/b:online"}`, ``},
 		"gemini's own search": {gemini, `{"tools":[{"googleSearch":{}}]}`, ``},
 		"gemini":              {gemini, `{"tools":[{"functionDeclarations":[],"google_search":{}},{"urlContext":{}}]}`, `{"tools":[{"functionDeclarations":[]}]}`},
 		"a tier":              {responses, `{"service_tier":"priority"}`, ``},

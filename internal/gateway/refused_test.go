@@ -34,6 +34,17 @@ func TestWhatARequestBringsUponItselfIsNoLimit(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatTheCreditDoesNotCoverIsNoLimitIfNoCLIWouldAskForIt(t *testing.T) {
+	for most, limits := range map[string]int{"32000": 1, "1000000": 0} {
+		p := newProvider(t, plain(402, `{"error":{"message":"This request requires more credits, or fewer max_tokens.","code":402}}`))
+		s := open(t, OpenAI, p.URL, nil)
+		s.post(t, "/v1/chat/completions", `{"model":"m","max_tokens":`+most+`}`)
+		if len(s.limits) != limits {
+			t.Errorf("max_tokens %s: %d limits", most, len(s.limits))
+		}
+	}
+}
+
 func TestARefusedKeyIsToldInOurOwnWords(t *testing.T) {
 	for protocol, path := range map[Protocol]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"} {
 		p := newProvider(t, plain(401, `{"error":{"message":"Incorrect API key provided: sk-provi********cdef. Find it here.","code":"invalid_api_key"}}`))

@@ -71,18 +71,44 @@ func readRequest(r route, body []byte, hosted bool) (request, error) {
 	return out, nil
 }
 
-// mostOf is how many tokens a request lets its answer have.
+// limitNames are the fields by which a request bounds each answer, and answerNames
+// those by which it asks for several, where a kind of call knows them.
+var (
+	limitNames = map[callKind][]string{
+		responses: {"max_output_tokens"}, chat: {"max_tokens", "max_completion_tokens"}, messages: {"max_tokens"},
+		generate: {"maxOutputTokens", "max_output_tokens"},
+	}
+	answerNames = map[callKind][]string{chat: {"n"}, generate: {"candidateCount", "candidate_count"}}
+)
+
+// mostOf is how many tokens a request lets its answers have.
 func mostOf(kind callKind, f fields) int64 {
 	if kind == generate {
-		f = scanObject(f["generationConfig"])
-	}
-	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"} {
-		if n := f.integer(name); n > 0 {
-			return n
+		for _, name := range []string{"generationConfig", "generation_config"} {
+			if f.has(name) {
+				f = scanObject(f[name])
+			}
 		}
 	}
-	return usualOutput
+	most, answers := int64(0), int64(1)
+	for _, name := range limitNames[kind] {
+		most = max(most, f.integer(name))
+	}
+	for _, name := range answerNames[kind] {
+		answers = max(answers, f.integer(name))
+	}
+	if most == 0 {
+		most = usualOutput
+	}
+	return min(most, maxOutput) * min(answers, maxAnswers)
 }
+
+// Bounds of what a request may make the gateway reckon with. No model answers
+// with a million tokens, and no provider gives more answers than 128 at once.
+const (
+	maxOutput  = 1 << 20
+	maxAnswers = 128
+)
 
 // standardTier refuses what the provider serves faster for a higher price.
 func standardTier(f fields) error {

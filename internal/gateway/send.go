@@ -22,15 +22,22 @@ func (c *call) send(ctx context.Context, body []byte) (*http.Response, error) {
 		return nil, err
 	}
 	var sent atomic.Bool
+	reader, large := bytes.NewReader(body), len(body) >= largeRequest
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
 		if w.Err == nil {
 			sent.Store(true)
+			if large {
+				reader.Reset(nil) // the transport holds the request until the answer ends
+			}
 			c.bodySent()
 		}
 	}})
-	req, err := http.NewRequestWithContext(ctx, c.route.method, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, c.route.method, url, reader)
 	if err != nil {
 		return nil, err
+	}
+	if large {
+		req.GetBody = nil // it would hold the body, too
 	}
 	req.Header = outbound(c.in.Header, p)
 	c.change(func(u *Usage) { u.Requests++ })
@@ -101,12 +108,19 @@ func (c *call) refused(resp *http.Response) {
 	c.w.Write(body)
 }
 
+// mostAsked is the longest answer in tokens that a CLI asks for by itself: Claude
+// Code 2.1.197 does.
+const mostAsked = 64_000
+
 // fail tells of an error of the provider if it is a limit. What is said to calls
 // that no model answers, as those for the list of models, is no word on the
 // model or the account.
 func (c *call) fail(f failure) {
 	f.message = masked(f.message, c.grant.Provider.Key)
 	l, isLimit := f.limit(c.gateway.now())
+	if f.status == http.StatusPaymentRequired && c.req.most > mostAsked {
+		isLimit = false // routers refuse so what the credit does not cover
+	}
 	counts := isLimit && readerOf(c.route.kind) != nil && c.limited(l, c.req.model, c.number, f.ofAccount())
 	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.status).
 		Str("limit", l.Kind).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
