@@ -26,12 +26,20 @@ type App struct {
 	BotLogin string
 }
 
-// App asks GitHub who the App is, once; later calls answer from memory.
+// App asks GitHub who the App is, once; later calls answer from memory. Of many
+// that come at once, as after a start, one asks and the others wait for it: a
+// person's address may ask for users 60 times an hour only.
 func (c *Client) App(ctx context.Context) (App, error) {
-	c.selfMu.Lock()
-	known := c.self
-	c.selfMu.Unlock()
-	if known != nil {
+	if known := c.known(); known != nil {
+		return *known, nil
+	}
+	select {
+	case c.asking <- struct{}{}:
+		defer func() { <-c.asking }()
+	case <-ctx.Done():
+		return App{}, fmt.Errorf("look up the App: %w", context.Cause(ctx))
+	}
+	if known := c.known(); known != nil {
 		return *known, nil
 	}
 	var got *github.App
@@ -56,6 +64,12 @@ func (c *Client) App(ctx context.Context) (App, error) {
 	c.self = &app
 	c.selfMu.Unlock()
 	return app, nil
+}
+
+func (c *Client) known() *App {
+	c.selfMu.Lock()
+	defer c.selfMu.Unlock()
+	return c.self
 }
 
 // userID looks up a user without credentials, which is enough on github.com.

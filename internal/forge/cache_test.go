@@ -76,3 +76,11 @@ func TestALargeAnswerIsReadButNotKept(t *testing.T) {
 		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, len(c.cache.byKey))
 	}
 }
+
+func TestThePayloadOfADeliveryIsNotKept(t *testing.T) {
+	h, c := start(t)
+	h.fail("GET /app/hook/deliveries/7", tagged(`"1"`, `{"id":7,"request":{"payload":{"a":1}}}`))
+	if payload, err := c.DeliveryPayload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || len(c.cache.byKey) != 0 {
+		t.Errorf("%s, %v, %d answers kept", payload, err, len(c.cache.byKey))
+	}
+}

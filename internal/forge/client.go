@@ -99,6 +99,7 @@ type Client struct {
 	cache     cache
 	stats     stats
 
+	asking chan struct{} // held while GitHub is asked who the App is
 	selfMu sync.Mutex
 	self   *App
 }
@@ -157,7 +158,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		web: strings.TrimSuffix(web.String(), "/"), api: api, agent: cfg.UserAgent, appID: cfg.AppID,
 		plain: plain, signed: signed, maxWait: cfg.MaxWait, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
-		limits: cfg.Limits.filled(), shared: cfg.Shared, node: newNode(),
+		limits: cfg.Limits.filled(), shared: cfg.Shared, node: newNode(), asking: make(chan struct{}, 1),
 	}
 	c.fillDefaults()
 	return c, nil

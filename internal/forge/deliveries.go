@@ -29,7 +29,7 @@ type Delivery struct {
 // github.com lists those of 3 days, an Enterprise Server those of 7
 // (docs.github.com, "Redelivering webhooks").
 func (c *Client) Deliveries(ctx context.Context, cursor string) (page []Delivery, next string, err error) {
-	err = c.do(ctx, request{method: http.MethodGet, route: "/app/hook/deliveries", as: asApp, send: func(ctx context.Context, gh *github.Client) error {
+	err = c.do(ctx, request{method: http.MethodGet, route: "/app/hook/deliveries", as: asApp, urgency: background, send: func(ctx context.Context, gh *github.Client) error {
 		got, resp, err := gh.Apps.ListHookDeliveries(ctx, &github.ListCursorOptions{PerPage: pageSize, Cursor: cursor})
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (c *Client) Deliveries(ctx context.Context, cursor string) (page []Delivery
 // may have written the JSON anew, so a signature of it would not fit.
 func (c *Client) DeliveryPayload(ctx context.Context, id int64) ([]byte, error) {
 	var payload []byte
-	err := c.do(ctx, request{method: http.MethodGet, route: "/app/hook/deliveries/{id}", as: asApp, send: func(ctx context.Context, gh *github.Client) error {
+	err := c.do(ctx, request{method: http.MethodGet, route: "/app/hook/deliveries/{id}", as: asApp, urgency: background, once: true, send: func(ctx context.Context, gh *github.Client) error {
 		got, _, err := gh.Apps.GetHookDelivery(ctx, id)
 		if err != nil {
 			return err

@@ -31,10 +31,16 @@ const (
 	// cosmetic shows how the work stands. It waits behind everything, for
 	// cosmeticWait only, and leaves a fifth of every limit to the rest.
 	cosmetic
+	// background is work for which nobody waits. It waits behind everything as
+	// long as others do, and leaves a fifth of every limit to the rest, that of the
+	// hour by GitHub's own count too.
+	background
 )
 
 // rank is the place in the queue.
-func (u urgency) rank() int { return [...]int{needed: 1, acknowledges: 0, cosmetic: 2}[u] }
+func (u urgency) rank() int {
+	return [...]int{needed: 1, acknowledges: 0, cosmetic: 2, background: 2}[u]
+}
 
 const (
 	// cosmeticWait bounds the wait of one cosmetic request: the work must not
@@ -79,6 +85,7 @@ type governor struct {
 	rested   time.Time // when the last write was answered
 	seen     Quota     // what was last seen of the shared quota
 	used     int64     // points, for people to see
+	hourly   hourly    // what GitHub last said is left
 }
 
 // ticket is one request that waits or is under way.
@@ -113,7 +120,7 @@ type turn struct {
 // *RateLimited as soon as it is known.
 func (g *governor) enter(ctx context.Context, r request, patience time.Duration) (leave func(), err error) {
 	t := &ticket{urgency: r.urgency, since: g.now()}
-	t.cost = Cost{Node: g.node, Points: readPoints, Write: r.writes() && r.as != asApp, Spare: r.urgency == cosmetic}
+	t.cost = Cost{Node: g.node, Points: readPoints, Write: r.writes() && r.as != asApp, Spare: r.urgency == cosmetic || r.urgency == background}
 	if r.writes() {
 		t.cost.Points = writePoints
 	}
@@ -133,7 +140,7 @@ func (g *governor) enter(ctx context.Context, r request, patience time.Duration)
 			g.quit(t)
 			return nil, &RateLimited{Method: r.method, Path: r.route, Until: now.Add(turn.guess), Secondary: g.secondary(now)}
 		default:
-			err = g.doze(ctx, t, turn.wait)
+			err = g.doze(ctx, t, turn.wait, max(0, patience-now.Sub(t.since))+1)
 		}
 		if err != nil {
 			g.drop(t, turn.admitted)

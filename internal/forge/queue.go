@@ -86,9 +86,9 @@ func wake(t *ticket) {
 	}
 }
 
-// doze waits for a duration, when the ticket is first, or until it is woken.
-// The error is the context's.
-func (g *governor) doze(ctx context.Context, t *ticket, wait time.Duration) error {
+// doze waits until the ticket is woken, for a duration when it is first, and else
+// for what is left of its patience. The error is the context's.
+func (g *governor) doze(ctx context.Context, t *ticket, wait, patience time.Duration) error {
 	sleeping, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g.mu.Lock()
@@ -98,10 +98,14 @@ func (g *governor) doze(ctx context.Context, t *ticket, wait time.Duration) erro
 	first := g.lanes[t.lane()][0] == t
 	t.wake = cancel
 	g.mu.Unlock()
-	if first && sleeping.Err() == nil {
+	switch {
+	case sleeping.Err() != nil:
+	case first:
 		_ = g.sleep(sleeping, wait) // woken early is as good
-	} else {
-		<-sleeping.Done()
+	default:
+		// It looks again when its patience has ended, whether or not those before
+		// it came to anything.
+		_ = g.sleep(sleeping, patience)
 	}
 	g.mu.Lock()
 	t.wake = nil

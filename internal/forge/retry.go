@@ -49,6 +49,8 @@ type request struct {
 	token string
 	// urgency is what it waits behind.
 	urgency urgency
+	// once says that the answer is not read again, and not worth keeping.
+	once bool
 	// send does the call once.
 	send func(ctx context.Context, gh *github.Client) error
 	// done looks up whether a creation whose answer was lost has been done. Nil
@@ -121,6 +123,9 @@ func (c *Client) try(ctx context.Context, r request) (*wire, answer, error) {
 		return nil, answer{}, err
 	}
 	g := c.governor(r.limitKey())
+	if until, short := g.short(); short && r.urgency == background {
+		return nil, answer{}, &RateLimited{Method: r.method, Path: r.route, Until: until}
+	}
 	leave, err := g.enter(ctx, r, c.patience(r))
 	if err != nil {
 		return nil, answer{}, err
@@ -130,6 +135,7 @@ func (c *Client) try(ctx context.Context, r request) (*wire, answer, error) {
 	defer cancel()
 	a := newAnswer(w, r.send(trying, c.github(w)))
 	g.spend(r, w)
+	g.note(a.header)
 	if a.err != nil && ctx.Err() != nil {
 		return nil, answer{}, fmt.Errorf("%s %s: %w", r.method, r.route, ctx.Err())
 	}
@@ -148,7 +154,7 @@ func (c *Client) try(ctx context.Context, r request) (*wire, answer, error) {
 
 // wire prepares one try with the credentials it needs.
 func (c *Client) wire(ctx context.Context, r request) (*wire, error) {
-	w := &wire{base: c.plain, cache: &c.cache, caller: r.limitKey(), sent: func() { c.stats.add(r.method, r.route) }, path: r.route}
+	w := &wire{base: c.plain, cache: &c.cache, once: r.once, caller: r.limitKey(), sent: func() { c.stats.add(r.method, r.route) }, path: r.route}
 	switch r.as {
 	case asApp:
 		w.base = c.signed

@@ -23,6 +23,7 @@ type wire struct {
 	cache  *cache
 	caller int64 // whose answers may be kept for this try
 	kept   []cacheKey
+	once   bool // no answer is kept
 	token  string
 	sent   func()
 	path   string
@@ -41,7 +42,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	key := cacheKey{w.caller, req.URL.String()}
 	var old *kept
-	if req.Method == http.MethodGet {
+	if req.Method == http.MethodGet && !w.once {
 		if k, ok := w.cache.get(key); ok {
 			old = k
 			req.Header.Set("If-None-Match", k.header.Get("ETag"))
@@ -56,7 +57,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Method == http.MethodGet {
+	if req.Method == http.MethodGet && !w.once {
 		w.unchanged = resp.StatusCode == http.StatusNotModified
 		w.kept = append(w.kept, key)
 		w.cache.read(key, old, resp)

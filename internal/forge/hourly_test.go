@@ -1,0 +1,60 @@
+package forge
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// remaining answers with what is left of the hour.
+func remaining(n int, reset time.Time) fault {
+	return func(w http.ResponseWriter, r *http.Request, rest http.Handler) {
+		w.Header().Set("X-RateLimit-Limit", "5000")
+		w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(n))
+		w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10))
+		_, _ = w.Write([]byte(`{"id":7,"request":{"payload":{"a":1}}}`))
+	}
+}
+
+func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
+	h, c := start(t)
+	reset := c.now().Add(20 * time.Minute)
+	const route = "GET /app/hook/deliveries/7"
+	h.fail(route, remaining(1000, reset), remaining(999, reset))
+	for range 2 {
+		if _, err := c.DeliveryPayload(t.Context(), 7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := c.DeliveryPayload(t.Context(), 7)
+	var limit *RateLimited
+	if !errors.As(err, &limit) || limit.Until.Before(reset.Truncate(time.Second)) || len(h.calls(route)) != 2 {
+		t.Errorf("%d payloads, %v; want two and the time of the reset", len(h.calls(route)), err)
+	}
+	if _, err := c.Token(t.Context(), testRepo); err != nil {
+		t.Errorf("a token: %v", err)
+	}
+}
+
+func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := bubble(t, nil)
+		if _, err := c.Token(t.Context(), testRepo); err != nil {
+			t.Fatal(err)
+		}
+		g := c.governor(testRepo.Installation)
+		g.deciding <- struct{}{} // whoever is first cannot decide
+		go func() { _ = c.React(t.Context(), testRepo, OnIssue, 3, "eyes") }()
+		synctest.Wait()
+		began := time.Now()
+		_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"})
+		var limit *RateLimited
+		if waited := time.Since(began); !errors.As(err, &limit) || waited > cosmeticWait+time.Second {
+			t.Errorf("it waited %v and got %v; want at most %v", waited, err, cosmeticWait)
+		}
+		<-g.deciding
+	})
+}
