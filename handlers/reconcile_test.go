@@ -299,3 +299,55 @@ func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
 	}
 	w.newRemarks(thread, "+ /pawl retry", "+ /pawl resume", "+ /pawl retry", "+ /pawl resume")
 }
+
+func TestAThreadThatFailsHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
+	w := newHouse(t)
+	first, second := w.issue("Please."), w.issue("Please.")
+	c := NewCatchUp(w.h, w.store)
+	w.reconciled(c, 0)
+	w.gh.Lose("issue_comment", 2)
+	for _, thread := range []solver.Thread{first, second} {
+		w.pass(time.Second)
+		_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
+		w.must(err)
+	}
+	w.gh.Inject(fakegithub.Fault{Route: fmt.Sprintf("GET /repos/acme/widgets/issues/%d/comments", first.Number), Status: 500, Times: -1})
+	for i, want := range []int{1, 0} {
+		if n, err := c.Reconcile(t.Context()); n != want || err == nil {
+			t.Errorf("look %d found %d, %v; want %d and an error", i, n, err, want)
+		}
+		w.pass(time.Hour)
+	}
+	w.newRemarks(second, "+ /pawl retry")
+	w.gh.ClearFaults()
+	w.reconciled(c, 1)
+	w.newRemarks(first, "+ /pawl retry")
+	w.reconciled(c, 0)
+}
+
+func TestALogThatCannotBeReadHidesNoRepository(t *testing.T) {
+	w := newHouse(t)
+	good, bad := w.issue("Please."), w.issue("Please.")
+	_, err := w.store.Append(t.Context(), bad, false, solver.NewEvent{Kind: solver.KindDecision, At: w.now(), Data: "no decision"})
+	w.must(err)
+	w.gh.Lose("issues", 1)
+	w.must(w.gh.CloseIssue(houseRepo, good.Number, "ada"))
+	n, err := NewCatchUp(w.h, w.store).Reconcile(t.Context())
+	if n != 1 || err == nil {
+		t.Errorf("found %d, %v; want the end, and an error for the other thread", n, err)
+	}
+}
+
+func TestRepositoriesGoByTurns(t *testing.T) {
+	c := NewCatchUp(nil, nil)
+	c.bounds.repos = 2
+	var got [][]string
+	for range 3 {
+		names := c.inTurn([]string{"a", "b", "c"})
+		c.turn = names[len(names)-1]
+		got = append(got, names)
+	}
+	if diff := cmp.Diff([][]string{{"a", "b"}, {"c", "a"}, {"b", "c"}}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
