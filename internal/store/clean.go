@@ -55,7 +55,13 @@ func (s *Store) writeSome(ctx context.Context, fn func(*txn) error) error {
 // each, with rests between them, so it should have a goroutine of its own.
 // Several nodes may clean at a time. The file of SQLite does not shrink; what is
 // free in it is used again.
+//
+// With a clock that cannot be trusted it removes nothing and returns ErrClock;
+// whoever removes other old things should then leave them, too.
 func (s *Store) Clean(ctx context.Context, r Retention) (c Cleaned, err error) {
+	if err := s.trustClock(ctx); err != nil {
+		return c, fmt.Errorf("clean: %w", err)
+	}
 	guids := r.Deliveries
 	if oldest := s.now().Add(-keepGUIDs); guids.After(oldest) {
 		guids = oldest

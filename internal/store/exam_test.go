@@ -62,6 +62,7 @@ func exam(t *testing.T, address, empty func(testing.TB) string) {
 		{"StoredGUIDsAreKnown", storedGUIDsAreKnown},
 		{"UnhandledDeliveriesAreCounted", unhandledDeliveriesAreCounted},
 		{"PruneKeepsGUIDsThirtyDays", pruneKeepsGUIDsThirtyDays},
+		{"AClockThatMayBeWrongRemovesNothing", aClockThatMayBeWrongRemovesNothing},
 		{"ThreadsThatAreOverAreForgotten", threadsThatAreOverAreForgotten},
 		{"ATransactionOfTheCleaningIsSmall", aTransactionOfTheCleaningIsSmall},
 		{"FailedDeliveriesAreTriedAgainMoreAndMoreRarely", failedDeliveriesAreTriedAgain},

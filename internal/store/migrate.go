@@ -100,6 +100,9 @@ func (s *Store) checkCurrent(ctx context.Context) error {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
 	version, err := s.schemaVersion(ctx)
+	if err != nil && isBusy(err) {
+		return err // tables may well be there
+	}
 	if err != nil {
 		return fmt.Errorf("the schema cannot be read: %w; start pawl serve once, it creates the tables", err)
 	}

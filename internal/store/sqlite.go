@@ -182,6 +182,12 @@ func atLeast(version, min string) bool {
 
 const hintDamaged = "restore a backup, or move it away and start anew"
 
+// isBusy says that another program holds the SQLite file.
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
 // explain adds what a person can do to an error of opening a SQLite file.
 func explain(path string, err error) error {
 	if err == nil {

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrClock means that the machine's clock may be wrong, so that nothing can be
+// called old.
+var ErrClock = errors.New("the clock may be wrong, so nothing was removed")
+
+const (
+	// mostSkew is how far the clock may be off the database's or, with SQLite, may
+	// have been set since the start. GitHub refuses the App's tokens beyond it.
+	mostSkew = time.Minute
+	// mostPause is how old the newest record may be when Pawl starts, and trustTime
+	// how long a server that found an older one runs before it believes its clock:
+	// a machine that starts with a clock a year ahead has it set within minutes, or
+	// a person has seen that GitHub takes no tokens.
+	mostPause = 2 * 24 * time.Hour
+	trustTime = 24 * time.Hour
+)
+
+// trustClock returns ErrClock, with the reason and what to do, when the clock is
+// not to be trusted with what is old. One that is behind removes too little, and
+// one that is ahead would take GUIDs, logs and transcripts that are still needed.
+func (s *Store) trustClock(ctx context.Context) error {
+	skew, err := s.compareClocks(func(reference *int64) error {
+		return s.r.QueryRowContext(ctx, "SELECT "+s.referenceColumn()).Scan(reference)
+	})
+	if err != nil {
+		return fmt.Errorf("compare the clocks: %w", err)
+	}
+	if skew.Abs() > mostSkew {
+		return fmt.Errorf("%w: it is %s off the database's, or was set by that much; set it and start pawl again", ErrClock, skew.Abs().Round(time.Second))
+	}
+	started := s.clock.started
+	if time.Since(started) >= trustTime {
+		return nil
+	}
+	// What was stored since the start has its time from the clock in question.
+	var delivery, thread int64
+	if err := s.r.QueryRowContext(ctx, s.q(`SELECT (SELECT coalesce(max(received_at), 0) FROM deliveries WHERE received_at <= ?1),
+		(SELECT coalesce(max(updated_at), 0) FROM threads WHERE updated_at <= ?1)`), micros(started)).Scan(&delivery, &thread); err != nil {
+		return fmt.Errorf("look up the newest record: %w", err)
+	}
+	newest := fromMicros(max(delivery, thread))
+	if pause := started.Sub(newest); !newest.IsZero() && pause > mostPause {
+		return fmt.Errorf("%w: the newest record was %s old at the start; if the clock is right, old records are removed a day after it",
+			ErrClock, pause.Round(time.Hour))
+	}
+	return nil
+}
