@@ -2,7 +2,8 @@
 // on loopback, and prints one table: what, measured, aim, met. It judges
 // nothing: a missed aim is a line in the table, and only a measurement that could
 // not be made is an error. `make bench` runs it; an argument names one section
-// to run alone (webhooks, agent, memory, start, calls, streams).
+// to run alone (start, memory, webhooks, agent, calls, streams, ratios, ignored,
+// growth, steps).
 package main
 
 import (
@@ -15,17 +16,19 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 )
 
 // longest bounds everything, so that a hanging server cannot hold make bench.
-const longest = 5 * time.Minute
+const longest = 15 * time.Minute
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(only []string, out, notes io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -52,7 +55,8 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"start", measureStart}, {"memory", measureMemory}, {"webhooks", measureWebhooks}, {"agent", measureAgent},
-		{"calls", measureCalls}, {"streams", measureStreams},
+		{"calls", measureCalls}, {"streams", measureStreams}, {"ratios", measureRatios},
+		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps},
 	}
 }
 
@@ -94,12 +98,25 @@ func bench(ctx context.Context, only []string, out, progress io.Writer) (err err
 
 // build makes the program the way a release is made.
 func build(ctx context.Context, bin string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "github.com/pawlbot/pawl/cmd/pawl")
+	return buildGo(ctx, bin, "github.com/pawlbot/pawl/cmd/pawl")
+}
+
+func buildGo(ctx context.Context, bin, pkg string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build pawl: %w\n%s", err, said)
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, said)
 	}
 	return nil
+}
+
+// moduleRoot is the folder of go.mod.
+func moduleRoot(ctx context.Context) (string, error) {
+	file, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(file))), nil
 }
 
 func table(out io.Writer, rows []row, notes []string) error {

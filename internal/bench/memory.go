@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
 )
@@ -50,7 +48,7 @@ func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []st
 	if err := errors.Join(err, r.stop()); err != nil {
 		return nil, nil, err
 	}
-	if err := r.fill(ctx, log); err != nil {
+	if err := r.fill(ctx, log, waiters); err != nil {
 		return nil, nil, err
 	}
 	info, err := os.Stat(filepath.Join(dir, "pawl.db"))
@@ -113,51 +111,4 @@ func (r *rig) waitingLog(ctx context.Context) ([]solver.Event, error) {
 	defer db.Close()
 	_, events, err := r.solve(ctx, db)
 	return events, err
-}
-
-// fill copies a log to many threads, each with its wake-up time and job, through
-// the store. Durability is turned off for that: it would only take time.
-func (r *rig) fill(ctx context.Context, log []solver.Event) (err error) {
-	state, err := solver.Fold(log)
-	if err != nil {
-		return err
-	}
-	if state.Decision == nil || state.Decision.Until.IsZero() {
-		return fmt.Errorf("the thread does not wait: %+v", state.Decision)
-	}
-	db, err := store.Open(ctx, r.database(), store.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	nothing := func(context.Context, solver.Thread) error { return nil }
-	q, err := queue.New(queue.Options{
-		DB: db.DB(), Due: db.Due, Step: nothing,
-		HandleDelivery: func(context.Context, string) error { return nil }, Sweep: func(context.Context) error { return nil },
-	})
-	if err != nil {
-		return err
-	}
-	db.UseQueue(q)
-	if _, err := db.DB().ExecContext(ctx, "PRAGMA synchronous=OFF"); err != nil {
-		return err
-	}
-	batch := solver.Batch{WakeAt: state.Decision.Until}
-	for _, e := range log {
-		batch.Events = append(batch.Events, solver.NewEvent{Key: fmt.Sprint("copy:", e.Seq), Kind: e.Kind, At: e.At, Data: json.RawMessage(e.Data)})
-	}
-	for n := range waiters {
-		t := solver.Thread{Owner: "acme", Name: "widgets", Number: 1000 + n}
-		lease, err := db.Acquire(ctx, t, "bench", time.Now())
-		if err != nil {
-			return err
-		}
-		if err := db.AppendLeased(ctx, lease, batch); err != nil {
-			return err
-		}
-		if err := db.Release(ctx, lease); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -33,6 +33,7 @@ type rig struct {
 	world  *fakegithub.Server
 	bin    string
 	dir    string // configuration, database, data, agent
+	dsn    string // the database's address; empty for SQLite in dir
 	addr   string
 	server *exec.Cmd
 	exited chan error
@@ -95,7 +96,12 @@ func freeAddress() (string, error) {
 
 func (r *rig) url(path string) string { return "http://" + r.addr + path }
 
-func (r *rig) database() string { return "sqlite:" + filepath.Join(r.dir, "pawl.db") }
+func (r *rig) database() string {
+	if r.dsn != "" {
+		return r.dsn
+	}
+	return "sqlite:" + filepath.Join(r.dir, "pawl.db")
+}
 
 // start runs the program and returns how long it took from exec until /readyz
 // answered 200.

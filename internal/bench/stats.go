@@ -29,3 +29,14 @@ func ms(d time.Duration) string {
 func spread(all []time.Duration) string {
 	return fmt.Sprintf("median %s, p95 %s", ms(quantile(all, 0.5)), ms(quantile(all, 0.95)))
 }
+
+// middle is the median (nearest rank).
+func middle(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// minMedianMax writes the least, the median and the largest of some rounds.
+func minMedianMax(all []float64, format string) string {
+	return fmt.Sprintf(format+" / "+format+" / "+format, slices.Min(all), middle(all), slices.Max(all))
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/queue"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// What the growth is measured with: how many threads wait, and how many of them
+// become due, one after the other.
+const (
+	dueThreads = 40
+	dueApart   = 250 * time.Millisecond
+	dueFirst   = 12 * time.Second // after the memory was looked at
+)
+
+// Flat means that ten times as many threads take at most this many times as much.
+const flat = 1.5
+
+// measureGrowth looks at the memory, and at the time from a wake-up's due time to
+// its step, while ten and a hundred thousand threads wait for hours.
+func measureGrowth(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	var fewer usage
+	var sooner time.Duration
+	for _, n := range []int{10_000, 100_000} {
+		own := filepath.Join(dir, fmt.Sprint(n))
+		if err := os.Mkdir(own, 0o700); err != nil {
+			return nil, nil, err
+		}
+		used, late, err := growth(ctx, bin, own, n)
+		if err != nil {
+			return nil, nil, err
+		}
+		median := quantile(late, 0.5)
+		memory := row{what: fmt.Sprintf("resident memory, idle, %d waiting threads", n), measured: used.String()}
+		latency := row{what: fmt.Sprintf("due to step, %d waiting threads", n),
+			measured: fmt.Sprintf("min %s, median %s, max %s", ms(quantile(late, 0)), ms(median), ms(quantile(late, 1)))}
+		if fewer.resident > 0 {
+			memory.aim, memory.met = fmt.Sprintf("≤ %.1f × that", flat), float64(used.resident) <= flat*float64(fewer.resident)
+			latency.aim, latency.met = fmt.Sprintf("median ≤ %.1f × that", flat), float64(median) <= flat*float64(sooner)
+		}
+		fewer, sooner = used, median
+		rows = append(rows, memory, latency)
+	}
+	return rows, nil, nil
+}
+
+func growth(ctx context.Context, bin, dir string, n int) (u usage, late []time.Duration, err error) {
+	r, err := newRig(ctx, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n")
+	if err != nil {
+		return u, nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if _, err := r.start(ctx); err != nil {
+		return u, nil, err
+	}
+	log, err := r.waitingLog(ctx)
+	if err := errors.Join(err, r.stop()); err != nil {
+		return u, nil, err
+	}
+	if err := r.fill(ctx, log, n); err != nil {
+		return u, nil, err
+	}
+	due, err := r.makeDue(ctx)
+	if err != nil {
+		return u, nil, err
+	}
+	if u, err = r.idleMemory(ctx); err != nil {
+		return u, nil, err
+	}
+	late, err = r.watchDue(ctx, due)
+	return u, late, err
+}
+
+// makeDue gives some of the waiting threads wake-up times soon.
+func (r *rig) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
+	due = map[int]time.Time{}
+	first := time.Now().Add(dueFirst)
+	return due, r.withQueue(ctx, func(db *store.Store, _ *queue.Queue) error {
+		for n := range dueThreads {
+			at := first.Add(time.Duration(n) * dueApart)
+			due[firstWaiter+n] = at
+			lease, err := db.Acquire(ctx, waiter(n), "bench", time.Now())
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(db.AppendLeased(ctx, lease, solver.Batch{WakeAt: at}), db.Release(ctx, lease)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// watchDue looks every 10 ms which threads took their step: whoever takes the
+// lease makes its epoch larger.
+func (r *rig) watchDue(ctx context.Context, due map[int]time.Time) (late []time.Duration, err error) {
+	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	stepped := map[int]bool{}
+	err = r.until(ctx, "the step of every thread that is due", func() (bool, error) {
+		rows, err := db.DB().QueryContext(ctx, fmt.Sprintf(`SELECT number FROM threads WHERE owner = 'acme' AND name = 'widgets'
+			AND number BETWEEN %d AND %d AND lease_epoch > 2`, firstWaiter, firstWaiter+dueThreads-1))
+		if err != nil {
+			return false, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var n int
+			if err := rows.Scan(&n); err != nil {
+				return false, err
+			}
+			if !stepped[n] {
+				stepped[n] = true
+				late = append(late, time.Since(due[n]))
+			}
+		}
+		return len(stepped) == len(due), rows.Err()
+	})
+	return late, err
+}

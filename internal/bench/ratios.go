@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// The aims of the webhook answers, as ratios to the rates of others in the same
+// round, and at half of Pawl's own rate.
+const (
+	dispatcherAim = 0.45
+	probotAim     = 1.1
+	halfAim       = 15 * time.Millisecond
+)
+
+// ratioRounds is how many times the servers take turns, and ratioTime how long
+// each is sent to in one.
+const (
+	ratioRounds = 5
+	ratioTime   = 3 * time.Second
+)
+
+// measureRatios lets Pawl, go-githubapp's dispatcher and Probot answer the same
+// deliveries in turns: what the machine does besides meets all of them.
+func measureRatios(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	keys, err := newRig(ctx, bin, dir, "exit 1\n", "plain", "none", "")
+	if err != nil {
+		return nil, nil, err
+	}
+	shots, err := keys.comments()
+	if err := errors.Join(err, keys.close()); err != nil {
+		return nil, nil, err
+	}
+	reference, err := dispatcher(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rivals []rival
+	for _, work := range []string{"nothing", "parse"} {
+		rivals = append(rivals, rival{"dispatcher, " + work, func(ctx context.Context, addr string) *exec.Cmd {
+			return exec.CommandContext(ctx, reference, addr, secret, work)
+		}})
+	}
+	node, why, err := probot(ctx, filepath.Join(dir, "app.pem"))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case why != "":
+		notes = append(notes, "Probot was not measured: "+why+".")
+	default:
+		rivals = append(rivals, node)
+	}
+	rates, cpu := map[string][]float64{}, map[string][]float64{}
+	for n := range ratioRounds {
+		rate, err := pawlRate(ctx, bin, filepath.Join(dir, fmt.Sprint("pawl-", n)), shots)
+		if err != nil {
+			return nil, nil, err
+		}
+		rates["pawl"], cpu["pawl"] = append(rates["pawl"], rate.rate), append(cpu["pawl"], rate.cpu)
+		for _, r := range rivals {
+			if rate, err = r.rate(ctx, dir, shots); err != nil {
+				return nil, nil, err
+			}
+			rates[r.name], cpu[r.name] = append(rates[r.name], rate.rate), append(cpu[r.name], rate.cpu)
+		}
+	}
+	for _, r := range rivals {
+		aim := 0.0
+		switch r.name {
+		case "Probot":
+			aim = probotAim
+		case "dispatcher, nothing":
+			aim = dispatcherAim
+		}
+		rows = append(rows, ratioRow(r.name, rates["pawl"], rates[r.name], aim))
+	}
+	for name, all := range rates {
+		notes = append(notes, fmt.Sprintf("Answers a second as fast as they come, %s: %s; processor time of the server for one %s µs.",
+			name, minMedianMax(all, "%.0f"), minMedianMax(cpu[name], "%.0f")))
+	}
+	slices.Sort(notes)
+	half, err := halfLoad(ctx, bin, dir, middle(rates["pawl"])/2)
+	return append(rows, half), notes, err
+}
+
+// ratioRow compares Pawl's rates with another's, round by round.
+func ratioRow(name string, pawl, other []float64, aim float64) row {
+	var ratios []float64
+	for i := range pawl {
+		ratios = append(ratios, pawl[i]/other[i])
+	}
+	r := row{what: fmt.Sprintf("durable answers, %d connections, to %s", connections, name), measured: minMedianMax(ratios, "%.2f") + " ×"}
+	if aim > 0 {
+		r.aim, r.met = fmt.Sprintf("median ≥ %.2f ×", aim), middle(ratios) >= aim
+	}
+	return r
+}
+
+// rated is how many deliveries a second a server answers, and its processor time
+// for each in µs, with what it handled of them meanwhile.
+type rated struct{ rate, cpu float64 }
+
+// pawlRate measures a new server.
+func pawlRate(ctx context.Context, bin, dir string, shots []shot) (res rated, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return res, err
+	}
+	r, err := newRig(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if _, err := r.start(ctx); err != nil {
+		return res, err
+	}
+	return answerRate(ctx, r.addr, r.server.Process.Pid, shots)
+}
+
+// rate is the same of a rival.
+func (r rival) rate(ctx context.Context, dir string, shots []shot) (res rated, err error) {
+	p, err := r.start(ctx, filepath.Join(dir, "rival.log"))
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	return answerRate(ctx, p.addr, p.cmd.Process.Pid, shots)
+}
+
+// answerRate sends as fast as answers come, after a second to warm up.
+func answerRate(ctx context.Context, addr string, pid int, shots []shot) (rated, error) {
+	l := load{addr: addr, shots: shots, connections: connections, time: time.Second, prefix: 1}
+	if _, err := l.run(ctx); err != nil {
+		return rated{}, err
+	}
+	l.time, l.prefix = ratioTime, 2
+	before := cpuTime(pid)
+	res, err := l.run(ctx)
+	used := cpuTime(pid) - before
+	return rated{res.perSecond(), float64(used.Microseconds()) / float64(max(len(res.took), 1))}, err
+}
+
+// halfLoad is the 99th percentile at a rate, counted from when a delivery was due.
+func halfLoad(ctx context.Context, bin, dir string, rate float64) (row, error) {
+	own := filepath.Join(dir, "half")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		return row{}, err
+	}
+	res, _, err := webhooks(ctx, bin, own, load{connections: connections, rate: int(rate), time: 5 * time.Second})
+	if err != nil {
+		return row{}, err
+	}
+	p99 := quantile(res.took, 0.99)
+	return row{fmt.Sprintf("webhook answers at half of that, %d/s", int(rate)), fmt.Sprintf("p50 %s, p99 %s", ms(quantile(res.took, 0.5)), ms(p99)),
+		"p99 < " + ms(halfAim), p99 < halfAim}, nil
+}
