@@ -60,6 +60,9 @@ type Lease struct {
 	Owner  string
 	Epoch  int64
 	Until  time.Time
+	// From is who held the lease before and did not give it back; empty where it
+	// was free.
+	From string
 }
 
 // LeaseTime is how long a lease lasts without a heartbeat, and HeartbeatTime how

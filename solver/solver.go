@@ -48,6 +48,9 @@ type Solver struct {
 	OnAttempt  func(backend string, ending policy.Ending, outcome policy.Outcome)
 	OnReceipt  func(backend string, r Ended)
 	OnDecision func(rule string, action policy.Action)
+	// OnTakeOver is told of a thread that was taken from a node which did not
+	// give it back; it may be nil and must not block.
+	OnTakeOver func()
 }
 
 // Local is a git repository in a folder.

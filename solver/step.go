@@ -48,6 +48,12 @@ func (s *Solver) Step(ctx context.Context, t Thread) error {
 	ctx, k := keep(ctx, s.Store, lease, asked, s.Now)
 	defer k.release()
 	log := s.Log.With().Str("thread", t.String()).Int64("epoch", lease.Epoch).Logger()
+	if lease.From != "" {
+		log.Warn().Str("from", lease.From).Msg("thread taken over: its lease ran out")
+		if s.OnTakeOver != nil {
+			s.OnTakeOver()
+		}
+	}
 	st := &step{Solver: s, thread: t, lease: k, log: log, plain: log}
 	for again := true; again; {
 		if err := ctx.Err(); err != nil {

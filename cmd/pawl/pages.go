@@ -16,6 +16,7 @@ func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 	b := buildInfo()
 	counters := web.NewCounters()
 	n.solver.OnAttempt, n.solver.OnReceipt, n.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
+	n.solver.OnTakeOver = counters.TakeOver
 	return web.New(web.Options{
 		Hook: hook, Store: n.store, View: n.solver.View, Stats: n.stats, Requests: n.requests,
 		Checks:   []web.Check{{Name: "data_dir", Run: n.writable}, {Name: "queue", Run: n.flowing}},

@@ -32,7 +32,7 @@ func (s *Store) Acquire(ctx context.Context, t solver.Thread, owner string, now 
 		if !r.wakeAt.IsZero() && !r.wakeAt.After(now) {
 			r.wakeAt = time.Time{}
 		}
-		lease = solver.Lease{Thread: t, Owner: owner, Epoch: r.epoch + 1, Until: leaseNow.Add(solver.LeaseTime)}
+		lease = solver.Lease{Thread: t, Owner: owner, Epoch: r.epoch + 1, Until: leaseNow.Add(solver.LeaseTime), From: r.leaseOwner}
 		_, err = tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
 			queued_at = 0, requeue_at = 0, account = '' WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 		return err

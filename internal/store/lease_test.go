@@ -51,6 +51,9 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	lost := must(s.Acquire(ctx, thread(1), "slow", c.Now()))(t)
 	c.Advance(solver.LeaseTime + time.Second)
 	held := must(s.Acquire(ctx, thread(1), "quick", c.Now()))(t)
+	if lost.From != "" || held.From != "slow" {
+		t.Errorf("taken from %q and %q, want nobody and slow", lost.From, held.From)
+	}
 	b := solver.Batch{
 		Events: []solver.NewEvent{event("x", 1)}, WakeAt: c.Now().Add(time.Hour), Account: "main",
 		Breaker:  func(b solver.Breaker) solver.Breaker { b.Consecutive++; return b },

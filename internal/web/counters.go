@@ -16,6 +16,7 @@ import (
 type Counters struct {
 	attempts, decisions, tokens, cost, turns, calls, rungs *prometheus.CounterVec
 	durations                                              *prometheus.HistogramVec
+	takeOvers                                              prometheus.Counter
 }
 
 // durationBuckets are in seconds: an agent that fails at once takes some, a long
@@ -35,6 +36,8 @@ func NewCounters() *Counters {
 		turns:     counter("turns", "Turns of the agents of this node, where they tell them.", "backend"),
 		calls:     counter("tool_calls", "Calls of tools by the agents of this node, where they tell them.", "backend"),
 		rungs:     counter("rungs", "Recoveries that fired on this node, by rung and whether they helped.", "rung", "recovered"),
+		takeOvers: prometheus.NewCounter(prometheus.CounterOpts{Name: "pawl_take_overs_total",
+			Help: "Threads that this node took over when the lease of a node ran out that did not give it back."}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds", Buckets: durationBuckets(),
 			Help: "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
@@ -42,7 +45,7 @@ func NewCounters() *Counters {
 
 // all are the collectors of the counters.
 func (c *Counters) all() []prometheus.Collector {
-	return []prometheus.Collector{c.attempts, c.decisions, c.tokens, c.cost, c.turns, c.calls, c.rungs, c.durations}
+	return []prometheus.Collector{c.attempts, c.decisions, c.tokens, c.cost, c.turns, c.calls, c.rungs, c.durations, c.takeOvers}
 }
 
 // Attempt counts an attempt that ended; the ending is empty for one that Pawl
@@ -50,6 +53,9 @@ func (c *Counters) all() []prometheus.Collector {
 func (c *Counters) Attempt(backend string, ending policy.Ending, outcome policy.Outcome) {
 	c.attempts.WithLabelValues(backend, string(ending), string(outcome)).Inc()
 }
+
+// TakeOver counts a thread that was taken from a node that did not give it back.
+func (c *Counters) TakeOver() { c.takeOvers.Inc() }
 
 // Receipt counts what an attempt that ended used.
 func (c *Counters) Receipt(backend string, r solver.Ended) {

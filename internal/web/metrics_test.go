@@ -44,6 +44,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
 		`pawl_limit_seconds_left{account="main",kind="usage_limit"} 18720`,
 		`pawl_queue_age_seconds 0`,
+		`pawl_take_overs_total 0`,
 		`pawl_threads{state="queued"} 0`,
 		`pawl_threads{state="running"} 1`,
 		`pawl_threads{state="waiting"} 1`,
@@ -66,6 +67,7 @@ func TestMetricsWithoutADatabaseAreThoseOfTheNode(t *testing.T) {
 	want := []string{
 		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
 		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
+		`pawl_take_overs_total 0`,
 	}
 	if diff := cmp.Diff(want, ours(s.page("/metrics"))); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
