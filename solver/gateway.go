@@ -142,6 +142,9 @@ func (d door) close(r *Ended) {
 		})
 	}
 	switch {
+	case u.BudgetStopped != "" && r.Ending == policy.Completed:
+		// What was refused was not needed any more.
+		r.Reasons = append(r.Reasons, u.BudgetStopped)
 	case u.BudgetStopped != "":
 		r.Ending, r.Limit, r.Budget = policy.TurnLimit, nil, u.BudgetStopped
 		r.Detail = tail(oneLine(u.BudgetStopped), 500)

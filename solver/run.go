@@ -125,10 +125,16 @@ func (s *step) spec(a Started, b config.Backend, p *prepared, ws *git.Workspace,
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	cmd, err := adapter.Command(agent.Request{
+	request := agent.Request{
 		Prompt: task, Dir: ws.Dir, Home: home, Model: b.Model, Effort: a.Effort, Session: a.Session, Argv: b.Argv, Env: s.environment(b.Env),
 		Endpoint: door.endpoint, TestTool: tool, Attempt: a.N, Thread: s.thread.String(), Rung: itoa(a.Decision.Rung),
-	})
+	}
+	cmd, err := adapter.Command(request)
+	if errors.Is(err, agent.ErrSession) {
+		s.log.Warn().Err(err).Msg("the session has no name that the agent could continue it by; it starts afresh")
+		request.Session = ""
+		cmd, err = adapter.Command(request)
+	}
 	if err != nil {
 		return sandbox.Spec{}, &refusedError{err}
 	}
