@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// tool is a program of PostgreSQL, of the newest version that is installed.
+func pgTool(t *testing.T, name string) string {
+	t.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if len(found) > 0 {
+		return found[len(found)-1]
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+// The commands are those of docs/operations.md.
+func TestADumpOfPostgreSQLThatIsMadeWhileServingGoesOnInANewDatabase(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	dump, restore := pgTool(t, "pg_dump"), pgTool(t, "pg_restore")
+	c := newCluster(t, db)
+	c.agent(gatedAgent, "")
+	node := c.join()
+	first := c.issue(rigRepo, "A second line")
+	if s := c.over(first.String()); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	c.gate()
+	second := c.issue(rigRepo, "A third line")
+	c.await("the second agent", func() bool { return c.calls() == 2 })
+
+	archive := filepath.Join(t.TempDir(), "pawl.dump")
+	if out, err := exec.Command(dump, "-Fc", "-f", archive, c.dsn).CombinedOutput(); err != nil {
+		t.Fatalf("pg_dump: %v\n%s", err, out)
+	}
+	c.open()
+	if s := c.over(second.String()); s.State != "done" {
+		t.Fatalf("%s (%s %q) while the dump was made, want done", s.State, s.Rule, s.Reasons)
+	}
+	c.leave(node, syscall.SIGTERM)
+
+	c.dsn = db.newDatabase(t)
+	if out, err := exec.Command(restore, "--no-owner", "-d", c.dsn, archive).CombinedOutput(); err != nil {
+		t.Fatalf("pg_restore: %v\n%s", err, out)
+	}
+	node = c.join()
+	c.await("the thread that the dump holds half of", func() bool {
+		s := c.thread(second.String())
+		return s.State == "done" && s.Attempts == 2
+	})
+	third := c.issue(rigRepo, "A fourth line")
+	if s := c.over(third.String()); s.State != "done" {
+		t.Errorf("%s (%s %q) after the restore, want done", s.State, s.Rule, s.Reasons)
+	}
+	c.leave(node, syscall.SIGTERM)
+	for _, n := range []int{first.Number, second.Number, third.Number} {
+		c.oneOfEach(n)
+	}
+	if strings.Contains(node.log.String(), `"level":"error"`) {
+		t.Errorf("the restored node logged errors:\n%s", node.log)
+	}
+}
