@@ -22,7 +22,7 @@ lint:
 # then the benchmarks of packages.
 bench:
 	go run ./internal/bench
-	go test -run '^$$' -bench . -benchtime 200ms ./policy ./internal/agent ./internal/store
+	go test -run '^$$' -bench . -benchtime 200ms ./policy ./internal/agent ./internal/store ./internal/gateway
 
 # Kills servers at random while people ask for work, SOAK_KILLS (1000) times within
 # SOAK_TIME (30m; the machine decides how long it takes), and looks whether anything

@@ -17,7 +17,7 @@ import (
 
 // steppedThreads are woken at once, stepRounds times on one, two and three nodes.
 const (
-	steppedThreads = 3000
+	steppedThreads = 1000
 	stepRounds     = 3
 )
 
