@@ -148,7 +148,7 @@ func shown(f *checkrun.Facts, t Thread, st State, p config.Policy) {
 // asks whether it is plausible.
 func graded(g policy.Grade) string {
 	if !g.Known {
-		return "no grade: " + g.Missing
+		return "none: " + g.Missing
 	}
 	var from []string
 	for _, part := range g.Parts {
@@ -156,7 +156,7 @@ func graded(g policy.Grade) string {
 			from = append(from, string(part.Source))
 		}
 	}
-	return fmt.Sprintf("grade %.2f, from %s", g.Value, strings.Join(from, ", "))
+	return fmt.Sprintf("%.2f, from %s", g.Value, strings.Join(from, ", "))
 }
 
 func rungs(all []Rung) []checkrun.Rung {

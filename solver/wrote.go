@@ -41,6 +41,10 @@ func (s *Solver) AgentWrote(ctx context.Context, t Thread, text string, at time.
 			return false, err
 		}
 		state, err := Fold(events)
+		if err != nil && near.Thread != t {
+			s.Log.Error().Err(err).Str("thread", near.Thread.String()).Msg("a log cannot be read; what its agent wrote is not known")
+			continue
+		}
 		if err != nil {
 			return false, fmt.Errorf("thread %s: %w", near.Thread, err)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/agent"
@@ -44,6 +45,8 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case errors.Is(err, store.ErrClock):
+			n.log.Warn().Err(err).Msg("nothing is removed while the clock may be wrong")
 		case err != nil:
 			n.log.Error().Err(err).Msg("old records were not removed; the next try is in an hour")
 		default:
