@@ -41,7 +41,7 @@ func (p progress) since(now time.Time) time.Time {
 	case p.more:
 		return p.until
 	}
-	return p.until.Add(-sameSeconds)
+	return p.until.Add(-lookedTwice)
 }
 
 // look is one reconciliation of one repository.
@@ -80,7 +80,7 @@ func (l *look) through(ctx context.Context, changed []forge.Changed) (whole bool
 		if i.Updated.After(l.next.until) {
 			l.next.until = i.Updated
 		}
-		if l.began.Sub(i.Updated) > sameSeconds {
+		if l.began.Sub(i.Updated) > lookedTwice {
 			l.next.final[i.Number] = i.Updated
 		}
 	}

@@ -17,9 +17,9 @@ const (
 	// firstLook is how far back the first reconciliation looks. Missed deliveries
 	// go back 70 h; this reaches over a server that was down for longer.
 	firstLook = 7 * 24 * time.Hour
-	// sameSeconds is how much of the last look is looked at again: GitHub's times
+	// lookedTwice is how much of the last look is looked at again: GitHub's times
 	// are whole seconds, and its lists lag behind by some.
-	sameSeconds = time.Minute
+	lookedTwice = time.Minute
 	// maxReconciled bounds the threads that are known to one look; those touched
 	// last go first.
 	maxReconciled = 50_000

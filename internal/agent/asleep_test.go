@@ -68,7 +68,7 @@ func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
 				}
 				var resets time.Duration
 				if got.Limit != nil && got.Limit.ResetsAt != nil {
-					resets = got.Limit.ResetsAt.Sub(time.Now())
+					resets = time.Until(*got.Limit.ResetsAt)
 				}
 				if resets != c.resets {
 					t.Errorf("reset in %s, want %s", resets, c.resets)

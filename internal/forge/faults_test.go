@@ -127,7 +127,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 			} else if !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
 				t.Errorf("want %v, got %v at %v", want, err, began)
 			}
-			_ = sleep(t.Context(), limit.Until.Sub(time.Now()))
+			_ = sleep(t.Context(), time.Until(limit.Until))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -39,7 +40,7 @@ func TestAnAttemptKeepsOnlySoManyConnections(t *testing.T) {
 	kept := 0
 	for range maxConns + 3 {
 		c := dial(t, s)
-		transport := &http.Transport{Dial: func(string, string) (net.Conn, error) { return c, nil }}
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return c, nil }}
 		resp, err := transport.RoundTrip(s.request(t, "POST", "/v1/messages", `{}`))
 		if err != nil {
 			t.Fatal(err)
