@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 
 // patience bounds everything that a test waits for; nothing waits for it when
 // all is well.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // The cast of every rig.
 const (

@@ -24,12 +24,27 @@ func Sweep(ctx context.Context, prefix string) (int, error) {
 		return 0, errors.New("sweep: no prefix")
 	}
 	find := func() []int { return family(Marker+"="+prefix, 0) }
-	n := len(find())
-	if ctx.Err() != nil || n == 0 {
-		return n, context.Cause(ctx)
-	}
-	if left := killAll(find); left > 0 {
-		return n, fmt.Errorf("sweep: %d of %d processes did not die: end them by hand (%s=%s…)", left, n, Marker, prefix)
+	n := 0
+	// A process shows no environment while it starts another program, so nothing
+	// counts as found only when it is so twice.
+	for quiet := 0; quiet < 2; {
+		found := len(find())
+		n += found
+		if found > 0 {
+			quiet = 0
+			if left := killAll(find); left > 0 {
+				return n, fmt.Errorf("sweep: %d of %d processes did not die: end them by hand (%s=%s…)", left, n, Marker, prefix)
+			}
+			continue
+		}
+		if quiet++; quiet == 2 {
+			break
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return n, context.Cause(ctx)
+		}
 	}
 	return n, nil
 }
