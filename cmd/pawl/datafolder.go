@@ -5,12 +5,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // maxNodes bounds how many servers may share a data directory on one machine.
 const maxNodes = 64
+
+// The first folder is waited for a little: a server that was killed and is
+// started again at once may find it locked by a child that it was just starting,
+// and would not find its caches and what its agents left in another one.
+const (
+	folderTries = 25
+	folderPause = 20 * time.Millisecond
+)
 
 // dataFolder is the part of a data directory that one process uses alone. The
 // kernel gives it back when the process ends in any way.
@@ -36,6 +45,10 @@ func claimData(dir string) (*dataFolder, error) {
 			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there)", err)
 		}
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		for tries := 0; i == 0 && tries < folderTries && errors.Is(err, unix.EWOULDBLOCK); tries++ {
+			time.Sleep(folderPause)
+			err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		}
 		if err == nil {
 			return &dataFolder{dir: own, lock: lock}, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -216,7 +217,7 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the database: %w; give the user that runs pawl write access to the directory", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := takeLock(f); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(f, 200))
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -234,6 +235,20 @@ func lockFile(path string) (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w; look at the disk: is it full?", path, err)
 	}
 	return f, nil
+}
+
+// lockPatience is how long a lock is waited for that somebody holds. A server
+// that was killed and is started again at once may find its own: a child that it
+// was just starting has its files until it gets to its exec.
+const lockPatience = 2 * time.Second
+
+func takeLock(f *os.File) error {
+	for until := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 func writeAt(f *os.File, text string) error {
