@@ -47,7 +47,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		}
 		os.Remove(log.Name())
 	})
-	first.sink, first.env = log, s.env
+	first.sink, first.env = log, s.envOf(first)
 	for i := range soakRepos {
 		repo := fmt.Sprintf("team%d/app", i)
 		first.must(first.world.AddRepo(t.Context(), repo, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\n"}))
@@ -67,7 +67,8 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	first.serving()
 	for range 2 {
 		shared := *first.rig
-		n := &lives{rig: &shared, binary: first.binary, database: first.database, env: s.env, sink: log, ready: make(chan struct{}), over: make(chan error, 1)}
+		n := &lives{rig: &shared, binary: first.binary, database: first.database, sink: log, ready: make(chan struct{}), over: make(chan error, 1)}
+		n.env = s.envOf(n)
 		n.address()
 		n.join(filepath.Join(first.dir, "pawl.yml"))
 		s.nodes = append(s.nodes, n)
@@ -75,16 +76,23 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	return s
 }
 
-// env gives each life a seed, and a small chance to die at each point that it
-// passes.
-func (s *soak) env(int) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seed, p := s.chance.Uint64(), []float64{0.002, 0.01, 0.05}[s.chance.IntN(3)]
-	if s.calm.Load() {
-		return nil
+// envOf gives each life of a node a seed, and a small chance to die at each point
+// that it passes. One life in four is long.
+func (s *soak) envOf(n *lives) func(int) []string {
+	return func(int) []string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		seed, long := s.chance.Uint64(), s.chance.IntN(4) == 0
+		p := []float64{0.002, 0.01, 0.05}[s.chance.IntN(3)]
+		if long {
+			p = 0.001
+		}
+		n.long.Store(long)
+		if s.calm.Load() {
+			return nil
+		}
+		return []string{fmt.Sprintf("PAWL_CRASH_RANDOM=%d,%g", seed, p)}
 	}
-	return []string{fmt.Sprintf("PAWL_CRASH_RANDOM=%d,%g", seed, p)}
 }
 
 // n draws a number below a bound.
@@ -114,8 +122,15 @@ func (s *soak) load(kills int, until time.Time) {
 		if s.n(3) == 0 {
 			s.remark()
 		}
-		if n := s.nodes[s.n(len(s.nodes))]; n.serves() && s.n(4) == 0 || s.n(40) == 0 { // also while one starts
+		// Most lives are short, also shorter than their start, and some are long
+		// enough for an attempt.
+		if n := s.nodes[s.n(len(s.nodes))]; !n.long.Load() && (n.serves() && s.n(3) == 0 || s.n(40) == 0) || n.serves() && s.n(30) == 0 {
 			n.kill()
+		}
+		for _, n := range s.nodes {
+			if err := n.failed(); err != nil {
+				s.t.Fatal(err)
+			}
 		}
 		if len(s.nodes) > 1 { // webhooks come to any node
 			s.nodes[0].world.SetWebhookURL(s.nodes[s.n(len(s.nodes))].url("/api/github/hook"))
@@ -149,6 +164,17 @@ func (l *lives) kill() {
 	defer l.mu.Unlock()
 	if l.server != nil {
 		_ = l.server.Process.Signal(syscall.SIGKILL) // it may be dead already
+	}
+}
+
+// failed is why the supervisor gave up, if it did.
+func (l *lives) failed() error {
+	select {
+	case err := <-l.over:
+		l.over <- nil // for the end
+		return err
+	default:
+		return nil
 	}
 }
 

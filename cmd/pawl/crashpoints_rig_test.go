@@ -41,6 +41,7 @@ type lives struct {
 	pause    time.Duration           // how much later by the clock each life begins
 	ahead    atomic.Int64            // of everybody's clock
 	sink     io.Writer               // of the log
+	long     atomic.Bool             // the soak lets this life be
 
 	mu      sync.Mutex
 	server  *exec.Cmd
