@@ -36,6 +36,9 @@ const (
 const (
 	minLook = 5 * time.Second
 	maxLook = 30 * time.Second
+	// crowdedLook is the least for a thread that only wants a place: an eighth of
+	// what it has waited.
+	crowdedLook = 2 * time.Second
 )
 
 // The rules of the two waits whose end nobody knows.
@@ -84,11 +87,18 @@ func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 // later is a wait of which only the time of the next look is known. The decision
 // says nothing of that time, so that looking in vain appends nothing.
 func (s *step) later(rule, reason string) *Decided {
-	now, look := s.Now(), minLook
+	now, look, spread := s.Now(), minLook, releaseSpread
 	if s.awaits(rule) {
 		look = min(max(now.Sub(s.state.DecidedAt)/2, minLook), maxLook)
 	}
-	look += time.Duration(seed(s.thread, 0) % uint64(releaseSpread))
+	if rule == ruleCrowded {
+		// Another node may have room, and which one looks is chance.
+		look, spread = min(max(now.Sub(s.state.DecidedAt)/8, crowdedLook), maxLook), crowdedLook
+		if !s.awaits(rule) {
+			look = crowdedLook
+		}
+	}
+	look += time.Duration(seed(s.thread, 0) % uint64(spread))
 	s.next = now.Add(look)
 	return &Decided{Seen: s.state.Seq, Decision: policy.Decision{
 		Action: policy.DoWait, Rule: rule, Reasons: []string{reason},

@@ -41,7 +41,7 @@ echo "line of $PAWL_ATTEMPT" >> a.txt
 
 func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 	c := newCluster(t, db)
-	c.agent(together, "")
+	c.agent(together, "startup_timeout: 20m, idle_timeout: 20m") // it prints nothing until all are there
 	c.config += "workers: 2\n"
 	first, second, third := c.join(), c.join(), c.join()
 
