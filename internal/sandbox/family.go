@@ -49,6 +49,19 @@ func Sweep(ctx context.Context, prefix string) (int, error) {
 	return n, nil
 }
 
+// twice looks again where it finds nothing: a process that is at its exec has no
+// environment for a moment, and one that is just being born was not there yet
+// when the look began.
+func twice(find func() []int) func() []int {
+	return func() []int {
+		if pids := find(); len(pids) > 0 {
+			return pids
+		}
+		time.Sleep(pollEvery)
+		return find()
+	}
+}
+
 // process is what the kernel tells about one.
 type process struct {
 	parent int

@@ -183,7 +183,7 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 	p.exit = exitOf(p.cmd.ProcessState)
 	if p.inside != nil {
 		p.err = errors.Join(p.err, p.inside.finish(p.exit))
-	} else if left := killAll(p.leftovers); left > 0 {
+	} else if left := killAll(twice(p.leftovers)); left > 0 {
 		p.err = errors.Join(p.err, fmt.Errorf("%d processes of %s did not die", left, p.marker))
 	}
 	until := time.Now().Add(drain)
