@@ -26,8 +26,8 @@ func nap(i int) string { return strconv.Itoa(3_000_000 + os.Getpid()*100 + i) }
 
 // diligent is an agent that adds a line and leaves a process behind that nobody
 // sees. It needs nothing outside the checkout.
-func diligent(nap string) string {
-	return "cat > /dev/null\n(setsid sleep " + nap + " > /dev/null 2>&1 &)\nsleep 0.1\necho \"line $(wc -l < a.txt)\" >> a.txt\n"
+func diligent(nap, work string) string {
+	return "cat > /dev/null\n(setsid sleep " + nap + " > /dev/null 2>&1 &)\nsleep " + work + "\necho \"line $(wc -l < a.txt)\" >> a.txt\n"
 }
 
 func TestWhereverTheProcessIsKilledNothingIsLostAndNothingDoubled(t *testing.T) {
@@ -57,15 +57,20 @@ func killedAt(t *testing.T, point string, i int) {
 		}
 		return nil
 	}
-	l.agent(diligent(nap(i)), "")
+	stops := point == "stopping" || point == "queue_stopped" || point == "shutdown"
+	work := "0.1"
+	if stops {
+		work = "3" // so that it is met at work
+	}
+	l.agent(diligent(nap(i), work), "")
 	if i%2 == 1 {
 		l.config += "sandbox: {mode: auto}\n"
-		l.must(os.WriteFile(l.dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(nap(i))), 0o700))
+		l.must(os.WriteFile(l.dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(nap(i), work)), 0o700))
 	}
 	l.begin()
 	l.serving()
 	n := l.solve("A line", "Please add a line to a.txt.")
-	if point == "stopping" || point == "queue_stopped" || point == "shutdown" {
+	if stops {
 		l.await("the agent at work", func() bool { return l.below("sleep\x00"+nap(i)) > 0 })
 		l.must(l.serving().Process.Signal(syscall.SIGTERM))
 	}
