@@ -66,15 +66,21 @@ type UnparsableError struct{ Err error }
 func (e *UnparsableError) Error() string { return fmt.Sprintf("payload cannot be read: %v", e.Err) }
 func (e *UnparsableError) Unwrap() error { return e.Err }
 
-// Deliver handles one stored delivery, unless that was done already.
-func (h *Handlers) Deliver(ctx context.Context, guid string) (err error) {
-	d, err := h.Store.Delivery(ctx, guid)
-	if err != nil {
-		return err
+// alone is how long after a delivery came no other node is given it.
+const alone = 20 * time.Second
+
+// Deliver handles one stored delivery, unless that was done already. Its row is
+// read unless it has just come, with its payload.
+func (h *Handlers) Deliver(ctx context.Context, d solver.Delivery) (err error) {
+	if age := h.Now().Sub(d.ReceivedAt); d.Payload == nil || age < 0 || age > alone {
+		if d, err = h.Store.Delivery(ctx, d.GUID); err != nil {
+			return err
+		}
+		if d.State == solver.Handled || d.State == solver.Unparsable {
+			return nil
+		}
 	}
-	if d.State == solver.Handled || d.State == solver.Unparsable {
-		return nil
-	}
+	guid := d.GUID
 	log := h.Log.With().Str("delivery", guid).Str("event", d.Event).Logger()
 	crash.Point("delivery_claimed")
 	ctx, end := h.Trace.Span(ctx, "delivery", solver.TraceDelivery, guid, solver.TraceEvent, d.Event)

@@ -89,7 +89,7 @@ func (w *house) handle() {
 	list, err := w.store.Deliveries(w.t.Context(), 5000)
 	w.must(err)
 	for _, d := range slices.Backward(list) {
-		w.must(w.h.Deliver(w.t.Context(), d.GUID))
+		w.must(w.h.Deliver(w.t.Context(), d))
 	}
 }
 

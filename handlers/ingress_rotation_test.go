@@ -143,7 +143,7 @@ func TestWhatAStopInterruptsIsNoError(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stopping := &stopsWhenRead{Store: w.store, stop: stop}
 	w.h.Store = stopping
-	if err := w.h.Deliver(ctx, list[0].GUID); err == nil {
+	if err := w.h.Deliver(ctx, list[0]); err == nil {
 		t.Fatal("it was handled")
 	}
 	if text := log.String(); strings.Contains(text, `"level":"error"`) || !strings.Contains(text, "before the server stops") {

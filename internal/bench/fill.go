@@ -84,7 +84,7 @@ func (r *rig) withQueue(ctx context.Context, do func(*store.Store, *queue.Queue)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	q, err := queue.New(queue.Options{
 		DB: db.DB(), Postgres: db.Postgres(), Due: db.Due, Step: func(context.Context, solver.Thread) error { return nil },
-		HandleDelivery: func(context.Context, string) error { return nil }, Sweep: func(context.Context) error { return nil },
+		HandleDelivery: func(context.Context, solver.Delivery) error { return nil }, Sweep: func(context.Context) error { return nil },
 	})
 	if err != nil {
 		return err

@@ -14,79 +14,13 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// deliveryTimeout is how long the handling of one delivery may take: it asks
-// GitHub once or twice.
-const deliveryTimeout = 2 * time.Minute
-
-// How often a job is tried after errors. With retryCap between two tries a step
-// is tried for about a day, longer than an outage at GitHub lasts; then it waits
-// for the thread's next event. A delivery is tried for about a quarter of an
-// hour, after which the store's sweep goes on at longer intervals.
+// How often a step is tried after errors. With retryCap between two tries it is
+// tried for about a day, longer than an outage at GitHub lasts; then it waits for
+// the thread's next event.
 const (
-	stepTries     = 300
-	deliveryTries = 10
-	retryCap      = 5 * time.Minute
+	stepTries = 300
+	retryCap  = 5 * time.Minute
 )
-
-// deliveryArgs name deliveries that were stored together. One job for several of
-// them is what makes storing cheap: a row of River's cost more than the delivery
-// itself (BenchmarkReceive in internal/store). GUID is what jobs had before.
-type deliveryArgs struct {
-	GUIDs []string `json:"guids,omitempty"`
-	GUID  string   `json:"guid,omitempty"`
-}
-
-// deliveriesPerJob bounds how many deliveries wait for each other in one job.
-const deliveriesPerJob = 16
-
-func (deliveryArgs) Kind() string { return "delivery" }
-
-// InsertOpts says where deliveries queue.
-func (deliveryArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: deliveryQueue, MaxAttempts: deliveryTries}
-}
-
-func (a deliveryArgs) all() []string {
-	if a.GUID != "" {
-		return append([]string{a.GUID}, a.GUIDs...)
-	}
-	return a.GUIDs
-}
-
-type deliveryWorker struct {
-	river.WorkerDefaults[deliveryArgs]
-	handle func(context.Context, string) error
-}
-
-// Timeout is that of all deliveries together; River takes no job for stuck before.
-func (w *deliveryWorker) Timeout(job *river.Job[deliveryArgs]) time.Duration {
-	return time.Duration(max(len(job.Args.all()), 1)) * deliveryTimeout
-}
-
-// Work handles the job's deliveries one after the other, each in its own time. One
-// that fails does not stop the others; the job is tried again, and does nothing
-// then for those that were handled.
-func (w *deliveryWorker) Work(ctx context.Context, job *river.Job[deliveryArgs]) error {
-	var errs []error
-	for _, guid := range job.Args.all() {
-		if ctx.Err() != nil {
-			return retry(ctx, ctx.Err())
-		}
-		if err := w.one(ctx, guid); err != nil {
-			errs = append(errs, fmt.Errorf("delivery %s: %w", guid, err))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return retry(ctx, err)
-	}
-	return nil
-}
-
-func (w *deliveryWorker) one(ctx context.Context, guid string) error {
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
-	defer cancel()
-	return w.handle(ctx, guid)
-}
 
 type stepArgs struct {
 	Thread solver.Thread `json:"thread"`

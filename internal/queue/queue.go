@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,9 +24,10 @@ type Options struct {
 	Postgres bool
 	// Workers is how many steps, and so attempts, run at a time; 0 means 4.
 	Workers int
-	// HandleDelivery handles one stored delivery. It is tried again after an
-	// error, and must do nothing for a delivery that was handled already.
-	HandleDelivery func(ctx context.Context, guid string) error
+	// HandleDelivery handles one stored delivery, of which maybe only the GUID is
+	// known here. It notes in the store what became of it, also when it is to be
+	// tried again, and must do nothing for a delivery that was handled already.
+	HandleDelivery func(ctx context.Context, d solver.Delivery) error
 	// Due reports whether the thread needs a step. The first try of a job that
 	// finds it false is a duplicate and does nothing.
 	Due func(ctx context.Context, t solver.Thread) (bool, error)
@@ -43,24 +43,24 @@ type Options struct {
 // SweepInterval is how often Sweep is called.
 const SweepInterval = 5 * time.Second
 
-// The names of River's queues and how many deliveries are handled at a time.
+// The name of River's queue, and how many steps are worked at a time where
+// Options does not say.
 const (
-	deliveryQueue   = "deliveries"
-	stepQueue       = "steps"
-	deliveryWorkers = 8
-	defaultWorkers  = 4
+	stepQueue      = "steps"
+	defaultWorkers = 4
 )
 
-// Queue is a River client with Pawl's two kinds of jobs and a sweep. It
+// Queue is a River client for steps, an inbox of deliveries and a sweep. It
 // implements store.Enqueuer, also before Start.
 type Queue struct {
 	client *river.Client[*sql.Tx]
 	bell   bell
+	inbox  *inbox
 	sweep  func(context.Context) error
 	logger *slog.Logger
 
-	stopSweep context.CancelFunc
-	swept     sync.WaitGroup
+	end  context.CancelFunc // of the sweep and the inbox's workers
+	ends sync.WaitGroup
 }
 
 // New prepares a queue; nothing runs until Start. The database must have
@@ -78,10 +78,7 @@ func newQueue(o Options, poll time.Duration) (*Queue, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	workers := river.NewWorkers()
-	if err := errors.Join(
-		river.AddWorkerSafely(workers, &deliveryWorker{handle: o.HandleDelivery}),
-		river.AddWorkerSafely(workers, &stepWorker{due: o.Due, step: o.Step}),
-	); err != nil {
+	if err := river.AddWorkerSafely(workers, &stepWorker{due: o.Due, step: o.Step}); err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(o.DB)
@@ -94,7 +91,7 @@ func newQueue(o Options, poll time.Duration) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
-	return &Queue{client: client, bell: bell, sweep: o.Sweep, logger: o.Logger}, nil
+	return &Queue{client: client, bell: bell, inbox: newInbox(o.HandleDelivery, o.Logger), sweep: o.Sweep, logger: o.Logger}, nil
 }
 
 // River's times.
@@ -122,8 +119,7 @@ const (
 func config(o Options, workers *river.Workers, poll time.Duration) *river.Config {
 	return &river.Config{
 		Queues: map[string]river.QueueConfig{
-			deliveryQueue: {MaxWorkers: deliveryWorkers},
-			stepQueue:     {MaxWorkers: o.Workers},
+			stepQueue: {MaxWorkers: o.Workers},
 		},
 		Workers:                     workers,
 		Logger:                      o.Logger,
@@ -138,28 +134,32 @@ func config(o Options, workers *river.Workers, poll time.Duration) *river.Config
 	}
 }
 
-// Start begins to work jobs and to sweep. The work goes on until Stop, also
+// Start begins to work steps and deliveries and to sweep. The work goes on until Stop, also
 // when ctx ends.
 func (q *Queue) Start(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := q.client.Start(ctx); err != nil {
 		return fmt.Errorf("start the queue: %w", err)
 	}
-	ctx, q.stopSweep = context.WithCancel(ctx)
-	q.swept.Go(func() { q.sweepEvery(ctx, SweepInterval) })
+	ctx, q.end = context.WithCancel(ctx)
+	for range deliveryWorkers {
+		q.ends.Go(func() { q.inbox.work(ctx) })
+	}
+	q.ends.Go(func() { q.sweepEvery(ctx, SweepInterval) })
 	return nil
 }
 
 // Stop fetches no more jobs, ends the contexts of those at work so that they
 // leave a state to go on from, and waits for them until ctx ends. Jobs that were
-// cut off are taken up by the next Start.
+// cut off are taken up by the next Start, deliveries by the next sweep that finds
+// them due.
 func (q *Queue) Stop(ctx context.Context) error {
-	if q.stopSweep == nil {
+	if q.end == nil {
 		return nil
 	}
-	q.stopSweep()
+	q.end()
 	err := q.client.StopAndCancel(ctx)
-	q.swept.Wait()
+	q.ends.Wait()
 	if err != nil {
 		return fmt.Errorf("stop the queue: %w", err)
 	}
@@ -197,24 +197,11 @@ func (q *Queue) Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.T
 	return nil
 }
 
-// Deliveries enqueues the handling of the deliveries in the transaction.
-func (q *Queue) Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error {
-	var params []river.InsertManyParams
-	for some := range slices.Chunk(guids, deliveriesPerJob) {
-		params = append(params, river.InsertManyParams{Args: deliveryArgs{GUIDs: some}})
-	}
-	if _, err := q.client.InsertManyFastTx(ctx, tx, params); err != nil {
-		return fmt.Errorf("queue %d deliveries: %w", len(guids), err)
-	}
-	return nil
-}
-
-// Committed wakes the workers for jobs that were just committed.
-func (q *Queue) Committed(steps, deliveries bool) {
+// Committed wakes the workers for steps that were just committed, and takes the
+// deliveries that this process is to handle.
+func (q *Queue) Committed(steps bool, deliveries []solver.Delivery) {
 	if steps {
-		q.bell.ring(stepQueue)
+		q.bell.ring()
 	}
-	if deliveries {
-		q.bell.ring(deliveryQueue)
-	}
+	q.inbox.put(deliveries)
 }

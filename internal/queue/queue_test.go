@@ -33,9 +33,9 @@ func TestTheBellStartsJobs(t *testing.T) {
 	q, err := newQueue(Options{
 		DB: s.DB(), Due: s.Due,
 		Step: func(ctx context.Context, th solver.Thread) error { started <- th.String(); return nil },
-		HandleDelivery: func(ctx context.Context, guid string) error {
-			started <- guid
-			return s.FinishDelivery(ctx, guid, solver.Handled, "")
+		HandleDelivery: func(ctx context.Context, d solver.Delivery) error {
+			started <- d.GUID
+			return s.FinishDelivery(ctx, d.GUID, solver.Handled, "")
 		},
 		Sweep: func(context.Context) error { return nil },
 	}, time.Hour)
@@ -75,8 +75,8 @@ func expect(t *testing.T, started <-chan string, want string) {
 
 func TestTwoRingsAreOneNotification(t *testing.T) {
 	b := newBell()
-	b.ring(stepQueue)
-	b.ring(stepQueue)
+	b.ring()
+	b.ring()
 	n, err := listener{bell: b}.WaitForNotification(t.Context())
 	if err != nil || n.Topic != "river_insert" || n.Payload != `{"queue": "steps"}` {
 		t.Errorf("%+v, %v", n, err)

@@ -26,8 +26,10 @@ func benchStore(b *testing.B, work bool) *store.Store {
 	b.Cleanup(func() { s.Close() })
 	q := must(queue.New(queue.Options{
 		DB: s.DB(), Due: s.Due, Step: func(context.Context, solver.Thread) error { return nil },
-		HandleDelivery: func(ctx context.Context, guid string) error { return s.FinishDelivery(ctx, guid, solver.Handled, "") },
-		Sweep:          func(ctx context.Context) error { _, err := s.Stale(ctx, time.Now()); return err },
+		HandleDelivery: func(ctx context.Context, d solver.Delivery) error {
+			return s.FinishDelivery(ctx, d.GUID, solver.Handled, "")
+		},
+		Sweep: func(ctx context.Context) error { _, err := s.Stale(ctx, time.Now()); return err },
 	}))(b)
 	s.UseQueue(q)
 	if work {

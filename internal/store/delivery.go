@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/solver"
 )
@@ -30,13 +32,21 @@ func (s *Store) Delivery(ctx context.Context, guid string) (solver.Delivery, err
 	return d, nil
 }
 
+// How long a delivery waits that could not be handled: firstRetry, twice as long
+// after each try up to oftenRetry, and then a sixteenth of its age, at most
+// lookAtMost. So a delivery of an outage of two hours is handled eight minutes after
+// its end at the latest.
+const (
+	firstRetry = time.Second
+	oftenRetry = 5 * time.Minute
+)
+
 // maxNote is how many bytes of a note are kept.
 const maxNote = 4096
 
-// FinishDelivery notes what became of a delivery. One that Failed is tried again
-// by the sweep, twice as long after each try, unless the queue's own retry
-// handled it before; after three days it stays as it is. The others are final, and
-// are written together with the deliveries that come in meanwhile.
+// FinishDelivery notes what became of a delivery. One that Failed is given out
+// again by the sweep, first after a second and then more and more rarely; after three days it stays as it is. The others are final, and are
+// written together with the deliveries that come in meanwhile.
 func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) (err error) {
 	found, note := true, cleanNote(note)
 	switch {
@@ -69,8 +79,9 @@ func (s *Store) postpone(ctx context.Context, guid string, state solver.Delivery
 			return err
 		}
 		if now := s.now(); state == solver.Received || state == solver.Failed && now.Sub(fromMicros(received)) < giveUpAfter {
-			wait := min(redeliverAfter<<min(tries, 16), lookAtMost)
-			retryAt = micros(now.Add(wait))
+			wait := min(firstRetry<<min(tries, 16), oftenRetry)
+			wait = max(wait, min(now.Sub(fromMicros(received))/16, lookAtMost))
+			retryAt = micros(now.Add(wait - rand.N(wait/2))) // what failed together shall not return together
 		}
 		_, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = ?4 WHERE guid = ?1"),
 			guid, string(state), note, retryAt)

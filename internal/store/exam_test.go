@@ -125,16 +125,13 @@ func (r *recorder) Step(_ context.Context, _ *sql.Tx, t solver.Thread, at time.T
 	return r.err
 }
 
-func (r *recorder) Deliveries(_ context.Context, _ *sql.Tx, guids []string) error {
+func (r *recorder) Committed(_ bool, deliveries []solver.Delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err == nil {
-		r.deliveries = append(r.deliveries, guids...)
+	for _, d := range deliveries {
+		r.deliveries = append(r.deliveries, d.GUID)
 	}
-	return r.err
 }
-
-func (r *recorder) Committed(bool, bool) {}
 
 func (r *recorder) fail(err error) {
 	r.mu.Lock()

@@ -57,7 +57,19 @@ func (s *Store) migrate(ctx context.Context, logger *slog.Logger) error {
 	if s.postgres {
 		driver = riverdatabasesql.New(s.w)
 	}
-	return migrateRiver(ctx, driver, logger)
+	if err := migrateRiver(ctx, driver, logger); err != nil {
+		return err
+	}
+	return s.dropDeliveryJobs(ctx)
+}
+
+// dropDeliveryJobs removes the jobs that deliveries had in older versions; nobody
+// would fetch them any more.
+func (s *Store) dropDeliveryJobs(ctx context.Context) error {
+	if _, err := s.w.ExecContext(ctx, "DELETE FROM river_job WHERE queue = 'deliveries'"); err != nil {
+		return fmt.Errorf("remove the deliveries' old jobs: %w", err)
+	}
+	return nil
 }
 
 func migrateRiver(ctx context.Context, driver riverdriver.Driver[*sql.Tx], logger *slog.Logger) error {

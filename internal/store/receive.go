@@ -45,13 +45,14 @@ const (
 // receiver stores deliveries in group commits: while one transaction is being
 // written to the disk, the next one gathers. One goroutine commits.
 //
-// BenchmarkReceive, 64 callers and payloads of 14 KB on SQLite: one job a delivery
-// was half of the work, and the payload's bytes were most of the rest. So the jobs
-// name several deliveries, and payloads are packed.
+// BenchmarkReceive, 64 callers and payloads of 14 KB on SQLite: one job of River's
+// a delivery was half of the work, and the payload's bytes were most of the rest. So
+// there are no jobs, the rows are the queue, and payloads are packed.
 type receiver struct {
-	store   *Store
-	waiting chan *pending
-	stopped chan struct{}
+	store          *Store
+	insert, finish *sql.Stmt
+	waiting        chan *pending
+	stopped        chan struct{}
 
 	mu     sync.Mutex
 	bytes  int
@@ -64,20 +65,27 @@ type receiver struct {
 // finished.
 type pending struct {
 	delivery solver.Delivery // with its payload packed
-	size     int             // of the payload as it came, in bytes
+	payload  []byte          // as it came
 	finish   bool
 	done     bool
 	answer   chan error
 }
 
-func newReceiver(s *Store) *receiver {
-	r := &receiver{store: s, waiting: make(chan *pending, waitingDeliveries), stopped: make(chan struct{})}
+func newReceiver(ctx context.Context, s *Store) (r *receiver, err error) {
+	r = &receiver{store: s, waiting: make(chan *pending, waitingDeliveries), stopped: make(chan struct{})}
+	if r.insert, err = s.w.PrepareContext(ctx, s.q(`INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (guid) DO NOTHING`)); err != nil {
+		return nil, err
+	}
+	if r.finish, err = s.w.PrepareContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = 0 WHERE guid = ?1")); err != nil {
+		return nil, errors.Join(err, r.insert.Close())
+	}
 	go r.run()
-	return r
+	return r, nil
 }
 
-// Receive stores a delivery and the job that handles it, and returns once both
-// are durable. fresh is false for a GUID that was stored before. When ctx ends
+// Receive stores a delivery that is to be handled, and returns once it is
+// durable. fresh is false for a GUID that was stored before. When ctx ends
 // first the delivery may still be stored, so the payload must not be changed
 // afterwards. ErrBusy and the database's errors mean
 // that it is not known to be stored.
@@ -88,7 +96,7 @@ func (s *Store) Receive(ctx context.Context, d solver.Delivery) (fresh bool, err
 	if s.receiver == nil {
 		return false, fmt.Errorf("store delivery %s: %w", d.GUID, errReading)
 	}
-	p := &pending{delivery: d, size: len(d.Payload)}
+	p := &pending{delivery: d, payload: d.Payload}
 	p.delivery.Payload = pack(d.Payload)
 	if fresh, err = s.receiver.commit(ctx, p); err != nil {
 		return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
@@ -129,12 +137,12 @@ func (r *receiver) add(p *pending) error {
 	if r.closed {
 		return errClosed
 	}
-	if r.bytes+p.size > waitingBytes {
+	if r.bytes+len(p.payload) > waitingBytes {
 		return ErrBusy
 	}
 	select {
 	case r.waiting <- p:
-		r.bytes += p.size
+		r.bytes += len(p.payload)
 		return nil
 	default:
 		return ErrBusy
@@ -150,6 +158,7 @@ func (r *receiver) close() {
 	}
 	r.mu.Unlock()
 	<-r.stopped
+	_ = errors.Join(r.insert.Close(), r.finish.Close()) // the connections are closed next
 }
 
 // run commits batches until close. It uses no caller's context: one that ends
@@ -194,7 +203,7 @@ func (r *receiver) write(batch []*pending) {
 	err := r.store.storeBatch(context.Background(), batch)
 	r.mu.Lock()
 	for _, p := range batch {
-		r.bytes -= p.size
+		r.bytes -= len(p.payload)
 	}
 	r.mu.Unlock()
 	for _, p := range batch {
@@ -212,7 +221,7 @@ func (r *receiver) gather(wait bool) (batch []*pending, open bool) {
 		if !ok {
 			return nil, false
 		}
-		batch, size = append(batch, p), p.size
+		batch, size = append(batch, p), len(p.payload)
 	}
 	for len(batch) < batchDeliveries && size < batchBytes {
 		select {
@@ -220,7 +229,7 @@ func (r *receiver) gather(wait bool) (batch []*pending, open bool) {
 			if !ok {
 				return batch, false
 			}
-			batch, size = append(batch, p), size+p.size
+			batch, size = append(batch, p), size+len(p.payload)
 		default:
 			return batch, true
 		}
@@ -228,28 +237,21 @@ func (r *receiver) gather(wait bool) (batch []*pending, open bool) {
 	return batch, true
 }
 
-// storeBatch stores the deliveries that are new, with their jobs, and finishes
+// storeBatch stores the deliveries that are new, which this process then has
+// redeliverAfter to handle before the sweep gives them to anybody, and finishes
 // those that were handled. They are sorted so that two nodes with the same ones
 // cannot wait for each other.
 func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 	slices.SortStableFunc(batch, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })
 	return s.writeNow(ctx, func(tx *txn) error {
-		insert, err := tx.PrepareContext(ctx, s.q(`INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (guid) DO NOTHING`))
-		if err != nil {
-			return err
-		}
+		insert, finish := tx.StmtContext(ctx, s.receiver.insert), tx.StmtContext(ctx, s.receiver.finish)
 		defer insert.Close()
-		finish, err := tx.PrepareContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = 0 WHERE guid = ?1"))
-		if err != nil {
-			return err
-		}
 		defer finish.Close()
 		retryAt := micros(s.now().Add(redeliverAfter))
-		var fresh []string
 		for _, p := range batch {
 			d := p.delivery
 			var res sql.Result
+			var err error
 			if p.finish {
 				res, err = finish.ExecContext(ctx, d.GUID, string(d.State), d.Note)
 			} else {
@@ -263,21 +265,10 @@ func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 				return err
 			}
 			if p.done = n == 1; p.done && !p.finish {
-				fresh = append(fresh, d.GUID)
+				d.Payload = p.payload
+				tx.deliveries = append(tx.deliveries, d)
 			}
 		}
-		return s.enqueueDeliveries(ctx, tx, fresh)
-	})
-}
-
-// enqueueDeliveries gives the deliveries to the queue.
-func (s *Store) enqueueDeliveries(ctx context.Context, tx *txn, guids []string) error {
-	if len(guids) == 0 || s.queue == nil {
 		return nil
-	}
-	if err := s.queue.Deliveries(ctx, tx.Tx, guids); err != nil {
-		return fmt.Errorf("enqueue deliveries: %w", err)
-	}
-	tx.deliveries = true
-	return nil
+	})
 }

@@ -3,10 +3,11 @@ package store_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,22 +94,37 @@ func anEndedCallerDoesNotBreakTheBatch(t *testing.T, dsn string) {
 }
 
 func aBatchThatFailsFailsForAll(t *testing.T, dsn string) {
-	s, r, c := open(t, dsn)
-	r.fail(errTest)
+	s, _, c := open(t, dsn)
+	g := &gate{open: make(chan struct{})}
+	s.UseQueue(g)
+	accept := refuse(t, s, dsn, "7")
 	var wg sync.WaitGroup
+	wg.Go(func() {
+		must(s.Receive(t.Context(), solver.Delivery{GUID: "first", Event: "ping", ReceivedAt: c.Now()}))(t)
+	})
+	for g.blocked.Load() == 0 {
+		runtime.Gosched()
+	}
 	for n := range 16 {
 		wg.Go(func() {
-			if _, err := s.Receive(t.Context(), solver.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()}); !errors.Is(err, errTest) {
+			if _, err := s.Receive(t.Context(), solver.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()}); err == nil || !strings.Contains(err.Error(), "refused") {
 				t.Errorf("delivery %d: %v", n, err)
 			}
 		})
 	}
-	wg.Wait()
-	if list := must(s.Deliveries(t.Context(), 100))(t); len(list) != 0 {
-		t.Errorf("%d deliveries were kept without their jobs", len(list))
+	for s.Gathered() < 16 {
+		runtime.Gosched()
 	}
-	r.fail(nil)
-	if fresh := must(s.Receive(t.Context(), solver.Delivery{GUID: "0", Event: "ping", ReceivedAt: c.Now()}))(t); !fresh {
+	close(g.open)
+	wg.Wait()
+	if list := must(s.Deliveries(t.Context(), 100))(t); len(list) != 1 {
+		t.Errorf("%d deliveries were kept, want the first only", len(list))
+	}
+	if _, guids := g.take(); len(guids) != 1 {
+		t.Errorf("%v are to be handled, want the first only", guids)
+	}
+	accept()
+	if fresh := must(s.Receive(t.Context(), solver.Delivery{GUID: "7", Event: "ping", ReceivedAt: c.Now()}))(t); !fresh {
 		t.Error("a delivery that was refused before is not fresh")
 	}
 }
@@ -116,12 +132,27 @@ func aBatchThatFailsFailsForAll(t *testing.T, dsn string) {
 // gate is a queue that lets no batch through until it is opened.
 type gate struct {
 	recorder
-	open chan struct{}
+	blocked atomic.Int64
+	open    chan struct{}
 }
 
-func (g *gate) Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error {
+// refuse makes the database refuse a delivery until accept is called.
+func refuse(t *testing.T, s *store.Store, dsn, guid string) (accept func()) {
+	t.Helper()
+	db := rawDB(t, dsn)
+	if s.Postgres() {
+		must(db.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+			CREATE TRIGGER refuse BEFORE INSERT ON deliveries FOR EACH ROW WHEN (NEW.guid = '` + guid + `') EXECUTE FUNCTION refuse()`))(t)
+		return func() { must(db.Exec("DROP TRIGGER refuse ON deliveries"))(t) }
+	}
+	must(db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON deliveries WHEN NEW.guid = '" + guid + "' BEGIN SELECT RAISE(ABORT, 'refused'); END"))(t)
+	return func() { must(db.Exec("DROP TRIGGER refuse"))(t) }
+}
+
+func (g *gate) Committed(steps bool, deliveries []solver.Delivery) {
+	g.blocked.Add(1)
 	<-g.open
-	return g.recorder.Deliveries(ctx, tx, guids)
+	g.recorder.Committed(steps, deliveries)
 }
 
 func deliveriesBeyondTheQueueAreRefused(t *testing.T, dsn string) {
@@ -195,16 +226,23 @@ func failedDeliveriesAreTriedAgain(t *testing.T, dsn string) {
 	ctx := t.Context()
 	must(s.Receive(ctx, solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)
 	r.take()
-	tries := 0
-	for range 4 * 24 * 12 { // four days of sweeps, five minutes apart
-		c.Advance(5 * time.Minute)
+	began, last, tries := c.Now(), c.Now(), 0
+	for range 4 * 24 * 60 { // four days of sweeps, a minute apart
+		c.Advance(time.Minute)
 		if w := must(s.Stale(ctx, c.Now()))(t); w.Deliveries > 0 {
-			tries++
+			most := 6 * time.Minute
+			if age := c.Now().Sub(began); age > 80*time.Minute {
+				most = min(age/15, time.Hour) + time.Minute
+			}
+			if gap := c.Now().Sub(last); gap > most {
+				t.Errorf("after %s it was tried %s after the try before, want at most %s", c.Now().Sub(began), gap, most)
+			}
+			last, tries = c.Now(), tries+1
 			check(t, s.FinishDelivery(ctx, "g", solver.Failed, "GitHub is down"))
 		}
 	}
-	if tries < 3*24 || tries > 3*24+10 {
-		t.Errorf("tried %d times in three days, want about once an hour", tries)
+	if tries < 100 || tries > 250 || last.Sub(began) > 3*24*time.Hour+2*time.Hour {
+		t.Errorf("tried %d times, the last after %s; want it more and more rarely for three days", tries, last.Sub(began))
 	}
 	if d := must(s.Delivery(ctx, "g"))(t); d.State != solver.Failed || d.Note != "GitHub is down" {
 		t.Errorf("left as %+v", d)

@@ -64,7 +64,16 @@ func (s *Store) openSQLite(ctx context.Context, path string, o Options) (err err
 	if err := s.migrate(ctx, o.Logger); err != nil {
 		return explain(path, err)
 	}
-	return nil
+	return explain(path, s.nobodyElse(ctx))
+}
+
+// nobodyElse makes all deliveries due that are not handled: no other process has
+// this file, so nobody is at work on them.
+func (s *Store) nobodyElse(ctx context.Context) error {
+	return s.write(ctx, func(tx *txn) error {
+		_, err := tx.ExecContext(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1 AND state = 'received'")
+		return err
+	})
 }
 
 func (s *Store) readSQLite(ctx context.Context, path string) (err error) {

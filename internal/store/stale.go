@@ -19,9 +19,13 @@ const (
 	giveUpAfter    = 3 * 24 * time.Hour // after which a failed delivery is left alone; GitHub redelivers as long
 )
 
-// staleChunk is how many threads and deliveries one sweep wakes at most, so
-// that it holds the write lock for milliseconds.
-const staleChunk = 500
+// staleChunk is how many threads and deliveries one transaction of a sweep wakes
+// at most, so that it holds the write lock for milliseconds; mostStale is how many
+// deliveries one sweep gives out.
+const (
+	staleChunk = 500
+	mostStale  = 20000
+)
 
 // Woken counts what a sweep enqueued again.
 type Woken struct {
@@ -29,8 +33,9 @@ type Woken struct {
 }
 
 // Stale enqueues again what a crash or a lost job left behind: threads queued
-// with nobody at work on them, threads whose time has come, threads whose lease
-// ran out while it was held, and deliveries that nobody handled. It is meant to
+// with nobody at work on them, threads whose time has come, and threads whose lease
+// ran out while it was held. And it gives this process the deliveries that are due
+// again: nobody handled them in time, or handling failed. It is meant to
 // run every few seconds and costs nothing for threads that merely wait.
 func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 	var w Woken
@@ -54,6 +59,12 @@ func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 		w.Deliveries, err = s.staleDeliveries(ctx, tx, now)
 		return err
 	})
+	for n := w.Deliveries; err == nil && n == staleChunk && w.Deliveries < mostStale; w.Deliveries += n {
+		err = s.write(ctx, func(tx *txn) (err error) {
+			n, err = s.staleDeliveries(ctx, tx, now)
+			return err
+		})
+	}
 	if err != nil {
 		return Woken{}, fmt.Errorf("sweep: %w", err)
 	}
@@ -161,14 +172,13 @@ func (s *Store) staleDeliveries(ctx context.Context, tx *txn, now time.Time) (in
 	if err := rows.Err(); err != nil {
 		return 0, err
 	}
-	var guids []string
 	for _, d := range found {
 		if _, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET retry_at = ?2 WHERE guid = ?1"), d.guid, micros(d.next)); err != nil {
 			return 0, err
 		}
 		if !d.next.IsZero() {
-			guids = append(guids, d.guid)
+			tx.deliveries = append(tx.deliveries, solver.Delivery{GUID: d.guid})
 		}
 	}
-	return len(guids), s.enqueueDeliveries(ctx, tx, guids)
+	return len(tx.deliveries), nil
 }

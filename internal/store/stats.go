@@ -20,24 +20,27 @@ type Stats struct {
 	DeliveryAge time.Duration
 }
 
-// Stats counts. The counts of threads and of open deliveries come from partial
-// indexes; those of finished deliveries read an index of all GUIDs kept.
+// Stats counts. The counts come from partial indexes; that of the handled
+// deliveries is the rest of all rows, which are counted by an index.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	now := s.now()
 	st := Stats{Deliveries: map[solver.DeliveryState]int{}}
 	var oldestQueued, oldestReceived int64
+	var received, all int
 	err := s.r.QueryRowContext(ctx, s.q(`SELECT
 		(SELECT count(*) FROM threads WHERE wake_at > 0),
 		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > ?1),
 		(SELECT count(*) FROM threads WHERE requeue_at > 0),
 		(SELECT coalesce(min(queued_at), 0) FROM threads WHERE requeue_at > 0),
-		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE state = 'received')`), micros(now.Add(s.Skew()))).
-		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived)
+		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
+		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
+		(SELECT count(*) FROM deliveries)`), micros(now.Add(s.Skew()))).
+		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
 	if err != nil {
 		return Stats{}, fmt.Errorf("count: %w", err)
 	}
 	st.QueueAge, st.DeliveryAge = age(oldestQueued, now), age(oldestReceived, now)
-	rows, err := s.r.QueryContext(ctx, "SELECT state, count(*) FROM deliveries GROUP BY state")
+	rows, err := s.r.QueryContext(ctx, "SELECT state, count(*) FROM deliveries WHERE state IN ('failed', 'unparsable') GROUP BY state")
 	if err != nil {
 		return Stats{}, fmt.Errorf("count deliveries: %w", err)
 	}
@@ -49,9 +52,16 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			return Stats{}, fmt.Errorf("count deliveries: %w", err)
 		}
 		st.Deliveries[state] = n
+		all -= n
 	}
 	if err := rows.Err(); err != nil {
 		return Stats{}, fmt.Errorf("count deliveries: %w", err)
+	}
+	if received > 0 {
+		st.Deliveries[solver.Received] = received
+	}
+	if handled := all - received; handled > 0 {
+		st.Deliveries[solver.Handled] = handled
 	}
 	return st, nil
 }

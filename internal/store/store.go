@@ -18,11 +18,11 @@ type Enqueuer interface {
 	// Step enqueues a step of the thread, at once with a zero time or one that
 	// has passed.
 	Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.Time) error
-	// Deliveries enqueues the handling of deliveries.
-	Deliveries(ctx context.Context, tx *sql.Tx, guids []string) error
-	// Committed tells that a transaction in which steps or deliveries were
-	// enqueued to be worked at once is durable. It must not block.
-	Committed(steps, deliveries bool)
+	// Committed tells that a transaction is durable in which steps were enqueued
+	// to be worked at once, and which deliveries this process is to handle. Of
+	// those that came before only the GUID is given. Those that it cannot take are
+	// given out again later, so it must not block.
+	Committed(steps bool, deliveries []solver.Delivery)
 }
 
 // Options are what Open needs beside the address. The zero value uses the
@@ -68,7 +68,10 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		s.closeDB()
 		return nil, err
 	}
-	s.receiver = newReceiver(s)
+	if s.receiver, err = newReceiver(ctx, s); err != nil {
+		s.closeDB()
+		return nil, err
+	}
 	return s, nil
 }
 

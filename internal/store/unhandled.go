@@ -9,7 +9,7 @@ import (
 // Unhandled counts the deliveries that are stored and that nobody has tried to
 // handle yet.
 func (s *Store) Unhandled(ctx context.Context) (n int, err error) {
-	if err := s.r.QueryRowContext(ctx, "SELECT count(*) FROM deliveries WHERE state = 'received'").Scan(&n); err != nil {
+	if err := s.r.QueryRowContext(ctx, "SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'").Scan(&n); err != nil {
 		return 0, fmt.Errorf("count deliveries: %w", err)
 	}
 	return n, nil

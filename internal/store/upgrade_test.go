@@ -92,7 +92,7 @@ func upgrade(t *testing.T, dsn string) {
 	}
 	jobs := 0
 	check(t, rawDB(t, dsn).QueryRow("SELECT count(*) FROM river_job").Scan(&jobs))
-	if jobs != 4 {
-		t.Errorf("%d jobs came over, want 4", jobs)
+	if jobs != 2 {
+		t.Errorf("%d jobs came over, want the two steps", jobs)
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"fmt"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/solver"
 )
 
-// txn is a transaction that remembers what was enqueued in it.
+// txn is a transaction that remembers what follows from it: whether steps were
+// enqueued, and the deliveries that this process is to handle.
 type txn struct {
 	*sql.Tx
-	steps, deliveries bool
+	steps      bool
+	deliveries []solver.Delivery
 }
 
 // write runs fn in one transaction. With SQLite it holds the write lock from
@@ -64,7 +67,7 @@ func (s *Store) in(ctx context.Context, db interface {
 		return s.broken.see(fmt.Errorf("commit: %w", err))
 	}
 	crash.Point("committed_rows")
-	if tx.steps || tx.deliveries {
+	if s.queue != nil && (tx.steps || len(tx.deliveries) > 0) {
 		s.queue.Committed(tx.steps, tx.deliveries)
 	}
 	return nil

@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+func delivery(n, size int) solver.Delivery {
+	return solver.Delivery{GUID: fmt.Sprint("guid-", n), Payload: make([]byte, size)}
+}
+
+func TestADeliveryThatIsHereIsNotTakenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handled, proceed := 0, make(chan struct{})
+		in := newInbox(func(context.Context, solver.Delivery) error { handled++; <-proceed; return nil }, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		go in.work(ctx)
+		in.put([]solver.Delivery{delivery(1, 2), delivery(1, 2)})
+		synctest.Wait()
+		in.put([]solver.Delivery{delivery(1, 2)}) // while it is being handled
+		close(proceed)
+		synctest.Wait()
+		if handled != 1 {
+			t.Errorf("handled %d times, want once", handled)
+		}
+		in.put([]solver.Delivery{delivery(1, 2)}) // its handling failed, and the sweep gives it out again
+		synctest.Wait()
+		if handled != 2 || len(in.here) != 0 || in.bytes != 0 {
+			t.Errorf("handled %d times; left: %v, %d bytes", handled, in.here, in.bytes)
+		}
+		stop()
+	})
+}
+
+func TestTheInboxIsBounded(t *testing.T) {
+	seen := map[string]int{}
+	in := newInbox(func(_ context.Context, d solver.Delivery) error { seen[d.GUID] = len(d.Payload); return nil }, slog.New(slog.DiscardHandler))
+	for n := range inboxDeliveries + 10 {
+		in.put([]solver.Delivery{delivery(n, 1<<10)})
+	}
+	if len(in.waiting) != inboxDeliveries || len(in.here) != inboxDeliveries || in.bytes > inboxBytes {
+		t.Fatalf("%d wait, %d are known, %d bytes", len(in.waiting), len(in.here), in.bytes)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { in.work(ctx); close(done) }()
+	for len(in.waiting) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	<-done
+	if len(seen) != inboxDeliveries || seen["guid-0"] != 1<<10 || seen[fmt.Sprint("guid-", inboxDeliveries-1)] != 0 {
+		t.Errorf("%d handled; the first with %d bytes, the last with %d, which are to be read from its row", len(seen), seen["guid-0"], seen[fmt.Sprint("guid-", inboxDeliveries-1)])
+	}
+}
+
+func TestADeliveryThatHangsOrFailsDoesNotStopTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var at []time.Duration
+		in := newInbox(func(ctx context.Context, d solver.Delivery) error {
+			at = append(at, time.Since(began))
+			if d.GUID == "guid-1" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return errors.New("GitHub is down")
+		}, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		in.put([]solver.Delivery{delivery(1, 0), delivery(2, 0), delivery(3, 0)})
+		go in.work(ctx)
+		time.Sleep(2 * deliveryTimeout)
+		stop()
+		synctest.Wait()
+		if want := []time.Duration{0, deliveryTimeout, deliveryTimeout}; fmt.Sprint(at) != fmt.Sprint(want) {
+			t.Errorf("handled after %v, want %v", at, want)
+		}
+	})
+}
