@@ -110,7 +110,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	cfg.DataDir = n.data.dir
 	n.cfg = cfg
 	slogger := slog.New(zerolog.NewSlogHandler(log.Level(max(log.GetLevel(), zerolog.WarnLevel))))
-	if n.store, err = store.Open(ctx, dsn(cfg.Database), store.Options{Now: now, Logger: slogger}); err != nil {
+	if n.store, err = store.Open(ctx, dsn(cfg.Database), store.Options{Now: now, Wall: now, Logger: slogger}); err != nil {
 		return n, err
 	}
 	if n.tracing, err = startTracing(ctx, cfg.Tracing, nodeName(), log); err != nil {

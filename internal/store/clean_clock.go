@@ -37,7 +37,7 @@ func (s *Store) trustClock(ctx context.Context) error {
 		return fmt.Errorf("%w: it is %s off the database's, or was set by that much; set it and start pawl again", ErrClock, skew.Abs().Round(time.Second))
 	}
 	started := s.clock.started
-	if time.Since(started) >= trustTime {
+	if s.clock.running() >= trustTime {
 		return nil
 	}
 	// What was stored since the start has its time from the clock in question.

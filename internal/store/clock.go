@@ -16,11 +16,17 @@ import (
 // is more than a minute off cannot work anyway, since GitHub refuses its tokens.
 type clock struct {
 	wall    func() time.Time
-	started time.Time
+	started time.Time     // by wall, without a monotonic reading
+	opened  time.Time     // the same moment, for the time that passed since
 	ahead   *atomic.Int64 // the last difference, a time.Duration
 }
 
-func newClock() clock { return clock{wall: time.Now, started: time.Now(), ahead: new(atomic.Int64)} }
+func newClock(wall func() time.Time) clock {
+	return clock{wall: wall, started: wall().Round(0), opened: time.Now(), ahead: new(atomic.Int64)}
+}
+
+// running is how long ago the store was opened, whatever clock was set meanwhile.
+func (c clock) running() time.Duration { return time.Since(c.opened) }
 
 // sameClock is how far two clocks may be apart and still count as the same:
 // small beside a lease of 30 s, large beside what NTP leaves.
@@ -65,7 +71,7 @@ func (s *Store) compareClocks(query func(reference *int64) error) (time.Duration
 	after := s.clock.wall().Round(0)
 	reference := fromMicros(micros)
 	if !s.postgres {
-		reference = s.clock.started.Round(0).Add(time.Since(s.clock.started))
+		reference = s.clock.started.Add(s.clock.running())
 		before = after
 	}
 	d := ahead(reference, before, after)

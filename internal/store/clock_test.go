@@ -52,9 +52,8 @@ func aClockThatIsSetMovesNoLease(t *testing.T, dsn string) {
 			c := newClock()
 			started := c.Now()
 			machine := func() time.Time { return time.Now().Add(c.Now().Sub(started)) }
-			s := must(store.Open(ctx, dsn, store.Options{Now: machine}))(t)
+			s := must(store.Open(ctx, dsn, store.Options{Now: machine, Wall: machine}))(t)
 			defer s.Close()
-			s.SetWall(machine)
 			s.UseQueue(&recorder{})
 			th := solver.Thread{Owner: "octo", Name: name, Number: 1}
 			l := must(s.Acquire(ctx, th, "node", machine()))(t)
@@ -92,9 +91,8 @@ func aWrongClockStealsNothing(t *testing.T, dsn string) {
 			wrong := func() time.Time { return time.Now().Add(by) }
 			right := must(store.Open(ctx, dsn, store.Options{}))(t)
 			defer right.Close()
-			off := must(store.Open(ctx, dsn, store.Options{Now: wrong}))(t)
+			off := must(store.Open(ctx, dsn, store.Options{Now: wrong, Wall: wrong}))(t)
 			defer off.Close()
-			off.SetWall(wrong)
 			th := func(n int) solver.Thread { return solver.Thread{Owner: "octo", Name: name, Number: n} }
 			held := must(right.Acquire(ctx, th(1), "right", time.Now()))(t)
 			must(right.EnterAccount(ctx, held, name, 1, time.Now()))(t)

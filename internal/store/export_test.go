@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// SetWall gives the store a machine's clock of the test's own. It must be called
-// before the store is used.
+// SetWall sets the machine's clock after the start; Options.Wall is the one from
+// the start on.
 func (s *Store) SetWall(wall func() time.Time) { s.clock.wall = wall }
 
 // Gathered is how many deliveries wait for the transaction being written.

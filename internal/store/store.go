@@ -28,7 +28,11 @@ type Enqueuer interface {
 // Options are what Open needs beside the address. The zero value uses the
 // system clock and logs nothing.
 type Options struct {
-	Now    func() time.Time
+	Now func() time.Time
+	// Wall is the machine's clock, which is compared with the one that judges
+	// leases: a process whose whole clock is off gives the same here and as Now.
+	// Nil means time.Now, also where Now is a time of its own.
+	Wall   func() time.Time
 	Logger *slog.Logger
 }
 
@@ -105,7 +109,10 @@ func newStore(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Store{now: o.Now, turn: make(chan struct{}, 1), broken: newBroken(), clock: newClock()}
+	if o.Wall == nil {
+		o.Wall = time.Now
+	}
+	return &Store{now: o.Now, turn: make(chan struct{}, 1), broken: newBroken(), clock: newClock(o.Wall)}
 }
 
 // UseQueue names the queue that steps and deliveries are given to. It must be
