@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlbot/pawl/solver"
@@ -50,6 +51,7 @@ type Store struct {
 	turn   chan struct{}
 	broken *broken
 	clock  clock
+	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
 }
 
 var _ solver.Store = (*Store)(nil)
@@ -126,14 +128,6 @@ func (s *Store) DB() *sql.DB { return s.w }
 
 // Postgres reports whether the database is PostgreSQL; otherwise it is SQLite.
 func (s *Store) Postgres() bool { return s.postgres }
-
-// Ping reports whether the database can be written to.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.write(ctx, func(tx *txn) error {
-		_, err := tx.ExecContext(ctx, "SELECT 1")
-		return err
-	})
-}
 
 // Close answers the deliveries that are being stored, closes the database and
 // gives the lock on a SQLite file back. Stop the queue before. Closing again does
