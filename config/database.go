@@ -32,6 +32,9 @@ func (d *Database) UnmarshalText(text []byte) error {
 	if path, ok := strings.CutPrefix(value, "sqlite:"); ok {
 		return d.parseSQLite(path)
 	}
+	if strings.HasPrefix(value, "memory:") {
+		return errors.New("would be lost with the process, and with it what GitHub was told is stored; write sqlite:PATH")
+	}
 	if strings.HasPrefix(value, "postgres://") || strings.HasPrefix(value, "postgresql://") {
 		return d.parsePostgres(value)
 	}

@@ -28,7 +28,7 @@ const sqliteReaders = 4
 // sqliteDSN is the driver's form of a path. Every connection waits 5 s for a
 // lock, and each commit is on the disk before it is answered (FULL).
 func sqliteDSN(path string, params ...string) string {
-	v := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "foreign_keys(1)"}}
+	v := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("wal_autocheckpoint(%d)", sqliteLog)}}
 	for i := 0; i < len(params); i += 2 {
 		v.Add(params[i], params[i+1])
 	}
@@ -58,7 +58,7 @@ func (s *Store) openSQLite(ctx context.Context, path string, o Options) (err err
 	}
 	s.r.SetMaxOpenConns(sqliteReaders)
 	s.r.SetMaxIdleConns(sqliteReaders)
-	if err := s.checkSQLite(ctx); err != nil {
+	if err := s.checkSQLite(ctx, "wal"); err != nil {
 		return explain(path, err)
 	}
 	if err := s.migrate(ctx, o.Logger); err != nil {
@@ -148,9 +148,10 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// checkSQLite looks at the library, turns on write-ahead logging, reads the
-// whole file for damage and sees that it can be written.
-func (s *Store) checkSQLite(ctx context.Context) error {
+// checkSQLite looks at the library, turns on write-ahead logging, which gives the
+// journal mode that is wanted, reads the whole file for damage and sees that it
+// can be written.
+func (s *Store) checkSQLite(ctx context.Context, journal string) error {
 	var version, mode, damage string
 	if err := s.w.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (s *Store) checkSQLite(ctx context.Context) error {
 	if err := s.w.QueryRowContext(ctx, "PRAGMA journal_mode=WAL").Scan(&mode); err != nil {
 		return err
 	}
-	if mode != "wal" {
+	if mode != journal {
 		return fmt.Errorf("write-ahead logging cannot be turned on (journal mode %s); put the file on a local disk", mode)
 	}
 	return s.Ping(ctx)

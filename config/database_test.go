@@ -1,0 +1,17 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// A server that answered a webhook has stored it; what is in memory is gone with
+// the process.
+func TestADatabaseInMemoryIsRefused(t *testing.T) {
+	for _, text := range []string{"memory:", "memory:pawl", "sqlite::memory:", "sqlite:file:/pawl?vfs=memdb"} {
+		var d Database
+		if err := d.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "write sqlite:PATH") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
