@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -15,9 +16,10 @@ const maxTitle = 256
 
 func (s *Server) listIssues(c *call) *reply {
 	state, labels := c.query("state", "open"), c.query("labels", "")
+	since, _ := time.Parse(time.RFC3339, c.query("since", "")) // what is no time is as if it were not there
 	var list []*thread
-	for _, t := range slices.Backward(c.repo.threads) {
-		hasAll := true
+	for _, t := range c.repo.threads {
+		hasAll := !t.updated.Truncate(time.Second).Before(since)
 		for name := range strings.SplitSeq(labels, ",") {
 			hasAll = hasAll && (name == "" || slices.Contains(t.labels, name))
 		}
@@ -25,7 +27,25 @@ func (s *Server) listIssues(c *call) *reply {
 			list = append(list, t)
 		}
 	}
+	c.sort(list)
 	return page(s, c, list, func(t *thread) obj { return s.renderIssue(c.repo, t) }, array)
+}
+
+// sort puts threads, which come by number, in the order that sort and direction
+// ask for: the newest first by default ("List repository issues").
+func (c *call) sort(list []*thread) {
+	slices.SortStableFunc(list, func(a, b *thread) int {
+		switch c.query("sort", "created") {
+		case "updated":
+			return a.updated.Compare(b.updated)
+		case "comments":
+			return cmp.Compare(len(a.comments), len(b.comments))
+		}
+		return a.created.Compare(b.created)
+	})
+	if c.query("direction", "desc") == "desc" {
+		slices.Reverse(list)
+	}
 }
 
 func (s *Server) createIssue(c *call) *reply {

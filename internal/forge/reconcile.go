@@ -3,9 +3,11 @@ package forge
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,24 +48,50 @@ const maxChangedPages = 10
 // ChangedSince lists the issues and pull requests of a repository that were
 // updated since a time, those updated longest ago first. more says that there
 // are others after them.
+//
+// A change while it reads moves its thread to the end of GitHub's list, and what
+// follows would come a place sooner: numbered pages would skip one. So each
+// request asks from where the last answer ended. Only where one second fills a
+// page is the next page of that second read.
 func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (list []Changed, more bool, err error) {
 	const route = "/repos/{owner}/{repo}/issues"
-	all, more, err := readPages[*github.Issue](ctx, c, repo, route, "issues", url.Values{
-		"state": {"all"}, "sort": {"updated"}, "direction": {"asc"}, "since": {since.UTC().Format(time.RFC3339)},
-	})
-	for _, i := range all {
-		if one := changed(i); one.Number > 0 && !one.Updated.Before(since.Truncate(time.Second)) {
+	at := map[int]time.Time{} // of each number in the list
+	since, page := since.UTC().Truncate(time.Second), 1
+	for range maxChangedPages {
+		var got []*github.Issue
+		got, more, err = readPage[*github.Issue](ctx, c, repo, background, route, "issues", page, url.Values{
+			"state": {"all"}, "sort": {"updated"}, "direction": {"asc"}, "since": {since.Format(time.RFC3339)},
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		last := since
+		for _, i := range got {
+			one := changed(i)
+			if one.Number <= 0 || one.Updated.Before(since) || at[one.Number].Equal(one.Updated) {
+				continue
+			}
+			at[one.Number] = one.Updated
 			list = append(list, one)
+			last = later(last, one.Updated)
+		}
+		if !more {
+			break
+		}
+		if page++; last.After(since) {
+			since, page = last, 1
 		}
 	}
-	return list, more, err
+	// A thread that changed meanwhile was listed twice; the last is how it is now.
+	list = slices.DeleteFunc(list, func(one Changed) bool { return !at[one.Number].Equal(one.Updated) })
+	return list, more, nil
 }
 
 // CommentsSince lists the comments on an issue or in a pull request's
 // conversation that were written or edited since a time, oldest first.
 func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
 	const route = "/repos/{owner}/{repo}/issues/{number}/comments"
-	all, _, err := readPages[wireComment](ctx, c, repo, route, fmt.Sprintf("issues/%d/comments", number),
+	all, _, err := readPages[wireComment](ctx, c, repo, background, route, fmt.Sprintf("issues/%d/comments", number),
 		url.Values{"since": {since.UTC().Format(time.RFC3339)}})
 	list := make([]Comment, 0, len(all))
 	for _, one := range all {
@@ -95,7 +123,7 @@ func (c *Client) Reviews(ctx context.Context, repo Repo, number int) ([]Review, 
 	all, _, err := readPages[struct {
 		github.PullRequestReview
 		Via *github.App `json:"performed_via_github_app"`
-	}](ctx, c, repo, route, fmt.Sprintf("pulls/%d/reviews", number), nil)
+	}](ctx, c, repo, background, route, fmt.Sprintf("pulls/%d/reviews", number), nil)
 	list := make([]Review, 0, len(all))
 	for _, r := range all {
 		list = append(list, Review{
@@ -122,7 +150,7 @@ func (c *Client) ReviewCommentsSince(ctx context.Context, repo Repo, number int,
 	all, _, err := readPages[struct {
 		github.PullRequestComment
 		Via *github.App `json:"performed_via_github_app"`
-	}](ctx, c, repo, route, fmt.Sprintf("pulls/%d/comments", number), url.Values{"since": {since.UTC().Format(time.RFC3339)}})
+	}](ctx, c, repo, background, route, fmt.Sprintf("pulls/%d/comments", number), url.Values{"since": {since.UTC().Format(time.RFC3339)}})
 	list := make([]ReviewComment, 0, len(all))
 	for _, r := range all {
 		list = append(list, ReviewComment{
@@ -148,7 +176,7 @@ func (c *Client) PullsOfCommit(ctx context.Context, repo Repo, sha string) ([]Pu
 		return nil, fmt.Errorf("commit %.80q: want 7 to 64 hexadecimal digits", sha)
 	}
 	const route = "/repos/{owner}/{repo}/commits/{sha}/pulls"
-	all, _, err := readPages[*github.PullRequest](ctx, c, repo, route, "commits/"+sha+"/pulls", nil)
+	all, _, err := readPages[*github.PullRequest](ctx, c, repo, needed, route, "commits/"+sha+"/pulls", nil)
 	list := make([]Pull, 0, len(all))
 	for _, p := range all {
 		list = append(list, pull(p))
@@ -158,27 +186,10 @@ func (c *Client) PullsOfCommit(ctx context.Context, repo Repo, sha string) ([]Pu
 
 // readPages reads a list below a repository's address, at most maxChangedPages
 // pages; more says that there are others.
-func readPages[T any](ctx context.Context, c *Client, repo Repo, route, path string, query url.Values) (list []T, more bool, err error) {
+func readPages[T any](ctx context.Context, c *Client, repo Repo, u urgency, route, path string, query url.Values) (list []T, more bool, err error) {
 	for page := 1; page <= maxChangedPages; page++ {
-		q := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}
-		for key, values := range query {
-			q[key] = values
-		}
-		address := fmt.Sprintf("repos/%s/%s?%s", repo.FullName(), path, q.Encode())
 		var got []T
-		err := c.on(ctx, repo, request{method: http.MethodGet, route: route, send: func(ctx context.Context, gh *github.Client) error {
-			got, more = nil, false
-			req, err := gh.NewRequest(http.MethodGet, address, nil)
-			if err != nil {
-				return err
-			}
-			resp, err := gh.Do(ctx, req, &got)
-			if err == nil {
-				more = resp.NextPage > page
-			}
-			return err
-		}})
-		if err != nil {
+		if got, more, err = readPage[T](ctx, c, repo, u, route, path, page, query); err != nil {
 			return nil, false, err
 		}
 		list = append(list, got...)
@@ -187,4 +198,24 @@ func readPages[T any](ctx context.Context, c *Client, repo Repo, route, path str
 		}
 	}
 	return list, more, nil
+}
+
+// readPage reads one page of such a list; more says that others follow.
+func readPage[T any](ctx context.Context, c *Client, repo Repo, u urgency, route, path string, page int, query url.Values) (list []T, more bool, err error) {
+	q := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}
+	maps.Copy(q, query)
+	address := fmt.Sprintf("repos/%s/%s?%s", repo.FullName(), path, q.Encode())
+	err = c.on(ctx, repo, request{method: http.MethodGet, route: route, urgency: u, send: func(ctx context.Context, gh *github.Client) error {
+		list, more = nil, false
+		req, err := gh.NewRequest(http.MethodGet, address, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := gh.Do(ctx, req, &list)
+		if err == nil {
+			more = resp.NextPage > page
+		}
+		return err
+	}})
+	return list, more, err
 }
