@@ -46,12 +46,14 @@ type bounds struct {
 	repos    int // repositories to reconcile
 	threads  int // changed threads of one repository
 	again    int // of those, threads that failed before
+	// quiet is how long the reconciliation waits for the deliveries.
+	quiet time.Duration
 }
 
 // NewCatchUp makes one that has not looked yet.
 func NewCatchUp(h *Handlers, a Archive) *CatchUp {
 	return &CatchUp{
-		handlers: h, archive: a, bounds: bounds{failures: maxFailures, repos: maxRepos, threads: maxDetails, again: maxAgain},
+		handlers: h, archive: a, bounds: bounds{failures: maxFailures, repos: maxRepos, threads: maxDetails, again: maxAgain, quiet: maxQuiet},
 		left: map[string]missing{}, seen: map[string]progress{},
 	}
 }
@@ -88,14 +90,22 @@ func (c *CatchUp) pass(ctx context.Context) {
 	}
 }
 
-// maxPutOff is how often in a row the reconciliation is put off: with a look every
-// five minutes, for an hour. A queue that is never empty must not end it.
-const maxPutOff = 12
+const (
+	// maxQuiet is how long the reconciliation waits for the deliveries that wait to
+	// be handled: a thousand are handled in less.
+	maxQuiet = time.Minute
+	// lookQuiet is how often it looks meanwhile.
+	lookQuiet = 500 * time.Millisecond
+	// maxPutOff is how often in a row it is put off because they did not come to
+	// their end. A queue that is never empty must not end it.
+	maxPutOff = 1
+)
 
-// busy reports whether deliveries wait to be handled. They say more than the
-// reconciliation can find, such as who made an edit, so they come first.
+// busy reports whether deliveries wait to be handled, after some time for them.
+// They say more than the reconciliation can find, such as who made an edit, so
+// they come first.
 func (c *CatchUp) busy(ctx context.Context) bool {
-	n, err := c.archive.Unhandled(ctx)
+	n, err := c.unhandled(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.handlers.Log.Warn().Err(err).Msg("threads not reconciled with GitHub; that is tried again")
@@ -109,6 +119,25 @@ func (c *CatchUp) busy(ctx context.Context) bool {
 	c.putOff++
 	c.handlers.Log.Debug().Int("deliveries", n).Msg("threads are reconciled with GitHub when the deliveries are handled")
 	return true
+}
+
+// unhandled waits until no delivery waits to be handled, but not for long, and
+// returns how many do.
+func (c *CatchUp) unhandled(ctx context.Context) (n int, err error) {
+	began := time.Now()
+	tick := time.NewTicker(lookQuiet)
+	defer tick.Stop()
+	for {
+		n, err := c.archive.Unhandled(ctx)
+		if n == 0 || err != nil || time.Since(began) >= c.bounds.quiet {
+			return n, err
+		}
+		select {
+		case <-ctx.Done():
+			return n, ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // ofUse reports whether a delivery can mean anything to Pawl; others are not

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 	// maxFailures is how many payloads may fail before the look ends: GitHub is
 	// down then, or has lost some of them.
 	maxFailures = 30
+	// askAgain is after how many payloads the store is asked what other nodes have
+	// taken in meanwhile.
+	askAgain = 50
 )
 
 // missing is a delivery that GitHub named and that is not stored.
@@ -49,29 +53,65 @@ func (c *CatchUp) Missed(ctx context.Context) (MissedDeliveries, error) {
 	if err != nil {
 		return m, fmt.Errorf("when to begin: %w", err)
 	}
-	if err := c.list(ctx, since, &m); err != nil {
-		return m, fmt.Errorf("list deliveries: %w", err)
+	most := c.bounds.failures
+	listErr := c.list(ctx, since, &m)
+	if listErr != nil {
+		// What the list named until then is taken in, if GitHub gives it at all.
+		listErr, most = fmt.Errorf("list deliveries: %w", listErr), 1
 	}
 	todo, err := c.todo(ctx, &m)
 	if err != nil {
-		return m, err
+		return m, errors.Join(listErr, err)
 	}
+	return m, errors.Join(listErr, c.takeIn(ctx, todo, most, &m))
+}
+
+// takeIn stores missing deliveries until so many have failed. Other nodes may be
+// at the same ones, and each payload costs a request of the one App's limit: so
+// it asks again and again what is still missing, and a node that meets another
+// goes on from a place that chance names.
+func (c *CatchUp) takeIn(ctx context.Context, todo []missing, most int, m *MissedDeliveries) error {
 	var failures []error
-	for _, d := range todo {
-		err := c.fetch(ctx, d.Delivery, &m)
-		var limited *forge.RateLimited
+	asked := 0 // payloads, since the store was asked
+	for len(todo) > 0 {
+		d := todo[0]
+		todo = todo[1:]
+		met, err := c.fetch(ctx, d.Delivery, m)
 		if err == nil {
 			delete(c.left, d.GUID)
+			if asked++; asked < askAgain && !met || len(todo) == 0 {
+				continue
+			}
+			if todo, err = c.stillMissing(ctx, todo); err != nil {
+				return errors.Join(append(failures, err)...)
+			}
+			if asked = 0; met && len(todo) > 0 {
+				i := rand.N(len(todo))
+				todo = slices.Concat(todo[i:], todo[:i])
+			}
 			continue
 		}
 		failures = append(failures, err)
-		if ctx.Err() != nil || errors.As(err, &limited) || len(failures) == c.bounds.failures {
+		var limited *forge.RateLimited
+		if ctx.Err() != nil || errors.As(err, &limited) || len(failures) == most {
 			break
 		}
 		d.failed++
 		c.left[d.GUID] = d
 	}
-	return m, errors.Join(failures...)
+	return errors.Join(failures...)
+}
+
+// stillMissing are those that nobody has stored meanwhile.
+func (c *CatchUp) stillMissing(ctx context.Context, todo []missing) ([]missing, error) {
+	guids := make([]string, 0, len(todo))
+	for _, d := range todo {
+		guids = append(guids, d.GUID)
+	}
+	if err := c.forgetKnown(ctx, guids, c.left); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(todo, func(d missing) bool { _, left := c.left[d.GUID]; return !left }), nil
 }
 
 // since is where a list of deliveries may end.
@@ -87,9 +127,16 @@ func (c *CatchUp) since(ctx context.Context) (time.Time, error) {
 	return since, err
 }
 
-// list notes the deliveries since a time that were not stored.
+// list notes the deliveries since a time that were not stored, also when it does
+// not come to its end; then the next look begins where this one did.
 func (c *CatchUp) list(ctx context.Context, since time.Time, m *MissedDeliveries) error {
 	found := map[string]missing{}
+	defer func() {
+		for guid, d := range found {
+			d.failed = c.left[guid].failed
+			c.left[guid] = d
+		}
+	}()
 	asked := map[string]bool{}
 	newest := c.listed
 	cursor := ""
@@ -127,10 +174,6 @@ func (c *CatchUp) list(ctx context.Context, since time.Time, m *MissedDeliveries
 			break
 		}
 		cursor = next
-	}
-	for guid, d := range found {
-		d.failed = c.left[guid].failed
-		c.left[guid] = d
 	}
 	c.listed = newest
 	return nil
@@ -172,31 +215,32 @@ func (c *CatchUp) todo(ctx context.Context, m *MissedDeliveries) ([]missing, err
 	return todo, nil
 }
 
-// fetch stores one delivery as its webhook would have been.
-func (c *CatchUp) fetch(ctx context.Context, d forge.Delivery, m *MissedDeliveries) error {
+// fetch stores one delivery as its webhook would have been. met says that somebody
+// else stored it meanwhile.
+func (c *CatchUp) fetch(ctx context.Context, d forge.Delivery, m *MissedDeliveries) (met bool, err error) {
 	log := c.handlers.Log.With().Str("delivery", d.GUID).Str("event", d.Event).Int("answered", d.StatusCode).Time("sent", d.At).Logger()
 	payload, err := c.handlers.Forge.DeliveryPayload(ctx, d.ID)
 	switch {
 	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone):
 		log.Warn().Err(err).Msg("missed delivery lost: GitHub does not keep it any more")
 		m.Gone++
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("delivery %s: %w", d.GUID, err)
+		return false, fmt.Errorf("delivery %s: %w", d.GUID, err)
 	case len(payload) == 0 || len(payload) > MaxPayload:
 		log.Warn().Int("bytes", len(payload)).Msg("missed delivery lost: its payload is empty or larger than 25 MiB")
 		m.Gone++
-		return nil
+		return false, nil
 	}
 	fresh, err := c.archive.Receive(ctx, solver.Delivery{
 		GUID: d.GUID, Event: d.Event, Payload: payload, ReceivedAt: c.handlers.Now(), State: solver.Received,
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if fresh {
 		m.Taken++
 		log.Info().Msg("missed delivery taken in")
 	}
-	return nil
+	return !fresh, nil
 }

@@ -31,7 +31,10 @@ func (w *house) missed(c *CatchUp, want int) {
 	}
 }
 
-func TestAnOutageOfThreeDaysIsMadeGoodInOneLook(t *testing.T) {
+// GitHub keeps the deliveries of the last three days, of which those of 70 hours
+// are taken in; the first of an outage of 71 hours are found by the
+// reconciliation.
+func TestAnOutageOf71HoursIsMadeGoodOnceAndWhole(t *testing.T) {
 	w := newHouse(t)
 	var threads []solver.Thread
 	for range 10 {
@@ -39,7 +42,8 @@ func TestAnOutageOfThreeDaysIsMadeGoodInOneLook(t *testing.T) {
 	}
 	const missed, outage = 500, 71 * time.Hour
 	w.gh.SetWebhookURL("http://127.0.0.1:1/")
-	want := map[solver.Thread][]string{}
+	want := map[solver.Thread][]string{} // in the order of what is taken in
+	late := map[solver.Thread][]string{} // what comes after, from the reconciliation
 	within := 0
 	for i := range missed {
 		thread := threads[i%len(threads)]
@@ -51,6 +55,8 @@ func TestAnOutageOfThreeDaysIsMadeGoodInOneLook(t *testing.T) {
 		if outage-time.Duration(i+1)*outage/missed < lookBack {
 			want[thread] = append(want[thread], "+ "+text)
 			within++
+		} else {
+			late[thread] = append(late[thread], "+ "+text)
 		}
 	}
 	// The first webhook after the outage must not hide what was missed in it.
@@ -63,6 +69,9 @@ func TestAnOutageOfThreeDaysIsMadeGoodInOneLook(t *testing.T) {
 	w.missed(c, 0)
 	w.missed(NewCatchUp(w.h, w.store), 0)
 	w.handle()
+	w.reconciled(c, missed-within)
+	w.reconciled(c, 0)
+	w.reconciled(NewCatchUp(w.h, w.store), 0)
 	for _, thread := range threads {
 		got := w.judged(thread)[1:]
 		if thread == threads[0] && (len(got) == 0 || got[0] != "+ /pawl retry live") {
@@ -70,9 +79,12 @@ func TestAnOutageOfThreeDaysIsMadeGoodInOneLook(t *testing.T) {
 		} else if thread == threads[0] {
 			got = got[1:]
 		}
-		if diff := cmp.Diff(want[thread], got); diff != "" {
+		if diff := cmp.Diff(append(want[thread], late[thread]...), got); diff != "" {
 			t.Errorf("%s: judged in this order (-want +got)\n%s", thread, diff)
 		}
+	}
+	if missed-within == 0 {
+		t.Error("nothing was left to the reconciliation")
 	}
 }
 
@@ -217,6 +229,7 @@ func TestTheReconciliationWaitsForTheDeliveriesButNotForever(t *testing.T) {
 		w.must(err)
 	}
 	c := NewCatchUp(w.h, w.store)
+	c.bounds.quiet = 0
 	c.pass(t.Context())
 	if got := w.judged(thread); len(got) != 1 {
 		t.Errorf("judged %q while a delivery waits, want nothing new", got)
