@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -15,42 +13,41 @@ import (
 
 // checkRun reads the results of other Apps and the buttons of Pawl's own check
 // runs. Which App it was is for policy to say.
-func checkRun(p *github.CheckRunEvent) []happening {
-	cr := p.GetCheckRun()
-	r := p.GetRepo()
+func checkRun(p *payload) []happening {
+	cr := p.CheckRun
 	hp := happening{
-		repo:     repo(r, p.GetInstallation()),
+		repo:     p.repo(),
 		number:   checkRunThread(cr),
-		url:      cr.GetHTMLURL(),
-		snapshot: solver.Snapshot{Installation: p.GetInstallation().GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch()},
+		url:      cr.HTMLURL,
+		snapshot: solver.Snapshot{Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch},
 	}
-	who := actor(p.GetSender())
-	switch p.GetAction() {
+	who := p.Sender.actor()
+	switch p.Action {
 	case "requested_action", "rerequested":
 		button := "retry"
-		if p.GetAction() == "requested_action" {
+		if p.Action == "requested_action" {
 			if p.RequestedAction == nil {
 				hp.note = "the payload names no button"
 				return []happening{hp}
 			}
 			button = p.RequestedAction.Identifier
 		}
-		t, err := threadOfExternalID(cr.GetExternalID())
-		if err != nil || !strings.EqualFold(t.Repo(), r.GetFullName()) {
+		t, err := threadOfExternalID(cr.ExternalID)
+		if err != nil || !strings.EqualFold(t.Repo(), p.Repo.FullName) {
 			hp.note = "the button belongs to no check run of this App"
 			return []happening{hp}
 		}
 		hp.thread = &t
-		hp.remark = &policy.Remark{Source: policy.FromButton, Actor: who, Author: who, App: cr.GetApp().GetID(), Name: button, SHA: cr.GetHeadSHA()}
+		hp.remark = &policy.Remark{Source: policy.FromButton, Actor: who, Author: who, App: cr.App.ID, Name: button, SHA: cr.HeadSHA}
 	case "completed":
 		if hp.number == 0 {
 			return nil
 		}
-		hp.madeAt = cr.GetCompletedAt().Time
-		hp.check = cr.GetID()
-		hp.remark = &policy.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.GetApp().GetID(),
-			Name: cr.GetName(), State: cr.GetConclusion(), SHA: cr.GetHeadSHA(),
-			Text: paragraphs(cr.GetOutput().GetTitle(), cr.GetOutput().GetSummary(), cr.GetOutput().GetText())}
+		hp.madeAt = cr.CompletedAt
+		hp.check = cr.ID
+		hp.remark = &policy.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.App.ID,
+			Name: cr.Name, State: cr.Conclusion, SHA: cr.HeadSHA,
+			Text: paragraphs(cr.Output.Title, cr.Output.Summary, cr.Output.Text)}
 	default:
 		return nil
 	}
@@ -114,11 +111,11 @@ func failed(s solver.State) []string {
 
 // checkRunThread finds the number of the thread that a check run is about: the
 // pull request GitHub names, else the issue whose branch it ran on.
-func checkRunThread(cr *github.CheckRun) int {
-	if cr != nil && len(cr.PullRequests) > 0 {
-		return cr.PullRequests[0].GetNumber()
+func checkRunThread(cr checkRunPart) int {
+	if len(cr.Pulls) > 0 {
+		return cr.Pulls[0].Number
 	}
-	n, _ := issueOfBranch(cr.GetCheckSuite().GetHeadBranch())
+	n, _ := issueOfBranch(cr.Suite.HeadBranch)
 	return n
 }
 

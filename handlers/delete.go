@@ -1,19 +1,17 @@
 package handlers
 
 import (
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/solver"
 )
 
 // branchDeleted ends the work on the issue whose branch was deleted.
-func branchDeleted(p *github.DeleteEvent) []happening {
-	n, ok := issueOfBranch(p.GetRef())
-	if p.GetRefType() != "branch" || !ok {
+func branchDeleted(p *payload) []happening {
+	n, ok := issueOfBranch(p.Ref)
+	if p.RefType != "branch" || !ok {
 		return nil
 	}
 	return []happening{{
-		repo: repo(p.GetRepo(), p.GetInstallation()), number: n,
-		change: &solver.Change{What: "branch_deleted", By: p.GetSender().GetLogin(), Detail: p.GetRef()},
+		repo: p.repo(), number: n,
+		change: &solver.Change{What: "branch_deleted", By: p.Sender.Login, Detail: p.Ref},
 	}}
 }

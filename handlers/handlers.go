@@ -2,12 +2,10 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/google/go-github/v60/github"
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/crash"
@@ -130,84 +128,4 @@ func (h *Handlers) Handle(ctx context.Context, event, guid string, payload []byt
 		}
 	}
 	return note, nil
-}
-
-// read parses a payload with the file of its event.
-func read(event string, payload []byte) ([]happening, error) {
-	parsed, err := github.ParseWebHook(event, payload)
-	if err != nil {
-		return nil, &UnparsableError{err}
-	}
-	var v via
-	if err := json.Unmarshal(payload, &v); err != nil {
-		return nil, &UnparsableError{err}
-	}
-	switch p := parsed.(type) {
-	case *github.IssueCommentEvent:
-		return issueComment(p, v), nil
-	case *github.IssuesEvent:
-		return issues(p, v), nil
-	case *github.PullRequestEvent:
-		return pullRequest(p, v), nil
-	case *github.PullRequestReviewEvent:
-		return pullRequestReview(p, v), nil
-	case *github.PullRequestReviewCommentEvent:
-		return pullRequestReviewComment(p, v), nil
-	case *github.CheckRunEvent:
-		return checkRun(p), nil
-	case *github.PushEvent:
-		return push(p), nil
-	case *github.DeleteEvent:
-		return branchDeleted(p), nil
-	case *github.InstallationEvent:
-		return installation(p), nil
-	case *github.InstallationRepositoriesEvent:
-		return installationRepositories(p), nil
-	case *github.RepositoryEvent:
-		return repository(p), nil
-	}
-	return nil, nil
-}
-
-// via holds the fields that go-github v60 lacks: the App through which a text
-// was written, and a review's edit.
-type via struct {
-	Comment     app `json:"comment"`
-	Issue       app `json:"issue"`
-	PullRequest app `json:"pull_request"`
-	Review      app `json:"review"`
-	Changes     *struct {
-		Body *struct {
-			From string `json:"from"`
-		} `json:"body"`
-	} `json:"changes"`
-}
-
-type app struct {
-	Via *struct {
-		ID int64 `json:"id"`
-	} `json:"performed_via_github_app"`
-}
-
-func (a app) id() int64 {
-	if a.Via == nil {
-		return 0
-	}
-	return a.Via.ID
-}
-
-// was returns the text before an edit.
-func (v via) was() (text string, ok bool) {
-	if v.Changes == nil || v.Changes.Body == nil {
-		return "", false
-	}
-	return v.Changes.Body.From, true
-}
-
-func actor(u *github.User) policy.Actor {
-	return policy.Actor{ID: u.GetID(), Login: u.GetLogin(), Type: u.GetType()}
-}
-
-func repo(r *github.Repository, in *github.Installation) forge.Repo {
-	return forge.Repo{Owner: r.GetOwner().GetLogin(), Name: r.GetName(), ID: r.GetID(), Installation: in.GetID()}
 }

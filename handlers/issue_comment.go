@@ -3,53 +3,49 @@ package handlers
 import (
 	"strings"
 
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
 // issueComment reads comments on issues and on pull requests: GitHub sends both
 // as issue_comment.
-func issueComment(p *github.IssueCommentEvent, v via) []happening {
-	issue, c := p.GetIssue(), p.GetComment()
+func issueComment(p *payload) []happening {
+	issue, c := p.Issue, p.Comment
 	hp := happening{
-		repo: repo(p.GetRepo(), p.GetInstallation()), number: issue.GetNumber(),
-		snapshot: issueSnapshot(issue, p.GetRepo(), p.GetInstallation()),
-		target:   solver.Target{Kind: "issue_comment", ID: c.GetID()},
-		url:      c.GetHTMLURL(), madeAt: c.GetUpdatedAt().Time,
+		repo: p.repo(), number: issue.Number,
+		snapshot: issueSnapshot(p),
+		target:   solver.Target{Kind: "issue_comment", ID: c.ID},
+		url:      c.HTMLURL, madeAt: c.UpdatedAt,
 	}
-	switch p.GetAction() {
+	switch p.Action {
 	case "created", "edited":
-		hp.once = once(p.GetAction(), "issue_comment", c.GetID(), hp.madeAt, c.GetBody())
-		was, hasWas := v.was()
+		hp.once = once(p.Action, "issue_comment", c.ID, hp.madeAt, c.Body)
+		was, hasWas := p.was()
 		hp.remark = &policy.Remark{
-			Source: policy.FromComment, Edited: p.GetAction() == "edited",
-			Actor: actor(p.GetSender()), Author: actor(c.GetUser()), App: v.Comment.id(),
-			Text: c.GetBody(), Was: was, HasWas: hasWas,
+			Source: policy.FromComment, Edited: p.Action == "edited",
+			Actor: p.Sender.actor(), Author: c.User.actor(), App: c.App.ID,
+			Text: c.Body, Was: was, HasWas: hasWas,
 		}
 	default:
-		hp.note = "a comment was " + p.GetAction()
+		hp.note = "a comment was " + p.Action
 	}
 	return []happening{hp}
 }
 
-func issueSnapshot(i *github.Issue, r *github.Repository, in *github.Installation) solver.Snapshot {
-	if i == nil {
-		i = &github.Issue{}
-	}
+func issueSnapshot(p *payload) solver.Snapshot {
+	i := p.Issue
 	return solver.Snapshot{
-		Installation: in.GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch(),
-		Title: i.GetTitle(), Body: i.GetBody(), Author: i.GetUser().GetLogin(), URL: i.GetHTMLURL(), Pull: i.GetPullRequestLinks() != nil,
+		Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch,
+		Title: i.Title, Body: i.Body, Author: i.User.Login, URL: i.HTMLURL, Pull: i.PullLinks != nil,
 		Labels: labels(i.Labels),
 	}
 }
 
 // labels are the names of labels, one a line.
-func labels(all []*github.Label) string {
+func labels(all []label) string {
 	var names []string
 	for _, l := range all {
-		names = append(names, l.GetName())
+		names = append(names, l.Name)
 	}
 	return strings.Join(names, "\n")
 }

@@ -1,41 +1,39 @@
 package handlers
 
 import (
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
 // issues reads what happens to an issue itself.
-func issues(p *github.IssuesEvent, v via) []happening {
-	i := p.GetIssue()
+func issues(p *payload) []happening {
+	i := p.Issue
 	hp := happening{
-		repo: repo(p.GetRepo(), p.GetInstallation()), number: i.GetNumber(),
-		snapshot: issueSnapshot(i, p.GetRepo(), p.GetInstallation()),
-		target:   solver.Target{Kind: "issue", ID: int64(i.GetNumber())},
-		url:      i.GetHTMLURL(), madeAt: i.GetUpdatedAt().Time,
+		repo: p.repo(), number: i.Number,
+		snapshot: issueSnapshot(p),
+		target:   solver.Target{Kind: "issue", ID: int64(i.Number)},
+		url:      i.HTMLURL, madeAt: i.UpdatedAt,
 	}
-	who := actor(p.GetSender())
-	switch p.GetAction() {
+	who := p.Sender.actor()
+	switch p.Action {
 	case "opened":
-		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: actor(i.GetUser()), App: v.Issue.id(), Text: i.GetBody()}
+		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: i.User.actor(), App: i.App.ID, Text: i.Body}
 	case "edited":
-		hp.once = once("edited", "description", int64(i.GetNumber()), hp.madeAt, i.GetBody())
-		was, hasWas := v.was()
+		hp.once = once("edited", "description", int64(i.Number), hp.madeAt, i.Body)
+		was, hasWas := p.was()
 		hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
-			Text: i.GetBody(), Was: was, HasWas: hasWas}
+			Text: i.Body, Was: was, HasWas: hasWas}
 	case "labeled":
-		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.GetLabel().GetName()}
+		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
 	case "closed", "reopened":
-		hp.change = &solver.Change{What: p.GetAction(), By: who.Login}
-		if p.GetAction() == "closed" {
-			hp.once = closedKey(i.GetNumber(), i.GetClosedAt().Time, false)
+		hp.change = &solver.Change{What: p.Action, By: who.Login}
+		if p.Action == "closed" {
+			hp.once = closedKey(i.Number, i.ClosedAt, false)
 		}
 	case "deleted", "transferred":
-		hp.change = &solver.Change{What: "closed", By: who.Login, Detail: p.GetAction()}
+		hp.change = &solver.Change{What: "closed", By: who.Login, Detail: p.Action}
 	default:
-		hp.note = "the issue was " + p.GetAction()
+		hp.note = "the issue was " + p.Action
 	}
 	return []happening{hp}
 }

@@ -1,59 +1,55 @@
 package handlers
 
 import (
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
 // pullRequest reads what happens to a pull request itself.
-func pullRequest(p *github.PullRequestEvent, v via) []happening {
-	pr := p.GetPullRequest()
+func pullRequest(p *payload) []happening {
+	pr := p.Pull
 	hp := happening{
-		repo: repo(p.GetRepo(), p.GetInstallation()), number: p.GetNumber(),
-		snapshot: pullSnapshot(pr, p.GetRepo(), p.GetInstallation()),
-		target:   solver.Target{Kind: "issue", ID: int64(p.GetNumber())},
-		url:      pr.GetHTMLURL(), madeAt: pr.GetUpdatedAt().Time,
+		repo: p.repo(), number: p.Number,
+		snapshot: pullSnapshot(p),
+		target:   solver.Target{Kind: "issue", ID: int64(p.Number)},
+		url:      pr.HTMLURL, madeAt: pr.UpdatedAt,
 	}
-	who := actor(p.GetSender())
-	switch p.GetAction() {
+	who := p.Sender.actor()
+	switch p.Action {
 	case "opened":
-		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: actor(pr.GetUser()), App: v.PullRequest.id(), Text: pr.GetBody()}
+		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: pr.User.actor(), App: pr.App.ID, Text: pr.Body}
 	case "edited":
-		hp.once = once("edited", "description", int64(p.GetNumber()), hp.madeAt, pr.GetBody())
-		was, hasWas := v.was()
+		hp.once = once("edited", "description", int64(p.Number), hp.madeAt, pr.Body)
+		was, hasWas := p.was()
 		// The bot may have opened the pull request, but the edit is the editor's.
 		hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
-			Text: pr.GetBody(), Was: was, HasWas: hasWas}
+			Text: pr.Body, Was: was, HasWas: hasWas}
 	case "labeled":
-		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.GetLabel().GetName()}
+		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
 	case "closed":
 		hp.change = &solver.Change{What: "closed", By: who.Login}
-		hp.once = closedKey(p.GetNumber(), pr.GetClosedAt().Time, pr.GetMerged())
-		if pr.GetMerged() {
+		hp.once = closedKey(p.Number, pr.ClosedAt, pr.Merged)
+		if pr.Merged {
 			hp.change.What = "merged"
 			return append([]happening{hp}, revertingPull(hp, pr, who)...)
 		}
 	case "reopened":
 		hp.change = &solver.Change{What: "reopened", By: who.Login}
 	case "synchronize":
-		hp.change = &solver.Change{What: "head_moved", By: who.Login, Detail: pr.GetHead().GetSHA()}
+		hp.change = &solver.Change{What: "head_moved", By: who.Login, Detail: pr.Head.SHA}
 	default:
-		hp.note = "the pull request was " + p.GetAction()
+		hp.note = "the pull request was " + p.Action
 	}
 	return []happening{hp}
 }
 
-func pullSnapshot(pr *github.PullRequest, r *github.Repository, in *github.Installation) solver.Snapshot {
-	if pr == nil {
-		pr = &github.PullRequest{}
-	}
+func pullSnapshot(p *payload) solver.Snapshot {
+	pr := p.Pull
 	return solver.Snapshot{
-		Installation: in.GetID(), RepoID: r.GetID(), DefaultBranch: r.GetDefaultBranch(),
-		Title: pr.GetTitle(), Body: pr.GetBody(), Author: pr.GetUser().GetLogin(), URL: pr.GetHTMLURL(), Pull: true,
+		Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch,
+		Title: pr.Title, Body: pr.Body, Author: pr.User.Login, URL: pr.HTMLURL, Pull: true,
 		Labels:  labels(pr.Labels),
-		HeadRef: pr.GetHead().GetRef(), HeadSHA: pr.GetHead().GetSHA(), HeadRepoID: pr.GetHead().GetRepo().GetID(),
-		BaseRef: pr.GetBase().GetRef(),
+		HeadRef: pr.Head.Ref, HeadSHA: pr.Head.SHA, HeadRepoID: pr.Head.Repo.ID,
+		BaseRef: pr.Base.Ref,
 	}
 }

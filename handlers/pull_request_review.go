@@ -3,37 +3,35 @@ package handlers
 import (
 	"strings"
 
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/policy"
 )
 
 // pullRequestReview reads a review as a whole; its remarks on lines come as
 // pull_request_review_comment.
-func pullRequestReview(p *github.PullRequestReviewEvent, v via) []happening {
-	pr, rv := p.GetPullRequest(), p.GetReview()
+func pullRequestReview(p *payload) []happening {
+	rv := p.Review
 	hp := happening{
-		repo: repo(p.GetRepo(), p.GetInstallation()), number: pr.GetNumber(),
-		snapshot: pullSnapshot(pr, p.GetRepo(), p.GetInstallation()),
-		url:      rv.GetHTMLURL(), madeAt: rv.GetSubmittedAt().Time,
+		repo: p.repo(), number: p.Pull.Number,
+		snapshot: pullSnapshot(p),
+		url:      rv.HTMLURL, madeAt: rv.SubmittedAt,
 	}
-	switch p.GetAction() {
+	switch p.Action {
 	case "submitted", "edited":
-		if p.GetAction() == "submitted" { // an edit moves no time
-			hp.once = once("created", "review", rv.GetID(), hp.madeAt, "")
+		if p.Action == "submitted" { // an edit moves no time
+			hp.once = once("created", "review", rv.ID, hp.madeAt, "")
 		}
-		was, hasWas := v.was()
+		was, hasWas := p.was()
 		hp.remark = &policy.Remark{
-			Source: policy.FromReview, Edited: p.GetAction() == "edited",
-			Actor: actor(p.GetSender()), Author: actor(rv.GetUser()), App: v.Review.id(),
-			Text: rv.GetBody(), Was: was, HasWas: hasWas,
-			State: strings.ToLower(rv.GetState()), SHA: rv.GetCommitID(),
+			Source: policy.FromReview, Edited: p.Action == "edited",
+			Actor: p.Sender.actor(), Author: rv.User.actor(), App: rv.App.ID,
+			Text: rv.Body, Was: was, HasWas: hasWas,
+			State: strings.ToLower(rv.State), SHA: rv.CommitID,
 		}
 	default:
-		hp.note = "a review was " + p.GetAction()
+		hp.note = "a review was " + p.Action
 	}
-	if p.GetAction() != "submitted" {
+	if p.Action != "submitted" {
 		return []happening{hp}
 	}
-	return append([]happening{hp}, reviewSignal(hp, rv.GetID(), rv.GetState(), rv.GetCommitID(), actor(p.GetSender()))...)
+	return append([]happening{hp}, reviewSignal(hp, rv.ID, rv.State, rv.CommitID, p.Sender.actor())...)
 }

@@ -1,19 +1,17 @@
 package handlers
 
 import (
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/solver"
 )
 
-// repository ends the work on a repository that is gone, also under its old
+// repositoryChanged ends the work on a repository that is gone, also under its old
 // name.
-func repository(p *github.RepositoryEvent) []happening {
-	hp := happening{repo: repo(p.GetRepo(), p.GetInstallation()), everyone: true}
-	c := solver.Change{By: p.GetSender().GetLogin(), Detail: p.GetRepo().GetFullName()}
-	switch p.GetAction() {
+func repositoryChanged(p *payload) []happening {
+	hp := happening{repo: p.repo(), everyone: true}
+	c := solver.Change{By: p.Sender.Login, Detail: p.Repo.FullName}
+	switch p.Action {
 	case "renamed":
-		hp.repo.Name = p.GetChanges().GetRepo().GetName().GetFrom()
+		hp.repo.Name = p.Changes.Repo.Name.From
 		c.What = "renamed"
 	case "deleted", "archived":
 		c.What = "repository_deleted"

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/go-github/v60/github"
-
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -52,34 +50,29 @@ const maxReverts = 20
 
 // revertingPull reads a pull request that was merged into the default branch and
 // says that it reverts others of the repository.
-func revertingPull(of happening, pr *github.PullRequest, by policy.Actor) []happening {
-	if !strings.HasPrefix(pr.GetTitle(), `Revert "`) || pr.GetBase().GetRef() != of.snapshot.DefaultBranch {
+func revertingPull(of happening, pr issueOrPull, by policy.Actor) []happening {
+	if !strings.HasPrefix(pr.Title, `Revert "`) || pr.Base.Ref != of.snapshot.DefaultBranch {
 		return nil
 	}
-	return reverts(of, revertedPulls(pr.GetBody(), of.repo), nil, by)
+	return reverts(of, revertedPulls(pr.Body, of.repo), nil, by)
 }
 
 // revertingPush reads the messages of what was pushed to the default branch.
-func revertingPush(p *github.PushEvent) []happening {
-	of := happening{repo: pushedRepo(p), url: p.GetCompare()}
+func revertingPush(p *payload) []happening {
+	of := happening{repo: p.repo(), url: p.Compare}
 	var pulls []int
 	var commits []string
 	for _, c := range p.Commits {
-		named := revertedPulls(c.GetMessage(), of.repo)
+		named := revertedPulls(c.Message, of.repo)
 		pulls = append(pulls, named...)
 		if len(named) > 0 {
 			continue
 		}
-		for _, m := range revertsCommit.FindAllStringSubmatch(c.GetMessage(), maxReverts) {
+		for _, m := range revertsCommit.FindAllStringSubmatch(c.Message, maxReverts) {
 			commits = append(commits, m[1])
 		}
 	}
-	return reverts(of, pulls, commits, actor(p.GetSender()))
-}
-
-func pushedRepo(p *github.PushEvent) forge.Repo {
-	r := p.GetRepo()
-	return forge.Repo{Owner: r.GetOwner().GetLogin(), Name: r.GetName(), ID: r.GetID(), Installation: p.GetInstallation().GetID()}
+	return reverts(of, pulls, commits, p.Sender.actor())
 }
 
 // revertedPulls are the pull requests of a repository that a text says it

@@ -33,10 +33,10 @@ const (
 )
 
 // Answers come first: GitHub gives up on one after 10 s, and what is stored can
-// wait to be handled. While busyBatch deliveries or more are to be stored at a time,
+// wait to be handled. For holdBack after a batch of busyBatch deliveries or more,
 // those that were handled are finished every holdBack only, and so each of the
-// queue's places handles one in that time. That leaves the processors to the
-// answers (internal/bench ratios), and nothing stands still.
+// queue's places handles one in that time. That leaves the processors to the answers
+// (internal/bench ratios), and nothing stands still.
 const (
 	busyBatch = 16
 	holdBack  = 50 * time.Millisecond
@@ -53,6 +53,9 @@ type receiver struct {
 	insert, finish *sql.Stmt
 	waiting        chan *pending
 	stopped        chan struct{}
+	written        int           // bytes of payloads since the last checkpoint
+	checkpoint     chan struct{} // tells that one is due; nil for PostgreSQL
+	checkpoints    sync.WaitGroup
 
 	mu     sync.Mutex
 	bytes  int
@@ -79,6 +82,10 @@ func newReceiver(ctx context.Context, s *Store) (r *receiver, err error) {
 	}
 	if r.finish, err = s.w.PrepareContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = 0 WHERE guid = ?1")); err != nil {
 		return nil, errors.Join(err, r.insert.Close())
+	}
+	if !s.postgres {
+		r.checkpoint = make(chan struct{}, 1)
+		r.checkpoints.Go(func() { s.checkpointer(r.checkpoint) })
 	}
 	go r.run()
 	return r, nil
@@ -152,12 +159,17 @@ func (r *receiver) add(p *pending) error {
 // close answers what waits and stops the goroutine.
 func (r *receiver) close() {
 	r.mu.Lock()
-	if !r.closed {
+	first := !r.closed
+	if first {
 		r.closed = true
 		close(r.waiting)
 	}
 	r.mu.Unlock()
 	<-r.stopped
+	if r.checkpoint != nil && first {
+		close(r.checkpoint)
+	}
+	r.checkpoints.Wait()
 	_ = errors.Join(r.insert.Close(), r.finish.Close()) // the connections are closed next
 }
 
@@ -165,23 +177,28 @@ func (r *receiver) close() {
 // must not take the others' deliveries with it.
 func (r *receiver) run() {
 	defer close(r.stopped)
-	var held []*pending // finished ones, while answers come first
-	var since time.Time
-	for {
-		all, open := r.gather(len(held) == 0)
+	var held []*pending       // finished ones, while answers come first
+	var since, busy time.Time // when the first of them was held, and the last large batch came
+	for open := true; open; {
+		wait := time.Duration(-1)
+		if len(held) > 0 {
+			wait = max(holdBack-time.Since(since), 0)
+		}
+		var all []*pending
+		all, open = r.gather(wait)
 		batch, finished := split(all)
 		if len(held) == 0 {
 			since = time.Now()
 		}
+		if len(batch) >= busyBatch {
+			busy = time.Now()
+		}
 		held = append(held, finished...)
-		if len(batch) < busyBatch || time.Since(since) > holdBack {
+		if !open || time.Since(busy) > holdBack || time.Since(since) >= holdBack {
 			batch, held = append(batch, held...), nil
 		}
 		if len(batch) > 0 {
 			r.write(batch)
-		}
-		if !open && len(held) == 0 {
-			return
 		}
 	}
 }
@@ -208,20 +225,37 @@ func (r *receiver) write(batch []*pending) {
 	r.mu.Unlock()
 	for _, p := range batch {
 		p.answer <- err
+		r.written += len(p.delivery.Payload)
+	}
+	if r.checkpoint != nil && r.written > checkpointBytes {
+		r.written = 0
+		select {
+		case r.checkpoint <- struct{}{}:
+		default: // one is due already
+		}
 	}
 }
 
-// gather takes what waits already, or with wait at least one; it waits for no
-// second one, since the commit before was time enough to gather. open is false
-// once the channel is closed and empty.
-func (r *receiver) gather(wait bool) (batch []*pending, open bool) {
+// gather takes what waits already; when nothing does, the first that comes within
+// wait, which is without an end when it is negative. It waits for no second one,
+// since the commit before was time enough to gather. open is false once the channel
+// is closed and empty.
+func (r *receiver) gather(wait time.Duration) (batch []*pending, open bool) {
+	var over <-chan time.Time
+	if wait >= 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		over = timer.C
+	}
 	size := 0
-	if wait {
-		p, ok := <-r.waiting
+	select {
+	case p, ok := <-r.waiting:
 		if !ok {
 			return nil, false
 		}
 		batch, size = append(batch, p), len(p.payload)
+	case <-over:
+		return nil, true
 	}
 	for len(batch) < batchDeliveries && size < batchBytes {
 		select {
