@@ -13,12 +13,12 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 )
 
-// CleanAttempts removes the transcripts of attempts that ended before a time, and
-// what else is left of a thread once none remains. The HOME of agents goes a day
+// CleanAttempts removes from a data directory the transcripts of attempts that ended
+// before a time, and what else is left of a thread once none remains. The HOME of agents goes a day
 // after the last attempt. An attempt lasts a day at most, so the time must be at
 // least that long ago.
-func (s *Solver) CleanAttempts(ctx context.Context, before time.Time) (removed int, err error) {
-	threads, err := filepath.Glob(filepath.Join(s.Config.DataDir, "attempts", "*", "*", "*"))
+func (s *Solver) CleanAttempts(ctx context.Context, dataDir string, before time.Time) (removed int, err error) {
+	threads, err := filepath.Glob(filepath.Join(dataDir, "attempts", "*", "*", "*"))
 	if err != nil {
 		return 0, fmt.Errorf("list attempts: %w", err)
 	}

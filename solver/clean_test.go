@@ -37,7 +37,7 @@ func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
 	write(young, 2, time.Hour)
 	idle := Thread{"acme", "widgets", 3}
 	write(idle, 1, 25*time.Hour)
-	removed, err := s.CleanAttempts(t.Context(), now.Add(-30*24*time.Hour))
+	removed, err := s.CleanAttempts(t.Context(), s.Config.DataDir, now.Add(-30*24*time.Hour))
 	if err != nil || removed != 3 {
 		t.Errorf("removed %d: %v", removed, err)
 	}

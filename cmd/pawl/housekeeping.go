@@ -16,9 +16,16 @@ const cleanInterval = time.Hour
 // arrive. GitHub delivers once and says nothing of a failure.
 const catchUpInterval = 5 * time.Minute
 
+// sweepTime bounds one sweep, which takes milliseconds, or a second or two after
+// an outage. A connection to PostgreSQL that a failover left without anybody at its
+// other end would hold all sweeps of this server until TCP gives up.
+const sweepTime = 30 * time.Second
+
 // sweep wakes what a crash left asleep.
 func (n *node) sweep(now func() time.Time) func(context.Context) error {
 	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, sweepTime)
+		defer cancel()
 		woken, err := n.store.Stale(ctx, now())
 		if err != nil {
 			return err
@@ -40,7 +47,7 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 		rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
 		transcripts := 0
 		if err == nil {
-			transcripts, err = n.solver.CleanAttempts(ctx, t.Add(-keep.Transcripts))
+			transcripts, err = n.cleanFolders(ctx, t.Add(-keep.Transcripts))
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -58,6 +65,20 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 			return
 		}
 	}
+}
+
+// cleanFolders removes old transcripts from this server's folder and from those of
+// servers on this machine that are gone.
+func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int, err error) {
+	one := func(dir string) error {
+		k, err := n.solver.CleanAttempts(ctx, dir, before)
+		removed += k
+		return err
+	}
+	if err := one(n.data.dir); err != nil {
+		return removed, err
+	}
+	return removed, n.data.abandoned(one)
 }
 
 // checkAgents logs what is to be thought of the versions of the agents, beside

@@ -19,12 +19,25 @@ func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 	n.solver.OnTakeOver = counters.TakeOver
 	return web.New(web.Options{
 		Hook: hook, Store: n.store, View: n.solver.View, Stats: n.stats, Requests: n.requests,
-		Checks:   []web.Check{{Name: "data_dir", Run: n.writable}, {Name: "queue", Run: n.flowing}},
-		Details:  []web.Detail{{Name: "github", Run: n.github.state}, {Name: "clock", Run: n.agreed}},
+		Details: []web.Detail{
+			detail("data_dir", n.writable), detail("queue", n.flowing),
+			{Name: "github", Run: func(context.Context) (bool, string) { return n.github.state() }},
+			{Name: "clock", Run: func(context.Context) (bool, string) { return n.agreed() }},
+		},
 		Learning: n.solver.Standing, Points: n.points, Skew: n.store.Skew,
 		Counters: counters, Build: web.Build{Version: b.Version, Commit: b.Commit, Go: b.Go},
 		WebURL: n.cfg.GitHub.WebURL, MaxLimits: n.cfg.Policy.UsageLimit.MaxConsecutive, Now: now, Log: n.log,
 	})
+}
+
+// detail is one that is well or says why it is not.
+func detail(name string, run func(ctx context.Context) error) web.Detail {
+	return web.Detail{Name: name, Run: func(ctx context.Context) (bool, string) {
+		if err := run(ctx); err != nil {
+			return false, err.Error()
+		}
+		return true, ""
+	}}
 }
 
 func (n *node) stats(ctx context.Context) (web.Stats, error) {
@@ -59,7 +72,8 @@ const (
 
 // flowing reports whether the queue does its work: no delivery lies untouched,
 // and no thread waits for a step while there is room. A thread that waits because
-// every place is taken is no fault.
+// every place is taken is no fault. Both are of all servers on the database; where
+// fewer steps run on all of them than this one has places, there is room.
 func (n *node) flowing(ctx context.Context) error {
 	s, err := n.store.Stats(ctx)
 	if err != nil {
@@ -89,7 +103,7 @@ func (n *node) agreed() (ok bool, detail string) {
 }
 
 // writable reports whether attempts can be kept: a full or read-only disk makes
-// every attempt fail, while the database may still take webhooks from memory.
+// every attempt of this server fail, while webhooks can still be stored.
 func (n *node) writable(context.Context) error {
 	f, err := os.CreateTemp(n.cfg.DataDir, ".ready-*")
 	if err != nil {

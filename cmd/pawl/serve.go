@@ -237,9 +237,7 @@ func (n *node) serve(ctx context.Context) error {
 		n.log.Info().Msg("stopping")
 	}
 	crash.Point("stopping")
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-	defer cancel()
-	err = errors.Join(err, n.http.Shutdown(stopping), n.queue.Stop(stopping))
+	err = errors.Join(err, n.end(context.WithoutCancel(ctx)))
 	crash.Point("queue_stopped")
 	n.close()
 	crash.Point("shutdown")
@@ -248,6 +246,23 @@ func (n *node) serve(ctx context.Context) error {
 	}
 	n.log.Info().Msg("stopped")
 	return nil
+}
+
+// end stops HTTP and the queue side by side, so that a slow request keeps no agent
+// at work. A webhook that is still on its way in is stored, as always before it is
+// answered, and handled by whoever finds it next.
+func (n *node) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() {
+		err := n.http.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("answer the last requests: %w", err), n.http.Close())
+		}
+		answered <- err
+	}()
+	return errors.Join(n.queue.Stop(ctx), <-answered)
 }
 
 // close frees what startNode took, as far as it came.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -15,6 +16,11 @@ import (
 // postgresConns is how many connections one node uses: the workers, the
 // heartbeats, the queue's polls and the pages share them.
 const postgresConns = 16
+
+// lockTime is how long a statement waits for a lock before it fails; the address may
+// name another lock_timeout. Pawl holds locks for milliseconds, save that of a
+// migration: who waits for a long one fails, and is started again by its supervisor.
+const lockTime = time.Minute
 
 // postgresDB opens a pool. A node that is stopped in the middle of a transaction
 // would keep the rows that it locked for as long as it stands still, and the
@@ -29,6 +35,9 @@ func postgresDB(dsn string, params map[string]string) (*sql.DB, error) {
 	}
 	config.RuntimeParams["application_name"] = "pawl"
 	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(solver.HeartbeatTime.Milliseconds(), 10)
+	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen {
+		config.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTime.Milliseconds(), 10)
+	}
 	for k, v := range params {
 		config.RuntimeParams[k] = v
 	}
@@ -73,7 +82,7 @@ func (s *Store) migratePostgres(ctx context.Context, o Options) (err error) {
 	}
 	defer conn.Close()
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", migrationLock); err != nil {
-		return fmt.Errorf("wait for another node's migration: %w", err)
+		return fmt.Errorf("wait for another server that migrates the database: %w%s", err, s.whoMigrates(ctx))
 	}
 	defer func() {
 		_, uerr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock)
@@ -82,4 +91,18 @@ func (s *Store) migratePostgres(ctx context.Context, o Options) (err error) {
 		}
 	}()
 	return s.migrate(ctx, o.Logger)
+}
+
+// whoMigrates says how to get rid of a server that was stopped while it held the
+// lock, as far as that can be known.
+func (s *Store) whoMigrates(ctx context.Context) (hint string) {
+	var pid int
+	var host string
+	err := s.w.QueryRowContext(ctx, `SELECT l.pid, coalesce(host(a.client_addr), 'the machine of the database') FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = $1::bigint::oid
+		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`, migrationLock).Scan(&pid, &host)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; a server on %s holds the lock: wait until it serves, or, if it hangs, end it with SELECT pg_terminate_backend(%d) and start again", host, pid)
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// Counters count what the solver of this process has done. The solver calls the
-// methods; all may be called by many goroutines. Backends, endings, outcomes,
-// rules and rungs are of the configuration or of Pawl, so no label can grow.
+// Counters count what this process has done. The solver calls the methods, and the
+// webhook address one of them; all may be called by many goroutines. Backends, endings,
+// outcomes, rules, rungs and statuses are of the configuration or of Pawl, so no label
+// can grow.
 type Counters struct {
-	attempts, decisions, tokens, cost, turns, calls, rungs *prometheus.CounterVec
-	durations                                              *prometheus.HistogramVec
-	takeOvers                                              prometheus.Counter
+	webhooks, attempts, decisions, tokens, cost, turns, calls, rungs *prometheus.CounterVec
+	durations                                                        *prometheus.HistogramVec
+	takeOvers                                                        prometheus.Counter
 }
 
 // durationBuckets are in seconds: an agent that fails at once takes some, a long
@@ -28,7 +29,8 @@ func NewCounters() *Counters {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_" + name + "_total", Help: help}, labels)
 	}
-	return &Counters{
+	c := &Counters{
+		webhooks:  counter("webhooks", "Requests to the webhook address of this node, by the status of the answer.", "code"),
 		attempts:  counter("attempts", "Attempts that ended on this node.", "backend", "ending", "outcome"),
 		decisions: counter("decisions", "Decisions taken on this node.", "rule", "action"),
 		tokens:    counter("tokens", "Tokens that attempts of this node used; those of cached input are not counted as input again.", "backend", "kind"),
@@ -41,12 +43,19 @@ func NewCounters() *Counters {
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds", Buckets: durationBuckets(),
 			Help: "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
+	for _, status := range hookAnswers() {
+		c.webhooks.WithLabelValues(strconv.Itoa(status))
+	}
+	return c
 }
 
 // all are the collectors of the counters.
 func (c *Counters) all() []prometheus.Collector {
-	return []prometheus.Collector{c.attempts, c.decisions, c.tokens, c.cost, c.turns, c.calls, c.rungs, c.durations, c.takeOvers}
+	return []prometheus.Collector{c.webhooks, c.attempts, c.decisions, c.tokens, c.cost, c.turns, c.calls, c.rungs, c.durations, c.takeOvers}
 }
+
+// Webhook counts an answer of the webhook endpoint.
+func (c *Counters) Webhook(status int) { c.webhooks.WithLabelValues(strconv.Itoa(status)).Inc() }
 
 // Attempt counts an attempt that ended; the ending is empty for one that Pawl
 // cut short before its agent told any.

@@ -3,23 +3,24 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// Check is one thing that must hold for the server to be ready. Run must return
-// soon after its context has ended; its error says what is wrong.
-type Check struct {
+// Detail is something that people want to know of a server and that does not
+// decide whether it is ready. Run should return soon after its context has ended.
+type Detail struct {
 	Name string
-	Run  func(ctx context.Context) error
+	Run  func(ctx context.Context) (ok bool, text string)
 }
 
-// readyTime bounds all checks of one request. Kubernetes asks with 1 s by
+// readyTime bounds all questions of one request. Kubernetes asks with 1 s by
 // default, most load balancers with 5 s.
 const readyTime = 2 * time.Second
 
-// maxDetail is how much of a check's error is shown, in characters.
+// maxDetail is how much of an answer is shown, in characters.
 const maxDetail = 300
 
 // healthy answers as long as the process can answer at all.
@@ -27,37 +28,94 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 	plain(w, http.StatusOK, "ok")
 }
 
-// result is what one check came to.
+// result is what one question came to.
 type result struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// readiness asks the database and every check, each time anew, and answers 503
-// when one of them fails. Details are told besides and change nothing.
-func readiness(o Options, learned *standing) http.Handler {
-	all := append([]Check{{Name: "database", Run: o.Store.Ping}}, o.Checks...)
+// question is asked by one request at a time. A disk that hangs holds whoever
+// writes to it, whatever the context says, so nobody waits for the answer longer
+// than the context, and nobody asks again before it has come.
+type question struct {
+	name string
+	run  func(ctx context.Context) []result
+	busy chan struct{}
+}
+
+func ask(name string, run func(ctx context.Context) []result) question {
+	return question{name: name, run: run, busy: make(chan struct{}, 1)}
+}
+
+// answer is what the question comes to before ctx ends.
+func (q question) answer(ctx context.Context) []result {
+	select {
+	case q.busy <- struct{}{}:
+	case <-ctx.Done():
+		return []result{{Name: q.name, Detail: "a question of before is not answered yet"}}
+	}
+	come := make(chan []result, 1)
+	go func() {
+		defer func() { <-q.busy }()
+		come <- q.run(ctx)
+	}()
+	select {
+	case r := <-come:
+		return r
+	case <-ctx.Done():
+		return []result{{Name: q.name, Detail: fmt.Sprintf("no answer: %v", context.Cause(ctx))}}
+	}
+}
+
+// parts are the questions that say how a server is. The first one decides.
+type parts []question
+
+// newParts asks first whether a webhook can be stored. That is what makes a
+// server ready: whoever takes one out of service takes its webhooks from it, and
+// nothing else is a reason to refuse those.
+func newParts(o Options) parts {
+	all := parts{ask("database", func(ctx context.Context) []result {
+		if err := o.Store.Ping(ctx); err != nil {
+			return []result{{Name: "database", Detail: line(err.Error(), maxDetail)}}
+		}
+		return []result{{Name: "database", OK: true}}
+	})}
+	for _, d := range o.Details {
+		all = append(all, ask(d.Name, func(ctx context.Context) []result {
+			ok, text := d.Run(ctx)
+			return []result{{Name: d.Name, OK: ok, Detail: line(text, maxDetail)}}
+		}))
+	}
+	return all
+}
+
+// answers asks all side by side, for readyTime at most.
+func (p parts) answers(ctx context.Context) [][]result {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	out := make([][]result, len(p))
+	var asked sync.WaitGroup
+	for i, q := range p {
+		asked.Go(func() { out[i] = q.answer(ctx) })
+	}
+	asked.Wait()
+	return out
+}
+
+// readiness asks everything anew, and answers 503 when the first part fails.
+// Details are told besides and change nothing.
+func readiness(p parts, learned *standing) http.Handler {
+	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTime)
-		defer cancel()
+		all := p.answers(r.Context())
 		answer := struct {
 			Ready   bool     `json:"ready"`
 			Checks  []result `json:"checks"`
 			Details []result `json:"details"`
-		}{true, make([]result, len(all)), []result{}}
-		var asked sync.WaitGroup
-		for i, c := range all {
-			asked.Go(func() { answer.Checks[i] = c.ask(ctx) })
-		}
-		asked.Wait()
-		for _, d := range o.Details {
-			ok, text := d.Run()
-			answer.Details = append(answer.Details, result{Name: d.Name, OK: ok, Detail: line(text, maxDetail)})
-		}
-		answer.Details = append(answer.Details, signals(ctx, learned)...)
-		for _, c := range answer.Checks {
-			answer.Ready = answer.Ready && c.OK
+		}{all[0][0].OK, all[0], []result{}}
+		for _, d := range all[1:] {
+			answer.Details = append(answer.Details, d...)
 		}
 		guard(w.Header())
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -85,11 +143,4 @@ func signals(ctx context.Context, learned *standing) []result {
 		}
 	}
 	return out
-}
-
-func (c Check) ask(ctx context.Context) result {
-	if err := c.Run(ctx); err != nil {
-		return result{Name: c.Name, Detail: line(err.Error(), maxDetail)}
-	}
-	return result{Name: c.Name, OK: true}
 }

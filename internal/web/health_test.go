@@ -3,7 +3,6 @@ package web_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,23 +46,54 @@ func TestHealthIsOKAsLongAsTheProcessAnswers(t *testing.T) {
 	}
 }
 
-func TestReadyNamesEveryCheck(t *testing.T) {
+func TestReadyTellsTheDatabaseAndEveryDetail(t *testing.T) {
 	s := open(t, func(o *web.Options) {
-		o.Checks = []web.Check{{Name: "data_dir", Run: func(context.Context) error { return nil }}}
+		o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return true, "can be written" }}}
 	})
 	code, got := s.ready()
-	if diff := cmp.Diff(ready{true, []check{{"database", true, ""}, {"data_dir", true, ""}}, []check{}}, got); diff != "" || code != http.StatusOK {
+	want := ready{true, []check{{"database", true, ""}}, []check{{"data_dir", true, "can be written"}}}
+	if diff := cmp.Diff(want, got); diff != "" || code != http.StatusOK {
 		t.Errorf("%d (-want +got):\n%s", code, diff)
 	}
 }
 
-func TestOneFailingCheckMakesItNotReady(t *testing.T) {
+func TestADetailThatIsNotWellLeavesTheServerReady(t *testing.T) {
 	s := open(t, func(o *web.Options) {
-		o.Checks = []web.Check{{Name: "data_dir", Run: func(context.Context) error { return errors.New("disk \x1b[31mfull\n") }}}
+		o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return false, "disk \x1b[31mfull\n" }}}
 	})
 	code, got := s.ready()
-	if diff := cmp.Diff(ready{false, []check{{"database", true, ""}, {"data_dir", false, "disk full"}}, []check{}}, got); diff != "" || code != http.StatusServiceUnavailable {
+	want := ready{true, []check{{"database", true, ""}}, []check{{"data_dir", false, "disk full"}}}
+	if diff := cmp.Diff(want, got); diff != "" || code != http.StatusOK {
 		t.Errorf("%d (-want +got):\n%s", code, diff)
+	}
+	if body := s.page("/metrics"); !strings.Contains(body, "\npawl_healthy{part=\"data_dir\"} 0\n") || !strings.Contains(body, "\npawl_healthy{part=\"database\"} 1\n") {
+		t.Error("the metrics do not say so")
+	}
+}
+
+// A disk that hangs holds whoever writes to it, whatever the context says.
+func TestAPartThatHangsIsGivenUpOn(t *testing.T) {
+	release, asked := make(chan struct{}), make(chan struct{}, 10)
+	s := open(t, func(o *web.Options) {
+		o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) {
+			asked <- struct{}{}
+			<-release
+			return true, ""
+		}}}
+	})
+	for _, want := range []string{"no answer", "a question of before"} {
+		if code, got := s.ready(); code != http.StatusOK || len(got.Details) != 1 || got.Details[0].OK || !strings.Contains(got.Details[0].Detail, want) {
+			t.Errorf("%d %+v, want data_dir without an answer (%s)", code, got, want)
+		}
+	}
+	if n := len(asked); n != 1 {
+		t.Errorf("asked %d times before the first answer, want once", n)
+	}
+	close(release)
+	for code, got := s.ready(); code != http.StatusOK || !got.Details[0].OK; code, got = s.ready() {
+		if code != http.StatusOK {
+			t.Fatalf("%d %+v", code, got)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func TestMetricsTellWhatWasLearned(t *testing.T) {
 func TestADegradedSourceIsADetailAndNoFailure(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = learnt
-		o.Details = []web.Detail{{Name: "github", Run: func() (bool, string) { return false, "no answer 3s ago: refused" }}}
+		o.Details = []web.Detail{{Name: "github", Run: func(context.Context) (bool, string) { return false, "no answer 3s ago: refused" }}}
 	})
 	code, got := s.ready()
 	want := []check{

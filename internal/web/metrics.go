@@ -20,9 +20,9 @@ const scrapeTime = 5 * time.Second
 
 // metrics answers GET /metrics from a registry of its own. When the database
 // cannot be read the metrics that do not come from it are still given.
-func metrics(o Options, learned *standing) http.Handler {
+func metrics(o Options, learned *standing, p parts) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newScrape(o, learned))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newScrape(o, learned, p))
 	r.MustRegister(o.Counters.all()...)
 	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{o.Log}, MaxRequestsInFlight: scrapesAtOnce,
@@ -42,20 +42,22 @@ func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprin
 type scrape struct {
 	Options
 	learned                                    *standing
+	parts                                      parts
 	deliveries, deliveryAge, threads, queueAge *prometheus.Desc
 	breakers, open, resets, cooldowns          *prometheus.Desc
 	requests, points, skew, build              *prometheus.Desc
 	coverage, valid, violations, degraded      *prometheus.Desc
-	mean, share, rewards                       *prometheus.Desc
+	mean, share, rewards, healthy              *prometheus.Desc
 }
 
-func newScrape(o Options, learned *standing) *scrape {
+func newScrape(o Options, learned *standing, p parts) *scrape {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("pawl_"+name, help, labels, nil)
 	}
 	return &scrape{
 		Options:     o,
 		learned:     learned,
+		parts:       p,
 		deliveries:  desc("deliveries", "Webhook deliveries kept, by what became of them.", "state"),
 		deliveryAge: desc("delivery_age_seconds", "How long the oldest delivery that is not handled has waited."),
 		threads:     desc("threads", "Threads that a step runs on, that need a step, and that wait for a time.", "state"),
@@ -74,6 +76,7 @@ func newScrape(o Options, learned *standing) *scrape {
 		mean:        desc("backend_reward_mean", "The reward that is expected of a backend, its posterior mean over all repositories.", "backend"),
 		share:       desc("backend_choice_ratio", "How often sampling would choose a backend.", "backend"),
 		rewards:     desc("backend_rewards", "Rewards that were learned from, by backend; late signals may take some back.", "backend"),
+		healthy:     desc("healthy", "Whether a part of this server works; without its database it is not ready.", "part"),
 		build:       desc("build_info", "Always 1; the labels name the program.", "version", "commit", "go"),
 	}
 }
@@ -82,7 +85,7 @@ func newScrape(o Options, learned *standing) *scrape {
 func (s *scrape) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		s.deliveries, s.deliveryAge, s.threads, s.queueAge, s.breakers, s.open, s.resets, s.cooldowns, s.requests, s.points, s.skew, s.build,
-		s.coverage, s.valid, s.violations, s.degraded, s.mean, s.share, s.rewards,
+		s.coverage, s.valid, s.violations, s.degraded, s.mean, s.share, s.rewards, s.healthy,
 	} {
 		out <- d
 	}
@@ -103,6 +106,9 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	}
 	if s.Skew != nil {
 		give(out, s.skew, prometheus.GaugeValue, s.Skew().Seconds())
+	}
+	for _, r := range s.parts.answers(ctx) {
+		give(out, s.healthy, prometheus.GaugeValue, flag(r[0].OK), r[0].Name)
 	}
 	s.counts(ctx, out)
 	s.held(ctx, out)

@@ -1,12 +1,14 @@
 package web_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -42,12 +44,20 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 		`pawl_deliveries{state="unparsable"} 0`,
 		`pawl_delivery_age_seconds 0`,
 		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
+		`pawl_healthy{part="database"} 1`,
 		`pawl_limit_seconds_left{account="main",kind="usage_limit"} 18720`,
 		`pawl_queue_age_seconds 0`,
 		`pawl_take_overs_total 0`,
 		`pawl_threads{state="queued"} 0`,
 		`pawl_threads{state="running"} 1`,
 		`pawl_threads{state="waiting"} 1`,
+		`pawl_webhooks_total{code="200"} 0`,
+		`pawl_webhooks_total{code="400"} 0`,
+		`pawl_webhooks_total{code="401"} 0`,
+		`pawl_webhooks_total{code="405"} 0`,
+		`pawl_webhooks_total{code="408"} 0`,
+		`pawl_webhooks_total{code="413"} 0`,
+		`pawl_webhooks_total{code="503"} 0`,
 	}
 	if diff := cmp.Diff(want, ours(body)); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
@@ -67,13 +77,48 @@ func TestMetricsWithoutADatabaseAreThoseOfTheNode(t *testing.T) {
 	want := []string{
 		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
 		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
+		`pawl_healthy{part="database"} 0`,
 		`pawl_take_overs_total 0`,
+		`pawl_webhooks_total{code="200"} 0`,
+		`pawl_webhooks_total{code="400"} 0`,
+		`pawl_webhooks_total{code="401"} 0`,
+		`pawl_webhooks_total{code="405"} 0`,
+		`pawl_webhooks_total{code="408"} 0`,
+		`pawl_webhooks_total{code="413"} 0`,
+		`pawl_webhooks_total{code="503"} 0`,
 	}
 	if diff := cmp.Diff(want, ours(s.page("/metrics"))); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(s.log.String(), "database is closed") {
 		t.Errorf("the log does not say why: %s", s.log)
+	}
+}
+
+func TestAnswersToWebhooksAreCountedByTheirStatus(t *testing.T) {
+	s := open(t, func(o *web.Options) {
+		o.Hook = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.Method {
+			case http.MethodPut:
+				http.Error(w, "no", http.StatusServiceUnavailable)
+			case http.MethodGet:
+				w.WriteHeader(http.StatusMethodNotAllowed)
+			}
+		})
+	})
+	for _, method := range []string{http.MethodPost, http.MethodPost, http.MethodPut, http.MethodGet} {
+		s.send(method, web.HookPath)
+	}
+	s.page("/healthz") // is none
+	var got []string
+	for _, l := range ours(s.page("/metrics")) {
+		if strings.HasPrefix(l, "pawl_webhooks_total") && !strings.HasSuffix(l, " 0") {
+			got = append(got, l)
+		}
+	}
+	want := []string{`pawl_webhooks_total{code="200"} 2`, `pawl_webhooks_total{code="405"} 1`, `pawl_webhooks_total{code="503"} 1`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 }
 

@@ -57,18 +57,11 @@ type Points struct {
 	Used         int64
 }
 
-// Detail is something that people want to know of a server and that does not
-// decide whether it is ready. Run must return at once.
-type Detail struct {
-	Name string
-	Run  func() (ok bool, text string)
-}
-
 // Build names the program that serves.
 type Build struct{ Version, Commit, Go string }
 
 // Options are the parts that the pages show. All are required, except that
-// Checks and Details may be empty, and Learning, Points and Skew nil.
+// Details may be empty, and Learning, Points and Skew nil.
 type Options struct {
 	// Hook takes every request to the webhook address, whatever its method.
 	Hook  http.Handler
@@ -77,8 +70,6 @@ type Options struct {
 	View     func(ctx context.Context, t solver.Thread) (checkrun.Facts, error)
 	Stats    func(ctx context.Context) (Stats, error)
 	Requests func() []Requests
-	// Checks decide beside the database whether the server is ready.
-	Checks   []Check
 	Details  []Detail
 	Counters *Counters
 	// Learning is what was learned of the backends.
@@ -111,15 +102,15 @@ const (
 // contract is a plain 404.
 func New(o Options) http.Handler {
 	learned := &standing{ask: o.Learning, now: o.Now}
-	p := newPages(o, learned)
+	p, parts := newPages(o, learned), newParts(o)
 	mux := http.NewServeMux()
-	mux.Handle(HookPath, o.Hook)
+	mux.Handle(HookPath, counting(o.Counters, o.Hook))
 	pages := make(chan struct{}, pagesAtOnce)
 	mux.Handle("GET /{$}", inLine(pages, http.HandlerFunc(p.status)))
 	mux.Handle("GET /threads/{owner}/{repo}/{n}", inLine(pages, http.HandlerFunc(p.thread)))
 	mux.HandleFunc("GET /healthz", healthy)
-	mux.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(o, learned)))
-	mux.Handle("GET /metrics", metrics(o, learned))
+	mux.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(parts, learned)))
+	mux.Handle("GET /metrics", metrics(o, learned, parts))
 	return mux
 }
 
