@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// slowPost is a webhook of which the last byte has not been sent.
+type slowPost struct {
+	conn net.Conn
+	last string
+}
+
+// post sends a webhook but for its last byte, and returns once the server reads
+// its body: it is asked to say so.
+func (r *rig) post(guid, signature, body string) slowPost {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", r.addr)
+	r.must(err)
+	r.t.Cleanup(func() { conn.Close() })
+	r.must(conn.SetDeadline(time.Now().Add(patience)))
+	_, err = fmt.Fprintf(conn, "POST /api/github/hook HTTP/1.1\r\nHost: pawl\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n"+
+		"X-GitHub-Event: ping\r\nX-GitHub-Delivery: %s\r\nX-Hub-Signature-256: sha256=%s\r\n\r\n", len(body), guid, signature)
+	r.must(err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "100 Continue") {
+		r.t.Fatalf("%q, %v, want the server to read on", line, err)
+	}
+	_, err = conn.Write([]byte(body[:len(body)-1]))
+	r.must(err)
+	return slowPost{conn, body[len(body)-1:]}
+}
+
+// finish sends the last byte and returns the status of the answer.
+func (p slowPost) finish(t *testing.T) int {
+	t.Helper()
+	if _, err := p.conn.Write([]byte(p.last)); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(p.conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.atWork()
+	const body, refused, taken = `{"zen": "Keep it logically awesome."}`, "99999999-2222-4333-8444-555555555555", "88888888-2222-4333-8444-555555555555"
+	stranger := r.post(refused, strings.Repeat("0", 64), body)
+	github := r.post(taken, signature(sha256.New, []byte(body)), body)
+	r.must(r.cmd.Process.Signal(syscall.SIGTERM))
+	r.await("the agent to be ended", func() bool { return strings.Contains(r.log.String(), `"attempt ended"`) })
+	// Both requests are still on their way, so the server did not wait for them.
+	if got := github.finish(t); got != http.StatusOK {
+		t.Errorf("the webhook was answered %d, want it stored", got)
+	}
+	if got := stranger.finish(t); got != http.StatusUnauthorized {
+		t.Errorf("the other one was answered %d, want it refused", got)
+	}
+	if err := <-r.exited; err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	r.exited <- nil // for the clean-up
+	if d := r.deliveryOf(taken); d.GUID != taken {
+		t.Error("the webhook that was answered is not stored")
+	}
+	r.touch("go")
+	r.start()
+	r.wantSolved(n)
+	if d := r.deliveryOf(taken); d.State != solver.Handled {
+		t.Errorf("the webhook is %s after the next start, want it handled", d.State)
+	}
+}
+
+// A failover may leave a connection without anybody at its other end. Here the
+// one that writes is taken, which is as silent.
+func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := s.DB().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		n := &node{store: s}
+		if err := n.sweep(time.Now)(context.WithoutCancel(t.Context())); err == nil || time.Since(began) != sweepTime {
+			t.Errorf("ended with %v after %s, want an error after %s", err, time.Since(began), sweepTime)
+		}
+		if err := taken.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := n.sweep(time.Now)(t.Context()); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	old := time.Now().Add(-60 * 24 * time.Hour)
+	transcript := func(folder string) string {
+		t.Helper()
+		path := filepath.Join(r.dir, "data", folder, "attempts", "acme", "widgets", "7", "1", "transcript")
+		r.must(os.MkdirAll(filepath.Dir(path), 0o700))
+		r.must(os.WriteFile(path, []byte("old"), 0o600))
+		r.must(os.Chtimes(path, old, old))
+		return path
+	}
+	// A folder has the lock of the server that used it; what has none is none.
+	gone, used, other := transcript("node-1"), transcript("node-2"), transcript("node-3")
+	for _, folder := range []string{"node-1", "node-2"} {
+		r.must(os.WriteFile(filepath.Join(r.dir, "data", folder, "pawl.lock"), nil, 0o600))
+	}
+	lock, err := lockFolder(filepath.Join(r.dir, "data", "node-2"))
+	r.must(err)
+	defer lock.Close()
+	r.start()
+	r.await("the cleaning at the start", func() bool { return strings.Contains(r.log.String(), `"old records removed"`) })
+	for path, want := range map[string]bool{gone: false, used: true, other: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v, want it kept: %t", path, err, want)
+		}
+	}
+	// Its place is free again.
+	if lock, err := lockFolder(filepath.Join(r.dir, "data", "node-1")); err != nil {
+		t.Error(err)
+	} else {
+		lock.Close()
+	}
+}
