@@ -15,8 +15,7 @@ import (
 // Resolve returns the thread that a number belongs to.
 func (s *Store) Resolve(ctx context.Context, t solver.Thread) (solver.Thread, error) {
 	owner := t
-	err := s.r.QueryRowContext(ctx, s.q(`SELECT t.owner, t.name, t.number FROM aliases a JOIN threads t ON t.id = a.thread_id
-		WHERE a.owner = ?1 AND a.name = ?2 AND a.number = ?3`), t.Owner, t.Name, t.Number).Scan(&owner.Owner, &owner.Name, &owner.Number)
+	err := s.prepared.resolve.QueryRowContext(ctx, t.Owner, t.Name, t.Number).Scan(&owner.Owner, &owner.Name, &owner.Number)
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, nil
 	}
@@ -28,8 +27,7 @@ func (s *Store) Resolve(ctx context.Context, t solver.Thread) (solver.Thread, er
 
 // Events returns the thread's log after a sequence number, oldest first.
 func (s *Store) Events(ctx context.Context, t solver.Thread, after int64) ([]solver.Event, error) {
-	rows, err := s.r.QueryContext(ctx, s.q(`SELECT e.seq, e.kind, e.at, e.data FROM events e JOIN threads t ON t.id = e.thread_id
-		WHERE t.owner = ?1 AND t.name = ?2 AND t.number = ?3 AND e.seq > ?4 ORDER BY e.seq`), t.Owner, t.Name, t.Number, after)
+	rows, err := s.prepared.events.QueryContext(ctx, t.Owner, t.Name, t.Number, after)
 	if err != nil {
 		return nil, fmt.Errorf("read the log of %s: %w", t, err)
 	}

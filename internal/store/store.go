@@ -47,6 +47,7 @@ type Store struct {
 	now      func() time.Time
 	queue    Enqueuer
 	receiver *receiver
+	prepared prepared
 	lock     *os.File // SQLite: held while this process may write
 	// turn is held by the one write that may ask for the writing connection
 	// beside the receiver. database/sql gives a free connection to a waiter
@@ -79,6 +80,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	default:
 		err = errDSN
 	}
+	if err == nil {
+		err = s.prepare(ctx)
+	}
 	if err != nil {
 		s.closeDB()
 		return nil, err
@@ -102,6 +106,9 @@ func OpenReadOnly(ctx context.Context, dsn string, o Options) (*Store, error) {
 		err = s.readPostgres(ctx, dsn)
 	default:
 		err = errDSN
+	}
+	if err == nil {
+		err = s.prepare(ctx)
 	}
 	if err != nil {
 		s.closeDB()
