@@ -1,5 +1,5 @@
 // Package handlers decides what a webhook means. Ingress stores a delivery
-// durably and answers; the delivery job later calls Handle, which reads the
+// durably and answers; the queue later calls Handle, which reads the
 // payload with one file per GitHub event, asks policy whether it is real
 // feedback, and appends an event with its reason to the thread's log. For that
 // GitHub is asked for the actor's permission, and for the pull request of a

@@ -224,5 +224,5 @@ type anyEvent string
 func (a anyEvent) Handles() []string { return []string{string(a)} }
 
 func (a anyEvent) Handle(context.Context, string, string, []byte) error {
-	return errors.New("events are handled by the delivery job")
+	return errors.New("events are handled after they are stored")
 }

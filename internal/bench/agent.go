@@ -78,7 +78,7 @@ const (
 
 func partNames() [parts]string {
 	return [parts]string{
-		"delivery job, permission looked up, judged", "step job, reaction added", "token, git fetch, configuration read",
+		"delivery handled: permission looked up, judged", "step job, reaction added", "token, git fetch, configuration read",
 		"status comment and check runs", "checkout", "sandbox and agent started",
 	}
 }
