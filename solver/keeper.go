@@ -120,14 +120,19 @@ func (s *step) lost(ctx context.Context, err error) error {
 }
 
 // release ends the heartbeat and gives the lease back, also when the process is
-// stopping.
-func (k *keeper) release() {
+// stopping. retry is nil after a step that did all there was to do.
+func (k *keeper) release(retry Retry) {
 	k.cancel(nil)
 	<-k.done
 	ctx, cancel := context.WithTimeout(context.Background(), timeoutAfterStop)
 	defer cancel()
 	crash.Point("releasing")
-	// A lease that cannot be given back runs out by itself.
-	_ = k.store.Release(ctx, k.current())
+	// A lease that cannot be given back runs out by itself, and the sweep then finds
+	// its thread.
+	if retry == nil {
+		_ = k.store.Release(ctx, k.current())
+	} else {
+		_ = k.store.ReleaseUnfinished(ctx, k.current(), retry)
+	}
 	crash.Point("released")
 }

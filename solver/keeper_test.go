@@ -101,7 +101,7 @@ func TestALeaseThatIsRenewedInTimeNeedsNoAsking(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), ErrLeaseLost) {
 			t.Error("the heartbeat did not notice that the lease is lost")
 		}
-		k.release()
+		k.release(nil)
 	})
 }
 
@@ -120,6 +120,6 @@ func TestADatabaseThatIsDownForTwoHeartbeatsEndsTheStep(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), ErrLeaseLost) {
 			t.Error("the step goes on without a lease")
 		}
-		k.release()
+		k.release(nil)
 	})
 }

@@ -166,8 +166,12 @@ type Store interface {
 	Acquire(ctx context.Context, t Thread, owner string, now time.Time) (Lease, error)
 	// Renew extends the lease or returns ErrLeaseLost.
 	Renew(ctx context.Context, l Lease, now time.Time) (Lease, error)
-	// Release gives the lease back; a lost lease is not an error.
+	// Release gives the lease back after a step that did all there was to do; a
+	// lost lease is not an error.
 	Release(ctx context.Context, l Lease) error
+	// ReleaseUnfinished gives the lease back after any other step, and stores with
+	// it when the thread is tried again; a lost lease is not an error.
+	ReleaseUnfinished(ctx context.Context, l Lease, retry Retry) error
 	// AppendLeased appends under the lease or returns ErrLeaseLost.
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
 	// Breakers returns the breakers that are not zero, by account.

@@ -36,17 +36,16 @@ type step struct {
 
 // Step takes the thread's lease and does what is to be done now: until the
 // thread waits, has ended, or another node took over. A *HeldError means that
-// another step is at it; any other error means that Pawl could not do its job
-// and the step should be tried again.
-func (s *Solver) Step(ctx context.Context, t Thread) error {
+// another step is at it; any other error means that Pawl could not do its job.
+// When the thread is tried again is stored by then.
+func (s *Solver) Step(given context.Context, t Thread) (err error) {
 	asked := time.Now()
-	lease, err := s.Store.Acquire(ctx, t, s.Node, s.Now())
+	lease, err := s.Store.Acquire(given, t, s.Node, s.Now())
 	if err != nil {
 		return err
 	}
 	crash.Point("claimed")
-	ctx, k := keep(ctx, s.Store, lease, asked, s.Now)
-	defer k.release()
+	ctx, k := keep(given, s.Store, lease, asked, s.Now)
 	log := s.Log.With().Str("thread", t.String()).Int64("epoch", lease.Epoch).Logger()
 	if lease.From != "" {
 		log.Warn().Str("from", lease.From).Msg("thread taken over: its lease ran out")
@@ -55,15 +54,27 @@ func (s *Solver) Step(ctx context.Context, t Thread) error {
 		}
 	}
 	st := &step{Solver: s, thread: t, lease: k, log: log, plain: log}
+	err = errPanicked // until the loop says what came of it
+	defer func() { k.release(st.retry(given, err)) }()
+	err = st.loop(ctx)
+	return err
+}
+
+// errPanicked is how a step ends that does not return.
+var errPanicked = errors.New("the step panicked")
+
+// loop does one effect after the other until there is none left for now.
+func (s *step) loop(ctx context.Context) error {
 	for again := true; again; {
-		if err := ctx.Err(); err != nil {
-			return st.lost(ctx, context.Cause(ctx))
+		if ctx.Err() != nil {
+			return s.lost(ctx, context.Cause(ctx))
 		}
-		if again, err = st.once(ctx); err != nil {
-			again, err = st.failed(ctx, err)
+		var err error
+		if again, err = s.once(ctx); err != nil {
+			again, err = s.failed(ctx, err)
 		}
 		if err != nil {
-			return fmt.Errorf("step %s: %w", t, st.lost(ctx, err))
+			return fmt.Errorf("step %s: %w", s.thread, s.lost(ctx, err))
 		}
 	}
 	return nil

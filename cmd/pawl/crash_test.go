@@ -50,6 +50,13 @@ func (m *mortal) Release(ctx context.Context, l solver.Lease) error {
 	return m.Store.Release(ctx, l)
 }
 
+func (m *mortal) ReleaseUnfinished(ctx context.Context, l solver.Lease, retry solver.Retry) error {
+	if m.dead {
+		return errDead
+	}
+	return m.Store.ReleaseUnfinished(ctx, l, retry)
+}
+
 // crashRig is a thread with one request and everything that a step needs.
 type crashRig struct {
 	*rig

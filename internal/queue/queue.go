@@ -28,12 +28,13 @@ type Options struct {
 	// known here. It notes in the store what became of it, also when it is to be
 	// tried again, and must do nothing for a delivery that was handled already.
 	HandleDelivery func(ctx context.Context, d solver.Delivery) error
-	// Due reports whether the thread needs a step. The first try of a job that
-	// finds it false is a duplicate and does nothing.
+	// Due reports whether the thread needs a step. A job that finds it false is a
+	// duplicate and does nothing.
 	Due func(ctx context.Context, t solver.Thread) (bool, error)
-	// Step takes the thread's next step. A *solver.HeldError is no failure:
-	// whoever holds the lease enqueues again on giving it back. ctx ends when
-	// the queue stops; the step should then leave a state to go on from.
+	// Step takes the thread's next step, and stores when the thread is due again,
+	// also where the step fails. A *solver.HeldError is no failure: whoever holds
+	// the lease enqueues again on giving it back. ctx ends when the queue stops;
+	// the step should then leave a state to go on from.
 	Step func(ctx context.Context, t solver.Thread) error
 	// Sweep is called every SweepInterval and must not take longer.
 	Sweep  func(ctx context.Context) error
@@ -78,7 +79,7 @@ func newQueue(o Options, poll time.Duration) (*Queue, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	workers := river.NewWorkers()
-	if err := river.AddWorkerSafely(workers, &stepWorker{due: o.Due, step: o.Step}); err != nil {
+	if err := river.AddWorkerSafely(workers, &stepWorker{due: o.Due, step: o.Step, logger: o.Logger}); err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(o.DB)
@@ -97,8 +98,8 @@ func newQueue(o Options, poll time.Duration) (*Queue, error) {
 // River's times.
 //
 // pollInterval is how late at most the jobs start that the bell does not tell
-// of: those of other nodes, retries, and scheduled ones, which River makes
-// available every 5 s.
+// of: those of other nodes, and scheduled ones, which River makes available every
+// 5 s.
 //
 // fetchCooldown bounds the rate of jobs at workers / cooldown (measured by
 // others: exactly that).
@@ -125,12 +126,10 @@ func config(o Options, workers *river.Workers, poll time.Duration) *river.Config
 		Logger:                      o.Logger,
 		FetchPollInterval:           poll,
 		FetchCooldown:               fetchCooldown,
-		JobTimeout:                  deliveryTimeout,
 		RescueStuckJobsAfter:        rescueAfter,
 		CompletedJobRetentionPeriod: keepCompleted,
 		CancelledJobRetentionPeriod: keepCompleted,
 		DiscardedJobRetentionPeriod: keepDiscarded,
-		RetryPolicy:                 retryPolicy{},
 	}
 }
 
@@ -150,9 +149,9 @@ func (q *Queue) Start(ctx context.Context) error {
 }
 
 // Stop fetches no more jobs, ends the contexts of those at work so that they
-// leave a state to go on from, and waits for them until ctx ends. Jobs that were
-// cut off are taken up by the next Start, deliveries by the next sweep that finds
-// them due.
+// leave a state to go on from, and waits for them until ctx ends. Steps that were
+// cut off enqueue themselves again, for the next Start or another node; deliveries
+// are taken up by the next sweep that finds them due.
 func (q *Queue) Stop(ctx context.Context) error {
 	if q.end == nil {
 		return nil

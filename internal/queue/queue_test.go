@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
@@ -109,55 +109,47 @@ func TestAStepJob(t *testing.T) {
 	broken := errors.New("GitHub is down")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
+	const older = 300
 	for name, c := range map[string]struct {
-		ctx      context.Context
-		job      rivertype.JobRow
-		due      bool
-		stepErr  error
-		wantStep bool
-		wantErr  error
+		ctx                context.Context
+		job                rivertype.JobRow
+		due                bool
+		dueErr, stepErr    error
+		wantStep, wantText bool
 	}{
-		"that is due is worked":                            {job: rivertype.JobRow{Attempt: 1}, due: true, wantStep: true},
-		"that is not due is a duplicate":                   {job: rivertype.JobRow{Attempt: 1}},
-		"that failed before is worked though not due":      {job: rivertype.JobRow{Attempt: 2}, wantStep: true},
-		"that was cut off before is worked though not due": {job: rivertype.JobRow{Attempt: 1, Metadata: []byte(`{"snoozes": 1}`)}, wantStep: true},
-		"whose thread is held is done":                     {job: rivertype.JobRow{Attempt: 1}, due: true, stepErr: held, wantStep: true},
-		"that fails is tried again":                        {job: rivertype.JobRow{Attempt: 1}, due: true, stepErr: broken, wantStep: true, wantErr: broken},
-		"that Stop cuts off is free again":                 {ctx: cancelled, job: rivertype.JobRow{Attempt: 1}, due: true, stepErr: context.Canceled, wantStep: true, wantErr: river.JobSnooze(0)},
+		"that is due is worked":                 {due: true, wantStep: true},
+		"that is not due is a duplicate":        {},
+		"that cannot be asked about says so":    {due: true, dueErr: broken, wantText: true},
+		"of an older version is always worked":  {job: rivertype.JobRow{MaxAttempts: older}, wantStep: true},
+		"whose thread is held says nothing":     {due: true, stepErr: held, wantStep: true},
+		"that fails says so":                    {due: true, stepErr: broken, wantStep: true, wantText: true},
+		"that is cut off by Stop says nothing":  {ctx: cancelled, due: true, stepErr: context.Canceled, wantStep: true},
+		"that ends well while it is cut off":    {ctx: cancelled, due: true, wantStep: true},
+		"of an older version that fails is one": {job: rivertype.JobRow{MaxAttempts: older}, stepErr: broken, wantStep: true, wantText: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stepped := false
+			var said bytes.Buffer
 			w := &stepWorker{
-				due:  func(context.Context, solver.Thread) (bool, error) { return c.due, nil },
-				step: func(context.Context, solver.Thread) error { stepped = true; return c.stepErr },
+				due:    func(context.Context, solver.Thread) (bool, error) { return c.due, c.dueErr },
+				step:   func(context.Context, solver.Thread) error { stepped = true; return c.stepErr },
+				logger: slog.New(slog.NewTextHandler(&said, nil)),
 			}
-			if c.job.Metadata == nil {
-				c.job.Metadata = []byte("{}")
+			if c.job.MaxAttempts == 0 {
+				c.job.MaxAttempts = stepArgs{}.InsertOpts().MaxAttempts
 			}
 			if c.ctx == nil {
 				c.ctx = t.Context()
 			}
-			err := w.Work(c.ctx, &river.Job[stepArgs]{JobRow: &c.job})
-			if stepped != c.wantStep || !errors.Is(err, c.wantErr) {
-				t.Errorf("stepped %t, %v; want %t, %v", stepped, err, c.wantStep, c.wantErr)
+			// River never has anything left to do for it.
+			if err := w.Work(c.ctx, &river.Job[stepArgs]{JobRow: &c.job}); err != nil || stepped != c.wantStep {
+				t.Errorf("stepped %t, %v; want %t and no error", stepped, err, c.wantStep)
+			}
+			if got := bytes.Contains(said.Bytes(), []byte(broken.Error())); got != c.wantText {
+				t.Errorf("it said %q", &said)
 			}
 		})
 	}
-}
-
-func TestRetriesWaitLongerAndAtMostFiveMinutes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		errs := rapid.IntRange(0, 1000).Draw(t, "errors")
-		before := time.Now()
-		next := retryPolicy{}.NextRetry(&rivertype.JobRow{Errors: make([]rivertype.AttemptError, errs)})
-		full := retryCap
-		if errs < 9 {
-			full = min(time.Second<<errs, retryCap)
-		}
-		if low, high := before.Add(full/2), time.Now().Add(full); next.Before(low) || next.After(high) {
-			t.Fatalf("after %d errors the next try is in %s, want %s to %s", errs, next.Sub(before), full/2, full)
-		}
-	})
 }
 
 func TestAQueueNeedsItsParts(t *testing.T) {

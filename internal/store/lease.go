@@ -14,7 +14,8 @@ import (
 
 // Acquire takes the thread's lease for one step, or returns a *solver.HeldError
 // for as long as anybody else's lasts, also one of the same owner. It clears the
-// pending wake-up and a wake-up time that has come; one still to come stays.
+// pending wake-up and a wake-up time that has come; one still to come stays. Where
+// the time was that of a retry, the step is the retry, and the time before it is back.
 func (s *Store) Acquire(ctx context.Context, t solver.Thread, owner string, now time.Time) (solver.Lease, error) {
 	if owner == "" {
 		return solver.Lease{}, fmt.Errorf("acquire %s: the owner has no name", t)
@@ -29,12 +30,15 @@ func (s *Store) Acquire(ctx context.Context, t solver.Thread, owner string, now 
 		if r.leaseOwner != "" && r.leaseUntil.After(leaseNow) {
 			return &solver.HeldError{Owner: r.leaseOwner, Until: r.leaseUntil}
 		}
+		if !r.laterAt.IsZero() {
+			r.wakeAt = r.laterAt
+		}
 		if !r.wakeAt.IsZero() && !r.wakeAt.After(now) {
 			r.wakeAt = time.Time{}
 		}
 		lease = solver.Lease{Thread: t, Owner: owner, Epoch: r.epoch + 1, Until: leaseNow.Add(solver.LeaseTime), From: r.leaseOwner}
 		_, err = tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
-			queued_at = 0, requeue_at = 0, account = '' WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+			later_at = 0, queued_at = 0, requeue_at = 0, account = '' WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 		return err
 	})
 	if err != nil {
@@ -61,9 +65,9 @@ func (s *Store) Renew(ctx context.Context, l solver.Lease, now time.Time) (solve
 	return l, nil
 }
 
-// Release gives the lease back, and with it the account that the thread entered.
-// What arrived while the step ran is enqueued now, so no step needs to wait for
-// the lease.
+// Release gives the lease back, and with it the account that the thread entered,
+// and forgets earlier failures and the note. What arrived while the step ran is
+// enqueued now, so no step needs to wait for the lease.
 func (s *Store) Release(ctx context.Context, l solver.Lease) error {
 	err := s.write(ctx, func(tx *txn) error {
 		r, err := s.checkLease(ctx, tx, l)
@@ -73,7 +77,8 @@ func (s *Store) Release(ctx context.Context, l solver.Lease) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, s.q("UPDATE threads SET lease_owner = '', lease_until = 0, account = '' WHERE id = ?1"), r.id); err != nil {
+		if _, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = '', lease_until = 0, account = '',
+			failures = 0, note = NULL WHERE id = ?1`), r.id); err != nil {
 			return err
 		}
 		now := s.now()

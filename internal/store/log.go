@@ -85,15 +85,17 @@ type row struct {
 	leaseOwner                   string
 	epoch                        int64
 	leaseUntil, wakeAt, queuedAt time.Time
+	failures                     int           // steps in a row that did not come to their end
+	laterAt                      time.Time     // what wakeAt was before a retry; zero where it is none
 	ahead                        time.Duration // of the clock that judges leases, see clock
 }
 
-const rowColumns = "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at"
+const rowColumns = "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at, failures, later_at"
 
 func scanRow(scan func(...any) error) (r row, err error) {
-	var until, wakeAt, queuedAt int64
-	err = scan(&r.id, &r.thread.Owner, &r.thread.Name, &r.thread.Number, &r.seq, &r.leaseOwner, &r.epoch, &until, &wakeAt, &queuedAt)
-	r.leaseUntil, r.wakeAt, r.queuedAt = fromMicros(until), fromMicros(wakeAt), fromMicros(queuedAt)
+	var until, wakeAt, queuedAt, laterAt int64
+	err = scan(&r.id, &r.thread.Owner, &r.thread.Name, &r.thread.Number, &r.seq, &r.leaseOwner, &r.epoch, &until, &wakeAt, &queuedAt, &r.failures, &laterAt)
+	r.leaseUntil, r.wakeAt, r.queuedAt, r.laterAt = fromMicros(until), fromMicros(wakeAt), fromMicros(queuedAt), fromMicros(laterAt)
 	return r, err
 }
 

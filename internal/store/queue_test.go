@@ -67,7 +67,14 @@ func (st *stepper) step(ctx context.Context, th solver.Thread) error {
 	if err != nil {
 		return err
 	}
-	defer st.store.Release(context.WithoutCancel(ctx), l)
+	defer func() {
+		ended := context.WithoutCancel(ctx)
+		if ctx.Err() != nil {
+			st.store.ReleaseUnfinished(ended, l, func(int) (time.Duration, bool) { return 0, true })
+			return
+		}
+		st.store.Release(ended, l)
+	}()
 	events, err := st.store.Events(ctx, th, 0)
 	if err != nil {
 		return err
@@ -243,8 +250,8 @@ func aStepCutOffByStopGoesOnAfterStart(t *testing.T, dsn string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	check(t, q.Stop(ctx))
-	if due := must(s.Due(ctx, thread(1)))(t); due {
-		t.Error("the step did not take its wake-up")
+	if due := must(s.Due(ctx, thread(1)))(t); !due {
+		t.Error("the step that was cut off is not due")
 	}
 	st.work = nil
 	start(t, s, c.Now, st.step, noDelivery)

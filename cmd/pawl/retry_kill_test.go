@@ -1,0 +1,60 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// goesOnWithin is how long a thread may stand still after a crash.
+const goesOnWithin = time.Minute
+
+// A step that failed and gave its lease back is known to nobody but its thread's
+// row when the process is killed right then.
+func TestAThreadGoesOnWithinAMinuteAfterAFailedStepAndAKill(t *testing.T) {
+	for name, c := range map[string]struct {
+		at    string
+		fault fakegithub.Fault
+	}{
+		"killed when the lease is given back":   {"released", fakegithub.Fault{Route: "POST /repos/*/*/issues/comments/*/reactions", Status: 500}},
+		"killed before the lease is given back": {"releasing", fakegithub.Fault{Route: "POST /repos/*/*/issues/comments/*/reactions", Status: 500}},
+		"killed after the third failure":        {"released:3", fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", Status: 502}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLives(t, map[string]string{"a.txt": "one\n"})
+			l.pause = 0 // by the true time
+			l.env = func(life int) []string {
+				if life > 0 {
+					return nil
+				}
+				return []string{"PAWL_CRASH_AT=" + c.at}
+			}
+			l.agent("cat > /dev/null\necho two >> a.txt\n", "")
+			c.fault.Times = -1
+			l.world.Inject(c.fault)
+			l.begin()
+			l.serving()
+			n := l.solve("A line", "Please add a line to a.txt.")
+			l.await("the kill", func() bool { return len(l.died()) == 1 })
+			killed := time.Now()
+			l.world.ClearFaults()
+			l.serving()
+			states := l.settled("the thread to go on", goesOnWithin, func(states map[string]solver.State) bool {
+				// The last thing that a step does is the status comment.
+				s := states[threadName(n)]
+				return worked(s) == 1 && s.Acts["comment:status"].Done && len(l.world.Comments(rigRepo, n)) == 2
+			})
+			if took := time.Since(killed); took > goesOnWithin {
+				t.Errorf("the thread went on and ended %s after the kill, want %s", took, goesOnWithin)
+			}
+			if s := states[threadName(n)]; s.Decision == nil || s.Decision.Action != policy.DoDone {
+				t.Errorf("the thread ended with %+v, want done", s.Decision)
+			}
+			l.invariants(states, rigRepo)
+		})
+	}
+}

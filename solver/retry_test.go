@@ -1,0 +1,74 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"pgregory.net/rapid"
+)
+
+func TestRetriesWaitLongerAndAtMostFiveMinutes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		inARow := rapid.IntRange(1, 10_000).Draw(t, "in a row")
+		full := retryCap
+		if inARow < 10 {
+			full = min(time.Second<<(inARow-1), retryCap)
+		}
+		wait, again := afterFailure(inARow)
+		if wait < full/2 || wait > full {
+			t.Fatalf("after %d failures the next try is in %s, want %s to %s", inARow, wait, full/2, full)
+		}
+		if again != (inARow < stepTries) {
+			t.Fatalf("after %d failures it is tried again: %t", inARow, again)
+		}
+	})
+}
+
+func TestAFailingStepIsTriedForAboutADay(t *testing.T) {
+	sum := time.Duration(0)
+	for n, again := 1, true; again; n++ {
+		var wait time.Duration
+		wait, again = afterFailure(n)
+		sum += wait
+	}
+	if sum < 12*time.Hour || sum > 26*time.Hour {
+		t.Errorf("it is given up after %s", sum)
+	}
+}
+
+func TestOnlyAStopFreesAStepAtOnce(t *testing.T) {
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	broken := errors.New("GitHub is down")
+	for name, c := range map[string]struct {
+		given context.Context
+		err   error
+		retry bool
+		wait  bool
+	}{
+		"that did all":           {given: t.Context()},
+		"that did all at a stop": {given: stopped},
+		"that failed":            {given: t.Context(), err: broken, retry: true, wait: true},
+		"that a stop cut off":    {given: stopped, err: broken, retry: true},
+		"that was too late":      {given: late, err: context.DeadlineExceeded, retry: true, wait: true},
+	} {
+		t.Run("a step "+name, func(t *testing.T) {
+			s := &step{log: zerolog.Nop()}
+			retry := s.retry(c.given, c.err)
+			if (retry != nil) != c.retry {
+				t.Fatalf("it has a retry: %t, want %t", retry != nil, c.retry)
+			}
+			if retry == nil {
+				return
+			}
+			if wait, again := retry(1); !again || (wait > 0) != c.wait {
+				t.Errorf("the next try %t in %s", again, wait)
+			}
+		})
+	}
+}
