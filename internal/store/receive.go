@@ -281,7 +281,7 @@ func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 		insert, finish := tx.StmtContext(ctx, s.receiver.insert), tx.StmtContext(ctx, s.receiver.finish)
 		defer insert.Close()
 		defer finish.Close()
-		retryAt := micros(s.now().Add(redeliverAfter))
+		retryAt := micros(s.dueNow().Add(redeliverAfter))
 		for _, p := range batch {
 			d := p.delivery
 			var res sql.Result

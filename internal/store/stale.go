@@ -143,6 +143,16 @@ func (s *Store) findRows(ctx context.Context, tx *txn, clause string, before, le
 	return found, rows.Err()
 }
 
+// dueNow is the time by which the sweep judges what is due, whichever node sweeps.
+func (s *Store) dueNow() time.Time {
+	if s.postgres {
+		return s.now().Add(s.Skew())
+	}
+	return s.now()
+}
+
+// staleDeliveries gives this process the deliveries that are due, and until when
+// nobody else is given them.
 func (s *Store) staleDeliveries(ctx context.Context, tx *txn, now time.Time) (int, error) {
 	rows, err := tx.QueryContext(ctx, s.q(`SELECT guid, state, received_at FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
 		ORDER BY retry_at LIMIT ?2`+s.locking(" FOR UPDATE SKIP LOCKED")), micros(now), staleChunk)
