@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
@@ -11,32 +12,26 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// mostAttempts is how many attempts a thread may have in a day by default
-// (policy.restarts.max_per_thread_per_day).
-const mostAttempts = 60
-
-// invariants are what holds however often and wherever servers died.
+// invariants are what holds however often and wherever this server died.
 func (l *lives) invariants(states map[string]solver.State, repos ...string) {
 	l.t.Helper()
-	l.acknowledged()
+	l.invariantsAfter(l.died(), states, repos...)
+}
+
+// invariantsAfter are those after the deaths of all servers on the database.
+func (l *lives) invariantsAfter(deaths []death, states map[string]solver.State, repos ...string) {
+	l.t.Helper()
+	l.delivered()
 	for _, repo := range repos {
 		l.onGitHub(repo)
+		l.heard(repo)
 	}
 	for name, s := range states {
-		// One try is lost with each life at most, and each asked for one that
-		// worked: what was asked for is what the log took in.
-		if most := min(len(l.died())+len(s.Feedback), mostAttempts); len(s.Attempts) > most {
-			l.t.Errorf("%s: %d attempts for %d remarks in %d lives", name, len(s.Attempts), len(s.Feedback), len(l.died())+1)
+		for _, wrong := range attemptsWrong(s, deaths) {
+			l.t.Errorf("%s: %s", name, wrong)
 		}
-		for _, a := range s.Attempts {
-			if a.EndedAt.IsZero() {
-				l.t.Errorf("%s: attempt %d has no end", name, a.N)
-			}
-		}
-		for key, act := range s.Acts {
-			if !act.Done && !strings.HasPrefix(key, "push:") {
-				l.t.Errorf("%s: %s was begun and never done", name, key)
-			}
+		for _, wrong := range leftOver(s) {
+			l.t.Errorf("%s: %s", name, wrong)
 		}
 	}
 	if left := l.processes(); len(left) > 0 {
@@ -44,18 +39,93 @@ func (l *lives) invariants(states map[string]solver.State, repos ...string) {
 	}
 }
 
-// acknowledged checks that every delivery that was answered with 2xx is stored
-// and was handled.
-func (l *lives) acknowledged() {
+// leftOver is what a thread that rests has not done.
+func leftOver(s solver.State) (wrong []string) {
+	for key, act := range s.Acts {
+		if !act.Done && !strings.HasPrefix(key, "push:") {
+			wrong = append(wrong, key+" was begun and never done")
+		}
+	}
+	for _, q := range s.Questions {
+		wrong = append(wrong, fmt.Sprintf("the question %q was not answered", q.Raw))
+	}
+	for _, f := range s.Feedback {
+		// Only the bounds of a run and of a day leave somebody's words aside.
+		bounded := s.Decision != nil && (s.Decision.Rule == "daily_cap" || s.Decision.Rule == "restart_limit")
+		if f.Taken == 0 && f.Withdrawn == "" && !bounded {
+			wrong = append(wrong, fmt.Sprintf("no attempt took %q, and the run ended with %+v", f.Raw, s.Decision))
+		}
+	}
+	return wrong
+}
+
+// delivered checks that every delivery that was answered with 2xx is stored and
+// was handled, and that the others were taken in by the catching up.
+func (l *lives) delivered() {
 	l.t.Helper()
+	list := l.world.Deliveries()
+	if len(list) > 0 && list[0].ID > l.checked+1 && l.checked > 0 {
+		l.t.Errorf("deliveries %d to %d were not checked before GitHub forgot them", l.checked+1, list[0].ID-1)
+	}
 	l.openDB(func(db *store.Store) {
-		for _, d := range l.world.Deliveries() {
-			if d.StatusCode/100 != 2 {
+		for _, d := range list {
+			l.checked = d.ID
+			if d.StatusCode/100 != 2 && !l.misses(d) {
 				continue
 			}
 			stored, err := db.Delivery(l.t.Context(), d.GUID)
 			if err != nil || stored.State != solver.Handled {
 				l.t.Errorf("delivery %s (%s %s) was answered with %d and is %q: %v", d.GUID, d.Event, d.Action, d.StatusCode, stored.State, err)
+			}
+		}
+	})
+}
+
+// misses reports whether Pawl has to ask GitHub for a delivery that failed. What
+// came before its first start was sent to nobody, and much is of no use to it.
+func (l *lives) misses(d fakegithub.Delivery) bool {
+	useless := []string{"ping", "create", "check_suite", "label", "status"}
+	return d.Answered && d.StatusCode/100 != 2 && !d.At.Before(l.since) && !slices.Contains(useless, d.Event) &&
+		(d.Event != "check_run" || d.Action != "created")
+}
+
+// missed are the deliveries that failed and are not stored yet.
+func (l *lives) missed() (guids []string) {
+	l.t.Helper()
+	for _, d := range l.world.Deliveries() {
+		if l.misses(d) {
+			guids = append(guids, d.GUID)
+		}
+	}
+	l.openDB(func(db *store.Store) {
+		known, err := db.Known(l.t.Context(), guids)
+		l.must(err)
+		guids = slices.DeleteFunc(guids, func(guid string) bool { return known[guid] })
+	})
+	return guids
+}
+
+// heard checks that every comment that a person wrote is in its thread's log,
+// once.
+func (l *lives) heard(repo string) {
+	l.t.Helper()
+	l.openDB(func(db *store.Store) {
+		for _, issue := range l.world.Issues(repo) {
+			t, err := db.Resolve(l.t.Context(), threadOf(repo, issue.Number))
+			l.must(err)
+			events, err := db.Events(l.t.Context(), t, 0)
+			l.must(err)
+			times := judged(events)
+			for _, c := range l.world.Comments(repo, issue.Number) {
+				if c.ViaApp {
+					continue
+				}
+				// Before anybody asked for anything, chatter is not kept.
+				early := len(events) == 0 || events[0].At.After(c.CreatedAt)
+				n := times[solver.Target{Kind: "issue_comment", ID: c.ID}]
+				if n != 1 && (n > 1 || strings.HasPrefix(c.Body, "/pawl") || !early) {
+					l.t.Errorf("%s: comment %d (%q) is in the log %d times", t, c.ID, c.Body, n)
+				}
 			}
 		}
 	})
@@ -108,13 +178,13 @@ func mark(body string) string {
 }
 
 // processes are the command lines of what agents of this rig left running.
-func (l *lives) processes() (left []string) {
-	l.t.Helper()
+func (r *rig) processes() (left []string) {
+	r.t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
-	l.must(err)
+	r.must(err)
 	for _, dir := range dirs {
 		env, err := os.ReadFile(dir + "/environ")
-		if err != nil || !strings.Contains(string(env), "PAWL_THREAD=") || !strings.Contains(string(env), l.dir) {
+		if err != nil || !strings.Contains(string(env), "PAWL_THREAD=") || !strings.Contains(string(env), r.dir) {
 			continue
 		}
 		line, _ := os.ReadFile(dir + "/cmdline")
@@ -146,4 +216,10 @@ func (l *lives) byHead(repo, head string) fakegithub.Issue {
 		}
 	}
 	return fakegithub.Issue{}
+}
+
+// threadOf is the thread of an issue.
+func threadOf(repo string, number int) solver.Thread {
+	owner, name, _ := strings.Cut(repo, "/")
+	return solver.Thread{Owner: owner, Name: name, Number: number}
 }

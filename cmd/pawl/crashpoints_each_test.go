@@ -83,10 +83,11 @@ func killedAt(t *testing.T, point string, i int) {
 	_, err = l.world.Comment(rigRepo, n, writer, "/pawl solve one more line")
 	l.must(err)
 	states := l.settled("the second line", patience, done(2))
-	if died := l.died(); len(died) != len(plan) || !strings.HasPrefix(point, died[len(died)-1]) {
-		t.Errorf("the server died at %q, want at %s", died, point)
+	if died := l.died(); len(died) != len(plan) || !strings.HasPrefix(point, died[len(died)-1].point) {
+		t.Errorf("the server died at %v, want at %s", died, point)
 	}
 	l.invariants(states, rigRepo)
+	l.wentOn(threadOf(rigRepo, n))
 	l.finished(states[threadName(n)], n, i)
 }
 

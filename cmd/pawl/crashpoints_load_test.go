@@ -103,7 +103,7 @@ func (s *soak) n(below int) int {
 }
 
 // died is how all lives of all nodes ended.
-func (s *soak) died() (all []string) {
+func (s *soak) died() (all []death) {
 	for _, n := range s.nodes {
 		all = append(all, n.died()...)
 	}
@@ -111,10 +111,13 @@ func (s *soak) died() (all []string) {
 }
 
 // load lets people ask for work and kills servers, until enough have died or the
-// time is over.
-func (s *soak) load(kills int, until time.Time) {
+// time is over. It returns how many have.
+func (s *soak) load(kills int, until time.Time) (died int) {
 	s.t.Helper()
-	for len(s.died()) < kills && time.Now().Before(until) {
+	for before := len(s.died()); ; died = len(s.died()) - before {
+		if died >= kills || time.Now().After(until) {
+			return died
+		}
 		if float64(len(s.threads)) < soakThreads*float64(len(s.died()))+4 {
 			s.ask()
 		}
@@ -153,7 +156,7 @@ func (s *soak) ask() {
 func (s *soak) remark() {
 	s.t.Helper()
 	at, r := s.threads[s.n(len(s.threads))], s.nodes[0]
-	words := []string{"/pawl status", "/pawl why", "Thank you so far.", "/pawl solve one more line", "/pawl retry"}
+	words := []string{"/pawl status", "/pawl why", "Thank you so far.", "Please add one more line.", "/pawl solve one more line", "/pawl retry"}
 	_, err := r.world.Comment(at.repo, at.number, writer, words[s.n(len(words))])
 	r.must(err)
 }

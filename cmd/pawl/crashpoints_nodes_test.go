@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
@@ -142,35 +141,4 @@ func (c *cluster) settle() {
 func stopped(m *member) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.cmd.Process.Pid))
 	return err == nil && strings.Contains(string(text), ") T ")
-}
-
-func TestWhenOneOfThreeNodesIsKilledAnotherGoesOn(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, startPostgres(t))
-	c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "")
-	for range 3 {
-		c.join()
-	}
-	thread := c.issue(rigRepo, "A line")
-	c.await("the agent at work", func() bool { return c.has("ready") })
-	for _, m := range append([]*member(nil), c.nodes...) {
-		if m.started() > 0 {
-			c.leave(m, syscall.SIGKILL)
-		}
-	}
-	killed := time.Now()
-	if len(c.nodes) != 2 {
-		t.Fatalf("%d nodes are left, want two", len(c.nodes))
-	}
-	c.to(c.nodes[0])
-	c.touch("go")
-	c.await("another node to go on", func() bool { return c.nodes[0].started()+c.nodes[1].started() > 0 })
-	t.Logf("another node went on %s after the kill", time.Since(killed).Round(time.Second))
-	c.await("the run to end", func() bool { return !c.states([]solver.Thread{thread})[0].Open() })
-	c.settle()
-	s := c.states([]solver.Thread{thread})[0]
-	if len(s.Attempts) != 2 || s.Attempts[0].Receipt.Outcome != policy.Interrupted || s.Decision.Action != policy.DoDone {
-		t.Errorf("attempts %+v, then %+v; want one that was interrupted, and done", s.Attempts, s.Decision)
-	}
-	c.once(thread.Number)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -42,13 +43,22 @@ type lives struct {
 	ahead    atomic.Int64            // of everybody's clock
 	sink     io.Writer               // of the log
 	long     atomic.Bool             // the soak lets this life be
+	since    time.Time               // when the test first saw a server serve
+	checked  int64                   // the last delivery that was checked
 
 	mu      sync.Mutex
 	server  *exec.Cmd
 	ready   chan struct{} // closed when this life's server serves
-	deaths  []string      // at which points, or the signal
+	deaths  []death
 	stopped bool
 	over    chan error // how the supervisor ended
+}
+
+// death is the end of a life by SIGKILL: when, by its own clock, and at which
+// point, or from outside.
+type death struct {
+	at    time.Time
+	point string
 }
 
 // afterLease is how much later a life begins with SQLite: the lease of the dead
@@ -110,8 +120,9 @@ func (l *lives) join(path string) {
 // itself for another reason than SIGKILL is an error.
 func (l *lives) supervise(config string) {
 	for life := 0; ; life++ {
+		ahead := time.Duration(l.ahead.Load())
 		cmd := exec.Command(l.binary, "serve", "--config", config, "--listen", l.addr)
-		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+time.Duration(l.ahead.Load()).String())
+		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+ahead.String())
 		cmd.Env = append(cmd.Env, l.env(life)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		stderr, err := cmd.StderrPipe()
@@ -141,7 +152,7 @@ func (l *lives) supervise(config string) {
 			point = "killed from outside"
 		}
 		if status.Signaled() && status.Signal() == syscall.SIGKILL {
-			l.deaths = append(l.deaths, point)
+			l.deaths = append(l.deaths, death{time.Now().Add(ahead), point})
 		}
 		l.ready = make(chan struct{})
 		l.mu.Unlock()
@@ -191,6 +202,9 @@ func (l *lives) serving() *exec.Cmd {
 			same, server := ready == l.ready, l.server
 			l.mu.Unlock()
 			if same {
+				if l.since.IsZero() {
+					l.since = l.now()
+				}
 				return server
 			}
 		case err := <-l.over:
@@ -202,11 +216,11 @@ func (l *lives) serving() *exec.Cmd {
 	}
 }
 
-// died is at which points the lives ended so far.
-func (l *lives) died() []string {
+// died is how the lives ended so far.
+func (l *lives) died() []death {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]string(nil), l.deaths...)
+	return slices.Clone(l.deaths)
 }
 
 // end ends the last life with a signal, and the supervisor with it.
@@ -273,7 +287,7 @@ func (l *lives) settled(what string, within time.Duration, cond func(map[string]
 		now := len(l.world.Deliveries())
 		l.must(l.world.WaitDelivered(l.t.Context()))
 		states, ok := l.states()
-		if ok && cond(states) && now == before {
+		if ok && cond(states) && now == before && len(l.missed()) == 0 {
 			return states
 		}
 		before = now

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -38,56 +40,80 @@ case $(( $(od -An -N1 -tu1 /dev/urandom) % 10 )) in
 esac
 `
 
+// stageKills is how many kills come between two rests. At each rest all is looked
+// at: the fake GitHub forgets deliveries after some thousands.
+const stageKills = 200
+
 func TestRandomKillsUnderLoadLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	kills, within, seed := soakSize(t)
 	t.Logf("seed %d, %d kills within %s", seed, kills, within)
 	s := newSoak(t, seed)
-	began := time.Now()
-	s.load(kills, began.Add(within))
-	s.calm.Store(true)
-	kept := len(s.died())
+	began, kept := time.Now(), 0
+	for kept < kills && time.Since(began) < within && !t.Failed() {
+		stage := time.Now()
+		n := s.load(min(stageKills, kills-kept), began.Add(within))
+		kept += n
+		loaded := time.Since(stage)
+		states := s.rest()
+		s.nodes[0].invariantsAfter(s.died(), states, s.repos...)
+		t.Logf("%d kills in %s, then all at rest after %s: %d threads, %s", n, loaded.Round(time.Second),
+			(time.Since(stage) - loaded).Round(time.Second), len(states), endings(states))
+	}
 	if kept < kills {
 		t.Errorf("%d kills in %s, want %d", kept, time.Since(began).Round(time.Second), kills)
 	}
-	states := s.rest()
-	t.Logf("%d kills in %s, at %v; %d threads, %d deliveries", kept, time.Since(began).Round(time.Second), tally(s.died()), len(states), len(s.nodes[0].world.Deliveries()))
-	endings, attempts := map[string]int{}, 0
-	for _, state := range states {
-		endings[state.Decision.Rule]++
-		attempts += len(state.Attempts)
-	}
-	t.Logf("%d attempts, the runs ended %v", attempts, endings)
-	s.nodes[0].invariants(states, s.repos...)
+	t.Logf("%d kills in %s with their rests, at %v", kept, time.Since(began).Round(time.Second), tally(s.died()))
 }
 
-// rest waits until nothing is left to be done. Whoever lives still has its random
-// deaths, so all begin once more; and again an hour later by the clock as long as
-// threads wait for GitHub's limits, of which the load used up what an hour has.
+// rest waits until nothing is left to be done, without any more random deaths, and
+// returns the threads. All servers begin once more, and again an hour later by the
+// clock as long as threads wait for GitHub's limits, of which the load used up what
+// an hour has.
 func (s *soak) rest() map[string]solver.State {
 	s.t.Helper()
+	s.calm.Store(true)
+	defer s.calm.Store(false)
+	first := s.nodes[0]
 	for range 20 {
 		for _, n := range s.nodes {
 			n.ahead.Add(int64(time.Hour))
 			n.kill()
 		}
-		for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
-			s.nodes[0].serving()
-			before := len(s.nodes[0].world.Deliveries())
-			s.nodes[0].must(s.nodes[0].world.WaitDelivered(s.t.Context()))
-			if states, ok := s.nodes[0].states(); ok && len(s.nodes[0].world.Deliveries()) == before {
+		for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
+			first.serving()
+			before := len(first.world.Deliveries())
+			first.must(first.world.WaitDelivered(s.t.Context()))
+			states, ok := first.states()
+			if ok && len(first.missed()) == 0 && len(first.world.Deliveries()) == before {
 				return states
 			}
 		}
 	}
-	s.t.Fatalf("the runs do not end\n%s", s.nodes[0].standing())
+	s.t.Fatalf("the runs do not end; missed deliveries: %q\n%s", first.missed(), first.standing())
 	return nil
 }
 
-func tally(names []string) map[string]int {
+// endings counts the attempts of all threads and how their runs ended.
+func endings(states map[string]solver.State) string {
+	rules, attempts, cut := map[string]int{}, 0, 0
+	for _, state := range states {
+		rules[state.Decision.Rule]++
+		attempts += len(state.Attempts)
+		for _, a := range state.Attempts {
+			if a.Receipt.Outcome == policy.Interrupted {
+				cut++
+			}
+		}
+	}
+	return fmt.Sprintf("%d attempts of which %d were cut off, the runs ended %v", attempts, cut, rules)
+}
+
+// tally counts the places of deaths.
+func tally(deaths []death) map[string]int {
 	count := map[string]int{}
-	for _, name := range names {
-		count[name]++
+	for _, d := range deaths {
+		count[d.point]++
 	}
 	return count
 }

@@ -202,6 +202,7 @@ func TestKill9DuringAnAttemptIsAnInterruptionAndTheRunGoesOn(t *testing.T) {
 	t.Parallel() // it waits for the dead server's lease to run out
 	r := newRig(t, nil)
 	n := r.atWork()
+	killed := time.Now()
 	r.stop(syscall.SIGKILL)
 	r.touch("go")
 	r.start()
@@ -209,6 +210,8 @@ func TestKill9DuringAnAttemptIsAnInterruptionAndTheRunGoesOn(t *testing.T) {
 	a := r.fold(n).Attempts
 	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {
 		t.Errorf("attempts %+v, want one interrupted and one that edited", a)
+	} else if late := a[1].At.Sub(killed); late > goOnWithin {
+		t.Errorf("the second attempt began %s after the kill, want %s", late, goOnWithin)
 	}
 }
 

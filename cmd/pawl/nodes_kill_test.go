@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// doomed is a cluster of three nodes of which one is killed at a place in its work.
+type doomed struct {
+	*cluster
+	at     string // where; empty for the agent at work
+	nap    string // the length of the sleep that its agents leave behind
+	box    bool   // the agents are in the sandbox
+	thread solver.Thread
+	killed time.Time
+}
+
+// The places are those where what a node leaves behind differs: a delivery, a
+// lease alone, an attempt without an agent, with one at work, with one that has
+// ended, with a push and without its end, a run without its pull request, and one
+// that has ended and is not shown. Leases go by the database's clock, so this
+// takes a lease's true time, for all cases at once.
+func TestWhenOneOfThreeNodesIsKilledAnotherGoesOnWithinAMinute(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	var all []*doomed
+	for i, at := range []string{"event_appended", "claimed", "cloned", "", "", "agent_done", "push_begun", "attempt_ending", "pull_begun", "decided"} {
+		d := &doomed{cluster: newCluster(t, db), at: at, nap: nap(500 + i), box: i%2 == 0}
+		d.kill()
+		all = append(all, d)
+	}
+	for _, d := range all {
+		d.goesOn()
+	}
+}
+
+// kill lets one of three nodes begin, stops it at its place and kills it there.
+// The others sleep until then, so that they do not take the work.
+func (d *doomed) kill() {
+	d.t.Helper()
+	work := "0.1"
+	if d.at == "" {
+		work = "3" // so that it is met at work
+	}
+	d.agent(diligent(d.nap, work), "")
+	if d.box {
+		d.config += "sandbox: {mode: auto}\n"
+		d.must(os.WriteFile(d.dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(d.nap, work)), 0o700))
+	}
+	var env []string
+	if d.at != "" {
+		env = []string{"PAWL_PAUSE_AT=" + d.at}
+	}
+	one := d.withPoints(env...)
+	others := []*member{d.withPoints(), d.withPoints()}
+	d.to(one)
+	for _, m := range others {
+		d.must(m.cmd.Process.Signal(syscall.SIGSTOP))
+	}
+	d.thread = d.issue(rigRepo, "A line")
+	d.await("the place "+d.at, func() bool {
+		if d.at == "" {
+			return d.below("sleep\x00"+d.nap) > 0
+		}
+		return stopped(one)
+	})
+	d.killed = time.Now()
+	d.must(one.cmd.Process.Kill())
+	<-one.exited
+	d.addr = others[0].addr
+	d.world.SetWebhookURL(d.url("/api/github/hook"))
+	for _, m := range others {
+		d.must(m.cmd.Process.Signal(syscall.SIGCONT))
+	}
+}
+
+// goesOn checks when another node went on and how it ended, and that nothing is
+// left of the dead one.
+func (d *doomed) goesOn() {
+	t := d.t
+	t.Helper()
+	var s solver.State
+	d.await("the run to end", func() bool {
+		s = d.states([]solver.Thread{d.thread})[0]
+		return !s.Open() && s.Decision != nil && len(leftOver(s)) == 0 && len(d.world.CheckRuns(rigRepo)) >= 3
+	})
+	d.settle()
+	e := nextWork(d.events(d.thread), d.killed)
+	late := e.At.Sub(d.killed)
+	t.Logf("killed at %q: %s came %s later", d.at, e.Kind, late.Round(100*time.Millisecond))
+	if e.Kind == "" || late > goOnWithin {
+		t.Errorf("killed at %q: another node went on after %s, want %s", d.at, late, goOnWithin)
+	}
+	s = d.states([]solver.Thread{d.thread})[0]
+	for _, wrong := range append(attemptsWrong(s, []death{{at: d.killed, point: d.at}}), leftOver(s)...) {
+		t.Errorf("killed at %q: %s", d.at, wrong)
+	}
+	if s.Decision.Action != policy.DoDone || worked(s) != 1 {
+		t.Errorf("killed at %q: attempts %+v, then %+v; want one that worked, and done", d.at, s.Attempts, s.Decision)
+	}
+	d.once(d.thread.Number)
+	for _, c := range d.world.CheckRuns(rigRepo) {
+		if c.Status != "completed" {
+			t.Errorf("killed at %q: check run %s is %s", d.at, c.Name, c.Status)
+		}
+	}
+	if !d.box {
+		d.withPoints() // without a sandbox, a start in the same folder ends what is left
+	}
+	if left := d.processes(); len(left) > 0 || d.below("sleep\x00"+d.nap) > 0 {
+		t.Errorf("killed at %q: processes of agents are left: %q", d.at, left)
+	}
+}
