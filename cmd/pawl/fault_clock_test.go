@@ -1,0 +1,140 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// wrongBy are the errors of a clock that a server is tried with.
+var wrongBy = map[string]time.Duration{
+	"an hour ahead": time.Hour, "an hour behind": -time.Hour, "a year ahead": 8766 * time.Hour, "a year behind": -8766 * time.Hour,
+}
+
+// astray starts a node whose clock is wrong, and returns what sets the clock.
+func (c *cluster) astray(by time.Duration) (m *member, set func(by time.Duration)) {
+	c.t.Helper()
+	file := filepath.Join(c.dir, "clock"+by.String())
+	set = func(by time.Duration) {
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+		c.must(err)
+		defer f.Close()
+		_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(by)), 0)
+		c.must(err)
+	}
+	set(by)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), nodeVariable+"="+c.write(), clockVariable+"="+file)
+	return c.launch(cmd), set
+}
+
+// beats waits until the lease of the thread at work was renewed so often, which
+// is done every 10 s: the sweeps of all nodes, every 5 s, have looked at it.
+func (c *cluster) beats(db *sql.DB, times int) {
+	c.t.Helper()
+	var last int64
+	for times++; times > 0; {
+		c.await("a heartbeat", func() bool {
+			var until int64
+			c.must(db.QueryRowContext(c.t.Context(), "SELECT coalesce(max(lease_until), 0) FROM threads WHERE lease_owner <> ''").Scan(&until))
+			renewed := until != last
+			last = until
+			return renewed
+		})
+		times--
+	}
+}
+
+// doneAtOnce checks that the thread ended after one attempt, with one of each.
+func (c *cluster) doneAtOnce(thread solver.Thread) {
+	c.t.Helper()
+	c.await("the end of "+thread.String(), func() bool { return !c.states([]solver.Thread{thread})[0].Open() })
+	c.settle()
+	s := c.states([]solver.Thread{thread})[0]
+	if len(s.Attempts) != 1 || s.Attempts[0].Receipt.Outcome != policy.Edited || s.Decision.Action != policy.DoDone {
+		c.t.Errorf("%s: attempts %+v, then %+v; want one that edited, and done", thread, s.Attempts, s.Decision)
+	}
+}
+
+// looksWrong checks what a node says of its own clock.
+func (c *cluster) looksWrong(m *member, wrong bool) {
+	c.t.Helper()
+	c.to(m)
+	code, said := c.ready()
+	if clock := said.part(c.t, "clock"); code != 200 || clock.OK == wrong {
+		c.t.Errorf("/readyz: %d %+v; want ready, and a clock that is wrong: %v", code, clock, wrong)
+	}
+	const kept = "nothing is removed while the clock may be wrong"
+	if wrong {
+		c.await("the cleaning to refuse", func() bool { return strings.Contains(m.log.String(), kept) })
+	} else if strings.Contains(m.log.String(), kept) {
+		c.t.Errorf("a node whose clock is right says: %s", kept)
+	}
+}
+
+func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	c := newCluster(t, db)
+	c.agent("cat > /dev/null\n"+gated+"echo \"$PAWL_THREAD\" >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
+	right := c.join()
+	thread := c.issue(rigRepo, "A line")
+	c.await("the agent at work", func() bool { return c.has("ready") })
+	var astray []*member
+	for _, by := range wrongBy {
+		m, _ := c.astray(by)
+		astray = append(astray, m)
+	}
+	c.beats(db.open(t, strings.TrimPrefix(strings.SplitN(c.dsn, "?", 2)[0], "postgres://pawl@/")), 2)
+	c.touch("go")
+	c.doneAtOnce(thread)
+	c.once(thread.Number)
+	for _, m := range astray {
+		if m.started() != 0 {
+			t.Errorf("the node at %s started an attempt on what another one works on", m.addr)
+		}
+		c.looksWrong(m, true)
+		// What it takes in is worked on once as well.
+		c.doneAtOnce(c.issue(rigRepo, "Another line"))
+	}
+	c.looksWrong(right, false)
+}
+
+func TestAClockThatIsSetWhileAnAgentWorksChangesNothing(t *testing.T) {
+	for name, by := range wrongBy {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			path := filepath.Join(r.dir, "pawl.db")
+			c := &cluster{rig: r, dsn: "sqlite:" + path, ahead: &clock{}}
+			c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
+			m, set := c.astray(0)
+			thread := c.issue(rigRepo, "A line")
+			c.await("the agent at work", func() bool { return c.has("ready") })
+			set(by)
+			db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(10000)")
+			c.must(err)
+			defer db.Close()
+			c.beats(db, 2)
+			c.touch("go")
+			c.doneAtOnce(thread)
+			c.once(thread.Number)
+			if code, said := c.ready(); code != 200 || said.part(t, "clock").OK {
+				t.Errorf("/readyz: %d %+v; want ready, and a clock that was set", code, said)
+			}
+			set(0)
+			c.doneAtOnce(c.issue(rigRepo, "Another line"))
+			if m.started() != 2 {
+				t.Errorf("%d attempts were started, want 2", m.started())
+			}
+		})
+	}
+}
