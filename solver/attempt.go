@@ -185,7 +185,10 @@ func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepa
 		return cancelled(r, why), nil
 	}
 	if err == nil && r.Commit != "" {
-		err = s.push(ctx, p, &r)
+		err = s.deliver(ctx, a, p, &r)
+	}
+	if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
+		return cancelled(r, err), nil
 	}
 	if err != nil {
 		return broken(r, err), err

@@ -167,9 +167,11 @@ func (s *step) authorised(ctx context.Context, p *prepared, op func() error) err
 		case errors.Is(err, git.ErrAuth) && !fresh:
 			fresh = true
 			s.Forge.Forget(s.repo())
-			if p.remote, err = s.remote(ctx); err != nil {
+			remote, err := s.remote(ctx)
+			if err != nil {
 				return err
 			}
+			p.remote = remote
 		case errors.Is(err, git.ErrUnavailable) && try < gitRetries:
 			s.log.Warn().Err(err).Int("try", try+1).Msg("the git server failed; trying again")
 			select {

@@ -312,10 +312,12 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	return false, err
 }
 
-// final reports whether trying again cannot help.
+// final reports whether trying again cannot help. Credentials that GitHub refuses
+// are none of that: nothing could be shown of an end, and they are good again when
+// the machine's clock or the key is.
 func final(err error) bool {
 	for _, kind := range []error{
-		forge.ErrForbidden, forge.ErrUnauthorized, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
+		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
 		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge,
 	} {
 		if errors.Is(err, kind) {

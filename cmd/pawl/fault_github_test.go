@@ -1,0 +1,192 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// away makes GitHub answer nothing but 503, git included, until ClearFaults.
+func (r *rig) away() {
+	r.world.Inject(fakegithub.Fault{Route: "* **", Status: http.StatusServiceUnavailable, Times: -1})
+}
+
+// kept is how often the server said that it keeps an attempt's commit.
+func (r *rig) kept() int {
+	return strings.Count(r.log.String(), "GitHub is away: the attempt's commit is kept")
+}
+
+func TestWhatAnAgentMadeOutlastsAnOutageOfGitHub(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.atWork()
+	r.away()
+	r.touch("go")
+	r.await("the push to be tried twice", func() bool { return r.kept() >= 2 })
+	body := []byte(`{"zen": "Keep it logically awesome."}`)
+	if code, answer := r.hook(body, nil); code != http.StatusOK {
+		t.Errorf("a webhook was answered %d %q, want 200", code, answer)
+	}
+	if code, said := r.ready(); code != http.StatusOK || !said.Ready {
+		t.Errorf("/readyz: %d %+v, want ready", code, said)
+	}
+	r.world.ClearFaults()
+	r.wantSolved(n)
+	if a := r.fold(n).Attempts; r.calls() != 1 || len(a) != 1 {
+		t.Errorf("%d calls and attempts %+v, want one of each", r.calls(), a)
+	}
+}
+
+// So GitHub answers while this machine's clock is wrong, or the key.
+func TestCredentialsThatAreRefusedForAWhileCostNoAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.atWork()
+	for _, route := range []string{"GET /app", "POST /app/installations/{id}/access_tokens"} {
+		r.world.Inject(fakegithub.Fault{Route: route, Status: http.StatusUnauthorized, Times: -1,
+			Message: "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued"})
+	}
+	r.world.RevokeTokens()
+	r.touch("go")
+	r.await("the push to be tried twice", func() bool { return r.kept() >= 2 })
+	r.world.ClearFaults()
+	r.wantSolved(n)
+	if r.calls() != 1 {
+		t.Errorf("the agent was called %d times, want once", r.calls())
+	}
+}
+
+// The time of the server is moved. What it waits for meanwhile is asked again at
+// the pace of the true time.
+func TestAPushWaitsTwoHoursForGitHubAndNotForADay(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		away  time.Duration
+		calls int
+	}{{"two hours", 2 * time.Hour, 1}, {"a day", 24 * time.Hour, 2}} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.agent(waiting, "")
+			m := r.startTimed()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			r.await("the agent at work", func() bool { return r.has("ready") })
+			r.away()
+			r.touch("go")
+			r.await("the first try of the push", func() bool { return r.kept() == 1 })
+			m.clock.reach(m.clock.now().Add(tc.away))
+			r.await("another try, or the end of the attempt", func() bool {
+				_, running := r.fold(n).Running()
+				return r.kept() >= 2 || !running
+			})
+			r.world.ClearFaults()
+			s := r.ending(n)
+			r.once(n)
+			a := r.fold(n).Attempts
+			if s.State != "done" || r.calls() != tc.calls || len(a) != tc.calls {
+				t.Errorf("%s (%s %q) after %d calls, attempts %+v; want done after %d", s.State, s.Rule, s.Reasons, r.calls(), a, tc.calls)
+			}
+			if tc.calls == 2 && (a[0].Receipt.Outcome != policy.Interrupted || a[0].Receipt.Ending != policy.Completed) {
+				t.Errorf("the first attempt: %+v, want one that was completed by its agent and interrupted", a[0].Receipt)
+			}
+		})
+	}
+}
+
+func TestAServerThatIsStoppedDuringAnOutageMakesTheWorkAnew(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.atWork()
+	r.away()
+	r.touch("go")
+	r.await("the first try of the push", func() bool { return r.kept() == 1 })
+	if code := r.stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	r.world.ClearFaults()
+	r.start()
+	s := r.ending(n)
+	r.once(n)
+	if a := r.fold(n).Attempts; s.State != "done" || len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
+		t.Errorf("%s (%s %q), attempts %+v; want done after one that was interrupted and another one", s.State, s.Rule, s.Reasons, a)
+	}
+}
+
+func TestAThreadThatIsClosedDuringAnOutageIsNotPushedTo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.atWork()
+	r.away()
+	r.touch("go")
+	r.await("the first try of the push", func() bool { return r.kept() == 1 })
+	r.must(r.world.CloseIssue(rigRepo, n, writer))
+	r.await("the attempt's end", func() bool { _, running := r.fold(n).Running(); return !running })
+	r.world.ClearFaults()
+	s := r.ending(n)
+	a := r.fold(n).Attempts
+	if s.Rule != "closed" || len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled || len(r.world.Pulls(rigRepo)) != 0 {
+		t.Errorf("%s (%s %q), attempts %+v; want closed after one that was cancelled, and no pull request", s.State, s.Rule, s.Reasons, a)
+	}
+}
+
+// GitHub answers what it did not answer within 30 s when it is asked again.
+func TestAGitHubThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
+	for name, route := range map[string]string{
+		"permission":   "GET /repos/{owner}/{repo}/collaborators/{login}/permission",
+		"token":        "POST /app/installations/{id}/access_tokens",
+		"fetch":        "GET /{owner}/{repo}.git/info/refs",
+		"push":         "POST /{owner}/{repo}.git/git-receive-pack",
+		"pull request": "POST /repos/{owner}/{repo}/pulls",
+		"check run":    "POST /repos/{owner}/{repo}/check-runs",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.world.Inject(fakegithub.Fault{Route: route, Latency: 31 * time.Second})
+			r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			r.wantSolved(n)
+			if left := r.world.ClearFaults(); left != 0 {
+				t.Error("nothing was slow")
+			}
+			if r.calls() != 1 {
+				t.Errorf("the agent was called %d times, want once", r.calls())
+			}
+		})
+	}
+}
+
+// GitHub asks for a minute where it says no time.
+func TestARefusalWithoutHeadersIsWaitedOutAMinute(t *testing.T) {
+	t.Parallel()
+	const route = "POST /repos/{owner}/{repo}/pulls"
+	r := newRig(t, nil)
+	r.world.Inject(fakegithub.Fault{Route: route, Status: http.StatusForbidden, Times: 1,
+		Message: "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."})
+	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.wantSolved(n)
+	if r.calls() != 1 {
+		t.Errorf("the agent was called %d times, want once", r.calls())
+	}
+	var refused time.Time
+	for _, q := range r.world.Requests() {
+		switch {
+		case q.Route == route && q.Status == http.StatusForbidden:
+			refused = q.At
+		case !refused.IsZero() && strings.HasPrefix(q.Caller, "installation:") && q.At.Before(refused.Add(time.Minute)):
+			t.Errorf("%s %s was sent %s after the refusal", q.Method, q.Path, q.At.Sub(refused))
+		}
+	}
+	if refused.IsZero() {
+		t.Error("nothing was refused")
+	}
+}

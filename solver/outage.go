@@ -1,0 +1,73 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
+)
+
+// How long a push waits for GitHub: outageFirst, twice as long after each try up
+// to outageMost, outageWait in all, which is several times what an outage at
+// GitHub mostly lasts.
+const (
+	outageFirst = 2 * time.Second
+	outageMost  = 2 * time.Minute
+	outageWait  = 6 * time.Hour
+)
+
+// deliver pushes what an attempt made. While GitHub does not answer the commit
+// is kept and its push is tried again: to make it anew would cost a whole
+// run of the agent. The attempt keeps its lease and its place meanwhile; a
+// server that is stopped loses the commit. errStopped and errClosed say that a
+// person ended the wait.
+func (s *step) deliver(ctx context.Context, a Started, p *prepared, r *Ended) error {
+	began, seen := s.Now(), a.Seen
+	for pause := outageFirst; ; pause = min(2*pause, outageMost) {
+		err := s.push(ctx, p, r)
+		again, away := comesBack(err, s.Now().Add(pause))
+		if !away || again.After(began.Add(outageWait)) {
+			return err
+		}
+		s.log.Warn().Err(err).Str("commit", r.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
+		if seen, err = s.waitUntil(ctx, again, seen); err != nil {
+			return err
+		}
+	}
+}
+
+// comesBack reports whether GitHub did not do a call because it was away, held
+// Pawl back or took the App's tokens for invalid, as it does while the machine's
+// clock is wrong; and when the call is worth repeating: then, unless GitHub said
+// more.
+func comesBack(err error, then time.Time) (again time.Time, away bool) {
+	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
+		return limited.Until, true
+	}
+	for _, kind := range []error{forge.ErrUnavailable, forge.ErrUnauthorized, git.ErrUnavailable} {
+		if errors.Is(err, kind) {
+			return then, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// waitUntil waits within an attempt, and attends to what comes after the event
+// that was seen last as a running agent's watch does.
+func (s *step) waitUntil(ctx context.Context, t time.Time, seen int64) (last int64, why error) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for s.Now().Before(t) {
+		select {
+		case <-ctx.Done():
+			return seen, context.Cause(ctx)
+		case <-tick.C:
+		}
+		if seen, _, why = s.look(ctx, seen); why != nil {
+			return seen, why
+		}
+	}
+	return seen, nil
+}
