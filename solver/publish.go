@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
@@ -68,11 +67,7 @@ func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
 
 // publishChecks creates or updates the check runs on the thread's head commit.
 func (s *step) publishChecks(ctx context.Context, v checkrun.Facts) error {
-	sha := s.state.shownOn()
-	if d := s.state.Decision; d != nil && len(d.Problems) > 0 && !s.state.Open() && d.Problems[0].SHA != "" {
-		// Errors in a file are shown on the commit that holds the file.
-		sha = d.Problems[0].SHA
-	}
+	sha := s.state.checksOn()
 	if sha == "" {
 		return nil
 	}
@@ -85,12 +80,11 @@ func (s *step) publishChecks(ctx context.Context, v checkrun.Facts) error {
 }
 
 func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) error {
-	want := wire(c, sha, s.threadURL())
-	content, err := json.Marshal(want)
+	sum, err := s.sumOf(c, sha)
 	if err != nil {
 		return err
 	}
-	key, sum, going := checkKey(c.Name, sha), hash(string(content)), c.Status != checkrun.Completed
+	key, want, going := checkKey(c.Name, sha), wire(c, sha, s.threadURL()), c.Status != checkrun.Completed
 	old, begun := s.state.Acts[key]
 	if begun && old.Done && old.ID == 0 {
 		// It was given up when the head moved on, and the head came back.
@@ -104,12 +98,18 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 		if old.Hash == sum {
 			return nil
 		}
-		got, err := s.Forge.UpdateCheckRun(ctx, s.repo(), old.ID, want)
+		got, err := s.Forge.UpdateCheckRun(ctx, s.repo(), old.ID, want, func(ctx context.Context) forge.CheckRun {
+			c = s.newest(ctx, sha, c)
+			return wire(c, sha, s.threadURL())
+		})
 		crash.Point("check_updated")
 		if err != nil {
 			return err
 		}
-		return s.acted(ctx, key, Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going})
+		if sum, err = s.sumOf(c, sha); err != nil {
+			return err
+		}
+		return s.acted(ctx, key, Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed})
 	}
 	return s.act(ctx, key, func() (Act, bool, error) {
 		got, ok, err := s.Forge.FindCheckRun(ctx, s.repo(), sha, c.Name, c.ExternalID)

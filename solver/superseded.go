@@ -55,7 +55,7 @@ func (s *step) leaveCheck(ctx context.Context, key, name, sha, head string, old 
 			return s.acted(ctx, key, Act{SHA: sha, Note: "it was never made"})
 		}
 	}
-	done, err := s.Forge.UpdateCheckRun(ctx, s.repo(), id, wire(c, sha, s.threadURL()))
+	done, err := s.Forge.UpdateCheckRun(ctx, s.repo(), id, wire(c, sha, s.threadURL()), nil)
 	if err != nil && s.unknown(ctx, err) {
 		return s.acted(ctx, key, Act{SHA: sha, Note: err.Error()})
 	}

@@ -105,7 +105,12 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (C
 // UpdateCheckRun replaces what a check run says: output and buttons as a
 // whole, as GitHub does. HeadSHA and StartedAt cannot be changed and are not
 // sent.
-func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun) (CheckRunRef, error) {
+//
+// The request may wait for its place within GitHub's limits. When it has it,
+// newest is asked what the check run shall say by then, so that changes meanwhile
+// need no request of their own; nil means that run stays. What newest returns must
+// be good for the same check run, or run is sent.
+func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun, newest func(context.Context) CheckRun) (CheckRunRef, error) {
 	if err := run.check(); err != nil {
 		return CheckRunRef{}, err
 	}
@@ -114,7 +119,13 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 	err := c.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", urgency: cosmetic,
 		send: func(ctx context.Context, gh *github.Client) error {
-			req, err := gh.NewRequest(http.MethodPatch, path, run.update(c.now()))
+			say := run
+			if newest != nil {
+				if n := newest(ctx); n.Name == run.Name && n.HeadSHA == run.HeadSHA && n.check() == nil {
+					say = n
+				}
+			}
+			req, err := gh.NewRequest(http.MethodPatch, path, say.update(c.now()))
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 
 func TestAnUpdateWithoutButtonsTakesTheOldOnesAway(t *testing.T) {
 	h, c := start(t)
-	got, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc", Status: "in_progress", Title: "T", Summary: "S"})
+	got, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc", Status: "in_progress", Title: "T", Summary: "S"}, nil)
 	if err != nil || got.Status != "in_progress" {
 		t.Fatalf("%+v, %v", got, err)
 	}

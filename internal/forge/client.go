@@ -7,11 +7,12 @@
 // What callers get when GitHub fails: while it is down, ErrUnavailable after
 // three tries and some seconds (a write is tried once and then looked up); a try
 // of more than 30 s counts as no answer; a 401 in the middle of a run gets one
-// fresh token, a second one is ErrUnauthorized; a refusal for a limit is waited
-// out for up to MaxWait, by retry-after, else the reset, else a minute that
-// doubles each time, and a longer one is a *RateLimited at once, with nothing
-// sent before its time; a 403 that names no limit is ErrForbidden; a write whose
-// answer was lost is looked up and never done twice.
+// fresh token, a second one is ErrUnauthorized unless that token waited for its
+// place; a refusal for a limit is waited out for up to MaxWait in all, by
+// retry-after, else the reset, else a minute that doubles each time, and a longer
+// one is a *RateLimited at once, with nothing sent before its time; a 403 that
+// names no limit is ErrForbidden; a write whose answer was lost is looked up and
+// never done twice.
 //
 // Requests go through a governor for each installation, which keeps them within
 // the Limits together with all nodes of the same Shared.
@@ -36,10 +37,10 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// defaultMaxWait is how long one call sleeps for a limit before it hands the
-// wait to the caller as a *RateLimited. It is a little more than the 60 s that
-// GitHub asks for after a secondary limit without a retry-after header.
-const defaultMaxWait = 90 * time.Second
+// defaultMaxWait is how long one call sleeps for limits before it hands the wait
+// to the caller as a *RateLimited. Whoever calls is a step that others may wait
+// for: it stores a longer wait and makes room.
+const defaultMaxWait = 30 * time.Second
 
 // tryTimeout ends one try of one request, answer included. GitHub itself ends
 // a request after 10 s; the rest is for slow networks and large lists.
@@ -60,7 +61,8 @@ type Config struct {
 	UserAgent string
 	// Transport carries the requests; nil means a pool of this client's own.
 	Transport http.RoundTripper
-	// MaxWait bounds the sleep for a limit within one call; zero means 90 s.
+	// MaxWait bounds the sleep for limits within one call; zero means 30 s. Calls
+	// for which nobody waits sleep for 90 s, those that only show something for 10 s.
 	MaxWait time.Duration
 	// Limits are what one installation may do; its zero fields mean what GitHub
 	// documents.

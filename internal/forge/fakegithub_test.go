@@ -77,7 +77,7 @@ func TestOneSolvedIssueAgainstTheFakeGitHubWithLostAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.Status, run.Conclusion = "completed", "success"
-	if done, err := c.UpdateCheckRun(ctx, repo, check.ID, run); err != nil || done.Conclusion != "success" {
+	if done, err := c.UpdateCheckRun(ctx, repo, check.ID, run, nil); err != nil || done.Conclusion != "success" {
 		t.Errorf("%+v, %v", done, err)
 	}
 	opened, err := c.CreatePull(ctx, repo, NewPull{Title: "Fix", Head: "pawl/issue-1", Base: "main", Draft: true})

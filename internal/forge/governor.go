@@ -111,14 +111,15 @@ type turn struct {
 	// guess is how long it may take until the place; it decides whether to wait
 	// at all.
 	guess time.Duration
-	// admitted: it has its place, after wait.
+	// admitted: it has its place, at a time, which is after wait.
 	admitted bool
+	at       time.Time
 }
 
-// enter waits until the request may be sent and returns what to call when it
-// is over. A wait longer than patience or the context allows is returned as
-// *RateLimited as soon as it is known.
-func (g *governor) enter(ctx context.Context, r request, patience time.Duration) (leave func(), err error) {
+// enter waits until the request may be sent and returns what to call when it is
+// over, and the time of its place. A wait longer than patience or the context
+// allows is returned as *RateLimited as soon as it is known.
+func (g *governor) enter(ctx context.Context, r request, patience time.Duration) (leave func(), at time.Time, err error) {
 	t := &ticket{urgency: r.urgency, since: g.now()}
 	t.cost = Cost{Node: g.node, Points: readPoints, Write: r.writes() && r.as != asApp, Spare: r.urgency == cosmetic || r.urgency == background}
 	if r.writes() {
@@ -131,31 +132,45 @@ func (g *governor) enter(ctx context.Context, r request, patience time.Duration)
 		switch {
 		case err != nil:
 			g.quit(t)
-			return nil, waitEnded(r, err)
+			return nil, at, waitEnded(r, err)
 		case turn.admitted && turn.wait <= 0:
-			return func() { g.leave(t) }, nil
+			return func() { g.leave(t) }, turn.at, nil
 		case turn.admitted:
-			err = g.sleep(ctx, turn.wait)
+			err = g.sleep(ctx, max(0, turn.at.Sub(now))) // deciding took its time, too
 		case tooLong(ctx, t.since, now, turn.guess, patience):
 			g.quit(t)
-			return nil, &RateLimited{Method: r.method, Path: r.route, Until: now.Add(turn.guess), Secondary: g.secondary(now)}
+			return nil, at, &RateLimited{Method: r.method, Path: r.route, Until: now.Add(turn.guess), Secondary: g.secondary(now)}
 		default:
 			err = g.doze(ctx, t, turn.wait, max(0, patience-now.Sub(t.since))+1)
 		}
 		if err != nil {
 			g.drop(t, turn.admitted)
-			return nil, waitEnded(r, err)
+			return nil, at, waitEnded(r, err)
 		}
 		if turn.admitted {
 			// Another node may have been told meanwhile that GitHub wants nothing.
 			if until := g.heldNow(ctx); !until.After(g.now()) {
-				return func() { g.leave(t) }, nil
+				return func() { g.leave(t) }, turn.at, nil
 			}
 			g.leave(t)
 			g.join(t)
 		}
 	}
 }
+
+// tolerance is how late a request may be sent after its place: a write that is
+// spaced from others by little, the rest by what the windows add for the skew of
+// clocks.
+func (g *governor) tolerance(r request) time.Duration {
+	if r.writes() && g.limits.Spacing > 0 {
+		return lateWrite
+	}
+	return clockSkew
+}
+
+// lateWrite is what a write's place has beside the second to the next: another
+// node adds clockSkew, which is for the clocks.
+const lateWrite = time.Second
 
 func waitEnded(r request, err error) error {
 	return fmt.Errorf("%s %s: wait for the rate limit: %w", r.method, r.route, err)
@@ -215,9 +230,10 @@ func (g *governor) decide(ctx context.Context, t *ticket) (got turn, err error) 
 	t.cost.InFlight = g.inFlight
 	g.mu.Unlock()
 	err = g.update(ctx, func(q Quota) (Quota, bool) {
-		next, wait := q.Admit(g.now(), t.cost)
+		now := g.now()
+		next, wait := q.Admit(now, t.cost)
 		booked := t.cost.Write && q.foreign(g.node) && wait <= bookAhead && next.Write != q.Write
-		got = turn{wait: wait, guess: wait, admitted: wait <= 0 || booked}
+		got = turn{wait: wait, guess: wait, admitted: wait <= 0 || booked, at: now.Add(max(0, wait))}
 		if got.admitted {
 			return next, true
 		}

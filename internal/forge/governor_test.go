@@ -25,7 +25,7 @@ func bubble(t *testing.T, shared Shared) (*hub, *Client) {
 func (h *hub) client(t *testing.T, shared Shared) *Client {
 	t.Helper()
 	c, err := New(Config{
-		WebURL: "http://hub", APIURL: "http://hub", AppID: testApp, PrivateKey: testKey(), Shared: shared,
+		WebURL: "http://hub", APIURL: "http://hub", AppID: testApp, PrivateKey: testKey(), Shared: shared, MaxWait: 90 * time.Second,
 		Transport: inside{http.HandlerFunc(h.serve), func() time.Duration { return 50 * time.Millisecond }},
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 		synctest.Wait()
 		_ = sleep(t.Context(), time.Second)
 		before := time.Now()
-		_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"})
+		_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil)
 		var limit *RateLimited
 		if !errors.As(err, &limit) || !limit.Secondary || limit.Until.Sub(before) < 15*time.Second || limit.Until.Sub(before) > 25*time.Second {
 			t.Errorf("err = %v", err)
@@ -110,7 +110,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 			t.Error("it was sent, or waited")
 		}
 		wg.Wait()
-		if _, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}); err != nil {
+		if _, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil); err != nil {
 			t.Error(err)
 		}
 	})

@@ -50,7 +50,7 @@ func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing
 		go func() { _ = c.React(t.Context(), testRepo, OnIssue, 3, "eyes") }()
 		synctest.Wait()
 		began := time.Now()
-		_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"})
+		_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil)
 		var limit *RateLimited
 		if waited := time.Since(began); !errors.As(err, &limit) || waited > cosmeticWait+time.Second {
 			t.Errorf("it waited %v and got %v; want at most %v", waited, err, cosmeticWait)

@@ -93,7 +93,7 @@ func (g *governor) secondary(now time.Time) bool {
 
 // pass waits until GitHub wants requests again, without taking a place yet: a
 // token that is made for a request must not be made during a hold.
-func (c *Client) pass(ctx context.Context, r request) error {
+func (c *Client) pass(ctx context.Context, r request, patience time.Duration) error {
 	start := c.now()
 	for {
 		now := c.now()
@@ -102,7 +102,7 @@ func (c *Client) pass(ctx context.Context, r request) error {
 		if wait <= 0 {
 			return nil
 		}
-		if tooLong(ctx, start, now, wait, c.patience(r)) {
+		if tooLong(ctx, start, now, wait, patience) {
 			return &RateLimited{Method: r.method, Path: r.route, Until: until, Secondary: secondary}
 		}
 		c.log.Info().Str("method", r.method).Str("route", r.route).Time("until", until).Msg("waiting for GitHub's rate limit")
@@ -112,10 +112,18 @@ func (c *Client) pass(ctx context.Context, r request) error {
 	}
 }
 
-// patience is how long one call waits for limits.
+// backgroundWait is how long work waits for limits for which nobody waits, and
+// which holds up no step: a little more than the 60 s that GitHub asks for after
+// a secondary limit without a time.
+const backgroundWait = 90 * time.Second
+
+// patience is how long one call waits for limits, over all its tries.
 func (c *Client) patience(r request) time.Duration {
-	if r.urgency == cosmetic {
+	switch r.urgency {
+	case cosmetic:
 		return min(cosmeticWait, c.maxWait)
+	case background:
+		return max(backgroundWait, c.maxWait)
 	}
 	return c.maxWait
 }

@@ -79,9 +79,9 @@ func (r request) limitKey() int64 {
 
 // do sends a request until it is done, refused, or out of tries.
 func (c *Client) do(ctx context.Context, r request) error {
-	renewed := false
+	renewals, patience := 0, c.patience(r)
 	for try := 1; ; try++ {
-		w, a, err := c.try(ctx, r)
+		w, a, err := c.try(ctx, r, &patience)
 		if err != nil {
 			return err
 		}
@@ -89,13 +89,13 @@ func (c *Client) do(ctx context.Context, r request) error {
 		case fine:
 			return nil
 		case unauthorized:
-			if r.as != asInstallation || renewed {
+			if renewals++; r.as != asInstallation || renewals > 1 && w.waited < staleToken || renewals > maxTries {
 				return c.failure(r, w, a)
 			}
-			// Revoked or expired before its time: one fresh token, and this try
+			// Revoked or expired before its time: one fresh token, and another one
+			// when that may have been revoked while it waited for its place. This try
 			// does not count.
 			c.tokens.drop(r.repo, w.token)
-			renewed = true
 			try--
 		case limited:
 			if err := c.backOff(r, w, a, try); err != nil {
@@ -112,12 +112,19 @@ func (c *Client) do(ctx context.Context, r request) error {
 	}
 }
 
-// try sends a request once, when the limits allow it. The token is taken
-// before the place, so that nothing comes between the place and the request.
-func (c *Client) try(ctx context.Context, r request) (*wire, answer, error) {
-	if err := c.pass(ctx, r); err != nil {
+// staleToken is the wait for a place after which a token that is refused may have
+// been good when it was taken.
+const staleToken = 5 * time.Second
+
+// try sends a request once, when the limits allow it, and takes what it waited
+// for them from the patience. The token is taken before the place, so that
+// nothing comes between the place and the request.
+func (c *Client) try(ctx context.Context, r request, patience *time.Duration) (*wire, answer, error) {
+	began := c.now()
+	if err := c.pass(ctx, r, *patience); err != nil {
 		return nil, answer{}, err
 	}
+	*patience -= c.now().Sub(began)
 	w, err := c.wire(ctx, r)
 	if err != nil {
 		return nil, answer{}, err
@@ -126,14 +133,12 @@ func (c *Client) try(ctx context.Context, r request) (*wire, answer, error) {
 	if until, short := g.short(); short && r.urgency == background {
 		return nil, answer{}, &RateLimited{Method: r.method, Path: r.route, Until: until}
 	}
-	leave, err := g.enter(ctx, r, c.patience(r))
+	a, leave, err := c.sendInPlace(ctx, r, w, g, *patience)
 	if err != nil {
 		return nil, answer{}, err
 	}
 	defer leave()
-	trying, cancel := context.WithTimeout(ctx, tryTimeout)
-	defer cancel()
-	a := newAnswer(w, r.send(trying, c.github(w)))
+	*patience -= w.waited
 	g.spend(r, w)
 	g.note(a.header)
 	if a.err != nil && ctx.Err() != nil {
@@ -150,6 +155,33 @@ func (c *Client) try(ctx context.Context, r request) (*wire, answer, error) {
 		g.fine(ctx)
 	}
 	return w, a, nil
+}
+
+// sendInPlace sends a request at its place among those of all nodes. One that
+// comes too late for it, because the process stood still or the fence took its
+// time, is not sent: it takes another place, and after maxTries the caller waits.
+// leave gives the place back, when the answer was noted.
+func (c *Client) sendInPlace(ctx context.Context, r request, w *wire, g *governor, patience time.Duration) (a answer, leave func(), err error) {
+	began := c.now()
+	for range maxTries {
+		var at time.Time
+		if leave, at, err = g.enter(ctx, r, patience-c.now().Sub(began)); err != nil {
+			return answer{}, nil, err
+		}
+		w.waited = c.now().Sub(began)
+		// By the clock on the wall, which goes on while the machine is suspended.
+		late := func() time.Duration { return c.now().Round(0).Sub(at.Round(0)) }
+		w.late = func() bool { return late() > g.tolerance(r) }
+		trying, cancel := context.WithTimeout(ctx, tryTimeout)
+		a = newAnswer(w, r.send(trying, c.github(w)))
+		cancel()
+		if !errors.Is(a.err, errLate) {
+			return a, leave, nil
+		}
+		leave()
+		c.log.Info().Str("method", r.method).Str("route", r.route).Dur("late", late()).Msg("too late for its place among the requests to GitHub; taking another")
+	}
+	return answer{}, nil, &RateLimited{Method: r.method, Path: r.route, Until: c.now().Add(clockSkew), Secondary: true}
 }
 
 // wire prepares one try with the credentials it needs.

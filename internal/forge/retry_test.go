@@ -131,7 +131,7 @@ func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
 	if got, err := c.EditComment(t.Context(), testRepo, 1, "two", "<!-- pawl:1 -->"); err != nil || got.Body != "two\n\n<!-- pawl:1 -->" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}); err != nil {
+	if _, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil); err != nil {
 		t.Error(err)
 	}
 	for on, id := range map[Target]int64{OnIssue: 3, OnIssueComment: 8, OnReviewComment: 9} {

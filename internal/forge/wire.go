@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 )
 
 // maxAnswer bounds one answer in bytes. The largest that Pawl asks for is a
@@ -13,6 +14,9 @@ const maxAnswer = 32 << 20
 // maxRedirects is how many redirects a read follows: GitHub sends one for a
 // renamed repository.
 const maxRedirects = 3
+
+// errLate says that a request was not sent, because its place had gone by.
+var errLate = errors.New("too late for its place within GitHub's limits")
 
 var errTooLarge = errors.New("the answer is larger than 32 MiB")
 
@@ -25,6 +29,8 @@ type wire struct {
 	kept   []cacheKey
 	once   bool // no answer is kept
 	token  string
+	late   func() bool   // whether the first request has missed its place; nil when it was sent
+	waited time.Duration // for the place
 	sent   func()
 	path   string
 	status int
@@ -52,6 +58,10 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := fenced(req); err != nil {
 		return nil, err
 	}
+	if w.late != nil && w.late() {
+		return nil, errLate
+	}
+	w.late = nil
 	w.sent()
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {

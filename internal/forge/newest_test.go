@@ -1,0 +1,56 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestChangesOfACheckRunWhileItsWriteWaitsAreOneRequestWithTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := bubble(t, nil)
+		var wg sync.WaitGroup
+		for range 6 { // each takes a second
+			wg.Go(func() {
+				if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		changes, asked := 1, 0
+		say := func() CheckRun {
+			return CheckRun{Name: "pawl", HeadSHA: "abc", Status: "in_progress", Title: fmt.Sprint("change ", changes), Summary: "S"}
+		}
+		wg.Go(func() {
+			for changes < 20 {
+				_ = sleep(t.Context(), 200*time.Millisecond)
+				changes++
+			}
+		})
+		_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, say(), func(context.Context) CheckRun { asked++; return say() })
+		wg.Wait()
+		sent := h.calls("PATCH /repos/octo/hello/check-runs/1")
+		if err != nil || len(sent) != 1 || asked != 1 || !strings.Contains(fmt.Sprint(sent[0].body), "change 20") {
+			t.Errorf("%v; asked %d times, sent %v", err, asked, sent)
+		}
+	})
+}
+
+func TestAnotherCheckRunIsNotSentInPlaceOfTheOneThatIsUpdated(t *testing.T) {
+	h, c := start(t)
+	for _, odd := range []CheckRun{{}, {Name: "other", HeadSHA: "abc"}, {Name: "pawl", HeadSHA: "def"}} {
+		run := CheckRun{Name: "pawl", HeadSHA: "abc", Status: "in_progress", Title: "as asked", Summary: "S"}
+		if _, err := c.UpdateCheckRun(t.Context(), testRepo, 1, run, func(context.Context) CheckRun { return odd }); err != nil {
+			t.Fatal(err)
+		}
+		sent := h.calls("PATCH /repos/octo/hello/check-runs/1")
+		if !strings.Contains(fmt.Sprint(sent[len(sent)-1].body), "as asked") {
+			t.Errorf("%+v: sent %v", odd, sent[len(sent)-1].body)
+		}
+	}
+}
