@@ -14,14 +14,15 @@ import (
 
 // load reads a configuration as the server does, with what the examples put into
 // its environment.
-func load(t *testing.T, text []byte) config.Server {
+func load(t *testing.T, text []byte, previous string) config.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pawl.yml")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	environment := map[string]string{
-		"PAWL_APP_ID": "1", "PAWL_WEBHOOK_SECRET": "a webhook secret of some length", "PAWL_DATABASE": "postgres://pawl:secret@postgres/pawl",
+		"PAWL_APP_ID": "1", "PAWL_WEBHOOK_SECRET": "a webhook secret of some length", "PAWL_PREVIOUS_WEBHOOK_SECRET": previous,
+		"PAWL_DATABASE": "postgres://pawl:secret@postgres/pawl", "OPENAI_API_KEY": "a-key",
 	}
 	cfg, err := config.Load(file, func(name string) (string, bool) {
 		value, ok := environment[name]
@@ -33,7 +34,9 @@ func load(t *testing.T, text []byte) config.Server {
 	return cfg
 }
 
-func TestTheServersOfTheExamplesAreConfiguredForPostgreSQL(t *testing.T) {
+// configurations are those of Pawl in the examples.
+func configurations(t *testing.T) map[string][]byte {
+	t.Helper()
 	compose, err := os.ReadFile("pawl.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -48,12 +51,64 @@ func TestTheServersOfTheExamplesAreConfiguredForPostgreSQL(t *testing.T) {
 	if err := yaml.Unmarshal(text, &manifest); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string][]byte{"compose": compose, "kubernetes": []byte(manifest.Data["pawl.yml"])} {
+	return map[string][]byte{"compose": compose, "kubernetes": []byte(manifest.Data["pawl.yml"])}
+}
+
+func TestTheServersOfTheExamplesAreConfiguredForPostgreSQL(t *testing.T) {
+	for name, text := range configurations(t) {
 		t.Run(name, func(t *testing.T) {
-			cfg := load(t, text)
+			cfg := load(t, text, "")
 			if cfg.Database.Driver != config.Postgres || cfg.DataDir != "/data" || cfg.Sandbox.Mode != config.SandboxAuto || len(cfg.Backends) == 0 {
 				t.Errorf("database %s, data_dir %s, sandbox %s, %d backends", cfg.Database.Driver, cfg.DataDir, cfg.Sandbox.Mode, len(cfg.Backends))
 			}
 		})
+	}
+}
+
+// Agents of the examples are given no login, so they need a provider, and the
+// webhook secret can be changed without a change of the configuration.
+func TestTheExamplesHaveAProviderAndRoomForASecondSecret(t *testing.T) {
+	const previous = "the secret before this one"
+	for name, text := range configurations(t) {
+		t.Run(name, func(t *testing.T) {
+			if cfg := load(t, text, ""); !cfg.GitHub.App.PreviousWebhookSecret.Empty() {
+				t.Error("a previous secret is accepted where there is none")
+			}
+			cfg := load(t, text, previous)
+			if cfg.GitHub.App.PreviousWebhookSecret.Reveal() != previous {
+				t.Error("the previous secret is not read")
+			}
+			for _, b := range cfg.Backends {
+				if b.Provider == "" {
+					t.Errorf("backend %s has no way to its model", b.Name)
+				}
+			}
+		})
+	}
+}
+
+// maxProcesses is how many processes and threads one sandbox may have
+// (internal/sandbox); Go and git of the server need some more.
+const (
+	maxProcesses = 4096
+	ownProcesses = 1024
+)
+
+func TestTheContainerHasRoomForTheForkBombOfEveryAgent(t *testing.T) {
+	text, err := os.ReadFile("compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compose struct {
+		Services map[string]struct {
+			Pids int `yaml:"pids_limit"`
+		}
+	}
+	if err := yaml.Unmarshal(text, &compose); err != nil {
+		t.Fatal(err)
+	}
+	workers := load(t, configurations(t)["compose"], "").Workers
+	if got, want := compose.Services["pawl"].Pids, workers*maxProcesses+ownProcesses; got < want {
+		t.Errorf("pids_limit is %d, want at least %d for %d workers", got, want, workers)
 	}
 }

@@ -3,6 +3,7 @@ package validate
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestTheComposeFileIsValid(t *testing.T) {
 			t.Errorf("secret %s is in %s, want it in secrets/, which is not part of the repository", name, s.File)
 		}
 	}
-	for _, name := range []string{"PAWL_WEBHOOK_SECRET", "PAWL_DATABASE", "POSTGRES_PASSWORD"} {
+	for _, name := range []string{"PAWL_WEBHOOK_SECRET", "PAWL_PREVIOUS_WEBHOOK_SECRET", "OPENAI_API_KEY", "PAWL_DATABASE", "POSTGRES_PASSWORD"} {
 		for _, s := range p.Services {
 			if _, there := s.Environment[name]; there {
 				t.Errorf("%s is in the environment of %s, where docker inspect shows it", name, s.Name)
@@ -58,7 +59,7 @@ func TestAWrongComposeFileIsRefused(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"an unknown field":       {"restart: unless-stopped", "restarts: unless-stopped"},
 		"an unknown top level":   {"volumes:\n  data:", "volumen:\n  data:"},
-		"a wrong type":           {"pids_limit: 4096", "pids_limit: [4096]"},
+		"a wrong type":           {"pids_limit: 9216", "pids_limit: [9216]"},
 		"a word for a number":    {"retries: 10", "retries: often"},
 		"a volume nobody made":   {"- data:/data", "- date:/data"},
 		"a secret nobody made":   {"secrets: [postgres_password]", "secrets: [password]"},
@@ -87,6 +88,7 @@ type cluster struct {
 	config    *corev1.ConfigMap
 	secret    *corev1.Secret
 	ingress   *networkingv1.Ingress
+	network   *networkingv1.NetworkPolicy
 	namespace *corev1.Namespace
 }
 
@@ -115,6 +117,8 @@ func manifests(t *testing.T) (c cluster) {
 				c.secret = o
 			case *networkingv1.Ingress:
 				c.ingress = o
+			case *networkingv1.NetworkPolicy:
+				c.network = o
 			case *corev1.Namespace:
 				c.namespace = o
 			default:
@@ -140,8 +144,17 @@ func TestTheManifestsFitTogether(t *testing.T) {
 			t.Errorf("service %s leads to port %s", s.Name, s.Spec.Ports[0].TargetPort.String())
 		}
 	}
-	if c.set.Spec.ServiceName != "pawl-nodes" || *c.set.Spec.Replicas < 2 || *spec.TerminationGracePeriodSeconds <= 30 {
-		t.Errorf("service %s, %d replicas, %d s to end", c.set.Spec.ServiceName, *c.set.Spec.Replicas, *spec.TerminationGracePeriodSeconds)
+	if c.set.Spec.ServiceName != "pawl-nodes" || *c.set.Spec.Replicas < 2 {
+		t.Errorf("service %s, %d replicas", c.set.Spec.ServiceName, *c.set.Spec.Replicas)
+	}
+	if pause := pawl.Lifecycle.PreStop.Sleep.Seconds; pause < 5 || *spec.TerminationGracePeriodSeconds <= pause+30 {
+		t.Errorf("%d s to end, of which %d pass before the server is told; it needs up to 30", *spec.TerminationGracePeriodSeconds, pause)
+	}
+	if c.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		t.Error("a new version is started beside the old one, whose database it migrates")
+	}
+	if p := pawl.StartupProbe; p.FailureThreshold*p.PeriodSeconds < 600 {
+		t.Errorf("a migration that takes longer than %d s is killed", p.FailureThreshold*p.PeriodSeconds)
 	}
 	if got := c.budget.Spec.Selector.MatchLabels["app.kubernetes.io/name"]; got != labels["app.kubernetes.io/name"] || c.budget.Spec.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("the budget is for %q", got)
@@ -168,7 +181,7 @@ func TestTheManifestsFitTogether(t *testing.T) {
 	if to.Name != c.services[0].Name || to.Port.Name != c.services[0].Spec.Ports[0].Name {
 		t.Errorf("the ingress leads to %s:%s", to.Name, to.Port.Name)
 	}
-	for _, o := range []interface{ GetNamespace() string }{c.set, c.services[0], c.services[1], c.budget, c.config, c.secret, c.ingress} {
+	for _, o := range []interface{ GetNamespace() string }{c.set, c.services[0], c.services[1], c.budget, c.config, c.secret, c.ingress, c.network} {
 		if o.GetNamespace() != c.namespace.Name {
 			t.Errorf("%T is in namespace %q", o, o.GetNamespace())
 		}
@@ -190,6 +203,34 @@ func TestNoPodIsPrivilegedAndTheSandboxCanWork(t *testing.T) {
 	if pod.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined || pod.AppArmorProfile.Type != corev1.AppArmorProfileTypeUnconfined ||
 		*pawl.ProcMount != corev1.UnmaskedProcMount || *spec.HostUsers {
 		t.Error("bubblewrap cannot make its namespaces, or the pod's root is the node's")
+	}
+}
+
+func TestAgentsReachTheInternetAndNotTheCluster(t *testing.T) {
+	c := manifests(t)
+	policy := c.network.Spec
+	if len(policy.PolicyTypes) != 2 || policy.PodSelector.MatchLabels["app.kubernetes.io/name"] != c.set.Spec.Template.Labels["app.kubernetes.io/name"] {
+		t.Errorf("the policy is one of %v for %v", policy.PolicyTypes, policy.PodSelector)
+	}
+	for _, rule := range policy.Ingress {
+		if len(rule.From) == 0 || len(rule.Ports) == 0 {
+			t.Errorf("anybody may come in by %+v", rule)
+		}
+	}
+	for _, rule := range policy.Egress {
+		if len(rule.To) == 0 || len(rule.Ports) == 0 {
+			t.Errorf("everything may be reached by %+v", rule)
+		}
+		for _, to := range rule.To {
+			if to.IPBlock == nil || to.IPBlock.CIDR != "0.0.0.0/0" {
+				continue
+			}
+			for _, private := range []string{"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"} {
+				if !slices.Contains(to.IPBlock.Except, private) {
+					t.Errorf("%s may be reached", private)
+				}
+			}
+		}
 	}
 }
 
