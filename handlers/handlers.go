@@ -24,6 +24,8 @@ type Handlers struct {
 	Now         func() time.Time
 	Log         zerolog.Logger
 	Trace       solver.Trace
+
+	logs logs
 }
 
 // Store is the solver's, with the deliveries.

@@ -57,10 +57,9 @@ func TestNodesThatCatchUpTogetherShareThePayloads(t *testing.T) {
 			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		})
 		w.must(err)
-		h := *w.h
-		h.Forge = client
+		h := &Handlers{Store: w.h.Store, Forge: client, Solver: w.h.Solver, Now: w.h.Now, Log: w.h.Log, Trace: w.h.Trace}
 		wg.Go(func() {
-			if _, err := NewCatchUp(&h, w.store).Missed(t.Context()); err != nil {
+			if _, err := NewCatchUp(h, w.store).Missed(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

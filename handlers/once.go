@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -94,13 +93,12 @@ func (h *Handlers) record(ctx context.Context, t solver.Thread, wake bool, e sol
 
 // overtaken reports whether the reconciliation has found this version of a
 // remark, or one that came after it.
-func overtaken(events []solver.Event, hp happening) bool {
+func overtaken(reconciled []solver.Event, hp happening) bool {
 	mine := identity(solver.Feedback{Source: hp.remark.Source, Target: hp.target, Number: hp.number, URL: hp.url})
 	if mine == "" {
 		return false
 	}
-	found := slices.DeleteFunc(slices.Clone(events), func(e solver.Event) bool { return !bytes.Contains(e.Data, []byte(Reconciled)) })
-	for _, f := range remarks(found) {
+	for _, f := range remarks(reconciled) {
 		if f.Delivery == Reconciled && identity(f) == mine && !f.MadeAt.Before(hp.madeAt) {
 			return true
 		}

@@ -30,13 +30,9 @@ func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string,
 	if t.Number <= 0 {
 		return "it belongs to no thread", nil
 	}
-	events, err := h.Store.Events(ctx, t, 0)
+	state, reconciled, err := h.logs.of(ctx, h.Store, t)
 	if err != nil {
 		return "", err
-	}
-	state, err := solver.Fold(events)
-	if err != nil {
-		return "", fmt.Errorf("thread %s: %w", t, err)
 	}
 	snapshot := hp.snapshot
 	if hp.number != t.Number && hp.number != 0 {
@@ -48,10 +44,8 @@ func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string,
 	switch {
 	case hp.change != nil:
 		return h.change(ctx, t, state, hp, &snapshot, guid)
-	case hp.remark != nil && guid != Reconciled && overtaken(events, hp):
+	case hp.remark != nil && guid != Reconciled && overtaken(reconciled, hp):
 		return "the reconciliation took it in before", nil
-	case hp.anonymous && holds(events, hp):
-		return "a webhook brought it meanwhile", nil
 	case hp.anonymous:
 		return h.unattributed(ctx, t, hp, &snapshot)
 	case hp.remark != nil:

@@ -14,12 +14,19 @@ const editorUnknown = "who edited it is not known: no webhook told of the edit; 
 
 // unattributed logs an edit of which the editor is not known, as ignored.
 func (h *Handlers) unattributed(ctx context.Context, t solver.Thread, hp happening, n *solver.Snapshot) (string, error) {
+	events, err := h.Store.Events(ctx, t, 0)
+	if err != nil {
+		return "", err
+	}
+	if holds(events, hp) {
+		return "a webhook brought it meanwhile", nil
+	}
 	r := *hp.remark
 	f := brief(solver.Feedback{
 		Source: r.Source, By: r.Actor, Reason: editorUnknown, Number: hp.number, Raw: cut(r.Text),
 		Target: hp.target, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: ReconciledEdit, Snapshot: n,
 	})
-	_, err := h.Store.Append(ctx, t, false, solver.NewEvent{Key: hp.once, Kind: solver.KindIgnored, At: h.Now(), Data: f})
+	_, err = h.Store.Append(ctx, t, false, solver.NewEvent{Key: hp.once, Kind: solver.KindIgnored, At: h.Now(), Data: f})
 	return fmt.Sprintf("%s: %s", solver.KindIgnored, editorUnknown), err
 }
 

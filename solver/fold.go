@@ -3,6 +3,7 @@ package solver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -81,14 +82,33 @@ type ActState struct {
 
 // Fold computes the state of a thread from its whole log.
 func Fold(events []Event) (State, error) {
-	s := State{Acts: map[string]ActState{}}
+	var s State
+	if err := s.Apply(events); err != nil {
+		return State{}, err
+	}
+	return s, nil
+}
+
+// Apply goes on with the events after s.Seq. After an error the state is of no use.
+func (s *State) Apply(events []Event) error {
+	if s.Acts == nil {
+		s.Acts = map[string]ActState{}
+	}
 	for _, e := range events {
 		if err := s.apply(e); err != nil {
-			return State{}, fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+			return fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
 		}
 		s.Seq = e.Seq
 	}
-	return s, nil
+	return nil
+}
+
+// Clone is a copy that Apply to the original does not change.
+func (s State) Clone() State {
+	s.Attempts, s.Feedback, s.Ignored, s.Questions = slices.Clone(s.Attempts), slices.Clone(s.Feedback), slices.Clone(s.Ignored), slices.Clone(s.Questions)
+	s.controls, s.Known, s.People, s.Checks = slices.Clone(s.controls), slices.Clone(s.Known), slices.Clone(s.People), slices.Clone(s.Checks)
+	s.Acts = maps.Clone(s.Acts)
+	return s
 }
 
 func (s *State) apply(e Event) error {

@@ -2,10 +2,12 @@ package solver
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/pawlbot/pawl/policy"
@@ -159,7 +161,7 @@ func TestEventsOfALaterVersionArePassedOver(t *testing.T) {
 func TestFeedbackIsNeverLostAndNeverFreshTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var log []happened
-		s := State{Acts: map[string]ActState{}}
+		s, kept := State{Acts: map[string]ActState{}}, State{}
 		for range rapid.IntRange(1, 30).Draw(t, "events") {
 			seen := s.Seq - int64(rapid.IntRange(0, int(min(s.Seq, 2))).Draw(t, "unseen"))
 			_, running := s.Running()
@@ -180,13 +182,26 @@ func TestFeedbackIsNeverLostAndNeverFreshTwice(t *testing.T) {
 			default:
 				log = append(log, change(what))
 			}
-			var err error
-			if s, err = Fold(logOf(t, log...)); err != nil {
+			before, events := kept.Clone(), logOf(t, log...)
+			if err := kept.Apply(events[len(events)-1:]); err != nil {
 				t.Fatal(err)
 			}
+			isState(t, "a clone of the state before", s, before)
+			var err error
+			if s, err = Fold(events); err != nil {
+				t.Fatal(err)
+			}
+			isState(t, "the state that was kept", s, kept)
 			check(t, s)
 		}
 	})
+}
+
+// isState compares a state with that of the whole log.
+func isState(t *rapid.T, what string, want, got State) {
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%s (-fold +got)\n%s", what, diff)
+	}
 }
 
 // check holds for every log that a solver can write.

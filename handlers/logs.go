@@ -1,0 +1,89 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+// A log is kept folded from longLog events on, for the keptLogs threads that were
+// asked for last. Without that every remark would read all that came before it, and
+// a few thousand of them on one thread would keep a processor busy for minutes.
+const (
+	longLog  = 100
+	keptLogs = 64
+)
+
+// logs are folded logs. Its zero value is ready.
+type logs struct {
+	mu   sync.Mutex
+	kept []*folded // the one asked for last comes first
+}
+
+// folded is a log up to state.Seq.
+type folded struct {
+	thread solver.Thread
+
+	mu         sync.Mutex
+	state      solver.State
+	reconciled []solver.Event // the events that the reconciliation found
+}
+
+// of returns the state of a thread by its log as it is now, and the events in it
+// that the reconciliation found. The caller may keep and change them.
+func (l *logs) of(ctx context.Context, store Store, t solver.Thread) (solver.State, []solver.Event, error) {
+	f := l.entry(t)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// The last event is read once more: a log that was removed and began anew has
+	// another one, or none.
+	after := max(f.state.Seq-1, 0)
+	events, err := store.Events(ctx, t, after)
+	if err != nil {
+		return solver.State{}, nil, err
+	}
+	if seq := f.state.Seq; seq > 0 {
+		if len(events) > 0 && events[0].Seq == seq {
+			events = events[1:]
+		} else {
+			f.state, f.reconciled = solver.State{}, nil
+			if events, err = store.Events(ctx, t, 0); err != nil {
+				return solver.State{}, nil, err
+			}
+		}
+	}
+	if err := f.state.Apply(events); err != nil {
+		f.state, f.reconciled = solver.State{}, nil
+		return solver.State{}, nil, fmt.Errorf("thread %s: %w", t, err)
+	}
+	for _, e := range events {
+		if bytes.Contains(e.Data, []byte(Reconciled)) {
+			f.reconciled = append(f.reconciled, e)
+		}
+	}
+	state, reconciled := f.state.Clone(), append([]solver.Event(nil), f.reconciled...)
+	if f.state.Seq < longLog {
+		f.state, f.reconciled = solver.State{}, nil
+	}
+	return state, reconciled, nil
+}
+
+// entry returns the thread's entry, for which the one that was asked for longest
+// ago makes room.
+func (l *logs) entry(t solver.Thread) *folded {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := &folded{thread: t}
+	for i, k := range l.kept {
+		if k.thread == t {
+			f = k
+			l.kept = append(l.kept[:i], l.kept[i+1:]...)
+			break
+		}
+	}
+	l.kept = append([]*folded{f}, l.kept[:min(len(l.kept), keptLogs-1)]...)
+	return f
+}
