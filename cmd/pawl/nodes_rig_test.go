@@ -263,6 +263,9 @@ func (c *cluster) reach(t time.Time) {
 // pgServer is a PostgreSQL of the test's own, reached through a socket.
 type pgServer struct {
 	dir       string
+	bin       string
+	attr      *syscall.SysProcAttr
+	cmd       *exec.Cmd // of the server that was started last
 	databases int
 }
 
@@ -301,22 +304,33 @@ func startPostgres(t *testing.T) *pgServer {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	server := exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir,
+	p := &pgServer{dir: dir, bin: bin, attr: attr}
+	p.begin(t)
+	t.Cleanup(p.end)
+	return p
+}
+
+// begin starts the server and waits until it answers.
+func (p *pgServer) begin(t *testing.T) {
+	t.Helper()
+	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", filepath.Join(p.dir, "data"), "-k", p.dir,
 		"-c", "listen_addresses=", "-c", "max_connections=300", "-c", "fsync=off")
-	server.Dir, server.SysProcAttr = dir, attr
-	must(server.Start())
-	t.Cleanup(func() {
-		server.Process.Signal(syscall.SIGQUIT)
-		server.Wait()
-	})
-	p := &pgServer{dir: dir}
+	p.cmd.Dir, p.cmd.SysProcAttr = p.dir, p.attr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
 	db := p.open(t, "postgres")
 	for began := time.Now(); db.PingContext(t.Context()) != nil; {
 		if time.Since(began) > patience {
 			t.Fatal("PostgreSQL does not get ready")
 		}
 	}
-	return p
+}
+
+// end stops the server at once, and with it every connection.
+func (p *pgServer) end() {
+	p.cmd.Process.Signal(syscall.SIGQUIT)
+	p.cmd.Wait()
 }
 
 func (p *pgServer) address(name string) string {
