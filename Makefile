@@ -25,8 +25,9 @@ bench:
 	go test -run '^$$' -bench . -benchtime 200ms ./policy ./internal/agent ./internal/store ./internal/gateway
 
 # Kills servers at random while people ask for work, SOAK_KILLS (1000) times within
-# SOAK_TIME (30m; the machine decides how long it takes), and looks whether anything
-# was lost or doubled. The seed is printed; SOAK_SEED repeats it. With
+# SOAK_TIME (30m; two processors need about half of it), and looks after every 200
+# whether anything was lost, doubled or forgotten. The seed is printed; SOAK_SEED
+# repeats what is chosen by chance, but not what a kill meets. With
 # SOAK_DATABASE=postgres three nodes share a database.
 soak:
 	SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./cmd/pawl

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
@@ -68,29 +69,69 @@ func TestRandomKillsUnderLoadLoseAndDoubleNothing(t *testing.T) {
 
 // rest waits until nothing is left to be done, without any more random deaths, and
 // returns the threads. All servers begin once more, and again an hour later by the
-// clock as long as threads wait for GitHub's limits, of which the load used up what
+// clock when threads only wait for GitHub's limits, of which the load used up what
 // an hour has.
 func (s *soak) rest() map[string]solver.State {
 	s.t.Helper()
 	s.calm.Store(true)
 	defer s.calm.Store(false)
-	first := s.nodes[0]
-	for range 20 {
+	for range 40 {
 		for _, n := range s.nodes {
 			n.ahead.Add(int64(time.Hour))
 			n.kill()
 		}
-		for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
-			first.serving()
-			before := len(first.world.Deliveries())
-			first.must(first.world.WaitDelivered(s.t.Context()))
-			states, ok := first.states()
-			if ok && len(first.missed()) == 0 && len(first.world.Deliveries()) == before {
-				return states
-			}
+		if states := s.resting(); states != nil {
+			return states
 		}
 	}
+	first := s.nodes[0]
 	s.t.Fatalf("the runs do not end; missed deliveries: %q\n%s", first.missed(), first.standing())
+	return nil
+}
+
+// How often in a row nobody may be seen at work, at two looks a second: after
+// waitsOnly looks what is left only waits, and after standsStill looks, which are
+// several sweeps, what does not even wait was forgotten.
+const (
+	waitsOnly   = 10
+	standsStill = 40
+)
+
+// resting waits for the rest of all threads and returns them, or nil when some
+// wait for a time to come.
+func (s *soak) resting() map[string]solver.State {
+	s.t.Helper()
+	first, quiet := s.nodes[0], 0
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
+		first.serving()
+		before := len(first.world.Deliveries())
+		first.must(first.world.WaitDelivered(s.t.Context()))
+		if len(first.world.Deliveries()) != before {
+			continue
+		}
+		states, ok := first.states()
+		missed := len(first.missed())
+		if ok && missed == 0 {
+			return states
+		}
+		var stats store.Stats
+		first.openDB(func(db *store.Store) {
+			var err error
+			stats, err = db.Stats(s.t.Context())
+			first.must(err)
+		})
+		quiet++
+		if stats.Queued+stats.Running+stats.Deliveries[solver.Received] > 0 {
+			quiet = 0
+		}
+		waits := stats.Waiting+stats.Deliveries[solver.Failed]+missed > 0
+		switch {
+		case quiet >= waitsOnly && waits:
+			return nil
+		case quiet >= standsStill:
+			s.t.Fatalf("nothing is waited for, and nobody goes on\n%s", first.standing())
+		}
+	}
 	return nil
 }
 
