@@ -31,20 +31,22 @@ func (c limitCut) Error() string {
 // account was known to be limited.
 const fromBreaker = "breaker"
 
-// door is an attempt's way to its model. The zero value is that of a backend
-// that signs in by itself.
+// door is an attempt's way to its model. It has no session for a backend that
+// signs in by itself.
 type door struct {
 	session  *gateway.Session
 	endpoint agent.Endpoint
 	// refused is what the breaker said when it refused a call.
 	refused *atomic.Pointer[gateway.Limit]
+	ledger  *ledger
 }
 
 // open opens the door of an attempt. The limits that show there are told to end
 // if the agent waits for them to pass; the caller must close the door.
 func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.Policy, end context.CancelCauseFunc) (door, error) {
+	books := &ledger{n: a.N}
 	if b.Provider == "" {
-		return door{}, nil
+		return door{ledger: books}, nil
 	}
 	p, ok := s.Config.Provider(b.Provider)
 	if !ok || s.Gateway == nil {
@@ -53,13 +55,15 @@ func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.P
 	var session atomic.Pointer[gateway.Session]
 	var refused atomic.Pointer[gateway.Limit]
 	breaker := s.limited(a.Account, a.Began)
+	tokens, usd := s.allowance(l, p)
 	grant := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", s.thread, a.N),
 		Provider:   provider(p),
 		Model:      b.Model,
-		MaxTokens:  l.Budget.TokensPerAttempt,
-		MaxCostUSD: l.Budget.USDPerAttempt,
+		MaxTokens:  tokens,
+		MaxCostUSD: usd,
 		Limited: func(ctx context.Context) (gateway.Limit, bool) {
+			s.note(ctx, books, spentOf(session.Load().Usage()))
 			l, limited := breaker(ctx)
 			if limited && refused.CompareAndSwap(nil, &l) {
 				// An agent that sleeps until then is not waited for, either.
@@ -80,7 +84,23 @@ func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.P
 	}
 	opened := s.Gateway.Open(grant)
 	session.Store(opened)
-	return door{session: opened, refused: &refused, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: s.Gateway.URL(), Token: opened.Token()}}, nil
+	return door{session: opened, refused: &refused, ledger: books, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: s.Gateway.URL(), Token: opened.Token()}}, nil
+}
+
+// allowance is what one attempt may use: its own budget, or what is left of the
+// thread's budget of a day where that is less; 0 is no bound. Where the provider has
+// no prices, money of a day is what agents themselves tell, and policy alone counts it.
+func (s *step) allowance(l config.Policy, p config.Provider) (tokens int64, usd float64) {
+	f := s.state.Facts(s.Now())
+	f.Limits = Limits(l)
+	tokens, usd = policy.Left(f)
+	if own := l.Budget.TokensPerAttempt; tokens == 0 || own > 0 && own < tokens {
+		tokens = own
+	}
+	if own := l.Budget.USDPerAttempt; usd == 0 || own > 0 && own < usd || len(p.Prices) == 0 {
+		usd = own
+	}
+	return tokens, usd
 }
 
 func provider(p config.Provider) gateway.Provider {

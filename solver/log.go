@@ -174,6 +174,11 @@ type Store interface {
 	ReleaseUnfinished(ctx context.Context, l Lease, retry Retry) error
 	// AppendLeased appends under the lease or returns ErrLeaseLost.
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
+	// Note keeps a few words of the lease's holder for whoever takes the thread
+	// over, or returns ErrLeaseLost; the next Release ends them.
+	Note(ctx context.Context, l Lease, note []byte) error
+	// Noted returns the last note; nil where there is none.
+	Noted(ctx context.Context, t Thread) ([]byte, error)
 	// Breakers returns the breakers that are not zero, by account.
 	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
 	// Cooldowns returns the cooldowns of a repository (owner/name), or of all

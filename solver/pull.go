@@ -100,7 +100,10 @@ func (s *step) interrupt(ctx context.Context, a Attempt) error {
 		s.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
 	}
 	s.log.Warn().Str("commit", sha).Msg("attempt interrupted: " + why)
-	used := s.spentBefore(a.N)
+	used, err := s.spentBefore(ctx, a.N)
+	if err != nil {
+		return err
+	}
 	r := Ended{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: sha, Pushed: sha != "",
 		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
 	now := s.Now()

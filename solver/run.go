@@ -43,7 +43,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 	if door.session != nil {
 		noting, stop := context.WithCancel(run)
 		var noted sync.WaitGroup
-		noted.Go(func() { s.note(noting, door, a.N) })
+		noted.Go(func() { s.keepNoting(noting, door) })
 		defer func() { stop(); noted.Wait() }()
 	}
 	home, dir := s.homeOf(s.thread), s.attemptDir(s.thread, a.N)
@@ -65,6 +65,8 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 		cause = nil
 	}
 	door.close(r)
+	// Commands that verify may take long, and the process may end meanwhile.
+	s.note(ctx, door.ledger, spentIn(*r))
 	s.ranTests(home, r)
 	return cause, err
 }

@@ -1,25 +1,25 @@
 package solver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
 )
 
-// spentFile holds what an attempt used so far, beside its transcript: budgets
-// bind also where the process that counted was killed.
-const spentFile = "used.json"
-
-// spentInterval is how often it is written.
-const spentInterval = time.Second
+// spentInterval is how often it is noted what an attempt used, besides before each
+// call.
+const spentInterval = 2 * time.Second
 
 // spent is what an attempt used, and the limit that it met.
 type spent struct {
+	N       int      `json:"n"` // of the attempt
 	Tokens  Tokens   `json:"tokens"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	Limit   *Limit   `json:"limit,omitempty"`
@@ -36,47 +36,72 @@ func spentOf(u gateway.Usage) spent {
 	return w
 }
 
-// note writes down what is used behind a door until ctx ends.
-func (s *step) note(ctx context.Context, d door, n int) {
-	path := filepath.Join(s.attemptDir(s.thread, n), spentFile)
+// spentIn is what the receipt of an agent that has ended tells, which is more where
+// the agent signs in by itself. What the breaker said it knows.
+func spentIn(r Ended) spent {
+	w := spent{Tokens: r.Tokens, CostUSD: r.CostUSD, Limit: r.Limit}
+	if r.Limit != nil && r.Limit.Source == fromBreaker {
+		w.Limit = nil
+	}
+	return w
+}
+
+// ledger notes in the store, under the lease, what an attempt uses: budgets and
+// breakers bind also where the process that counted was killed and another node
+// goes on. What is lost with a process are the calls in flight.
+type ledger struct {
+	n int // of the attempt
+
+	mu      sync.Mutex
+	written []byte
+}
+
+// note writes down what was used so far, unless that was done or is nothing.
+func (s *step) note(ctx context.Context, l *ledger, w spent) {
+	if w.Tokens == (Tokens{}) && w.Limit == nil && (w.CostUSD == nil || *w.CostUSD == 0) {
+		return
+	}
+	w.N = l.n
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	note, err := json.Marshal(w)
+	if err == nil && !bytes.Equal(note, l.written) {
+		err = s.Store.Note(ctx, s.lease.current(), note)
+	}
+	switch {
+	case err == nil:
+		l.written = note
+	case ctx.Err() == nil && !errors.Is(err, ErrLeaseLost): // of which the heartbeat hears
+		s.log.Warn().Err(err).Msg("what the attempt uses was not noted")
+	}
+}
+
+// keepNoting notes what is used behind a door until ctx ends.
+func (s *step) keepNoting(ctx context.Context, d door) {
 	tick := time.NewTicker(spentInterval)
 	defer tick.Stop()
-	calls := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		u := d.session.Usage()
-		if u.Requests+u.Turns == calls {
-			continue
-		}
-		calls = u.Requests + u.Turns
-		if err := writeSpent(path, spentOf(u)); err != nil {
-			s.log.Warn().Err(err).Msg("what the attempt uses was not written down")
+			s.note(ctx, d.ledger, spentOf(d.session.Usage()))
 		}
 	}
 }
 
-func writeSpent(path string, w spent) error {
-	data, err := json.Marshal(w)
-	if err != nil {
-		return err
+// spentBefore is what an attempt had used when the process that ran it was killed.
+func (s *step) spentBefore(ctx context.Context, n int) (spent, error) {
+	note, err := s.Store.Noted(ctx, s.thread)
+	if err != nil || note == nil {
+		return spent{}, err
 	}
-	if err := os.WriteFile(path+".part", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".part", path)
-}
-
-// spentBefore is what an attempt had used when its process was killed, as far as
-// this node knows.
-func (s *step) spentBefore(n int) spent {
 	var w spent
-	data, err := os.ReadFile(filepath.Join(s.attemptDir(s.thread, n), spentFile))
-	if err != nil || json.Unmarshal(data, &w) != nil {
-		return spent{} // on another node, or it never reached its model
+	if err := json.Unmarshal(note, &w); err != nil {
+		return spent{}, fmt.Errorf("read what attempt %d used: %w", n, err)
 	}
-	return w
+	if w.N != n {
+		return spent{}, nil // it never reached its model
+	}
+	return w, nil
 }

@@ -103,6 +103,7 @@ func questions() []question {
 		{"AFailureBringsNoWaitForward", aFailureBringsNoWaitForward},
 		{"FailuresInARowAreCounted", failuresInARowAreCounted},
 		{"AStepThatIsCutOffIsFreeAtOnce", aStepThatIsCutOffIsFreeAtOnce},
+		{"ANoteIsForWhoTakesOver", aNoteIsForWhoTakesOver},
 		{"DeliveriesAreStoredOnce", deliveriesAreStoredOnce},
 		{"AnEndedCallerDoesNotBreakTheBatch", anEndedCallerDoesNotBreakTheBatch},
 		{"ABatchThatFailsFailsForAll", aBatchThatFailsFailsForAll},

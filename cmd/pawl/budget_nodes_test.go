@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// asker is an agent that asks its model three times, stops while $CTRL/hold is
+// there, and then asks until it is refused.
+const asker = `cat > /dev/null
+ask() {
+	code=$(curl -sS -o /dev/null -w '%{http_code}' "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" \
+		-H 'Content-Type: application/json' -d '{"model":"mock-model","max_tokens":1000,"messages":[{"role":"user","content":"What is 6 times 7?"}]}')
+	echo "$PAWL_ATTEMPT $code" >> "$CTRL/codes"
+	[ "$code" = 200 ]
+}
+ask; ask; ask
+touch "$CTRL/ready"
+while [ -f "$CTRL/hold" ]; do sleep 0.05; done
+i=0
+while [ $i -lt 100 ] && ask; do i=$((i+1)); done
+echo refused >&2
+exit 1
+`
+
+// aCall is what one answer of the fake provider uses, in tokens.
+const aCall = 1234
+
+// spending is a cluster whose agent reaches a provider through the gateway, with a
+// budget of a day.
+type spending struct {
+	*cluster
+	provider *fakeprovider.Server
+	thread   solver.Thread
+	budget   int64
+}
+
+func newSpending(t *testing.T, budget int64) *spending {
+	t.Helper()
+	s := &spending{cluster: newCluster(t, startPostgres(t)), budget: budget}
+	var err error
+	s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: providerKey})
+	s.must(err)
+	t.Cleanup(func() { s.provider.Close() })
+	s.agent(asker, "provider: fake, model: mock-model")
+	s.config += fmt.Sprintf("providers: [{name: fake, protocol: openai, base_url: %q, key: %q}]\n", s.provider.URL("no-edit")+"/v1", providerKey)
+	s.config += fmt.Sprintf("policy: {budget: {tokens_per_thread_per_day: %d}}\n", budget)
+	return s
+}
+
+// used is what the provider counted.
+func (s *spending) used() int64 { return int64(len(s.provider.Requests())) * aCall }
+
+// noted is what the nodes know of the attempt at work.
+func (s *spending) noted() (tokens int64) {
+	s.t.Helper()
+	s.read(func(db *store.Store) {
+		note, err := db.Noted(s.t.Context(), s.thread)
+		s.must(err)
+		var w struct{ Tokens solver.Tokens }
+		if note != nil {
+			s.must(json.Unmarshal(note, &w))
+		}
+		tokens = w.Tokens.Input + w.Tokens.Output
+	})
+	return tokens
+}
+
+// killWorker kills the node that runs the thread's attempt.
+func (s *spending) killWorker() {
+	s.t.Helper()
+	for _, m := range s.nodes {
+		if m.began(s.thread.String()) {
+			s.leave(m, syscall.SIGKILL)
+			s.to(s.nodes[0])
+			return
+		}
+	}
+	s.t.Fatal("no node says that it started the attempt")
+}
+
+// What an attempt used is known to the node that takes it over, in the receipt and
+// in the budget of the day.
+func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
+	t.Parallel()
+	s := newSpending(t, 6000)
+	s.touch("hold")
+	s.join()
+	s.join()
+	s.thread = s.issue(rigRepo, "A question")
+	s.await("three answers, noted", func() bool { return s.has("ready") && s.noted() == 3*aCall })
+	s.killWorker()
+	s.must(os.Remove(filepath.Join(s.ctrl(), "hold")))
+	s.await("the run to end by its budget", func() bool { return s.count([]solver.Thread{s.thread}, overBy("budget")) == 1 })
+	// Nothing that anybody asks for changes that.
+	_, err := s.world.Comment(rigRepo, s.thread.Number, writer, "/pawl retry")
+	s.must(err)
+	s.await("the answer to a person", func() bool {
+		state := s.states([]solver.Thread{s.thread})[0]
+		return state.Run == 2 && !state.Open()
+	})
+	state := s.states([]solver.Thread{s.thread})[0]
+	if state.Decision.Rule != "budget" || len(state.Attempts) != 2 {
+		t.Errorf("%s after %d attempts, want that the budget stops it after two", state.Decision.Rule, len(state.Attempts))
+	}
+	var told int64
+	for i, want := range []policy.Outcome{policy.Interrupted, policy.Outcome(policy.TurnLimit)} {
+		r := state.Attempts[i].Receipt
+		told += r.Tokens.Input + r.Tokens.Output
+		if r.Outcome != want {
+			t.Errorf("attempt %d ended %s, want %s", i+1, r.Outcome, want)
+		}
+	}
+	if used := s.used(); told != used || used < s.budget || used >= s.budget+aCall {
+		t.Errorf("the receipts tell of %d tokens, the provider of %d; want the same, and less than a call beyond the budget of %d\n%s",
+			told, used, s.budget, s.left("codes"))
+	}
+}
+
+// A node that is killed while its agent calls the model loses the call in flight,
+// and at most the one before, whose answer the agent had a moment before it was
+// counted.
+func TestAKillLosesTheLastCallsAtMost(t *testing.T) {
+	t.Parallel()
+	s := newSpending(t, 300*aCall)
+	s.join()
+	s.join()
+	s.thread = s.issue(rigRepo, "A question")
+	s.await("the agent at its calls", func() bool { return s.has("ready") && strings.Count(s.left("codes"), "200") > 20 })
+	s.touch("hold")
+	s.killWorker()
+	before := s.used()
+	s.await("the receipt of the interrupted attempt", func() bool {
+		state := s.states([]solver.Thread{s.thread})[0]
+		return len(state.Attempts) > 0 && !state.Attempts[0].EndedAt.IsZero()
+	})
+	r := s.states([]solver.Thread{s.thread})[0].Attempts[0].Receipt
+	if told := r.Tokens.Input + r.Tokens.Output; told > before || told < before-2*aCall {
+		t.Errorf("the receipt tells of %d tokens, the provider of %d; want all but the last calls", told, before)
+	}
+}
