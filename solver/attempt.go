@@ -25,6 +25,9 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 		// Then the decision is taken again: a stop may have come meanwhile.
 		return s.record(ctx, KindWithdrawn, Withdrawn{Seqs: unheard, Reason: "the repository's configuration does not listen to this (triggers)"})
 	}
+	if err := s.room(); err != nil {
+		return err
+	}
 	b := backendNamed(p.effective.Backends, d.Backend)
 	start := Started{
 		N: len(s.state.Attempts) + 1, Run: s.state.Run, Decision: d, Seen: s.state.Seq,

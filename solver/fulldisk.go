@@ -1,6 +1,8 @@
 package solver
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/git"
@@ -9,6 +11,27 @@ import (
 // fullDisk is the part of a file system, one in so many, below whose free space
 // it counts as full.
 const fullDisk = 20
+
+// leastRoom is the free space below which no attempt is begun, in bytes, on a disk
+// that is so large that a twentieth of it is more: a checkout and what agents
+// write first take more than that.
+const leastRoom = 64 << 20
+
+// room is an error while the disk is so full that an attempt could only fail. The
+// step is repeated later; an attempt would count, and several would stop the run
+// of a thread that has filled nothing.
+func (s *step) room() error {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(s.Config.DataDir, &disk); err != nil {
+		return fmt.Errorf("free space of %s: %w", s.Config.DataDir, err)
+	}
+	free := disk.Bavail * uint64(disk.Bsize)
+	if free >= min(leastRoom, disk.Blocks*uint64(disk.Bsize)/fullDisk) {
+		return nil
+	}
+	return fmt.Errorf("no attempt is begun, since the disk of data_dir %s is full (%d KiB are left); make room there, attempts go on by themselves",
+		s.Config.DataDir, free>>10)
+}
 
 // makeRoom removes the HOME of the thread's agents after an attempt that left the
 // disk full. The checkout is gone with its attempt, but a HOME stays for the
