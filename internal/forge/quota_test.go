@@ -183,8 +183,9 @@ func sequence(seed uint64) (admitted int, broken string) {
 	q, now := fresh(), noon
 	var sky sky
 	errors := make([]time.Duration, 1+r.IntN(4)) // of the nodes' clocks
+	names := make([]string, len(errors))
 	for i := range errors {
-		errors[i] = upTo(clockSkew) - clockSkew/2
+		errors[i], names[i] = upTo(clockSkew)-clockSkew/2, string(rune('a'+i))
 	}
 	pace := []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second, time.Minute}[r.IntN(4)]
 	rounds, answer := 40+r.IntN(80), 8*time.Second
@@ -202,7 +203,11 @@ func sequence(seed uint64) (admitted int, broken string) {
 			return admitted, sky.broken
 		}
 		i := r.IntN(len(errors))
-		name, clock := string(rune('a'+i)), now.Add(errors[i])
+		if r.IntN(max(100, rounds)) == 0 {
+			sky.die(names[i], now)
+			names[i] += "'" // the process that follows it
+		}
+		name, clock := names[i], now.Add(errors[i])
 		if r.IntN(max(80, rounds)) == 0 {
 			after := r.IntN(120)
 			sky.refuse(now, after)
@@ -251,6 +256,12 @@ func (s *sky) refuse(now time.Time, seconds int) {
 	header := http.Header{"Retry-After": {strconv.Itoa(seconds)}}
 	s.warden.Leave(now, http.StatusTooManyRequests, header, "")
 	s.warden.Arrive(now, http.MethodGet) // the one that was answered, out of order
+}
+
+// die ends a node: what it has booked ahead is never sent, and nobody takes the
+// booking back. What has arrived from it is still being answered.
+func (s *sky) die(node string, now time.Time) {
+	s.flights = slices.DeleteFunc(s.flights, func(a arrival) bool { return a.node == node && a.at.After(now) })
 }
 
 // pass lets the time go on.

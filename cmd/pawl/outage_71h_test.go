@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+// The aim for what is made good after an outage, from the start of the server.
+const madeGoodWithin = 10 * time.Minute
+
+// GitHub lists and keeps the deliveries of three days. Those of 70 hours are
+// fetched; the first of a longer outage are found by the reconciliation, which
+// follows in the same look.
+func TestAnOutageOf71HoursIsMadeGoodWithinTenMinutesOfTheStart(t *testing.T) {
+	binary, err := crashBinary() // for its clock
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead := &clock{}
+	r := newRigAt(t, nil, ahead.now)
+	c := &cluster{rig: r, ahead: ahead} // for its way to start a process
+	r.agent(plainAgent, "")
+	file := r.file()
+	serve := func() *member {
+		cmd := exec.Command(binary, "serve", "--config", file)
+		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+ahead.ahead.String())
+		return c.launch(cmd)
+	}
+	first := serve()
+	const threads, missed, outage = 10, 500, 71 * time.Hour
+	var numbers []int
+	for i := range threads {
+		numbers = append(numbers, r.solve(fmt.Sprint("A line ", i), "Please add a line to a.txt."))
+	}
+	for _, n := range numbers {
+		r.over(threadName(n))
+	}
+	r.settle()
+	c.leave(first, syscall.SIGTERM)
+
+	r.world.SetWebhookURL("http://127.0.0.1:1/")
+	for i := range missed {
+		ahead.reach(ahead.now().Add(outage / missed))
+		_, err := r.world.Comment(rigRepo, numbers[i%threads], writer, fmt.Sprint("/pawl retry change ", i))
+		r.must(err)
+		r.must(r.world.WaitDelivered(t.Context()))
+	}
+	r.world.ResetCalls()
+	began := time.Now()
+	serve()
+	heard := func() map[string]int {
+		times := map[string]int{}
+		for _, n := range numbers {
+			for _, f := range r.state(n).Feedback {
+				times[f.Raw]++
+			}
+		}
+		return times
+	}
+	good := func() bool {
+		s := r.stats()
+		return len(heard()) > missed && s.Deliveries[solver.Received]+s.Deliveries[solver.Failed] == 0
+	}
+	for !good() && time.Since(began) < madeGoodWithin {
+		time.Sleep(200 * time.Millisecond)
+	}
+	took := time.Since(began)
+	t.Logf("%d missed events were taken in and handled %v after the start", missed, took.Round(100*time.Millisecond))
+	if took > madeGoodWithin {
+		t.Errorf("that is more than %v", madeGoodWithin)
+	}
+	times := heard()
+	for i := range missed {
+		if text := fmt.Sprint("/pawl retry change ", i); times[text] != 1 {
+			t.Errorf("%q is in the logs %d times", text, times[text])
+		}
+	}
+	fetched := r.world.Calls()[http.MethodGet+" /app/hook/deliveries/{id}"]
+	t.Logf("%d payloads were fetched, %d events found by the reconciliation", fetched, missed-fetched)
+	if fetched < missed-20 || fetched == missed {
+		t.Errorf("%d payloads were fetched; want those of 70 hours of 71", fetched)
+	}
+}

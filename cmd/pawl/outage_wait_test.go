@@ -1,0 +1,32 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+// A worker that slept for most of a minute would be missed by other threads.
+func TestAWaitOf45SecondsForGitHubIsStored(t *testing.T) {
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	m := r.startTimed()
+	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: http.StatusTooManyRequests,
+		Header: http.Header{"Retry-After": {"45"}}})
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the stored wait", func() bool {
+		s, err := m.node.store.Stats(t.Context())
+		r.must(err)
+		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.calls() == 1
+	})
+	if len(r.world.Pulls(rigRepo)) != 0 {
+		t.Fatal("a pull request is there in spite of the limit")
+	}
+	m.clock.reach(m.clock.now().Add(45 * time.Second))
+	m.sweep()
+	r.await("the end", func() bool { return m.view(n).State == "done" && len(r.world.Pulls(rigRepo)) == 1 })
+	m.idle(n)
+	r.once(n)
+}
