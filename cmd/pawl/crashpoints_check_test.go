@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
@@ -115,13 +116,16 @@ func (l *lives) heard(repo string) {
 			l.must(err)
 			events, err := db.Events(l.t.Context(), t, 0)
 			l.must(err)
-			times := judged(events)
+			times, asked := judged(events), time.Time{}
+			if i := slices.IndexFunc(events, func(e solver.Event) bool { return e.Kind == solver.KindFeedback }); i >= 0 {
+				asked = events[i].At
+			}
 			for _, c := range l.world.Comments(repo, issue.Number) {
 				if c.ViaApp {
 					continue
 				}
-				// Before anybody asked for anything, chatter is not kept.
-				early := len(events) == 0 || events[0].At.After(c.CreatedAt)
+				// Before anybody asked for work, chatter is not kept.
+				early := asked.IsZero() || asked.After(c.CreatedAt)
 				n := times[solver.Target{Kind: "issue_comment", ID: c.ID}]
 				if n != 1 && (n > 1 || strings.HasPrefix(c.Body, "/pawl") || !early) {
 					l.t.Errorf("%s: comment %d (%q) is in the log %d times", t, c.ID, c.Body, n)
