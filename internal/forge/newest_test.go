@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,14 +23,15 @@ func TestChangesOfACheckRunWhileItsWriteWaitsAreOneRequestWithTheNewest(t *testi
 			})
 		}
 		synctest.Wait()
-		changes, asked := 1, 0
+		var changes atomic.Int64
+		asked := 0
 		say := func() CheckRun {
-			return CheckRun{Name: "pawl", HeadSHA: "abc", Status: "in_progress", Title: fmt.Sprint("change ", changes), Summary: "S"}
+			return CheckRun{Name: "pawl", HeadSHA: "abc", Status: "in_progress", Title: fmt.Sprint("change ", changes.Load()), Summary: "S"}
 		}
 		wg.Go(func() {
-			for changes < 20 {
+			for range 20 {
 				_ = sleep(t.Context(), 200*time.Millisecond)
-				changes++
+				changes.Add(1)
 			}
 		})
 		_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, say(), func(context.Context) CheckRun { asked++; return say() })
