@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
@@ -123,4 +124,30 @@ func nextWork(events []solver.Event, at time.Time) solver.Event {
 		}
 	}
 	return solver.Event{}
+}
+
+func TestAnAttemptThatNothingAccountsForIsSeen(t *testing.T) {
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	attempt := func(n int, rule string, r solver.Ended) solver.Attempt {
+		at := began.Add(time.Duration(n) * time.Minute)
+		return solver.Attempt{Started: solver.Started{N: n, Run: 1, Decision: policy.Decision{Rule: rule}}, At: at, EndedAt: at.Add(10 * time.Second), Receipt: r}
+	}
+	cut, silent, well := solver.Ended{Outcome: policy.Interrupted}, solver.Ended{Ending: policy.NoAnswer}, solver.Ended{Ending: policy.Completed}
+	asked := []solver.Remark{{Taken: 1}}
+	died := []death{{at: began.Add(time.Minute + time.Second)}}
+	for _, c := range []struct {
+		name     string
+		attempts []solver.Attempt
+		want     int
+	}{
+		{"all are accounted for", []solver.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", silent), attempt(3, "no_answer", well)}, 0},
+		{"one remark is taken twice", []solver.Attempt{attempt(1, "feedback", well), attempt(2, "feedback", well)}, 1},
+		{"one death cuts off twice", []solver.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", cut)}, 1},
+		{"what was not cut off is repeated", []solver.Attempt{attempt(1, "feedback", well), attempt(2, "interrupted", well)}, 1},
+		{"silence is repeated twice", []solver.Attempt{attempt(1, "feedback", silent), attempt(2, "no_answer", silent), attempt(3, "no_answer", well)}, 1},
+	} {
+		if wrong := attemptsWrong(solver.State{Attempts: c.attempts, Feedback: asked}, died); len(wrong) != c.want {
+			t.Errorf("%s: %q, want %d", c.name, wrong, c.want)
+		}
+	}
 }
