@@ -135,7 +135,7 @@ func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free 
 	seen := s.state.Seq
 	first := time.Duration(0)
 	if s.awaits(ruleProbe) {
-		first = time.Duration(seed(s.thread, 1) % uint64(startSpread))
+		first = startOf(s.thread)
 	}
 	left, began := false, time.Now().Add(first)
 	next := time.NewTimer(first)
@@ -168,6 +168,10 @@ func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free 
 	}
 }
 
+// startOf is when a thread starts that was released with others, after them all
+// were woken.
+func startOf(t Thread) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
+
 // tryPlace takes a place if there is one now. What other threads did since the
 // decision is looked at again: their limits count for this one, too. Where there
 // is no place, somebody else may have one and try the account: it is left, once.
@@ -188,24 +192,40 @@ func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, lef
 			<-s.Slots
 		}
 	}
-	f, err := s.facts(ctx, p.effective)
-	if err != nil {
+	still, most, err := s.still(ctx, d, p)
+	if err != nil || !still {
 		leave()
-		return nil, false, err
+		return nil, true, err
 	}
-	f.Fresh = heard(f.Fresh, s.state, p.effective.Triggers)
-	if now := policy.Next(f); now.Action != policy.DoAttempt || now.Backend != d.Backend {
-		leave()
-		return nil, true, nil
-	}
-	account, most := entry(f, d)
+	account := backendNamed(p.effective.Backends, d.Backend).Account
 	entered, err := s.Store.EnterAccount(ctx, s.lease.current(), account, most, s.Now())
 	if err != nil || !entered {
 		leave()
 		return nil, true, err
 	}
 	crash.Point("account_entered")
-	return func() { s.leaveAccount(ctx, account); leave() }, false, nil
+	free = func() { s.leaveAccount(ctx, account); leave() }
+	// Who was in the account before may have met a limit after the first look and
+	// left it before this thread came in.
+	still, now, err := s.still(ctx, d, p)
+	if err != nil || !still || now > 0 && now != most {
+		free()
+		return nil, true, err
+	}
+	return free, false, nil
+}
+
+// still reports whether policy decides as before, and how many attempts may run on
+// the account of the backend, as entry says.
+func (s *step) still(ctx context.Context, d policy.Decision, p *prepared) (still bool, most int, err error) {
+	f, err := s.facts(ctx, p.effective)
+	if err != nil {
+		return false, 0, err
+	}
+	f.Fresh = heard(f.Fresh, s.state, p.effective.Triggers)
+	now := policy.Next(f)
+	_, most = entry(f, d)
+	return now.Action == policy.DoAttempt && now.Backend == d.Backend, most, nil
 }
 
 // leaveAccount takes the mark back, also while the process stops. One that stays

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -31,6 +37,7 @@ type probing struct {
 	repos   []string // each of an installation of its own, for GitHub's limits
 	threads []solver.Thread
 	reset   time.Time // of the account's limit, as the breaker has it
+	db      *sql.DB
 }
 
 // newProbing lets one thread meet the limit and the others hear of it.
@@ -39,6 +46,7 @@ func newProbing(t *testing.T, db *pgServer, nodes, threads int) *probing {
 	p := &probing{cluster: newCluster(t, db)}
 	p.agent(prober, "stream: codex")
 	p.config += "workers: 8\npolicy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
+	p.ownTime()
 	p.reach(time.Now())
 	p.limit()
 	for i := range installations(threads) {
@@ -60,6 +68,30 @@ func newProbing(t *testing.T, db *pgServer, nodes, threads int) *probing {
 	p.called(1)
 	p.readReset()
 	return p
+}
+
+// ownTime gives the database a clock of the test's own: that of the schema test is
+// found before PostgreSQL's.
+func (p *probing) ownTime() {
+	p.t.Helper()
+	db, err := sql.Open("pgx", p.dsn)
+	p.must(err)
+	p.t.Cleanup(func() { db.Close() })
+	_, err = db.ExecContext(p.t.Context(), `CREATE SCHEMA test; DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET search_path = public, test, pg_catalog', current_database()); END $$`)
+	p.must(err)
+	p.db = db
+}
+
+// reach moves the clocks of the database, of GitHub and of all nodes to just after
+// a time. By the first of them the nodes judge what is due.
+func (p *probing) reach(t time.Time) {
+	p.t.Helper()
+	p.ahead.reach(t)
+	_, err := p.db.ExecContext(p.t.Context(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION test.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+		AS $$ SELECT pg_catalog.clock_timestamp() + interval '%d microseconds' $$`, p.ahead.ahead.Microseconds()))
+	p.must(err)
+	p.cluster.reach(t)
 }
 
 // installations is how many installations the threads need: GitHub allows 80
@@ -158,12 +190,33 @@ func oneProbeGoesFirst(t *testing.T, db *pgServer) {
 	p.remove("hold")
 	p.await("every thread's attempt", func() bool { return p.calls() == 2+threads })
 	t.Logf("%d threads on 3 nodes: %s from the release to the last start", threads, time.Since(released).Round(time.Second))
+	p.apart()
 	p.await("every thread's end", func() bool { return p.count(p.threads, overBy("no_change")) == threads })
 	p.called(2 + threads)
 	if b := p.breaker(); b != (policy.Breaker{}) {
 		t.Errorf("the breaker is %+v, want it closed", b)
 	}
 	p.distinct()
+}
+
+// apart checks that the threads that a success released did not start together.
+func (p *probing) apart() {
+	p.t.Helper()
+	var starts []time.Time
+	for _, s := range p.states(p.threads) {
+		starts = append(starts, s.Attempts[len(s.Attempts)-1].At)
+	}
+	slices.SortFunc(starts, time.Time.Compare)
+	starts = starts[1:] // that of the probe
+	most, span := 0, starts[len(starts)-1].Sub(starts[0])
+	for i, from := range starts {
+		within, _ := slices.BinarySearchFunc(starts, from.Add(time.Second), time.Time.Compare)
+		most = max(most, within-i)
+	}
+	p.t.Logf("%d threads started over %s, %d of them in one second", len(starts), span.Round(time.Millisecond), most)
+	if span < 5*time.Second || most > len(starts)/2 {
+		p.t.Errorf("%d threads started over %s, %d of them in one second; want them apart", len(starts), span, most)
+	}
 }
 
 // distinct checks that no attempt ran twice and every thread's last one ended
@@ -219,4 +272,65 @@ func aProbeThatDiesMakesRoomForAnother(t *testing.T, db *pgServer) {
 func (p *probing) probe() string {
 	lines := strings.Fields(p.left("starts"))
 	return lines[len(lines)-2]
+}
+
+// overtaken is a store in which the probe of another thread meets a new limit, and
+// leaves the account, right before this thread enters it. Before that it frees the
+// place that the thread waits for, once its turn was asked about.
+type overtaken struct {
+	solver.Store
+	slots  chan struct{}
+	looks  int
+	before func()
+}
+
+func (o *overtaken) Breakers(ctx context.Context) (map[string]policy.Breaker, error) {
+	if o.looks++; o.looks == 2 {
+		<-o.slots
+	}
+	return o.Store.Breakers(ctx)
+}
+
+func (o *overtaken) EnterAccount(ctx context.Context, l solver.Lease, account string, most int, now time.Time) (bool, error) {
+	if o.before != nil {
+		o.before()
+		o.before = nil
+	}
+	return o.Store.EnterAccount(ctx, l, account, most, now)
+}
+
+func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
+	c := newCrashRig(t)
+	ctx, now := t.Context(), c.clock.now()
+	c.cfg.Policy.UsageLimit.AutoContinue = true
+	account := c.cfg.Backends[0].Account
+	probe, err := c.store.Acquire(ctx, solver.Thread{Owner: "acme", Name: "widgets", Number: 99}, "other", now)
+	c.must(err)
+	limit := func(resets, at time.Time) {
+		c.must(c.store.AppendLeased(ctx, probe, solver.Batch{Account: account, Breaker: func(b policy.Breaker) policy.Breaker {
+			return b.After(policy.UsageLimit, resets, at.Add(-time.Second), at)
+		}}))
+	}
+	limit(now.Add(-time.Hour), now.Add(-2*time.Hour)) // whose reset has come
+	entered, err := c.store.EnterAccount(ctx, probe, account, 1, now)
+	c.must(err)
+	if !entered {
+		t.Fatal("the probe did not enter its account")
+	}
+	o := &overtaken{Store: c.store, slots: make(chan struct{}, 1), before: func() {
+		limit(now.Add(time.Hour), now)
+		c.must(c.store.LeaveAccount(ctx, probe, account))
+	}}
+	o.slots <- struct{}{}
+	box, err := sandbox.New(ctx, sandbox.None)
+	c.must(err)
+	s := &solver.Solver{Store: o, Config: c.cfg, Sandbox: box, Forge: c.forge, Node: "node", Now: c.clock.now,
+		Log: zerolog.New(c.log), Lookup: os.LookupEnv, Slots: o.slots}
+	c.must(s.Step(ctx, c.thread))
+	if v := c.view(); c.calls() != 0 || v.Rule != "usage_limit" || o.before != nil {
+		t.Errorf("the agent was called %d times, then %s (%q); want none, and a wait for the new reset\n%s", c.calls(), v.Rule, v.Reasons, c.log)
+	}
+	if entered, err = c.store.EnterAccount(ctx, probe, account, 1, now); err != nil || !entered || len(o.slots) != 0 {
+		t.Errorf("the account or the place is still taken: %t, %v, %d places", entered, err, len(o.slots))
+	}
 }
