@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -150,21 +149,6 @@ func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAGigabyteOfOutputCostsLittleMemory(t *testing.T) {
-	r := newRig(t, nil)
-	r.agent("cat > /dev/null; echo two >> a.txt; yes 'a line of output that says nothing' | head -c 1073741824\n", "")
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	before := r.peak()
-	if s := r.ending(n); s.State != "done" {
-		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
-	}
-	if grown := r.peak() - before; grown > 64<<10 {
-		t.Errorf("the server grew by %d KiB to %d KiB, want at most 64 MiB", grown, r.peak())
-	}
-	r.stop(syscall.SIGTERM)
 }
 
 // peak is the most memory that the server ever had, in KiB.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/solver"
 )
@@ -30,6 +31,7 @@ func TestTenThousandEventsAreAllTakenInAndOneOrderAmongThemIsObeyed(t *testing.T
 	remark := r.delivered("issue_comment")
 	asked := len(r.world.Requests())
 
+	began := time.Now()
 	var sent atomic.Int64
 	var refused atomic.Int64
 	var wg sync.WaitGroup
@@ -55,6 +57,10 @@ func TestTenThousandEventsAreAllTakenInAndOneOrderAmongThemIsObeyed(t *testing.T
 		})
 	}
 	wg.Wait()
+	answered := time.Since(began)
+	if answered > time.Minute {
+		t.Errorf("%d webhooks were answered within %s, want a minute", stormSize, answered)
+	}
 	if got := refused.Load(); got != 0 {
 		t.Errorf("%d of %d webhooks were refused", got, stormSize)
 	}
@@ -62,6 +68,8 @@ func TestTenThousandEventsAreAllTakenInAndOneOrderAmongThemIsObeyed(t *testing.T
 		t.Errorf("%s (%s %q) after %d calls, want done after 1", s.State, s.Rule, s.Reasons, r.calls())
 	}
 	r.settle()
+	t.Logf("%d webhooks were answered within %s (%.0f a minute), and all handled within %s", stormSize, answered.Round(time.Second),
+		stormSize/answered.Minutes(), time.Since(began).Round(time.Second))
 	if s := r.stats(); s.Deliveries[solver.Handled] < stormSize || s.Deliveries[solver.Failed]+s.Deliveries[solver.Unparsable]+s.Deliveries[solver.Received] != 0 {
 		t.Errorf("deliveries %v, want at least %d handled and no other", s.Deliveries, stormSize)
 	}

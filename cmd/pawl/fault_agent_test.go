@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// What an agent does to the machine, at its full size and against the bounds that
+// Pawl itself sets.
+
+// maxTranscript is what Pawl keeps of an agent's output.
+const maxTranscript = 256 << 20
+
+func TestTenGigabytesOfOutputCostLittleMemoryAndABoundedTranscript(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	line := strings.Repeat("output that says nothing ", 40)
+	r.agent("cat > /dev/null; echo two >> a.txt; yes '"+line+"' | head -c 10737418240; echo the last words\n", "timeout: 1h")
+	r.start()
+	before := r.peak()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.awaitLong("the end of the output", func() bool { _, running := r.fold(n).Running(); return len(r.fold(n).Attempts) == 1 && !running })
+	if s := r.ending(n); s.State != "done" {
+		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	if grown := r.peak() - before; grown > 64<<10 {
+		t.Errorf("the server grew by %d KiB to %d KiB, want at most 64 MiB", grown, r.peak())
+	}
+	a := r.fold(n).Attempts[0]
+	t.Logf("10 GiB in %s; the server grew by %d KiB", a.EndedAt.Sub(a.At).Round(1e9), r.peak()-before)
+	info, err := os.Stat(a.Receipt.Transcript)
+	r.must(err)
+	if most := int64(maxTranscript + 1<<10); info.Size() > most || info.Size() < maxTranscript/2 {
+		t.Errorf("the transcript has %d bytes, want %d at most", info.Size(), most)
+	}
+	tail := exec.Command("tail", "-c", "1000000", a.Receipt.Transcript)
+	end, err := tail.Output()
+	r.must(err)
+	if !bytes.Contains(end, []byte("bytes are left out here")) || !bytes.HasSuffix(end, []byte("the last words\n")) {
+		t.Errorf("the transcript ends with %q, want a note and the last words", end[max(0, len(end)-200):])
+	}
+}
+
+// awaitLong waits for what takes minutes on a busy machine.
+func (r *rig) awaitLong(what string, cond func() bool) {
+	r.t.Helper()
+	for began := time.Now(); !cond(); time.Sleep(200 * time.Millisecond) {
+		if time.Since(began) > 15*time.Minute {
+			r.t.Fatalf("%s did not happen\n%+v", what, r.status())
+		}
+	}
+}
+
+// ordinary are the commands before one that make it run as a user whose processes
+// the kernel counts, and behind everybody else.
+func ordinary(t *testing.T) []string {
+	t.Helper()
+	before := []string{"nice", "-n", "19"}
+	if os.Geteuid() != 0 {
+		return before
+	}
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("the kernel does not count the processes of root, and there is no setpriv to be another user")
+	}
+	return append(before, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--pdeathsig", "keep", "--")
+}
+
+// The bomb forks as fast as it can until the kernel refuses, which is when it has
+// the 4,096 processes that Pawl allows it; then it waits for its end.
+func TestAForkBombHasFourThousandProcessesAndHoldsNobodyBack(t *testing.T) {
+	const most = 4096
+	r := newRig(t, nil)
+	c := &cluster{rig: r, dsn: "sqlite:" + filepath.Join(r.dir, "pawl.db"), ahead: &clock{}}
+	r.agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
+	script := filepath.Join(r.dir, "agent.sh")
+	r.must(os.WriteFile(script, []byte(`#!/bin/sh
+grep -q bomb || { echo two >> a.txt; exit 0; }
+mkfifo "$HOME/never"
+(while :; do (read x < "$HOME/never") & done) 2> "$HOME/refused"
+: > "$HOME/full"
+read x < "$HOME/never"
+`), 0o755))
+	r.config += "sandbox: {mode: auto}\n"
+	program := filepath.Join(r.dir, "pawl")
+	text, err := os.ReadFile(pawlBinary)
+	r.must(err)
+	r.must(os.WriteFile(program, text, 0o755))
+	before := ordinary(t)
+	path := c.write()
+	if os.Geteuid() == 0 {
+		r.must(exec.Command("chown", "-R", "65534:65534", filepath.Dir(r.dir)).Run())
+	}
+	c.launch(exec.Command(before[0], append(before[1:], program, "serve", "--config", path)...))
+
+	bad := r.solve("One", "Please bomb.")
+	bomb := "/bin/sh\x00" + script
+	full := filepath.Join(r.dir, "data", "*", "attempts", "*", "*", "*", "home", "full")
+	r.awaitLong("the bomb's end of growth", func() bool {
+		found, err := filepath.Glob(full)
+		r.must(err)
+		more, err := filepath.Glob(strings.Replace(full, "data/*/", "data/", 1))
+		r.must(err)
+		return len(found)+len(more) > 0
+	})
+	grown := r.below(bomb)
+	if grown > most || grown < most*3/4 {
+		t.Errorf("the bomb has %d processes, want %d at most and not many fewer", grown, most)
+	}
+	// The machine is well, and so are the server and another agent's sandbox.
+	good := r.solve("Two", "Please add a line.")
+	thread := solver.Thread{Owner: "acme", Name: "widgets", Number: good}
+	r.awaitLong("the other thread's end", func() bool { s := c.states([]solver.Thread{thread})[0]; return s.Run > 0 && !s.Open() })
+	if s := c.states([]solver.Thread{thread})[0]; s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 {
+		t.Errorf("the other thread: %+v after attempts %+v, want done after one", s.Decision, s.Attempts)
+	}
+	if again := r.below(bomb); again != grown {
+		t.Errorf("the bomb has gone from %d to %d processes", grown, again)
+	}
+	_, err = r.world.Comment(rigRepo, bad, writer, "/pawl stop")
+	r.must(err)
+	r.awaitLong("the bomb's end", func() bool { return !r.fold(bad).Open() })
+	if a := r.fold(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled {
+		t.Errorf("attempts %+v, want one that was cancelled", a)
+	}
+	if left := r.below(bomb); left != 0 {
+		t.Errorf("%d processes are left", left)
+	}
+	t.Logf("%d processes at most", grown)
+}
+
+// smallMemory makes a control group of 512 MiB and returns a command's start that
+// enters it.
+func smallMemory(t *testing.T) []string {
+	t.Helper()
+	root, limit := "/sys/fs/cgroup", map[string]string{"memory.max": "512M", "memory.swap.max": "0"}
+	if _, err := os.Stat(root + "/memory"); err == nil { // version 1
+		root, limit = root+"/memory", map[string]string{"memory.limit_in_bytes": "512M"}
+	}
+	dir := filepath.Join(root, fmt.Sprintf("pawl-test-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("no control group can be made here, so memory cannot run out: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Rmdir(dir); err != nil {
+			t.Logf("%s is left: %v", dir, err)
+		}
+	})
+	for name, value := range limit {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(value), 0); err != nil && !(name == "memory.swap.max" && os.IsNotExist(err)) {
+			t.Skipf("memory cannot be limited here: %v", err)
+		}
+	}
+	return []string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs")}
+}
+
+// Server and agents share 512 MiB, and an agent takes what it gets. The kernel
+// ends the agent, and the server goes on.
+func TestWhenMemoryRunsOutTheKernelEndsTheAgentAndNotTheServer(t *testing.T) {
+	for _, mode := range []string{"none", "auto"} {
+		t.Run(mode, func(t *testing.T) {
+			start := smallMemory(t)
+			r := newRig(t, nil)
+			c := &cluster{rig: r, dsn: "sqlite:" + filepath.Join(r.dir, "pawl.db"), ahead: &clock{}}
+			r.agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
+			r.must(os.WriteFile(filepath.Join(r.dir, "agent.sh"),
+				[]byte("#!/bin/sh\ngrep -q starve && exec tail /dev/zero\necho two >> a.txt\n"), 0o700)) // tail keeps the line that never ends
+			r.config += "sandbox: {mode: " + mode + "}\n"
+			m := c.launch(exec.Command(start[0], append(start[1:], pawlBinary, "serve", "--config", c.write())...))
+			bad := r.solve("One", "Please starve.")
+			s := r.ending(bad)
+			if a := r.fold(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Exit != 128+9 {
+				t.Errorf("%s (%s %q), attempts %+v; want one that was killed, and stopped", s.State, s.Rule, s.Reasons, a)
+			} else {
+				t.Logf("ending %s, outcome %s", a[0].Receipt.Ending, a[0].Receipt.Outcome)
+			}
+			good := r.solve("Two", "Please add a line.")
+			if s := r.ending(good); s.State != "done" {
+				t.Errorf("the next thread is %s (%s %q), want done", s.State, s.Rule, s.Reasons)
+			}
+			c.leave(m, syscall.SIGTERM)
+		})
+	}
+}
