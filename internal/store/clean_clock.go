@@ -33,8 +33,14 @@ func (s *Store) trustClock(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("compare the clocks: %w", err)
 	}
-	if skew.Abs() > mostSkew {
-		return fmt.Errorf("%w: it is %s off the database's, or was set by that much; set it and start pawl again", ErrClock, skew.Abs().Round(time.Second))
+	switch off := skew.Abs().Round(time.Second); {
+	case off <= mostSkew:
+	case s.postgres:
+		return fmt.Errorf("%w: it is %s off the database's; set it", ErrClock, off)
+	case s.clock.jump.ago() < trustTime:
+		// A machine that was suspended looks the same.
+		return fmt.Errorf("%w: it was set by %s since the start, or the machine was suspended; if it is right, old records are removed a day later",
+			ErrClock, off)
 	}
 	started := s.clock.started
 	if s.clock.running() >= trustTime {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -19,10 +20,34 @@ type clock struct {
 	started time.Time     // by wall, without a monotonic reading
 	opened  time.Time     // the same moment, for the time that passed since
 	ahead   *atomic.Int64 // the last difference, a time.Duration
+	jump    *jump
+}
+
+// jump is when the difference changed last by more than mostSkew.
+type jump struct {
+	mu sync.Mutex
+	by time.Duration // the difference since then
+	at time.Time
+}
+
+// see takes a difference down.
+func (j *jump) see(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if (d - j.by).Abs() > mostSkew {
+		j.by, j.at = d, time.Now()
+	}
+}
+
+// ago is for how long this process has run since then.
+func (j *jump) ago() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return time.Since(j.at)
 }
 
 func newClock(wall func() time.Time) clock {
-	return clock{wall: wall, started: wall().Round(0), opened: time.Now(), ahead: new(atomic.Int64)}
+	return clock{wall: wall, started: wall().Round(0), opened: time.Now(), ahead: new(atomic.Int64), jump: &jump{at: time.Now()}}
 }
 
 // running is how long ago the store was opened, whatever clock was set meanwhile.
@@ -76,5 +101,6 @@ func (s *Store) compareClocks(query func(reference *int64) error) (time.Duration
 	}
 	d := ahead(reference, before, after)
 	s.clock.ahead.Store(int64(d))
+	s.clock.jump.see(d)
 	return d, nil
 }
