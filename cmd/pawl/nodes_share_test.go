@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -25,6 +27,7 @@ func TestSeveralNodesOnOneDatabase(t *testing.T) {
 		{"AnyNodeTakesWebhooksAndSteps", anyNodeTakesWebhooksAndSteps},
 		{"ALimitOnOneHoldsBackTheOther", aLimitOnOneHoldsBackTheOther},
 		{"ALoopOnOneHoldsBackTheOther", aLoopOnOneHoldsBackTheOther},
+		{"GradesOfOneDecideAtTheOther", gradesOfOneDecideAtTheOther},
 		{"OneProbeGoesFirst", oneProbeGoesFirst},
 		{"AProbeThatDiesMakesRoomForAnother", aProbeThatDiesMakesRoomForAnother},
 	} {
@@ -182,6 +185,59 @@ func aLoopOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
 	c.await("the other node's decision", func() bool { return c.count([]solver.Thread{other}, waitsBy("cooldown")) == 1 })
 	if c.calls() != calls || calls != 1 {
 		t.Errorf("the agent was called %d times on one node and %d times in all, want 1", calls, c.calls())
+	}
+}
+
+// gradesOfOneDecideAtTheOther: what one node learned of two backends is what the
+// other draws from, where it chooses for a thread of its own.
+func gradesOfOneDecideAtTheOther(t *testing.T, db *pgServer) {
+	const threads = 4
+	c := newCluster(t, db)
+	_, err := c.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "Verify",
+		Files: map[string]string{".github/pawl.yml": "verify: [\"grep -q right a.txt\"]\n"}})
+	c.must(err)
+	c.agent("cat > /dev/null; echo wrong $$ >> a.txt\n", "") // mine, the first in the configured order
+	other := filepath.Join(c.dir, "other.sh")
+	c.must(os.WriteFile(other, []byte("#!/bin/sh\ncat > /dev/null; echo right >> a.txt\n"), 0o700))
+	c.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\npolicy: {learning: {mode: learn}}\n", other)
+	c.join()
+	var taught []solver.Thread
+	for i := range 2 * threads {
+		n, err := c.world.OpenIssue(rigRepo, writer, fmt.Sprintf("Lesson %d", i), "Please add a line to a.txt.")
+		c.must(err)
+		for _, say := range []string{"/pawl use " + []string{"mine", "other"}[i%2], "/pawl solve"} {
+			_, err = c.world.Comment(rigRepo, n, writer, say)
+			c.must(err)
+			c.must(c.world.WaitDelivered(t.Context()))
+		}
+		taught = append(taught, solver.Thread{Owner: "acme", Name: "widgets", Number: n})
+	}
+	over := func(s solver.State) bool { return len(s.Attempts) > 0 && !s.Open() }
+	c.await("the lessons to end", func() bool { return c.count(taught, over) == len(taught) })
+
+	asked := []solver.Thread{c.handOver()}
+	for i := range threads - 1 {
+		asked = append(asked, c.issue(rigRepo, fmt.Sprintf("Question %d", i)))
+	}
+	c.await("the other node's threads to end", func() bool { return c.count(asked, over) == len(asked) })
+	right := 0
+	for i, s := range c.states(asked) {
+		choice := s.Attempts[0].Decision.Choice
+		if choice == nil || choice.Mode != policy.ModeLearn || len(choice.Samples) != 2 {
+			t.Fatalf("%s: the backend was chosen by %+v, want by what was learned", asked[i], choice)
+		}
+		for _, drawn := range choice.Samples {
+			// With a prior of the same weight on both sides, each lesson moves it by up to one.
+			if learned := drawn.Good - drawn.Bad; drawn.Backend == "mine" && learned > -1 || drawn.Backend == "other" && learned < 1 {
+				t.Errorf("%s: %s was drawn from %.1f good and %.1f bad", asked[i], drawn.Backend, drawn.Good, drawn.Bad)
+			}
+		}
+		if choice.Chosen == "other" {
+			right++
+		}
+	}
+	if right < threads-1 {
+		t.Errorf("the other node chose the better backend for %d of %d threads", right, threads)
 	}
 }
 
