@@ -22,8 +22,9 @@ const goOnWithin = time.Minute
 
 // attemptsWrong says which attempts of a thread nothing accounts for. Each has one
 // cause: a remark that it is the first to take, a death that cut the one before
-// off, or an agent that ended without a word, once a run. No cause serves twice,
-// so the number of attempts is bounded by what people and deaths did.
+// off, or an agent that ended without a word, once a run, or too early with the
+// work moved on. No cause serves twice, so the number of attempts is bounded by
+// what people, deaths and agents did.
 func attemptsWrong(s solver.State, deaths []death) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	silent := map[int]bool{} // runs in which one was repeated for having said nothing
@@ -44,6 +45,9 @@ func attemptsWrong(s solver.State, deaths []death) (wrong []string) {
 		case "no_answer":
 			caused = before.Receipt.Ending == policy.NoAnswer && !silent[a.Run]
 			silent[a.Run] = true
+		case "progress":
+			r := before.Receipt
+			caused = r.Ending != policy.Completed && r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
 		}
 		if !caused {
 			add("attempt %d by rule %q has no cause; the one before it: %+v", a.N, a.Decision.Rule, before.Receipt)
@@ -144,6 +148,7 @@ func TestAnAttemptThatNothingAccountsForIsSeen(t *testing.T) {
 		{"one remark is taken twice", []solver.Attempt{attempt(1, "feedback", well), attempt(2, "feedback", well)}, 1},
 		{"one death cuts off twice", []solver.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", cut)}, 1},
 		{"what was not cut off is repeated", []solver.Attempt{attempt(1, "feedback", well), attempt(2, "interrupted", well)}, 1},
+		{"what moved nothing is repeated", []solver.Attempt{attempt(1, "feedback", silent), attempt(2, "progress", well)}, 1},
 		{"silence is repeated twice", []solver.Attempt{attempt(1, "feedback", silent), attempt(2, "no_answer", silent), attempt(3, "no_answer", well)}, 1},
 	} {
 		if wrong := attemptsWrong(solver.State{Attempts: c.attempts, Feedback: asked}, died); len(wrong) != c.want {
