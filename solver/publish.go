@@ -52,7 +52,7 @@ func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
 		}
 		delete(s.state.Acts, actStatus)
 	}
-	return s.act(ctx, actStatus, func() (Act, bool, error) {
+	err := s.act(ctx, actStatus, func() (Act, bool, error) {
 		c, ok, err := s.Forge.FindComment(ctx, s.repo(), s.thread.Number, mark, s.app.BotID)
 		return Act{ID: c.ID, URL: c.HTMLURL}, ok, err
 	}, func() (Act, error) {
@@ -63,6 +63,11 @@ func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
 		}
 		return Act{ID: c.ID, URL: c.HTMLURL, Hash: want}, err
 	})
+	if now := s.state.Acts[actStatus]; err == nil && now.Hash != want && now.Note == "" {
+		// It was found as an earlier step left it, and no later one may come.
+		return s.publishStatus(ctx, v)
+	}
+	return err
 }
 
 // publishChecks creates or updates the check runs on the thread's head commit.
@@ -98,6 +103,13 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 		if old.Hash == sum {
 			return nil
 		}
+		if !old.Going {
+			// From here on it may show something that goes on, also where the log
+			// does not get to hear that it does.
+			if err := s.acted(ctx, key, Act{ID: old.ID, URL: old.URL, SHA: sha, Going: true}); err != nil {
+				return err
+			}
+		}
 		got, err := s.Forge.UpdateCheckRun(ctx, s.repo(), old.ID, want, func(ctx context.Context) forge.CheckRun {
 			c = s.newest(ctx, sha, c)
 			return wire(c, sha, s.threadURL())
@@ -111,15 +123,19 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 		}
 		return s.acted(ctx, key, Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed})
 	}
-	return s.act(ctx, key, func() (Act, bool, error) {
+	err = s.act(ctx, key, func() (Act, bool, error) {
 		got, ok, err := s.Forge.FindCheckRun(ctx, s.repo(), sha, c.Name, c.ExternalID)
-		// Without a hash the next publish updates it.
 		return Act{ID: got.ID, URL: got.HTMLURL, SHA: sha, Going: true}, ok, err
 	}, func() (Act, error) {
 		got, err := s.Forge.CreateCheckRun(ctx, s.repo(), want)
 		crash.Point("check_created")
 		return Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going}, err
 	})
+	if now := s.state.Acts[key]; err == nil && now.Hash != sum {
+		// It was found as an earlier step left it, and no later one may come.
+		return s.publishCheck(ctx, sha, c)
+	}
+	return err
 }
 
 // wire is a rendered check run as the forge takes it.
