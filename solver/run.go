@@ -197,6 +197,11 @@ func (s *Solver) environment(names []string) map[string]string {
 // and attends to what else comes after the last event that the attempt has
 // seen. The caller must call end, which waits until nothing of it runs any more.
 func (s *step) watch(ctx context.Context, seen int64, cancel context.CancelCauseFunc) (end func()) {
+	if _, _, why := s.look(ctx, seen); why != nil {
+		// It came while GitHub was told of the attempt, which may take minutes.
+		cancel(why)
+		return func() {}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	aside := *s
 	var work sync.WaitGroup

@@ -199,6 +199,12 @@ func (s *step) decide(ctx context.Context) (d Decided, p *prepared, err error) {
 		refused.Seen = s.state.Seq
 		return *refused, nil, nil
 	}
+	// What came while GitHub and the git server were asked counts, too: a stop
+	// above all.
+	if err := s.load(ctx); err != nil {
+		return Decided{}, nil, err
+	}
+	d.Seen = s.state.Seq
 	if facts, err = s.facts(ctx, prep.effective); err != nil {
 		return Decided{}, nil, err
 	}
