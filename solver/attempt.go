@@ -124,6 +124,9 @@ func (s *step) session(d policy.Decision, p *prepared) (id, why string) {
 // execute does the attempt and returns its receipt. What goes wrong on Pawl's
 // side makes an interrupted attempt with the reason, and is the error.
 func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prepared, task string) (Ended, error) {
+	if s.staged != nil {
+		return s.staged.execute(ctx, s, a, b, p, task)
+	}
 	r := Ended{N: a.N, Base: p.start, Place: s.placeName()}
 	leave, err := s.rooms.enter(ctx, s.thread)
 	if err != nil {

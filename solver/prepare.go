@@ -57,6 +57,10 @@ func (s *step) prepare(ctx context.Context) (*prepared, *Decided, error) {
 			"the pull request's branch is the default branch, which Pawl never pushes to"), nil
 	}
 	p := &prepared{branch: s.branch()}
+	if s.staged != nil {
+		refused, err := s.staged.fetch(ctx, s, p)
+		return p, refused, err
+	}
 	var err error
 	if p.remote, err = s.remote(ctx); err != nil {
 		return nil, nil, err

@@ -60,6 +60,9 @@ func (s *step) openPull(ctx context.Context) error {
 // when it pushed none. A push that began may have been done, so the branch is
 // looked at.
 func (s *step) pushed(ctx context.Context, a Attempt) (string, error) {
+	if s.staged != nil {
+		return s.staged.pushed(ctx, s, a)
+	}
 	branch, begun := s.branch(), ActState{}
 	for key, act := range s.state.Acts {
 		if strings.HasPrefix(key, pushKey(branch, "")) && !act.At.Before(a.At) && act.At.After(begun.At) {

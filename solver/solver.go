@@ -41,6 +41,7 @@ type Solver struct {
 	Program string
 	rooms   rooms
 	learned learnedCache
+	staged  *staged
 	// Trace opens spans around pieces of work; it may be nil.
 	Trace Trace
 	// OnAttempt, OnReceipt and OnDecision are told what was logged, for metrics;

@@ -92,6 +92,9 @@ const pushRaces = 3
 // both are merged; where that conflicts, the work is kept on a branch of its
 // own and the attempt is to be done again on top of theirs.
 func (s *step) push(ctx context.Context, p *prepared, r *Ended) (err error) {
+	if s.staged != nil {
+		return s.staged.push(ctx, s, p, r)
+	}
 	ctx, end := s.span(ctx, "push")
 	defer func() { end(err) }()
 	if err := s.spare(ctx, p); err != nil {

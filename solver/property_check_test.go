@@ -1,0 +1,300 @@
+package solver_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// grace is how late a decision may act on what it could not know: the calls
+// between a look at the facts and the attempt take some milliseconds each.
+const grace = 2 * time.Second
+
+// books are what the test knows of the accounts and of the threads, kept apart
+// from what the program writes down.
+type books struct {
+	mu       sync.Mutex
+	accounts map[string]*ledger
+	calls    map[solver.Thread]call      // attempts that run
+	changed  map[solver.Thread]time.Time // when the thread was closed or opened last
+}
+
+// ledger is what an account answered: failures of one kind in a row.
+type ledger struct {
+	kind  policy.Ending
+	n     int
+	reset time.Time
+	at    time.Time
+}
+
+// call is an attempt that runs.
+type call struct {
+	node    *node
+	account string
+	began   time.Time
+}
+
+func newBooks() books {
+	return books{accounts: map[string]*ledger{}, calls: map[solver.Thread]call{}, changed: map[solver.Thread]time.Time{}}
+}
+
+func (b *books) account(name string) *ledger {
+	if b.accounts[name] == nil {
+		b.accounts[name] = &ledger{}
+	}
+	return b.accounts[name]
+}
+
+// appended looks at what a step wrote.
+func (w *world) appended(n *node, t solver.Thread, b solver.Batch) {
+	for _, e := range b.Events {
+		switch d := e.Data.(type) {
+		case solver.Decided:
+			w.note("%s: %s decides %s by %s until %s %q", n.name, t, d.Action, d.Rule, d.Until.Format(time.RFC3339), d.Reasons)
+			w.checkWait(t, d)
+		case solver.Started:
+			w.note("%s: %s starts attempt %d on %s (%s) by %s", n.name, t, d.N, d.Backend, d.Account, d.Decision.Rule)
+			w.checkStart(n, t, d)
+		case solver.Ended:
+			w.note("%s: %s ends attempt %d: %s %s %s", n.name, t, d.N, d.Ending, d.Outcome, d.Detail)
+			w.checkEnd(t, d)
+		}
+	}
+}
+
+func (w *world) checkWait(t solver.Thread, d solver.Decided) {
+	switch {
+	case d.Action != policy.DoWait:
+	case d.Until.IsZero() && !slices.Contains(solver.ProbeRules(), d.Rule):
+		w.fail("%s waits by %s without an end", t, d.Rule)
+	case time.Until(d.Until) > 8*24*time.Hour:
+		w.fail("%s waits by %s for %v", t, d.Rule, time.Until(d.Until))
+	}
+}
+
+func (w *world) checkStart(n *node, t solver.Thread, a solver.Started) {
+	s, events, now := w.fold(t), w.events(t), time.Now()
+	inRun, today := 0, 0
+	for i, b := range s.Attempts {
+		if b.Run == a.Run {
+			inRun++
+		}
+		if now.Sub(b.At) < 24*time.Hour {
+			today++
+		}
+		if b.N != i+1 || i < len(s.Attempts)-1 && b.EndedAt.IsZero() {
+			w.fail("%s: attempt %d starts, and number %d is %d and ended at %v", t, a.N, i+1, b.N, b.EndedAt)
+		}
+	}
+	limits := w.config.Policy
+	if inRun > limits.Restarts.Max+1 || today > limits.Restarts.MaxPerThreadPerDay {
+		w.fail("%s: %d attempts in the run and %d in 24 hours; at most %d and %d are allowed", t, inRun, today, limits.Restarts.Max+1, limits.Restarts.MaxPerThreadPerDay)
+	}
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	defer func() { w.books.calls[t] = call{n, a.Account, now} }()
+	if n.stoodStillAfter(now.Add(-grace)) {
+		return // its facts were true when it was stopped; the lease is what bounds that
+	}
+	if s.Stopped != "" && now.Sub(events[s.StoppedAt-1].At) > grace {
+		w.failHeld("%s: an attempt starts, and %s", t, s.Stopped)
+	}
+	if s.Closed != "" && now.Sub(w.books.changed[t]) > grace {
+		w.failHeld("%s: an attempt starts, and %s", t, s.Closed)
+	}
+	l := w.books.account(a.Account)
+	if l.n == 0 || now.Sub(l.at) <= grace {
+		return
+	}
+	for other, c := range w.books.calls {
+		if other != t && c.account == a.Account && c.began.Sub(l.at) > grace && !c.node.isDead() {
+			w.failHeld("%s and %s both try account %s, which ended %s", t, other, a.Account, l.kind)
+		}
+	}
+	switch {
+	case l.n < limits.UsageLimit.MaxConsecutive || !l.reset.IsZero() && !now.Before(l.reset):
+	case !l.reset.IsZero():
+		w.failHeld("%s: account %s is called after %d × %s before it resets at %v", t, a.Account, l.n, l.kind, l.reset)
+	case !insists(s, a):
+		w.failHeld("%s: account %s is called after %d × %s, and nobody asked to try", t, a.Account, l.n, l.kind)
+	}
+}
+
+// insists reports whether a person asked to try in spite of failures in what the
+// attempt took.
+func insists(s solver.State, a solver.Started) bool {
+	return slices.ContainsFunc(s.Feedback, func(f solver.Remark) bool {
+		return f.Taken == a.N && slices.Contains([]string{"resume", "retry", "escalate"}, f.Command)
+	})
+}
+
+// failHeld is fail for who holds the books.
+func (w *world) failHeld(format string, args ...any) {
+	w.books.mu.Unlock()
+	defer w.books.mu.Lock()
+	w.fail(format, args...)
+}
+
+func (n *node) stoodStillAfter(at time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.still.After(at)
+}
+
+func (w *world) checkEnd(t solver.Thread, r solver.Ended) {
+	now, events, s := time.Now(), w.events(t), w.fold(t)
+	a := s.Attempts[r.N-1]
+	stop := time.Time{}
+	for _, e := range events {
+		switch {
+		case e.Seq <= a.Seen:
+		case e.Kind == solver.KindControl && s.StoppedAt == e.Seq:
+			stop = e.At
+		}
+	}
+	if !stop.IsZero() && now.Sub(stop) > 5*time.Second && r.Outcome != policy.Cancelled && r.Outcome != policy.Interrupted {
+		w.fail("%s: attempt %d ended %s, %v after a stop", t, r.N, r.Outcome, now.Sub(stop))
+	}
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	began := w.books.calls[t].began
+	delete(w.books.calls, t)
+	l := w.books.account(a.Account)
+	switch r.Ending {
+	case policy.UsageLimit, policy.Auth:
+		if l.kind != r.Ending {
+			*l = ledger{kind: r.Ending}
+		}
+		l.n, l.at = l.n+1, now
+		if r.Limit != nil && r.Limit.ResetsAt.After(now) {
+			l.reset = r.Limit.ResetsAt
+		} else if !l.reset.After(now) {
+			l.reset = time.Time{}
+		}
+	case policy.Completed:
+		if !began.Before(l.at) {
+			*l = ledger{}
+		}
+	}
+}
+
+// hungUp notes that nothing runs on a thread any more where a step of it was.
+func (w *world) hungUp(n *node, t solver.Thread) {
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	if w.books.calls[t].node == n {
+		delete(w.books.calls, t)
+	}
+}
+
+func (w *world) events(t solver.Thread) []solver.Event {
+	events, err := w.store.Events(w.t.Context(), t, 0)
+	if err != nil {
+		w.fail("read the log of %s: %v", t, err)
+	}
+	return events
+}
+
+func (w *world) fold(t solver.Thread) solver.State {
+	s, err := solver.Fold(w.events(t))
+	if err != nil {
+		w.fail("fold %s: %v", t, err)
+	}
+	return s
+}
+
+// checkRest looks at everything when nothing more will happen by itself.
+func (w *world) checkRest() {
+	for _, what := range w.github.twice() {
+		w.fail("%s", what)
+	}
+	for _, th := range w.threads {
+		w.checkThread(th.Thread)
+	}
+}
+
+func (w *world) checkThread(t solver.Thread) {
+	s := w.fold(t)
+	started, ended, accepted := map[int]int{}, map[int]int{}, 0
+	for i, e := range w.events(t) {
+		if e.Seq != int64(i+1) {
+			w.fail("%s: event %d has seq %d", t, i+1, e.Seq)
+		}
+		if e.Kind == solver.KindFeedback {
+			accepted++
+		}
+	}
+	for _, a := range s.Attempts {
+		started[a.N]++
+		if !a.EndedAt.IsZero() {
+			ended[a.N]++
+		}
+	}
+	for n := range started {
+		if started[n] != 1 || ended[n] != 1 {
+			w.fail("%s: attempt %d started %d times and ended %d times", t, n, started[n], ended[n])
+		}
+	}
+	if s.Run > accepted {
+		w.fail("%s: %d runs of %d accepted remarks", t, s.Run, accepted)
+	}
+	if !s.Tracked() {
+		return
+	}
+	gone := strings.Contains(s.Closed, "uninstalled")
+	switch {
+	case s.Open():
+		w.fail("%s is open and waits for nothing: %+v", t, s.Decision)
+	case len(s.Fresh()) > 0:
+		w.fail("%s: %d remarks were never looked at", t, len(s.Fresh()))
+	case !gone && len(s.Questions) > 0:
+		w.fail("%s: %d questions were not answered", t, len(s.Questions))
+	case s.Closed == "" && s.Head != "" && s.Pull == 0:
+		w.fail("%s: what was pushed has no pull request", t)
+	}
+	if gone {
+		return
+	}
+	w.checkShown(t, s)
+}
+
+// checkShown compares what GitHub shows with the log.
+func (w *world) checkShown(t solver.Thread, s solver.State) {
+	reader := &solver.Solver{Store: w.store, Config: w.config, Now: time.Now}
+	f, err := reader.View(w.t.Context(), t)
+	if err != nil {
+		w.fail("%s: %v", t, err)
+		return
+	}
+	f.Now = s.At
+	w.github.mu.Lock()
+	defer w.github.mu.Unlock()
+	for _, c := range w.github.checks {
+		if !strings.Contains(c.ExternalID, t.String()) {
+			continue
+		}
+		if c.Status != "completed" {
+			w.fail("%s: check run %s on %.10s is left %s", t, c.Name, c.HeadSHA, c.Status)
+		}
+		for _, want := range checkrun.Checks(f) {
+			if c.Name == want.Name && c.HeadSHA == s.Snapshot.HeadSHA && c.Conclusion != string(want.Conclusion) {
+				w.fail("%s: check run %s on %.10s concludes %s, want %s", t, c.Name, c.HeadSHA, c.Conclusion, want.Conclusion)
+			}
+		}
+	}
+	i := slices.IndexFunc(w.github.comments, func(c *comment) bool {
+		return c.number == t.Number && strings.Contains(c.body, checkrun.StatusMarker(t.String()))
+	})
+	switch {
+	case i < 0:
+		w.fail("%s has no status comment", t)
+	case f.Limit == nil && !strings.Contains(w.github.comments[i].body, checkrun.Comment(f)):
+		// Of a limit it tells how often the account met it, which other threads change.
+		w.fail("%s: the status comment is old:\n%s\nwant\n%s", t, w.github.comments[i].body, checkrun.Comment(f))
+	}
+}

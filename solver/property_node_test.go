@@ -1,0 +1,329 @@
+package solver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// node is one server: a solver of its own, whose calls of the store, of GitHub and
+// of git pass through the node, which may die at any of them, be cut off from the
+// store for a while, or stand still. It implements solver.Store and
+// http.RoundTripper.
+type node struct {
+	*world
+	name   string
+	solver *solver.Solver
+	ctx    context.Context // ends when the node does
+	kill   context.CancelFunc
+
+	mu     sync.Mutex
+	chance *rand.Rand
+	left   int // calls until it dies; negative for never
+	dead   bool
+	still  time.Time // until when it stands still
+	deaf   time.Time // until when it does not reach the store
+}
+
+var (
+	errDead = errors.New("the node is dead")
+	errDeaf = errors.New("the database does not answer")
+)
+
+// fate is what becomes of one call.
+type fate int
+
+const (
+	works fate = iota
+	notDone
+	doneUnheard // it is done, and the answer is lost
+	diesBefore
+	diesAfter
+)
+
+// next draws the fate of a call, and how long it takes.
+func (n *node) next() (fate, time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	takes := time.Duration(n.chance.Int64N(int64(3*time.Millisecond))) + 1
+	if n.dead {
+		return diesBefore, 0
+	}
+	if wait := time.Until(n.still); wait > 0 {
+		takes += wait
+	}
+	if n.left > 0 {
+		n.left--
+	}
+	switch {
+	case n.left == 0 && n.chance.IntN(2) == 0:
+		return diesBefore, takes
+	case n.left == 0:
+		return diesAfter, takes
+	case n.calm():
+		return works, takes
+	case time.Until(n.deaf) > 0:
+		return notDone, time.Second
+	}
+	switch n.chance.IntN(400) {
+	case 0, 1:
+		return notDone, takes
+	case 2:
+		return doneUnheard, takes
+	case 3:
+		n.note("%s does not reach the store for a while", n.name)
+		n.deaf = time.Now().Add(time.Duration(n.chance.Int64N(int64(45 * time.Second))))
+	case 4:
+		n.note("%s stands still", n.name)
+		n.still = time.Now().Add(35*time.Second + time.Duration(n.chance.Int64N(int64(20*time.Second))))
+	}
+	return works, takes
+}
+
+// call does something that may fail or be the last thing that the node does.
+func (n *node) call(ctx context.Context, what string, do func() error) error {
+	fate, takes := n.next()
+	if what != readGrades {
+		pause(ctx, takes)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch {
+	case fate == diesBefore || n.isDead():
+		n.die(what + " is not done")
+		return errDead
+	case fate == notDone:
+		n.note("%s: %s fails", n.name, what)
+		return fmt.Errorf("%s: %w", what, errDeaf)
+	}
+	err := do()
+	switch fate {
+	case diesAfter:
+		n.die(what + " is done")
+		return errDead
+	case doneUnheard:
+		n.note("%s: %s is done and not answered", n.name, what)
+		return errors.Join(err, fmt.Errorf("%s: %w", what, errDeaf))
+	}
+	return err
+}
+
+// readGrades takes no time: the solver reads them under a mutex, and where others
+// wait for a mutex virtual time stands still.
+const readGrades = "read grades"
+
+// pause lets virtual time pass.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (n *node) isDead() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dead
+}
+
+// die ends the node where it is: nothing that it still does has an effect.
+func (n *node) die(where string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.dead {
+		return
+	}
+	n.dead = true
+	n.note("%s dies: %s", n.name, where)
+	n.kill()
+	n.died(n)
+}
+
+// RoundTrip is the way to GitHub.
+func (n *node) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		var err error
+		if body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+		req.Body.Close()
+	}
+	what := req.Method + " " + req.URL.Path
+	if resp := n.refusal(req); resp != nil {
+		n.note("%s: %s is answered %d", n.name, what, resp.StatusCode)
+		return resp, nil
+	}
+	if n.stands() {
+		// What was on its way when the node stood still is not sent: that a request
+		// slips through there is known (keeper.confirm).
+		pause(req.Context(), time.Until(n.still))
+		return nil, errors.New("connection reset")
+	}
+	var resp *http.Response
+	err := n.call(req.Context(), what, func() error {
+		status, answer := n.github.serve(req.Method, req.URL.EscapedPath(), req.URL.RawQuery, body)
+		if req.Method != http.MethodGet {
+			n.note("%s: %s -> %d", n.name, what, status)
+		}
+		resp = respond(req, status, nil, answer)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+func (n *node) stands() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Until(n.still) > 0
+}
+
+// refusal is how GitHub fails now and then; nil where it does not.
+func (n *node) refusal(req *http.Request) *http.Response {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calm() || n.dead {
+		return nil
+	}
+	secondary := object{"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
+	switch n.chance.IntN(60) {
+	case 0:
+		return respond(req, 502, nil, object{"message": "Server Error"})
+	case 1:
+		return respond(req, 403, http.Header{"Retry-After": {fmt.Sprint(1 + n.chance.IntN(300))}}, secondary)
+	case 2:
+		return respond(req, 429, http.Header{"Retry-After": {fmt.Sprint(1 + n.chance.IntN(90))}}, secondary)
+	}
+	return nil
+}
+
+// What git does for an attempt. A node that cannot reach its server says so.
+
+func (n *node) Tip(ctx context.Context, t solver.Thread) (tip string, err error) {
+	err = n.git(ctx, "git fetch", func() error { tip = n.repo.tip(branchOf(t)); return nil })
+	return tip, err
+}
+
+func (n *node) Push(ctx context.Context, _ solver.Thread, branch, from, to string) error {
+	return n.git(ctx, "git push", func() error { return n.repo.push(branch, from, to) })
+}
+
+func (n *node) Pushed(ctx context.Context, _ solver.Thread, commit string) (there bool, err error) {
+	err = n.git(ctx, "git fetch", func() error { there = n.repo.has(commit); return nil })
+	return there, err
+}
+
+func (n *node) git(ctx context.Context, what string, do func() error) error {
+	err := n.call(ctx, what, do)
+	if errors.Is(err, errDeaf) {
+		return fmt.Errorf("%w: %w", git.ErrUnavailable, err)
+	}
+	return err
+}
+
+func (n *node) Verify() []string { return n.verify }
+
+// Play draws what the agent does.
+func (n *node) Play(t solver.Thread, a solver.Started) solver.Play {
+	return n.agents.play(n.world, t, a)
+}
+
+// What follows is the store with the node's fate.
+
+func with[T any](n *node, ctx context.Context, what string, do func() (T, error)) (v T, err error) {
+	err = n.call(ctx, what, func() (err error) { v, err = do(); return err })
+	return v, err
+}
+
+func (n *node) Resolve(ctx context.Context, t solver.Thread) (solver.Thread, error) {
+	return with(n, ctx, "resolve", func() (solver.Thread, error) { return n.store.Resolve(ctx, t) })
+}
+
+func (n *node) Events(ctx context.Context, t solver.Thread, after int64) ([]solver.Event, error) {
+	return with(n, ctx, "read "+t.String(), func() ([]solver.Event, error) { return n.store.Events(ctx, t, after) })
+}
+
+func (n *node) Append(ctx context.Context, t solver.Thread, wake bool, events ...solver.NewEvent) (int, error) {
+	return with(n, ctx, "append", func() (int, error) { return n.store.Append(ctx, t, wake, events...) })
+}
+
+func (n *node) Acquire(ctx context.Context, t solver.Thread, owner string, now time.Time) (solver.Lease, error) {
+	return with(n, ctx, "acquire "+t.String(), func() (solver.Lease, error) { return n.store.Acquire(ctx, t, owner, now) })
+}
+
+func (n *node) Renew(ctx context.Context, l solver.Lease, now time.Time) (solver.Lease, error) {
+	return with(n, ctx, "renew", func() (solver.Lease, error) { return n.store.Renew(ctx, l, now) })
+}
+
+func (n *node) Release(ctx context.Context, l solver.Lease) error {
+	return n.call(ctx, "release", func() error { return n.store.Release(ctx, l) })
+}
+
+func (n *node) ReleaseUnfinished(ctx context.Context, l solver.Lease, retry solver.Retry) error {
+	return n.call(ctx, "release to try again", func() error { return n.store.ReleaseUnfinished(ctx, l, retry) })
+}
+
+func (n *node) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch) error {
+	what := "append"
+	for _, e := range b.Events {
+		what += " " + string(e.Kind)
+	}
+	return n.call(ctx, what, func() error {
+		err := n.store.AppendLeased(ctx, l, b)
+		if err == nil {
+			n.appended(n, l.Thread, b)
+		}
+		return err
+	})
+}
+
+func (n *node) Note(ctx context.Context, l solver.Lease, note []byte) error {
+	return n.call(ctx, "note", func() error { return n.store.Note(ctx, l, note) })
+}
+
+func (n *node) Noted(ctx context.Context, t solver.Thread) ([]byte, error) {
+	return with(n, ctx, "read note", func() ([]byte, error) { return n.store.Noted(ctx, t) })
+}
+
+func (n *node) Breakers(ctx context.Context) (map[string]policy.Breaker, error) {
+	return with(n, ctx, "read breakers", func() (map[string]policy.Breaker, error) { return n.store.Breakers(ctx) })
+}
+
+func (n *node) Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]solver.Cooldown, error) {
+	return with(n, ctx, "read cooldowns", func() (map[string][]solver.Cooldown, error) { return n.store.Cooldowns(ctx, repo, now) })
+}
+
+func (n *node) PutGraded(ctx context.Context, id string, f func(solver.GradedRow) solver.GradedRow) error {
+	return n.call(ctx, "put grade", func() error { return n.store.PutGraded(ctx, id, f) })
+}
+
+func (n *node) Graded(ctx context.Context, since time.Time, limit int) ([]solver.GradedRow, error) {
+	return with(n, ctx, readGrades, func() ([]solver.GradedRow, error) { return n.store.Graded(ctx, since, limit) })
+}
+
+func (n *node) EnterAccount(ctx context.Context, l solver.Lease, account string, most int, now time.Time) (bool, error) {
+	return with(n, ctx, "enter "+account, func() (bool, error) { return n.store.EnterAccount(ctx, l, account, most, now) })
+}
+
+func (n *node) LeaveAccount(ctx context.Context, l solver.Lease, account string) error {
+	return n.call(ctx, "leave "+account, func() error { return n.store.LeaveAccount(ctx, l, account) })
+}
+
+func (n *node) Threads(ctx context.Context, limit int) ([]solver.ThreadRow, error) {
+	return with(n, ctx, "list threads", func() ([]solver.ThreadRow, error) { return n.store.Threads(ctx, limit) })
+}

@@ -1,0 +1,159 @@
+package solver_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// The people of the script: ann may write, eve may only read.
+var (
+	ann  = policy.Actor{ID: 31, Login: "ann", Type: "User"}
+	eve  = policy.Actor{ID: 32, Login: "eve", Type: "User"}
+	self = policy.Actor{ID: botID, Login: "pawl[bot]", Type: "Bot"}
+)
+
+// happens lets one thing happen to a thread, which the handlers would have heard
+// of and appended so.
+func (w *world) happens(r *rand.Rand, th *thread) {
+	s := w.fold(th.Thread)
+	th.said++
+	comment := policy.Remark{Source: policy.FromComment, Actor: ann, Author: ann}
+	say := func(text string) { comment.Text = text; w.remark(r, th, s, comment) }
+	if !s.Tracked() {
+		say("/pawl solve mend it")
+		return
+	}
+	switch n := r.IntN(32); n {
+	case 0, 1, 2, 3, 4:
+		say(fmt.Sprintf("/pawl solve also %d", th.said))
+	case 5, 6, 7:
+		say("/pawl retry")
+	case 8, 9:
+		say("/pawl resume")
+	case 10:
+		say("/pawl escalate")
+	case 11, 12, 13:
+		say("/pawl stop")
+	case 14:
+		say("/pawl use " + w.config.Backends[r.IntN(len(w.config.Backends))].Name)
+	case 15:
+		say([]string{"/pawl status", "/pawl why"}[r.IntN(2)])
+	case 16, 17:
+		comment.Actor, comment.Author, comment.App = self, self, appID
+		say("/pawl solve this is mine")
+	case 18:
+		say("I found <!-- pawl:status --> and /pawl solve")
+	case 19:
+		comment.Actor, comment.Author = eve, eve
+		say("/pawl solve for me")
+	case 20, 21:
+		was := th.body
+		if th.body = fmt.Sprintf("It is broken in %d places.", th.said); r.IntN(3) == 0 {
+			th.body = "It is broken."
+		}
+		w.remark(r, th, s, policy.Remark{Source: policy.FromDescription, Edited: true, Actor: ann, Author: ann, Text: th.body, Was: was, HasWas: true})
+	case 22, 23, 24:
+		w.remark(r, th, s, policy.Remark{Source: policy.FromCheckRun, Actor: self, App: 99, Name: fmt.Sprint("ci", r.IntN(2)), State: "failure",
+			SHA: s.Head, Text: "a test failed"})
+	default:
+		w.changes(r, th, s, n)
+	}
+}
+
+// changes lets something happen to the thread itself.
+func (w *world) changes(r *rand.Rand, th *thread, s solver.State, n int) {
+	c := solver.Change{By: ann.Login}
+	w.github.mu.Lock()
+	pull := w.github.pull(s.Pull)
+	switch {
+	case n <= 26 && pull != nil && pull.open:
+		c.What, c.Number, pull.open = []string{"pull_merged", "pull_closed"}[r.IntN(2)], s.Pull, false
+	case n <= 26:
+		c.What = "edited"
+	case n == 27:
+		c.What = "closed"
+	case n <= 29:
+		c.What = "reopened"
+	case n == 30:
+		c.What = "uninstalled"
+	default:
+		c.What = "installed"
+	}
+	w.github.mu.Unlock()
+	w.append(r, th, true, solver.KindThread, c)
+}
+
+// remark is decided about as the handlers do it.
+func (w *world) remark(r *rand.Rand, th *thread, s solver.State, m policy.Remark) {
+	scene := policy.Scene{Self: policy.Self{AppID: appID, BotID: botID, Slug: "pawl"}, Label: solver.Label, Tracked: s.Tracked(), Working: s.Open(),
+		Marked: m.Source != policy.FromDescription && solver.Marked(m.Text), OwnPull: s.Pull != 0, Head: s.Head, Known: s.Known,
+		Permission: map[string]string{"ann": "write", "eve": "read"}[m.Actor.Login]}
+	for _, f := range s.Feedback {
+		if f.Check != "" && f.SHA == s.Head {
+			scene.Failed = append(scene.Failed, f.Check)
+		}
+	}
+	j := policy.Judge(m, scene)
+	if j.Accepted && (m.Actor.ID == botID && m.Source != policy.FromCheckRun || m.Actor == eve) {
+		w.fail("a remark of %s was taken for work: %s", m.Actor.Login, m.Text)
+	}
+	f := solver.Feedback{Source: m.Source, By: m.Actor, Reason: j.Reason, Own: j.Own, Number: th.Number, Command: j.Command.Name, Text: j.Text, Raw: m.Text,
+		Description: j.Description, SHA: m.SHA, MadeAt: time.Now().Add(-time.Duration(r.Int64N(int64(3 * time.Second)))).Truncate(time.Second),
+		Snapshot: &solver.Snapshot{Installation: 5, RepoID: 1, Title: "Broken", Body: th.body, Author: "ann", DefaultBranch: "main", URL: "http://github.test/i"}}
+	if m.Source == policy.FromComment {
+		f.Target = solver.Target{Kind: "issue_comment", ID: int64(10000*th.Number + th.said)}
+	}
+	if m.Source == policy.FromDescription {
+		f.Baseline = policy.Content(m.Was)
+	}
+	if m.Source == policy.FromCheckRun {
+		f.Check, f.Conclusion = m.Name, m.State
+	}
+	kind, data := solver.KindFeedback, any(f)
+	switch {
+	case !j.Accepted:
+		kind = solver.KindIgnored
+	case f.Command == "stop" || f.Command == "use":
+		kind, data = solver.KindControl, solver.Control{Feedback: f, Backend: j.Command.Text}
+	case f.Command == "status" || f.Command == "why":
+		kind, data = solver.KindQuestion, solver.Question{Feedback: f}
+	}
+	w.append(r, th, j.Accepted, kind, data)
+}
+
+// append stores an event, now and then twice, as deliveries come.
+func (w *world) append(r *rand.Rand, th *thread, wake bool, kind solver.Kind, data any) {
+	e := solver.NewEvent{Key: fmt.Sprint("delivery:", th.said), Kind: kind, At: time.Now(), Data: data}
+	what := ""
+	switch d := data.(type) {
+	case solver.Feedback:
+		what = d.Raw
+	case solver.Control:
+		what = d.Raw
+	case solver.Question:
+		what = d.Raw
+	case solver.Change:
+		what = d.What
+	}
+	w.note("%s: %s %q", th.Thread, kind, what)
+	for range 1 + r.IntN(8)/7 {
+		if _, err := w.store.Append(w.t.Context(), th.Thread, wake, e); err != nil {
+			w.fail("append: %v", err)
+		}
+	}
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	if c, ok := data.(solver.Change); ok && c.What != "edited" {
+		w.books.changed[th.Thread] = time.Now()
+	}
+}
+
+// gap is the time between two things that happen.
+func gap(r *rand.Rand) time.Duration {
+	scale := []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour, 30 * time.Hour}[r.IntN(7)]
+	return time.Duration(r.Int64N(int64(scale))) + 1
+}

@@ -1,0 +1,306 @@
+package solver_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// world is one Pawl of one or two nodes on one database, its GitHub and its
+// agents, in virtual time.
+type world struct {
+	t    *testing.T
+	seed uint64
+	base
+	store  *store.Store
+	github *github
+	repo   *repository
+	agents *agents
+	shared *memory
+	config config.Server
+	verify []string
+	began  time.Time
+	calmAt atomic.Pointer[time.Time] // from when on nothing but agents fails; nil while it is not known
+	swept  time.Time                 // when the sweep ran last
+	rings  chan struct{}
+	steps  sync.WaitGroup
+
+	mu      sync.Mutex
+	started int // nodes
+	nodes   []*node
+	revive  []time.Time
+	staged  []job // enqueued in a transaction that is not committed
+	jobs    []job
+	running int
+	threads []*thread
+	books   books
+	trail   []string
+	failure string
+}
+
+// job is a step that the queue holds.
+type job struct {
+	thread solver.Thread
+	at     time.Time
+}
+
+// thread is one issue, and the script of what happens to it.
+type thread struct {
+	solver.Thread
+	body string
+	said int // things that happened to it
+}
+
+func branchOf(t solver.Thread) string { return fmt.Sprintf("%s%d", solver.BranchPrefix, t.Number) }
+
+func newWorld(t *testing.T, seed uint64, base base) *world {
+	w := &world{t: t, seed: seed, base: base, github: &github{}, repo: &repository{tips: map[string]string{}, commits: map[string]bool{}},
+		agents: &agents{until: map[string]time.Time{}, told: map[string]string{}}, shared: &memory{values: map[string][]byte{}},
+		began: time.Now(), rings: make(chan struct{}, 1), books: newBooks()}
+	var err error
+	if w.store, err = store.Open(t.Context(), "memory:", store.Options{Image: base.image}); err != nil {
+		t.Fatal(err)
+	}
+	w.store.UseQueue(w)
+	w.configure(w.chanceOf("config"))
+	return w
+}
+
+// chanceOf is a source of chance of its own for each thing, so that two of them
+// that happen at the same time do not change each other.
+func (w *world) chanceOf(what string) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, what)
+	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+}
+
+func (w *world) configure(r *rand.Rand) {
+	w.config = config.Default()
+	w.config.DataDir = w.dir
+	w.config.Policy.Restarts.Max = 1 + r.IntN(6)
+	w.config.Policy.Restarts.BackoffAfter = r.IntN(4)
+	w.config.Policy.Restarts.MaxPerThreadPerDay = 3 + r.IntN(10)
+	w.config.Policy.UsageLimit.AutoContinue = r.IntN(2) == 0
+	for i := range 1 + r.IntN(3) {
+		b := config.NewBackend(fmt.Sprint("b", i), config.Codex)
+		b.Account, b.EscalatedEffort = fmt.Sprint("account", r.IntN(2)), "high"
+		w.config.Backends = append(w.config.Backends, b)
+	}
+	if r.IntN(2) == 0 {
+		w.verify = []string{"make test"}
+	}
+	for i := range 1 + r.IntN(3) {
+		w.threads = append(w.threads, &thread{Thread: solver.Thread{Owner: "o", Name: "r", Number: i + 1}, body: "It is broken."})
+	}
+}
+
+// calm reports whether the time of faults is over.
+func (w *world) calm() bool {
+	at := w.calmAt.Load()
+	return at != nil && !time.Now().Before(*at)
+}
+
+// note writes the trail that is printed when the seed fails.
+func (w *world) note(format string, args ...any) {
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	w.trail = append(w.trail, fmt.Sprintf("%12.3fs ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// failed is what does not hold; empty while everything does.
+func (w *world) failed() string {
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	return w.failure
+}
+
+// fail remembers what does not hold.
+func (w *world) fail(format string, args ...any) {
+	w.note("FAILS: "+format, args...)
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	if w.failure == "" {
+		w.failure = fmt.Sprintf(format, args...)
+	}
+}
+
+// start adds a node. It dies at one of its calls, or lives on. The caller holds mu.
+func (w *world) start() {
+	w.started++
+	n := &node{world: w, name: fmt.Sprintf("host-%d", w.started), left: -1}
+	n.chance = w.chanceOf(n.name)
+	if n.chance.IntN(3) > 0 && !w.calm() {
+		n.left = 1 + n.chance.IntN(120)
+	}
+	n.ctx, n.kill = context.WithCancel(context.Background())
+	gh, err := forge.New(forge.Config{WebURL: "http://github.test", APIURL: "http://github.test", AppID: appID, PrivateKey: w.key, Transport: n, Shared: w.shared})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n.solver = &solver.Solver{Store: n, Config: w.config, Forge: gh, Node: n.name, Now: time.Now, Log: zerolog.Nop(),
+		Lookup: func(string) (string, bool) { return "", false }}
+	if n.chance.IntN(3) == 0 {
+		n.solver.Slots = make(chan struct{}, 1+n.chance.IntN(2))
+	}
+	n.solver.SetStage(n)
+	w.nodes = append(w.nodes, n)
+	w.note("%s starts", n.name)
+}
+
+// died has another node take the place of a dead one, at once or later.
+func (w *world) died(n *node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaves(n, time.Duration(n.chance.Int64N(int64(time.Minute))))
+}
+
+// shutDown stops a node in good order, as a SIGTERM does.
+func (w *world) shutDown(r *rand.Rand) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.nodes) == 0 {
+		return
+	}
+	n := w.nodes[r.IntN(len(w.nodes))]
+	w.note("%s is stopped", n.name)
+	w.leaves(n, time.Duration(r.Int64N(int64(time.Minute))))
+	n.kill()
+}
+
+// leaves has another node follow one after a time. The caller holds mu.
+func (w *world) leaves(n *node, after time.Duration) {
+	if !slices.Contains(w.nodes, n) {
+		return
+	}
+	w.nodes = slices.DeleteFunc(w.nodes, func(o *node) bool { return o == n })
+	w.revive = append(w.revive, time.Now().Add(after))
+	slices.SortFunc(w.revive, time.Time.Compare)
+	w.ring()
+}
+
+func (w *world) ring() {
+	select {
+	case w.rings <- struct{}{}:
+	default:
+	}
+}
+
+// Step and Committed make the world the queue of its store, which keeps its jobs
+// whatever becomes of the nodes.
+func (w *world) Step(_ context.Context, _ *sql.Tx, t solver.Thread, at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at.IsZero() {
+		w.staged = append(w.staged, job{thread: t})
+	} else {
+		w.jobs = append(w.jobs, job{thread: t, at: at})
+	}
+	return nil
+}
+
+func (w *world) Committed(bool, []solver.Delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jobs, w.staged = append(w.jobs, w.staged...), nil
+	w.ring()
+}
+
+// work takes the jobs that are due, each by one of the nodes.
+func (w *world) work(r *rand.Rand) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.revive) > 0 && !w.revive[0].After(now) {
+		w.revive = w.revive[1:]
+		w.start()
+	}
+	if len(w.nodes) == 0 {
+		return
+	}
+	var later []job
+	for _, j := range w.jobs {
+		if j.at.After(now) {
+			later = append(later, j)
+			continue
+		}
+		n := w.nodes[r.IntN(len(w.nodes))]
+		w.running++
+		w.steps.Go(func() { w.step(n, j) })
+	}
+	w.jobs = later
+}
+
+// step works one job as the queue's worker does: once. What is left to do after it
+// stands in the thread's row.
+func (w *world) step(n *node, j job) {
+	if due, err := w.store.Due(n.ctx, j.thread); due && err == nil {
+		err := n.solver.Step(n.ctx, j.thread)
+		if _, held := errors.AsType[*solver.HeldError](err); !held {
+			w.hungUp(n, j.thread)
+			w.note("%s: step of %s ends: %v", n.name, j.thread, err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running--
+	w.ring()
+}
+
+// nextSweep is when the sweep, which runs every few seconds, finds something to do
+// at the latest; zero for never.
+func (w *world) nextSweep() time.Time {
+	var at sql.NullInt64
+	err := w.store.DB().QueryRow(`SELECT min(at) FROM (SELECT wake_at + 2000000 AS at FROM threads WHERE wake_at > 0 AND queued_at = 0
+		UNION ALL SELECT requeue_at FROM threads WHERE requeue_at > 0 UNION ALL SELECT lease_until FROM threads WHERE lease_until > 0)`).Scan(&at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !at.Valid {
+		return time.Time{}
+	}
+	next := time.UnixMicro(at.Int64)
+	if least := w.swept.Add(queueSweep); next.Before(least) {
+		return least
+	}
+	return next
+}
+
+// queueSweep is how often the queue sweeps.
+const queueSweep = 5 * time.Second
+
+func (w *world) sweep() {
+	w.swept = time.Now()
+	if _, err := w.store.Stale(w.t.Context(), w.swept); err != nil {
+		w.fail("sweep: %v", err)
+	}
+}
+
+// memory is what the nodes' clients for GitHub share.
+type memory struct {
+	mu     sync.Mutex
+	values map[string][]byte
+}
+
+func (m *memory) Update(_ context.Context, key string, f func([]byte) []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if next := f(m.values[key]); next != nil {
+		m.values[key] = next
+	}
+	return nil
+}
