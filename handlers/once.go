@@ -106,6 +106,16 @@ func overtaken(reconciled []solver.Event, hp happening) bool {
 	return false
 }
 
+// outdated reports whether a newer version of the remark was judged already:
+// GitHub does not promise the order of its webhooks.
+func outdated(s solver.State, hp happening) bool {
+	mine := identity(solver.Feedback{Source: hp.remark.Source, Target: hp.target, Number: hp.number, URL: hp.url})
+	newer := func(f solver.Feedback) bool {
+		return identity(f) == mine && f.Delivery != ReconciledEdit && (f.MadeAt.After(hp.madeAt) || !hp.remark.Edited)
+	}
+	return mine != "" && (slices.ContainsFunc(s.Feedback, func(f solver.Remark) bool { return newer(f.Feedback) }) || slices.ContainsFunc(s.Ignored, newer))
+}
+
 // remarks are the judged remarks in a log, accepted or not.
 func remarks(events []solver.Event) []solver.Feedback {
 	kinds := []solver.Kind{solver.KindFeedback, solver.KindIgnored, solver.KindControl, solver.KindQuestion}

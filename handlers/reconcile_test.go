@@ -277,10 +277,10 @@ func TestAWebhookDuringTheReconciliationCountsOnce(t *testing.T) {
 // GitHub's times are whole seconds, so such edits look alike.
 func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
 	w := newHouse(t)
-	made := w.now().UTC()
 	thread := w.issue("Please.")
 	id, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
 	w.must(err)
+	made := w.now().UTC()
 	w.handle()
 	installation, err := w.gh.InstallationID(houseRepo)
 	w.must(err)

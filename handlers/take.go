@@ -46,6 +46,8 @@ func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string,
 		return h.change(ctx, t, state, hp, &snapshot, guid)
 	case hp.remark != nil && guid != Reconciled && overtaken(reconciled, hp):
 		return "the reconciliation took it in before", nil
+	case hp.remark != nil && outdated(state, hp):
+		return "a newer version of it was judged before", nil
 	case hp.anonymous:
 		return h.unattributed(ctx, t, hp, &snapshot)
 	case hp.remark != nil:

@@ -33,7 +33,7 @@ type State struct {
 	controls  []Feedback
 	Stopped   string
 	StoppedAt int64
-	stopMade  time.Time // when the stop was asked for
+	stop      Feedback  // that asked for the stop
 	readMade  time.Time // when the remark was made whose texts are in Snapshot
 	Pinned    string
 	// Closed says why the thread cannot be worked on, closedBy which change it
@@ -171,7 +171,7 @@ func (s *State) feedback(e Event, f Feedback) {
 	}
 	s.read(f)
 	s.Feedback = append(s.Feedback, Remark{Feedback: f})
-	if f.MadeAt.IsZero() || !f.MadeAt.Before(s.stopMade) {
+	if !madeBefore(f, s.stop) {
 		s.Stopped, s.StoppedAt = "", 0
 	}
 	if slices.Contains([]string{"branch_deleted", "pull_closed", "pull_merged"}, s.closedBy) {

@@ -16,7 +16,7 @@ func (s *State) control(e Event, c Control) {
 	}
 	switch c.Command {
 	case "stop":
-		s.Stopped, s.StoppedAt, s.stopMade = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq, c.MadeAt
+		s.Stopped, s.StoppedAt, s.stop = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq, c.Feedback
 	case "use":
 		s.Pinned = c.Backend
 	}
@@ -25,8 +25,8 @@ func (s *State) control(e Event, c Control) {
 // overtaken reports whether an order came so late that somebody asked for work
 // after it was given.
 func (s *State) overtaken(c Control) bool {
-	return !c.MadeAt.IsZero() && slices.ContainsFunc(s.Feedback, func(f Remark) bool {
-		return f.Withdrawn == "" && f.Source != policy.FromCheckRun && f.MadeAt.After(c.MadeAt)
+	return slices.ContainsFunc(s.Feedback, func(f Remark) bool {
+		return f.Withdrawn == "" && f.Source != policy.FromCheckRun && madeBefore(c.Feedback, f.Feedback)
 	})
 }
 

@@ -43,3 +43,15 @@ func (s *State) takenBack(f Feedback) string {
 	}
 	return ""
 }
+
+// madeBefore reports whether a remark is older than another one. GitHub's times are
+// whole seconds; ids of one kind grow. What has no time is older than nothing.
+func madeBefore(a, b Feedback) bool {
+	switch {
+	case a.MadeAt.IsZero() || b.MadeAt.IsZero():
+		return false
+	case a.MadeAt.Equal(b.MadeAt):
+		return a.Target.Kind != "" && a.Target.Kind == b.Target.Kind && a.Target.ID < b.Target.ID
+	}
+	return a.MadeAt.Before(b.MadeAt)
+}

@@ -52,6 +52,13 @@ func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
 		}
 		delete(s.state.Acts, actStatus)
 	}
+	if !begun {
+		// A database that was restored may know nothing of the comment: look it up.
+		if err := s.record(ctx, KindActStarted, Act{Key: actStatus}); err != nil {
+			return err
+		}
+		s.state.Acts[actStatus] = ActState{}
+	}
 	err := s.act(ctx, actStatus, func() (Act, bool, error) {
 		c, ok, err := s.Forge.FindComment(ctx, s.repo(), s.thread.Number, mark, s.app.BotID)
 		return Act{ID: c.ID, URL: c.HTMLURL}, ok, err

@@ -86,6 +86,7 @@ func (s *Store) Release(ctx context.Context, l solver.Lease) error {
 		if r.queuedAt.IsZero() && !due {
 			return nil
 		}
+		now = s.dueNow()
 		return s.enqueue(ctx, tx, r, now, now, requeueAfter)
 	})
 	if err != nil {

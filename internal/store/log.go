@@ -67,7 +67,7 @@ func (s *Store) Append(ctx context.Context, t solver.Thread, wake bool, events .
 			return err
 		}
 		if wake && (fresh > 0 || len(events) == 0) {
-			return s.wake(ctx, tx, row, now)
+			return s.wake(ctx, tx, row)
 		}
 		return nil
 	})
@@ -182,15 +182,17 @@ func (s *Store) insertEvents(ctx context.Context, tx *txn, r *row, events []enco
 
 // wake marks the thread as needing a step and enqueues one, unless that has
 // been done since the last step began.
-func (s *Store) wake(ctx context.Context, tx *txn, r row, now time.Time) error {
+func (s *Store) wake(ctx context.Context, tx *txn, r row) error {
 	if !r.queuedAt.IsZero() {
 		return nil
 	}
+	now := s.dueNow()
 	return s.enqueue(ctx, tx, r, now, now, requeueAfter)
 }
 
 // enqueue marks the thread as queued since a time, gives the queue a step, and
-// tells the sweep when to look whether that step was lost.
+// tells the sweep when to look whether that step was lost. Both times are by
+// dueNow: a node whose clock is ahead must not put the sweep of the others off.
 func (s *Store) enqueue(ctx context.Context, tx *txn, r row, since, now time.Time, lookAfter time.Duration) error {
 	if _, err := tx.ExecContext(ctx, s.q("UPDATE threads SET queued_at = ?2, requeue_at = ?3 WHERE id = ?1"),
 		r.id, micros(since), micros(now.Add(lookAfter))); err != nil {

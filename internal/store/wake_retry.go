@@ -41,6 +41,7 @@ func (s *Store) ReleaseUnfinished(ctx context.Context, l solver.Lease, retry sol
 		}
 		switch {
 		case !r.queuedAt.IsZero(), !r.wakeAt.IsZero() && !r.wakeAt.After(now):
+			now = s.dueNow()
 			return s.enqueue(ctx, tx, r, now, now, requeueAfter)
 		case !tried.IsZero() && s.queue != nil:
 			return s.queue.Step(ctx, tx.Tx, r.thread, tried)
