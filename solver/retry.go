@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -48,4 +50,59 @@ func (s *step) retry(given context.Context, err error) Retry {
 		}
 		return wait, again
 	}
+}
+
+// failed turns an error into what the log can say: a wait that GitHub asked
+// for, an end that GitHub told, or a failure that no repetition mends. Anything
+// else stays an error, and the step is tried again.
+func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
+	var limited *forge.RateLimited
+	var moved *forge.Moved
+	gone := errors.As(err, &moved) || errors.Is(err, forge.ErrUninstalled)
+	switch {
+	case errors.Is(err, ErrLeaseLost) || ctx.Err() != nil:
+		return false, err
+	case errors.As(err, &limited):
+		s.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")
+		return false, s.append(ctx, Batch{WakeAt: limited.Until})
+	case gone && s.state.Closed != "":
+		// Nothing can be shown on a thread that is gone.
+		s.log.Warn().Err(err).Msg("the thread is gone at GitHub")
+		return false, nil
+	case moved != nil:
+		return true, s.record(ctx, KindThread, Change{What: "renamed", Detail: moved.To})
+	case gone:
+		return true, s.record(ctx, KindThread, Change{What: "uninstalled"})
+	case errors.Is(err, git.ErrProtected) && s.state.Open():
+		return true, s.record(ctx, KindDecision, Decided{Seen: s.state.Seq, Decision: policy.Decision{
+			Action: policy.DoStop, Rule: "push_refused", Reasons: []string{forge.Redact(err.Error())},
+			Hint: "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.",
+		}})
+	case final(err) && !s.state.Open():
+		// The run has ended, and what GitHub refuses to show stays as it is.
+		s.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
+		return false, nil
+	case final(err):
+		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
+		return true, s.record(ctx, KindDecision, Decided{Failed: true, Seen: s.state.Seq, Decision: policy.Decision{
+			Action: policy.DoStop, Rule: "pawl_failed", Reasons: []string{forge.Redact(err.Error())},
+			Hint: "The operator should look at the server's log; then comment /pawl retry.",
+		}})
+	}
+	return false, err
+}
+
+// final reports whether trying again cannot help. Credentials that GitHub refuses
+// are none of that: nothing could be shown of an end, and they are good again when
+// the machine's clock or the key is.
+func final(err error) bool {
+	for _, kind := range []error{
+		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
+		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
