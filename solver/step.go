@@ -81,13 +81,13 @@ func (s *step) loop(ctx context.Context) error {
 
 // once does one effect. It reports whether there may be another one.
 func (s *step) once(ctx context.Context) (again bool, err error) {
-	if s.Forge != nil {
+	if err := s.load(ctx); err != nil {
+		return false, err
+	}
+	if s.Forge != nil { // after the log: what becomes of an error depends on it
 		if s.app, err = s.Forge.App(ctx); err != nil {
 			return false, err
 		}
-	}
-	if err := s.load(ctx); err != nil {
-		return false, err
 	}
 	ctx, end := s.span(ctx, "step")
 	defer func() { end(err) }()
