@@ -48,7 +48,11 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		os.Remove(log.Name())
 	})
 	first.sink, first.env = log, s.envOf(first)
-	for i := range soakRepos {
+	repos, shared := soakRepos, os.Getenv("SOAK_DATABASE") == "postgres"
+	if shared {
+		repos = soakReposInTime
+	}
+	for i := range repos {
 		repo := fmt.Sprintf("team%d/app", i)
 		first.must(first.world.AddRepo(t.Context(), repo, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\n"}))
 		first.must(first.world.SetRole(repo, writer, "write"))
@@ -56,7 +60,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		s.repos = append(s.repos, repo)
 	}
 	s.nodes = []*lives{first}
-	if os.Getenv("SOAK_DATABASE") != "postgres" {
+	if !shared {
 		first.begin()
 		first.serving()
 		return s

@@ -21,8 +21,9 @@ const (
 	soakTime = 10 * time.Minute
 	soakSeed = 20261121
 	// soakRepos have an installation each, since a governor keeps each within
-	// GitHub's 500 writes an hour.
-	soakRepos = 8
+	// GitHub's 500 writes an hour. Where no rest moves the clock by an hour, they
+	// have to do for the whole soak.
+	soakRepos, soakReposInTime = 8, 40
 	// soakThreads is how many threads are begun for each kill: enough that
 	// something is always going on.
 	soakThreads = 0.4
@@ -114,15 +115,16 @@ func (s *soak) resting() map[string]solver.State {
 		}
 		states, ok := first.states()
 		missed := len(first.missed())
-		if ok && missed == 0 {
-			return states
-		}
 		var stats store.Stats
 		first.openDB(func(db *store.Store) {
 			var err error
 			stats, err = db.Stats(s.t.Context())
 			first.must(err)
 		})
+		// Runs that have ended may still wait to be shown at GitHub.
+		if ok && missed == 0 && (stats.Waiting == 0 || !unfinished(states)) {
+			return states
+		}
 		quiet++
 		if stats.Queued+stats.Running+stats.Deliveries[solver.Received] > 0 {
 			quiet = 0
@@ -136,6 +138,15 @@ func (s *soak) resting() map[string]solver.State {
 		}
 	}
 	return nil
+}
+
+func unfinished(states map[string]solver.State) bool {
+	for _, state := range states {
+		if len(leftOver(state)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // endings counts the attempts of all threads and how their runs ended.
