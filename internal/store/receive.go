@@ -35,10 +35,15 @@ const (
 // wait to be handled. For holdBack after a batch of busyBatch deliveries or more,
 // those that were handled are finished every holdBack only, and so each of the
 // queue's places handles one in that time. That leaves the processors to the answers
-// (internal/bench ratios), and nothing stands still.
+// (internal/bench ratios), and nothing stands still. Otherwise what was handled goes
+// with the next deliveries to be stored, or with finishTogether others, or by itself
+// after rideAlong: a transaction of its own would be as dear as storing.
 const (
 	busyBatch = 16
 	holdBack  = 50 * time.Millisecond
+
+	finishTogether = 4
+	rideAlong      = 5 * time.Millisecond
 )
 
 // receiver stores deliveries in group commits: while one transaction is being
@@ -179,9 +184,12 @@ func (r *receiver) run() {
 	var held []*pending       // finished ones, while answers come first
 	var since, busy time.Time // when the first of them was held, and the last large batch came
 	for open := true; open; {
-		wait := time.Duration(-1)
+		wait, patience := time.Duration(-1), rideAlong
+		if time.Since(busy) <= holdBack {
+			patience = holdBack
+		}
 		if len(held) > 0 {
-			wait = max(holdBack-time.Since(since), 0)
+			wait = max(patience-time.Since(since), 0)
 		}
 		var all []*pending
 		all, open = r.gather(wait)
@@ -193,7 +201,8 @@ func (r *receiver) run() {
 			busy = time.Now()
 		}
 		held = append(held, finished...)
-		if !open || time.Since(busy) > holdBack || time.Since(since) >= holdBack {
+		calm := time.Since(busy) > holdBack && (len(batch) > 0 || len(held) >= finishTogether)
+		if !open || calm || time.Since(since) >= patience {
 			batch, held = append(batch, held...), nil
 		}
 		if len(batch) > 0 {
