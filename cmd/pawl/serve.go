@@ -54,12 +54,13 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(gcPercent)
-			}
 			n, err := startNode(cmd.Context(), cfg, crash.Clock(time.Now), log)
 			if err != nil {
 				return err
+			}
+			debug.FreeOSMemory() // what only the start needed
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(gcPercent)
 			}
 			return n.serve(cmd.Context())
 		},
