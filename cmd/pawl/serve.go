@@ -77,7 +77,7 @@ func serveCommand() *cobra.Command {
 // is collected: the live memory is a few megabytes, and collecting takes a twelfth of
 // the processor time of answering webhooks (internal/bench ratios, memory). The
 // environment's GOGC goes before it.
-const gcPercent = 200
+const gcPercent = 150
 
 // node is one running server. This file is the one place where the real parts
 // are put together.
