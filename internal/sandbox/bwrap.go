@@ -65,7 +65,7 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (*exec.Cmd, er
 	files = append(files, list)
 	argv := append([]string{"--args", strconv.Itoa(2 + len(files)), "--", exe}, spec.Argv[1:]...)
 	cmd := exec.Command(s.bwrap, argv...)
-	cmd.Env = []string{}
+	cmd.Env = []string{p.marker} // for Sweep; --clearenv keeps it from the program
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
 	p.status, p.release = status, release

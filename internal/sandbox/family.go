@@ -15,8 +15,10 @@ import (
 	"time"
 )
 
-// Sweep kills what an earlier Pawl left running in mode None: every process
-// whose Marker starts with prefix. It returns how many there were. Call it
+// Sweep kills what an earlier Pawl left running: every process whose Marker starts
+// with prefix. In mode Auto that is a sandbox whose bubblewrap was cut off between
+// making its child and the child's asking to die with it. It returns how many there
+// were. Call it
 // before anything is started, with a prefix that only this Pawl uses. An empty
 // prefix is refused, since it would fit other Pawls' processes too.
 func Sweep(ctx context.Context, prefix string) (int, error) {

@@ -291,3 +291,19 @@ func TestAStrayThatHoldsTheOutputDoesNotHoldTheReader(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
+
+// A sandbox that outlived its Pawl cannot be made on purpose, so one that runs
+// stands for it.
+func TestASandboxThatIsLeftIsSwept(t *testing.T) {
+	node := fmt.Sprintf("node-%d/", time.Now().UnixNano())
+	spec := script(t, "echo ready; (setsid sleep 1000 &); sleep 1000")
+	spec.ID = node + "attempt-1"
+	p, _ := started(t, in(t, Auto), spec)
+	if n, err := Sweep(t.Context(), node); err != nil || n == 0 {
+		t.Errorf("%d swept, %v", n, err)
+	}
+	<-p.done
+	if left := family(Marker+"="+node, 0); len(left) != 0 {
+		t.Errorf("%d processes are left", len(left))
+	}
+}

@@ -25,8 +25,8 @@ const (
 	None Mode = "none" // plain processes
 )
 
-// Marker is the environment variable that mode None adds, so that processes can
-// be found again. Its value is the ID of the Spec.
+// Marker is the environment variable that processes are found again by: in mode
+// None the program's, in mode Auto bubblewrap's own. Its value is the ID of the Spec.
 const Marker = "PAWL_PROCESS"
 
 // ErrUnavailable means that mode Auto does not work on this machine.
