@@ -66,6 +66,10 @@ type UnparsableError struct{ Err error }
 func (e *UnparsableError) Error() string { return fmt.Sprintf("payload cannot be read: %v", e.Err) }
 func (e *UnparsableError) Unwrap() error { return e.Err }
 
+// noteTime bounds the noting of a failure: a database that hangs must hold up
+// neither the next delivery nor a stopping server. The sweep finds what is not noted.
+const noteTime = 5 * time.Second
+
 // alone is how long after a delivery came no other node is given it.
 const alone = 20 * time.Second
 
@@ -92,12 +96,15 @@ func (h *Handlers) Deliver(ctx context.Context, d solver.Delivery) (err error) {
 	case errors.As(err, &unparsable):
 		log.Warn().Err(err).Msg("delivery kept unread")
 		return h.Store.FinishDelivery(ctx, guid, solver.Unparsable, err.Error())
-	case err != nil && ctx.Err() != nil:
-		log.Info().Err(err).Msg("delivery not handled before the server stops; it is tried again")
-		return errors.Join(err, h.Store.FinishDelivery(context.WithoutCancel(ctx), guid, solver.Failed, err.Error()))
 	case err != nil:
-		log.Error().Err(err).Msg("delivery not handled; it is tried again")
-		return errors.Join(err, h.Store.FinishDelivery(context.WithoutCancel(ctx), guid, solver.Failed, err.Error()))
+		if ctx.Err() != nil {
+			log.Info().Err(err).Msg("delivery not handled before the server stops; it is tried again")
+		} else {
+			log.Error().Err(err).Msg("delivery not handled; it is tried again")
+		}
+		noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+		defer cancel()
+		return errors.Join(err, h.Store.FinishDelivery(noting, guid, solver.Failed, err.Error()))
 	}
 	log.Debug().Str("note", note).Msg("delivery handled")
 	err = h.Store.FinishDelivery(ctx, guid, solver.Handled, note)

@@ -31,7 +31,7 @@ const MaxPayload = 25 << 20
 const MinSecret = 16
 
 // Deliveries stores webhook requests durably. Receive returns after the delivery
-// and its job are committed; fresh is false for a GUID that is already known.
+// is committed; fresh is false for a GUID that is already known.
 type Deliveries interface {
 	Receive(ctx context.Context, d solver.Delivery) (fresh bool, err error)
 }

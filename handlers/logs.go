@@ -29,6 +29,7 @@ type folded struct {
 
 	mu         sync.Mutex
 	state      solver.State
+	last       solver.Event   // that was applied
 	reconciled []solver.Event // the events that the reconciliation found
 }
 
@@ -39,14 +40,14 @@ func (l *logs) of(ctx context.Context, store Store, t solver.Thread) (solver.Sta
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// The last event is read once more: a log that was removed and began anew has
-	// another one, or none.
+	// another one there, or none.
 	after := max(f.state.Seq-1, 0)
 	events, err := store.Events(ctx, t, after)
 	if err != nil {
 		return solver.State{}, nil, err
 	}
 	if seq := f.state.Seq; seq > 0 {
-		if len(events) > 0 && events[0].Seq == seq {
+		if len(events) > 0 && events[0].Seq == seq && events[0].At.Equal(f.last.At) && bytes.Equal(events[0].Data, f.last.Data) {
 			events = events[1:]
 		} else {
 			f.state, f.reconciled = solver.State{}, nil
@@ -58,6 +59,9 @@ func (l *logs) of(ctx context.Context, store Store, t solver.Thread) (solver.Sta
 	if err := f.state.Apply(events); err != nil {
 		f.state, f.reconciled = solver.State{}, nil
 		return solver.State{}, nil, fmt.Errorf("thread %s: %w", t, err)
+	}
+	if len(events) > 0 {
+		f.last = events[len(events)-1]
 	}
 	for _, e := range events {
 		if bytes.Contains(e.Data, []byte(Reconciled)) {

@@ -106,14 +106,15 @@ func overtaken(reconciled []solver.Event, hp happening) bool {
 	return false
 }
 
-// outdated reports whether a newer version of the remark was judged already:
-// GitHub does not promise the order of its webhooks.
+// outdated reports whether a comment was accepted already, as it is or in a newer
+// version: GitHub does not promise the order of its webhooks. What was ignored stands
+// in nobody's way, since its text may not have been judged; nor do descriptions, of
+// which an edit counts by what it added.
 func outdated(s solver.State, hp happening) bool {
-	mine := identity(solver.Feedback{Source: hp.remark.Source, Target: hp.target, Number: hp.number, URL: hp.url})
-	newer := func(f solver.Feedback) bool {
-		return identity(f) == mine && f.Delivery != ReconciledEdit && (f.MadeAt.After(hp.madeAt) || !hp.remark.Edited)
-	}
-	return mine != "" && (slices.ContainsFunc(s.Feedback, func(f solver.Remark) bool { return newer(f.Feedback) }) || slices.ContainsFunc(s.Ignored, newer))
+	comment := hp.target.Kind == "issue_comment" || hp.target.Kind == "review_comment"
+	return comment && slices.ContainsFunc(s.Feedback, func(f solver.Remark) bool {
+		return f.Source == hp.remark.Source && f.Target == hp.target && (f.MadeAt.After(hp.madeAt) || !hp.remark.Edited)
+	})
 }
 
 // remarks are the judged remarks in a log, accepted or not.

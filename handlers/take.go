@@ -47,7 +47,7 @@ func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string,
 	case hp.remark != nil && guid != Reconciled && overtaken(reconciled, hp):
 		return "the reconciliation took it in before", nil
 	case hp.remark != nil && outdated(state, hp):
-		return "a newer version of it was judged before", nil
+		return "it was accepted before, as it is or in a newer version", nil
 	case hp.anonymous:
 		return h.unattributed(ctx, t, hp, &snapshot)
 	case hp.remark != nil:

@@ -17,6 +17,11 @@ const fullDisk = 20
 // write first take more than that.
 const leastRoom = 64 << 20
 
+// full reports whether no attempt should be begun on a disk.
+func full(disk unix.Statfs_t) bool {
+	return disk.Bavail*uint64(disk.Bsize) < min(leastRoom, disk.Blocks*uint64(disk.Bsize)/fullDisk)
+}
+
 // room is an error while the disk is so full that an attempt could only fail. The
 // step is repeated later; an attempt would count, and several would stop the run
 // of a thread that has filled nothing.
@@ -25,10 +30,10 @@ func (s *step) room() error {
 	if err := unix.Statfs(s.Config.DataDir, &disk); err != nil {
 		return fmt.Errorf("free space of %s: %w", s.Config.DataDir, err)
 	}
-	free := disk.Bavail * uint64(disk.Bsize)
-	if free >= min(leastRoom, disk.Blocks*uint64(disk.Bsize)/fullDisk) {
+	if !full(disk) {
 		return nil
 	}
+	free := disk.Bavail * uint64(disk.Bsize)
 	return fmt.Errorf("no attempt is begun, since the disk of data_dir %s is full (%d KiB are left); make room there, attempts go on by themselves",
 		s.Config.DataDir, free>>10)
 }
@@ -39,7 +44,7 @@ func (s *step) room() error {
 // attempt begins a new session.
 func (s *step) makeRoom() {
 	var disk unix.Statfs_t
-	if err := unix.Statfs(s.Config.DataDir, &disk); err != nil || disk.Bavail >= disk.Blocks/fullDisk {
+	if err := unix.Statfs(s.Config.DataDir, &disk); err != nil || !full(disk) {
 		return
 	}
 	if err := git.Remove(s.homeOf(s.thread)); err != nil {

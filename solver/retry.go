@@ -12,27 +12,32 @@ import (
 )
 
 // Retry says how long a thread waits for its next try after so many steps in a
-// row that did not come to their end, and whether there is one at all. Otherwise
-// the thread waits for its next event, and the count begins anew.
-type Retry func(inARow int) (wait time.Duration, again bool)
+// row that did not come to their end.
+type Retry func(inARow int) (wait time.Duration)
 
-// How often a step is tried after errors. With retryCap between two tries that is
-// for about a day, longer than an outage at GitHub lasts.
+// How often a step is tried after errors: with retryCap between two tries for about
+// a day, longer than an outage at GitHub lasts, and then with rareCap. What mends
+// the error may be no event of the thread.
 const (
-	stepTries = 300
-	retryCap  = 5 * time.Minute
+	oftenTries = 300
+	retryCap   = 5 * time.Minute
+	rareCap    = time.Hour
 )
 
-// afterFailure doubles the wait from one second up to retryCap and takes a random
+// afterFailure doubles the wait from one second up to the cap and takes a random
 // half of it off, so that what failed together does not return together.
-func afterFailure(inARow int) (wait time.Duration, again bool) {
-	wait = max(policy.Backoff(inARow-1, 0, retryCap), time.Second)
-	return wait - rand.N(wait/2), inARow < stepTries
+func afterFailure(inARow int) time.Duration {
+	longest := retryCap
+	if inARow >= oftenTries {
+		longest = rareCap
+	}
+	wait := max(policy.Backoff(inARow-1, 0, longest), time.Second)
+	return wait - rand.N(wait/2)
 }
 
 // atOnce is for a step that was cut off where the process stops: any other node
 // may take it, or the next process.
-func atOnce(int) (wait time.Duration, again bool) { return 0, true }
+func atOnce(int) (wait time.Duration) { return 0 }
 
 // retry is when a step is tried again that ends with an error and the context that
 // it was given; nil where it did all there was to do. Only Stop cancels that context,
@@ -44,11 +49,11 @@ func (s *step) retry(given context.Context, err error) Retry {
 	case errors.Is(given.Err(), context.Canceled):
 		return atOnce
 	}
-	return func(inARow int) (wait time.Duration, again bool) {
-		if wait, again = afterFailure(inARow); !again {
-			s.log.Error().Err(err).Int("tries", inARow).Msg("the step failed too often; the thread waits for its next event")
+	return func(inARow int) time.Duration {
+		if inARow == oftenTries {
+			s.log.Error().Err(err).Int("tries", inARow).Msg("the step has failed for about a day; it is tried about once an hour from now on")
 		}
-		return wait, again
+		return afterFailure(inARow)
 	}
 }
 

@@ -158,7 +158,13 @@ func (q *Queue) Stop(ctx context.Context) error {
 	}
 	q.end()
 	err := q.client.StopAndCancel(ctx)
-	q.ends.Wait()
+	ended := make(chan struct{})
+	go func() { q.ends.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err())
+	}
 	if err != nil {
 		return fmt.Errorf("stop the queue: %w", err)
 	}

@@ -78,7 +78,7 @@ func (s *Store) postpone(ctx context.Context, guid string, state solver.Delivery
 			Scan(&received, &tries); err != nil {
 			return err
 		}
-		if now := s.dueNow(); state == solver.Received || state == solver.Failed && now.Sub(fromMicros(received)) < giveUpAfter {
+		if now := s.dueNow(); state == solver.Received || state == solver.Failed && !givenUp(now.Sub(fromMicros(received)), tries) {
 			wait := min(firstRetry<<min(tries, 16), oftenRetry)
 			wait = max(wait, min(now.Sub(fromMicros(received))/16, lookAtMost))
 			retryAt = micros(now.Add(wait - rand.N(wait/2))) // what failed together shall not return together

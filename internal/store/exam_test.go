@@ -100,7 +100,7 @@ func questions() []question {
 		{"ReleaseQueuesWhatArrivedMeanwhile", releaseQueuesWhatArrivedMeanwhile},
 		{"AWakeTimeIsStoredWithItsJob", aWakeTimeIsStoredWithItsJob},
 		{"AFailedStepIsTriedAgain", aFailedStepIsTriedAgain},
-		{"AFailureBringsNoWaitForward", aFailureBringsNoWaitForward},
+		{"AFailureKeepsTheWait", aFailureKeepsTheWait},
 		{"FailuresInARowAreCounted", failuresInARowAreCounted},
 		{"AStepThatIsCutOffIsFreeAtOnce", aStepThatIsCutOffIsFreeAtOnce},
 		{"ANoteIsForWhoTakesOver", aNoteIsForWhoTakesOver},

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"os"
 	"time"
 )
 
@@ -11,9 +12,18 @@ import (
 // PostgreSQL packs it.
 const (
 	pingInterval = 5 * time.Second
-	pingKey      = "ping"
 	pingBytes    = 8 << 10
 )
+
+// pingKey is the row's own for each machine: one that is stopped in the middle of its
+// Ping holds its row only.
+func pingKey() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "ping"
+	}
+	return "ping " + host
+}
 
 // Ping reports whether the database can be written to. It begins and ends a
 // transaction, which finds a lock and a database that is away. A full or read-only
@@ -31,7 +41,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		}
 		_, err := tx.ExecContext(ctx, s.q(`INSERT INTO shared (key, data, updated_at) VALUES (?1, ?2, ?3)
 			ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`),
-			pingKey, bytes.Repeat([]byte{' '}, pingBytes), micros(s.now()))
+			pingKey(), bytes.Repeat([]byte{' '}, pingBytes), micros(s.now()))
 		return err
 	})
 	switch {

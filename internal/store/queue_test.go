@@ -70,7 +70,7 @@ func (st *stepper) step(ctx context.Context, th solver.Thread) error {
 	defer func() {
 		ended := context.WithoutCancel(ctx)
 		if ctx.Err() != nil {
-			st.store.ReleaseUnfinished(ended, l, func(int) (time.Duration, bool) { return 0, true })
+			st.store.ReleaseUnfinished(ended, l, func(int) time.Duration { return 0 })
 			return
 		}
 		st.store.Release(ended, l)

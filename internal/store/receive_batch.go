@@ -14,13 +14,14 @@ import (
 // those that were handled. They are sorted so that two nodes with the same ones
 // cannot wait for each other.
 func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
-	slices.SortStableFunc(batch, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })
+	sorted := slices.Clone(batch)
+	slices.SortStableFunc(sorted, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })
 	return s.writeNow(ctx, func(tx *txn) error {
 		insert, finish := tx.StmtContext(ctx, s.receiver.insert), tx.StmtContext(ctx, s.receiver.finish)
 		defer insert.Close()
 		defer finish.Close()
 		retryAt := micros(s.dueNow().Add(redeliverAfter))
-		for _, p := range batch {
+		for _, p := range sorted {
 			d := p.delivery
 			var res sql.Result
 			var err error
@@ -36,7 +37,11 @@ func (s *Store) storeBatch(ctx context.Context, batch []*pending) error {
 			if err != nil {
 				return err
 			}
-			if p.done = n == 1; p.done && !p.finish {
+			p.done = n == 1
+		}
+		for _, p := range batch { // in the order in which they came
+			if p.done && !p.finish {
+				d := p.delivery
 				d.Payload = p.payload
 				tx.deliveries = append(tx.deliveries, d)
 			}

@@ -67,11 +67,11 @@ func (s *Store) openSQLite(ctx context.Context, path string, o Options) (err err
 	return explain(path, s.nobodyElse(ctx))
 }
 
-// nobodyElse makes all deliveries due that are not handled: no other process has
-// this file, so nobody is at work on them.
+// nobodyElse makes all deliveries due that are not handled, or failed: no other
+// process has this file, so nobody is at work on them.
 func (s *Store) nobodyElse(ctx context.Context) error {
 	return s.write(ctx, func(tx *txn) error {
-		_, err := tx.ExecContext(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1 AND state = 'received'")
+		_, err := tx.ExecContext(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1")
 		return err
 	})
 }

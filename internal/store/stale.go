@@ -16,7 +16,9 @@ const (
 	overdueAfter   = 2 * time.Second    // a wake-up time that has passed
 	redeliverAfter = 30 * time.Second   // a delivery that is not handled
 	lookAtMost     = time.Hour          // between two looks
+	claimTime      = 150 * time.Second  // for which a delivery is given to one process: it may take 120 s to handle
 	giveUpAfter    = 3 * 24 * time.Hour // after which a failed delivery is left alone; GitHub redelivers as long
+	giveUpTries    = 100                // of which it has had so many, as a wrong clock would make it old at once
 )
 
 // staleChunk is how many threads and deliveries one transaction of a sweep wakes
@@ -143,6 +145,9 @@ func (s *Store) findRows(ctx context.Context, tx *txn, clause string, before, le
 	return found, rows.Err()
 }
 
+// givenUp reports whether a failed delivery is tried no more.
+func givenUp(age time.Duration, tries int64) bool { return age > giveUpAfter && tries >= giveUpTries }
+
 // dueNow is the time by which the sweep judges what is due, whichever node sweeps.
 func (s *Store) dueNow() time.Time {
 	if s.postgres {
@@ -154,7 +159,7 @@ func (s *Store) dueNow() time.Time {
 // staleDeliveries gives this process the deliveries that are due, and until when
 // nobody else is given them.
 func (s *Store) staleDeliveries(ctx context.Context, tx *txn, now time.Time) (int, error) {
-	rows, err := tx.QueryContext(ctx, s.q(`SELECT guid, state, received_at FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
+	rows, err := tx.QueryContext(ctx, s.q(`SELECT guid, state, received_at, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
 		ORDER BY retry_at LIMIT ?2`+s.locking(" FOR UPDATE SKIP LOCKED")), micros(now), staleChunk)
 	if err != nil {
 		return 0, err
@@ -168,13 +173,12 @@ func (s *Store) staleDeliveries(ctx context.Context, tx *txn, now time.Time) (in
 	for rows.Next() {
 		var guid string
 		var state solver.DeliveryState
-		var received int64
-		if err := rows.Scan(&guid, &state, &received); err != nil {
+		var received, tries int64
+		if err := rows.Scan(&guid, &state, &received, &tries); err != nil {
 			return 0, err
 		}
-		age := now.Sub(fromMicros(received))
-		next := now.Add(min(max(age, redeliverAfter), lookAtMost))
-		if state == solver.Failed && age > giveUpAfter {
+		next := now.Add(claimTime)
+		if state == solver.Failed && givenUp(now.Sub(fromMicros(received)), tries) {
 			next = time.Time{}
 		}
 		found = append(found, stale{guid, next})

@@ -15,8 +15,7 @@ const nothingLater = 1
 
 // ReleaseUnfinished is Release for a step that did not come to its end. The same
 // transaction stores when the thread is tried again, so that no kill loses that. A
-// wake-up time that is still to come stays, and comes back with the next step. A
-// thread that is given up waits for it, or for an event.
+// wake-up time that is still to come stays, and comes back with the next step.
 func (s *Store) ReleaseUnfinished(ctx context.Context, l solver.Lease, retry solver.Retry) error {
 	err := s.write(ctx, func(tx *txn) error {
 		r, err := s.checkLease(ctx, tx, l)
@@ -27,13 +26,9 @@ func (s *Store) ReleaseUnfinished(ctx context.Context, l solver.Lease, retry sol
 			return err
 		}
 		now := s.now()
-		wait, again := retry(r.failures + 1)
-		failures, laterAt, tried := 0, int64(0), time.Time{}
-		if again {
-			failures = r.failures + 1
-			if at := now.Add(wait); r.wakeAt.IsZero() || at.Before(r.wakeAt) {
-				laterAt, tried, r.wakeAt = max(micros(r.wakeAt), nothingLater), at, at
-			}
+		failures, laterAt, tried := r.failures+1, int64(0), time.Time{}
+		if at := now.Add(retry(failures)); r.wakeAt.IsZero() || at.Before(r.wakeAt) {
+			laterAt, tried, r.wakeAt = max(micros(r.wakeAt), nothingLater), at, at
 		}
 		if _, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = '', lease_until = 0, account = '',
 			failures = ?2, later_at = ?3, wake_at = ?4 WHERE id = ?1`), r.id, failures, laterAt, micros(r.wakeAt)); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // in is a retry after a time.
 func in(wait time.Duration) solver.Retry {
-	return func(int) (time.Duration, bool) { return wait, true }
+	return func(int) time.Duration { return wait }
 }
 
 // failing takes a thread's lease and gives it back as a step that failed.
@@ -69,9 +69,9 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	wantSteps(t, r)
 }
 
-// aFailureBringsNoWaitForward: a thread that waits for a long time is tried again
+// aFailureKeepsTheWait: a thread that waits for a long time is tried again
 // soon where a step fails meanwhile, and then waits on.
-func aFailureBringsNoWaitForward(t *testing.T, dsn string) {
+func aFailureKeepsTheWait(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	reset := c.Now().UTC().Add(5 * time.Hour)
@@ -96,12 +96,6 @@ func aFailureBringsNoWaitForward(t *testing.T, dsn string) {
 	c.Advance(solver.LeaseTime + time.Second)
 	must(s.Stale(ctx, c.Now()))(t)
 	failing(t, s, c, in(time.Minute))
-	// Given up, it still waits for its time.
-	c.Advance(time.Minute)
-	r.take()
-	failing(t, s, c, func(int) (time.Duration, bool) { return time.Minute, false })
-	wantSteps(t, r)
-	wakeAt(reset)
 	// A wait that ends before the retry does so, and is the retry.
 	c.Advance(reset.Sub(c.Now()) - time.Second)
 	failing(t, s, c, in(time.Minute))
@@ -114,29 +108,25 @@ func aFailureBringsNoWaitForward(t *testing.T, dsn string) {
 func failuresInARowAreCounted(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	fail := func(want int, again bool) {
+	fail := func(want int) {
 		t.Helper()
 		c.Advance(time.Second)
-		failing(t, s, c, func(inARow int) (time.Duration, bool) {
+		failing(t, s, c, func(inARow int) time.Duration {
 			if inARow != want {
 				t.Errorf("failure %d in a row, want %d", inARow, want)
 			}
-			return time.Second, again
+			return time.Second
 		})
 	}
 	for n := 1; n < 4; n++ {
-		fail(n, true)
+		fail(n)
 	}
 	check(t, s.Release(ctx, must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)))
-	fail(1, true)
+	fail(1)
 	// The dead count for nothing, and take nothing from the count.
 	must(s.Acquire(ctx, thread(1), "dead", c.Now()))(t)
 	c.Advance(solver.LeaseTime)
-	fail(2, false)
-	if row := must(s.Thread(ctx, thread(1)))(t); !row.WakeAt.IsZero() {
-		t.Errorf("a thread that was given up wakes at %s", row.WakeAt)
-	}
-	fail(1, true)
+	fail(2)
 }
 
 func aStepThatIsCutOffIsFreeAtOnce(t *testing.T, dsn string) {
