@@ -286,8 +286,9 @@ func (l *lives) settled(what string, within time.Duration, cond func(map[string]
 		l.serving()
 		now := len(l.world.Deliveries())
 		l.must(l.world.WaitDelivered(l.t.Context()))
+		missed := len(l.missed()) // before the states, which it may still change
 		states, ok := l.states()
-		if ok && cond(states) && now == before && len(l.missed()) == 0 {
+		if ok && cond(states) && now == before && missed == 0 {
 			return states
 		}
 		before = now

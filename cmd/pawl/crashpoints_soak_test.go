@@ -113,8 +113,8 @@ func (s *soak) resting() map[string]solver.State {
 		if len(first.world.Deliveries()) != before {
 			continue
 		}
+		missed := len(first.missed()) // before the states, which it may still change
 		states, ok := first.states()
-		missed := len(first.missed())
 		var stats store.Stats
 		first.openDB(func(db *store.Store) {
 			var err error
