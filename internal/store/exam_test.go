@@ -108,6 +108,8 @@ func questions() []question {
 		{"AnEndedCallerDoesNotBreakTheBatch", anEndedCallerDoesNotBreakTheBatch},
 		{"ABatchThatFailsFailsForAll", aBatchThatFailsFailsForAll},
 		{"DeliveriesBeyondTheQueueAreRefused", deliveriesBeyondTheQueueAreRefused},
+		{"DeliveriesAreHandedOnInTheirOrder", deliveriesAreHandedOnInTheirOrder},
+		{"ADeliveryOfAWrongClockIsNotGivenUp", aDeliveryOfAWrongClockIsNotGivenUp},
 		{"StoredGUIDsAreKnown", storedGUIDsAreKnown},
 		{"UnhandledDeliveriesAreCounted", unhandledDeliveriesAreCounted},
 		{"PruneKeepsGUIDsThirtyDays", pruneKeepsGUIDsThirtyDays},

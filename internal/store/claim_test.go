@@ -1,0 +1,74 @@
+package store_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/solver"
+)
+
+func deliveriesAreHandedOnInTheirOrder(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	g := &gate{open: make(chan struct{})}
+	s.UseQueue(g)
+	var wg sync.WaitGroup
+	var want []string
+	send := func(guid string) {
+		want = append(want, guid)
+		wg.Go(func() { must(s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t) })
+	}
+	send("first")
+	for g.blocked.Load() == 0 {
+		runtime.Gosched()
+	}
+	for n := range 16 {
+		send(fmt.Sprint("guid-", 99-n))
+		for s.Gathered() <= n {
+			runtime.Gosched()
+		}
+	}
+	close(g.open)
+	wg.Wait()
+	_, guids := g.take()
+	if diff := cmp.Diff(want, guids); diff != "" {
+		t.Errorf("(-came +handed on)\n%s", diff)
+	}
+}
+
+// A clock that was wrong when a delivery came must not make it old at once.
+func aDeliveryOfAWrongClockIsNotGivenUp(t *testing.T, dsn string) {
+	s, r, c := open(t, dsn)
+	must(s.Receive(t.Context(), solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now().AddDate(-1, 0, 0)}))(t)
+	r.take()
+	for range 5 {
+		check(t, s.FinishDelivery(t.Context(), "g", solver.Failed, "Bad credentials"))
+		c.Advance(time.Hour)
+		if w := must(s.Stale(t.Context(), c.Now()))(t); w.Deliveries != 1 {
+			t.Errorf("the sweep gave out %d deliveries, want 1", w.Deliveries)
+		}
+	}
+}
+
+func TestADeliveryThatWasGivenToAProcessThatDiedIsDueAtTheNextStart(t *testing.T) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
+	s, _, c := open(t, dsn)
+	for _, guid := range []string{"received", "failed"} {
+		must(s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
+	}
+	check(t, s.FinishDelivery(t.Context(), "failed", solver.Failed, "GitHub is down"))
+	c.Advance(2 * time.Hour)
+	if w := must(s.Stale(t.Context(), c.Now()))(t); w.Deliveries != 2 {
+		t.Fatalf("the sweep gave out %d deliveries, want 2", w.Deliveries)
+	}
+	check(t, s.Close())
+	again, _, _ := open(t, dsn)
+	if w := must(again.Stale(t.Context(), c.Now()))(t); w.Deliveries != 2 {
+		t.Errorf("after the start %d deliveries are due, want 2", w.Deliveries)
+	}
+}
