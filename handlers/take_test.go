@@ -1,8 +1,10 @@
 package handlers
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawlbot/pawl/solver"
@@ -20,5 +22,42 @@ func TestTheTextsOfAnEditBackAreKept(t *testing.T) {
 	f := brief(solver.Feedback{Raw: strings.Repeat("x", 40_000), Description: "a", Baseline: "b", Snapshot: &solver.Snapshot{Title: "t", Body: "a"}})
 	if len(f.Raw) > maxIgnored || f.Baseline != "b" || f.Snapshot.Body != "a" {
 		t.Errorf("kept %d bytes, baseline %q, snapshot %+v; want the fold to know both texts", len(f.Raw), f.Baseline, f.Snapshot)
+	}
+}
+
+// A newer version that was accepted makes an older one idle; one that was ignored
+// does not, since nobody looked at its text.
+func TestAnOlderVersionCountsUnlessANewerOneDid(t *testing.T) {
+	for _, c := range []struct {
+		name, editor string
+		want         []string
+	}{
+		{"the author edits it", `{"id": 1001, "login": "ada", "type": "User"}`, []string{"+ /pawl solve more"}},
+		{"a bot edits it", `{"id": 7, "login": "robot[bot]", "type": "Bot"}`, []string{"- /pawl solve more: robot[bot] is a bot that is not in allowed_bots", "+ /pawl solve"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newHouse(t)
+			thread := w.issue("@pawl please")
+			w.handle()
+			before := len(w.judged(thread))
+			installation, err := w.gh.InstallationID(houseRepo)
+			w.must(err)
+			made := w.now().UTC().Truncate(time.Second)
+			send := func(guid, action, text, sender string, at time.Time) {
+				payload := fmt.Sprintf(`{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": "/pawl solve"}},
+					"comment": {"id": 4711, "body": %q, "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
+					"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": %s}`,
+					action, thread.Number, text, at.Format(time.RFC3339), installation, sender)
+				if _, err := w.h.Handle(t.Context(), "issue_comment", guid, []byte(payload)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			send("newer", "edited", "/pawl solve more", c.editor, made.Add(time.Second))
+			send("older", "created", "/pawl solve", `{"id": 1001, "login": "ada", "type": "User"}`, made)
+			send("older", "created", "/pawl solve", `{"id": 1001, "login": "ada", "type": "User"}`, made)
+			if got := w.judged(thread)[before:]; fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("judged %q, want %q", got, c.want)
+			}
+		})
 	}
 }
