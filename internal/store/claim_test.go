@@ -21,7 +21,9 @@ func deliveriesAreHandedOnInTheirOrder(t *testing.T, dsn string) {
 	var want []string
 	send := func(guid string) {
 		want = append(want, guid)
-		wg.Go(func() { must(s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t) })
+		wg.Go(func() {
+			must(s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
+		})
 	}
 	send("first")
 	for g.blocked.Load() == 0 {
