@@ -196,6 +196,9 @@ func (s *step) settle(ctx context.Context, a Started, b config.Backend, p *prepa
 	if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
 		return cancelled(r, err), nil
 	}
+	if why := context.Cause(ctx); err != nil && why != nil {
+		return cancelled(r, why), nil
+	}
 	if err != nil {
 		return broken(r, err), err
 	}

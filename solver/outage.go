@@ -54,8 +54,8 @@ func comesBack(err error, then time.Time) (again time.Time, away bool) {
 	return time.Time{}, false
 }
 
-// waitUntil waits within an attempt, and attends to what comes after the event
-// that was seen last as a running agent's watch does.
+// waitUntil waits within an attempt, and ends for a stop or a closing that comes
+// after the event that was seen last. Questions are answered after the attempt.
 func (s *step) waitUntil(ctx context.Context, t time.Time, seen int64) (last int64, why error) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
