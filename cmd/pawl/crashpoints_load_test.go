@@ -61,14 +61,12 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	}
 	s.nodes = []*lives{first}
 	if !shared {
-		first.begin()
-		first.serving()
+		s.begin()
 		return s
 	}
 	// Leases go by the database's clock, which no test moves.
 	first.database, first.pause = startPostgres(t).newDatabase(t), 0
-	first.begin()
-	first.serving()
+	s.begin()
 	for range 2 {
 		shared := *first.rig
 		n := &lives{rig: &shared, binary: first.binary, database: first.database, sink: log, ready: make(chan struct{}), over: make(chan error, 1)}
@@ -78,6 +76,18 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		s.nodes = append(s.nodes, n)
 	}
 	return s
+}
+
+// begin lets the first server begin and live until it knows from when on it has to
+// ask GitHub for what it missed: from its first look at the deliveries.
+func (s *soak) begin() {
+	s.t.Helper()
+	s.calm.Store(true)
+	defer s.calm.Store(false)
+	first := s.nodes[0]
+	first.begin()
+	first.serving()
+	first.await("the first look at the deliveries", func() bool { return first.world.Calls()["GET /app/hook/deliveries"] > 0 })
 }
 
 // envOf gives each life of a node a seed, and a small chance to die at each point
