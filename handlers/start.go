@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -10,6 +11,16 @@ const firstStartKey = "first-start"
 
 // startSlack is how much GitHub's clock may be behind this one.
 const startSlack = time.Minute
+
+// Begin notes when Pawl began to listen on this database, if that is not known
+// yet. Call it before webhooks are answered: a first server that is killed before
+// its first look would otherwise leave what was sent to it meanwhile to nobody.
+func (c *CatchUp) Begin(ctx context.Context) error {
+	if _, err := c.firstStart(ctx); err != nil {
+		return fmt.Errorf("note when Pawl began to listen: %w", err)
+	}
+	return nil
+}
 
 // firstStart is when Pawl began to listen on this database: the first time that
 // anybody asked, or when the oldest delivery came that is stored. What was sent

@@ -168,6 +168,10 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	if n.listener, err = net.Listen("tcp", cfg.HTTP.Address); err != nil {
 		return n, fmt.Errorf("server.address: %w", err)
 	}
+	catchUp := handlers.NewCatchUp(h, n.store)
+	if err := catchUp.Begin(ctx); err != nil {
+		return n, err
+	}
 	n.http = web.Server(n.pages(n.tracing.hook(hook), now))
 	n.http.ConnState = answerLeft
 	if err := n.queue.Start(ctx); err != nil {
@@ -175,7 +179,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	}
 	beside, stop := context.WithCancel(ctx)
 	n.stop = stop
-	n.beside.Go(func() { handlers.NewCatchUp(h, n.store).Watch(beside, catchUpInterval) })
+	n.beside.Go(func() { catchUp.Watch(beside, catchUpInterval) })
 	n.beside.Go(func() { n.checkAgents(beside) })
 	n.beside.Go(func() { n.clean(beside, now) })
 	crash.Point("serving")
