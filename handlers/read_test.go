@@ -109,3 +109,17 @@ func TestAButtonPressNamesItsButton(t *testing.T) {
 		}
 	}
 }
+
+// Both shapes are from GitHub's own examples (octokit/webhooks, check_run/rerequested
+// and package/published.docker): a time that is not RFC 3339 and an object where the
+// documentation has a string, in fields that Pawl does not read.
+func TestWhatPawlDoesNotReadMayBeOdd(t *testing.T) {
+	for _, tc := range []struct{ event, payload string }{
+		{"check_run", `{"action": "rerequested", "check_run": {"id": 4, "app": {"id": 1, "created_at": "2018-04-25 20:42:10"}}}`},
+		{"package", `{"action": "published", "package": {"id": 10696, "package_version": {"id": 1, "body": {"repository": {}}}}}`},
+	} {
+		if _, err := read(tc.event, []byte(tc.payload)); err != nil {
+			t.Errorf("%s: %v", tc.payload, err)
+		}
+	}
+}

@@ -254,17 +254,16 @@ func TestAShortWebhookSecretIsRefusedAtStart(t *testing.T) {
 	}
 }
 
-// The first two shapes are from GitHub's own examples (octokit/webhooks,
-// check_run/rerequested and package/published.docker): go-github v60 wants a
-// time in RFC 3339 and a string.
+// Only what Pawl reads has to be as documented; what else is in a payload may be odd,
+// as in GitHub's own examples (handlers reads those).
 func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("", "")
 	r.start()
 	for i, tc := range []struct{ event, payload string }{
-		{"check_run", `{"action": "rerequested", "check_run": {"id": 4, "app": {"id": 1, "created_at": "2018-04-25 20:42:10"}}}`},
-		{"package", `{"action": "published", "package": {"id": 10696, "package_version": {"id": 1, "body": {"repository": {}}}}}`},
+		{"check_run", `{"action": "completed", "check_run": {"id": 4, "completed_at": "2018-04-25 20:42:10"}}`},
+		{"package", `{"action": `},
 		{"issue_comment", `{"action": "created", "comment": {"id": "no number"}}`},
 		{"issue_comment", `[]`},
 		{"issue_comment", `not JSON`},
