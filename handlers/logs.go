@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pawlbot/pawl/solver"
@@ -68,7 +69,7 @@ func (l *logs) of(ctx context.Context, store Store, t solver.Thread) (solver.Sta
 			f.reconciled = append(f.reconciled, e)
 		}
 	}
-	state, reconciled := f.state.Clone(), append([]solver.Event(nil), f.reconciled...)
+	state, reconciled := f.state.Clone(), slices.Clone(f.reconciled)
 	if f.state.Seq < longLog {
 		f.state, f.reconciled = solver.State{}, nil
 	}

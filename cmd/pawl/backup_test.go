@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,10 +42,7 @@ func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 	r.await("the second agent", func() bool { return r.calls() == 2 })
 
 	backup := filepath.Join(t.TempDir(), "pawl.db")
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db"))
-	r.must(err)
-	defer db.Close()
-	_, err = db.ExecContext(t.Context(), "VACUUM INTO ?", backup)
+	_, err := r.database().ExecContext(t.Context(), "VACUUM INTO ?", backup)
 	r.must(err)
 
 	// The server goes on, and what it does from here on is not in the backup.

@@ -170,14 +170,7 @@ func TestWhileNothingCanBeWrittenWebhooksAreAnswered503(t *testing.T) {
 // need on another one. It returns the configuration.
 func (r *rig) onSmallDisk() (config string) {
 	r.t.Helper()
-	if err := syscall.Mount("pawl-test", r.dir, "tmpfs", 0, "size=16m"); err != nil {
-		r.t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
-	}
-	r.t.Cleanup(func() {
-		if err := syscall.Unmount(r.dir, syscall.MNT_DETACH); err != nil {
-			r.t.Error(err)
-		}
-	})
+	smallDisk(r.t, r.dir, 16)
 	r.must(os.WriteFile(filepath.Join(r.dir, "app.pem"), r.world.PrivateKeyPEM(), 0o600))
 	r.agent(waiting, "startup_timeout: 20m, idle_timeout: 20m")
 	config = r.file()

@@ -147,18 +147,7 @@ func TestAGitHubThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
-			r.world.Inject(fakegithub.Fault{Route: route, Latency: 31 * time.Second})
-			r.agent("cat > /dev/null; echo two >> a.txt\n", "")
-			r.start()
-			n := r.solve("A second line", "Please add a second line to a.txt.")
-			r.wantSolved(n)
-			if left := r.world.ClearFaults(); left != 0 {
-				t.Error("nothing was slow")
-			}
-			if r.calls() != 1 {
-				t.Errorf("the agent was called %d times, want once", r.calls())
-			}
+			newRig(t, nil).solvedDespite(fakegithub.Fault{Route: route, Latency: 31 * time.Second})
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -16,14 +15,7 @@ func TestWhileAWorkspaceIsFullOtherThreadsWait(t *testing.T) {
 	r := newRig(t, nil)
 	data := filepath.Join(r.dir, "data")
 	r.must(os.Mkdir(data, 0o700))
-	if err := syscall.Mount("pawl-test", data, "tmpfs", 0, "size=16m"); err != nil {
-		t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(data, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	smallDisk(t, data, 16)
 	r.agent(`grep -q fill || { echo two >> a.txt; exit 0; }
 [ -f "$CTRL/full" ] && exit 1
 cat /dev/zero > big 2> /dev/null

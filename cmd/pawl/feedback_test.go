@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,15 @@ func (r *rig) stats() (s store.Stats) {
 		r.must(err)
 	})
 	return s
+}
+
+// database opens the server's file beside it, with patience for its writes.
+func (r *rig) database() *sql.DB {
+	r.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db")+"?_pragma=busy_timeout(30000)")
+	r.must(err)
+	r.t.Cleanup(func() { db.Close() })
+	return db
 }
 
 func (r *rig) deliveries() (list []solver.Delivery) {

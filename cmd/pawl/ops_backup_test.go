@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -17,11 +16,8 @@ func TestWhatWasAskedAfterABackupIsTakenInAgain(t *testing.T) {
 	r.start()
 	first, _ := r.solved()
 	backup := filepath.Join(t.TempDir(), "pawl.db")
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db"))
+	_, err := r.database().ExecContext(t.Context(), "VACUUM INTO ?", backup)
 	r.must(err)
-	_, err = db.ExecContext(t.Context(), "VACUUM INTO ?", backup)
-	r.must(err)
-	r.must(db.Close())
 
 	// One is done before the disk is lost, one is asked while nobody serves.
 	done, _ := r.solved()

@@ -10,15 +10,17 @@ import (
 	"testing"
 )
 
-// smallDisk mounts a file system of 8 MB, which only root may do.
-func smallDisk(t *testing.T) string {
+// smallDisk puts a file system of a size in MiB at a folder, which only root may do.
+func smallDisk(t *testing.T, dir string, size int) {
 	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("pawl", dir, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("a small file system cannot be mounted here (it takes root): %v", err)
+	if err := syscall.Mount("pawl-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", size)); err != nil {
+		t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
 	}
-	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The statement is that of docs/operations.md.
@@ -26,7 +28,8 @@ func TestReadyzTellsTheTruthOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("", "")
-	disk := smallDisk(t)
+	disk := t.TempDir()
+	smallDisk(t, disk, 8)
 	file := r.file()
 	text, err := os.ReadFile(file)
 	r.must(err)

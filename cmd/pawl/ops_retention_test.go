@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,8 +32,7 @@ func TestTheServerRemovesWhatIsOlderThanItsRetention(t *testing.T) {
 	}
 
 	ago := func(hours int) time.Time { return time.Now().Add(-time.Duration(hours) * time.Hour) }
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db"))
-	r.must(err)
+	db := r.database()
 	change := func(query string, args ...any) {
 		t.Helper()
 		_, err := db.ExecContext(t.Context(), query, args...)

@@ -16,14 +16,7 @@ func TestAWaitOf45SecondsForGitHubIsStored(t *testing.T) {
 	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: http.StatusTooManyRequests,
 		Header: http.Header{"Retry-After": {"45"}}})
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.await("the stored wait", func() bool {
-		s, err := m.node.store.Stats(t.Context())
-		r.must(err)
-		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.calls() == 1
-	})
-	if len(r.world.Pulls(rigRepo)) != 0 {
-		t.Fatal("a pull request is there in spite of the limit")
-	}
+	r.wantStoredWait(m)
 	m.clock.reach(m.clock.now().Add(45 * time.Second))
 	m.sweep()
 	r.await("the end", func() bool { return m.view(n).State == "done" && len(r.world.Pulls(rigRepo)) == 1 })

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -55,9 +54,7 @@ func TestReadyzTellsWhatIsStuckAndStaysReady(t *testing.T) {
 	if code, said := r.ready(); code != http.StatusOK || !said.Ready || !said.part(t, "queue").OK || !said.part(t, "database").OK || !said.part(t, "clock").OK {
 		t.Fatalf("%d %+v, want ready", code, said)
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db")+"?_pragma=busy_timeout(10000)")
-	r.must(err)
-	defer db.Close()
+	db := r.database()
 	change := func(query string, args ...any) {
 		t.Helper()
 		_, err := db.ExecContext(t.Context(), query, args...)

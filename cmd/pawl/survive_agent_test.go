@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,14 +44,7 @@ func TestAFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 			r := newRig(t, nil)
 			data := filepath.Join(r.dir, "data")
 			r.must(os.Mkdir(data, 0o700))
-			if err := syscall.Mount("pawl-test", data, "tmpfs", 0, "size=16m"); err != nil {
-				t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
-			}
-			t.Cleanup(func() {
-				if err := syscall.Unmount(data, syscall.MNT_DETACH); err != nil {
-					t.Error(err)
-				}
-			})
+			smallDisk(t, data, 16)
 			r.agent("if grep -q fill; then\n"+script+"else echo two >> a.txt; fi\n", "timeout: 30s")
 			r.start()
 			bad := r.solve("One", "Please fill the disk.")

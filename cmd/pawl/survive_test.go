@@ -89,19 +89,39 @@ func TestFailuresOfGitHubAreRetriedAndNothingIsDoubled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
-			r.world.Inject(c.fault)
-			r.agent("cat > /dev/null; echo two >> a.txt\n", "")
-			r.start()
-			n := r.solve("A second line", "Please add a second line to a.txt.")
-			r.wantSolved(n)
-			if left := r.world.ClearFaults(); left != 0 {
-				t.Errorf("the fault did not happen")
-			}
-			if r.calls() != 1 {
-				t.Errorf("the agent was called %d times, want once", r.calls())
-			}
+			newRig(t, nil).solvedDespite(c.fault)
 		})
+	}
+}
+
+// solvedDespite solves an issue while GitHub fails once in a way, with one call of
+// the agent.
+func (r *rig) solvedDespite(fault fakegithub.Fault) {
+	r.t.Helper()
+	r.world.Inject(fault)
+	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.wantSolved(n)
+	if left := r.world.ClearFaults(); left != 0 {
+		r.t.Errorf("the fault did not happen")
+	}
+	if r.calls() != 1 {
+		r.t.Errorf("the agent was called %d times, want once", r.calls())
+	}
+}
+
+// wantStoredWait waits until the one thread waits in the database for GitHub's limit,
+// with its pull request still to be opened.
+func (r *rig) wantStoredWait(m *timed) {
+	r.t.Helper()
+	r.await("the stored wait", func() bool {
+		s, err := m.node.store.Stats(r.t.Context())
+		r.must(err)
+		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.calls() == 1
+	})
+	if len(r.world.Pulls(rigRepo)) != 0 {
+		r.t.Fatal("a pull request is there in spite of the limit")
 	}
 }
 
@@ -112,14 +132,7 @@ func TestALongRateLimitIsStoredAsAWaitAndNotSleptThrough(t *testing.T) {
 	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: 403, Message: "You have exceeded a secondary rate limit.",
 		Header: http.Header{"Retry-After": {"3600"}}})
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.await("the stored wait", func() bool {
-		s, err := m.node.store.Stats(t.Context())
-		r.must(err)
-		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.calls() == 1
-	})
-	if len(r.world.Pulls(rigRepo)) != 0 {
-		t.Fatal("a pull request is there in spite of the limit")
-	}
+	r.wantStoredWait(m)
 	m.clock.reach(m.clock.now().Add(time.Hour))
 	m.sweep()
 	r.await("the end", func() bool { return m.view(n).State == "done" && len(r.world.Pulls(rigRepo)) == 1 })

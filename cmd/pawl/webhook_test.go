@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha1"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -14,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -67,11 +65,11 @@ func (r *rig) hook(body []byte, header map[string]string) (status int, answer st
 	return resp.StatusCode, string(b)
 }
 
-// pings are the deliveries that a test sent by hook. The server itself fetches
-// what GitHub has told before it was there.
-func (r *rig) pings() []solver.Delivery {
+// sent are the deliveries that came to be stored by hook. The server itself may
+// fetch the one of the App's installation, which GitHub sent while nobody listened.
+func (r *rig) sent() []solver.Delivery {
 	r.t.Helper()
-	return slices.DeleteFunc(r.deliveries(), func(d solver.Delivery) bool { return d.Event != "ping" })
+	return slices.DeleteFunc(r.deliveries(), func(d solver.Delivery) bool { return d.Event == "installation" })
 }
 
 // again sends what GitHub delivered last under an event once more, with the same
@@ -133,7 +131,7 @@ func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
 	if code, _ := r.get("/api/github/hook"); code != http.StatusMethodNotAllowed {
 		t.Errorf("GET answered %d, want 405", code)
 	}
-	if list := r.deliveries(); len(list) != 0 {
+	if list := r.sent(); len(list) != 0 {
 		t.Errorf("%d deliveries were stored, want none: %+v", len(list), list)
 	}
 	if got, answer := r.hook(body, nil); got != http.StatusOK {
@@ -163,7 +161,7 @@ func TestPayloadsOfMoreThan25MiBAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if n := len(r.pings()); n != 1 {
+	if n := len(r.sent()); n != 1 {
 		t.Errorf("%d deliveries were stored, want 1", n)
 	}
 }
@@ -311,10 +309,7 @@ func TestADatabaseThatTakesNothingIsAnswered503(t *testing.T) {
 	r := newRig(t, nil)
 	r.agent("", "")
 	r.start()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db"))
-	r.must(err)
-	defer db.Close()
-	lock, err := db.Conn(t.Context())
+	lock, err := r.database().Conn(t.Context())
 	r.must(err)
 	defer lock.Close()
 	// Whoever holds the write lock longer than the server is patient.
@@ -330,7 +325,7 @@ func TestADatabaseThatTakesNothingIsAnswered503(t *testing.T) {
 		t.Errorf("the redelivery was answered %d %q, want 200", got, answer)
 	}
 	r.settle()
-	if list := r.pings(); len(list) != 1 || list[0].State != solver.Handled {
+	if list := r.sent(); len(list) != 1 || list[0].State != solver.Handled {
 		t.Errorf("deliveries %+v, want one that is handled", list)
 	}
 }

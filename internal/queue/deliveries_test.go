@@ -40,25 +40,23 @@ func TestADeliveryThatIsHereIsNotTakenAgain(t *testing.T) {
 }
 
 func TestTheInboxIsBounded(t *testing.T) {
-	seen := map[string]int{}
-	in := newInbox(func(_ context.Context, d solver.Delivery) error { seen[d.GUID] = len(d.Payload); return nil }, slog.New(slog.DiscardHandler))
-	for n := range inboxDeliveries + 10 {
-		in.put([]solver.Delivery{delivery(n, 1<<10)})
-	}
-	if len(in.waiting) != inboxDeliveries || len(in.here) != inboxDeliveries || in.bytes > inboxBytes {
-		t.Fatalf("%d wait, %d are known, %d bytes", len(in.waiting), len(in.here), in.bytes)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { in.work(ctx); close(done) }()
-	for len(in.waiting) > 0 {
-		time.Sleep(time.Millisecond)
-	}
-	stop()
-	<-done
-	if len(seen) != inboxDeliveries || seen["guid-0"] != 1<<10 || seen[fmt.Sprint("guid-", inboxDeliveries-1)] != 0 {
-		t.Errorf("%d handled; the first with %d bytes, the last with %d, which are to be read from its row", len(seen), seen["guid-0"], seen[fmt.Sprint("guid-", inboxDeliveries-1)])
-	}
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[string]int{}
+		in := newInbox(func(_ context.Context, d solver.Delivery) error { seen[d.GUID] = len(d.Payload); return nil }, slog.New(slog.DiscardHandler))
+		for n := range inboxDeliveries + 10 {
+			in.put([]solver.Delivery{delivery(n, 1<<10)})
+		}
+		if len(in.waiting) != inboxDeliveries || len(in.here) != inboxDeliveries || in.bytes > inboxBytes {
+			t.Fatalf("%d wait, %d are known, %d bytes", len(in.waiting), len(in.here), in.bytes)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go in.work(ctx)
+		synctest.Wait()
+		stop()
+		if len(seen) != inboxDeliveries || seen["guid-0"] != 1<<10 || seen[fmt.Sprint("guid-", inboxDeliveries-1)] != 0 {
+			t.Errorf("%d handled; the first with %d bytes, the last with %d, which are to be read from its row", len(seen), seen["guid-0"], seen[fmt.Sprint("guid-", inboxDeliveries-1)])
+		}
+	})
 }
 
 func TestADeliveryThatHangsOrFailsDoesNotStopTheNext(t *testing.T) {
