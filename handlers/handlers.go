@@ -33,6 +33,8 @@ type Store interface {
 	solver.Store
 	Delivery(ctx context.Context, guid string) (solver.Delivery, error)
 	FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error
+	// PostponeDelivery notes a delivery that cannot be handled before a time.
+	PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error
 }
 
 // happening is what one payload says, before anything was decided. Exactly one
@@ -97,19 +99,30 @@ func (h *Handlers) Deliver(ctx context.Context, d solver.Delivery) (err error) {
 		log.Warn().Err(err).Msg("delivery kept unread")
 		return h.Store.FinishDelivery(ctx, guid, solver.Unparsable, err.Error())
 	case err != nil:
-		if ctx.Err() != nil {
-			log.Info().Err(err).Msg("delivery not handled before the server stops; it is tried again")
-		} else {
-			log.Error().Err(err).Msg("delivery not handled; it is tried again")
-		}
-		noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
-		defer cancel()
-		return errors.Join(err, h.Store.FinishDelivery(noting, guid, solver.Failed, err.Error()))
+		return errors.Join(err, h.failed(ctx, guid, err, log))
 	}
 	log.Debug().Str("note", note).Msg("delivery handled")
 	err = h.Store.FinishDelivery(ctx, guid, solver.Handled, note)
 	crash.Point("delivery_handled")
 	return err
+}
+
+// failed notes why a delivery was not handled, and when it is tried again: where
+// GitHub said when it may be asked again, then.
+func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerolog.Logger) error {
+	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	limited, ok := errors.AsType[*forge.RateLimited](err)
+	switch {
+	case ctx.Err() != nil:
+		log.Info().Err(err).Msg("delivery not handled before the server stops; it is tried again")
+	case ok:
+		log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the delivery is handled later")
+		return h.Store.PostponeDelivery(noting, guid, err.Error(), limited.Until)
+	default:
+		log.Error().Err(err).Msg("delivery not handled; it is tried again")
+	}
+	return h.Store.FinishDelivery(noting, guid, solver.Failed, err.Error())
 }
 
 // Handle reads one delivery and appends what it means. The note says in a few

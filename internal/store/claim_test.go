@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -54,6 +55,36 @@ func aDeliveryOfAWrongClockIsNotGivenUp(t *testing.T, dsn string) {
 		if w := must(s.Stale(t.Context(), c.Now()))(t); w.Deliveries != 1 {
 			t.Errorf("the sweep gave out %d deliveries, want 1", w.Deliveries)
 		}
+	}
+}
+
+// However often it was tried before, and however long ago it came.
+func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
+	s, r, c := open(t, dsn)
+	ctx := t.Context()
+	must(s.Receive(ctx, solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now().Add(-2 * 24 * time.Hour)}))(t)
+	r.take()
+	given := func() bool { return must(s.Stale(ctx, c.Now()))(t).Deliveries == 1 }
+	for _, q := range []struct{ until, due time.Duration }{
+		{2 * time.Minute, 2 * time.Minute},
+		{50 * time.Minute, 50 * time.Minute},
+		{5 * time.Hour, time.Hour}, // it is looked at before
+		{-time.Minute, time.Second},
+	} {
+		check(t, s.PostponeDelivery(ctx, "g", "GitHub's limit", c.Now().Add(q.until)))
+		if c.Advance(q.due / 2); q.until > 0 && given() { // PostgreSQL's clock goes on meanwhile
+			t.Errorf("until %s: it was given out before %s", q.until, q.due)
+		}
+		c.Advance(q.due/2 + time.Second)
+		if !given() {
+			t.Errorf("until %s: it was not given out after %s", q.until, q.due)
+		}
+	}
+	if d := must(s.Delivery(ctx, "g"))(t); d.State != solver.Failed || d.Note != "GitHub's limit" {
+		t.Errorf("left as %+v", d)
+	}
+	if err := s.PostponeDelivery(ctx, "none", "", c.Now()); !errors.Is(err, solver.ErrNotFound) {
+		t.Errorf("a delivery that is not there: %v", err)
 	}
 }
 

@@ -47,17 +47,28 @@ const maxNote = 4096
 // FinishDelivery notes what became of a delivery. One that Failed is given out
 // again by the sweep, first after a second and then more and more rarely; after three days it stays as it is. The others are final, and are
 // written together with the deliveries that come in meanwhile.
-func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) (err error) {
+func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error {
+	return s.finishDelivery(ctx, guid, state, note, time.Time{})
+}
+
+// PostponeDelivery is FinishDelivery for one that Failed and cannot be handled
+// before a time, as whoever has to be obeyed said. It is given out again then, but
+// after lookAtMost at the latest; a time that has come is in a second.
+func (s *Store) PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error {
+	return s.finishDelivery(ctx, guid, solver.Failed, note, until)
+}
+
+func (s *Store) finishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string, until time.Time) (err error) {
 	found, note := true, cleanNote(note)
 	switch {
 	case s.receiver == nil:
 		err = errReading
 	case state == solver.Received || state == solver.Failed:
-		found, err = s.postpone(ctx, guid, state, note)
+		found, err = s.postpone(ctx, guid, state, note, until)
 	default:
 		found, err = s.receiver.commit(ctx, &pending{finish: true, delivery: solver.Delivery{GUID: guid, State: state, Note: note}})
 		if errors.Is(err, ErrBusy) { // with storing; the handling can wait for its turn
-			found, err = s.postpone(ctx, guid, state, note)
+			found, err = s.postpone(ctx, guid, state, note, until)
 		}
 	}
 	if err == nil && !found {
@@ -70,8 +81,9 @@ func (s *Store) FinishDelivery(ctx context.Context, guid string, state solver.De
 }
 
 // postpone writes the state in a transaction of its own, and when the sweep looks
-// at the delivery again.
-func (s *Store) postpone(ctx context.Context, guid string, state solver.DeliveryState, note string) (found bool, err error) {
+// at the delivery again: at a time of this process, or with zero the later the more
+// often it was tried.
+func (s *Store) postpone(ctx context.Context, guid string, state solver.DeliveryState, note string, until time.Time) (found bool, err error) {
 	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
 		if err := tx.QueryRowContext(ctx, s.q("SELECT received_at, tries FROM deliveries WHERE guid = ?1"+s.locking(" FOR UPDATE")), guid).
@@ -79,9 +91,7 @@ func (s *Store) postpone(ctx context.Context, guid string, state solver.Delivery
 			return err
 		}
 		if now := s.dueNow(); state == solver.Received || state == solver.Failed && !givenUp(now.Sub(fromMicros(received)), tries) {
-			wait := min(firstRetry<<min(tries, 16), oftenRetry)
-			wait = max(wait, min(now.Sub(fromMicros(received))/16, lookAtMost))
-			retryAt = micros(now.Add(wait - rand.N(wait/2))) // what failed together shall not return together
+			retryAt = micros(now.Add(s.retryWait(now.Sub(fromMicros(received)), tries, until)))
 		}
 		_, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = ?4 WHERE guid = ?1"),
 			guid, string(state), note, retryAt)
@@ -91,6 +101,16 @@ func (s *Store) postpone(ctx context.Context, guid string, state solver.Delivery
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// retryWait is how long a delivery of an age waits for its next try.
+func (s *Store) retryWait(age time.Duration, tries int64, until time.Time) time.Duration {
+	if !until.IsZero() {
+		return min(max(until.Sub(s.now()), firstRetry), lookAtMost)
+	}
+	wait := min(firstRetry<<min(tries, 16), oftenRetry)
+	wait = max(wait, min(age/16, lookAtMost))
+	return wait - rand.N(wait/2) // what failed together shall not return together
 }
 
 // cleanNote cuts a note, which may quote anything, to what PostgreSQL stores as

@@ -110,6 +110,7 @@ func questions() []question {
 		{"DeliveriesBeyondTheQueueAreRefused", deliveriesBeyondTheQueueAreRefused},
 		{"DeliveriesAreHandedOnInTheirOrder", deliveriesAreHandedOnInTheirOrder},
 		{"ADeliveryOfAWrongClockIsNotGivenUp", aDeliveryOfAWrongClockIsNotGivenUp},
+		{"APostponedDeliveryIsDueAtItsTime", aPostponedDeliveryIsDueAtItsTime},
 		{"StoredGUIDsAreKnown", storedGUIDsAreKnown},
 		{"UnhandledDeliveriesAreCounted", unhandledDeliveriesAreCounted},
 		{"PruneKeepsGUIDsThirtyDays", pruneKeepsGUIDsThirtyDays},
