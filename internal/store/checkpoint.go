@@ -13,7 +13,7 @@ import (
 // deliveries a second). The log's file stays as large as it once was, 32 MB or
 // little more.
 const (
-	checkpointBytes = 4 << 20
+	checkpointBytes = 1 << 20
 	sqliteLog       = 8000
 )
 
