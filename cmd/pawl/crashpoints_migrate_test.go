@@ -82,7 +82,7 @@ func newOld(t *testing.T, pg *pgServer) *old {
 		o.database = pg.newDatabase(t)
 		dump, err := os.ReadFile(oldFolder + "dc0d258.sql")
 		o.must(err)
-		o.db = pg.open(t, strings.Split(strings.TrimPrefix(o.database, "postgres://pawl@/"), "?")[0])
+		o.db = pg.Open(t, strings.Split(strings.TrimPrefix(o.database, "postgres://pawl@/"), "?")[0])
 		_, err = o.db.ExecContext(t.Context(), string(dump))
 		o.must(err)
 		_, err = o.db.ExecContext(t.Context(), "SET search_path TO public") // which the dump took away from this connection

@@ -93,7 +93,7 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 		m, _ := c.astray(by)
 		astray = append(astray, m)
 	}
-	c.beats(db.open(t, strings.TrimPrefix(strings.SplitN(c.dsn, "?", 2)[0], "postgres://pawl@/")), 2)
+	c.beats(db.Open(t, strings.TrimPrefix(strings.SplitN(c.dsn, "?", 2)[0], "postgres://pawl@/")), 2)
 	c.touch("go")
 	c.doneAtOnce(thread)
 	c.once(thread.Number)

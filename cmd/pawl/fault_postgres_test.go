@@ -24,7 +24,7 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 	if code != http.StatusOK {
 		t.Fatalf("answered %d", code)
 	}
-	db.end()
+	db.Kill()
 	for range 3 {
 		if _, code := c.send(100); code != http.StatusServiceUnavailable {
 			t.Errorf("answered %d without a database, want 503", code)
@@ -33,7 +33,7 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 	if code, said := c.ready(); code != http.StatusServiceUnavailable || said.part(t, "database").OK {
 		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, said)
 	}
-	db.begin(t)
+	db.Restart(t)
 	var after string
 	c.await("a webhook to be stored again", func() bool {
 		var code int
@@ -81,14 +81,14 @@ func TestAnAttemptThatEndsWithoutPostgreSQLIsMadeAnew(t *testing.T) {
 	m := c.join()
 	thread := c.issue(rigRepo, "A second line")
 	c.await("the agent at work", func() bool { return c.has("ready") })
-	db.end()
+	db.Kill()
 	c.touch("go")
 	// Pawl knows the attempt's end and cannot log it; or its lease has run out.
 	c.await("the attempt's end", func() bool {
 		said := m.log.String()
 		return strings.Contains(said, `"message":"attempt ended"`) || strings.Contains(said, solver.ErrLeaseLost.Error())
 	})
-	db.begin(t)
+	db.Restart(t)
 	c.await("the end of the run", func() bool { return !c.states([]solver.Thread{thread})[0].Open() })
 	c.settle()
 	if got := c.finished(thread, 2); got != 2 {

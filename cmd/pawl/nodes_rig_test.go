@@ -3,22 +3,19 @@ package main
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/postgrestest"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
 )
@@ -260,100 +257,16 @@ func (c *cluster) reach(t time.Time) {
 	c.must(err)
 }
 
-// pgServer is a PostgreSQL of the test's own, reached through a socket.
-type pgServer struct {
-	dir       string
-	bin       string
-	attr      *syscall.SysProcAttr
-	cmd       *exec.Cmd // of the server that was started last
-	databases int
-}
+// pgServer is a PostgreSQL of the test's own.
+type pgServer struct{ *postgrestest.Server }
 
-// startPostgres starts a server from the binaries of a Debian or Red Hat
-// package; it skips the test where there are none.
 func startPostgres(t *testing.T) *pgServer {
 	t.Helper()
-	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if path, err := exec.LookPath("initdb"); err == nil {
-		dirs = append(dirs, filepath.Dir(path))
-	}
-	if len(dirs) == 0 {
-		t.Skip("PostgreSQL is not installed: neither /usr/lib/postgresql/*/bin nor initdb in PATH")
-	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	bin := dirs[len(dirs)-1]
-	dir, err := os.MkdirTemp("", "pawlpg") // short, for the socket's name
-	must(err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
-	if os.Geteuid() == 0 { // the server refuses to run as root
-		u, err := user.Lookup("nobody")
-		must(err)
-		uid, err := strconv.Atoi(u.Uid)
-		must(err)
-		must(os.Chown(dir, uid, -1))
-		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid())}
-	}
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-	initdb.Dir, initdb.SysProcAttr = dir, attr
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	p := &pgServer{dir: dir, bin: bin, attr: attr}
-	p.begin(t)
-	t.Cleanup(p.end)
-	return p
-}
-
-// begin starts the server and waits until it answers.
-func (p *pgServer) begin(t *testing.T) {
-	t.Helper()
-	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", filepath.Join(p.dir, "data"), "-k", p.dir,
-		"-c", "listen_addresses=", "-c", "max_connections=300", "-c", "fsync=off")
-	p.cmd.Dir, p.cmd.SysProcAttr = p.dir, p.attr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	db := p.open(t, "postgres")
-	for began := time.Now(); db.PingContext(t.Context()) != nil; {
-		if time.Since(began) > patience {
-			t.Fatal("PostgreSQL does not get ready")
-		}
-	}
-}
-
-// end stops the server at once, and with it every connection.
-func (p *pgServer) end() {
-	p.cmd.Process.Signal(syscall.SIGQUIT)
-	p.cmd.Wait()
-}
-
-func (p *pgServer) address(name string) string {
-	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, p.dir)
-}
-
-func (p *pgServer) open(t *testing.T, name string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("pgx", p.address(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
+	return &pgServer{postgrestest.Start(t)}
 }
 
 // newDatabase makes an empty database; the first node makes the tables.
 func (p *pgServer) newDatabase(t *testing.T) string {
 	t.Helper()
-	p.databases++
-	name := fmt.Sprintf("nodes%d", p.databases)
-	if _, err := p.open(t, "postgres").ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
-		t.Fatal(err)
-	}
-	return p.address(name)
+	return p.Address(p.NewDatabase(t, ""))
 }

@@ -18,19 +18,19 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 	c := newCluster(t, db)
 	c.agent(plainAgent, "")
 	name, _, _ := strings.Cut(strings.TrimPrefix(c.dsn, "postgres://pawl@/"), "?")
-	super := db.open(t, name)
+	super := db.Open(t, name)
 	run := func(query string) {
 		t.Helper()
 		_, err := super.ExecContext(t.Context(), query)
 		c.must(err)
 	}
 	login := func(role, password string) string {
-		return fmt.Sprintf("postgres://%s:%s@/%s?host=%s", role, password, name, db.dir)
+		return fmt.Sprintf("postgres://%s:%s@/%s?host=%s", role, password, name, db.Dir)
 	}
 	run("CREATE ROLE pawl_a LOGIN PASSWORD 'first'")
 	run(fmt.Sprintf("ALTER DATABASE %s OWNER TO pawl_a", name))
 	// From here on everybody else than the superuser needs a password.
-	c.must(os.WriteFile(filepath.Join(db.dir, "data", "pg_hba.conf"), []byte("local all pawl trust\nlocal all all scram-sha-256\n"), 0o600))
+	c.must(os.WriteFile(filepath.Join(db.Dir, "data", "pg_hba.conf"), []byte("local all pawl trust\nlocal all all scram-sha-256\n"), 0o600))
 	run("SELECT pg_reload_conf()")
 	c.dsn = login("pawl_a", "first")
 	nodes := []*member{c.join(), c.join()}

@@ -15,15 +15,18 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/postgrestest"
 	"github.com/pawlbot/pawl/internal/store"
 )
 
 // storm is a strict GitHub and the nodes of one Pawl in virtual time.
 type storm struct {
-	gh    *fakegithub.Server
-	repo  forge.Repo
-	sha   string
-	store *store.Store
+	gh   *fakegithub.Server
+	repo forge.Repo
+	sha  string
+	// opens returns the store that a new node shares with the others, and what
+	// closes it when the node is dead.
+	opens func(t *testing.T) (s *store.Store, closes func() error)
 
 	mu     sync.Mutex
 	rand   *rand.Rand
@@ -34,8 +37,17 @@ type storm struct {
 // node is one life of a process: what it began ends with it.
 type node struct {
 	*forge.Client
-	ctx  context.Context
-	kill context.CancelFunc
+	ctx    context.Context
+	kill   context.CancelFunc
+	closes func() error
+}
+
+// end kills the node.
+func (n *node) end(t *testing.T) {
+	n.kill()
+	if err := n.closes(); err != nil {
+		t.Error(err)
+	}
 }
 
 // quota is what a node shares with the others, until it dies: a dead process
@@ -105,9 +117,11 @@ func (s *storm) live(t *testing.T, i int) *node {
 	t.Helper()
 	n := &node{}
 	n.ctx, n.kill = context.WithCancel(t.Context())
+	shared, closes := s.opens(t)
+	n.closes = closes
 	var err error
 	n.Client, err = forge.New(forge.Config{
-		WebURL: s.gh.WebURL(), APIURL: s.gh.APIURL(), AppID: stormApp, PrivateKey: s.gh.PrivateKeyPEM(), Shared: quota{s.store, n.ctx},
+		WebURL: s.gh.WebURL(), APIURL: s.gh.APIURL(), AppID: stormApp, PrivateKey: s.gh.PrivateKeyPEM(), Shared: quota{shared, n.ctx},
 		Transport: forge.Inside(s.gh, func() time.Duration { return 5*time.Millisecond + s.upTo(200*time.Millisecond) }),
 		Now:       func() time.Time { return time.Now().Add(clocks[i]) },
 	})
@@ -135,7 +149,7 @@ func (s *storm) alive(i int) *node {
 func (s *storm) die(ctx context.Context, t *testing.T, i int) {
 	s.gh.ClearFaults()
 	_ = sleep(ctx, 2*time.Second)
-	s.nodes[i].kill()
+	s.nodes[i].end(t)
 	_ = sleep(ctx, time.Minute)
 	fresh := s.live(t, i)
 	s.mu.Lock()
@@ -266,17 +280,27 @@ func (s *storm) weather(ctx context.Context, t *testing.T) {
 }
 
 // What the nodes know of the limits is in the database alone: nodes die in the
-// middle of their calls, and others come.
+// middle of their calls, and others come. Time stands still in the bubble while
+// a node waits for PostgreSQL.
 func TestADayOfStormOnThreeNodesBreaksNoLimit(t *testing.T) {
-	const threads = 200
+	t.Run("SQLite", func(t *testing.T) { aDayOfStorm(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db")) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		server := postgrestest.Start(t)
+		aDayOfStorm(t, server.Address(server.NewDatabase(t, "")))
+	})
+}
+
+func aDayOfStorm(t *testing.T, dsn string) {
+	const threads, bursts = 200, 8 * time.Hour
 	s := newStorm(t, threads, 20_261_121)
-	path := filepath.Join(t.TempDir(), "pawl.db")
 	synctest.Test(t, func(t *testing.T) {
-		var err error
-		if s.store, err = store.Open(t.Context(), "sqlite:"+path, store.Options{}); err != nil {
-			t.Fatal(err)
+		s.opens = func(t *testing.T) (*store.Store, func() error) { return openStore(t, dsn) }
+		if strings.HasPrefix(dsn, "sqlite:") {
+			// The file belongs to one process, which all nodes are part of.
+			one, closes := openStore(t, dsn)
+			defer closes()
+			s.opens = func(*testing.T) (*store.Store, func() error) { return one, func() error { return nil } }
 		}
-		defer s.store.Close()
 		for i := range clocks {
 			s.nodes = append(s.nodes, s.live(t, i))
 		}
@@ -296,7 +320,7 @@ func TestADayOfStormOnThreeNodesBreaksNoLimit(t *testing.T) {
 			// Half of them come in bursts of 50, the others over the day.
 			at := s.upTo(20 * time.Hour)
 			if i%2 == 0 {
-				at = time.Duration(i/100) * 8 * time.Hour
+				at = time.Duration(i/100) * bursts
 			}
 			wg.Go(func() {
 				_ = sleep(ctx, at)
@@ -311,23 +335,34 @@ func TestADayOfStormOnThreeNodesBreaksNoLimit(t *testing.T) {
 		wg.Wait()
 		stop()
 		sky.Wait()
-		first := s.writes(start.Add(time.Hour))
-		t.Logf("%d writes in the first hour, %d in all; %d deaths", first, s.writes(start.Add(24*time.Hour)), s.deaths)
-		if first < 250 || s.deaths < 5 {
-			t.Errorf("%d writes in the first hour, of which GitHub allows 500, and %d deaths", first, s.deaths)
+		// Each burst asks for 450 writes; how many are done in its hour is a matter of
+		// the weather, too.
+		first, second := s.writes(start, time.Hour), s.writes(start.Add(bursts), time.Hour)
+		t.Logf("%d and %d writes in the hours of the bursts, %d in all; %d deaths", first, second, s.writes(start, 24*time.Hour), s.deaths)
+		if max(first, second) < 250 || s.deaths < 5 {
+			t.Errorf("%d and %d writes in the hours of the bursts, of which GitHub allows 500 each, and %d deaths", first, second, s.deaths)
 		}
 		s.check(t, threads)
 		t.Logf("%d threads done after %v of virtual time", threads, last)
 		for _, n := range s.nodes {
-			n.kill()
+			n.end(t)
 		}
 	})
 }
 
-// writes counts what the installation has written before a time.
-func (s *storm) writes(before time.Time) (n int) {
+func openStore(t *testing.T, dsn string) (s *store.Store, closes func() error) {
+	t.Helper()
+	s, err := store.Open(t.Context(), dsn, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, s.Close
+}
+
+// writes counts what the installation has written from a time on.
+func (s *storm) writes(from time.Time, span time.Duration) (n int) {
 	for _, r := range s.gh.Requests() {
-		if r.Method != http.MethodGet && strings.HasPrefix(r.Caller, "installation:") && r.At.Before(before) {
+		if r.Method != http.MethodGet && strings.HasPrefix(r.Caller, "installation:") && !r.At.Before(from) && r.At.Before(from.Add(span)) {
 			n++
 		}
 	}

@@ -58,11 +58,11 @@ func whatWasAnsweredSurvivesARestart(t *testing.T, server *postgres) {
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)
-		server.kill()
+		server.Kill()
 	}()
 	until("while it is down", func() bool { return failed >= 50 })
 	await(t, "the server's end", killed)
-	server.start(t)
+	server.Restart(t)
 	enough := len(answered) + 200
 	until("after", func() bool { return len(answered) >= enough })
 	close(stop)

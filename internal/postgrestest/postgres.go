@@ -1,0 +1,140 @@
+// Package postgrestest starts PostgreSQL servers for tests. Only tests import it.
+package postgrestest
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+)
+
+// patience is how long a server may take until it answers, on a machine that is
+// busy with other tests. After a crash it recovers first.
+const patience = 2 * time.Minute
+
+// Server is a PostgreSQL of a test's own, reached through a socket. It does not
+// wait for the disk: tests end processes, never the machine.
+type Server struct {
+	// Dir holds the socket, and under data the files of the server.
+	Dir string
+
+	bin       string
+	attr      *syscall.SysProcAttr
+	cmd       *exec.Cmd // of the server that was started last
+	databases int
+}
+
+// Start starts a server from the binaries of a Debian or Red Hat package, which
+// is killed when the test ends. It skips the test where there are none.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if path, err := exec.LookPath("initdb"); err == nil {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	if len(dirs) == 0 {
+		t.Skip("PostgreSQL is not installed: neither /usr/lib/postgresql/*/bin nor initdb in PATH")
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "pawlpg") // short, for the socket's name
+	must(err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &Server{Dir: dir, bin: dirs[len(dirs)-1], attr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}}
+	if os.Geteuid() == 0 { // the server refuses to run as root
+		u, err := user.Lookup("nobody")
+		must(err)
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		must(err)
+		must(os.Chown(dir, int(uid), -1))
+		s.attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid())}
+	}
+	initdb := exec.Command(filepath.Join(s.bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	initdb.Dir, initdb.SysProcAttr = dir, s.attr
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	s.Restart(t)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Restart starts the server after Kill and waits until it answers.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.Dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.Dir, "data"), "-k", s.Dir,
+		"-c", "listen_addresses=", "-c", "max_connections=300", "-c", "fsync=off")
+	s.cmd.Dir, s.cmd.SysProcAttr = s.Dir, s.attr
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	db := s.Open(t, "postgres")
+	for started := time.Now(); ; {
+		err := db.PingContext(t.Context())
+		if err == nil {
+			return
+		}
+		if time.Since(started) > patience {
+			text, _ := os.ReadFile(log.Name())
+			t.Fatalf("PostgreSQL does not get ready: %v\n%s", err, text)
+		}
+	}
+}
+
+// Kill ends the server and all connections at once, as a crash does.
+func (s *Server) Kill() {
+	s.cmd.Process.Signal(syscall.SIGQUIT)
+	s.cmd.Wait()
+}
+
+// Address is what a database is opened by in Pawl's configuration.
+func (s *Server) Address(name string) string {
+	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, s.Dir)
+}
+
+// Open opens a database as its owner, until the test ends.
+func (s *Server) Open(t testing.TB, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", s.Address(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// NewDatabase makes an empty database, or a copy of the one that template names,
+// and returns its name.
+func (s *Server) NewDatabase(t testing.TB, template string) (name string) {
+	t.Helper()
+	s.databases++
+	name = fmt.Sprintf("pawl%d", s.databases)
+	how := ""
+	if template != "" {
+		how = " TEMPLATE " + template
+	}
+	db := s.Open(t, "postgres")
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "CREATE DATABASE "+name+how); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
