@@ -79,6 +79,7 @@ func TestACommandOnAPullRequestWorksOnItsBranch(t *testing.T) {
 }
 
 func TestWhatSomebodyPushedDuringTheAttemptIsKept(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, file, theirs string
 		want               map[string]string // on the thread's branch at the end

@@ -183,6 +183,7 @@ func (r *rig) onSmallDisk() (config string) {
 }
 
 func TestAFullDiskIsAnswered503AndRecovers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.startWith(r.onSmallDisk())
 	n := r.solve("A second line", "Please add a second line to a.txt.")

@@ -53,6 +53,7 @@ func TestImmediateUsageLimitStopsAfter3(t *testing.T) {
 }
 
 func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *testing.T) {
+	t.Parallel()
 	const body = "Please add a second line to a.txt."
 	for _, c := range []struct {
 		name      string
@@ -109,6 +110,7 @@ exit 1
 `
 
 func Test50RestartsEndWithAnErrorThatSaysSo(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent(restless, "")
 	m := r.startTimed()

@@ -19,6 +19,7 @@ import (
 // TestSeveralNodesOnOneDatabase lets several servers work on one PostgreSQL, each
 // a process of its own.
 func TestSeveralNodesOnOneDatabase(t *testing.T) {
+	t.Parallel()
 	db := startPostgres(t)
 	for _, c := range []struct {
 		name string
@@ -31,7 +32,10 @@ func TestSeveralNodesOnOneDatabase(t *testing.T) {
 		{"OneProbeGoesFirst", oneProbeGoesFirst},
 		{"AProbeThatDiesMakesRoomForAnother", aProbeThatDiesMakesRoomForAnother},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, db) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, db)
+		})
 	}
 }
 
@@ -242,6 +246,7 @@ func gradesOfOneDecideAtTheOther(t *testing.T, db *pgServer) {
 }
 
 func TestASecondServerOnTheSameSQLiteFileRefusesToStart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
 	r.start()

@@ -19,6 +19,7 @@ const madeGoodWithin = 10 * time.Minute
 // fetched; the first of a longer outage are found by the reconciliation, which
 // follows in the same look.
 func TestAnOutageOf71HoursIsMadeGoodWithinTenMinutesOfTheStart(t *testing.T) {
+	t.Parallel()
 	binary, err := crashBinary() // for its clock
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ func (r *rig) patches(id int64) (all []fakegithub.Request) {
 // people ask for meanwhile is shown by the one that waits, and the conclusion
 // after it is shown as well.
 func TestChangesWhileACheckRunsUpdateWaitsAreOneUpdate(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent(`cat > "$CTRL/prompt"
 [ -e "$CTRL/first" ] && while ! [ -e "$CTRL/go" ]; do sleep 0.1; done

@@ -64,6 +64,7 @@ func TestWorkDoneBeforeATimeoutIsKept(t *testing.T) {
 }
 
 func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	// A length of sleep that no other process has.
 	nap := strconv.Itoa(1_000_000 + os.Getpid())
 	for _, mode := range []string{"none", "auto"} {

@@ -64,6 +64,7 @@ func TestAFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 // A fork bomb in mode auto is bounded by the kernel for an ordinary user (see
 // internal/sandbox); what it leaves is ended with the attempt in any case.
 func TestWhatForksAndDetachesEndsWithItsAttempt(t *testing.T) {
+	t.Parallel()
 	const nap = "3999991"
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
