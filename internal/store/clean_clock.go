@@ -15,10 +15,11 @@ const (
 	// mostSkew is how far the clock may be off the database's or, with SQLite, may
 	// have been set since the start. GitHub refuses the App's tokens beyond it.
 	mostSkew = time.Minute
-	// mostPause is how old the newest record may be when Pawl starts, and trustTime
-	// how long a server that found an older one runs before it believes its clock:
-	// a machine that starts with a clock a year ahead has it set within minutes, or
-	// a person has seen that GitHub takes no tokens.
+	// mostPause is how old the newest record may be when Pawl starts, and how long
+	// the machine may be suspended: the clock that ran meanwhile is that of the
+	// board, whose battery may be empty. trustTime is how long a server runs after a
+	// longer pause before it believes its clock: one that is a year ahead is set
+	// within minutes, or a person has seen that GitHub takes no tokens.
 	mostPause = 2 * 24 * time.Hour
 	trustTime = 24 * time.Hour
 )
@@ -27,20 +28,20 @@ const (
 // not to be trusted with what is old. One that is behind removes too little, and
 // one that is ahead would take GUIDs, logs and transcripts that are still needed.
 func (s *Store) trustClock(ctx context.Context) error {
-	skew, err := s.compareClocks(func(reference *int64) error {
+	if _, err := s.compareClocks(func(reference *int64) error {
 		return s.r.QueryRowContext(ctx, "SELECT "+s.referenceColumn()).Scan(reference)
-	})
-	if err != nil {
+	}); err != nil {
 		return fmt.Errorf("compare the clocks: %w", err)
 	}
-	switch off := skew.Abs().Round(time.Second); {
-	case off <= mostSkew:
-	case s.postgres:
+	off := s.Skew().Abs().Round(time.Second)
+	changed, woken := s.clock.jump.ago()
+	switch {
+	case s.postgres && off > mostSkew:
 		return fmt.Errorf("%w: it is %s off the database's; set it", ErrClock, off)
-	case s.clock.jump.ago() < trustTime:
-		// A machine that was suspended looks the same.
-		return fmt.Errorf("%w: it was set by %s since the start, or the machine was suspended; if it is right, old records are removed a day later",
-			ErrClock, off)
+	case !s.postgres && off > mostSkew && changed < trustTime:
+		return fmt.Errorf("%w: it was set by %s since the start; if it is right, old records are removed a day later", ErrClock, off)
+	case woken < trustTime:
+		return fmt.Errorf("%w: the machine was suspended for more than %s; if the clock is right, old records are removed a day later", ErrClock, mostPause)
 	}
 	started := s.clock.started
 	if s.clock.running() >= trustTime {

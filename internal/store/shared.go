@@ -115,6 +115,6 @@ const listColumns = "owner, name, number, updated_at, wake_at, lease_until"
 func (s *Store) scanThread(scan func(...any) error) (r solver.ThreadRow, err error) {
 	var updated, wakeAt, until int64
 	err = scan(&r.Thread.Owner, &r.Thread.Name, &r.Thread.Number, &updated, &wakeAt, &until)
-	r.UpdatedAt, r.WakeAt, r.Running = fromMicros(updated), fromMicros(wakeAt), until > micros(s.now().Add(s.Skew()))
+	r.UpdatedAt, r.WakeAt, r.Running = fromMicros(updated), fromMicros(wakeAt), until > micros(s.now().Add(s.leaseSkew()))
 	return r, err
 }

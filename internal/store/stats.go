@@ -34,7 +34,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		(SELECT coalesce(min(queued_at), 0) FROM threads WHERE requeue_at > 0),
 		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
-		(SELECT count(*) FROM deliveries)`), micros(now.Add(s.Skew()))).
+		(SELECT count(*) FROM deliveries)`), micros(now.Add(s.leaseSkew()))).
 		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
 	if err != nil {
 		return Stats{}, fmt.Errorf("count: %w", err)

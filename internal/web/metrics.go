@@ -68,7 +68,7 @@ func newScrape(o Options, learned *standing, p parts) *scrape {
 		cooldowns:   desc("cooldowns", "On how many repositories a backend rests after an edit loop.", "backend", "class"),
 		requests:    desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route"),
 		points:      desc("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.", "installation"),
-		skew:        desc("database_clock_ahead_seconds", "How far the clock that judges leases is ahead of this machine's; 0 while they agree within a second."),
+		skew:        desc("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second."),
 		coverage:    desc("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", "source"),
 		valid:       desc("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", "source"),
 		violations:  desc("signal_violations", "Implausible values of a source of grades in the last 7 days.", "source"),

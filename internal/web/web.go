@@ -75,7 +75,8 @@ type Options struct {
 	// Learning is what was learned of the backends.
 	Learning func(ctx context.Context) (solver.Standing, error)
 	Points   func() []Points
-	// Skew is how far the clock of the database is ahead of this machine's.
+	// Skew is how far the clock of the database is ahead of this machine's; see
+	// store.Skew for SQLite.
 	Skew  func() time.Duration
 	Build Build
 	// WebURL is where GitHub shows repositories, without a slash at its end.
