@@ -106,15 +106,10 @@ func overtaken(reconciled []solver.Event, hp happening) bool {
 	return false
 }
 
-// outdated reports whether a comment was accepted already, as it is or in a newer
-// version: GitHub does not promise the order of its webhooks. What was ignored stands
-// in nobody's way, since its text may not have been judged; nor do descriptions, of
-// which an edit counts by what it added.
-func outdated(s solver.State, hp happening) bool {
+// version is what the event of a remark tells of its place among others.
+func version(hp happening) solver.Feedback {
 	comment := hp.target.Kind == "issue_comment" || hp.target.Kind == "review_comment"
-	return comment && slices.ContainsFunc(s.Feedback, func(f solver.Remark) bool {
-		return f.Source == hp.remark.Source && f.Target == hp.target && (f.MadeAt.After(hp.madeAt) || !hp.remark.Edited)
-	})
+	return solver.Feedback{Source: hp.remark.Source, Target: hp.target, First: comment && !hp.remark.Edited, MadeAt: hp.madeAt}
 }
 
 // remarks are the judged remarks in a log, accepted or not.

@@ -46,7 +46,7 @@ func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string,
 		return h.change(ctx, t, state, hp, &snapshot, guid)
 	case hp.remark != nil && guid != Reconciled && overtaken(reconciled, hp):
 		return "the reconciliation took it in before", nil
-	case hp.remark != nil && outdated(state, hp):
+	case hp.remark != nil && state.Outdated(version(hp)):
 		return "it was accepted before, as it is or in a newer version", nil
 	case hp.anonymous:
 		return h.unattributed(ctx, t, hp, &snapshot)
@@ -134,7 +134,7 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 	}
 	f := solver.Feedback{
 		Source: r.Source, By: r.Actor, Reason: j.Reason, Own: j.Own, Number: hp.number, Command: j.Command.Name, Mention: j.Command.Mention, Text: cut(j.Text), Raw: cut(r.Text),
-		Description: j.Description, Target: hp.target, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
+		Description: j.Description, Target: hp.target, First: version(hp).First, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
 	}
 	if r.Source == policy.FromCheckRun {
 		f.Check, f.Conclusion, f.Outside = cut(r.Name), r.State, j.Outside

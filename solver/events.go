@@ -70,6 +70,8 @@ type Feedback struct {
 	Description string `json:"description,omitempty"`
 	Baseline    string `json:"baseline,omitempty"`
 	Target      Target `json:"target,omitzero"`
+	// First says that it is a comment as it was written, not an edit of it.
+	First bool `json:"first,omitempty"`
 	// Check and Conclusion are those of a finished check run of others.
 	Check      string `json:"check,omitempty"`
 	Conclusion string `json:"conclusion,omitempty"`

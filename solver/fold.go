@@ -161,7 +161,7 @@ func (s *State) feedback(e Event, f Feedback) {
 	s.see(f.Snapshot)
 	f.Seq, f.At = e.Seq, e.At
 	s.checked(f)
-	if why := s.takenBack(f); why != "" {
+	if why := s.late(f); why != "" {
 		s.Feedback = append(s.Feedback, Remark{Feedback: f, Withdrawn: why})
 		return
 	}

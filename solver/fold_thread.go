@@ -22,10 +22,11 @@ func (s *State) control(e Event, c Control) {
 	}
 }
 
-// overtaken reports whether an order came so late that somebody asked for work
-// after it was given.
+// overtaken reports whether an order came so late that somebody asked for work, or
+// gave the same order anew, after it was given.
 func (s *State) overtaken(c Control) bool {
-	return slices.ContainsFunc(s.Feedback, func(f Remark) bool {
+	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c.Feedback, f) }
+	return slices.ContainsFunc(s.controls, anew) || slices.ContainsFunc(s.Feedback, func(f Remark) bool {
 		return f.Withdrawn == "" && f.Source != policy.FromCheckRun && madeBefore(c.Feedback, f.Feedback)
 	})
 }

@@ -33,6 +33,14 @@ func (s *State) editedBack(back Feedback) {
 
 const editedBack = "the description was edited back"
 
+// late says why feedback is none any more when it arrives; empty where it counts.
+func (s *State) late(f Feedback) string {
+	if s.Outdated(f) {
+		return "a newer version of it was accepted before"
+	}
+	return s.takenBack(f)
+}
+
 // takenBack says why an edit of the description is none any more when it arrives:
 // the edit back, which begins where this one ends, was faster.
 func (s *State) takenBack(f Feedback) string {
@@ -44,12 +52,34 @@ func (s *State) takenBack(f Feedback) string {
 	return ""
 }
 
+// Outdated reports whether a comment is accepted already, as it is or in a newer
+// version. What was ignored stands in nobody's way, since its text may not have been
+// judged; nor do descriptions, of which an edit counts by what it added.
+//
+// Whoever judges a comment asks before, and the fold asks again: two versions may
+// be judged at the same time, by the same log.
+func (s State) Outdated(f Feedback) bool {
+	if f.Target.Kind != "issue_comment" && f.Target.Kind != "review_comment" {
+		return false
+	}
+	for i := range s.Feedback { // by index, for a log may hold thousands of them
+		g := &s.Feedback[i].Feedback
+		if g.Target.ID == f.Target.ID && g.Target == f.Target && g.Source == f.Source && (f.First || madeBefore(f, *g)) {
+			return true
+		}
+	}
+	return false
+}
+
 // madeBefore reports whether a remark is older than another one. GitHub's times are
-// whole seconds; ids of one kind grow. What has no time is older than nothing.
+// whole seconds; ids of one kind grow, and a comment comes before its edits. What has
+// no time is older than nothing.
 func madeBefore(a, b Feedback) bool {
 	switch {
 	case a.MadeAt.IsZero() || b.MadeAt.IsZero():
 		return false
+	case a.MadeAt.Equal(b.MadeAt) && a.Target == b.Target:
+		return a.First && !b.First
 	case a.MadeAt.Equal(b.MadeAt):
 		return a.Target.Kind != "" && a.Target.Kind == b.Target.Kind && a.Target.ID < b.Target.ID
 	}

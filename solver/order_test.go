@@ -2,8 +2,12 @@ package solver
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -112,5 +116,63 @@ func TestOnlyWhoeverAsksForWorkChangesTheTextsThatTheAgentReads(t *testing.T) {
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "retry", MadeAt: second(5), Snapshot: text("agreed to")})
 	if got := log.fold(t).Snapshot.Body; got != "agreed to" {
 		t.Errorf("the description is %q, want that of the last command", got)
+	}
+}
+
+// version is the n-th text of a comment; the first is the comment as it was written.
+func version(n, made int) Feedback {
+	return Feedback{Source: policy.FromComment, Command: "solve", Text: fmt.Sprint("version ", n), First: n == 0, MadeAt: second(made), Target: Target{Kind: "issue_comment", ID: 7}}
+}
+
+func TestWhateverVersionOfACommentComesLastTheNewestCounts(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		made := rapid.SliceOfNDistinct(rapid.IntRange(2, 30), 1, 6, rapid.ID[int]).Draw(rt, "edited at")
+		slices.Sort(made)
+		versions := []Feedback{version(0, made[0]-rapid.IntRange(0, 1).Draw(rt, "before the first edit"))}
+		for i, at := range made {
+			versions = append(versions, version(i+1, at))
+		}
+		newest := versions[len(versions)-1].Text
+		var log told
+		for _, f := range rapid.Permutation(versions).Draw(rt, "came in this order") {
+			log.add(t, KindFeedback, f)
+		}
+		s := log.fold(t)
+		if p := s.Pending(); p[len(p)-1].Text != newest || s.Run != 1 {
+			rt.Fatalf("the last of %d to work on is %s, in run %d; want %s in the first run", len(p), p[len(p)-1].Text, s.Run, newest)
+		}
+	})
+}
+
+func TestAVersionThatCameLateOpensNoRun(t *testing.T) {
+	var log told
+	log.add(t, KindFeedback, version(1, 2))
+	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
+	log.add(t, KindAttemptEnded, Ended{N: 1, Ending: policy.Completed})
+	log.add(t, KindDecision, Decided{Decision: policy.Decision{Action: policy.DoDone}, Seen: 3})
+	log.add(t, KindFeedback, version(0, 1))
+	s := log.fold(t)
+	if s.Open() || len(s.Pending()) != 0 || s.Feedback[1].Withdrawn == "" {
+		t.Errorf("open %v, pending %+v, withdrawn because %q; want nothing to do, and why", s.Open(), s.Pending(), s.Feedback[1].Withdrawn)
+	}
+}
+
+func TestAnOrderThatWasGivenAnewIsNotTakenBackByTheOlderOne(t *testing.T) {
+	use := func(made int, backend string) Control {
+		return Control{Feedback: Feedback{Command: "use", MadeAt: second(made)}, Backend: backend}
+	}
+	var log told
+	log.add(t, KindControl, use(2, "new"))
+	log.add(t, KindControl, use(1, "old"))
+	if got := log.fold(t).Pinned; got != "new" {
+		t.Errorf("pinned to %q, want what was said last", got)
+	}
+	// Between the two stops somebody asked for work.
+	log = nil
+	log.add(t, KindControl, Control{Feedback: Feedback{Command: "stop", MadeAt: second(3)}})
+	log.add(t, KindControl, Control{Feedback: Feedback{Command: "stop", MadeAt: second(1)}})
+	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(2)})
+	if log.fold(t).Stopped == "" {
+		t.Error("not stopped, though the last thing that was said is to stop")
 	}
 }

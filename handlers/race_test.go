@@ -1,0 +1,106 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// holding is a store in which one delivery's append waits: its worker has read the
+// log and judged, and others are at it meanwhile, here or on another node.
+type holding struct {
+	*store.Store
+	guid          string
+	judged, write chan struct{}
+}
+
+func (h *holding) Append(ctx context.Context, t solver.Thread, wake bool, events ...solver.NewEvent) (int, error) {
+	for _, e := range events {
+		data, err := json.Marshal(e.Data)
+		if err != nil {
+			return 0, err
+		}
+		var of struct{ Delivery string }
+		if err := json.Unmarshal(data, &of); err != nil {
+			return 0, err
+		}
+		if of.Delivery == h.guid {
+			close(h.judged)
+			<-h.write
+		}
+	}
+	return h.Store.Append(ctx, t, wake, events...)
+}
+
+// told is a comment's webhook: made so many seconds after the others began.
+type told struct {
+	id           int64
+	action, text string
+	second       int
+}
+
+func (w *house) tell(h *Handlers, thread solver.Thread, guid string, c told, began time.Time) error {
+	installation, err := w.gh.InstallationID(houseRepo)
+	if err != nil {
+		return err
+	}
+	payload := fmt.Sprintf(`{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": "before"}},
+		"comment": {"id": %d, "body": %q, "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
+		"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": {"id": 1001, "login": "ada", "type": "User"}}`,
+		c.action, thread.Number, c.id, c.text, began.Add(time.Duration(c.second)*time.Second).Format(time.RFC3339), installation)
+	_, err = h.Handle(w.t.Context(), "issue_comment", guid, []byte(payload))
+	return err
+}
+
+// Two workers judge by the same log, and the one with the older text writes last.
+func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		older, newer told
+		want         []string // is left to work on
+		pinned       string
+		stopped      bool
+	}{
+		{name: "a comment and its edit", older: told{1, "created", "/pawl solve old", 1}, newer: told{1, "edited", "/pawl solve new", 2}, want: []string{"new"}},
+		{name: "in the same second", older: told{1, "created", "/pawl solve old", 1}, newer: told{1, "edited", "/pawl solve new", 1}, want: []string{"new"}},
+		{name: "two edits", older: told{1, "edited", "/pawl solve old", 1}, newer: told{1, "edited", "/pawl solve new", 2}, want: []string{"new"}},
+		{name: "two comments", older: told{1, "created", "/pawl solve one", 1}, newer: told{2, "created", "/pawl solve two", 2}, want: []string{"two", "one"}},
+		{name: "an order and its stop", older: told{1, "created", "/pawl solve", 1}, newer: told{2, "created", "/pawl stop", 2}, want: []string{""}, stopped: true},
+		{name: "a stop and the order after it", older: told{1, "created", "/pawl stop", 1}, newer: told{2, "created", "/pawl solve", 2}, want: []string{""}},
+		{name: "an order that is edited to a stop", older: told{1, "created", "/pawl solve", 1}, newer: told{1, "edited", "/pawl stop", 2}, want: []string{""}, stopped: true},
+		{name: "a stop that is edited to an order", older: told{1, "created", "/pawl stop", 1}, newer: told{1, "edited", "/pawl solve", 1}, want: []string{""}},
+		{name: "two choices of a backend", older: told{1, "created", "/pawl use one", 1}, newer: told{2, "created", "/pawl use two", 2}, pinned: "two"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newHouse(t)
+			thread := w.issue("Please.")
+			w.handle()
+			began := w.now().UTC().Truncate(time.Second)
+			slow := &holding{Store: w.store, guid: "older", judged: make(chan struct{}), write: make(chan struct{})}
+			other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.now, Solver: w.h.Solver}
+			done := make(chan error, 1)
+			go func() { done <- w.tell(other, thread, "older", c.older, began) }()
+			<-slow.judged
+			w.must(w.tell(w.h, thread, "newer", c.newer, began))
+			close(slow.write)
+			w.must(<-done)
+
+			state, err := solver.Fold(w.log(thread))
+			w.must(err)
+			var left []string
+			for _, r := range state.Pending() {
+				if r.Delivery == "older" || r.Delivery == "newer" {
+					left = append(left, r.Text)
+				}
+			}
+			if fmt.Sprint(left) != fmt.Sprint(c.want) || state.Pinned != c.pinned || (state.Stopped != "") != c.stopped {
+				t.Errorf("left to work on are %q, pinned %q, stopped %q; want %q, %q, %v", left, state.Pinned, state.Stopped, c.want, c.pinned, c.stopped)
+			}
+		})
+	}
+}
