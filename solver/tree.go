@@ -69,6 +69,9 @@ func (s *step) author() (name, email string) {
 	if s.Forge == nil {
 		return "pawl", "pawl@localhost"
 	}
+	if s.app.BotID == 0 {
+		return s.app.BotLogin, s.app.BotLogin + "@users.noreply.github.com"
+	}
 	return s.app.BotLogin, fmt.Sprintf("%d+%s@users.noreply.github.com", s.app.BotID, s.app.BotLogin)
 }
 

@@ -16,6 +16,7 @@ type answer struct {
 	header    http.Header
 	message   string
 	secondary bool // GitHub called it a secondary limit
+	limit     bool // GitHub's words are those of a limit
 	err       error
 }
 
@@ -30,6 +31,7 @@ func newAnswer(w *wire, err error) answer {
 	case errors.As(err, &failed):
 		a.message = fullMessage(failed)
 		a.secondary = strings.Contains(strings.ToLower(a.message), "secondary rate limit")
+		a.limit = namesLimit(a.message) || namesLimit(failed.DocumentationURL)
 	case errors.As(err, &hourly):
 		a.message = hourly.Message
 	case errors.As(err, &abuse):
@@ -39,6 +41,19 @@ func newAnswer(w *wire, err error) answer {
 	}
 	a.message = Redact(Clip(a.message, 1000))
 	return a
+}
+
+// namesLimit says that a refusal is a limit by its words: GitHub's messages, those
+// of its older versions ("abuse detection mechanism"), and the addresses of the
+// pages about limits.
+func namesLimit(words string) bool {
+	words = strings.ToLower(words)
+	for _, limit := range []string{"rate limit", "rate-limit", "abuse detection", "submitted too quickly"} {
+		if strings.Contains(words, limit) {
+			return true
+		}
+	}
+	return false
 }
 
 // fullMessage joins GitHub's message with the details it gives for 422, which
@@ -78,7 +93,7 @@ func judge(a answer) verdict {
 	switch {
 	case a.err == nil:
 		return fine
-	case a.status < 300, a.status >= 500, a.status == http.StatusRequestTimeout:
+	case a.status < 300, a.status >= 500, a.status == http.StatusRequestTimeout, isPage(a):
 		return unknown
 	case a.status == http.StatusUnauthorized:
 		return unauthorized
@@ -89,13 +104,21 @@ func judge(a answer) verdict {
 	}
 }
 
-// isLimit tells a limit from a missing permission; GitHub uses 403 for both.
+// isPage says that a refusal is a page for people, which a proxy or a firewall
+// gives; GitHub's API answers in JSON.
+func isPage(a answer) bool {
+	return a.status >= 400 && a.status < 500 && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
+}
+
+// isLimit tells a limit from a missing permission; GitHub uses 403 for both, and
+// says why. A 403 that gives no reason is waited out like a limit.
 func isLimit(a answer) bool {
 	if a.status == http.StatusTooManyRequests {
 		return true
 	}
+	silent := a.message == "" || strings.EqualFold(a.message, http.StatusText(http.StatusForbidden))
 	return a.status == http.StatusForbidden &&
-		(a.secondary || a.header.Get("Retry-After") != "" || exhausted(a.header))
+		(a.secondary || a.limit || silent || a.header.Get("Retry-After") != "" || exhausted(a.header))
 }
 
 // exhausted says that the hourly limit is used up.
@@ -116,7 +139,7 @@ const longestWait = time.Hour
 // one minute, doubled for each refusal without a time before. secondary is true
 // unless it is the hourly limit; named says that GitHub gave a time.
 func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary, named bool) {
-	if after, ok := retryAfter(a.header); ok {
+	if after, ok := retryAfter(a.header, now); ok {
 		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header), true
 	}
 	if reset, ok := resetTime(a.header); ok && exhausted(a.header) {
@@ -126,12 +149,17 @@ func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary
 	return now.Add(min(unspecifiedWait<<min(strikes, 6), longestWait)), true, false
 }
 
-func retryAfter(h http.Header) (time.Duration, bool) {
-	seconds, err := strconv.ParseInt(h.Get("Retry-After"), 10, 32)
-	if err != nil || seconds < 0 {
-		return 0, false
+// retryAfter is what the header asks for: seconds, as GitHub gives them, or a date
+// (RFC 9110, 10.2.3), as proxies do.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil && seconds >= 0 {
+		return time.Duration(seconds) * time.Second, true
 	}
-	return time.Duration(seconds) * time.Second, true
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0), true
+	}
+	return 0, false
 }
 
 func resetTime(h http.Header) (time.Time, bool) {

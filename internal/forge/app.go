@@ -22,6 +22,7 @@ type App struct {
 	Events []string
 	// BotID and BotLogin name the user <slug>[bot] that GitHub gives as author
 	// of what the App writes.
+	// BotID is 0 where GitHub knows no such user.
 	BotID    int64
 	BotLogin string
 }
@@ -43,7 +44,7 @@ func (c *Client) App(ctx context.Context) (App, error) {
 		return *known, nil
 	}
 	var got *github.App
-	err := c.do(ctx, request{method: http.MethodGet, route: "/app", as: asApp, send: func(ctx context.Context, gh *github.Client) (err error) {
+	err := c.do(ctx, request{method: http.MethodGet, route: "/app", as: asApp, explain: explainSelf, send: func(ctx context.Context, gh *github.Client) (err error) {
 		got, _, err = gh.Apps.Get(ctx, "")
 		if err == nil && (got.GetID() == 0 || got.GetSlug() == "") {
 			return errEmptyAnswer
@@ -57,13 +58,36 @@ func (c *Client) App(ctx context.Context) (App, error) {
 		ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), Events: got.Events,
 		Permissions: permissions(got.Permissions), BotLogin: got.GetSlug() + "[bot]",
 	}
-	if app.BotID, err = c.userID(ctx, app.BotLogin); err != nil {
-		return App{}, fmt.Errorf("look up the App's bot user %s: %w", app.BotLogin, err)
+	if app.BotID, err = c.userID(ctx, app.BotLogin); errors.Is(err, ErrNotFound) {
+		// Its id and performed_via_github_app still tell what the App wrote.
+		c.log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
+	} else if err != nil {
+		return App{}, fmt.Errorf("look up the App's bot user %s: %w", app.BotLogin, aboutNoThread(err))
 	}
 	c.selfMu.Lock()
 	c.self = &app
 	c.selfMu.Unlock()
 	return app, nil
+}
+
+// explainSelf reads a refusal to say who the App is: GitHub answers 404 for an id
+// that it does not know. It is the same as a key that it refuses.
+func explainSelf(a answer) (hint string, kind error) {
+	if hint, kind = explain(a); kind == ErrUnauthorized || kind == ErrUnavailable {
+		return hint, kind
+	}
+	return "compare github.app.integration_id with the App's settings page", ErrUnauthorized
+}
+
+// aboutNoThread keeps a refusal of the bot user from being taken for one of the
+// thread that was to be worked on.
+func aboutNoThread(err error) error {
+	for _, kind := range []error{ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled} {
+		if errors.Is(err, kind) {
+			return fmt.Errorf("%w: %s", ErrUnavailable, err)
+		}
+	}
+	return err
 }
 
 func (c *Client) known() *App {
@@ -73,8 +97,8 @@ func (c *Client) known() *App {
 }
 
 // userID looks up a user without credentials, which is enough on github.com.
-// Where that is not allowed (an Enterprise Server in private mode) or used up
-// (60 an hour for each address), it takes a token of the App's first
+// Where that is not allowed (an Enterprise Server in private mode answers 401 or
+// 404) or used up (60 an hour for each address), it takes a token of the App's first
 // installation that can read metadata only; the App's JWT is not accepted for
 // users.
 func (c *Client) userID(ctx context.Context, login string) (int64, error) {
@@ -89,12 +113,12 @@ func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	}
 	err := c.do(ctx, r)
 	var limit *RateLimited
-	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.As(err, &limit) {
+	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrNotFound) && !errors.As(err, &limit) {
 		return user.GetID(), err
 	}
 	installation, token, tokenErr := c.metadataToken(ctx)
 	if tokenErr != nil {
-		return 0, fmt.Errorf("%w (and with a token: %w)", err, tokenErr)
+		return 0, fmt.Errorf("%s (and with a token: %w)", err, tokenErr)
 	}
 	r.as, r.token, r.repo.Installation = asToken, token, installation
 	err = c.do(ctx, r)

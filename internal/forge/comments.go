@@ -151,6 +151,9 @@ func (c *Client) wroteIt(ctx context.Context, one Comment, authorID int64) (bool
 		return one.AppID == c.appID, nil
 	}
 	app, err := c.App(ctx)
+	if err == nil && app.BotID == 0 {
+		return one.Author.Login == app.BotLogin, nil
+	}
 	return err == nil && one.Author.ID == app.BotID, err
 }
 

@@ -28,6 +28,16 @@ func TestLimitsAreWaitedOutAsTold(t *testing.T) {
 		{"secondary without retry-after", func(*hub) fault { return message(403, secondary) }, time.Minute},
 		{"too many requests with retry-after", func(*hub) fault { return message(429, "slow down", "Retry-After", "20") }, 20 * time.Second},
 		{"too many requests without anything", func(*hub) fault { return status(429, "") }, time.Minute},
+		{"too many requests with a date", func(h *hub) fault {
+			return message(429, "slow down", "Retry-After", h.clock.Now().Add(20*time.Second).UTC().Format(http.TimeFormat))
+		}, 20 * time.Second},
+		{"hourly limit without headers", func(*hub) fault { return message(403, "API rate limit exceeded for installation ID 5.") }, time.Minute},
+		{"an older server's secondary limit", func(*hub) fault { return message(403, "You have triggered an abuse detection mechanism.") }, time.Minute},
+		{"a limit by its page only", func(*hub) fault {
+			return status(403, `{"message": "Please wait.", "documentation_url": "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api"}`)
+		}, time.Minute},
+		{"a refusal without a reason", func(*hub) fault { return status(403, "") }, time.Minute},
+		{"a refusal that says Forbidden", func(*hub) fault { return message(403, "Forbidden") }, time.Minute},
 		{"hourly limit as 403", func(h *hub) fault { return resetIn(h, 403, 30*time.Second) }, 31 * time.Second},
 		{"hourly limit as 429", func(h *hub) fault { return resetIn(h, 429, 30*time.Second) }, 31 * time.Second},
 		{"hourly limit that is over", func(h *hub) fault { return resetIn(h, 403, -time.Minute) }, time.Second},
@@ -116,6 +126,34 @@ func TestAMissingPermissionIsNotTakenForALimit(t *testing.T) {
 	h.fail(issueRoute, message(403, "Resource not accessible by integration", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", "1800000000"))
 	if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, ErrForbidden) || len(h.clock.slept) != 0 {
 		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAPageOfAProxyIsNoAnswerOfGitHubs(t *testing.T) {
+	for _, code := range []int{403, 404} {
+		for _, route := range []string{issueRoute, mintRoute} {
+			h, c := start(t)
+			page := status(code, "<html><body>blocked</body></html>")
+			h.fail(route, page, page, page, page)
+			if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, ErrUnavailable) || len(h.calls(route)) < 2 {
+				t.Errorf("%s answered with a page and %d: %v after %d calls", route, code, err, len(h.calls(route)))
+			}
+		}
+	}
+}
+
+func TestALongRetryAfterOfAServerThatIsDownIsHandedToTheCaller(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, message(503, "busy", "Retry-After", "1800"))
+	before := h.clock.Now()
+	var limit *RateLimited
+	for range 2 {
+		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || limit.Until.Sub(before) != 30*time.Minute || len(h.clock.slept) != 0 {
+			t.Fatalf("err = %v, slept %v", err, h.clock.slept)
+		}
+	}
+	if n := len(h.calls(issueRoute)); n != 1 {
+		t.Errorf("asked %d times, want once", n)
 	}
 }
 

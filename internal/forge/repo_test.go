@@ -100,6 +100,7 @@ func TestTheAppKnowsItself(t *testing.T) {
 func TestTheBotUserIsLookedUpWithATokenWhereAnonymousReadsAreRefused(t *testing.T) {
 	for name, refusal := range map[string]fault{
 		"private mode": message(401, "Must authenticate to access this API."),
+		"hidden":       message(404, "Not Found"),
 		"used up":      message(403, "API rate limit exceeded for 192.0.2.1.", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1900000000"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +114,46 @@ func TestTheBotUserIsLookedUpWithATokenWhereAnonymousReadsAreRefused(t *testing.
 				t.Errorf("token asked for %v", got)
 			}
 		})
+	}
+}
+
+func TestAServerWithoutBotUsersStillKnowsWhatTheAppWrote(t *testing.T) {
+	h, c := start(t)
+	missing := message(404, "Not Found")
+	h.fail("GET /users/pawl[bot]", missing, missing)
+	app, err := c.App(t.Context())
+	if err != nil || app.BotID != 0 || app.BotLogin != "pawl[bot]" {
+		t.Fatalf("%+v, %v", app, err)
+	}
+	h.comments = append(h.comments,
+		map[string]any{"id": 1, "body": "<!-- m -->", "user": map[string]any{"id": 31, "login": "other[bot]", "type": "Bot"}},
+		map[string]any{"id": 2, "body": "<!-- m -->", "user": map[string]any{"id": 32, "login": "pawl[bot]", "type": "Bot"}})
+	if found, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- m -->", app.BotID); err != nil || !ok || found.ID != 2 {
+		t.Errorf("%+v, %t, %v", found, ok, err)
+	}
+}
+
+// Whatever GitHub answers, no thread is at fault.
+func TestARefusalToSayWhoTheAppIsEndsNoRun(t *testing.T) {
+	users := "GET /users/pawl[bot]"
+	for _, tt := range []struct {
+		name   string
+		faults map[string]fault
+		kind   error
+	}{
+		{"an App that GitHub does not know", map[string]fault{"GET /app": message(404, "Integration not found")}, ErrUnauthorized},
+		{"an App that is forbidden", map[string]fault{"GET /app": message(403, "Sorry. Your account was suspended.")}, ErrUnauthorized},
+		{"a user that is forbidden", map[string]fault{users: message(403, "Resource not accessible by integration")}, ErrUnavailable},
+		{"an installation that is gone", map[string]fault{users: message(404, "Not Found"), mintRoute: message(404, "Not Found")}, ErrUnavailable},
+	} {
+		h, c := start(t)
+		for route, f := range tt.faults {
+			h.fail(route, f, f)
+		}
+		_, err := c.App(t.Context())
+		if !errors.Is(err, tt.kind) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrUninstalled) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 

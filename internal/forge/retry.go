@@ -227,11 +227,14 @@ func (c *Client) afterFailure(ctx context.Context, r request, w *wire, a answer,
 	if r.done != nil {
 		pause += settle
 	}
-	if after, ok := retryAfter(a.header); ok && a.status != 0 {
+	if after, ok := retryAfter(a.header, c.now()); ok && a.status != 0 {
 		pause = max(pause, after)
 	}
 	if pause > c.maxWait {
-		return false, failure
+		g := c.governor(r.limitKey())
+		g.limited(ctx, a) // whoever asks meanwhile is told the same
+		until, secondary := g.held(c.now())
+		return false, &RateLimited{Method: r.method, Path: w.path, Until: until, Secondary: secondary}
 	}
 	c.log.Info().Str("method", r.method).Str("path", w.path).Int("status", a.status).
 		Int("try", try).Dur("pause", pause).Str("error", Redact(a.err.Error())).Msg("GitHub failed, trying again")
@@ -263,6 +266,9 @@ func (c *Client) failure(r request, w *wire, a answer) error {
 		read = r.explain
 	}
 	hint, kind := read(a)
+	if isPage(a) {
+		hint, kind = "this is a page and no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way", ErrUnavailable
+	}
 	e := &Error{Method: r.method, Path: w.path, Status: a.status, Message: a.message, Kind: kind, Hint: hint}
 	if a.status < 300 {
 		e.Cause = a.err // no answer, or one that broke off

@@ -140,14 +140,12 @@ func (c *Client) mint(ctx context.Context, installation int64, opts *github.Inst
 }
 
 // explainMint reads a refused token request: 404 after the App was
-// uninstalled, 403 while the installation is suspended, 422 when the
-// repository is not part of it or a permission was not granted.
+// uninstalled, 422 when the repository is not part of it or a permission was not
+// granted; explain knows the 403 while the installation is suspended.
 func explainMint(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusNotFound:
 		return "the App was uninstalled there; install it again to go on", ErrUninstalled
-	case a.status == http.StatusForbidden:
-		return "the installation is suspended or gone; look at it in the account's settings", ErrUninstalled
 	case a.status == http.StatusUnprocessableEntity && strings.Contains(strings.ToLower(a.message), "permission"):
 		return "the installation lacks permissions of app.yml; accept them on the installation's settings page", ErrForbidden
 	case a.status == http.StatusUnprocessableEntity:

@@ -116,6 +116,7 @@ func TestARefusedTokenSaysWhy(t *testing.T) {
 	}{
 		{"uninstalled", message(404, "Not Found"), ErrUninstalled, "install it again"},
 		{"suspended", message(403, "This installation has been suspended"), ErrUninstalled, "suspended"},
+		{"forbidden for another reason", message(403, "Resource not accessible by integration"), ErrForbidden, "permissions"},
 		{"repository removed", message(422, "There is at least one repository that does not exist or is not accessible to the parent installation."), ErrUninstalled, "add it"},
 		{"permission missing", message(422, "The permissions requested are not granted to this installation."), ErrForbidden, "accept them"},
 		{"wrong key", message(401, "A JSON web token could not be decoded"), ErrUnauthorized, "private key"},
