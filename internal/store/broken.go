@@ -24,7 +24,7 @@ func newBroken() *broken { return &broken{told: make(chan error, 1)} }
 // other than 0, once. After a failed fsync nobody knows what is on the disk: the
 // kernel may have dropped what it could not write, and answers the next fsync as
 // if nothing had been. A file that turns out to be damaged while it is in use
-// must not be written to either. All writes fail from then on, Receive among
+// must not be written to either, nor one that has lost its name. All writes fail from then on, Receive among
 // them; what was answered before was synced. The next start reads the whole file
 // and its log again.
 func (s *Store) Fatal() <-chan error { return s.broken.told }
@@ -42,10 +42,15 @@ func (b *broken) see(err error) error {
 	if !fatal {
 		return err
 	}
+	return b.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
+}
+
+// end remembers an error as the last one, unless there is one.
+func (b *broken) end(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err == nil {
-		b.err = fmt.Errorf("the database cannot be used any more: %w; %s", err, hint)
+		b.err = err
 		b.told <- b.err
 	}
 	return b.err

@@ -173,6 +173,30 @@ func TestDamageFoundWhileInUseEndsAllWrites(t *testing.T) {
 	wantFatal(t, s, found, "restore a backup")
 }
 
+func TestAFileThatLosesItsNameEndsAllWrites(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"removed":     os.Remove,
+		"log removed": func(path string) error { return os.Remove(path + "-wal") },
+		"replaced": func(path string) error {
+			text, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path+".new", text, 0o600), os.Rename(path+".new", path))
+		},
+	} {
+		for when, look := range map[string]func(*store.Store) error{
+			"probe": func(s *store.Store) error { return s.Ping(t.Context()) },
+			"sweep": func(s *store.Store) error { _, err := s.Stale(t.Context(), time.Now()); return err },
+		} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "pawl.db")
+				s, _, _ := open(t, "sqlite:"+path)
+				check(t, look(s))
+				check(t, spoil(path))
+				wantFatal(t, s, look(s), "put it back where it was")
+			})
+		}
+	}
+}
+
 // wantFatal wants an error after which the process is told to end and nothing is
 // written any more.
 func wantFatal(t *testing.T, s *store.Store, err error, words string) {

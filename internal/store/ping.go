@@ -32,6 +32,9 @@ func pingKey() string {
 // second, and each write is an fsync. While Open looks at the database, Ping writes
 // nothing: the table may not be there yet.
 func (s *Store) Ping(ctx context.Context) error {
+	if err := s.stillThere(); err != nil {
+		return err
+	}
 	last := s.pinged.Load()
 	due := s.receiver != nil && (last == nil || time.Since(*last) >= pingInterval)
 	err := s.write(ctx, func(tx *txn) error {

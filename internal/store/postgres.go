@@ -34,12 +34,17 @@ func postgresDB(dsn string, params map[string]string) (*sql.DB, error) {
 		return nil, fmt.Errorf("database: the postgres:// address cannot be read; want postgres://user:password@host:port/name")
 	}
 	config.RuntimeParams["application_name"] = "pawl"
+	// What locks rows and reads them goes by this; a database may have another default.
+	config.RuntimeParams["default_transaction_isolation"] = "read committed"
 	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(solver.HeartbeatTime.Milliseconds(), 10)
 	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen {
 		config.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTime.Milliseconds(), 10)
 	}
 	for k, v := range params {
 		config.RuntimeParams[k] = v
+	}
+	if params["default_transaction_read_only"] == "on" {
+		config.ValidateConnect = nil // target_session_attrs may want a host for writing
 	}
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(postgresConns)

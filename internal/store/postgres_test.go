@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/postgrestest"
@@ -35,4 +36,39 @@ func (p *postgres) newDatabase(t testing.TB) string {
 func (p *postgres) emptyDatabase(t testing.TB) string {
 	t.Helper()
 	return p.Address(p.NewDatabase(t, ""))
+}
+
+// What a database says of its transactions, and an address that wants a server for
+// writing, are usual where PostgreSQL is looked after by others.
+func TestSettingsOfTheDatabaseDoNotChangeWhatTheStoreReliesOn(t *testing.T) {
+	p := startPostgres(t)
+	dsn := p.newDatabase(t)
+	s := must(store.Open(t.Context(), dsn, store.Options{}))(t)
+	var name string
+	check(t, s.DB().QueryRow("SELECT current_database()").Scan(&name))
+	must(s.DB().Exec("ALTER DATABASE " + name + " SET default_transaction_isolation = 'serializable'"))(t)
+	check(t, s.Close())
+
+	separator := "?"
+	if strings.Contains(dsn, "?") {
+		separator = "&"
+	}
+	dsn += separator + "target_session_attrs=read-write"
+	s = must(store.Open(t.Context(), dsn, store.Options{}))(t)
+	defer s.Close()
+	var isolation string
+	check(t, s.DB().QueryRow("SHOW transaction_isolation").Scan(&isolation))
+	if isolation != "read committed" {
+		t.Errorf("transactions are %s, want read committed", isolation)
+	}
+	must(s.Append(t.Context(), thread(1), true, event("", 1)))(t)
+
+	r := must(store.OpenReadOnly(t.Context(), dsn, store.Options{}))(t)
+	defer r.Close()
+	if events := must(r.Events(t.Context(), thread(1), 0))(t); len(events) != 1 {
+		t.Errorf("%d events are read, want 1", len(events))
+	}
+	if _, err := r.Append(t.Context(), thread(1), true, event("", 2)); err == nil {
+		t.Error("a store for reading wrote")
+	}
 }

@@ -46,7 +46,7 @@ func (s *Store) openSQLite(ctx context.Context, path string, o Options) (err err
 	if s.lock, err = lockFile(path + ".lock"); err != nil {
 		return err
 	}
-	if err := createFile(path); err != nil {
+	if s.file, err = createFile(path); err != nil {
 		return err
 	}
 	if s.w, err = sql.Open("sqlite", sqliteDSN(path, "_txlock", "immediate")); err != nil {
@@ -139,13 +139,46 @@ func checkHeader(path string) error {
 
 // createFile makes a new database readable by its owner only, since it holds
 // what private repositories say; SQLite gives its other files the same mode. An
-// existing file must be writable.
-func createFile(path string) error {
+// existing file must be writable. It is locked itself, too: it may have several
+// names, each with a lock of its own. SQLite's own locks (fcntl) are of another kind,
+// but would go with the first descriptor that is closed, so this one stays open.
+func createFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("open the database for writing: %w; give the user that runs pawl write access to the file and its directory", err)
+		return nil, fmt.Errorf("open the database for writing: %w; give the user that runs pawl write access to the file and its directory", err)
 	}
-	return f.Close()
+	if err := takeLock(f); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s is in use by another process, which knows it by another name; stop that one first, or give this one a database of its own", path)
+		}
+		return nil, fmt.Errorf("lock %s: %w; put the database on a local disk", path, err)
+	}
+	return f, nil
+}
+
+// stillThere ends all writes once the file or its log has been removed or replaced:
+// what is written then is in a file that no start will find.
+func (s *Store) stillThere() error {
+	if s.file == nil || s.receiver == nil { // no SQLite file, or not yet opened
+		return nil
+	}
+	own, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(s.file.Name())
+	if err == nil {
+		_, err = os.Stat(s.file.Name() + "-wal")
+	}
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && os.SameFile(own, named):
+		return nil
+	}
+	return s.broken.end(fmt.Errorf("the database %s or its log (-wal) was removed or replaced while pawl used it; "+
+		"put it back where it was, or restore a backup, and start pawl again", s.file.Name()))
 }
 
 // checkSQLite looks at the library, turns on write-ahead logging, which gives the

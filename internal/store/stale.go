@@ -41,6 +41,9 @@ type Woken struct {
 // run every few seconds and costs nothing for threads that merely wait.
 func (s *Store) Stale(ctx context.Context, now time.Time) (Woken, error) {
 	var w Woken
+	if err := s.stillThere(); err != nil {
+		return w, err
+	}
 	err := s.write(ctx, func(tx *txn) (err error) {
 		ahead, err := s.compareClocks(func(reference *int64) error {
 			return tx.QueryRowContext(ctx, "SELECT "+s.referenceColumn()).Scan(reference)

@@ -49,6 +49,7 @@ type Store struct {
 	receiver *receiver
 	prepared prepared
 	lock     *os.File // SQLite: held while this process may write
+	file     *os.File // SQLite: the database itself, held as well
 	// turn is held by the one write that may ask for the writing connection
 	// beside the receiver. database/sql gives a free connection to a waiter
 	// picked at random, so that among many a delivery could wait many turns.
@@ -163,8 +164,11 @@ func (s *Store) closeDB() error {
 	if s.w != nil {
 		errs = append(errs, s.w.Close())
 	}
-	if s.lock != nil {
-		if err := s.lock.Close(); !errors.Is(err, os.ErrClosed) {
+	for _, f := range []*os.File{s.file, s.lock} { // after SQLite has closed its own
+		if f == nil {
+			continue
+		}
+		if err := f.Close(); !errors.Is(err, os.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}
