@@ -199,8 +199,8 @@ func (c *call) readBody() ([]byte, *refusal) {
 		return nil, &no
 	}
 	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // of the connection, so by the machine's clock
-	var body bytes.Buffer
-	body.Grow(int(min(max(c.in.ContentLength, 0), maxRequest)) + bytes.MinRead)
+	// Grow would write zeros also where the memory has them already.
+	body := bytes.NewBuffer(make([]byte, 0, int(min(max(c.in.ContentLength, 0), maxRequest))+bytes.MinRead))
 	_, err := body.ReadFrom(http.MaxBytesReader(c.w, c.in.Body, maxRequest))
 	_ = c.rc.SetReadDeadline(time.Time{})
 	if err == nil {

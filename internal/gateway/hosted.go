@@ -24,8 +24,9 @@ var errHosted = errors.New("tools that the provider runs itself (web search, cod
 
 // withoutHosted takes hosted tools out of a request, so that an agent that
 // offers one among its own works on without it. An error refuses a request that
-// has nothing else, or that asks for the same in another way.
-func withoutHosted(kind callKind, f fields) (out fields, changed bool, err error) {
+// has nothing else, or that asks for the same in another way. more tells of which
+// fields the values may offer tools; see scanNamed.
+func withoutHosted(kind callKind, f fields, more map[string]bool) (out fields, changed bool, err error) {
 	for _, name := range []string{"mcp_servers", "web_search_options", "plugins", "container", "prompt"} {
 		if list := listOf(f[name]); kind != generate && f.has(name) && (list == nil || len(list) > 0) {
 			return nil, false, errHosted
@@ -42,9 +43,9 @@ func withoutHosted(kind callKind, f fields) (out fields, changed bool, err error
 		}
 		out.set("tools", tools)
 	}
-	if kind == responses {
-		input, more := withoutAdditional(scanList(f["input"]))
-		if more {
+	if kind == responses && more["input"] {
+		input, less := withoutAdditional(scanList(f["input"]))
+		if less {
 			out.set("input", input)
 			changed = true
 		}
@@ -96,6 +97,9 @@ func hosted(kind callKind, tool fields) bool {
 // tools in the course of a session.
 func withoutAdditional(input []json.RawMessage) (out []json.RawMessage, changed bool) {
 	for i, raw := range input {
+		if !mayName(raw, "tools") {
+			continue
+		}
 		item := scanObject(raw)
 		if item == nil || !item.has("tools") {
 			continue

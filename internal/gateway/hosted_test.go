@@ -18,6 +18,8 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 			`{"model":"m","tool_choice":"auto","tools":[{"type":"function","name":"exec_command"},{"type":"custom","name":"apply_patch"},{"type":"tool_search","execution":"client"}]}`},
 		"spelled otherwise":   {responses, `{"tools":[{"type":"function"},{"t\u0079pe":"\u0077eb_search"}]}`, `{"tools":[{"type":"function"}]}`},
 		"added later":         {responses, `{"input":[{"type":"additional_tools","tools":[{"type":"function"},{"type":"mcp","server_url":"http://x"}]}]}`, `{"input":[{"tools":[{"type":"function"}],"type":"additional_tools"}]}`},
+		"added in disguise":   {responses, `{"input":[{"type":"additional_tools","t\u006f\u006Fls":[{"type":"function"},{"type":"mcp"}]},{"role":"user"}]}`, `{"input":[{"tools":[{"type":"function"}],"type":"additional_tools"},{"role":"user"}]}`},
+		"added twice":         {responses, `{"input":[{"tools":[{"type":"mcp"}]}],"input":[{"content":"tools"},{"tools":[{"type":"function"}]}]}`, `{"input":[{"tools":[{"type":"mcp"}]}],"input":[{"content":"tools"},{"tools":[{"type":"function"}]}]}`},
 		"code":                {responses, `{"tools":[{"type":"code_interpreter"}]}`, ``},
 		"a shell elsewhere":   {responses, `{"tools":[{"type":"shell","environment":{"type":"container_auto"}}]}`, ``},
 		"a shell here":        {responses, `{"tools":[{"type":"shell","environment":{"type":"local"}}]}`, `{"tools":[{"type":"shell","environment":{"type":"local"}}]}`},

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -153,6 +154,41 @@ func TestAnObjectIsScannedAsEncodingJSONReadsIt(t *testing.T) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
+}
+
+func TestAFieldIsFoundHoweverItsNameIsWritten(t *testing.T) {
+	for text, want := range map[string]bool{
+		`[{"a":1},{"tools":[]}]`:                 true,
+		`[{"a":{"\u0074ools":[]}}]`:              true,
+		`[{"\u0074\u006f\u006F\u006c\u0073":1}]`: true,
+		`[{"a":"tools"}]`:                        true, // may be
+		`[{"a":"\u001b[0m"}]`:                    true, // may be
+		`[{"a":"-\u001b[0m"}]`:                   false,
+		`[{"a":"\\u001b"}]`:                      true, // may be
+		`[{"a":"\"tools\":[]"},{"tool":1}]`:      false,
+		`[{"Tools":[],"toolsets":1,"":2}]`:       false,
+		`[{"a":"tools":[`:                        true, // broken
+		``:                                       true,
+	} {
+		if got := mayName([]byte(text), "tools"); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// Property: a name is seen in whatever way its letters are written.
+func TestANameIsSeenInEverySpelling(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spelled := ""
+		for _, c := range "tools" {
+			spelled += rapid.SampledFrom([]string{string(c), fmt.Sprintf(`\u%04x`, c), fmt.Sprintf(`\u%04X`, c)}).Draw(t, "letter")
+		}
+		text := fmt.Sprintf(`{"input":[{"x":"\\\"","%s":[1]}],"x":["%s-"]}`, spelled, spelled)
+		f, within := scanNamed([]byte(text), "tools")
+		if objectOf(listOf(f["input"])[0])["tools"] == nil || !within["input"] {
+			t.Errorf("%s: %v", text, within)
+		}
+	})
 }
 
 func FuzzScanObject(f *testing.F) {

@@ -34,7 +34,7 @@ func readRequest(r route, body []byte, hosted bool) (request, error) {
 	}
 	// Names are compared exactly, as providers do: with encoding/json's structs
 	// "MODEL" would replace "model", and another price than the real one count.
-	f := scanObject(body)
+	f, offers := scanNamed(body, "tools")
 	if f == nil {
 		return out, errors.New("the body is no JSON object")
 	}
@@ -48,7 +48,7 @@ func readRequest(r route, body []byte, hosted bool) (request, error) {
 		return out, err
 	}
 	if !hosted {
-		stripped, changed, err := withoutHosted(r.kind, f)
+		stripped, changed, err := withoutHosted(r.kind, f, offers)
 		if err != nil {
 			return out, err
 		}

@@ -12,31 +12,47 @@ import (
 // for what is no object. Of fields with the same name the last one counts, as
 // in encoding/json and at the providers.
 func scanObject(b []byte) fields {
-	s := scanner{b: b}
+	f, _ := scanNamed(b, "")
+	return f
+}
+
+// scanNamed is scanObject, and tells of which fields the values may have objects in
+// them with a field of this name; see mayName.
+func scanNamed(b []byte, name string) (f fields, within map[string]bool) {
+	s := scanner{b: b, name: name}
 	if !s.take('{') {
-		return nil
+		return nil, nil
 	}
-	f := fields{}
+	f, within = fields{}, map[string]bool{}
 	for first := true; !s.take('}'); first = false {
 		if !first && !s.take(',') {
-			return nil
+			return nil, nil
 		}
 		s.space()
 		key, ok := s.key()
 		if !ok || !s.take(':') {
-			return nil
+			return nil, nil
 		}
 		s.space()
 		start := s.at
+		s.named = false
 		if !s.value() {
-			return nil
+			return nil, nil
 		}
 		f[key] = b[start:s.at:s.at]
+		within[key] = s.named // of the last one with this name, which counts
 	}
 	if s.space(); s.at != len(b) {
-		return nil
+		return nil, nil
 	}
-	return f
+	return f, within
+}
+
+// mayName reports whether a value may have an object in it with a field of this
+// name. It is true as well where a text is the name, and where a value is broken.
+func mayName(b []byte, name string) bool {
+	s := scanner{b: b, name: name}
+	return !s.value() || s.named
 }
 
 // scanList parts a list into its entries in the same way; nil for what is none.
@@ -63,6 +79,24 @@ func scanList(b []byte) []json.RawMessage {
 type scanner struct {
 	b  []byte
 	at int
+	// named is set by each string that is name, or could be: a short one with
+	// letters that are written as escapes (\u0074).
+	name  string
+	named bool
+}
+
+// longEscape is how many bytes the longest form of a character of ASCII has.
+const longEscape = len(`\u0074`)
+
+// see looks whether a string, with its quotes, may be the name.
+func (s *scanner) see(raw []byte) {
+	n := len(raw) - len(`""`)
+	if n < len(s.name) || s.name == "" || raw[1] != s.name[0] && raw[1] != '\\' {
+		return // most of all strings
+	}
+	if string(raw[1:1+n]) == s.name || n <= longEscape*len(s.name) && bytes.Contains(raw, []byte(`\u`)) {
+		s.named = true
+	}
 }
 
 func (s *scanner) space() {
@@ -100,6 +134,7 @@ func (s *scanner) text() bool {
 	if s.at >= len(s.b) || s.b[s.at] != '"' {
 		return false
 	}
+	start := s.at
 	s.at++
 	for {
 		n := bytes.IndexByte(s.b[s.at:], '"')
@@ -113,6 +148,7 @@ func (s *scanner) text() bool {
 		}
 		s.at = end + 1
 		if slashes%2 == 0 {
+			s.see(s.b[start:s.at])
 			return true
 		}
 	}
