@@ -35,6 +35,9 @@ type Store interface {
 	FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error
 	// PostponeDelivery notes a delivery that cannot be handled before a time.
 	PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error
+	// ThreadsOf lists the threads about which something was decided of one
+	// repository, or with an empty name of all those of the owner.
+	ThreadsOf(ctx context.Context, owner, name string) ([]solver.Thread, error)
 }
 
 // happening is what one payload says, before anything was decided. Exactly one
@@ -52,7 +55,7 @@ type happening struct {
 	// anonymous says that the remark was edited and that it is not known by whom.
 	anonymous bool
 	change    *solver.Change
-	everyone  bool    // the change concerns all threads of the repository
+	everyone  bool    // the change concerns all threads of the repository, or of the owner where it has no name
 	signal    *signal // the change is what somebody made of the work
 	snapshot  solver.Snapshot
 	target    solver.Target

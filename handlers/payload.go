@@ -20,7 +20,8 @@ type payload struct {
 	Sender       user       `json:"sender"`
 	Repo         repository `json:"repository"`
 	Installation struct {
-		ID int64 `json:"id"`
+		ID      int64 `json:"id"`
+		Account user  `json:"account"` // in events about the installation itself
 	} `json:"installation"`
 	Changes struct {
 		Body *from `json:"body"`

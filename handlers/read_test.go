@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -121,5 +122,48 @@ func TestWhatPawlDoesNotReadMayBeOdd(t *testing.T) {
 		if _, err := read(tc.event, []byte(tc.payload)); err != nil {
 			t.Errorf("%s: %v", tc.payload, err)
 		}
+	}
+}
+
+// Of a suspension GitHub names no repositories (octokit/webhooks, installation/suspend).
+func TestAnInstallationIsOfItsRepositoriesOrOfTheWholeAccount(t *testing.T) {
+	const account = `"installation": {"id": 5, "account": {"id": 1, "login": "acme"}}, "sender": {"login": "ada"}`
+	const two = `"repositories": [{"id": 1, "full_name": "acme/widgets"}, {"id": 2, "full_name": "acme/gadgets"}, {"id": 3, "full_name": "odd"}, {"id": 4, "full_name": "odd/"}]`
+	for _, tt := range []struct {
+		payload string
+		of      []string
+		what    string
+	}{
+		{`{"action": "suspend", ` + account + `}`, []string{"acme/"}, "uninstalled"},
+		{`{"action": "unsuspend", ` + account + `}`, []string{"acme/"}, "installed"},
+		{`{"action": "deleted", ` + account + `, ` + two + `}`, []string{"acme/widgets", "acme/gadgets"}, "uninstalled"},
+		{`{"action": "created", ` + account + `, ` + two + `}`, []string{"acme/widgets", "acme/gadgets"}, "installed"},
+		{`{"action": "new_permissions_accepted", ` + account + `, ` + two + `}`, nil, ""},
+		{`{"action": "suspend", "installation": {"id": 5}}`, nil, ""},
+	} {
+		hs, err := read("installation", []byte(tt.payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var of []string
+		for _, h := range hs {
+			of = append(of, h.repo.FullName())
+			if n := h.change.Snapshot; tt.what == "installed" && (n == nil || n.Installation != 5 || n.RepoID != h.repo.ID) || tt.what == "uninstalled" && n != nil {
+				t.Errorf("%s: %s brings %+v", tt.payload, h.repo.FullName(), n)
+			}
+			if !h.everyone || h.change.What != tt.what || h.change.By != "ada" || h.repo.Installation != 5 {
+				t.Errorf("%s: %+v %+v", tt.payload, h, h.change)
+			}
+		}
+		if diff := cmp.Diff(tt.of, of); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.payload, diff)
+		}
+	}
+}
+
+func TestARenamingThatDoesNotNameTheOldRepositoryConcernsNobody(t *testing.T) {
+	hs, err := read("repository", []byte(`{"action": "renamed", "repository": {"name": "gadgets", "full_name": "acme/gadgets", "owner": {"login": "acme"}}}`))
+	if err != nil || len(hs) != 0 {
+		t.Errorf("%+v, %v", hs, err)
 	}
 }

@@ -20,6 +20,9 @@ func repositoryChanged(p *payload) []happening {
 	default:
 		return nil
 	}
+	if hp.repo.Name == "" { // that would be all of the owner's
+		return nil
+	}
 	hp.change = &c
 	return []happening{hp}
 }

@@ -93,27 +93,20 @@ func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, 
 	return c.What, err
 }
 
-// maxThreads bounds how many threads one change of a repository reaches.
-const maxThreads = 10000
-
-// changeAll appends a change to every thread of a repository.
+// changeAll appends a change to every thread of a repository or of an owner.
 func (h *Handlers) changeAll(ctx context.Context, hp happening, guid string) (string, error) {
-	rows, err := h.Store.Threads(ctx, maxThreads)
+	threads, err := h.Store.ThreadsOf(ctx, hp.repo.Owner, hp.repo.Name)
 	if err != nil {
 		return "", err
 	}
-	c, n := *hp.change, 0
+	c := *hp.change
 	c.Delivery = guid
-	for _, r := range rows {
-		if !strings.EqualFold(r.Thread.Owner, hp.repo.Owner) || !strings.EqualFold(r.Thread.Name, hp.repo.Name) {
-			continue
-		}
-		if _, err := h.Store.Append(ctx, r.Thread, true, solver.NewEvent{Key: hp.once, Kind: solver.KindThread, At: h.Now(), Data: c}); err != nil {
+	for _, t := range threads {
+		if _, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: hp.once, Kind: solver.KindThread, At: h.Now(), Data: c}); err != nil {
 			return "", err
 		}
-		n++
 	}
-	return fmt.Sprintf("%s: %d threads", c.What, n), nil
+	return fmt.Sprintf("%s: %d threads", c.What, len(threads)), nil
 }
 
 // remark asks policy and appends feedback, a control, a question, or what was

@@ -37,9 +37,10 @@ type State struct {
 	readMade  time.Time // when the remark was made whose texts are in Snapshot
 	Pinned    string
 	// Closed says why the thread cannot be worked on, closedBy which change it
-	// was.
-	Closed   string
-	closedBy string
+	// was, and renamedTo what a renaming gave as the new owner/name.
+	Closed    string
+	closedBy  string
+	renamedTo string
 	// Acts are by key; an act without Done was begun and may have happened.
 	Acts map[string]ActState
 	// Pull is the pull request that Pawl opened for an issue; Head the last
@@ -174,9 +175,10 @@ func (s *State) feedback(e Event, f Feedback) {
 	if !madeBefore(f, s.stop) {
 		s.Stopped, s.StoppedAt = "", 0
 	}
-	if slices.Contains([]string{"branch_deleted", "pull_closed", "pull_merged"}, s.closedBy) {
+	if s.closedBy != "closed" && s.closedBy != "merged" {
 		// The issue itself is open: whoever asks again wants a new branch and a
-		// new pull request.
+		// new pull request. And where GitHub said that somebody may ask, the App is
+		// there and the repository has its name, whatever was the case before.
 		s.Closed, s.closedBy = "", ""
 	}
 	if f.Source == policy.FromDescription {

@@ -47,7 +47,10 @@ func (s *State) change(e Event, c Change) {
 		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
 	}
 	if why, ok := closed[c.What]; ok {
-		s.Closed, s.closedBy = why, c.What
+		s.Closed, s.closedBy, s.renamedTo = why, c.What, ""
+		if c.What == "renamed" {
+			s.renamedTo = c.Detail
+		}
 		// What was pushed so far asks for no pull request any more.
 		s.Head = ""
 	}

@@ -132,9 +132,22 @@ func (s *step) branch() string {
 	return s.state.branch(s.thread)
 }
 
+// repo is where the thread is at GitHub, after a renaming under the new name: there
+// is shown how it ended.
 func (s *step) repo() forge.Repo {
 	n := s.state.Snapshot
-	return forge.Repo{Owner: s.thread.Owner, Name: s.thread.Name, ID: n.RepoID, Installation: n.Installation}
+	r := forge.Repo{Owner: s.thread.Owner, Name: s.thread.Name, ID: n.RepoID, Installation: n.Installation}
+	if owner, name, ok := s.state.newName(); ok {
+		r.Owner, r.Name = owner, name
+	}
+	return r
+}
+
+// newName is the name of the repository after a renaming that ended the work. It is
+// not known where GitHub gave only an address.
+func (s *State) newName() (owner, name string, ok bool) {
+	owner, name, ok = strings.Cut(s.renamedTo, "/")
+	return owner, name, ok && s.closedBy == "renamed" && !strings.Contains(name, "/")
 }
 
 // remote is where the repository is fetched from and pushed to, with a token

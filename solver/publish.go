@@ -13,7 +13,8 @@ import (
 // comment and, where there is a commit of the thread's branch, the check runs.
 // What has not changed since it was last sent is not sent again.
 func (s *step) publish(ctx context.Context) (err error) {
-	if s.Forge == nil || !s.state.Tracked() || s.state.closedBy == "uninstalled" || s.state.closedBy == "renamed" || s.state.closedBy == "repository_deleted" {
+	_, _, found := s.state.newName()
+	if s.Forge == nil || !s.state.Tracked() || s.state.closedBy == "uninstalled" || s.state.closedBy == "repository_deleted" || s.state.closedBy == "renamed" && !found {
 		return nil
 	}
 	ctx, end := s.span(ctx, "publish")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -180,11 +181,81 @@ func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
 			if len(a) != 2 || a[1].Receipt.Outcome != policy.Cancelled || r.calls() != 2 {
 				t.Errorf("%d calls, attempts %+v; want two, the second cancelled", r.calls(), a)
 			}
+			if c.said == "renamed" {
+				r.toldUnder("acme/gadgets", n)
+			}
 			before := len(r.world.Requests())
 			r.quiet()
 			if after := len(r.world.Requests()); after != before {
 				t.Errorf("the server went on asking GitHub: %d more requests", after-before)
 			}
+		})
+	}
+}
+
+// toldUnder wants that GitHub shows under the repository's new name how the work ended.
+func (r *rig) toldUnder(repo string, n int) {
+	r.t.Helper()
+	for _, c := range r.world.CheckRuns(repo) {
+		if c.Status != "completed" {
+			r.t.Errorf("check run %s on %.7s is %s, want completed", c.Name, c.SHA, c.Status)
+		}
+	}
+	if len(r.world.CheckRuns(repo)) == 0 {
+		r.t.Error("no check run is there")
+	}
+	comments := slices.DeleteFunc(r.world.Comments(repo, n), func(c fakegithub.Comment) bool { return !c.ViaApp })
+	if len(comments) != 1 || !strings.Contains(comments[0].Body, "was renamed to `"+repo+"`") || strings.Contains(comments[0].Body, "is running") {
+		r.t.Errorf("%+v, want one comment by Pawl that tells of the renaming", comments)
+	}
+}
+
+// GitHub names no repositories in the event that ends a suspension, a new installation
+// has an id of its own, and the event may be lost as any other.
+func TestWhereTheAppComesBackAnOrderIsObeyed(t *testing.T) {
+	t.Parallel()
+	type world = *fakegithub.Server
+	for _, c := range []struct {
+		name     string
+		leave    func(world) error
+		comeBack func(world) error
+		told     bool // of the end
+	}{
+		{"suspension", func(w world) error { return w.Suspend(rigRepo) }, func(w world) error { return w.Unsuspend(rigRepo) }, true},
+		{"suspension whose end is not told", func(w world) error { return w.Suspend(rigRepo) }, func(w world) error { return w.Unsuspend(rigRepo) }, false},
+		{"installed again", func(w world) error { return w.Uninstall(rigRepo) }, func(w world) error { return w.Install(rigRepo) }, true},
+		{"installed again, which is not told", func(w world) error { return w.Uninstall(rigRepo) }, func(w world) error { return w.Install(rigRepo) }, false},
+		{"taken out and in", func(w world) error { return w.RemoveRepo(rigRepo) }, func(w world) error { return w.Install(rigRepo) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.agent("wc -l < \"$CTRL/calls\" >> a.txt\n", "")
+			r.start()
+			n := r.solve("Lines", "Please add a line to a.txt.")
+			r.ending(n)
+			r.must(c.leave(r.world))
+			r.await("the leaving to be seen", func() bool { return r.fold(n).Closed != "" })
+			if !c.told {
+				r.world.SetWebhookURL("http://127.0.0.1:1/")
+			}
+			r.must(c.comeBack(r.world))
+			r.must(r.world.WaitDelivered(t.Context()))
+			if c.told {
+				r.await("the coming back to be seen", func() bool { return r.fold(n).Closed == "" })
+				r.quiet()
+				if s := r.fold(n); s.Closed != "" {
+					t.Fatalf("closed again: %s", s.Closed)
+				}
+			}
+			r.world.SetWebhookURL(r.url("/api/github/hook"))
+			_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve again, please")
+			r.must(err)
+			r.await("the second attempt's end", func() bool { a := r.fold(n).Attempts; return len(a) == 2 && a[1].Receipt.Outcome != "" })
+			if s := r.ending(n); s.State != "done" {
+				t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+			}
+			r.once(n)
 		})
 	}
 }

@@ -147,6 +147,10 @@ func TestSuspensionAndRemovalEndAccess(t *testing.T) {
 	if status, body := h.get("repos/acme/tools", token); status != 403 || !strings.Contains(body, "suspended") {
 		t.Fatalf("suspended: %d %s", status, body)
 	}
+	must(t, h.Unsuspend(repo))
+	if status, body := h.get("repos/acme/tools", token); status != 200 {
+		t.Fatalf("no longer suspended: %d %s", status, body)
+	}
 	must(t, h.Uninstall(repo))
 	if status, _ := h.get("repos/acme/tools", token); status != 401 {
 		t.Fatalf("uninstalled: %d", status)
@@ -157,7 +161,7 @@ func TestSuspensionAndRemovalEndAccess(t *testing.T) {
 	for _, k := range h.settled("installation") {
 		actions = append(actions, k.action())
 	}
-	if diff := cmp.Diff([]string{"created", "suspend", "deleted"}, actions); diff != "" {
+	if diff := cmp.Diff([]string{"created", "suspend", "unsuspend", "deleted"}, actions); diff != "" {
 		t.Fatal(diff)
 	}
 }

@@ -1,6 +1,9 @@
 package fakegithub
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // install adds a repository to the installation of its owner, which is made if
 // there is none.
@@ -96,5 +99,17 @@ func (s *Server) Suspend(repo string) error {
 	}
 	in.suspended = s.now()
 	s.emitApp("installation", in, r.owner, obj{"action": "suspend", "requester": nil})
+	return nil
+}
+
+// Unsuspend ends the pause.
+func (s *Server) Unsuspend(repo string) error {
+	defer s.act()()
+	r, in, err := s.installed(repo)
+	if err != nil {
+		return err
+	}
+	in.suspended = time.Time{}
+	s.emitApp("installation", in, r.owner, obj{"action": "unsuspend", "requester": nil})
 	return nil
 }

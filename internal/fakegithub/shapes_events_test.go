@@ -85,6 +85,7 @@ func TestEveryWebhookHasTheDocumentedShape(t *testing.T) {
 	must(t, h.DeleteRepo(repo))
 	must(t, h.AddRepo(h.ctx, "solo/thing", nil))
 	must(t, h.Suspend("solo/thing"))
+	must(t, h.Unsuspend("solo/thing"))
 	must(t, h.AddRepo(h.ctx, "duo/thing", nil))
 	must(t, h.Uninstall("duo/thing"))
 

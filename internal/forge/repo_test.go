@@ -42,9 +42,39 @@ func TestATokenDoesNotFollowARedirectToAnotherHost(t *testing.T) {
 	defer other.Close()
 	h.fail(issueRoute, status(302, `{}`, "Location", other.URL+"/repos/octo/hello/issues/3"))
 	_, err := c.Issue(t.Context(), testRepo, 3)
-	var to *Moved
-	if !errors.As(err, &to) || reached {
+	if !errors.Is(err, ErrUnavailable) || reached {
 		t.Errorf("reached the other host: %v; err = %v", reached, err)
+	}
+}
+
+func TestARedirectThatIsNotGitHubsEndsNothing(t *testing.T) {
+	for _, to := range []string{"https://login.example.com/sso?next=1", "/maintenance", "", "://"} {
+		for _, route := range []string{commentRoute, mintRoute, "GET /app"} {
+			for _, code := range []int{302, 303, 307} {
+				h, c := start(t)
+				h.fail(route, status(code, "", "Location", to), status(code, "", "Location", to))
+				var err error
+				if route == "GET /app" {
+					_, err = c.App(t.Context())
+				} else {
+					_, err = c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->")
+				}
+				var moved *Moved
+				ends := errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrUninstalled)
+				if err == nil || errors.As(err, &moved) || ends {
+					t.Errorf("%s answered %d to %q: %v", route, code, to, err)
+				}
+			}
+		}
+	}
+}
+
+func TestAnIssueThatWasTransferredIsElsewhere(t *testing.T) {
+	h, c := start(t)
+	h.fail(commentRoute, status(301, "{}", "Location", h.URL+"/repositories/78/issues/9/comments"))
+	var moved *Moved
+	if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->"); !errors.As(err, &moved) || !strings.Contains(moved.To, "/repositories/78/") {
+		t.Errorf("err = %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -256,10 +257,25 @@ func (c *Client) afterFailure(ctx context.Context, r request, w *wire, a answer,
 	return false, nil
 }
 
+// redirected tells a repository or an issue that is elsewhere now from the redirect of
+// a proxy or a page for logging in, which says nothing about either. GitHub points
+// to "repositories/ID/…" of its own API.
+func (c *Client) redirected(r request, w *wire, a answer) error {
+	to := a.header.Get("Location")
+	if at, err := c.api.Parse(to); err == nil && at.Host == c.api.Host && at.Path != w.path {
+		rest, ok := strings.CutPrefix(at.Path, c.api.Path)
+		if ok && (strings.HasPrefix(rest, "repositories/") || strings.HasPrefix(rest, "repos/")) {
+			return &Moved{Method: r.method, Path: w.path, To: to}
+		}
+	}
+	return &Error{Method: r.method, Path: w.path, Status: a.status, Message: "redirected to " + Redact(Clip(to, 200)), Kind: ErrUnavailable,
+		Hint: "that is no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way"}
+}
+
 // failure makes the error for an answer that ends the call.
 func (c *Client) failure(r request, w *wire, a answer) error {
 	if a.status >= 300 && a.status < 400 {
-		return &Moved{Method: r.method, Path: w.path, To: a.header.Get("Location")}
+		return c.redirected(r, w, a)
 	}
 	read := explain
 	if r.explain != nil {

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -191,6 +193,26 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	}
 	if got := must(s.Threads(ctx, 1))(t); len(got) != 1 {
 		t.Errorf("%d threads listed, want 1", len(got))
+	}
+	sister := solver.Thread{Owner: thread(1).Owner, Name: "Sister", Number: 1}
+	for _, other := range []solver.Thread{sister, {Owner: "else", Name: thread(1).Name, Number: 1}} {
+		l = must(s.Acquire(ctx, other, "node", c.Now()))(t)
+		check(t, s.AppendLeased(ctx, l, solver.Batch{Events: []solver.NewEvent{{Kind: solver.KindAttemptStarted}}}))
+	}
+	for _, tt := range []struct {
+		owner, name string
+		want        []solver.Thread
+	}{
+		{strings.ToUpper(thread(1).Owner), strings.ToUpper(thread(1).Name), []solver.Thread{thread(2), thread(3)}},
+		{thread(1).Owner, "sister", []solver.Thread{sister}},
+		{thread(1).Owner, "", []solver.Thread{sister, thread(2), thread(3)}},
+		{"nobody", "", nil},
+	} {
+		got := must(s.ThreadsOf(ctx, tt.owner, tt.name))(t)
+		slices.SortFunc(got, func(a, b solver.Thread) int { return strings.Compare(a.String(), b.String()) })
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s/%s (-want +got)\n%s", tt.owner, tt.name, diff)
+		}
 	}
 	if diff := cmp.Diff(want[1], must(s.Thread(ctx, thread(2)))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

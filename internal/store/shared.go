@@ -86,6 +86,30 @@ func (s *Store) Threads(ctx context.Context, limit int) ([]solver.ThreadRow, err
 	return list, nil
 }
 
+// ThreadsOf lists the threads of one repository that Threads would, or with an empty
+// name those of all repositories of the owner. GitHub's names differ in more than
+// their letters' case.
+func (s *Store) ThreadsOf(ctx context.Context, owner, name string) ([]solver.Thread, error) {
+	rows, err := s.r.QueryContext(ctx, s.q(`SELECT owner, name, number FROM threads
+		WHERE active = 1 AND lower(owner) = lower(?1) AND (?2 = '' OR lower(name) = lower(?2)) ORDER BY owner, name, number`), owner, name)
+	if err != nil {
+		return nil, fmt.Errorf("list the threads of %s/%s: %w", owner, name, err)
+	}
+	defer rows.Close()
+	var list []solver.Thread
+	for rows.Next() {
+		var t solver.Thread
+		if err := rows.Scan(&t.Owner, &t.Name, &t.Number); err != nil {
+			return nil, fmt.Errorf("list the threads of %s/%s: %w", owner, name, err)
+		}
+		list = append(list, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list the threads of %s/%s: %w", owner, name, err)
+	}
+	return list, nil
+}
+
 // Thread returns one thread's row or solver.ErrNotFound.
 func (s *Store) Thread(ctx context.Context, t solver.Thread) (solver.ThreadRow, error) {
 	r, err := s.scanThread(s.r.QueryRowContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"),
