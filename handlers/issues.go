@@ -28,7 +28,7 @@ func issues(p *payload) []happening {
 	case "closed", "reopened":
 		hp.change = &solver.Change{What: p.Action, By: who.Login}
 		if p.Action == "closed" {
-			hp.once = closedKey(i.Number, i.ClosedAt, false)
+			hp.change.MadeAt, hp.once = i.ClosedAt, closedKey(i.Number, i.ClosedAt, false)
 		}
 	case "deleted", "transferred":
 		hp.change = &solver.Change{What: "closed", By: who.Login, Detail: p.Action}

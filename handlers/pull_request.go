@@ -27,7 +27,7 @@ func pullRequest(p *payload) []happening {
 	case "labeled":
 		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
 	case "closed":
-		hp.change = &solver.Change{What: "closed", By: who.Login}
+		hp.change = &solver.Change{What: "closed", By: who.Login, MadeAt: pr.ClosedAt}
 		hp.once = closedKey(p.Number, pr.ClosedAt, pr.Merged)
 		if pr.Merged {
 			hp.change.What = "merged"

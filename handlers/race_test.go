@@ -104,3 +104,25 @@ func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
 		})
 	}
 }
+
+// The closing is known to nobody when the order is judged, and in the log before it.
+func TestAnOrderThatIsJudgedWhileItsThreadIsClosedAsksForNothing(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Please.")
+	began := w.now().UTC().Truncate(time.Second)
+	slow := &holding{Store: w.store, guid: "slow", judged: make(chan struct{}), write: make(chan struct{})}
+	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.now, Solver: w.h.Solver}
+	done := make(chan error, 1)
+	go func() { done <- w.tell(other, thread, "slow", told{1, "created", "/pawl retry", 1}, began) }()
+	<-slow.judged
+	w.pass(10 * time.Second)
+	w.must(w.gh.CloseIssue(houseRepo, thread.Number, "ada"))
+	w.handle()
+	close(slow.write)
+	w.must(<-done)
+	state, err := solver.Fold(w.log(thread))
+	w.must(err)
+	if last := state.Feedback[len(state.Feedback)-1]; state.Open() || last.Withdrawn != "the thread was closed by ada after it was made" {
+		t.Errorf("open %v, withdrawn because %q", state.Open(), last.Withdrawn)
+	}
+}

@@ -202,7 +202,7 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 		Self: policy.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: solver.Label, AllowedBots: h.AllowedBots,
 		Wrote:   hp.target.Kind != "issue" && s.Wrote(hp.target.ID),
 		Marked:  r.Source != policy.FromDescription && solver.Marked(r.Text),
-		Tracked: s.Tracked(), Working: s.Open(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
+		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(hp.madeAt), Working: s.Open(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
 		Head: s.Head, Failed: failed(s), Known: s.Known,
 	}
 	if j = policy.Judge(r, scene); !j.NeedsPermission && !j.Accepted {
@@ -214,10 +214,17 @@ func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, h
 	}
 	// A stop needs the permission also where the agent wrote the same.
 	scene.AgentWrote = wrote
-	if j = policy.Judge(r, scene); !j.NeedsPermission {
+	if j = policy.Judge(r, scene); j.NeedsPermission {
+		if scene.Permission, err = h.permission(ctx, hp.repo, r.Actor.Login); err != nil {
+			return j, asked, err
+		}
+		j = policy.Judge(r, scene)
+	}
+	if !j.Accepted || !j.Command.Works() || s.Tracked() {
 		return j, asked, nil
 	}
-	if scene.Permission, err = h.permission(ctx, hp.repo, r.Actor.Login); err != nil {
+	// No log tells of a closing that came before the first order.
+	if scene.ClosedSince, err = h.closedSince(ctx, hp); err != nil {
 		return j, asked, err
 	}
 	return policy.Judge(r, scene), asked, nil

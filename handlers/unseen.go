@@ -166,7 +166,7 @@ func unseenDescription(of happening, now there, l here) []happening {
 func unseenState(of happening, now there, l here, s solver.State, t solver.Thread) []happening {
 	change := func(what, by, detail, once string) []happening {
 		hp := of
-		hp.once, hp.change = once, &solver.Change{What: what, By: by, Detail: detail}
+		hp.once, hp.change = once, &solver.Change{What: what, By: by, Detail: detail, MadeAt: now.Closed}
 		return []happening{hp}
 	}
 	number := 0 // as changes of the thread itself are logged

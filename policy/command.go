@@ -20,6 +20,12 @@ type Command struct {
 	Mention bool
 }
 
+// Works reports whether it asks for work, as a remark without a command does:
+// unlike an order to Pawl itself and a question.
+func (c Command) Works() bool {
+	return !slices.Contains([]string{"stop", "use", "status", "why", "unknown"}, c.Name)
+}
+
 // commandNames are the words that may follow /pawl.
 var commandNames = []string{"solve", "retry", "stop", "resume", "escalate", "use", "status", "why"}
 

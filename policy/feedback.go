@@ -64,6 +64,9 @@ type Scene struct {
 	AgentWrote bool
 	// Tracked says that Pawl has worked on the thread.
 	Tracked bool
+	// ClosedSince is why the thread cannot be worked on, where that is so since
+	// after the remark was made; empty otherwise.
+	ClosedSince string
 	// Working says that a run is open on the thread.
 	Working bool
 	// OwnPull says that the pull request was opened by Pawl.
@@ -124,6 +127,9 @@ func Judge(r Remark, s Scene) Judgement {
 		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
 	}
 	j := asks(r, s)
+	if j.Accepted && j.Command.Works() && s.ClosedSince != "" {
+		return ignore("%s after it was made", s.ClosedSince)
+	}
 	// Who takes back what was asked for needs the permission as well.
 	if !j.Accepted && j.Description == "" || r.Source == FromCheckRun {
 		return j

@@ -153,6 +153,20 @@ func TestRemarksOnPullRequests(t *testing.T) {
 	})
 }
 
+func TestWhatWasAskedForBeforeTheClosingIsOver(t *testing.T) {
+	closed := func(s *Scene) { s.ClosedSince = "the thread was closed by alice" }
+	for _, r := range []Remark{comment("/pawl solve"), comment("and the tests"), description("Fix the parser.", "Fix the lexer."), {Source: FromLabel, Actor: alice, Name: "pawl"}} {
+		if j := Judge(r, onOwnPull(closed)); j.Accepted || j.NeedsPermission || j.Reason != "the thread was closed by alice after it was made" {
+			t.Errorf("%s %q: %+v; want it ignored", r.Source, r.Text, j)
+		}
+	}
+	for _, text := range []string{"/pawl stop", "/pawl use mine", "/pawl status", "/pawl why", "/pawl please"} {
+		if j := Judge(comment(text), onOwnPull(closed)); !j.Accepted {
+			t.Errorf("%q: %+v; want it heard, for it starts nothing", text, j)
+		}
+	}
+}
+
 func TestOnlyWritersAreListenedTo(t *testing.T) {
 	for permission, accepted := range map[string]bool{
 		"admin": true, "maintain": true, "write": true, "triage": false, "read": false, "none": false, "WRITE": false,

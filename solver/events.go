@@ -107,6 +107,8 @@ type Change struct {
 	What   string `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved, changes_requested, reverted
 	By     string `json:"by,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// MadeAt is when something was closed, as far as GitHub told.
+	MadeAt time.Time `json:"made_at,omitzero"`
 	// Number and URL are those of a pull request of the thread.
 	Number   int       `json:"number,omitempty"`
 	URL      string    `json:"url,omitempty"`

@@ -37,9 +37,11 @@ type State struct {
 	readMade  time.Time // when the remark was made whose texts are in Snapshot
 	Pinned    string
 	// Closed says why the thread cannot be worked on, closedBy which change it
-	// was, and renamedTo what a renaming gave as the new owner/name.
+	// was, closedAt when it was made (zero where that is not known), and renamedTo
+	// what a renaming gave as the new owner/name.
 	Closed    string
 	closedBy  string
+	closedAt  time.Time
 	renamedTo string
 	// Acts are by key; an act without Done was begun and may have happened.
 	Acts map[string]ActState

@@ -47,7 +47,7 @@ func (s *State) change(e Event, c Change) {
 		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
 	}
 	if why, ok := closed[c.What]; ok {
-		s.Closed, s.closedBy, s.renamedTo = why, c.What, ""
+		s.Closed, s.closedBy, s.closedAt, s.renamedTo = why, c.What, c.MadeAt, ""
 		if c.What == "renamed" {
 			s.renamedTo = c.Detail
 		}

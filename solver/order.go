@@ -2,6 +2,7 @@ package solver
 
 import (
 	"slices"
+	"time"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -38,7 +39,19 @@ func (s *State) late(f Feedback) string {
 	if s.Outdated(f) {
 		return "a newer version of it was accepted before"
 	}
+	if why := s.ClosedSince(f.MadeAt); why != "" {
+		return why + " after it was made"
+	}
 	return s.takenBack(f)
+}
+
+// ClosedSince says why the thread cannot be worked on, if that is so since after a
+// time: what was asked for until then is over, as it would be had it come in time.
+func (s State) ClosedSince(at time.Time) string {
+	if at.IsZero() || !at.Before(s.closedAt) {
+		return ""
+	}
+	return s.Closed
 }
 
 // takenBack says why an edit of the description is none any more when it arrives:

@@ -176,3 +176,43 @@ func TestAnOrderThatWasGivenAnewIsNotTakenBackByTheOlderOne(t *testing.T) {
 		t.Error("not stopped, though the last thing that was said is to stop")
 	}
 }
+
+func TestWhatWasAskedForBeforeTheClosingDoesNotUndoIt(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		what    string
+		closed  int // made then
+		asked   int
+		undone  bool // the pull request's end is
+		pending int
+	}{
+		{"closed after it", "closed", 2, 1, false, 0},
+		{"closed before it", "closed", 2, 3, false, 1},
+		{"pull request closed after it", "pull_closed", 2, 1, false, 0},
+		{"pull request merged after it", "pull_merged", 2, 1, false, 0},
+		{"pull request closed before it", "pull_closed", 2, 3, true, 1},
+		{"in the same second", "pull_closed", 2, 2, true, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var log told
+			log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(0)})
+			log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
+			log.add(t, KindAttemptEnded, Ended{N: 1, Ending: policy.Completed})
+			log.add(t, KindDecision, Decided{Decision: policy.Decision{Action: policy.DoDone}, Seen: 3})
+			log.add(t, KindThread, Change{What: tc.what, By: "ada", MadeAt: second(tc.closed)})
+			log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "retry", MadeAt: second(tc.asked)})
+			s := log.fold(t)
+			if (s.Closed == "") != tc.undone || len(s.Pending()) != tc.pending || s.Open() != (tc.pending > 0) {
+				t.Errorf("closed %q, open %v, pending %+v", s.Closed, s.Open(), s.Pending())
+			}
+		})
+	}
+	var log told
+	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1)})
+	log.add(t, KindThread, Change{What: "closed", By: "ada", MadeAt: second(3)})
+	log.add(t, KindThread, Change{What: "reopened", By: "ada"})
+	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(2)})
+	if p := log.fold(t).Pending(); len(p) != 2 {
+		t.Errorf("after the reopening %+v are pending, want both", p)
+	}
+}

@@ -33,6 +33,8 @@ type Issue struct {
 	HTMLURL string
 	Created time.Time
 	Updated time.Time
+	// Closed is when it was closed; zero while it is open.
+	Closed time.Time
 }
 
 // Issue reads one issue or pull request.
@@ -46,7 +48,7 @@ func (c *Client) Issue(ctx context.Context, repo Repo, number int) (Issue, error
 		issue = Issue{
 			Number: got.GetNumber(), Title: got.GetTitle(), Body: got.GetBody(), State: got.GetState(), Locked: got.GetLocked(),
 			IsPull: got != nil && got.IsPullRequest(), Author: actor(got.GetUser()), HTMLURL: got.GetHTMLURL(),
-			Created: got.GetCreatedAt().Time, Updated: got.GetUpdatedAt().Time,
+			Created: got.GetCreatedAt().Time, Updated: got.GetUpdatedAt().Time, Closed: got.GetClosedAt().Time,
 		}
 		if got != nil {
 			for _, label := range got.Labels {
