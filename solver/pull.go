@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
@@ -12,6 +13,10 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 )
+
+// refsSettle is how long after an attempt a refusal of its pull request (422) may be
+// GitHub's own lag: what was pushed is not at once what its API sees.
+const refsSettle = time.Minute
 
 // openPull opens the draft pull request for what was pushed for an issue, once.
 // It is a part of every step, so one that could not be opened is opened later.
@@ -42,6 +47,9 @@ func (s *step) openPull(ctx context.Context) error {
 	crash.Point("pull_begun")
 	// An open pull request of the branch is returned, so a repetition is safe.
 	opened, err := s.Forge.CreatePull(ctx, s.repo(), forge.NewPull{Title: title, Body: checkrun.PullBody(v, ""), Head: s.branch(), Base: base, Draft: true})
+	if a := s.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && s.Now().Sub(a[len(a)-1].EndedAt) < refsSettle {
+		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
+	}
 	if err != nil {
 		return err
 	}

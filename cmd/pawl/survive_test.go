@@ -82,6 +82,8 @@ func TestFailuresOfGitHubAreRetriedAndNothingIsDoubled(t *testing.T) {
 		{"answers lost after the check runs were made", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/check-runs", AbortAfter: true, Times: 2}},
 		{"connection cut at the check runs", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/check-runs", AbortBefore: true, Times: 2}},
 		{"answer lost after the pull request was opened", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", AbortAfter: true}},
+		{"the branch is not seen yet at the pull request", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: 422, Times: 2,
+			Message: "Validation Failed"}},
 		{"503 at the pull request", fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: 503, Times: 2}},
 		{"answer lost after the push", fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", AbortAfter: true}},
 		{"502 at the push", fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Status: 502, Times: 2}},
