@@ -164,8 +164,11 @@ func (h *Handlers) mute(ctx context.Context, t solver.Thread, s solver.State, hp
 // permission is what an account may do on a repository. Without an answer from
 // GitHub nobody may write.
 func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (string, error) {
+	if r.Installation == 0 { // the App is not installed where the payload comes from
+		return "none", nil
+	}
 	permission, err := h.Forge.Permission(ctx, r, login)
-	if errors.Is(err, forge.ErrNotFound) {
+	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUninstalled) {
 		return "none", nil
 	}
 	if err != nil {

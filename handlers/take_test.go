@@ -61,3 +61,24 @@ func TestAnOlderVersionCountsUnlessANewerOneDid(t *testing.T) {
 		})
 	}
 }
+
+// What was said before the App was taken out is brought by the list of deliveries
+// only afterwards; nobody there may ask for anything, however often it is tried.
+func TestWhereTheAppIsNoMoreNobodyMayWrite(t *testing.T) {
+	w := newHouse(t)
+	thread := w.issue("Nothing asked")
+	w.handle()
+	installation, err := w.gh.InstallationID(houseRepo)
+	w.must(err)
+	w.must(w.gh.Uninstall(houseRepo))
+	w.handle()
+	for guid, id := range map[string]int64{"gone": installation, "unknown": installation + 1000, "none": 0} {
+		note, err := w.h.Handle(t.Context(), "issue_comment", guid, fmt.Appendf(nil, `{"action": "created", "issue": {"number": %d},
+			"comment": {"id": 4711, "body": "/pawl solve", "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
+			"repository": {"id": 1, "name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": {"id": 1001, "login": "ada", "type": "User"}}`,
+			thread.Number, w.now().UTC().Format(time.RFC3339), id))
+		if err != nil || !strings.Contains(note, "permission") {
+			t.Errorf("installation %s: %q, %v; want that ada has no permission", guid, note, err)
+		}
+	}
+}

@@ -139,7 +139,9 @@ func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
 		{"branch deleted, asked again", []happened{change("branch_deleted"), solve("x")}, false},
 		{"uninstalled, reopened", []happened{change("uninstalled"), change("reopened")}, true},
 		{"uninstalled, installed", []happened{change("uninstalled"), change("installed")}, false},
-		{"renamed, asked again", []happened{change("renamed"), solve("x")}, true},
+		{"uninstalled, asked again", []happened{change("uninstalled"), solve("x")}, false},
+		{"renamed, asked again under the old name", []happened{change("renamed"), solve("x")}, false},
+		{"closed, asked again", []happened{change("closed"), solve("x")}, true},
 	} {
 		s := fold(t, append([]happened{solve("one"), start(1, 1, 1), end(1, edited("c1"))}, c.after...)...)
 		if (s.Closed != "") != c.closed {

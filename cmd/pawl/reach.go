@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
 
-// reach is the way to GitHub's API, and remembers whether anybody answers there.
+// reach is the way to GitHub's API, and remembers whether it answers there. A server
+// that says that it is down does not, nor does one that refuses the App.
 // The look for missed deliveries uses it every few minutes, so it is never old.
 type reach struct {
 	way http.RoundTripper
 	now func() time.Time
 
 	mu             sync.Mutex
-	heard, unheard time.Time // the last answer, and the last request without any
+	heard, unheard time.Time // the last answer, and the last request without a good one
 	why            error     // of the latter
 }
 
@@ -36,13 +38,30 @@ func (r *reach) RoundTrip(q *http.Request) (*http.Response, error) {
 	answer, err := r.way.RoundTrip(q)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	why := err
+	if err == nil {
+		why = refusal(q, answer.StatusCode)
+	}
 	switch {
-	case err == nil:
+	case why == nil:
 		r.heard = r.now()
 	case !errors.Is(err, context.Canceled):
-		r.unheard, r.why = r.now(), err
+		r.unheard, r.why = r.now(), why
 	}
 	return answer, err
+}
+
+// refusal is what a status says of the server or of the App's credentials, and of
+// nothing that was asked for; nil for any other.
+func refusal(q *http.Request, status int) error {
+	self := strings.HasSuffix(q.URL.Path, "/app")
+	switch {
+	case status >= http.StatusInternalServerError:
+		return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	case status == http.StatusUnauthorized && (self || strings.Contains(q.URL.Path, "/app/")), status == http.StatusNotFound && self:
+		return fmt.Errorf("it refuses the App's credentials (%d)", status)
+	}
+	return nil
 }
 
 // state says whether GitHub answered last.
@@ -54,7 +73,7 @@ func (r *reach) state() (ok bool, detail string) {
 	case r.heard.IsZero() && r.unheard.IsZero():
 		return true, "not asked yet"
 	case r.heard.Before(r.unheard):
-		return false, fmt.Sprintf("no answer %s ago: %v", ago(r.unheard), r.why)
+		return false, fmt.Sprintf("no good answer %s ago: %v", ago(r.unheard), r.why)
 	}
 	return true, fmt.Sprintf("answered %s ago", ago(r.heard))
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 // readiness is what /readyz says.
@@ -78,10 +80,29 @@ func TestReadyzSaysThatGitHubIsAwayAndStaysReady(t *testing.T) {
 	r := newRig(t, nil)
 	r.agent(plainAgent, "")
 	r.start()
-	r.solved()
+	n, _ := r.solved()
 	if _, said := r.ready(); !said.part(t, "github").OK {
 		t.Errorf("%+v, want GitHub answering", said)
 	}
+	r.world.Inject(fakegithub.Fault{Route: "* **", Status: http.StatusServiceUnavailable, Times: -1})
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry once more")
+	r.must(err)
+	r.await("the server to be told that GitHub is down", func() bool {
+		code, said := r.ready()
+		return code == http.StatusOK && said.Ready && strings.Contains(said.part(t, "github").Detail, "answers 503")
+	})
+	r.world.ClearFaults()
+	r.await("GitHub to answer again", func() bool { _, said := r.ready(); return said.part(t, "github").OK })
+	r.quiet()
+	r.world.Inject(fakegithub.Fault{Route: "POST /app/installations/{id}/access_tokens", Status: http.StatusUnauthorized, Times: -1})
+	r.world.RevokeTokens()
+	_, err = r.world.Comment(rigRepo, n, writer, "/pawl retry and again")
+	r.must(err)
+	r.await("the server to be told that the App is refused", func() bool {
+		code, said := r.ready()
+		return code == http.StatusOK && said.Ready && strings.Contains(said.part(t, "github").Detail, "refuses the App's credentials (401)")
+	})
+	r.world.ClearFaults()
 	r.world.Close()
 	body := []byte(`{"action": "created", "issue": {"number": 1}, "comment": {"id": 5, "body": "/pawl solve", "user": {"login": "ada", "id": 1001, "type": "User"}},
 		"repository": {"id": 1, "name": "other", "owner": {"login": "acme"}}, "installation": {"id": 1}, "sender": {"login": "ada", "id": 1001}}`)

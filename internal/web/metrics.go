@@ -59,7 +59,7 @@ func newScrape(o Options, learned *standing, p parts) *scrape {
 		learned:     learned,
 		parts:       p,
 		deliveries:  desc("deliveries", "Webhook deliveries kept, by what became of them.", "state"),
-		deliveryAge: desc("delivery_age_seconds", "How long the oldest delivery that is not handled has waited."),
+		deliveryAge: desc("delivery_age_seconds", "How long the oldest delivery has waited that nobody has tried to handle."),
 		threads:     desc("threads", "Threads that a step runs on, that need a step, and that wait for a time.", "state"),
 		queueAge:    desc("queue_age_seconds", "How long the oldest thread that needs a step has waited."),
 		breakers:    desc("breaker_consecutive", "Failures of a kind in a row on a backend account.", "account", "kind"),
