@@ -26,13 +26,11 @@ func (s *Solver) CleanAttempts(ctx context.Context, dataDir string, before time.
 		if err := ctx.Err(); err != nil {
 			return removed, context.Cause(ctx)
 		}
-		n, err := cleanThread(dir, before, s.Now().Add(-homeTime))
+		n, threadErr := cleanThread(dir, before, s.Now().Add(-homeTime))
 		removed += n
-		if err != nil {
-			return removed, err
-		}
+		err = errors.Join(err, threadErr) // one that cannot be removed keeps no other
 	}
-	return removed, nil
+	return removed, err
 }
 
 // homeTime is how long an agent's HOME is kept after its last attempt, in which a

@@ -53,8 +53,12 @@ func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
 // snapshot looks at the tree, decides about every changed path, brings the
 // host's index up to date and writes it as a tree.
 func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
-	if info, err := os.Lstat(w.Dir); err != nil || !info.IsDir() {
+	info, err := os.Lstat(w.Dir)
+	switch {
+	case err != nil || !info.IsDir():
 		return Snapshot{}, fmt.Errorf("%w: the checkout itself was removed or replaced", ErrUnsafe)
+	case info.Mode()&0o500 != 0o500:
+		return Snapshot{}, fmt.Errorf("%w: the checkout itself may not be entered or read any more (mode %o)", ErrUnsafe, info.Mode().Perm())
 	}
 	root, err := os.OpenRoot(w.Dir)
 	if err != nil {

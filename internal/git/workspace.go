@@ -252,6 +252,9 @@ func Remove(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+		_ = os.Chmod(dir, 0o700) // what it is in belongs to Pawl alone, so it is no link now either
+	}
 	if root, err := os.OpenRoot(dir); err == nil {
 		unlock(root)
 		root.Close()

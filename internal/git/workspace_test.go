@@ -375,3 +375,31 @@ func TestWhatIsUnreadableIsReported(t *testing.T) {
 		t.Error("this ran as root")
 	}
 }
+
+// The agent owns its checkout and its HOME, and can take the right to enter them.
+func TestWhatNobodyMayEnterIsUnsafeAndStillRemoved(t *testing.T) {
+	if asOrdinaryUser(t) {
+		return
+	}
+	for _, mode := range []os.FileMode{0, 0o100, 0o400, 0o555} {
+		w := checkout(t, map[string]string{"sub/a": "a"}, Limits{})
+		write(t, w.Dir, map[string]string{"sub/inner/new": "x"})
+		for _, name := range []string{"sub/inner", "sub", "."} {
+			if err := os.Chmod(filepath.Join(w.Dir, name), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Snapshot(t.Context()); mode&0o500 != 0o500 && !errors.Is(err, ErrUnsafe) {
+			t.Errorf("mode %o: %v, want an unsafe work tree", mode, err)
+		}
+		if err := Remove(w.Dir); err != nil {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+	if syscall.Geteuid() == 0 {
+		t.Error("this ran as root")
+	}
+}
