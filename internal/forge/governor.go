@@ -253,6 +253,7 @@ func (g *governor) decide(ctx context.Context, t *ticket) (got turn, err error) 
 // be called again. The error is the context's.
 func (g *governor) update(ctx context.Context, f func(Quota) (Quota, bool)) error {
 	g.mu.Lock()
+	g.seen.Hold = g.seen.Hold.settle(g.now())
 	seen := g.seen
 	g.mu.Unlock()
 	var result Quota
@@ -263,9 +264,11 @@ func (g *governor) update(ctx context.Context, f func(Quota) (Quota, bool)) erro
 		if err != nil {
 			g.log.Error().Err(err).Str("key", g.key).Msg("the shared use of GitHub's limits cannot be read; counting starts anew")
 		}
+		stored := q.Hold
+		q.Hold = stored.settle(g.now())
 		next, changed := f(q.held(seen.Hold))
 		result = next
-		if !changed {
+		if !changed && q.Hold == stored {
 			return nil
 		}
 		text, err := json.Marshal(next)

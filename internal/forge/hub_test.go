@@ -97,6 +97,13 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
+// move lets time pass, or sets the clock back.
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

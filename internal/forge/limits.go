@@ -78,6 +78,13 @@ func (g *governor) held(now time.Time) (until time.Time, secondary bool) {
 	return q.heldUntil(g.node), q.Hold.Secondary
 }
 
+// farHold says that the hold ends later than GitHub can have asked for.
+func (g *governor) farHold(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen.Hold.settle(now) != g.seen.Hold
+}
+
 // heldNow asks all nodes for such a time.
 func (g *governor) heldNow(ctx context.Context) time.Time {
 	_ = g.update(ctx, func(q Quota) (Quota, bool) { return q, false })
@@ -95,9 +102,13 @@ func (g *governor) secondary(now time.Time) bool {
 // token that is made for a request must not be made during a hold.
 func (c *Client) pass(ctx context.Context, r request, patience time.Duration) error {
 	start := c.now()
+	g := c.governor(r.limitKey())
 	for {
 		now := c.now()
-		until, secondary := c.governor(r.limitKey()).held(now)
+		if g.farHold(now) {
+			g.heldNow(ctx) // which shares the cut time
+		}
+		until, secondary := g.held(now)
 		wait := until.Sub(now)
 		if wait <= 0 {
 			return nil

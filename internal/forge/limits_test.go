@@ -157,6 +157,28 @@ func TestALongRetryAfterOfAServerThatIsDownIsHandedToTheCaller(t *testing.T) {
 	}
 }
 
+func TestAHoldEndsWithinAnHourAfterTheClockWasSetBack(t *testing.T) {
+	for _, back := range []time.Duration{2 * time.Hour, 365 * 24 * time.Hour} {
+		h, c := start(t)
+		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit.", "Retry-After", "600"))
+		var limit *RateLimited
+		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) {
+			t.Fatalf("err = %v", err)
+		}
+		h.clock.move(-back)
+		for range 3 {
+			if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) {
+				t.Fatalf("set back by %s: %v, want the hold to go on for a while", back, err)
+			}
+			h.clock.move(15 * time.Minute)
+		}
+		h.clock.move(20 * time.Minute)
+		if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+			t.Errorf("set back by %s, an hour later: %v", back, err)
+		}
+	}
+}
+
 func TestNoWaitForALimitIsLongerThanAnHour(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(rapid.Int64Range(1, 1<<33).Draw(t, "now"), 0)

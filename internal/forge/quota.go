@@ -111,6 +111,15 @@ type Hold struct {
 	Strikes int `json:"strikes,omitempty"`
 }
 
+// settle cuts a time that is further ahead than GitHub asks for, as one is after the
+// clock was set back. The cut time must be kept, or it would be cut anew for ever.
+func (h Hold) settle(now time.Time) Hold {
+	if most := now.Add(longestWait + clockSkew); h.Until.After(most) {
+		h.Until = most
+	}
+	return h
+}
+
 // Slot is a number of requests under way.
 type Slot struct {
 	N     int       `json:"n"`
@@ -234,9 +243,7 @@ func (q Quota) settle(now time.Time) Quota {
 	if q.Write.At.After(latest) {
 		q.Write.At = now
 	}
-	if most := now.Add(longestWait + clockSkew); q.Hold.Until.After(most) {
-		q.Hold.Until = most
-	}
+	q.Hold = q.Hold.settle(now)
 	over := func(_ string, s Slot) bool { return !s.Until.After(now) || s.Until.After(now.Add(slotLife+farAhead)) }
 	for name, slot := range q.Slots {
 		if over(name, slot) {
