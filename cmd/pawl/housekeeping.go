@@ -57,7 +57,7 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 		case err != nil:
 			n.log.Error().Err(err).Msg("old records were not removed; the next try is in an hour")
 		default:
-			n.log.Info().Interface("rows", rows).Int("transcripts", transcripts).Msg("old records removed")
+			n.log.Info().Interface("rows", rows).Dur("longest", rows.Longest).Int("transcripts", transcripts).Msg("old records removed")
 		}
 		select {
 		case <-tick.C:

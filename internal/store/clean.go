@@ -19,49 +19,40 @@ type Retention struct {
 // Cleaned counts what Clean removed.
 type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
+	// Longest is how long one of its transactions took at most: that is what it
+	// can have added to the wait of a delivery.
+	Longest time.Duration `json:"-"`
 }
 
 // keepGUIDs is how long a GUID is remembered at least, so that a redelivery has
 // no second effect. GitHub redelivers for 3 days; the rest is margin.
 const keepGUIDs = 30 * 24 * time.Hour
 
-// cleanChunk is how many rows one transaction of Clean changes at most, so that
-// deliveries which arrive meanwhile wait for milliseconds only: they come
-// between two of them.
-const cleanChunk = 100
-
-// cleanRest is how many times as long as a transaction of Clean took nothing is
-// cleaned after it, so that a quarter of the database's time goes into cleaning
-// at most. A hundred thousand rows take ten to twenty seconds that way.
-const cleanRest = 3
-
-// writeSome writes in one transaction, and then leaves the database to others.
-func (s *Store) writeSome(ctx context.Context, fn func(*txn) error) error {
-	started := time.Now()
-	if err := s.write(ctx, fn); err != nil {
-		return err
-	}
-	rest := time.NewTimer(cleanRest * time.Since(started))
-	defer rest.Stop()
-	select {
-	case <-rest.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Clean removes what is older than its retention, in transactions of a few rows
 // each, with rests between them, so it should have a goroutine of its own.
 // Several nodes may clean at a time. The file of SQLite does not shrink; what is
-// free in it is used again.
+// free in it is used again. After a power cut some of it may be there again.
 //
 // With a clock that cannot be trusted it removes nothing and returns ErrClock;
 // whoever removes other old things should then leave them, too.
-func (s *Store) Clean(ctx context.Context, r Retention) (c Cleaned, err error) {
+func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
 	if err := s.trustClock(ctx); err != nil {
-		return c, fmt.Errorf("clean: %w", err)
+		return Cleaned{}, fmt.Errorf("clean: %w", err)
 	}
+	c := &cleaning{Store: s, pace: newPace()}
+	err := c.clean(ctx, r)
+	c.done.Longest = c.pace.longest
+	return c.done, err
+}
+
+// cleaning is one Clean at work.
+type cleaning struct {
+	*Store
+	done Cleaned
+	pace pace
+}
+
+func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 	guids := r.Deliveries
 	if oldest := s.now().Add(-keepGUIDs); guids.After(oldest) {
 		guids = oldest
@@ -71,29 +62,30 @@ func (s *Store) Clean(ctx context.Context, r Retention) (c Cleaned, err error) {
 		query  string
 		before time.Time
 	}{
-		{&c.Deliveries, `DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries
+		{&s.done.Deliveries, `DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries
 			WHERE received_at < ?1 AND retry_at = 0 ORDER BY received_at LIMIT ?2%s)`, guids},
-		{&c.Payloads, `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
+		{&s.done.Payloads, `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
 			WHERE received_at < ?1 AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT ?2%s)`, r.Deliveries},
 	} {
 		query := fmt.Sprintf(step.query, s.locking(" FOR UPDATE SKIP LOCKED"))
 		if *step.count, err = s.inChunks(ctx, query, micros(step.before)); err != nil {
-			return c, fmt.Errorf("clean the deliveries: %w", err)
+			return fmt.Errorf("clean the deliveries: %w", err)
 		}
 	}
-	if err := s.forgetThreads(ctx, r.Threads, &c); err != nil {
-		return c, fmt.Errorf("clean the threads: %w", err)
+	if err := s.forgetThreads(ctx, r.Threads); err != nil {
+		return fmt.Errorf("clean the threads: %w", err)
 	}
-	return c, nil
+	return nil
 }
 
-// inChunks repeats a statement on at most cleanChunk rows, each time in a
+// inChunks repeats a statement on as many rows as the pace says, each time in a
 // transaction of its own, until it finds fewer.
-func (s *Store) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {
+func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {
 	for {
 		var n int64
+		rows := int64(s.pace.rows)
 		err := s.writeSome(ctx, func(tx *txn) error {
-			res, err := tx.ExecContext(ctx, s.q(query), arg, cleanChunk)
+			res, err := tx.ExecContext(ctx, s.q(query), arg, rows)
 			if err != nil {
 				return err
 			}
@@ -104,7 +96,7 @@ func (s *Store) inChunks(ctx context.Context, query string, arg int64) (total in
 			return total, err
 		}
 		total += int(n)
-		if n < cleanChunk {
+		if n < rows {
 			return total, nil
 		}
 	}

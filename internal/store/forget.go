@@ -15,9 +15,10 @@ import (
 // and Pawl could do again what it has done. So a thread first loses its name, in
 // one transaction, and is unknown from then on; its events go after that, however
 // many they are. What is told of its number later begins a new log.
-func (s *Store) forgetThreads(ctx context.Context, before time.Time, c *Cleaned) error {
+func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 	for {
-		old, err := s.oldThreads(ctx, before)
+		rows := s.pace.rows
+		old, err := s.oldThreads(ctx, before, rows)
 		if err != nil {
 			return err
 		}
@@ -30,9 +31,9 @@ func (s *Store) forgetThreads(ctx context.Context, before time.Time, c *Cleaned)
 		if err != nil {
 			return err
 		}
-		c.Threads += forgotten
-		if len(old) < cleanChunk {
-			return s.dropNameless(ctx, c)
+		s.done.Threads += forgotten
+		if len(old) < rows {
+			return s.dropNameless(ctx)
 		}
 	}
 }
@@ -44,10 +45,10 @@ type oldThread struct {
 	over          bool
 }
 
-// oldThreads are the next ones that were not looked at since they were touched.
-func (s *Store) oldThreads(ctx context.Context, before time.Time) ([]oldThread, error) {
+// oldThreads are the next ones, at most so many, that were not looked at since they were touched.
+func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) ([]oldThread, error) {
 	rows, err := s.r.QueryContext(ctx, s.q(`SELECT id, owner, name, number, updated_at FROM threads
-		WHERE kept_at <> updated_at AND updated_at < ?1 AND `+untouched+" ORDER BY updated_at, id LIMIT ?2"), micros(before), cleanChunk)
+		WHERE kept_at <> updated_at AND updated_at < ?1 AND `+untouched+" ORDER BY updated_at, id LIMIT ?2"), micros(before), most)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ const untouched = "owner <> '' AND wake_at = 0 AND queued_at = 0 AND lease_owner
 
 // over reports whether a thread may be forgotten. A log that cannot be read
 // stays for a person to look at.
-func (s *Store) over(ctx context.Context, t solver.Thread) (bool, error) {
+func (s *cleaning) over(ctx context.Context, t solver.Thread) (bool, error) {
 	events, err := s.Events(ctx, t, 0)
 	if err != nil {
 		return false, err
@@ -83,7 +84,7 @@ func (s *Store) over(ctx context.Context, t solver.Thread) (bool, error) {
 
 // takeNames takes the names of threads that are over, unless they were touched
 // meanwhile, and marks the others as looked at. It counts the names taken.
-func (s *Store) takeNames(ctx context.Context, old []oldThread) (taken int, err error) {
+func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, err error) {
 	if len(old) == 0 {
 		return 0, nil
 	}
@@ -115,9 +116,9 @@ func (s *Store) takeNames(ctx context.Context, old []oldThread) (taken int, err 
 	return taken, err
 }
 
-// dropNameless removes the events of threads without a name, cleanChunk rows in
-// a transaction, and then the threads.
-func (s *Store) dropNameless(ctx context.Context, c *Cleaned) error {
+// dropNameless removes the events of threads without a name, as many rows in a
+// transaction as the pace says, and then the threads.
+func (s *cleaning) dropNameless(ctx context.Context) error {
 	for {
 		events, more := 0, true
 		err := s.writeSome(ctx, func(tx *txn) (err error) {
@@ -127,15 +128,15 @@ func (s *Store) dropNameless(ctx context.Context, c *Cleaned) error {
 		if err != nil {
 			return fmt.Errorf("drop events: %w", err)
 		}
-		c.Events += events
+		s.done.Events += events
 		if !more {
 			return nil
 		}
 	}
 }
 
-func (s *Store) dropSome(ctx context.Context, tx *txn) (events int, more bool, err error) {
-	for left := int64(cleanChunk); left > 0; {
+func (s *cleaning) dropSome(ctx context.Context, tx *txn) (events int, more bool, err error) {
+	for left := int64(s.pace.rows); left > 0; {
 		var id int64
 		err := tx.QueryRowContext(ctx, "SELECT id FROM threads WHERE owner = '' ORDER BY number LIMIT 1"+s.locking(" FOR UPDATE SKIP LOCKED")).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
