@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver"
 )
 
 // Archive is where deliveries are stored, and can be asked for.
@@ -17,6 +18,9 @@ type Archive interface {
 	// Oldest is when the oldest delivery that is known was stored; zero when none
 	// is.
 	Oldest(ctx context.Context) (time.Time, error)
+	// EachThread calls f with the threads about which something was decided, newest
+	// first, at most limit.
+	EachThread(ctx context.Context, limit int, f func(solver.Thread)) error
 	// UpdateShared replaces a small value that all nodes share; see forge.Shared.
 	UpdateShared(ctx context.Context, key string, f func(old []byte) (next []byte)) error
 }

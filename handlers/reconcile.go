@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/solver"
@@ -39,19 +40,15 @@ const (
 // ignored. It returns how many it found. An error means that some repositories or
 // threads are left for the next look.
 func (c *CatchUp) Reconcile(ctx context.Context) (found int, err error) {
-	rows, err := c.handlers.Store.Threads(ctx, maxReconciled)
+	own, err := c.own(ctx)
 	if err != nil {
 		return 0, err
-	}
-	own := map[string][]solver.Thread{}
-	for _, r := range rows {
-		name := strings.ToLower(r.Thread.Repo())
-		own[name] = append(own[name], r.Thread)
 	}
 	var errs []error
 	for _, name := range c.inTurn(slices.Sorted(maps.Keys(own))) {
 		c.turn = name
 		n, err := c.repository(ctx, name, own[name])
+		delete(own, name)
 		found += n
 		if ctx.Err() != nil {
 			return found, ctx.Err()
@@ -61,6 +58,17 @@ func (c *CatchUp) Reconcile(ctx context.Context) (found int, err error) {
 		}
 	}
 	return found, errors.Join(errs...)
+}
+
+// own are Pawl's own threads by repository, in small letters, newest first. Their
+// names share memory.
+func (c *CatchUp) own(ctx context.Context) (map[string][]solver.Thread, error) {
+	own := map[string][]solver.Thread{}
+	return own, c.archive.EachThread(ctx, maxReconciled, func(t solver.Thread) {
+		t.Owner, t.Name = unique.Make(t.Owner).Value(), unique.Make(t.Name).Value()
+		name := strings.ToLower(t.Repo())
+		own[name] = append(own[name], t)
+	})
 }
 
 // inTurn are the repositories of this look: those after the one that was last.

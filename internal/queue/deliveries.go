@@ -28,7 +28,7 @@ const (
 type inbox struct {
 	handle  func(context.Context, solver.Delivery) error
 	logger  *slog.Logger
-	waiting chan solver.Delivery
+	waiting chan *solver.Delivery // a pointer, since empty places take memory, too
 
 	mu    sync.Mutex
 	here  map[string]bool // the GUIDs that wait or are being handled
@@ -36,7 +36,7 @@ type inbox struct {
 }
 
 func newInbox(handle func(context.Context, solver.Delivery) error, logger *slog.Logger) *inbox {
-	return &inbox{handle: handle, logger: logger, waiting: make(chan solver.Delivery, inboxDeliveries), here: map[string]bool{}}
+	return &inbox{handle: handle, logger: logger, waiting: make(chan *solver.Delivery, inboxDeliveries), here: map[string]bool{}}
 }
 
 // put takes what fits and is not here already. It never blocks.
@@ -51,7 +51,7 @@ func (in *inbox) put(deliveries []solver.Delivery) {
 			d.Payload = nil
 		}
 		select {
-		case in.waiting <- d:
+		case in.waiting <- &d:
 			in.here[d.GUID] = true
 			in.bytes += len(d.Payload)
 		default: // it is full, and the sweep gives the rest out later
@@ -70,7 +70,7 @@ func (in *inbox) work(ctx context.Context) {
 			in.mu.Lock()
 			in.bytes -= len(d.Payload)
 			in.mu.Unlock()
-			in.one(ctx, d)
+			in.one(ctx, *d)
 			in.mu.Lock()
 			delete(in.here, d.GUID)
 			in.mu.Unlock()

@@ -194,6 +194,13 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	if got := must(s.Threads(ctx, 1))(t); len(got) != 1 {
 		t.Errorf("%d threads listed, want 1", len(got))
 	}
+	for limit, want := range map[int][]solver.Thread{10: {thread(3), thread(2)}, 1: {thread(3)}} {
+		var got []solver.Thread
+		check(t, s.EachThread(ctx, limit, func(t solver.Thread) { got = append(got, t) }))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("each of %d (-want +got)\n%s", limit, diff)
+		}
+	}
 	sister := solver.Thread{Owner: thread(1).Owner, Name: "Sister", Number: 1}
 	for _, other := range []solver.Thread{sister, {Owner: "else", Name: thread(1).Name, Number: 1}} {
 		l = must(s.Acquire(ctx, other, "node", c.Now()))(t)

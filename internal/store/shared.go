@@ -110,6 +110,28 @@ func (s *Store) ThreadsOf(ctx context.Context, owner, name string) ([]solver.Thr
 	return list, nil
 }
 
+// EachThread calls f with the threads that Threads would list, in that order, and
+// keeps none of them: where there are ten thousands, a list of them would be most of
+// what the process holds.
+func (s *Store) EachThread(ctx context.Context, limit int, f func(solver.Thread)) error {
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT owner, name, number FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT ?1"), limit)
+	if err != nil {
+		return fmt.Errorf("list threads: %w", err)
+	}
+	defer rows.Close()
+	var t solver.Thread
+	for rows.Next() {
+		if err := rows.Scan(&t.Owner, &t.Name, &t.Number); err != nil {
+			return fmt.Errorf("list threads: %w", err)
+		}
+		f(t)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("list threads: %w", err)
+	}
+	return nil
+}
+
 // Thread returns one thread's row or solver.ErrNotFound.
 func (s *Store) Thread(ctx context.Context, t solver.Thread) (solver.ThreadRow, error) {
 	r, err := s.scanThread(s.r.QueryRowContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"),
