@@ -63,16 +63,19 @@ func NewCatchUp(h *Handlers, a Archive) *CatchUp {
 }
 
 // Watch catches up at once and then at every interval, until ctx ends. What fails
-// is logged and done at the next interval.
-func (c *CatchUp) Watch(ctx context.Context, every time.Duration) {
+// is logged and done at the next interval. After the first time, which has the most
+// to look at, it calls first.
+func (c *CatchUp) Watch(ctx context.Context, every time.Duration, first func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	c.pass(ctx)
+	first()
 	for {
-		c.pass(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			c.pass(ctx)
 		}
 	}
 }

@@ -204,14 +204,15 @@ func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
 	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
 	w.must(err)
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
+	looked, ended := make(chan struct{}), make(chan struct{})
 	var log lockedLog
 	w.h.Log = zerolog.New(&log)
 	go func() {
 		defer close(ended)
-		NewCatchUp(w.h, w.store).Watch(ctx, time.Hour)
+		NewCatchUp(w.h, w.store).Watch(ctx, time.Hour, func() { close(looked) })
 	}()
 	<-log.until("events found that no webhook brought")
+	<-looked
 	stop()
 	<-ended
 	w.handle()

@@ -58,7 +58,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			debug.FreeOSMemory() // what only the start needed
+			debug.FreeOSMemory() // what only the start needed; again after the first look at GitHub
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
@@ -179,7 +179,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	}
 	beside, stop := context.WithCancel(ctx)
 	n.stop = stop
-	n.beside.Go(func() { catchUp.Watch(beside, catchUpInterval) })
+	n.beside.Go(func() { catchUp.Watch(beside, catchUpInterval, debug.FreeOSMemory) })
 	n.beside.Go(func() { n.checkAgents(beside) })
 	n.beside.Go(func() { n.clean(beside, now) })
 	crash.Point("serving")
