@@ -9,9 +9,9 @@ import (
 // sqliteLog pages in the log does so itself, and everybody waits for it: at SQLite's
 // default of 1,000 pages a pause of several milliseconds for every 4 MB. So, after
 // each checkpointBytes of payloads, and in the rests of the cleaning, a reading
-// connection copies the pages beside the commits, and leaves little to that one (BenchmarkReceive: 1.3 times as many
-// deliveries a second). The log's file stays as large as it once was, 32 MB or
-// little more.
+// connection copies the pages beside the commits, and leaves little to that one
+// (BenchmarkReceive: 1.3 times as many deliveries a second). The log's file stays as
+// large as it once was, 32 MB or little more.
 const (
 	checkpointBytes = 1 << 20
 	sqliteLog       = 8000
