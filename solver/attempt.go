@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
@@ -20,7 +21,8 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 	if err != nil || free == nil {
 		return err
 	}
-	defer free()
+	s.free = sync.OnceFunc(free)
+	defer s.free()
 	if unheard := s.unheard(p.effective.Triggers); len(unheard) > 0 {
 		// Then the decision is taken again: a stop may have come meanwhile.
 		return s.record(ctx, KindWithdrawn, Withdrawn{Seqs: unheard, Reason: "the repository's configuration does not listen to this (triggers)"})
@@ -42,6 +44,9 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, p *prepared) erro
 		return err
 	}
 	crash.Point("attempt_logged")
+	// Who tries an account alone must not do so any more when the next one may.
+	s.lease.hold(!s.tries)
+	defer s.lease.hold(false)
 	if err := s.load(ctx); err != nil {
 		return err
 	}
@@ -156,6 +161,7 @@ func (s *step) execute(ctx context.Context, a Started, b config.Backend, p *prep
 	defer look.close()
 	look.track.verify = p.effective.Verify
 	cause, err := s.runAgent(ctx, a, b, p, ws, task, look, &r)
+	s.lease.hold(true)
 	if err != nil {
 		return broken(r, err), err
 	}

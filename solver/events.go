@@ -209,6 +209,9 @@ type Ended struct {
 	Exit       int    `json:"exit"`
 	AgentMS    int64  `json:"agent_ms"`
 	Transcript string `json:"transcript,omitempty"`
+	// Told says that the account's breaker has heard how the attempt ended, for this
+	// process only.
+	Told bool `json:"-"`
 }
 
 // Rung is one recovery: what set it off, what was done, what that cost, and

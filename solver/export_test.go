@@ -92,6 +92,7 @@ func (s *step) play(ctx context.Context, on Stage, a Started, p *prepared) (Ende
 	case <-timer.C:
 	}
 	end()
+	s.lease.hold(true)
 	if cause := context.Cause(run); cause != nil {
 		return cancelled(r, cause), nil
 	}
@@ -137,6 +138,9 @@ func (s *step) stagePush(ctx context.Context, on Stage, branch, from string, r *
 	}
 	for try := 0; ; try++ {
 		err := s.lease.confirm(ctx)
+		if err == nil {
+			err = s.unasked(ctx)
+		}
 		if err == nil {
 			err = on.Push(ctx, s.thread, branch, from, r.Commit)
 		}

@@ -22,6 +22,7 @@ type keeper struct {
 	mu    sync.Mutex
 	lease Lease
 	known time.Time // when the store was asked that last said that the lease is ours
+	held  bool      // as hold says
 }
 
 // keep starts the heartbeat for a lease that was asked for at a time. The
@@ -42,20 +43,24 @@ func (k *keeper) current() Lease {
 
 func (k *keeper) beat(ctx context.Context) {
 	defer close(k.done)
-	tick := time.NewTicker(HeartbeatTime)
-	defer tick.Stop()
+	next := time.NewTimer(HeartbeatTime)
+	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-next.C:
 		}
-		if err := k.renew(ctx); errors.Is(err, ErrLeaseLost) || err != nil && k.unconfirmed() > LeaseTime-HeartbeatTime {
-			// A store that could not be reached for so long is as good as a lost
-			// lease: what runs must have ended when another node takes over.
+		err := k.renew(ctx)
+		if errors.Is(err, ErrLeaseLost) || err != nil && k.unconfirmed() > k.patience() {
 			k.cancel(ErrLeaseLost)
 			return
 		}
+		if err != nil {
+			next.Reset(askAgain)
+			continue
+		}
+		next.Reset(HeartbeatTime)
 	}
 }
 
@@ -103,9 +108,12 @@ func (k *keeper) confirm(ctx context.Context) error {
 	if k.unconfirmed() <= freshTime {
 		return nil
 	}
-	err := k.renew(ctx)
+	err := k.outlast(ctx, k.renew)
 	if err == nil {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // nobody wants the act any more
 	}
 	k.cancel(ErrLeaseLost)
 	return fmt.Errorf("%w: nothing is sent any more (%w)", ErrLeaseLost, err)

@@ -18,13 +18,20 @@ const (
 	outageWait  = 6 * time.Hour
 )
 
+// maxAside is how many attempts of a process may wait for GitHub without a place.
+// Each keeps one of the queue's workers, which are 32 beside the attempts and of
+// which maxWaiting may wait already.
+const maxAside = 8
+
 // deliver pushes what an attempt made. While GitHub does not answer the commit
 // is kept and its push is tried again: to make it anew would cost a whole
-// run of the agent. The attempt keeps its lease and its place meanwhile; a
-// server that is stopped loses the commit. errStopped and errClosed say that a
-// person ended the wait.
+// run of the agent. The attempt keeps its lease meanwhile and gives back what other
+// attempts need; a server that is stopped loses the commit. errStopped and errClosed
+// say that a person ended the wait.
 func (s *step) deliver(ctx context.Context, a Started, p *prepared, r *Ended) error {
 	began, seen := s.Now(), a.Seen
+	back := func() {}
+	defer func() { back() }()
 	for pause := outageFirst; ; pause = min(2*pause, outageMost) {
 		err := s.push(ctx, p, r)
 		again, away := comesBack(err, s.Now().Add(pause))
@@ -32,10 +39,37 @@ func (s *step) deliver(ctx context.Context, a Started, p *prepared, r *Ended) er
 			return err
 		}
 		s.log.Warn().Err(err).Str("commit", r.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
+		if pause == outageFirst {
+			back = s.stepAside(ctx, a, r)
+		}
 		if seen, err = s.waitUntil(ctx, again, seen); err != nil {
 			return err
 		}
 	}
+}
+
+// stepAside gives the place of an attempt back whose agent has ended, and its
+// account, whose breaker is told first how that was. Others may then work whose
+// repositories answer. What is left of the attempt needs neither.
+func (s *step) stepAside(ctx context.Context, a Started, r *Ended) (back func()) {
+	if s.rooms.aside.Add(1) > maxAside {
+		s.rooms.aside.Add(-1)
+		return func() {}
+	}
+	var said Batch
+	s.tellBreaker(&said, a, *r, s.Now())
+	if said.Breaker != nil {
+		if err := s.Store.AppendLeased(ctx, s.lease.current(), said); err != nil {
+			s.log.Warn().Err(err).Msg("the account's breaker hears of the attempt when that ends")
+		} else {
+			r.Told = true
+			known := spentIn(*r)
+			known.Told = true
+			s.note(ctx, &ledger{n: a.N}, known)
+		}
+	}
+	s.free()
+	return func() { s.rooms.aside.Add(-1) }
 }
 
 // comesBack reports whether GitHub did not do a call because it was away, held

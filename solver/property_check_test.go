@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -21,6 +22,7 @@ type books struct {
 	mu       sync.Mutex
 	accounts map[string]*ledger
 	calls    map[solver.Thread]call      // attempts that run
+	steps    map[stepOf]int              // how many are at work
 	changed  map[solver.Thread]time.Time // when the thread was closed or opened last
 }
 
@@ -32,15 +34,24 @@ type ledger struct {
 	at    time.Time
 }
 
+// stepOf is a node at work on a thread.
+type stepOf struct {
+	node   *node
+	thread solver.Thread
+}
+
 // call is an attempt that runs.
 type call struct {
 	node    *node
 	account string
 	began   time.Time
+	worked  time.Time    // when its agent ends, or it pushed last; zero before
+	report  agent.Report // of its agent
+	told    bool         // the breaker has heard of that
 }
 
 func newBooks() books {
-	return books{accounts: map[string]*ledger{}, calls: map[solver.Thread]call{}, changed: map[solver.Thread]time.Time{}}
+	return books{accounts: map[string]*ledger{}, calls: map[solver.Thread]call{}, steps: map[stepOf]int{}, changed: map[solver.Thread]time.Time{}}
 }
 
 func (b *books) account(name string) *ledger {
@@ -52,6 +63,9 @@ func (b *books) account(name string) *ledger {
 
 // appended looks at what a step wrote.
 func (w *world) appended(n *node, t solver.Thread, b solver.Batch) {
+	if b.Breaker != nil && len(b.Events) == 0 {
+		w.told(t)
+	}
 	for _, e := range b.Events {
 		switch d := e.Data.(type) {
 		case solver.Decided:
@@ -62,7 +76,7 @@ func (w *world) appended(n *node, t solver.Thread, b solver.Batch) {
 			w.checkStart(n, t, d)
 		case solver.Ended:
 			w.note("%s: %s ends attempt %d: %s %s %s", n.name, t, d.N, d.Ending, d.Outcome, d.Detail)
-			w.checkEnd(t, d)
+			w.checkEnd(n, t, d)
 		}
 	}
 }
@@ -97,7 +111,7 @@ func (w *world) checkStart(n *node, t solver.Thread, a solver.Started) {
 	}
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
-	defer func() { w.books.calls[t] = call{n, a.Account, now} }()
+	defer func() { w.books.calls[t] = call{node: n, account: a.Account, began: now} }()
 	if n.stoodStillAfter(now.Add(-grace)) {
 		return // its facts were true when it was stopped; the lease is what bounds that
 	}
@@ -112,7 +126,7 @@ func (w *world) checkStart(n *node, t solver.Thread, a solver.Started) {
 		return
 	}
 	for other, c := range w.books.calls {
-		if other != t && c.account == a.Account && c.began.Sub(l.at) > grace && !c.node.isDead() {
+		if other != t && c.account == a.Account && c.began.Sub(l.at) > grace && (c.worked.IsZero() || now.Before(c.worked)) && !c.node.isDead() {
 			w.failHeld("%s and %s both try account %s, which ended %s", t, other, a.Account, l.kind)
 		}
 	}
@@ -146,7 +160,7 @@ func (n *node) stoodStillAfter(at time.Time) bool {
 	return n.still.After(at)
 }
 
-func (w *world) checkEnd(t solver.Thread, r solver.Ended) {
+func (w *world) checkEnd(n *node, t solver.Thread, r solver.Ended) {
 	now, events, s := time.Now(), w.events(t), w.fold(t)
 	a := s.Attempts[r.N-1]
 	stop := time.Time{}
@@ -157,22 +171,58 @@ func (w *world) checkEnd(t solver.Thread, r solver.Ended) {
 			stop = e.At
 		}
 	}
-	if !stop.IsZero() && now.Sub(stop) > 5*time.Second && r.Outcome != policy.Cancelled && r.Outcome != policy.Interrupted {
-		w.fail("%s: attempt %d ended %s, %v after a stop", t, r.N, r.Outcome, now.Sub(stop))
-	}
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
-	began := w.books.calls[t].began
+	c := w.books.calls[t]
 	delete(w.books.calls, t)
-	l := w.books.account(a.Account)
-	switch r.Ending {
+	if c.worked.IsZero() || c.worked.After(now) {
+		c.worked = now
+	}
+	if heard := n.reachable(); !stop.IsZero() && heard.After(stop) {
+		stop = heard // a node that is cut off hears of it then
+	}
+	if !stop.IsZero() && c.worked.Sub(stop) > 5*time.Second && r.Outcome != policy.Cancelled && r.Outcome != policy.Interrupted {
+		w.failHeld("%s: attempt %d ended %s, and worked %v after a stop", t, r.N, r.Outcome, c.worked.Sub(stop))
+	}
+	if c.told {
+		return
+	}
+	reset := time.Time{}
+	if r.Limit != nil {
+		reset = r.Limit.ResetsAt
+	}
+	w.books.account(a.Account).answer(r.Ending, reset, c.began)
+}
+
+// told takes what an attempt's agent ended with as known to the breaker while the
+// attempt goes on.
+func (w *world) told(t solver.Thread) {
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	c := w.books.calls[t]
+	if c.told {
+		return
+	}
+	c.told = true
+	w.books.calls[t] = c
+	reset := time.Time{}
+	if l := c.report.Limit; l != nil && l.ResetsAt != nil {
+		reset = *l.ResetsAt
+	}
+	w.books.account(c.account).answer(policy.Ending(c.report.Ending), reset, c.began)
+}
+
+// answer is what an account answered to an attempt that began at a time.
+func (l *ledger) answer(ending policy.Ending, reset, began time.Time) {
+	now := time.Now()
+	switch ending {
 	case policy.UsageLimit, policy.Auth:
-		if l.kind != r.Ending {
-			*l = ledger{kind: r.Ending}
+		if l.kind != ending {
+			*l = ledger{kind: ending}
 		}
 		l.n, l.at = l.n+1, now
-		if r.Limit != nil && r.Limit.ResetsAt.After(now) {
-			l.reset = r.Limit.ResetsAt
+		if reset.After(now) {
+			l.reset = reset
 		} else if !l.reset.After(now) {
 			l.reset = time.Time{}
 		}
@@ -183,12 +233,29 @@ func (w *world) checkEnd(t solver.Thread, r solver.Ended) {
 	}
 }
 
-// hungUp notes that nothing runs on a thread any more where a step of it was.
-func (w *world) hungUp(n *node, t solver.Thread) {
+// worked notes that something is done for a thread's attempt now.
+func (w *world) worked(t solver.Thread) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
-	if w.books.calls[t].node == n {
-		delete(w.books.calls, t)
+	if c, runs := w.books.calls[t]; runs {
+		c.worked = time.Now()
+		w.books.calls[t] = c
+	}
+}
+
+// stepping notes that a step of a node begins. When the last of them on its thread
+// has ended, as hungUp notes, nothing of the thread runs there any more.
+func (w *world) stepping(n *node, t solver.Thread) (hungUp func()) {
+	w.books.mu.Lock()
+	defer w.books.mu.Unlock()
+	at := stepOf{n, t}
+	w.books.steps[at]++
+	return func() {
+		w.books.mu.Lock()
+		defer w.books.mu.Unlock()
+		if w.books.steps[at]--; w.books.steps[at] == 0 && w.books.calls[t].node == n {
+			delete(w.books.calls, t)
+		}
 	}
 }
 

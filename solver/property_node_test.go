@@ -32,6 +32,7 @@ type node struct {
 	dead   bool
 	still  time.Time // until when it stands still
 	deaf   time.Time // until when it does not reach the store
+	cut    time.Time // until when it does not reach the git server
 }
 
 var (
@@ -187,6 +188,17 @@ func (n *node) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// reachable is since when the node neither stands still nor is cut off from the
+// store; zero for always.
+func (n *node) reachable() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.still.After(n.deaf) {
+		return n.still
+	}
+	return n.deaf
+}
+
 func (n *node) stands() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,8 +231,8 @@ func (n *node) Tip(ctx context.Context, t solver.Thread) (tip string, err error)
 	return tip, err
 }
 
-func (n *node) Push(ctx context.Context, _ solver.Thread, branch, from, to string) error {
-	return n.git(ctx, "git push", func() error { return n.repo.push(branch, from, to) })
+func (n *node) Push(ctx context.Context, t solver.Thread, branch, from, to string) error {
+	return n.git(ctx, "git push", func() error { n.worked(t); return n.repo.push(branch, from, to) })
 }
 
 func (n *node) Pushed(ctx context.Context, _ solver.Thread, commit string) (there bool, err error) {
@@ -229,6 +241,10 @@ func (n *node) Pushed(ctx context.Context, _ solver.Thread, commit string) (ther
 }
 
 func (n *node) git(ctx context.Context, what string, do func() error) error {
+	if n.cutOff() {
+		pause(ctx, time.Second)
+		return fmt.Errorf("%w: %s", git.ErrUnavailable, what)
+	}
 	err := n.call(ctx, what, do)
 	if errors.Is(err, errDeaf) {
 		return fmt.Errorf("%w: %w", git.ErrUnavailable, err)
@@ -236,11 +252,34 @@ func (n *node) git(ctx context.Context, what string, do func() error) error {
 	return err
 }
 
+// cutOff reports whether the node does not reach the git server, as it happens for
+// minutes and now and then for longer than a push waits.
+func (n *node) cutOff() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calm() {
+		return false
+	}
+	if time.Now().After(n.cut) && n.chance.IntN(40) == 0 {
+		lasts := []time.Duration{time.Minute, 10 * time.Minute, 10 * time.Minute, 7 * time.Hour}[n.chance.IntN(4)]
+		n.cut = time.Now().Add(time.Duration(n.chance.Int64N(int64(lasts))))
+		n.note("%s does not reach the git server until %v", n.name, n.cut)
+	}
+	return time.Now().Before(n.cut)
+}
+
 func (n *node) Verify() []string { return n.verify }
 
 // Play draws what the agent does.
 func (n *node) Play(t solver.Thread, a solver.Started) solver.Play {
-	return n.agents.play(n.world, t, a)
+	p := n.agents.play(n.world, t, a)
+	n.books.mu.Lock()
+	defer n.books.mu.Unlock()
+	if c, runs := n.books.calls[t]; runs {
+		c.worked, c.report = time.Now().Add(p.Takes), p.Report
+		n.books.calls[t] = c
+	}
+	return p
 }
 
 // What follows is the store with the node's fate.

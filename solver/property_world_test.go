@@ -249,9 +249,10 @@ func (w *world) work(r *rand.Rand) {
 // stands in the thread's row.
 func (w *world) step(n *node, j job) {
 	if due, err := w.store.Due(n.ctx, j.thread); due && err == nil {
+		hungUp := w.stepping(n, j.thread)
 		err := n.solver.Step(n.ctx, j.thread)
+		hungUp()
 		if _, held := errors.AsType[*solver.HeldError](err); !held {
-			w.hungUp(n, j.thread)
 			w.note("%s: step of %s ends: %v", n.name, j.thread, err)
 		}
 	}

@@ -119,7 +119,7 @@ func (s *step) interrupt(ctx context.Context, a Attempt) error {
 		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
 	now := s.Now()
 	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
-	if l := used.Limit; l != nil && (policy.Ending(l.Kind) == policy.UsageLimit || policy.Ending(l.Kind) == policy.Auth) {
+	if l := used.Limit; l != nil && !used.Told && (policy.Ending(l.Kind) == policy.UsageLimit || policy.Ending(l.Kind) == policy.Auth) {
 		// What the provider said of the account counts whatever ended the attempt.
 		batch.Account = a.Account
 		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(policy.Ending(l.Kind), l.usable(), a.At, now) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
@@ -97,39 +98,27 @@ func (s *step) judge(r *Ended, p *prepared) {
 }
 
 // finish logs the receipt together with what it means for the account and the
-// backend. It is written also while the process stops.
+// backend. It is written also while the process stops, and when a store is back
+// that was away.
 func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	if errors.Is(context.Cause(ctx), ErrLeaseLost) {
 		return ErrLeaseLost
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeoutAfterStop)
+	ctx, cancel := afterStop(ctx)
 	defer cancel()
-	now := s.Now()
 	climbed(a, &r)
-	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
-	said := r.Ending
-	switch {
-	case r.Limit == nil:
-	case r.Limit.Source == fromBreaker:
-		said = "" // the breaker said it, so it knows
-	case said == policy.Completed:
-		said = policy.Ending(r.Limit.Kind) // the account is limited all the same
-	}
-	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
-		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, r.Limit.usable(), a.Began, now) }
-	}
-	if v := Limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
-		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}
-	}
-	if seqs := s.agentWroteMeanwhile(a, r); len(seqs) > 0 {
-		batch.Events = append(batch.Events, NewEvent{Kind: KindWithdrawn, At: now,
-			Data: Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt: its text stands in the transcript"}})
-	}
 	s.log.Info().Str("ending", string(r.Ending)).Str("outcome", string(r.Outcome)).
 		Bool("progress", policy.Progress(r.StartTree, r.EndTree)).Str("commit", r.Commit).Str("detail", r.Detail).Msg("attempt ended")
 	crash.Point("attempt_ending")
-	if err := s.append(ctx, batch); err != nil {
+	s.lease.hold(true)
+	at := s.Now()
+	if err := s.lease.outlast(ctx, func(ctx context.Context) error {
+		events, err := s.Store.Events(ctx, s.thread, a.Seen)
+		if err != nil || ended(events) {
+			return err // or an earlier try was not answered
+		}
+		return s.Store.AppendLeased(ctx, s.lease.current(), s.ending(a, r, events, at))
+	}); err != nil {
 		return err
 	}
 	crash.Point("attempt_ended")
@@ -140,6 +129,45 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 		s.OnReceipt(a.Backend, r)
 	}
 	return nil
+}
+
+// ended reports whether an attempt has ended by the events that followed what it
+// has seen.
+func ended(events []Event) bool {
+	return slices.ContainsFunc(events, func(e Event) bool { return e.Kind == KindAttemptEnded })
+}
+
+// ending is what finish writes. events are those after what the attempt has seen.
+func (s *step) ending(a Started, r Ended, events []Event, now time.Time) Batch {
+	batch := Batch{Events: []NewEvent{{Kind: KindAttemptEnded, At: now, Data: r}}}
+	s.tellBreaker(&batch, a, r, now)
+	if v := Limits(s.Config.Policy).Severity.Judge(r.Edits); r.Outcome == policy.EditLoop && v.Class != policy.None {
+		batch.Cooldown = &Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: s.thread.String()}
+	}
+	if seqs := s.agentWroteMeanwhile(a, r, events); len(seqs) > 0 {
+		batch.Events = append(batch.Events, NewEvent{Kind: KindWithdrawn, At: now,
+			Data: Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt: its text stands in the transcript"}})
+	}
+	return batch
+}
+
+// tellBreaker adds what an attempt's end says of its account, unless the breaker
+// has heard it.
+func (s *step) tellBreaker(batch *Batch, a Started, r Ended, now time.Time) {
+	said := r.Ending
+	switch {
+	case r.Told:
+		said = ""
+	case r.Limit == nil:
+	case r.Limit.Source == fromBreaker:
+		said = "" // the breaker said it, so it knows
+	case said == policy.Completed:
+		said = policy.Ending(r.Limit.Kind) // the account is limited all the same
+	}
+	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
+		batch.Account = a.Account
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, r.Limit.usable(), a.Began, now) }
+	}
 }
 
 // names are the names of failing tests, sorted.

@@ -14,6 +14,8 @@ type rooms struct {
 	used map[Thread]chan struct{}
 	// waiting counts the steps that wait in memory for one of the Slots.
 	waiting atomic.Int64
+	// aside counts the attempts that gave their places back and wait for GitHub.
+	aside atomic.Int64
 }
 
 // enter waits until the thread's folder is free. The caller must call leave.

@@ -246,6 +246,11 @@ func (s *step) look(ctx context.Context, seen int64) (last int64, wanted bool, w
 		// The next look asks again; a lost store ends the lease first.
 		return seen, false, nil
 	}
+	return s.tell(events, seen)
+}
+
+// tell is look for events that were read.
+func (s *step) tell(events []Event, seen int64) (last int64, wanted bool, why error) {
 	probe := State{Acts: map[string]ActState{}}
 	for _, e := range events {
 		if err := probe.apply(e); err != nil {

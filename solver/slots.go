@@ -204,6 +204,7 @@ func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, lef
 		return nil, true, err
 	}
 	crash.Point("account_entered")
+	s.tries = most > 0
 	free = func() { s.leaveAccount(ctx, account); leave() }
 	// Who was in the account before may have met a limit after the first look and
 	// left it before this thread came in.

@@ -23,6 +23,8 @@ type spent struct {
 	Tokens  Tokens   `json:"tokens"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	Limit   *Limit   `json:"limit,omitempty"`
+	// Told says that the account's breaker has heard of the limit.
+	Told bool `json:"told,omitempty"`
 }
 
 func spentOf(u gateway.Usage) spent {

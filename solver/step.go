@@ -27,6 +27,8 @@ type step struct {
 	state  State
 	next   time.Time // when a wait without an end is looked at again
 	waited bool      // for a place, in vain
+	free   func()    // gives the place back that the attempt has
+	tries  bool      // the attempt tries an account that was limited, alone
 	// delivery brought the newest remark or change; empty for none.
 	delivery string
 	log      zerolog.Logger
@@ -268,8 +270,12 @@ func (s *step) load(ctx context.Context) error {
 	return err
 }
 
+// append appends under the lease. During an attempt it outlasts a store that does
+// not answer, and may have appended the same before.
 func (s *step) append(ctx context.Context, b Batch) error {
-	return s.Store.AppendLeased(ctx, s.lease.current(), b)
+	return s.lease.outlast(ctx, func(ctx context.Context) error {
+		return s.Store.AppendLeased(ctx, s.lease.current(), b)
+	})
 }
 
 // record appends events under the lease.

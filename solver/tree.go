@@ -109,7 +109,12 @@ func (s *step) push(ctx context.Context, p *prepared, r *Ended) (err error) {
 			return err
 		}
 		crash.Point("push_begun")
-		err := s.authorised(ctx, p, func() error { return p.cache.Push(ctx, p.remote, r.Commit, p.branch, old) })
+		err := s.authorised(ctx, p, func() error {
+			if err := s.unasked(ctx); err != nil {
+				return err
+			}
+			return p.cache.Push(ctx, p.remote, r.Commit, p.branch, old)
+		})
 		if err == nil {
 			break
 		}
@@ -125,6 +130,17 @@ func (s *step) push(ctx context.Context, p *prepared, r *Ended) (err error) {
 	err = s.record(ctx, KindActDone, Act{Key: pushKey(p.branch, r.Commit), SHA: r.Commit})
 	crash.Point("push_logged")
 	return err
+}
+
+// unasked is an error once a person has asked to stop or the thread was closed: a
+// push may come long after its agent ended, where the store or GitHub was away.
+func (s *step) unasked(ctx context.Context) (why error) {
+	err := s.lease.outlast(ctx, func(ctx context.Context) error {
+		events, err := s.Store.Events(ctx, s.thread, s.state.Seq)
+		_, _, why = s.tell(events, s.state.Seq)
+		return err
+	})
+	return errors.Join(why, err)
 }
 
 // spare refuses the default branch. It is asked for right before the push: it may

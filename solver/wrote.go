@@ -87,12 +87,7 @@ func (s *Solver) inTranscript(t Thread, a Attempt, text string) (bool, error) {
 
 // agentWroteMeanwhile are the remarks that came during an attempt and turn out,
 // now that its transcript is complete, to be the agent's own.
-func (s *step) agentWroteMeanwhile(a Started, r Ended) []int64 {
-	events, err := s.Store.Events(context.Background(), s.thread, a.Seen)
-	if err != nil {
-		s.log.Error().Err(err).Msg("remarks made during the attempt were not looked at again")
-		return nil
-	}
+func (s *step) agentWroteMeanwhile(a Started, r Ended, events []Event) []int64 {
 	meanwhile := State{Acts: map[string]ActState{}}
 	for _, e := range events {
 		if err := meanwhile.apply(e); err != nil {

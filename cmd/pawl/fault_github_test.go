@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"syscall"
@@ -39,6 +40,37 @@ func TestWhatAnAgentMadeOutlastsAnOutageOfGitHub(t *testing.T) {
 	r.wantSolved(n)
 	if a := r.fold(n).Attempts; r.calls() != 1 || len(a) != 1 {
 		t.Errorf("%d calls and attempts %+v, want one of each", r.calls(), a)
+	}
+}
+
+// The git server of one repository is away, and one attempt may run at a time.
+func TestAPushThatWaitsLeavesItsPlaceToOthers(t *testing.T) {
+	t.Parallel()
+	const other = "acme/gadgets"
+	r := newRig(t, nil)
+	r.must(r.world.AddRepo(t.Context(), other, map[string]string{"a.txt": "one\n"}))
+	r.must(r.world.AddUser("olga", 1003, map[string]string{other: "write"}))
+	r.must(r.world.Install(other))
+	r.world.Inject(fakegithub.Fault{Route: "POST /" + rigRepo + ".git/git-receive-pack", Status: http.StatusServiceUnavailable, Times: -1})
+	r.config += "workers: 1\n"
+	r.agent("cat > /dev/null\necho two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the push to wait", func() bool { return r.kept() >= 1 })
+	m, err := r.world.OpenIssue(other, "olga", "A second line", "Please add a second line to a.txt.")
+	r.must(err)
+	_, err = r.world.Comment(other, m, "olga", "/pawl solve")
+	r.must(err)
+	if s := r.over(fmt.Sprintf("%s#%d", other, m)); s.State != "done" {
+		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	if _, running := r.fold(n).Running(); !running {
+		t.Errorf("the attempt of %s does not wait any more: %+v", threadName(n), r.fold(n).Attempts)
+	}
+	r.world.ClearFaults()
+	r.wantSolved(n)
+	if got := len(r.fold(n).Attempts); got != 1 || r.calls() != 2 {
+		t.Errorf("%d attempts and %d calls, want one and, with the other thread's, two", got, r.calls())
 	}
 }
 

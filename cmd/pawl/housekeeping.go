@@ -21,12 +21,21 @@ const catchUpInterval = 5 * time.Minute
 // other end would hold all sweeps of this server until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// sweep wakes what a crash left asleep.
+// sweep wakes what a crash left asleep. When the database is back that was away, it
+// leaves one turn out: those that are still at work renew their leases within
+// seconds, which may have run out, and would lose their threads otherwise.
 func (n *node) sweep(now func() time.Time) func(context.Context) error {
+	away := false
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, sweepTime)
 		defer cancel()
+		if away {
+			err := n.store.Ping(ctx)
+			away = err != nil
+			return err
+		}
 		woken, err := n.store.Stale(ctx, now())
+		away = err != nil
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,8 @@ import (
 )
 
 // quickSteps is how many steps may be at work beside the attempts: deciding,
-// acknowledging, and waiting for one of the places of attempts.
+// acknowledging, and waiting for one of the places of attempts or, without one, for
+// GitHub.
 const quickSteps = 32
 
 // stopTime is how long a stopping server waits for its steps: a supervisor

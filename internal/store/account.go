@@ -13,7 +13,7 @@ import (
 // most of 0 or less it is never refused, nor is an account without a name, which
 // nobody shares. What a thread entered ends with
 // LeaveAccount, Release, its next EnterAccount, or when its lease runs out: who
-// enters after that also takes the lease that ran out, so that its holder
+// enters with a bound after that also takes the lease that ran out, so that its holder
 // cannot come back to it. The error is solver.ErrLeaseLost for a thread that was
 // itself taken over.
 func (s *Store) EnterAccount(ctx context.Context, l solver.Lease, account string, most int, now time.Time) (bool, error) {
@@ -32,17 +32,11 @@ func (s *Store) EnterAccount(ctx context.Context, l solver.Lease, account string
 			return err
 		}
 		now := now.Add(r.ahead)
-		if _, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
-			WHERE account = ?1 AND account <> '' AND lease_until <= ?2 AND id <> ?3`), account, micros(now), r.id); err != nil {
-			return err
-		}
-		others := 0
-		if err := tx.QueryRowContext(ctx, s.q("SELECT count(*) FROM threads WHERE account = ?1 AND account <> '' AND id <> ?2"), account, r.id).
-			Scan(&others); err != nil {
-			return err
-		}
-		if most > 0 && others >= most {
-			return nil
+		if most > 0 {
+			others, err := s.othersIn(ctx, tx, account, r.id, now)
+			if err != nil || others >= most {
+				return err
+			}
 		}
 		entered = true
 		// A lease that ran out and that nobody took goes on, as with Renew.
@@ -54,6 +48,17 @@ func (s *Store) EnterAccount(ctx context.Context, l solver.Lease, account string
 		return false, fmt.Errorf("enter account %s for %s: %w", account, l.Thread, err)
 	}
 	return entered, nil
+}
+
+// othersIn counts the other threads in an account, and takes the leases of those
+// that ran out.
+func (s *Store) othersIn(ctx context.Context, tx *txn, account string, id int64, now time.Time) (others int, err error) {
+	if _, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
+		WHERE account = ?1 AND account <> '' AND lease_until <= ?2 AND id <> ?3`), account, micros(now), id); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRowContext(ctx, s.q("SELECT count(*) FROM threads WHERE account = ?1 AND account <> '' AND id <> ?2"), account, id).Scan(&others)
+	return others, err
 }
 
 // LeaveAccount ends what EnterAccount began; leaving an account that the thread
