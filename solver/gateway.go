@@ -39,6 +39,7 @@ type door struct {
 	// refused is what the breaker said when it refused a call.
 	refused *atomic.Pointer[gateway.Limit]
 	ledger  *ledger
+	steps   *steps
 }
 
 // open opens the door of an attempt. The limits that show there are told to end
@@ -46,7 +47,7 @@ type door struct {
 func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.Policy, end context.CancelCauseFunc) (door, error) {
 	books := &ledger{n: a.N}
 	if b.Provider == "" {
-		return door{ledger: books}, nil
+		return door{ledger: books, steps: &steps{}}, nil
 	}
 	p, ok := s.Config.Provider(b.Provider)
 	if !ok || s.Gateway == nil {
@@ -84,7 +85,7 @@ func (s *step) open(ctx context.Context, a Started, b config.Backend, l config.P
 	}
 	opened := s.Gateway.Open(grant)
 	session.Store(opened)
-	return door{session: opened, refused: &refused, ledger: books, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: s.Gateway.URL(), Token: opened.Token()}}, nil
+	return door{session: opened, refused: &refused, ledger: books, steps: &steps{}, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: s.Gateway.URL(), Token: opened.Token()}}, nil
 }
 
 // allowance is what one attempt may use: its own budget, or what is left of the

@@ -40,12 +40,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 		s.receipt(r, missing(adapter, err), look.edits())
 		return nil, nil
 	}
-	if door.session != nil {
-		noting, stop := context.WithCancel(run)
-		var noted sync.WaitGroup
-		noted.Go(func() { s.keepNoting(noting, door) })
-		defer func() { stop(); noted.Wait() }()
-	}
+	noted := s.keepNoting(run, door)
 	home, dir := s.homeOf(s.thread), s.attemptDir(s.thread, a.N)
 	inside, end := s.span(run, "agent run", TraceBackend, b.Name)
 	report, cause, err := s.runIn(inside, cancel, a, b, p, ws, adapter, door, task, look)
@@ -66,6 +61,7 @@ func (s *step) runAgent(ctx context.Context, a Started, b config.Backend, p *pre
 	}
 	door.close(r)
 	// Commands that verify may take long, and the process may end meanwhile.
+	noted()
 	s.note(ctx, door.ledger, spentIn(*r))
 	s.ranTests(home, r)
 	return cause, err
@@ -107,7 +103,7 @@ func (s *step) runIn(run context.Context, cancel context.CancelCauseFunc, a Star
 		Dir: ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: out, MaxTranscript: maxTranscript, Now: s.Now,
 		OnDeed:  func(d agent.Deed) { look.deed(d, cancel) },
-		OnEvent: look.track.event,
+		OnEvent: func(e agent.Event) { look.track.event(e); door.steps.event(e) },
 	})
 	crash.Point("agent_done")
 	look.track.Bytes = report.OutputBytes

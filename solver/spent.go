@@ -48,6 +48,38 @@ func spentIn(r Ended) spent {
 	return w
 }
 
+// steps adds up what an agent tells of its steps while it runs, as opencode does.
+// The others tell it once, at their end. The zero value is ready.
+type steps struct {
+	mu   sync.Mutex
+	used spent
+}
+
+// event takes one event of the stream into account.
+func (t *steps) event(e agent.Event) {
+	if !e.Step {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.Tokens != nil {
+		t.used.Tokens = Tokens(agent.Tokens(t.used.Tokens).Plus(*e.Tokens))
+	}
+	if e.Cost != nil {
+		sum := *e.Cost
+		if t.used.CostUSD != nil {
+			sum += *t.used.CostUSD
+		}
+		t.used.CostUSD = &sum
+	}
+}
+
+func (t *steps) sum() spent {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.used
+}
+
 // ledger notes in the store, under the lease, what an attempt uses: budgets and
 // breakers bind also where the process that counted was killed and another node
 // goes on. What is lost with a process are the calls in flight.
@@ -78,18 +110,33 @@ func (s *step) note(ctx context.Context, l *ledger, w spent) {
 	}
 }
 
-// keepNoting notes what is used behind a door until ctx ends.
-func (s *step) keepNoting(ctx context.Context, d door) {
-	tick := time.NewTicker(spentInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.note(ctx, d.ledger, spentOf(d.session.Usage()))
-		}
+// used is what an attempt used so far: as the gateway counts it, and without one as
+// the agent tells.
+func (d door) used() spent {
+	if d.session == nil {
+		return d.steps.sum()
 	}
+	return spentOf(d.session.Usage())
+}
+
+// keepNoting notes what is used behind a door until ctx ends or end is called, which
+// waits until nothing is noted any more.
+func (s *step) keepNoting(ctx context.Context, d door) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		tick := time.NewTicker(spentInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				s.note(ctx, d.ledger, d.used())
+			}
+		}
+	})
+	return func() { stop(); work.Wait() }
 }
 
 // spentBefore is what an attempt had used when the process that ran it was killed.

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+)
+
+// printStep prints what opencode does at the end of a step, which is the last one
+// where the reason is stop.
+func printStep(reason string) string {
+	return `echo '{"type":"step_finish","sessionID":"ses_1","part":{"id":"prt_1","type":"step-finish","reason":"` + reason + `","tokens":` +
+		`{"input":1200,"output":34,"reasoning":0,"cache":{"read":200,"write":0}},"cost":0.5}}'` + "\n"
+}
+
+const printText = `echo '{"type":"text","sessionID":"ses_1","part":{"type":"text","text":"The line is there."}}'` + "\n"
+
+// No gateway counts for an agent that signs in by itself; of its steps it tells.
+func TestWhatAnAgentToldBeforeAKillCountsInTheDaysBudget(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null\n"+printStep("tool-calls")+gated+"echo two >> a.txt\n"+printText+printStep("stop"), "stream: opencode")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the step to be noted", func() (noted bool) {
+		r.read(func(db *store.Store) {
+			note, err := db.Noted(t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n})
+			r.must(err)
+			noted = note != nil
+		})
+		return noted
+	})
+	r.stop(syscall.SIGKILL)
+	r.touch("go")
+	r.start()
+	r.ending(n)
+	a := r.fold(n).Attempts
+	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
+		t.Fatalf("attempts %+v, want one that was interrupted and another one", a)
+	}
+	used := a[0].Receipt
+	if want := (solver.Tokens{Input: 1400, CachedInput: 200, Output: 34}); used.Tokens != want || used.CostUSD == nil || *used.CostUSD != 0.5 {
+		t.Errorf("the killed attempt used %+v and %v, want %+v and 0.5 $", used.Tokens, used.CostUSD, want)
+	}
+}
