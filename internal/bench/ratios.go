@@ -145,17 +145,26 @@ func answerRate(ctx context.Context, addr string, pid int, shots []shot) (rated,
 	return rated{res.perSecond(), float64(used.Microseconds()) / float64(max(len(res.took), 1))}, err
 }
 
-// halfLoad is the 99th percentile at a rate, counted from when a delivery was due.
+// halfLoad is the 99th percentile at a rate, counted from when a delivery was due, of
+// a new server in each round: one round tells more about the disk than about Pawl.
 func halfLoad(ctx context.Context, bin, dir string, rate float64) (row, error) {
-	own := filepath.Join(dir, "half")
-	if err := os.Mkdir(own, 0o700); err != nil {
-		return row{}, err
+	var p50, p99 []float64
+	for n := range ratioRounds {
+		own := filepath.Join(dir, fmt.Sprint("half-", n))
+		if err := os.Mkdir(own, 0o700); err != nil {
+			return row{}, err
+		}
+		res, _, err := webhooks(ctx, bin, own, load{connections: connections, rate: int(rate), time: ratioTime})
+		if err != nil {
+			return row{}, err
+		}
+		p50, p99 = append(p50, milliseconds(res.took, 0.5)), append(p99, milliseconds(res.took, 0.99))
 	}
-	res, _, err := webhooks(ctx, bin, own, load{connections: connections, rate: int(rate), time: 5 * time.Second})
-	if err != nil {
-		return row{}, err
-	}
-	p99 := quantile(res.took, 0.99)
-	return row{fmt.Sprintf("webhook answers at half of that, %d/s", int(rate)), fmt.Sprintf("p50 %s, p99 %s", ms(quantile(res.took, 0.5)), ms(p99)),
-		"p99 < " + ms(halfAim), p99 < halfAim}, nil
+	return row{fmt.Sprintf("webhook answers at half of that, %d/s", int(rate)),
+		fmt.Sprintf("p50 %s ms, p99 %s ms", minMedianMax(p50, "%.1f"), minMedianMax(p99, "%.1f")),
+		"median p99 < " + ms(halfAim), middle(p99) < float64(halfAim.Milliseconds())}, nil
+}
+
+func milliseconds(all []time.Duration, q float64) float64 {
+	return float64(quantile(all, q)) / float64(time.Millisecond)
 }
