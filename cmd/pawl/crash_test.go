@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +19,8 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-var errDead = errors.New("the process is dead")
+// errDead ends a step at once, as an attempt outlasts a store that merely fails.
+var errDead = fmt.Errorf("the process is dead: %w", solver.ErrLeaseLost)
 
 // mortal is a store seen from a process that dies at its n-th append: before
 // the append, so that what was done is not logged, or right after it, so that
