@@ -18,7 +18,7 @@ func (h *Handlers) closedSince(ctx context.Context, hp happening) (why string, e
 	i, err := h.Forge.Issue(ctx, hp.repo, hp.number)
 	var moved *forge.Moved
 	switch {
-	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone), errors.Is(err, forge.ErrForbidden), errors.As(err, &moved):
+	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone), errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUninstalled), errors.As(err, &moved):
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("whether %s#%d is open: %w", hp.repo.FullName(), hp.number, err)

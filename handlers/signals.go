@@ -144,7 +144,7 @@ func (h *Handlers) mute(ctx context.Context, t solver.Thread, s solver.State, hp
 		return "", fmt.Errorf("who this App is: %w", err)
 	case hp.number == t.Number && !s.Snapshot.Pull:
 		return "it names an issue, not a pull request", nil
-	case by.ID == app.BotID:
+	case app.BotID != 0 && by.ID == app.BotID:
 		return "it was done by this App's bot user", nil
 	case by.Type == "Bot" || strings.HasSuffix(by.Login, "[bot]"):
 		if slices.Contains(h.AllowedBots, by.ID) {

@@ -100,7 +100,8 @@ func (h *Handlers) changeAll(ctx context.Context, hp happening, guid string) (st
 		return "", err
 	}
 	c := *hp.change
-	c.Delivery = guid
+	// GitHub names no time; an order that was made before this one must not undo it.
+	c.Delivery, c.MadeAt = guid, h.Now().Truncate(time.Second)
 	for _, t := range threads {
 		if _, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: hp.once, Kind: solver.KindThread, At: h.Now(), Data: c}); err != nil {
 			return "", err

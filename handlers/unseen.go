@@ -107,7 +107,7 @@ func unseenText(of happening, c forge.Comment, source policy.Source, kind string
 	hp := of
 	hp.target, hp.url, hp.madeAt, hp.remark = solver.Target{Kind: kind, ID: c.ID}, c.HTMLURL, c.Updated, &r
 	switch {
-	case c.AppID == app.ID || c.Author.ID == app.BotID:
+	case c.AppID == app.ID || app.BotID != 0 && c.Author.ID == app.BotID:
 		return nil
 	case !known && c.Created.After(l.began) && c.Updated.Equal(c.Created):
 		hp.once = once("created", kind, c.ID, c.Updated, c.Body)
@@ -134,7 +134,7 @@ func same(last solver.Feedback, text string) bool {
 func unseenReview(of happening, r forge.Review, l here, app forge.App) []happening {
 	state := strings.ToLower(r.State)
 	_, known := l.texts[fmt.Sprintf("review:%d", r.ID)]
-	if known || state == "pending" || state == "dismissed" || !r.Submitted.After(l.began) || r.AppID == app.ID || r.Author.ID == app.BotID {
+	if known || state == "pending" || state == "dismissed" || !r.Submitted.After(l.began) || r.AppID == app.ID || app.BotID != 0 && r.Author.ID == app.BotID {
 		return nil
 	}
 	who := person(r.Author)

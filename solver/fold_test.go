@@ -139,6 +139,8 @@ func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
 		{"branch deleted, asked again", []happened{change("branch_deleted"), solve("x")}, false},
 		{"uninstalled, reopened", []happened{change("uninstalled"), change("reopened")}, true},
 		{"uninstalled, installed", []happened{change("uninstalled"), change("installed")}, false},
+		{"closed, suspended, back", []happened{change("closed"), change("uninstalled"), change("installed")}, true},
+		{"deleted, suspended, back", []happened{change("repository_deleted"), change("uninstalled"), change("installed")}, false},
 		{"uninstalled, asked again", []happened{change("uninstalled"), solve("x")}, false},
 		{"renamed, asked again under the old name", []happened{change("renamed"), solve("x")}, false},
 		{"closed, asked again", []happened{change("closed"), solve("x")}, true},

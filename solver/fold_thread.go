@@ -46,7 +46,9 @@ func (s *State) change(e Event, c Change) {
 		"repository_deleted": "the repository was deleted or archived",
 		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
 	}
-	if why, ok := closed[c.What]; ok {
+	// What keeps Pawl from the repository for a while is no word about the thread.
+	absent := c.What == "uninstalled" || c.What == "renamed" || c.What == "repository_deleted"
+	if why, ok := closed[c.What]; ok && !(absent && s.Closed != "") {
 		s.Closed, s.closedBy, s.closedAt, s.renamedTo = why, c.What, c.MadeAt, ""
 		if c.What == "renamed" {
 			s.renamedTo = c.Detail

@@ -124,7 +124,11 @@ func lasting(l gateway.Limit, now time.Time) bool {
 // known before did not keep policy from starting the attempt.
 func (s *Solver) limited(account string, began time.Time) func(context.Context) (gateway.Limit, bool) {
 	return func(ctx context.Context) (gateway.Limit, bool) {
-		breakers, err := s.Store.Breakers(ctx)
+		var breakers map[string]Breaker
+		err := within(ctx, renewTime, func(ctx context.Context) (err error) {
+			breakers, err = s.Store.Breakers(ctx)
+			return err
+		})
 		if err != nil {
 			// The provider will say so itself.
 			return gateway.Limit{}, false

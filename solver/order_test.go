@@ -192,6 +192,10 @@ func TestWhatWasAskedForBeforeTheClosingDoesNotUndoIt(t *testing.T) {
 		{"pull request merged after it", "pull_merged", 2, 1, false, 0},
 		{"pull request closed before it", "pull_closed", 2, 3, true, 1},
 		{"in the same second", "pull_closed", 2, 2, true, 1},
+		{"suspended after it", "uninstalled", 2, 1, false, 0},
+		{"suspended before it, and back", "uninstalled", 2, 3, true, 1},
+		{"archived after it", "repository_deleted", 2, 1, false, 0},
+		{"renamed after it", "renamed", 2, 1, false, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var log told

@@ -50,7 +50,8 @@ func (s *step) deliver(ctx context.Context, a Started, p *prepared, r *Ended) er
 
 // stepAside gives the place of an attempt back whose agent has ended, and its
 // account, whose breaker is told first how that was. Others may then work whose
-// repositories answer. What is left of the attempt needs neither.
+// repositories answer. What is left of the attempt needs no account; its judge, if there
+// is one, runs beside the attempts that have places.
 func (s *step) stepAside(ctx context.Context, a Started, r *Ended) (back func()) {
 	if s.rooms.aside.Add(1) > maxAside {
 		s.rooms.aside.Add(-1)

@@ -47,7 +47,7 @@ func (s *step) openPull(ctx context.Context) error {
 	crash.Point("pull_begun")
 	// An open pull request of the branch is returned, so a repetition is safe.
 	opened, err := s.Forge.CreatePull(ctx, s.repo(), forge.NewPull{Title: title, Body: checkrun.PullBody(v, ""), Head: s.branch(), Base: base, Draft: true})
-	if a := s.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && s.Now().Sub(a[len(a)-1].EndedAt) < refsSettle {
+	if a := s.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && s.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
 		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
 	}
 	if err != nil {

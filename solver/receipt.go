@@ -114,8 +114,11 @@ func (s *step) finish(ctx context.Context, a Started, r Ended) error {
 	at := s.Now()
 	if err := s.lease.outlast(ctx, func(ctx context.Context) error {
 		events, err := s.Store.Events(ctx, s.thread, a.Seen)
-		if err != nil || ended(events) {
-			return err // or an earlier try was not answered
+		if err != nil {
+			return err
+		}
+		if ended(events) { // by an earlier try that was not answered, or by who took the thread over
+			return s.lease.renew(ctx)
 		}
 		return s.Store.AppendLeased(ctx, s.lease.current(), s.ending(a, r, events, at))
 	}); err != nil {

@@ -237,7 +237,11 @@ func (s *step) watch(ctx context.Context, seen int64, cancel context.CancelCause
 // look reads what came after an event. It returns the last event that it saw,
 // whether something wants an answer, and why the attempt must end, if it must.
 func (s *step) look(ctx context.Context, seen int64) (last int64, wanted bool, why error) {
-	events, err := s.Store.Events(ctx, s.thread, seen)
+	var events []Event
+	err := within(ctx, renewTime, func(ctx context.Context) (err error) {
+		events, err = s.Store.Events(ctx, s.thread, seen)
+		return err
+	})
 	if err != nil {
 		// The next look asks again; a lost store ends the lease first.
 		return seen, false, nil

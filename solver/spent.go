@@ -100,7 +100,7 @@ func (s *step) note(ctx context.Context, l *ledger, w spent) {
 	defer l.mu.Unlock()
 	note, err := json.Marshal(w)
 	if err == nil && !bytes.Equal(note, l.written) {
-		err = s.Store.Note(ctx, s.lease.current(), note)
+		err = within(ctx, renewTime, func(ctx context.Context) error { return s.Store.Note(ctx, s.lease.current(), note) })
 	}
 	switch {
 	case err == nil:

@@ -21,22 +21,28 @@ const catchUpInterval = 5 * time.Minute
 // other end would hold all sweeps of this server until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// sweep wakes what a crash left asleep. When the database is back that was away, it
-// leaves one turn out: those that are still at work renew their leases within
-// seconds, which may have run out, and would lose their threads otherwise.
+// turnsOut is how many turns the sweep leaves out after the database was away. Those
+// that are still at work renew their leases meanwhile, which may have run out, and
+// would lose their threads otherwise: a renewal that hangs takes 5 s, as a turn does,
+// and the next one begins a second later.
+const turnsOut = 2
+
+// sweep wakes what a crash left asleep.
 func (n *node) sweep(now func() time.Time) func(context.Context) error {
-	away := false
+	out := 0
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, sweepTime)
 		defer cancel()
-		if away {
+		if out > 0 {
 			err := n.store.Ping(ctx)
-			away = err != nil
+			if out--; err != nil {
+				out = turnsOut
+			}
 			return err
 		}
 		woken, err := n.store.Stale(ctx, now())
-		away = err != nil
 		if err != nil {
+			out = turnsOut
 			return err
 		}
 		if woken.Threads+woken.Deliveries > 0 {

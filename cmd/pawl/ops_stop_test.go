@@ -119,6 +119,41 @@ func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
 	})
 }
 
+// Who is at work while the database is away renews its lease when it is back.
+func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+		must(err)
+		thread := solver.Thread{Owner: "acme", Name: "widgets", Number: 1}
+		_, err = s.Acquire(t.Context(), thread, "another", time.Now())
+		must(err)
+		n := &node{store: s}
+		sweep := n.sweep(time.Now)
+		taken, err := s.DB().Conn(t.Context())
+		must(err)
+		if err := sweep(context.WithoutCancel(t.Context())); err == nil {
+			t.Fatal("a sweep without a database did not fail")
+		}
+		must(taken.Close())
+		time.Sleep(solver.LeaseTime)
+		for turn := range turnsOut + 1 {
+			must(sweep(t.Context()))
+			due, err := s.Due(t.Context(), thread)
+			must(err)
+			if want := turn == turnsOut; due != want {
+				t.Errorf("turn %d after the database is back: taken over %t, want %t", turn, due, want)
+			}
+		}
+		must(s.Close())
+	})
+}
+
 func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

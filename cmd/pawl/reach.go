@@ -54,11 +54,14 @@ func (r *reach) RoundTrip(q *http.Request) (*http.Response, error) {
 // refusal is what a status says of the server or of the App's credentials, and of
 // nothing that was asked for; nil for any other.
 func refusal(q *http.Request, status int) error {
-	self := strings.HasSuffix(q.URL.Path, "/app")
+	path := q.URL.Path
+	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // by people, who may call anything "app"
+	self := strings.HasSuffix(path, "/app")
 	switch {
 	case status >= http.StatusInternalServerError:
 		return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
-	case status == http.StatusUnauthorized && (self || strings.Contains(q.URL.Path, "/app/")), status == http.StatusNotFound && self:
+	case named:
+	case status == http.StatusUnauthorized && (self || strings.Contains(path, "/app/")), status == http.StatusNotFound && self:
 		return fmt.Errorf("it refuses the App's credentials (%d)", status)
 	}
 	return nil

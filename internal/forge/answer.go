@@ -93,7 +93,9 @@ func judge(a answer) verdict {
 	switch {
 	case a.err == nil:
 		return fine
-	case a.status < 300, a.status >= 500, a.status == http.StatusRequestTimeout, isPage(a):
+	case a.status < 300, a.status >= 500, a.status == http.StatusRequestTimeout:
+		return unknown
+	case isPage(a) && !saysWhen(a):
 		return unknown
 	case a.status == http.StatusUnauthorized:
 		return unauthorized
@@ -117,8 +119,13 @@ func isLimit(a answer) bool {
 		return true
 	}
 	silent := a.message == "" || strings.EqualFold(a.message, http.StatusText(http.StatusForbidden))
-	return a.status == http.StatusForbidden &&
-		(a.secondary || a.limit || silent || a.header.Get("Retry-After") != "" || exhausted(a.header))
+	return a.status == http.StatusForbidden && (a.secondary || a.limit || silent || saysWhen(a))
+}
+
+// saysWhen says that the status or the headers make an answer a limit, whatever its
+// body is.
+func saysWhen(a answer) bool {
+	return a.status == http.StatusTooManyRequests || a.header.Get("Retry-After") != "" || exhausted(a.header)
 }
 
 // exhausted says that the hourly limit is used up.

@@ -27,6 +27,8 @@ func TestLimitsAreWaitedOutAsTold(t *testing.T) {
 		{"secondary with retry-after", func(*hub) fault { return message(403, secondary, "Retry-After", "7") }, 7 * time.Second},
 		{"secondary without retry-after", func(*hub) fault { return message(403, secondary) }, time.Minute},
 		{"too many requests with retry-after", func(*hub) fault { return message(429, "slow down", "Retry-After", "20") }, 20 * time.Second},
+		{"too many requests as a page", func(*hub) fault { return status(429, "<html>slow down</html>") }, time.Minute},
+		{"a page that says when", func(*hub) fault { return status(403, "<html>slow down</html>", "Retry-After", "7") }, 7 * time.Second},
 		{"too many requests without anything", func(*hub) fault { return status(429, "") }, time.Minute},
 		{"too many requests with a date", func(h *hub) fault {
 			return message(429, "slow down", "Retry-After", h.clock.Now().Add(20*time.Second).UTC().Format(http.TimeFormat))

@@ -96,6 +96,7 @@ func (s *Server) Restart(t testing.TB) {
 			text, _ := os.ReadFile(log.Name())
 			t.Fatalf("PostgreSQL does not get ready: %v\n%s", err, text)
 		}
+		time.Sleep(20 * time.Millisecond) // leaves the processor to it
 	}
 }
 

@@ -206,7 +206,7 @@ func cpuTime(b *testing.B) time.Duration {
 // second the middle one, that of the worst tenth and the longest. What the cleaning
 // adds to a wait is the time that one of its transactions holds the database: of the
 // longest in each second the same three are reported, measured around the
-// transaction, its fsync included.
+// transaction.
 func BenchmarkClean(b *testing.B) {
 	const rounds = 10
 	s := benchStore(b, false)

@@ -89,32 +89,21 @@ func (s *Store) Threads(ctx context.Context, limit int) ([]solver.ThreadRow, err
 // ThreadsOf lists the threads of one repository that Threads would, or with an empty
 // name those of all repositories of the owner. GitHub's names differ in more than
 // their letters' case.
-func (s *Store) ThreadsOf(ctx context.Context, owner, name string) ([]solver.Thread, error) {
-	rows, err := s.r.QueryContext(ctx, s.q(`SELECT owner, name, number FROM threads
-		WHERE active = 1 AND lower(owner) = lower(?1) AND (?2 = '' OR lower(name) = lower(?2)) ORDER BY owner, name, number`), owner, name)
-	if err != nil {
-		return nil, fmt.Errorf("list the threads of %s/%s: %w", owner, name, err)
-	}
-	defer rows.Close()
-	var list []solver.Thread
-	for rows.Next() {
-		var t solver.Thread
-		if err := rows.Scan(&t.Owner, &t.Name, &t.Number); err != nil {
-			return nil, fmt.Errorf("list the threads of %s/%s: %w", owner, name, err)
-		}
-		list = append(list, t)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("list the threads of %s/%s: %w", owner, name, err)
-	}
-	return list, nil
+func (s *Store) ThreadsOf(ctx context.Context, owner, name string) (list []solver.Thread, err error) {
+	err = s.eachThread(ctx, func(t solver.Thread) { list = append(list, t) },
+		"lower(owner) = lower(?1) AND (?2 = '' OR lower(name) = lower(?2)) ORDER BY owner, name, number", owner, name)
+	return list, err
 }
 
 // EachThread calls f with the threads that Threads would list, in that order, and
 // keeps none of them: where there are ten thousands, a list of them would be most of
 // what the process holds.
 func (s *Store) EachThread(ctx context.Context, limit int, f func(solver.Thread)) error {
-	rows, err := s.r.QueryContext(ctx, s.q("SELECT owner, name, number FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT ?1"), limit)
+	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT ?1", limit)
+}
+
+func (s *Store) eachThread(ctx context.Context, f func(solver.Thread), which string, args ...any) error {
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT owner, name, number FROM threads WHERE active = 1 AND "+which), args...)
 	if err != nil {
 		return fmt.Errorf("list threads: %w", err)
 	}
