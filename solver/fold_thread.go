@@ -46,9 +46,7 @@ func (s *State) change(e Event, c Change) {
 		"repository_deleted": "the repository was deleted or archived",
 		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
 	}
-	// What keeps Pawl from the repository for a while is no word about the thread.
-	absent := c.What == "uninstalled" || c.What == "renamed" || c.What == "repository_deleted"
-	if why, ok := closed[c.What]; ok && !(absent && s.Closed != "") {
+	if why, ok := closed[c.What]; ok && !(absent(c.What) && s.Closed != "") {
 		s.Closed, s.closedBy, s.closedAt, s.renamedTo = why, c.What, c.MadeAt, ""
 		if c.What == "renamed" {
 			s.renamedTo = c.Detail
@@ -73,4 +71,10 @@ func (s *State) change(e Event, c Change) {
 		s.Pull = 0
 		delete(s.Acts, actPull)
 	}
+}
+
+// absent says that a change keeps Pawl from the repository, under its name at least.
+// It may be for a while, and is no word about the thread.
+func absent(what string) bool {
+	return what == "uninstalled" || what == "renamed" || what == "repository_deleted"
 }

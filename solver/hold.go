@@ -18,8 +18,8 @@ const (
 )
 
 // How often a store that did not answer is asked again whether the lease is still
-// ours, and for what an attempt has to write down. The sweep leaves leases alone for
-// longer than both when the store is back.
+// ours, and for what an attempt has to write down. When the store is back the sweep
+// leaves leases alone for longer than both, also where a renewal hangs first.
 const (
 	askAgain   = time.Second
 	writeAgain = 250 * time.Millisecond

@@ -14,7 +14,7 @@ import (
 // What has not changed since it was last sent is not sent again.
 func (s *step) publish(ctx context.Context) (err error) {
 	_, _, found := s.state.newName()
-	if s.Forge == nil || !s.state.Tracked() || s.state.closedBy == "uninstalled" || s.state.closedBy == "repository_deleted" || s.state.closedBy == "renamed" && !found {
+	if s.Forge == nil || !s.state.Tracked() || absent(s.state.closedBy) && !found {
 		return nil
 	}
 	ctx, end := s.span(ctx, "publish")

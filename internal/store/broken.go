@@ -24,9 +24,9 @@ func newBroken() *broken { return &broken{told: make(chan error, 1)} }
 // other than 0, once. After a failed fsync nobody knows what is on the disk: the
 // kernel may have dropped what it could not write, and answers the next fsync as
 // if nothing had been. A file that turns out to be damaged while it is in use
-// must not be written to either, nor one that has lost its name. All writes fail from then on, Receive among
-// them; what was answered before was synced. The next start reads the whole file
-// and its log again.
+// must not be written to either, nor one that has lost its name. All writes fail
+// from then on, Receive among them; what was answered before was synced. The next
+// start reads the whole file and its log again.
 func (s *Store) Fatal() <-chan error { return s.broken.told }
 
 // get returns the error that ended all writes, or nil.
