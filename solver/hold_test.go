@@ -166,3 +166,41 @@ func TestAStoppingProcessWaitsSecondsForTheDatabase(t *testing.T) {
 		k.release(nil)
 	})
 }
+
+// deaf is a store that never answers reads and notes, as over a connection whose
+// other end is gone.
+type deaf struct{ Store }
+
+func (deaf) Events(ctx context.Context, _ Thread, _ int64) ([]Event, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (deaf) Note(ctx context.Context, _ Lease, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (deaf) Breakers(ctx context.Context) (map[string]Breaker, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// An attempt outlasts its database, and must not wait for one answer for so long: it
+// would hear no stop, and its model no answer.
+func TestAnAttemptWaitsForNoAnswerLongerThanARenewalDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &step{Solver: &Solver{Store: deaf{}, Now: time.Now, Log: zerolog.Nop()}, lease: &keeper{}}
+		for name, ask := range map[string]func(){
+			"look":     func() { s.look(t.Context(), 0) },
+			"note":     func() { s.note(t.Context(), &ledger{n: 1}, spent{Tokens: Tokens{Input: 1}}) },
+			"breakers": func() { s.limited("mine", time.Now())(t.Context()) },
+		} {
+			began := time.Now()
+			ask()
+			if took := time.Since(began); took != renewTime {
+				t.Errorf("%s waited %s, want %s", name, took, renewTime)
+			}
+		}
+	})
+}
