@@ -1,110 +1,20 @@
 package config
 
 import (
-	"cmp"
+	"bytes"
 	"encoding"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"reflect"
-	"slices"
+	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
-
-// place is where a key stands in the file.
-type place struct {
-	line, column int
-	// text is the value as written, before ${NAME} was replaced, so that it can
-	// be shown without showing what a variable holds.
-	text string
-}
-
-// source is a file that is being read: where its keys stand and what is wrong
-// with it so far.
-type source struct {
-	file     string
-	places   map[string]place
-	problems []Problem
-	// broken are the keys that have a problem already.
-	broken map[string]bool
-	// env looks up the variables of ${NAME}; nil means that nothing is replaced.
-	env func(string) (string, bool)
-	// variables are the names that ${NAME} used, with the first key that did.
-	variables map[string]string
-}
-
-func newSource(file string, env func(string) (string, bool)) *source {
-	return &source{file: file, places: map[string]place{}, broken: map[string]bool{}, env: env, variables: map[string]string{}}
-}
-
-// set reports whether the file gives the key.
-func (s *source) set(key string) bool {
-	_, ok := s.places[key]
-	return ok
-}
-
-// found is the value of a key as written, quoted and cut to a readable length.
-// It must not be used for keys that hold secrets.
-func (s *source) found(key string) string { return quote(s.places[key].text) }
-
-// quote makes foreign text safe to show on one line.
-func quote(text string) string {
-	runes := []rune(text)
-	if len(runes) > 60 {
-		runes = append(runes[:59], '…')
-	}
-	return fmt.Sprintf("%q", string(runes))
-}
-
-// add records a problem at the key unless the key, or one around it, has one
-// already: what follows from a mistake is not another mistake.
-func (s *source) add(key, format string, args ...any) {
-	for around := key; around != ""; around = parent(around) {
-		if s.broken[around] {
-			return
-		}
-	}
-	s.addAlso(key, format, args...)
-}
-
-// addAlso records a problem at the key whether or not it has one. It is placed
-// at the nearest key around it that the file gives.
-func (s *source) addAlso(key, format string, args ...any) {
-	s.broken[key] = true
-	problem := Problem{File: s.file, Line: 1, Key: key, Message: fmt.Sprintf(format, args...)}
-	for around := key; around != ""; around = parent(around) {
-		if at, ok := s.places[around]; ok {
-			problem.Line, problem.Column = at.line, at.column
-			break
-		}
-	}
-	s.problems = append(s.problems, problem)
-}
-
-// parent is the path around a key: a.b for a.b.c and for a.b[0].
-func parent(key string) string {
-	return key[:max(strings.LastIndexAny(key, ".["), 0)]
-}
-
-// child is the path of a key inside another. A name that no Pawl key could have
-// is quoted, so that it cannot look like a path or break a line.
-func child(key, name string) string {
-	if len(name) > 60 || !validVariable(name) {
-		name = quote(name)
-	}
-	if key == "" {
-		return name
-	}
-	return key + "." + name
-}
-
-// sorted gives the problems in the order of the file.
-func (s *source) sorted() []Problem {
-	slices.SortStableFunc(s.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return s.problems
-}
 
 // read decodes a whole file over the struct that into points to. It reports
 // false when the file is not one YAML document and checking it makes no sense.
@@ -201,19 +111,187 @@ func isNull(node *yaml.Node) bool {
 // keys are the YAML keys of a struct, in the order of its fields.
 func keys(t reflect.Type) []string {
 	var names []string
-	for i := range t.NumField() {
-		if name := t.Field(i).Tag.Get("yaml"); name != "" {
+	for _, field := range reflect.VisibleFields(t) {
+		if name := keyOf(field); name != "" {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
-	for i := range v.NumField() {
-		if tag := v.Type().Field(i).Tag.Get("yaml"); tag != "" && tag == name {
-			return v.Field(i), true
+func fieldOf(group reflect.Value, name string) (reflect.Value, bool) {
+	for _, field := range reflect.VisibleFields(group.Type()) {
+		if name != "" && keyOf(field) == name {
+			return group.FieldByIndex(field.Index), true
 		}
 	}
 	return reflect.Value{}, false
+}
+
+// keyOf is the YAML key of a field; empty for one that no file gives. An
+// embedded struct has no key of its own: its fields stand in the group around it.
+func keyOf(field reflect.StructField) string {
+	if field.Anonymous {
+		return ""
+	}
+	return field.Tag.Get("yaml")
+}
+
+// maxBytes is the size from which a file is refused unread. A configuration
+// with a hundred backends stays under 64 KiB.
+const maxBytes = 1 << 20
+
+// yamlLine finds the line in the error texts of the YAML library, which have
+// no structure.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parseDocument reads the one document of a file. An empty file gives nil.
+func parseDocument(name string, data []byte) (*yaml.Node, *Problem) {
+	if len(data) > maxBytes {
+		return nil, &Problem{File: name, Line: 1, Message: fmt.Sprintf("is %d bytes long; a configuration may have %d", len(data), maxBytes)}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, syntaxProblem(name, err)
+	}
+	if err := decoder.Decode(&second); err == nil {
+		return nil, &Problem{File: name, Line: max(second.Line, 1), Column: second.Column,
+			Message: "starts a second YAML document; remove it and the --- before it"}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, syntaxProblem(name, err)
+	}
+	return doc.Content[0], nil
+}
+
+func syntaxProblem(name string, err error) *Problem {
+	text := err.Error()
+	match := yamlLine.FindStringSubmatch(text)
+	line := 1
+	if match != nil {
+		text = strings.TrimPrefix(text, match[0])
+		if n, convErr := strconv.Atoi(match[1]); convErr == nil && n > 0 {
+			line = n
+		}
+	}
+	return &Problem{File: name, Line: line,
+		Message: fmt.Sprintf("is not valid YAML: %s; check the indentation, colons and quotes around this line", text)}
+}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// decodeScalar writes one value. It reads the text as written, whatever type
+// YAML would give it, so that a secret of digits stays the digits it is.
+func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
+	if isNull(node) {
+		s.add(key, "has no value; give it one or remove the key")
+		return
+	}
+	if node.Kind != yaml.ScalarNode {
+		s.add(key, "must be a single value, not a list or a group of keys")
+		return
+	}
+	text, ok := s.expand(node.Value, key)
+	if !ok {
+		return
+	}
+	if u, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if err := u.UnmarshalText([]byte(text)); err != nil {
+			s.add(key, "%s", err)
+		}
+		return
+	}
+	if wanted := setScalar(into, text); wanted != "" {
+		s.add(key, "%s is not %s", s.found(key), wanted)
+	}
+}
+
+// setScalar parses the text into the value. It returns what was wanted when the
+// text is something else.
+func setScalar(into reflect.Value, text string) string {
+	switch {
+	case into.Type() == durationType:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return "a duration; write a number with a unit, such as 90s, 15m or 6h"
+		}
+		into.SetInt(int64(d))
+	case into.Kind() == reflect.Bool:
+		if text != "true" && text != "false" {
+			return "a switch; write true or false"
+		}
+		into.SetBool(text == "true")
+	case into.CanInt():
+		n, err := strconv.ParseInt(text, 10, into.Type().Bits())
+		if err != nil {
+			return "a whole number; write digits only"
+		}
+		into.SetInt(n)
+	case into.CanFloat():
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return "a number; write it like 0.85"
+		}
+		into.SetFloat(f)
+	default:
+		into.SetString(text)
+	}
+	return ""
+}
+
+// reference matches ${NAME}, what was meant for one and is not closed, and $${.
+var reference = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)
+
+// expand replaces each ${NAME} by the variable's value and each $${ by ${. It
+// reports false after recording what cannot be replaced.
+func (s *source) expand(text, key string) (string, bool) {
+	if s.env == nil {
+		return text, true
+	}
+	ok := true
+	out := reference.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$${" {
+			return "${"
+		}
+		name, closed := strings.CutSuffix(found[len("${"):], "}")
+		if !closed {
+			s.add(key, "opens ${ and does not close it; write ${NAME}, or $${ for a literal ${")
+			ok = false
+			return ""
+		}
+		value, set := s.variable(name, key)
+		ok = ok && set
+		return value
+	})
+	return out, ok
+}
+
+func (s *source) variable(name, key string) (string, bool) {
+	if !validVariable(name) {
+		s.addAlso(key, "%s is not the name of an environment variable; write ${NAME}, or $${ for a literal ${", quote(name))
+		return "", false
+	}
+	if _, ok := s.variables[name]; !ok {
+		s.variables[name] = key
+	}
+	value, ok := s.env(name)
+	if !ok {
+		s.addAlso(key, "environment variable %s is not set; set it before starting Pawl, or write the value here", name)
+	}
+	return value, ok
+}
+
+// validVariable reports whether name is a name that a POSIX shell can export.
+func validVariable(name string) bool {
+	for i, c := range []byte(name) {
+		switch {
+		case c == '_', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case '0' <= c && c <= '9' && i > 0:
+		default:
+			return false
+		}
+	}
+	return name != ""
 }

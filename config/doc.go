@@ -11,6 +11,22 @@
 // so a value cannot add keys. The repository's file is never expanded: it is
 // written by others and must not read the server's environment.
 //
+// The decoding over the library's nodes is our own. goccy/go-yaml 1.19, which was
+// tried, stops at the first problem, names types of Go and reads the secret 0123 as 83.
+//
 // Anchors, aliases, tags and more than one document are refused; no Pawl
 // configuration needs them.
+//
+// Where what is decided:
+//
+//	which key is called what, with which default?    server.go, backend.go, provider.go, policy.go
+//	where do the 300 s and the thresholds stand?     policy/limits.go, which Policy embeds
+//	which value is refused, and in which words?      beside the struct that holds it
+//	how does a YAML node become a value?             decode.go
+//	how is ${NAME} replaced?                         decode.go, expand
+//	which line does a problem name?                  load.go, source
+//	from where do relative paths start?              load.go, resolve
+//	what may a repository's file change?             repo.go, Narrow
+//	which paths may no attempt change?               repo.go, alwaysProtected
+//	why does a log not show the key?                 load.go, Secret
 package config

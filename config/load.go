@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -104,4 +106,203 @@ func keyProblem(data []byte) string {
 		return "is not a private key in PEM format; it starts with -----BEGIN RSA PRIVATE KEY----- and keeps its line breaks"
 	}
 	return ""
+}
+
+// hidden is what every rendering of a Secret shows.
+const hidden = "[hidden]"
+
+// Secret is a value that must not reach a log, a page or an error. Every way of
+// printing it shows a placeholder; Reveal gives the value. The zero value is the
+// empty secret.
+type Secret struct {
+	value string
+}
+
+// NewSecret wraps a value.
+func NewSecret(value string) Secret { return Secret{value} }
+
+// Reveal gives the value. The caller must not print it or put it on a command
+// line.
+func (s Secret) Reveal() string { return s.value }
+
+// Empty reports whether there is no value.
+func (s Secret) Empty() bool { return s.value == "" }
+
+// Equal reports whether two secrets hold the same value. It serves comparisons
+// of configurations, not authentication: it does not take constant time.
+func (s Secret) Equal(other Secret) bool { return s.value == other.value }
+
+// String hides the value.
+func (s Secret) String() string { return hidden }
+
+// Format hides the value from every verb of the fmt package, %#v among them.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, hidden) }
+
+// MarshalText hides the value from JSON, YAML, zerolog and slog.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// UnmarshalText takes the text as the value.
+func (s *Secret) UnmarshalText(text []byte) error {
+	s.value = string(text)
+	return nil
+}
+
+// Problem is one thing that is wrong with a configuration file. It holds what a
+// check-run annotation needs.
+type Problem struct {
+	// File is the name that the file was parsed under.
+	File string
+	// Line counts from 1. It is never 0.
+	Line int
+	// Column counts from 1; 0 means that it is not known.
+	Column int
+	// Key is the path of the key, such as policy.restarts.max or
+	// backends[0].name; empty when the file as a whole is wrong.
+	Key string
+	// Message says what is wrong and what to do. It never holds a secret.
+	Message string
+}
+
+// String is the problem as file:line:column: key: message.
+func (p Problem) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d", p.File, p.Line)
+	if p.Column > 0 {
+		fmt.Fprintf(&b, ":%d", p.Column)
+	}
+	b.WriteString(": ")
+	if p.Key != "" {
+		b.WriteString(p.Key + ": ")
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}
+
+// Problems is the error that Parse and Load return for a file that can be read
+// but not used: everything that was found, in the order of the file.
+type Problems []Problem
+
+// Error is one problem a line.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = problem.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// place is where a key stands in the file.
+type place struct {
+	line, column int
+	// text is the value as written, before ${NAME} was replaced, so that it can
+	// be shown without showing what a variable holds.
+	text string
+}
+
+// source is a file that is being read: where its keys stand and what is wrong
+// with it so far.
+type source struct {
+	file     string
+	places   map[string]place
+	problems []Problem
+	// broken are the keys that have a problem already.
+	broken map[string]bool
+	// env looks up the variables of ${NAME}; nil means that nothing is replaced.
+	env func(string) (string, bool)
+	// variables are the names that ${NAME} used, with the first key that did.
+	variables map[string]string
+}
+
+func newSource(file string, env func(string) (string, bool)) *source {
+	return &source{file: file, places: map[string]place{}, broken: map[string]bool{}, env: env, variables: map[string]string{}}
+}
+
+// set reports whether the file gives the key.
+func (s *source) set(key string) bool {
+	_, ok := s.places[key]
+	return ok
+}
+
+// found is the value of a key as written, quoted and cut to a readable length.
+// It must not be used for keys that hold secrets.
+func (s *source) found(key string) string { return quote(s.places[key].text) }
+
+// quote makes foreign text safe to show on one line.
+func quote(text string) string {
+	runes := []rune(text)
+	if len(runes) > 60 {
+		runes = append(runes[:59], '…')
+	}
+	return fmt.Sprintf("%q", string(runes))
+}
+
+// add records a problem at the key unless the key, or one around it, has one
+// already: what follows from a mistake is not another mistake.
+func (s *source) add(key, format string, args ...any) {
+	for around := key; around != ""; around = parent(around) {
+		if s.broken[around] {
+			return
+		}
+	}
+	s.addAlso(key, format, args...)
+}
+
+// addAlso records a problem at the key whether or not it has one. It is placed
+// at the nearest key around it that the file gives.
+func (s *source) addAlso(key, format string, args ...any) {
+	s.broken[key] = true
+	problem := Problem{File: s.file, Line: 1, Key: key, Message: fmt.Sprintf(format, args...)}
+	for around := key; around != ""; around = parent(around) {
+		if at, ok := s.places[around]; ok {
+			problem.Line, problem.Column = at.line, at.column
+			break
+		}
+	}
+	s.problems = append(s.problems, problem)
+}
+
+// parent is the path around a key: a.b for a.b.c and for a.b[0].
+func parent(key string) string {
+	return key[:max(strings.LastIndexAny(key, ".["), 0)]
+}
+
+// child is the path of a key inside another. A name that no Pawl key could have
+// is quoted, so that it cannot look like a path or break a line.
+func child(key, name string) string {
+	if len(name) > 60 || !validVariable(name) {
+		name = quote(name)
+	}
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+// sorted gives the problems in the order of the file.
+func (s *source) sorted() []Problem {
+	slices.SortStableFunc(s.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return s.problems
+}
+
+func (s *source) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		s.add(key, "%s is not known; use %s", s.found(key), orList(allowed))
+	}
+}
+
+func between[T cmp.Ordered](s *source, key string, value, low, high T) {
+	if value < low || value > high {
+		s.add(key, "%v is out of range; use %v to %v", value, low, high)
+	}
+}
+
+// orList joins words as a person would: a, b or c.
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

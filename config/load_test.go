@@ -201,7 +201,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "secret", secret, "config", c)
 	logger := zerolog.New(&out)
 	logger.Info().Stringer("a", secret).Interface("b", secret).Any("config", c).Msg("x")
-	fmt.Fprint(&out, secret.String(), secret.GoString(), secret.LogValue())
+	fmt.Fprint(&out, secret.String())
 	if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), fmt.Sprintf("%x", value)) {
 		t.Errorf("the secret is shown in %s", out.String())
 	}

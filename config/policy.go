@@ -1,35 +1,24 @@
 package config
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
 
-// Policy holds the numbers that decide whether an agent runs again. The
-// defaults are those of the published configuration; each field names where its
-// number comes from. "The incident" is the 1,249-restart loop that Pawl exists
-// to prevent.
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Policy says whether an agent runs again, and which. Its limits are policy's
+// own, so that what an operator writes is what every decision reads.
 type Policy struct {
 	// Paused is the kill switch: nothing starts, and running attempts end.
 	Paused bool `yaml:"paused"`
 	// AllowedBots are the numeric user ids of bots that may ask for work. A
 	// login is not enough: it can be taken over by somebody else.
-	AllowedBots []int64    `yaml:"allowed_bots"`
-	Restarts    Restarts   `yaml:"restarts"`
-	UsageLimit  UsageLimit `yaml:"usage_limit"`
-	Severity    Severity   `yaml:"severity"`
-	Stagnation  Stagnation `yaml:"stagnation"`
-	Ladder      Ladder     `yaml:"ladder"`
-	Budget      Budget     `yaml:"budget"`
-	Learning    Learning   `yaml:"learning"`
-}
-
-// Budget bounds what is spent. Zero means no bound. Tokens are those that go in,
-// cached ones included, and those that come out.
-type Budget struct {
-	TokensPerAttempt int64 `yaml:"tokens_per_attempt"`
-	// USDPerAttempt needs prices at the provider.
-	USDPerAttempt float64 `yaml:"usd_per_attempt"`
-	// The bounds per thread hold for any 24 hours.
-	TokensPerThreadPerDay int64   `yaml:"tokens_per_thread_per_day"`
-	USDPerThreadPerDay    float64 `yaml:"usd_per_thread_per_day"`
+	AllowedBots   []int64 `yaml:"allowed_bots"`
+	policy.Limits `yaml:",inline"`
+	Learning      Learning `yaml:"learning"`
 }
 
 // Learning says how backends are chosen.
@@ -52,92 +41,101 @@ const (
 	Learn       = "learn"  // Thompson sampling
 )
 
-// Restarts bounds how often a thread is worked on.
-type Restarts struct {
-	// Max is the number of attempts after the first in one run; 0 means none.
-	// 50 is a remedy of the incident.
-	Max int `yaml:"max"`
-	// BackoffAfter is the number of restarts without a wait. 10 is a remedy of
-	// the incident.
-	BackoffAfter int `yaml:"backoff_after"`
-	// BackoffCap is the longest wait between restarts, min(cap, 2^(n−10) s).
-	// 300 s is a remedy of the incident.
-	BackoffCap time.Duration `yaml:"backoff_cap"`
-	// MaxPerThreadPerDay is the number of attempts that one thread may have in
-	// any 24 hours, whoever causes the events. 60 leaves room for one full run.
-	MaxPerThreadPerDay int `yaml:"max_per_thread_per_day"`
-}
-
-// UsageLimit says what happens when an account has used up its quota.
-type UsageLimit struct {
-	// MaxConsecutive is the number of usage limits in a row on one account that
-	// opens its breaker. 3 is a remedy of the incident.
-	MaxConsecutive int `yaml:"max_consecutive"`
-	// AutoContinue waits for the reset instead of ending the run. It is off, as
-	// in the incident's remedies: waiting for days needs somebody's consent.
-	AutoContinue bool `yaml:"auto_continue_on_limit_reset"`
-}
-
-// Severity classifies edit loops by the number of edit operations and the
-// number of operations on the most edited file. The thresholds, cooldowns and
-// grades are the published classification.
-type Severity struct {
-	MinEdits         int           `yaml:"min_edits"`
-	MinRepeats       int           `yaml:"min_repeats"`
-	ModerateEdits    int           `yaml:"moderate_edits"`
-	ModerateRepeats  int           `yaml:"moderate_repeats"`
-	SevereEdits      int           `yaml:"severe_edits"`
-	SevereRepeats    int           `yaml:"severe_repeats"`
-	MildCooldown     time.Duration `yaml:"mild_cooldown"`
-	ModerateCooldown time.Duration `yaml:"moderate_cooldown"`
-	SevereCooldown   time.Duration `yaml:"severe_cooldown"`
-	MildGrade        float64       `yaml:"mild_grade"` // 0..1
-	ModerateGrade    float64       `yaml:"moderate_grade"`
-	SevereGrade      float64       `yaml:"severe_grade"`
-}
-
-// Stagnation says when attempts repeat each other.
-type Stagnation struct {
-	// Similarity is the similarity of two fingerprints, in (0,1], from which
-	// two attempts count as similar. At 64 bits 0.85 is a distance of at most 9.
-	Similarity float64 `yaml:"similarity"`
-	// EscalateAfter is the number of consecutive similar attempts that
-	// escalates.
-	EscalateAfter int `yaml:"escalate_after"`
-}
-
-// Ladder switches the recoveries.
-type Ladder struct {
-	// VerifyRetries is how often a failed verification is retried with its
-	// output; 0 means never.
-	VerifyRetries int `yaml:"verify_retries"`
-	// EscalateEffort allows one attempt at the backend's escalated effort.
-	EscalateEffort bool `yaml:"escalate_effort"`
-	// NoAnswerRetry asks once more when the agent ended without an answer.
-	NoAnswerRetry bool `yaml:"no_answer_retry"`
-	// RunTestsTool gives the agent a tool that runs the verify commands.
-	RunTestsTool bool `yaml:"run_tests_tool"`
-	// RunTestsCalls is how often an attempt may use it.
-	RunTestsCalls int `yaml:"run_tests_calls"`
-	// ResumeSessions lets the next attempt of a run continue the session of the
-	// agent, where that promises more than a new one.
-	ResumeSessions bool `yaml:"resume_sessions"`
-}
-
 // DefaultPolicy is the published configuration.
 func DefaultPolicy() Policy {
 	return Policy{
-		Restarts:   Restarts{Max: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerThreadPerDay: 60},
-		UsageLimit: UsageLimit{MaxConsecutive: 3},
-		Severity: Severity{
-			MinEdits: 40, MinRepeats: 8,
-			ModerateEdits: 60, ModerateRepeats: 15,
-			SevereEdits: 100, SevereRepeats: 25,
-			MildCooldown: 90 * time.Minute, ModerateCooldown: 3 * time.Hour, SevereCooldown: 6 * time.Hour,
-			MildGrade: 0.08, ModerateGrade: 0.05, SevereGrade: 0.02,
-		},
-		Stagnation: Stagnation{Similarity: 0.85, EscalateAfter: 2},
-		Ladder:     Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true, RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
-		Learning:   Learning{Mode: LearnAuto, JudgeTimeout: 5 * time.Minute},
+		Limits:   policy.Defaults(),
+		Learning: Learning{Mode: LearnAuto, JudgeTimeout: 5 * time.Minute},
 	}
+}
+
+// The upper bounds keep a slip of the keyboard from undoing what a number is
+// for.
+const (
+	// maxRestarts and maxPerDay are far above use and far below the incident's
+	// 1,249.
+	maxRestarts = 500
+	maxPerDay   = 1000
+	// maxWait is the longest reset time that Pawl believes, eight days.
+	maxWait = 8 * 24 * time.Hour
+	maxTry  = 10
+	// maxRunTests bounds the calls of the test tool in one attempt.
+	maxRunTests = 1000
+	// maxThreshold bounds counts of edits; it lies above every recorded run.
+	maxThreshold = 100_000
+)
+
+func (s *source) validatePolicy(p Policy) {
+	for i, id := range p.AllowedBots {
+		if id <= 0 {
+			s.add(fmt.Sprintf("policy.allowed_bots[%d]", i), "%d is not a user id; use the positive number under \"id\" at api.github.com/users/NAME[bot]", id)
+		}
+	}
+	between(s, "policy.restarts.max", p.Restarts.Max, 0, maxRestarts)
+	between(s, "policy.restarts.backoff_after", p.Restarts.BackoffAfter, 0, maxRestarts)
+	between(s, "policy.restarts.backoff_cap", p.Restarts.BackoffCap, time.Second, maxWait)
+	between(s, "policy.restarts.max_per_thread_per_day", p.Restarts.MaxPerThreadPerDay, 1, maxPerDay)
+	between(s, "policy.usage_limit.max_consecutive", p.UsageLimit.MaxConsecutive, 1, maxTry)
+	s.validateSeverity(p.Severity)
+	if p.Stagnation.Similarity <= 0 || p.Stagnation.Similarity > 1 {
+		s.add("policy.stagnation.similarity", "%v is out of range; use a number above 0 and up to 1, such as 0.85", p.Stagnation.Similarity)
+	}
+	between(s, "policy.stagnation.escalate_after", p.Stagnation.EscalateAfter, 1, maxTry)
+	between(s, "policy.ladder.verify_retries", p.Ladder.VerifyRetries, 0, maxTry)
+	between(s, "policy.ladder.run_tests_calls", p.Ladder.RunTestsCalls, 1, maxRunTests)
+	s.validateBudget(p.Budget)
+	s.oneOf("policy.learning.mode", p.Learning.Mode, LearnAuto, LearnFixed, LearnShadow, Learn)
+	s.validateCommand("policy.learning.judge", p.Learning.Judge)
+	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
+}
+
+func (s *source) validateBudget(b policy.Budget) {
+	between(s, "policy.budget.tokens_per_attempt", b.TokensPerAttempt, 0, math.MaxInt64)
+	between(s, "policy.budget.tokens_per_thread_per_day", b.TokensPerThreadPerDay, 0, math.MaxInt64)
+	for _, n := range []struct {
+		key   string
+		value float64
+	}{{"usd_per_attempt", b.USDPerAttempt}, {"usd_per_thread_per_day", b.USDPerThreadPerDay}} {
+		if !(n.value >= 0) || math.IsInf(n.value, 0) {
+			s.add("policy.budget."+n.key, "%v is out of range; use US dollars, or 0 for no bound", n.value)
+		}
+	}
+}
+
+func (s *source) validateSeverity(v policy.SeverityLimits) {
+	for name, grade := range map[string]float64{"mild_grade": v.MildGrade, "moderate_grade": v.ModerateGrade, "severe_grade": v.SevereGrade} {
+		if grade < 0 || grade > 1 {
+			s.add("policy.severity."+name, "%v is out of range; a grade is a number from 0 to 1", grade)
+		}
+	}
+	rising(s, []string{"min_edits", "moderate_edits", "severe_edits"}, []int{v.MinEdits, v.ModerateEdits, v.SevereEdits}, 1, maxThreshold)
+	rising(s, []string{"min_repeats", "moderate_repeats", "severe_repeats"}, []int{v.MinRepeats, v.ModerateRepeats, v.SevereRepeats}, 1, maxThreshold)
+	rising(s, []string{"mild_cooldown", "moderate_cooldown", "severe_cooldown"}, []time.Duration{v.MildCooldown, v.ModerateCooldown, v.SevereCooldown}, 0, maxWait)
+	// A worse class earns less.
+	rising(s, []string{"severe_grade", "moderate_grade", "mild_grade"}, []float64{v.SevereGrade, v.ModerateGrade, v.MildGrade}, 0, 1)
+}
+
+// rising checks numbers of the severity classes that must not fall.
+func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
+	const group = "policy.severity."
+	for i, v := range values {
+		between(s, group+names[i], v, low, high)
+	}
+	for i := range values[1:] {
+		if values[i] > values[i+1] {
+			s.add(s.givenOf(group+names[i], group+names[i+1]), "%s %v is above %s %v; a worse class needs more edits, waits longer and earns a lower grade",
+				names[i], values[i], names[i+1], values[i+1])
+		}
+	}
+}
+
+// givenOf is the first of the keys that the file gives, so that the error
+// points to what the reader wrote and not to a default.
+func (s *source) givenOf(keys ...string) string {
+	for _, key := range keys {
+		if s.set(key) {
+			return key
+		}
+	}
+	return keys[0]
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -55,23 +56,33 @@ const (
 	maxPrice = 10_000
 )
 
-// vendorURL is where the vendor of a protocol serves it.
-func vendorURL(protocol string) string {
-	switch protocol {
-	case OpenAI:
-		return "https://api.openai.com/v1"
-	case Anthropic:
-		return "https://api.anthropic.com"
-	case Google:
-		return "https://generativelanguage.googleapis.com"
+// Vendor is who serves a protocol: where, and in which variables people keep its
+// key and another address.
+type Vendor struct{ Protocol, URL, KeyVariable, URLVariable string }
+
+// Vendors are those of all protocols.
+func Vendors() []Vendor {
+	return []Vendor{
+		{OpenAI, "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
+		{Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
+		{Google, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"},
 	}
-	return ""
+}
+
+// VendorOf is the vendor of a protocol; zero for a protocol that is not known.
+func VendorOf(protocol string) Vendor {
+	for _, v := range Vendors() {
+		if v.Protocol == protocol {
+			return v
+		}
+	}
+	return Vendor{}
 }
 
 // NewProvider is the provider that {name: NAME, protocol: PROTOCOL} gives in a
 // file.
 func NewProvider(name, protocol string) Provider {
-	p := Provider{Name: name, Protocol: protocol, BaseURL: vendorURL(protocol)}
+	p := Provider{Name: name, Protocol: protocol, BaseURL: VendorOf(protocol).URL}
 	p.setDefaults()
 	return p
 }
@@ -84,12 +95,7 @@ func (s *source) validateProviders(providers []Provider) {
 	for i := range providers {
 		p := &providers[i]
 		key := fmt.Sprintf("providers[%d]", i)
-		switch {
-		case p.Name == "":
-			s.add(key+".name", "is missing; give each provider a name of its own")
-		case !backendName.MatchString(p.Name):
-			s.add(key+".name", "%s is not a name; use up to 64 letters, digits, dots, dashes and underscores", s.found(key+".name"))
-		}
+		s.validateName(key+".name", p.Name, "provider")
 		if j, again := first[p.Name]; again && p.Name != "" {
 			s.add(key+".name", "%q is also the name of providers[%d]", p.Name, j)
 		}
@@ -100,14 +106,14 @@ func (s *source) validateProviders(providers []Provider) {
 			s.oneOf(key+".protocol", p.Protocol, OpenAI, Anthropic, Google)
 		}
 		if p.BaseURL == "" {
-			p.BaseURL = vendorURL(p.Protocol)
+			p.BaseURL = VendorOf(p.Protocol).URL
 		} else {
 			s.validateURL(key+".base_url", &p.BaseURL)
 		}
 		if k := p.Key.Reveal(); strings.ContainsFunc(k, isControl) || strings.ContainsRune(k, ' ') {
 			s.add(key+".key", "holds a space or a control character; write the key alone")
 		}
-		s.between(key+".no_answer_bytes", int64(p.NoAnswerBytes), minNoAnswer, maxNoAnswer)
+		between(s, key+".no_answer_bytes", p.NoAnswerBytes, minNoAnswer, maxNoAnswer)
 		s.validatePrices(key, p.Prices)
 	}
 }
@@ -146,26 +152,29 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 	if b.Provider == "" {
 		return
 	}
-	var names []string
+	want := ProtocolOf(b.Kind)
+	var usable []string
 	for _, p := range providers {
-		names = append(names, p.Name)
-		if p.Name != b.Provider {
-			continue
+		fits := want == "" || p.Protocol == want
+		switch {
+		case p.Name == b.Provider:
+			if !fits && p.Protocol != "" {
+				s.add(key+".provider", "%s speaks %s, and %s needs one that speaks %s", quote(p.Name), p.Protocol, b.Kind, want)
+			}
+			return
+		case fits && p.Name != "" && !slices.Contains(usable, p.Name):
+			usable = append(usable, p.Name)
 		}
-		if want := protocolOf(b.Kind); want != "" && p.Protocol != want && p.Protocol != "" {
-			s.add(key+".provider", "%s speaks %s, and %s needs one that speaks %s", quote(p.Name), p.Protocol, b.Kind, want)
-		}
-		return
 	}
-	if len(names) == 0 {
+	if len(usable) == 0 {
 		s.add(key+".provider", "%s is not described; add it under providers", s.found(key+".provider"))
 		return
 	}
-	s.add(key+".provider", "%s is not one of providers; use %s", s.found(key+".provider"), orList(names))
+	s.add(key+".provider", "%s is not one of providers; use %s", s.found(key+".provider"), orList(usable))
 }
 
-// protocolOf is the protocol that a kind needs; empty where any will do.
-func protocolOf(kind string) string {
+// ProtocolOf is the protocol that a kind needs; empty where any will do.
+func ProtocolOf(kind string) string {
 	return map[string]string{Codex: OpenAI, Claude: Anthropic, Gemini: Google}[kind]
 }
 

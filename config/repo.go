@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -126,4 +127,152 @@ func (s *source) validateTriggers(triggers []string) {
 			s.add(fmt.Sprintf("triggers[%d]", i), "%s is not a trigger; use %s", quote(trigger), orList(Triggers()))
 		}
 	}
+}
+
+// Effective is what holds for one repository: the server's configuration,
+// narrowed by the repository's.
+type Effective struct {
+	// Policy is the server's, with the repository's lower bounds.
+	Policy Policy
+	// Backends are those that may work on this repository, in the server's
+	// order; never empty unless there are problems.
+	Backends []Backend
+	// Verify are the command lines that verify an attempt; empty means that
+	// there is nothing to verify by.
+	Verify []string
+	// Reports are the patterns of the JUnit files that these write.
+	Reports []string
+	// Triggers are what the repository listens to; never empty.
+	Triggers []string
+	// ProtectedPaths are the patterns that Protects matches; never empty.
+	ProtectedPaths []string
+}
+
+// Narrow applies a repository's configuration. The repository may lower what
+// the server allows and never raise it: where it tries, there is a problem,
+// Effective keeps the server's value, and nothing may run.
+func (c Server) Narrow(r Repo) (Effective, []Problem) {
+	s := newSource(r.file, nil)
+	s.places = r.places
+	e := Effective{
+		Policy:         c.Policy,
+		Backends:       slices.Clone(c.Backends),
+		Verify:         slices.Clone(r.Verify),
+		Reports:        slices.Clone(r.Reports),
+		Triggers:       slices.Clone(r.Triggers),
+		ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
+	}
+	if len(e.Triggers) == 0 {
+		e.Triggers = Triggers()
+	}
+	if len(r.Backends) > 0 {
+		e.Backends = s.narrowBackends(c.Backends, r.Backends)
+	}
+	if r.AutoContinue != nil {
+		if *r.AutoContinue && !c.Policy.UsageLimit.AutoContinue {
+			s.add("auto_continue_on_limit_reset", "is switched off by the server; remove it, or ask the operator to switch policy.usage_limit.auto_continue_on_limit_reset on")
+		}
+		e.Policy.UsageLimit.AutoContinue = *r.AutoContinue && c.Policy.UsageLimit.AutoContinue
+	}
+	if most := r.Restarts.Max; most != nil {
+		if *most > c.Policy.Restarts.Max {
+			s.add("restarts.max", "%d is above the server's %d; lower it, or ask the operator to raise policy.restarts.max", *most, c.Policy.Restarts.Max)
+		}
+		e.Policy.Restarts.Max = min(*most, c.Policy.Restarts.Max)
+	}
+	return e, s.sorted()
+}
+
+func (s *source) narrowBackends(server []Backend, names []string) []Backend {
+	var allowed []string
+	for _, b := range server {
+		allowed = append(allowed, b.Name)
+	}
+	for i, name := range names {
+		if !slices.ContainsFunc(allowed, func(a string) bool { return strings.EqualFold(a, name) }) {
+			s.add(fmt.Sprintf("backends[%d]", i), "%s is not a backend of this server; use %s", quote(name), orList(allowed))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(server), func(b Backend) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(b.Name, name) })
+	})
+}
+
+// alwaysProtected are the paths that no attempt may change on any repository:
+// workflows run with the repository's secrets, and the configuration decides
+// what Pawl may do.
+func alwaysProtected() []string {
+	return []string{".github/workflows/**", RepoFile}
+}
+
+// Protects reports whether a path is protected and by which pattern. The path
+// is relative to the root of the repository, with slashes.
+//
+// A pattern is matched from the root, part by part as path.Match does; ** stands
+// for any number of parts, and a pattern that matches a folder protects what is
+// in it. Case is ignored, because a checkout on some file systems ignores it.
+func (e Effective) Protects(file string) (pattern string, ok bool) {
+	return matched(e.ProtectedPaths, file)
+}
+
+// Reported reports whether a file is a report of the verify commands.
+func (e Effective) Reported(file string) bool {
+	_, ok := matched(e.Reports, file)
+	return ok
+}
+
+// matched is the first pattern that matches a file.
+func matched(patterns []string, file string) (pattern string, ok bool) {
+	parts := strings.Split(strings.ToLower(path.Clean(file)), "/")
+	for _, p := range patterns {
+		if matches(strings.Split(strings.ToLower(strings.TrimSuffix(p, "/")), "/"), parts) {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// matches reports whether the pattern matches the parts or a folder above them.
+// It walks both once per **, remembering only the last one, so a hostile
+// pattern costs at most pattern × parts.
+func matches(pattern, parts []string) bool {
+	p, i := 0, 0
+	star, resume := -1, 0
+	for p < len(pattern) {
+		if pattern[p] == "**" {
+			star, resume = p, i
+			p++
+			continue
+		}
+		if i < len(parts) {
+			// A malformed pattern was refused when the file was read.
+			if ok, err := path.Match(pattern[p], parts[i]); ok && err == nil {
+				p, i = p+1, i+1
+				continue
+			}
+		}
+		if star < 0 || resume >= len(parts) {
+			return false
+		}
+		resume++
+		p, i = star+1, resume
+	}
+	return true
+}
+
+// patternProblem says why a pattern cannot protect anything; empty when it can.
+func patternProblem(pattern string) string {
+	parts := strings.Split(strings.TrimSuffix(pattern, "/"), "/")
+	if len(pattern) > maxPattern {
+		return "is too long; use a ** pattern for many paths"
+	}
+	for _, part := range parts {
+		if part == "" || part == "." || part == ".." {
+			return "is not a path from the root of the repository; write it like docs/** or go.mod"
+		}
+		if _, err := path.Match(part, ""); err != nil {
+			return "is not a valid pattern; close every [ and escape with a backslash"
+		}
+	}
+	return ""
 }

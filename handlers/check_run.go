@@ -8,50 +8,60 @@ import (
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
 )
+
+// CheckRun handles the results of other Apps and the buttons of Pawl's own check runs.
+type CheckRun struct{ *Handlers }
+
+func (CheckRun) Handles() []string { return []string{"check_run"} }
+
+func (h CheckRun) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, checkRun)
+}
 
 // checkRun reads the results of other Apps and the buttons of Pawl's own check
 // runs. Which App it was is for policy to say.
-func checkRun(p *payload) []happening {
+func checkRun(p *payload) []Activity {
 	cr := p.CheckRun
-	hp := happening{
-		repo:     p.repo(),
-		number:   checkRunThread(cr),
-		url:      cr.HTMLURL,
-		snapshot: solver.Snapshot{Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch},
+	it := Activity{
+		Repo:     p.repo(),
+		Number:   checkRunThread(cr),
+		URL:      cr.HTMLURL,
+		Snapshot: thread.Snapshot{Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch},
 	}
-	who := p.Sender.actor()
+	who := p.Sender
 	switch p.Action {
 	case "requested_action", "rerequested":
 		button := "retry"
 		if p.Action == "requested_action" {
 			if p.RequestedAction == nil {
-				hp.note = "the payload names no button"
-				return []happening{hp}
+				it.note = "the payload names no button"
+				return []Activity{it}
 			}
 			button = p.RequestedAction.Identifier
 		}
 		t, err := threadOfExternalID(cr.ExternalID)
 		if err != nil || !strings.EqualFold(t.Repo(), p.Repo.FullName) {
-			hp.note = "the button belongs to no check run of this App"
-			return []happening{hp}
+			it.note = "the button belongs to no check run of this App"
+			return []Activity{it}
 		}
-		hp.thread = &t
-		hp.remark = &policy.Remark{Source: policy.FromButton, Actor: who, Author: who, App: cr.App.ID, Name: button, SHA: cr.HeadSHA}
+		it.thread = &t
+		it.Remark = &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: cr.App.ID, Name: button, SHA: cr.HeadSHA}
 	case "completed":
-		if hp.number == 0 {
+		if it.Number == 0 {
 			return nil
 		}
-		hp.madeAt = cr.CompletedAt
-		hp.check = cr.ID
-		hp.remark = &policy.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.App.ID,
+		it.MadeAt = cr.CompletedAt
+		it.check = cr.ID
+		it.Remark = &feedback.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.App.ID,
 			Name: cr.Name, State: cr.Conclusion, SHA: cr.HeadSHA,
 			Text: paragraphs(cr.Output.Title, cr.Output.Summary, cr.Output.Text)}
 	default:
 		return nil
 	}
-	return []happening{hp}
+	return []Activity{it}
 }
 
 // paragraphs joins the texts that are not empty.
@@ -68,10 +78,10 @@ func paragraphs(texts ...string) string {
 // annotated adds to what a check run says the messages that it left at lines, in
 // the form that policy.Outside reads. GitHub Actions says nothing anywhere else.
 // The run counts also where GitHub does not give them.
-func (h *Handlers) annotated(ctx context.Context, hp happening, text string) string {
-	notes, err := h.Forge.Annotations(ctx, hp.repo, hp.check)
+func (h *Handlers) annotated(ctx context.Context, it Activity, text string) string {
+	notes, err := h.Forge.Annotations(ctx, it.Repo, it.check)
 	if err != nil {
-		h.Log.Warn().Err(err).Int64("check_run", hp.check).Msg("annotations not fetched")
+		h.Log.Warn().Err(err).Int64("check_run", it.check).Msg("annotations not fetched")
 		return paragraphs(text, fmt.Sprintf("(The annotations of this check run could not be fetched: %v)", err))
 	}
 	lines := make([]string, 0, len(notes))
@@ -95,11 +105,11 @@ func annotation(n forge.Annotation) string {
 
 // failedKey makes the failure of a check on a commit one piece of feedback,
 // however often it is run or told.
-func failedKey(sha, name string) string { return fmt.Sprintf("failed:%s:%s", sha, digest(name)) }
+func failedKey(sha, name string) string { return fmt.Sprintf("failed:%s:%s", sha, Digest(name)) }
 
 // failed are the names of the checks on the last pushed commit whose failure was
 // accepted.
-func failed(s solver.State) []string {
+func failed(s thread.State) []string {
 	var names []string
 	for _, f := range s.Feedback {
 		if f.Source == policy.FromCheckRun && f.SHA == s.Head && f.Check != "" {
@@ -109,19 +119,21 @@ func failed(s solver.State) []string {
 	return names
 }
 
-// checkRunThread finds the number of the thread that a check run is about: the
-// pull request GitHub names, else the issue whose branch it ran on.
+// checkRunThread is the thread that a commit's check concerns: by the branch also
+// while the pull request is too new to be known as the thread's.
 func checkRunThread(cr checkRunPart) int {
+	if n, ok := issueOfBranch(cr.Suite.HeadBranch); ok {
+		return n
+	}
 	if len(cr.Pulls) > 0 {
 		return cr.Pulls[0].Number
 	}
-	n, _ := issueOfBranch(cr.Suite.HeadBranch)
-	return n
+	return 0
 }
 
 // issueOfBranch reads the issue's number from the name of a branch of Pawl.
 func issueOfBranch(branch string) (int, bool) {
-	number, ok := strings.CutPrefix(branch, solver.BranchPrefix)
+	number, ok := strings.CutPrefix(branch, thread.BranchPrefix)
 	if !ok {
 		return 0, false
 	}
@@ -131,7 +143,7 @@ func issueOfBranch(branch string) (int, bool) {
 
 // threadOfExternalID reads the thread from the external id of a check run of
 // Pawl, such as "pawl/severity:owner/repo#n".
-func threadOfExternalID(id string) (solver.Thread, error) {
-	_, thread, _ := strings.Cut(id, ":")
-	return solver.ParseThread(thread)
+func threadOfExternalID(id string) (thread.ID, error) {
+	_, issue, _ := strings.Cut(id, ":")
+	return thread.Parse(issue)
 }

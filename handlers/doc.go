@@ -1,8 +1,24 @@
 // Package handlers decides what a webhook means. Ingress stores a delivery
-// durably and answers; the queue later calls Handle, which reads the
-// payload with one file per GitHub event, asks policy whether it is real
-// feedback, and appends an event with its reason to the thread's log. For that
-// GitHub is asked for the actor's permission, at the first order on a thread whether
-// it is closed, and for the pull request of a commit that somebody reverted. CatchUp
-// finds what no webhook brought: deliveries that failed, and events that never fired.
+// durably and answers; the queue later calls Deliver, which gives it to the
+// EventHandler of its event, one a file. That one reads the payload, asks
+// policy/feedback whether it is real feedback, and appends an event with its reason
+// to the thread's log. For that GitHub is asked for the actor's permission, at the
+// first order on a thread whether it is closed, and for the pull request of a commit
+// that somebody reverted. What no webhook brought internal/catchup finds, and gives
+// it to Decide.
+//
+//	question                                                     file
+//	what is refused before a webhook is stored, with which code  ingress.go
+//	which secret may a webhook be signed with                    ingress.go, signedBy
+//	which events are handled, by what                            handlers.go, EventHandlers
+//	what becomes of a delivery that fails                        handlers.go, failed
+//	what is read of an event                                     its file; the types: payload.go
+//	of which events is nothing made                              handlers.go, Other
+//	how is looked up what a judgement needs                      take.go, judge
+//	what is appended to the log, and when is a thread woken      take.go, remark and change
+//	who may write (the permission gate)                          signals.go, permission
+//	what counts as a merge, a revert, a verdict of people        signals.go
+//	why does the same remark count once, whoever brings it       once.go
+//	what do the failing checks of a commit say                   check_run.go
+//	how is the fold of a thread kept between deliveries          logs.go
 package handlers

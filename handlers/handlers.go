@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/google/go-github/v60/github"
+	"github.com/palantir/go-githubapp/githubapp"
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // Handlers turns stored deliveries into events. All fields are required except
@@ -30,42 +35,44 @@ type Handlers struct {
 
 // Store is the solver's, with the deliveries.
 type Store interface {
-	solver.Store
-	Delivery(ctx context.Context, guid string) (solver.Delivery, error)
-	FinishDelivery(ctx context.Context, guid string, state solver.DeliveryState, note string) error
+	thread.Store
+	Delivery(ctx context.Context, guid string) (thread.Delivery, error)
+	FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error
 	// PostponeDelivery notes a delivery that cannot be handled before a time.
 	PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error
 	// ThreadsOf lists the threads about which something was decided of one
 	// repository, or with an empty name of all those of the owner.
-	ThreadsOf(ctx context.Context, owner, name string) ([]solver.Thread, error)
+	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 }
 
-// happening is what one payload says, before anything was decided. Exactly one
-// of remark and change is set; a happening without either is noted only.
-type happening struct {
-	repo   forge.Repo
-	number int
-	thread *solver.Thread // named directly, by a check run's external id
-	commit string         // named by the commit that its pull request brought
-	check  int64          // the id of a finished check run
-	// once is the key under which it happens once, whoever brings it; empty for
+// Activity is what one payload says, before anything was decided: one of GitHub's
+// activity types with what it is about. Exactly one of remark and change is set; an
+// activity without either is noted only.
+type Activity struct {
+	Repo   forge.Repo
+	Number int
+	thread *thread.ID // named directly, by a check run's external id
+	commit string     // named by the commit that its pull request brought
+	check  int64      // the id of a finished check run
+	// key is that under which it happens once, whoever brings it; empty for
 	// what only a webhook can bring, and is told apart by its delivery.
-	once   string
-	remark *policy.Remark
+	Key    string
+	Remark *feedback.Remark
 	// anonymous says that the remark was edited and that it is not known by whom.
-	anonymous bool
-	change    *solver.Change
+	Anonymous bool
+	Change    *thread.Change
 	everyone  bool    // the change concerns all threads of the repository, or of the owner where it has no name
 	signal    *signal // the change is what somebody made of the work
-	snapshot  solver.Snapshot
-	target    solver.Target
-	url       string
-	madeAt    time.Time
+	Snapshot  thread.Snapshot
+	newPull   bool // it is on the thread's pull request, whose number the log does not know yet
+	Target    thread.Target
+	URL       string
+	MadeAt    time.Time
 	note      string // why there is nothing to judge
 }
 
-// UnparsableError means that a payload cannot be read; trying again is of no
-// use.
+// UnparsableError means that this version cannot read a payload. It is kept, and
+// tried again rarely: the next version may be able to.
 type UnparsableError struct{ Err error }
 
 func (e *UnparsableError) Error() string { return fmt.Sprintf("payload cannot be read: %v", e.Err) }
@@ -80,12 +87,12 @@ const alone = 20 * time.Second
 
 // Deliver handles one stored delivery, unless that was done already. Its row is
 // read unless it has just come, with its payload.
-func (h *Handlers) Deliver(ctx context.Context, d solver.Delivery) (err error) {
+func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	if age := h.Now().Sub(d.ReceivedAt); d.Payload == nil || age < 0 || age > alone {
 		if d, err = h.Store.Delivery(ctx, d.GUID); err != nil {
 			return err
 		}
-		if d.State == solver.Handled || d.State == solver.Unparsable {
+		if d.State == thread.Handled {
 			return nil
 		}
 	}
@@ -94,20 +101,20 @@ func (h *Handlers) Deliver(ctx context.Context, d solver.Delivery) (err error) {
 	crash.Point("delivery_claimed")
 	ctx, end := h.Trace.Span(ctx, "delivery", solver.TraceDelivery, guid, solver.TraceEvent, d.Event)
 	defer func() { end(err) }()
-	note, err := h.Handle(ctx, d.Event, guid, d.Payload)
-	crash.Point("delivery_appended")
+	handler, ok := h.handlerOf(d.Event)
+	if !ok {
+		handler = unknownEvent(d.Event)
+	}
+	err = handler.Handle(ctx, d.Event, guid, d.Payload)
 	var unparsable *UnparsableError
 	switch {
 	case errors.As(err, &unparsable):
 		log.Warn().Err(err).Msg("delivery kept unread")
-		return h.Store.FinishDelivery(ctx, guid, solver.Unparsable, err.Error())
+		return h.Store.FinishDelivery(ctx, guid, thread.Unparsable, err.Error())
 	case err != nil:
 		return errors.Join(err, h.failed(ctx, guid, err, log))
 	}
-	log.Debug().Str("note", note).Msg("delivery handled")
-	err = h.Store.FinishDelivery(ctx, guid, solver.Handled, note)
-	crash.Point("delivery_handled")
-	return err
+	return nil
 }
 
 // failed notes why a delivery was not handled, and when it is tried again: where
@@ -125,32 +132,81 @@ func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerol
 	default:
 		log.Error().Err(err).Msg("delivery not handled; it is tried again")
 	}
-	return h.Store.FinishDelivery(noting, guid, solver.Failed, err.Error())
+	return h.Store.FinishDelivery(noting, guid, thread.Failed, err.Error())
 }
 
-// Handle reads one delivery and appends what it means. The note says in a few
-// words what became of it. It may be called again for the same GUID.
-func (h *Handlers) Handle(ctx context.Context, event, guid string, payload []byte) (note string, err error) {
-	hs, err := read(event, payload)
-	if err != nil {
-		return "", err
+// EventHandlers are the handlers of all events, one a file; the first that names an
+// event has it.
+func (h *Handlers) EventHandlers() []githubapp.EventHandler {
+	return []githubapp.EventHandler{
+		IssueComment{h}, Issues{h}, PullRequest{h}, PullRequestReview{h}, PullRequestReviewComment{h}, CheckRun{h}, Push{h}, Delete{h},
+		Installation{h}, InstallationRepositories{h}, Repository{h}, Other{h},
 	}
-	if len(hs) == 0 {
+}
+
+func (h *Handlers) handlerOf(event string) (githubapp.EventHandler, bool) {
+	for _, handler := range h.EventHandlers() {
+		if slices.Contains(handler.Handles(), event) {
+			return handler, true
+		}
+	}
+	return nil, false
+}
+
+// Other handles the events that GitHub knows and that mean nothing to Pawl, such as
+// the ping of a new App. They are stored and noted like every other delivery, so
+// that an operator sees that GitHub reaches the server.
+type Other struct{ *Handlers }
+
+// Handles names all of go-github's events; the handlers before this one take theirs.
+func (Other) Handles() []string { return slices.Sorted(slices.Values(github.MessageTypes())) }
+
+func (h Other) Handle(ctx context.Context, event, guid string, body []byte) error {
+	return h.take(ctx, event, guid, body, func(*payload) []Activity { return nil })
+}
+
+// Reads reports whether a delivery can mean anything to Pawl; others are not worth
+// the request for their payload.
+func (h *Handlers) Reads(event, action string) bool {
+	handler, ok := h.handlerOf(event)
+	_, other := handler.(Other)
+	return ok && !other && (event != "check_run" || action != "created") // most of them, and no results yet
+}
+
+// take reads one delivery, appends what it means, and notes in its row what became
+// of it. It may be called again for the same GUID.
+func (h *Handlers) take(ctx context.Context, event, guid string, payload []byte, reader func(*payload) []Activity) error {
+	activities, err := read(payload, reader)
+	if err != nil {
+		return err
+	}
+	note, err := h.appendAll(ctx, event, guid, activities)
+	crash.Point("delivery_appended")
+	if err != nil {
+		return err
+	}
+	h.Log.Debug().Str("delivery", guid).Str("event", event).Str("note", note).Msg("delivery handled")
+	err = h.Store.FinishDelivery(ctx, guid, thread.Handled, note)
+	crash.Point("delivery_handled")
+	return err
+}
+
+// appendAll appends what a delivery means. The note says in a few words what became
+// of it.
+func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities []Activity) (note string, err error) {
+	if len(activities) == 0 {
 		return "nothing to do for " + event, nil
 	}
-	for i, hp := range hs {
-		if hp.once == "" {
-			hp.once = deliveryKey(guid, i)
+	var notes []string
+	for i, it := range activities {
+		if it.Key == "" {
+			it.Key = deliveryKey(guid, i)
 		}
-		n, err := h.take(ctx, hp, guid)
+		note, err := h.Decide(ctx, it, guid)
 		if err != nil {
 			return "", err
 		}
-		if i == 0 {
-			note = n
-		} else {
-			note += "; " + n
-		}
+		notes = append(notes, note)
 	}
-	return note, nil
+	return strings.Join(notes, "; "), nil
 }

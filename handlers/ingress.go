@@ -3,24 +3,23 @@ package handlers
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/go-github/v60/github"
 	"github.com/palantir/go-githubapp/githubapp"
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/crash"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // MaxPayload is GitHub's cap on a webhook payload, 25 MiB; a larger event is
@@ -33,13 +32,15 @@ const MinSecret = 16
 // Deliveries stores webhook requests durably. Receive returns after the delivery
 // is committed; fresh is false for a GUID that is already known.
 type Deliveries interface {
-	Receive(ctx context.Context, d solver.Delivery) (fresh bool, err error)
+	Receive(ctx context.Context, d thread.Delivery) (fresh bool, err error)
 }
 
 // Ingress is the webhook endpoint. It answers 2xx only after the delivery is
 // durable, and never waits for GitHub or an agent.
 type Ingress struct {
 	secrets  []string
+	hooks    []http.Handler  // go-githubapp's dispatcher, for each secret one
+	known    map[string]bool // the events that have a handler
 	store    Deliveries
 	now      func() time.Time
 	log      zerolog.Logger
@@ -55,7 +56,7 @@ const bodyTime = 15 * time.Second
 // NewIngress takes the secret that GitHub signs with and, while it is being
 // changed, the previous one after it. It refuses a secret that is too short to
 // mean anything: go-githubapp would accept unsigned requests with an empty one.
-func NewIngress(secrets []string, store Deliveries, now func() time.Time, log zerolog.Logger) (*Ingress, error) {
+func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliveries, now func() time.Time, log zerolog.Logger) (*Ingress, error) {
 	names := []string{"webhook_secret", "previous_webhook_secret"}
 	if len(secrets) == 0 || len(secrets) > len(names) {
 		return nil, fmt.Errorf("%d webhook secrets; want github.app.webhook_secret and at most one previous one", len(secrets))
@@ -65,13 +66,30 @@ func NewIngress(secrets []string, store Deliveries, now func() time.Time, log ze
 			return nil, fmt.Errorf("github.app.%s has %d bytes; at least %d are needed (openssl rand -hex 32 makes one)", names[i], len(secret), MinSecret)
 		}
 	}
-	return &Ingress{secrets: secrets, store: store, now: now, log: log, bodyTime: bodyTime}, nil
+	in := &Ingress{secrets: secrets, store: store, now: now, log: log, bodyTime: bodyTime, known: map[string]bool{}}
+	for _, secret := range secrets {
+		in.hooks = append(in.hooks, in.dispatcher(secret, handlers...))
+	}
+	for _, h := range handlers {
+		for _, event := range h.Handles() {
+			in.known[event] = true
+		}
+	}
+	return in, nil
+}
+
+// dispatcher checks signatures with a secret and hands what is signed to Schedule.
+func (in *Ingress) dispatcher(secret string, handlers ...githubapp.EventHandler) http.Handler {
+	return githubapp.NewEventDispatcher(handlers, secret, githubapp.WithScheduler(in), githubapp.WithErrorCallback(in.refuse))
 }
 
 var (
 	guidForm  = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 	eventForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 )
+
+// ValidGUID reports whether a delivery is named as GitHub names them.
+func ValidGUID(guid string) bool { return guidForm.MatchString(guid) }
 
 // ServeHTTP checks what go-githubapp does not (method, GUID, size, SHA-256) and
 // leaves the signature and the dispatch to it.
@@ -83,7 +101,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	event := r.Header.Get("X-GitHub-Event")
 	switch {
-	case !guidForm.MatchString(r.Header.Get("X-GitHub-Delivery")):
+	case !ValidGUID(r.Header.Get("X-GitHub-Delivery")):
 		http.Error(w, "X-GitHub-Delivery must hold the delivery's GUID", http.StatusBadRequest)
 		return
 	case !eventForm.MatchString(event):
@@ -102,42 +120,35 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	counted := &countedBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: in}
 	defer counted.giveBack()
 	r.Body = in.hurried(w, counted)
-	secret, err := in.secretFor(r)
+	signed, err := in.signedBy(r)
 	if err != nil {
 		in.refuse(w, r, githubapp.ValidationError{Cause: err})
 		return
 	}
-	// One dispatcher a request lets every event name through, also those that
-	// go-github does not know yet: they are stored and marked.
-	githubapp.NewEventDispatcher([]githubapp.EventHandler{anyEvent(event)}, secret,
-		githubapp.WithScheduler(in), githubapp.WithErrorCallback(in.refuse)).ServeHTTP(w, r)
+	hook := in.hooks[signed]
+	if !in.known[event] {
+		// A dispatcher drops what it has no handler for. GitHub may have events that
+		// go-github does not know yet; they are stored and kept unread.
+		hook = in.dispatcher(in.secrets[signed], unknownEvent(event))
+	}
+	hook.ServeHTTP(w, r)
 }
 
-// secretFor returns the secret that a request is signed with, or the first one,
-// against which the dispatcher then refuses it. With one secret only the
+// signedBy returns the index of the secret that a request is signed with, or of the
+// first one, against which the dispatcher then refuses it. With one secret only the
 // dispatcher reads the body.
-func (in *Ingress) secretFor(r *http.Request) (string, error) {
+func (in *Ingress) signedBy(r *http.Request) (int, error) {
 	if len(in.secrets) == 1 {
-		return in.secrets[0], nil
+		return 0, nil
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	signature, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="))
-	if err != nil {
-		return in.secrets[0], nil
-	}
-	found := in.secrets[0]
-	for _, secret := range in.secrets {
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write(body)
-		if hmac.Equal(mac.Sum(nil), signature) {
-			found = secret
-		}
-	}
-	return found, nil
+	signature := r.Header.Get("X-Hub-Signature-256")
+	signed := func(secret string) bool { return github.ValidateSignature(signature, body, []byte(secret)) == nil }
+	return max(0, slices.IndexFunc(in.secrets, signed)), nil
 }
 
 // hurried is a body that must have arrived within bodyTime. Once it has, the
@@ -170,8 +181,8 @@ func (b *hurriedBody) Read(p []byte) (int, error) {
 // Schedule implements githubapp.Scheduler: the delivery becomes durable here.
 func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 	crash.Point("received")
-	fresh, err := in.store.Receive(ctx, solver.Delivery{
-		GUID: d.DeliveryID, Event: d.EventType, Payload: d.Payload, ReceivedAt: in.now(), State: solver.Received,
+	fresh, err := in.store.Receive(ctx, thread.Delivery{
+		GUID: d.DeliveryID, Event: d.EventType, Payload: d.Payload, ReceivedAt: in.now(), State: thread.Received,
 	})
 	if err != nil {
 		return &storeError{err}
@@ -217,12 +228,53 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// anyEvent is a go-githubapp handler for the one event that it names. The
-// scheduler stores the event, so Handle is never reached.
-type anyEvent string
+// maxHeld bounds what has arrived of the bodies that are read at the same time, in
+// bytes: a signature can be checked only when its body is there, and until then
+// anybody may send. A body counts as it comes, not as it is announced.
+const maxHeld = 64 << 20
 
-func (a anyEvent) Handles() []string { return []string{string(a)} }
+const (
+	// smallBody is what nearly every delivery stays below: a comment is at most
+	// 64 KiB in a payload of some 20 KiB.
+	smallBody = 1 << 20
+	// heldForSmall is the part of maxHeld that only bodies below smallBody may
+	// fill, so that large ones keep no ordinary delivery out.
+	heldForSmall = 16 << 20
+)
 
-func (a anyEvent) Handle(context.Context, string, string, []byte) error {
-	return errors.New("events are handled after they are stored")
+// errTooMany ends a body that does not fit beside the others.
+var errTooMany = errors.New("too many payloads at the same time")
+
+// countedBody counts what it reads among what the ingress holds.
+type countedBody struct {
+	io.ReadCloser
+	in   *Ingress
+	size int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.size += int64(n)
+	most := int64(maxHeld)
+	if b.size > smallBody {
+		most -= heldForSmall
+	}
+	if held := b.in.held.Add(int64(n)); n > 0 && held > most {
+		return 0, errTooMany
+	}
+	return n, err
+}
+
+// giveBack is called when the body was answered.
+func (b *countedBody) giveBack() { b.in.held.Add(-b.size) }
+
+// unknownEvent is the handler of an event that this version does not know: its
+// payload is kept unread, for a later version.
+type unknownEvent string
+
+func (e unknownEvent) Handles() []string { return []string{string(e)} }
+
+// Handle says that the event cannot be read.
+func (e unknownEvent) Handle(context.Context, string, string, []byte) error {
+	return &UnparsableError{fmt.Errorf("unknown event %q", string(e))}
 }

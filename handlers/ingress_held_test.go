@@ -39,7 +39,7 @@ func post(t *testing.T, client *http.Client, url string, body io.Reader, size in
 // the server begins to read it.
 func heldHouse(t *testing.T) (*Ingress, string, *http.Client) {
 	t.Helper()
-	in, err := NewIngress([]string{vectorSecret}, &kept{}, time.Now, zerolog.Nop())
+	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

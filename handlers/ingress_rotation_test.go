@@ -15,7 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 const nextSecret = "the secret that comes next"
@@ -43,7 +43,7 @@ func TestBothSecretsAreTakenWhileOneIsChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var store kept
-			in, err := NewIngress(tc.secrets, &store, time.Now, zerolog.Nop())
+			in, err := NewIngress(tc.secrets, new(Handlers).EventHandlers(), &store, time.Now, zerolog.Nop())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestSecretsThatMeanNothingAreRefused(t *testing.T) {
 		{[]string{"short", vectorSecret}, "webhook_secret"},
 		{[]string{vectorSecret, nextSecret, nextSecret}, "one previous one"},
 	} {
-		if _, err := NewIngress(tc.secrets, &kept{}, time.Now, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), tc.named) {
+		if _, err := NewIngress(tc.secrets, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), tc.named) {
 			t.Errorf("%q: %v, want an error that names %s", tc.secrets, err, tc.named)
 		}
 	}
@@ -80,7 +80,7 @@ func TestSecretsThatMeanNothingAreRefused(t *testing.T) {
 
 func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 	for _, secrets := range [][]string{{vectorSecret}, {nextSecret, vectorSecret}} {
-		in, err := NewIngress(secrets, &kept{}, time.Now, zerolog.Nop())
+		in, err := NewIngress(secrets, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,11 +105,11 @@ func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 }
 
 func TestAConnectionOutlivesTheTimeOfItsBodies(t *testing.T) {
-	in, err := NewIngress([]string{vectorSecret}, &kept{}, time.Now, zerolog.Nop())
+	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.bodyTime = 300 * time.Millisecond
+	in.bodyTime = 2 * time.Second // in which a busy machine must read 100 bytes
 	ends := make(chan error, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in.ServeHTTP(w, r)
@@ -132,16 +132,16 @@ func TestAConnectionOutlivesTheTimeOfItsBodies(t *testing.T) {
 
 func TestWhatAStopInterruptsIsNoError(t *testing.T) {
 	w := newHouse(t)
-	thread := w.issue("Please.")
-	_, err := w.gh.Comment(houseRepo, thread.Number, "ada", "/pawl retry")
-	w.must(err)
-	w.must(w.gh.WaitDelivered(t.Context()))
-	list, err := w.store.Deliveries(t.Context(), 1)
-	w.must(err)
+	issue := w.Issue("Please.")
+	_, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl retry")
+	w.Must(err)
+	w.Must(w.GitHub.WaitDelivered(t.Context()))
+	list, err := w.Store.Deliveries(t.Context(), 1)
+	w.Must(err)
 	var log bytes.Buffer
 	w.h.Log = zerolog.New(&log)
 	ctx, stop := context.WithCancel(t.Context())
-	stopping := &stopsWhenRead{Store: w.store, stop: stop}
+	stopping := &stopsWhenRead{Store: w.Store, stop: stop}
 	w.h.Store = stopping
 	if err := w.h.Deliver(ctx, list[0]); err == nil {
 		t.Fatal("it was handled")
@@ -149,9 +149,9 @@ func TestWhatAStopInterruptsIsNoError(t *testing.T) {
 	if text := log.String(); strings.Contains(text, `"level":"error"`) || !strings.Contains(text, "before the server stops") {
 		t.Errorf("logged %s", text)
 	}
-	w.h.Store = w.store
-	w.handle()
-	if got := w.judged(thread); len(got) != 2 {
+	w.h.Store = w.Store
+	w.Handle()
+	if got := w.Judged(issue); len(got) != 2 {
 		t.Errorf("judged %q, want the retry after the next start", got)
 	}
 }
@@ -162,7 +162,7 @@ type stopsWhenRead struct {
 	stop context.CancelFunc
 }
 
-func (s *stopsWhenRead) Events(ctx context.Context, t solver.Thread, after int64) ([]solver.Event, error) {
+func (s *stopsWhenRead) Events(ctx context.Context, t thread.ID, after int64) ([]thread.Event, error) {
 	s.stop()
 	return s.Store.Events(ctx, t, after)
 }

@@ -12,16 +12,16 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // kept is what the ingress handed on, or the error with which that is refused.
 type kept struct {
-	list []solver.Delivery
+	list []thread.Delivery
 	err  error
 }
 
-func (k *kept) Receive(_ context.Context, d solver.Delivery) (bool, error) {
+func (k *kept) Receive(_ context.Context, d thread.Delivery) (bool, error) {
 	if k.err != nil {
 		return false, k.err
 	}
@@ -39,7 +39,7 @@ const (
 
 func send(t *testing.T, store *kept, body string, header map[string]string) *httptest.ResponseRecorder {
 	t.Helper()
-	in, err := NewIngress([]string{vectorSecret}, store, time.Now, zerolog.Nop())
+	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), store, time.Now, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +85,17 @@ func TestOtherHashesAreRefusedWhereSHA256Belongs(t *testing.T) {
 }
 
 // An App may be set up to send forms.
+func TestAnEventThatGoGithubDoesNotKnowIsStored(t *testing.T) {
+	var store kept
+	w := send(t, &store, vectorBody, map[string]string{"X-GitHub-Event": "telepathy"})
+	if w.Code != http.StatusOK || len(store.list) != 1 || store.list[0].Event != "telepathy" {
+		t.Errorf("answered %d and stored %+v, want it kept for a later version", w.Code, store.list)
+	}
+	if w := send(t, &store, vectorBody+"!", map[string]string{"X-GitHub-Event": "telepathy"}); w.Code != http.StatusUnauthorized || len(store.list) != 1 {
+		t.Errorf("with a wrong signature it was answered %d, want 401", w.Code)
+	}
+}
+
 func TestTheJSONOfAFormIsHandedOn(t *testing.T) {
 	const body = "payload=" + "%7B%22zen%22%3A+%22x%22%7D"
 	var store kept

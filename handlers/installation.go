@@ -1,16 +1,26 @@
 package handlers
 
 import (
+	"context"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
+
+// Installation handles the App's own comings and goings on an account.
+type Installation struct{ *Handlers }
+
+func (Installation) Handles() []string { return []string{"installation"} }
+
+func (h Installation) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, installation)
+}
 
 // installation reads the App's own comings and goings on an account. Of a suspension
 // and its end GitHub names no repositories: they concern all of the account.
-func installation(p *payload) []happening {
-	what := ""
+func installation(p *payload) []Activity {
+	var what string
 	switch p.Action {
 	case "deleted", "suspend":
 		what = "uninstalled"
@@ -19,39 +29,80 @@ func installation(p *payload) []happening {
 	default:
 		return nil
 	}
-	c := solver.Change{What: what, By: p.Sender.Login, Detail: p.Action}
+	c := thread.Change{What: what, By: p.Sender.Login, Detail: p.Action}
 	if owner := p.Installation.Account.Login; owner != "" && len(p.Repos) == 0 {
-		return []happening{everywhere(forge.Repo{Owner: owner, Installation: p.Installation.ID}, c)}
+		return []Activity{everywhere(forge.Repo{Owner: owner, Installation: p.Installation.ID}, c)}
 	}
 	return forAll(p, p.Repos, c)
 }
 
+// InstallationRepositories handles which repositories an installation gains and loses.
+type InstallationRepositories struct{ *Handlers }
+
+func (InstallationRepositories) Handles() []string { return []string{"installation_repositories"} }
+
+func (h InstallationRepositories) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, installationRepositories)
+}
+
 // installationRepositories reads which repositories an installation gained or
 // lost.
-func installationRepositories(p *payload) []happening {
+func installationRepositories(p *payload) []Activity {
 	who := p.Sender.Login
 	return append(
-		forAll(p, p.ReposRemoved, solver.Change{What: "uninstalled", By: who, Detail: "removed"}),
-		forAll(p, p.ReposAdded, solver.Change{What: "installed", By: who, Detail: "added"})...)
+		forAll(p, p.ReposRemoved, thread.Change{What: "uninstalled", By: who, Detail: "removed"}),
+		forAll(p, p.ReposAdded, thread.Change{What: "installed", By: who, Detail: "added"})...)
 }
 
 // forAll makes a change of each repository. One without a name would be of its whole
 // owner.
-func forAll(p *payload, repos []repository, c solver.Change) []happening {
-	var hs []happening
+func forAll(p *payload, repos []repository, c thread.Change) []Activity {
+	var activities []Activity
 	for _, r := range repos {
 		if owner, name, ok := strings.Cut(r.FullName, "/"); ok && name != "" {
-			hs = append(hs, everywhere(forge.Repo{Owner: owner, Name: name, ID: r.ID, Installation: p.Installation.ID}, c))
+			activities = append(activities, everywhere(forge.Repo{Owner: owner, Name: name, ID: r.ID, Installation: p.Installation.ID}, c))
 		}
 	}
-	return hs
+	return activities
 }
 
 // everywhere is a change of all threads there. Where the App is installed its id is
 // another one than before, and so is that of a repository that was made anew.
-func everywhere(repo forge.Repo, c solver.Change) happening {
+func everywhere(repo forge.Repo, c thread.Change) Activity {
 	if c.What == "installed" {
-		c.Snapshot = &solver.Snapshot{Installation: repo.Installation, RepoID: repo.ID}
+		c.Snapshot = &thread.Snapshot{Installation: repo.Installation, RepoID: repo.ID}
 	}
-	return happening{repo: repo, change: &c, everyone: true}
+	return Activity{Repo: repo, Change: &c, everyone: true}
+}
+
+// Repository handles what becomes of a repository.
+type Repository struct{ *Handlers }
+
+func (Repository) Handles() []string { return []string{"repository"} }
+
+func (h Repository) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, repositoryChanged)
+}
+
+// repositoryChanged ends the work on a repository that is gone, also under its old
+// name.
+func repositoryChanged(p *payload) []Activity {
+	it := Activity{Repo: p.repo(), everyone: true}
+	c := thread.Change{By: p.Sender.Login, Detail: p.Repo.FullName}
+	switch p.Action {
+	case "renamed":
+		it.Repo.Name = p.Changes.Repo.Name.From
+		c.What = "renamed"
+	case "deleted", "archived":
+		c.What = "repository_deleted"
+	case "unarchived":
+		c.What = "installed"
+	default:
+		return nil
+	}
+	if it.Repo.Name == "" { // that would be all of the owner's
+		return nil
+	}
+	it.Change = &c
+	return []Activity{it}
 }

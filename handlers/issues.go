@@ -1,39 +1,54 @@
 package handlers
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
+// Issues handles what happens to an issue itself.
+type Issues struct{ *Handlers }
+
+func (Issues) Handles() []string { return []string{"issues"} }
+
+func (h Issues) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, issues)
+}
+
 // issues reads what happens to an issue itself.
-func issues(p *payload) []happening {
-	i := p.Issue
-	hp := happening{
-		repo: p.repo(), number: i.Number,
-		snapshot: issueSnapshot(p),
-		target:   solver.Target{Kind: "issue", ID: int64(i.Number)},
-		url:      i.HTMLURL, madeAt: i.UpdatedAt,
+func issues(p *payload) []Activity {
+	it := p.about(p.Issue, p.Issue.IsPull())
+	if p.Action == "deleted" || p.Action == "transferred" {
+		it.Change = &thread.Change{What: "closed", By: p.Sender.Login, Detail: p.Action}
+	} else {
+		p.itself(&it, p.Issue, "issue")
 	}
-	who := p.Sender.actor()
+	return []Activity{it}
+}
+
+// itself reads what happens to issues and pull requests alike.
+func (p *payload) itself(it *Activity, i issueOrPull, what string) {
+	who := p.Sender
 	switch p.Action {
 	case "opened":
-		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: i.User.actor(), App: i.App.ID, Text: i.Body}
+		it.Remark = &feedback.Remark{Source: policy.FromComment, Actor: who, Author: feedback.Actor(i.Author), App: i.App.ID, Text: i.Body}
 	case "edited":
-		hp.once = once("edited", "description", int64(i.Number), hp.madeAt, i.Body)
+		it.Key = TextKey("edited", "description", int64(it.Number), it.MadeAt, i.Body)
 		was, hasWas := p.was()
-		hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
+		// The bot may have opened a pull request, but the edit is the editor's.
+		it.Remark = &feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
 			Text: i.Body, Was: was, HasWas: hasWas}
 	case "labeled":
-		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
-	case "closed", "reopened":
-		hp.change = &solver.Change{What: p.Action, By: who.Login}
-		if p.Action == "closed" {
-			hp.change.MadeAt, hp.once = i.ClosedAt, closedKey(i.Number, i.ClosedAt, false)
-		}
-	case "deleted", "transferred":
-		hp.change = &solver.Change{What: "closed", By: who.Login, Detail: p.Action}
+		it.Remark = &feedback.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
+	case "closed":
+		it.Key = ClosedKey(it.Number, i.Closed, i.Merged)
+		it.Change = &thread.Change{What: "closed", By: who.Login, MadeAt: i.Closed}
+	case "reopened":
+		it.Change = &thread.Change{What: "reopened", By: who.Login}
 	default:
-		hp.note = "the issue was " + p.Action
+		it.note = fmt.Sprintf("the %s was %s", what, p.Action)
 	}
-	return []happening{hp}
 }

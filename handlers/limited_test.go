@@ -7,49 +7,49 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // Tried again before, it could only be refused again; by the growing pauses of
 // other failures it would be tried long after.
 func TestADeliveryThatGitHubsLimitHeldUpIsHandledWhenItEnds(t *testing.T) {
 	w := newHouse(t)
-	n, err := w.gh.OpenIssue(houseRepo, "ada", "A title", "Please.")
-	w.must(err)
-	w.handle()
-	reset := w.now().Add(20 * time.Minute)
-	w.gh.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/collaborators/{login}/permission", Status: http.StatusForbidden, Message: "API rate limit exceeded",
+	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
+	w.Must(err)
+	w.Handle()
+	reset := w.Now().Add(20 * time.Minute)
+	w.GitHub.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/collaborators/{login}/permission", Status: http.StatusForbidden, Message: "API rate limit exceeded",
 		Header: http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {strconv.FormatInt(reset.Unix(), 10)}}})
-	_, err = w.gh.Comment(houseRepo, n, "ada", "/pawl solve")
-	w.must(err)
-	w.must(w.gh.WaitDelivered(t.Context()))
+	_, err = w.GitHub.Comment(houseRepo, n, "ada", "/pawl solve")
+	w.Must(err)
+	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	d := w.newest()
 	if err := w.h.Deliver(t.Context(), d); err == nil {
 		t.Error("the delivery was handled although GitHub refused to say what its sender may do")
 	}
 	due := func() bool {
-		woken, err := w.store.Stale(t.Context(), w.now())
-		w.must(err)
-		return woken.Deliveries > 0
+		claimed, err := w.Store.ClaimDeliveries(t.Context(), 1)
+		w.Must(err)
+		return len(claimed) > 0
 	}
-	w.pass(15 * time.Minute)
+	w.Pass(15 * time.Minute)
 	if due() {
 		t.Error("it is tried again before GitHub wants to be asked")
 	}
-	w.pass(6 * time.Minute)
+	w.Pass(6 * time.Minute)
 	if !due() {
 		t.Error("it is not tried again when the limit has ended")
 	}
-	w.must(w.h.Deliver(t.Context(), w.newest()))
-	if got := w.newest(); got.State != solver.Handled || len(w.judged(solver.Thread{Owner: "acme", Name: "widgets", Number: n})) != 1 {
+	w.Must(w.h.Deliver(t.Context(), w.newest()))
+	if got := w.newest(); got.State != thread.Handled || len(w.Judged(thread.ID{Owner: "acme", Name: "widgets", Number: n})) != 1 {
 		t.Errorf("after the limit the delivery is %+v", got)
 	}
 }
 
 // newest is the delivery that came last, without its payload.
-func (w *house) newest() solver.Delivery {
-	w.t.Helper()
-	list, err := w.store.Deliveries(w.t.Context(), 1)
-	w.must(err)
+func (w *house) newest() thread.Delivery {
+	w.T.Helper()
+	list, err := w.Store.Deliveries(w.T.Context(), 1)
+	w.Must(err)
 	return list[0]
 }

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // A log is kept folded from longLog events on, for the keptLogs threads that were
@@ -26,17 +25,16 @@ type logs struct {
 
 // folded is a log up to state.Seq.
 type folded struct {
-	thread solver.Thread
+	thread thread.ID
 
-	mu         sync.Mutex
-	state      solver.State
-	last       solver.Event   // that was applied
-	reconciled []solver.Event // the events that the reconciliation found
+	mu    sync.Mutex
+	state thread.State
+	last  thread.Event // that was applied
 }
 
-// of returns the state of a thread by its log as it is now, and the events in it
-// that the reconciliation found. The caller may keep and change them.
-func (l *logs) of(ctx context.Context, store Store, t solver.Thread) (solver.State, []solver.Event, error) {
+// of returns the state of a thread by its log as it is now. The caller may keep and
+// change it.
+func (l *logs) of(ctx context.Context, store Store, t thread.ID) (thread.State, error) {
 	f := l.entry(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,40 +43,35 @@ func (l *logs) of(ctx context.Context, store Store, t solver.Thread) (solver.Sta
 	after := max(f.state.Seq-1, 0)
 	events, err := store.Events(ctx, t, after)
 	if err != nil {
-		return solver.State{}, nil, err
+		return thread.State{}, err
 	}
 	if seq := f.state.Seq; seq > 0 {
 		if len(events) > 0 && events[0].Seq == seq && events[0].At.Equal(f.last.At) && bytes.Equal(events[0].Data, f.last.Data) {
 			events = events[1:]
 		} else {
-			f.state, f.reconciled = solver.State{}, nil
+			f.state = thread.State{}
 			if events, err = store.Events(ctx, t, 0); err != nil {
-				return solver.State{}, nil, err
+				return thread.State{}, err
 			}
 		}
 	}
 	if err := f.state.Apply(events); err != nil {
-		f.state, f.reconciled = solver.State{}, nil
-		return solver.State{}, nil, fmt.Errorf("thread %s: %w", t, err)
+		f.state = thread.State{}
+		return thread.State{}, fmt.Errorf("thread %s: %w", t, err)
 	}
 	if len(events) > 0 {
 		f.last = events[len(events)-1]
 	}
-	for _, e := range events {
-		if bytes.Contains(e.Data, []byte(Reconciled)) {
-			f.reconciled = append(f.reconciled, e)
-		}
-	}
-	state, reconciled := f.state.Clone(), slices.Clone(f.reconciled)
+	state := f.state.Clone()
 	if f.state.Seq < longLog {
-		f.state, f.reconciled = solver.State{}, nil
+		f.state = thread.State{}
 	}
-	return state, reconciled, nil
+	return state, nil
 }
 
 // entry returns the thread's entry, for which the one that was asked for longest
 // ago makes room.
-func (l *logs) entry(t solver.Thread) *folded {
+func (l *logs) entry(t thread.ID) *folded {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := &folded{thread: t}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // A webhook and the reconciliation may both bring a remark, in any order and at
@@ -31,21 +31,21 @@ const ReconciledEdit = "reconciliation of an edit"
 // editedKey begins the keys of edits.
 const editedKey = "edited:"
 
-// once is the key of a text that was created or edited; empty when GitHub did not
+// TextKey is the key of a text that was created or edited; empty when GitHub did not
 // say which.
-func once(action, kind string, id int64, at time.Time, text string) string {
+func TextKey(action, kind string, id int64, at time.Time, text string) string {
 	switch {
 	case id == 0:
 		return ""
 	case action == "created":
 		return fmt.Sprintf("made:%s:%d", kind, id)
 	}
-	return fmt.Sprintf("%s%s:%d:%d:%s", editedKey, kind, id, at.Unix(), digest(text))
+	return fmt.Sprintf("%s%s:%d:%d:%s", editedKey, kind, id, at.Unix(), Digest(text))
 }
 
-// closedKey is the key of the end of an issue or pull request. A pull request is
+// ClosedKey is the key of the end of an issue or pull request. A pull request is
 // merged once.
-func closedKey(number int, at time.Time, merged bool) string {
+func ClosedKey(number int, at time.Time, merged bool) string {
 	switch {
 	case merged:
 		return fmt.Sprintf("merged:%d", number)
@@ -64,7 +64,8 @@ func deliveryKey(guid string, i int) string {
 	return fmt.Sprintf("delivery:%s:%d", guid, i)
 }
 
-func digest(text string) string {
+// Digest is a short hash of a text.
+func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
@@ -72,7 +73,7 @@ func digest(text string) string {
 // record appends a remark's event. A key that is known is the same remark again,
 // with one exception: somebody may edit a text there, back and there again within
 // one of GitHub's whole seconds. Such edits are told apart by their deliveries.
-func (h *Handlers) record(ctx context.Context, t solver.Thread, wake bool, e solver.NewEvent, f solver.Feedback) error {
+func (h *Handlers) record(ctx context.Context, t thread.ID, wake bool, e thread.NewEvent, f thread.Feedback) error {
 	n, err := h.Store.Append(ctx, t, wake, e)
 	if err != nil || n > 0 || !strings.HasPrefix(e.Key, editedKey) || f.Delivery == Reconciled {
 		return err
@@ -81,7 +82,7 @@ func (h *Handlers) record(ctx context.Context, t solver.Thread, wake bool, e sol
 	if err != nil {
 		return err
 	}
-	for _, g := range remarks(events) {
+	for _, g := range Remarks(events) {
 		if identity(g) == identity(f) && g.MadeAt.Equal(f.MadeAt) && (g.Delivery == f.Delivery || g.Delivery == Reconciled) {
 			return nil
 		}
@@ -93,31 +94,30 @@ func (h *Handlers) record(ctx context.Context, t solver.Thread, wake bool, e sol
 
 // overtaken reports whether the reconciliation has found this version of a
 // remark, or one that came after it.
-func overtaken(reconciled []solver.Event, hp happening) bool {
-	mine := identity(solver.Feedback{Source: hp.remark.Source, Target: hp.target, Number: hp.number, URL: hp.url})
-	if mine == "" {
-		return false
+func overtaken(s thread.State, it Activity) bool {
+	mine := identity(it.feedback())
+	newer := func(f thread.Feedback) bool {
+		return f.Delivery == Reconciled && identity(f) == mine && !f.MadeAt.Before(it.MadeAt)
 	}
-	for _, f := range remarks(reconciled) {
-		if f.Delivery == Reconciled && identity(f) == mine && !f.MadeAt.Before(hp.madeAt) {
-			return true
-		}
-	}
-	return false
+	return mine != "" && (slices.ContainsFunc(s.Ignored, newer) || slices.ContainsFunc(s.Controls, newer) ||
+		slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return newer(r.Feedback) }))
 }
 
-// version is what the event of a remark tells of its place among others.
-func version(hp happening) solver.Feedback {
-	comment := hp.target.Kind == "issue_comment" || hp.target.Kind == "review_comment"
-	return solver.Feedback{Source: hp.remark.Source, Target: hp.target, First: comment && !hp.remark.Edited, MadeAt: hp.madeAt}
+// feedback is what the event of a remark tells of it, whatever becomes of it.
+func (it Activity) feedback() thread.Feedback {
+	r, comment := it.Remark, it.Target.Kind == "issue_comment" || it.Target.Kind == "review_comment"
+	return thread.Feedback{
+		Source: r.Source, By: r.Actor, Number: it.Number, Target: it.Target, First: comment && !r.Edited, URL: it.URL, SHA: r.SHA,
+		MadeAt: it.MadeAt, Snapshot: &it.Snapshot,
+	}
 }
 
-// remarks are the judged remarks in a log, accepted or not.
-func remarks(events []solver.Event) []solver.Feedback {
-	kinds := []solver.Kind{solver.KindFeedback, solver.KindIgnored, solver.KindControl, solver.KindQuestion}
-	var list []solver.Feedback
+// Remarks are the judged remarks in a log, accepted or not.
+func Remarks(events []thread.Event) []thread.Feedback {
+	kinds := []thread.Kind{thread.KindFeedback, thread.KindIgnored, thread.KindControl, thread.KindQuestion}
+	var list []thread.Feedback
 	for _, e := range events {
-		var f solver.Feedback
+		var f thread.Feedback
 		if slices.Contains(kinds, e.Kind) && json.Unmarshal(e.Data, &f) == nil {
 			list = append(list, f)
 		}
@@ -125,12 +125,35 @@ func remarks(events []solver.Event) []solver.Feedback {
 	return list
 }
 
+// Texts are the newest versions of the remarks in a log that are texts, by identity.
+func Texts(events []thread.Event) map[string]thread.Feedback {
+	texts := map[string]thread.Feedback{}
+	for _, f := range Remarks(events) {
+		if last, ok := texts[identity(f)]; !ok || !f.MadeAt.Before(last.MadeAt) {
+			texts[identity(f)] = f
+		}
+	}
+	return texts
+}
+
+// Same reports whether the log holds a text as it is, as far as it kept it: of
+// an ignored one it keeps the beginning, of Pawl's own nothing.
+func Same(last thread.Feedback, text string) bool {
+	return last.Own || last.Raw == text || len(last.Raw) >= maxIgnored-3 && strings.HasPrefix(text, strings.TrimSuffix(last.Raw, cutNote))
+}
+
+// holds reports whether the log has the text of a remark as it is now.
+func holds(events []thread.Event, it Activity) bool {
+	last, ok := Texts(events)[identity(it.feedback())]
+	return ok && Same(last, it.Remark.Text)
+}
+
 // reviewAnchor stands before a review's id in its address.
 const reviewAnchor = "#pullrequestreview-"
 
 // identity names the text that a remark is, whatever its version; empty for
 // remarks that are no texts.
-func identity(f solver.Feedback) string {
+func identity(f thread.Feedback) string {
 	switch {
 	case f.Source == policy.FromDescription:
 		return fmt.Sprintf("description:%d", f.Number)

@@ -2,13 +2,13 @@ package handlers
 
 import (
 	"encoding/json"
-	"fmt"
+	"strings"
 	"time"
-
-	"github.com/google/go-github/v60/github"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // payload is what Pawl reads of an event; which parts an event has is in GitHub's
@@ -16,12 +16,12 @@ import (
 // but not the App through which a text was written nor a review's edit, and reading
 // into them takes three times as long as this does.
 type payload struct {
-	Action       string     `json:"action"`
-	Sender       user       `json:"sender"`
-	Repo         repository `json:"repository"`
+	Action       string         `json:"action"`
+	Sender       feedback.Actor `json:"sender"`
+	Repo         repository     `json:"repository"`
 	Installation struct {
-		ID      int64 `json:"id"`
-		Account user  `json:"account"` // in events about the installation itself
+		ID      int64          `json:"id"`
+		Account feedback.Actor `json:"account"` // in events about the installation itself
 	} `json:"installation"`
 	Changes struct {
 		Body *from `json:"body"`
@@ -30,12 +30,11 @@ type payload struct {
 		} `json:"repository"`
 	} `json:"changes"`
 
-	Issue   issueOrPull `json:"issue"`
-	Number  int         `json:"number"` // of the pull request
-	Pull    issueOrPull `json:"pull_request"`
-	Comment comment     `json:"comment"`
-	Review  comment     `json:"review"`
-	Label   label       `json:"label"`
+	Issue   issueOrPull         `json:"issue"`
+	Pull    issueOrPull         `json:"pull_request"`
+	Comment forge.ReviewComment `json:"comment"` // also one that is not on a line
+	Review  forge.Review        `json:"review"`
+	Label   label               `json:"label"`
 
 	CheckRun        checkRunPart `json:"check_run"`
 	RequestedAction *struct {
@@ -56,20 +55,12 @@ type payload struct {
 	ReposRemoved []repository `json:"repositories_removed"`
 }
 
-type user struct {
-	ID    int64  `json:"id"`
-	Login string `json:"login"`
-	Type  string `json:"type"`
-}
-
-func (u user) actor() policy.Actor { return policy.Actor{ID: u.ID, Login: u.Login, Type: u.Type} }
-
 type repository struct {
-	ID            int64  `json:"id"`
-	Name          string `json:"name"`
-	FullName      string `json:"full_name"`
-	Owner         user   `json:"owner"`
-	DefaultBranch string `json:"default_branch"`
+	ID            int64          `json:"id"`
+	Name          string         `json:"name"`
+	FullName      string         `json:"full_name"`
+	Owner         feedback.Actor `json:"owner"`
+	DefaultBranch string         `json:"default_branch"`
 }
 
 // from is a value before an edit.
@@ -81,51 +72,16 @@ type label struct {
 	Name string `json:"name"`
 }
 
-// via is the App through which a text was written; a person's own has none.
-type via struct {
-	App struct {
-		ID int64 `json:"id"`
-	} `json:"performed_via_github_app"`
-}
-
 // issueOrPull is an issue or a pull request.
 type issueOrPull struct {
-	via
-	Number    int       `json:"number"`
-	Title     string    `json:"title"`
-	Body      string    `json:"body"`
-	User      user      `json:"user"`
-	HTMLURL   string    `json:"html_url"`
-	Labels    []label   `json:"labels"`
-	UpdatedAt time.Time `json:"updated_at"`
-	ClosedAt  time.Time `json:"closed_at"`
-
-	PullLinks *struct{} `json:"pull_request"` // an issue that is a pull request has them
-	Merged    bool      `json:"merged"`
-	Head      side      `json:"head"`
-	Base      side      `json:"base"`
-}
-
-// side is the head or the base of a pull request.
-type side struct {
-	Ref  string     `json:"ref"`
-	SHA  string     `json:"sha"`
-	Repo repository `json:"repo"`
-}
-
-// comment is a comment, a review, or a review's remark on a line.
-type comment struct {
-	via
-	ID          int64     `json:"id"`
-	Body        string    `json:"body"`
-	User        user      `json:"user"`
-	HTMLURL     string    `json:"html_url"`
-	UpdatedAt   time.Time `json:"updated_at"`
-	SubmittedAt time.Time `json:"submitted_at"` // of a review
-	State       string    `json:"state"`        // of a review
-	CommitID    string    `json:"commit_id"`
-	Path        string    `json:"path"`
-	Line        int       `json:"line"`
+	forge.Issue
+	App struct { // through which it was written; a person's own has none
+		ID int64 `json:"id"`
+	} `json:"performed_via_github_app"`
+	Labels []label      `json:"labels"`
+	Merged bool         `json:"merged"`
+	Head   forge.Branch `json:"head"`
+	Base   forge.Branch `json:"base"`
 }
 
 type checkRunPart struct {
@@ -165,42 +121,34 @@ func (p *payload) was() (text string, ok bool) {
 	return p.Changes.Body.From, true
 }
 
-// read parses a payload with the reader of its event, which has a file of its own.
-// Of other events only the form is checked.
-func read(event string, data []byte) ([]happening, error) {
-	var reader func(*payload) []happening
-	switch event {
-	case "issue_comment":
-		reader = issueComment
-	case "issues":
-		reader = issues
-	case "pull_request":
-		reader = pullRequest
-	case "pull_request_review":
-		reader = pullRequestReview
-	case "pull_request_review_comment":
-		reader = pullRequestReviewComment
-	case "check_run":
-		reader = checkRun
-	case "push":
-		reader = push
-	case "delete":
-		reader = branchDeleted
-	case "installation":
-		reader = installation
-	case "installation_repositories":
-		reader = installationRepositories
-	case "repository":
-		reader = repositoryChanged
-	default:
-		if github.EventForType(event) == nil {
-			return nil, &UnparsableError{fmt.Errorf("unknown event %q", event)}
-		}
-		if err := json.Unmarshal(data, &struct{}{}); err != nil {
-			return nil, &UnparsableError{err}
-		}
-		return nil, nil
+// about is an activity on an issue or a pull request.
+func (p *payload) about(i issueOrPull, pull bool) Activity {
+	var names []string
+	for _, l := range i.Labels {
+		names = append(names, l.Name)
 	}
+	return Activity{
+		Repo: p.repo(), Number: i.Number, Target: thread.Target{Kind: "issue", ID: int64(i.Number)}, URL: i.HTMLURL, MadeAt: i.Updated,
+		Snapshot: thread.Snapshot{
+			Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch,
+			Title: i.Title, Body: i.Body, Author: i.Author.Login, URL: i.HTMLURL, Pull: pull,
+			Labels:  strings.Join(names, "\n"),
+			HeadRef: i.Head.Ref, HeadSHA: i.Head.SHA, HeadRepoID: i.Head.Repo.ID, BaseRef: i.Base.Ref,
+		},
+	}
+}
+
+// text is a comment or review as a remark of whoever wrote or edited it.
+func (p *payload) text(source policy.Source, c forge.Comment) *feedback.Remark {
+	was, hasWas := p.was()
+	return &feedback.Remark{
+		Source: source, Edited: p.Action == "edited", Actor: p.Sender, Author: feedback.Actor(c.Author), App: c.App.ID,
+		Text: c.Body, Was: was, HasWas: hasWas,
+	}
+}
+
+// read parses a payload with the reader of its event.
+func read(data []byte, reader func(*payload) []Activity) ([]Activity, error) {
 	var p payload
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, &UnparsableError{err}

@@ -1,55 +1,31 @@
 package handlers
 
 import (
-	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"context"
+
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pullRequest reads what happens to a pull request itself.
-func pullRequest(p *payload) []happening {
-	pr := p.Pull
-	hp := happening{
-		repo: p.repo(), number: p.Number,
-		snapshot: pullSnapshot(p),
-		target:   solver.Target{Kind: "issue", ID: int64(p.Number)},
-		url:      pr.HTMLURL, madeAt: pr.UpdatedAt,
-	}
-	who := p.Sender.actor()
-	switch p.Action {
-	case "opened":
-		hp.remark = &policy.Remark{Source: policy.FromComment, Actor: who, Author: pr.User.actor(), App: pr.App.ID, Text: pr.Body}
-	case "edited":
-		hp.once = once("edited", "description", int64(p.Number), hp.madeAt, pr.Body)
-		was, hasWas := p.was()
-		// The bot may have opened the pull request, but the edit is the editor's.
-		hp.remark = &policy.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
-			Text: pr.Body, Was: was, HasWas: hasWas}
-	case "labeled":
-		hp.remark = &policy.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
-	case "closed":
-		hp.change = &solver.Change{What: "closed", By: who.Login, MadeAt: pr.ClosedAt}
-		hp.once = closedKey(p.Number, pr.ClosedAt, pr.Merged)
-		if pr.Merged {
-			hp.change.What = "merged"
-			return append([]happening{hp}, revertingPull(hp, pr, who)...)
-		}
-	case "reopened":
-		hp.change = &solver.Change{What: "reopened", By: who.Login}
-	case "synchronize":
-		hp.change = &solver.Change{What: "head_moved", By: who.Login, Detail: pr.Head.SHA}
-	default:
-		hp.note = "the pull request was " + p.Action
-	}
-	return []happening{hp}
+// PullRequest handles what happens to a pull request itself.
+type PullRequest struct{ *Handlers }
+
+func (PullRequest) Handles() []string { return []string{"pull_request"} }
+
+func (h PullRequest) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, pullRequest)
 }
 
-func pullSnapshot(p *payload) solver.Snapshot {
-	pr := p.Pull
-	return solver.Snapshot{
-		Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch,
-		Title: pr.Title, Body: pr.Body, Author: pr.User.Login, URL: pr.HTMLURL, Pull: true,
-		Labels:  labels(pr.Labels),
-		HeadRef: pr.Head.Ref, HeadSHA: pr.Head.SHA, HeadRepoID: pr.Head.Repo.ID,
-		BaseRef: pr.Base.Ref,
+// pullRequest reads what happens to a pull request itself.
+func pullRequest(p *payload) []Activity {
+	it := p.about(p.Pull, true)
+	if p.Action == "synchronize" {
+		it.Change = &thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.Pull.Head.SHA}
+		return []Activity{it}
 	}
+	p.itself(&it, p.Pull, "pull request")
+	if p.Action == "closed" && p.Pull.Merged {
+		it.Change.What = "merged"
+		return append([]Activity{it}, revertingPull(it, p.Pull, p.Sender)...)
+	}
+	return []Activity{it}
 }

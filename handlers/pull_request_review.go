@@ -1,37 +1,38 @@
 package handlers
 
 import (
+	"context"
 	"strings"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
+
+// PullRequestReview handles a review as a whole.
+type PullRequestReview struct{ *Handlers }
+
+func (PullRequestReview) Handles() []string { return []string{"pull_request_review"} }
+
+func (h PullRequestReview) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, pullRequestReview)
+}
 
 // pullRequestReview reads a review as a whole; its remarks on lines come as
 // pull_request_review_comment.
-func pullRequestReview(p *payload) []happening {
+func pullRequestReview(p *payload) []Activity {
 	rv := p.Review
-	hp := happening{
-		repo: p.repo(), number: p.Pull.Number,
-		snapshot: pullSnapshot(p),
-		url:      rv.HTMLURL, madeAt: rv.SubmittedAt,
+	it := p.about(p.Pull, true)
+	it.Target, it.URL, it.MadeAt = thread.Target{}, rv.HTMLURL, rv.Submitted
+	if p.Action != "submitted" && p.Action != "edited" {
+		it.note = "a review was " + p.Action
+		return []Activity{it}
 	}
-	switch p.Action {
-	case "submitted", "edited":
-		if p.Action == "submitted" { // an edit moves no time
-			hp.once = once("created", "review", rv.ID, hp.madeAt, "")
-		}
-		was, hasWas := p.was()
-		hp.remark = &policy.Remark{
-			Source: policy.FromReview, Edited: p.Action == "edited",
-			Actor: p.Sender.actor(), Author: rv.User.actor(), App: rv.App.ID,
-			Text: rv.Body, Was: was, HasWas: hasWas,
-			State: strings.ToLower(rv.State), SHA: rv.CommitID,
-		}
-	default:
-		hp.note = "a review was " + p.Action
+	it.Remark = p.text(policy.FromReview, forge.Comment{Author: rv.Author, App: rv.App, Body: rv.Body})
+	it.Remark.State, it.Remark.SHA = strings.ToLower(rv.State), rv.SHA
+	if p.Action == "edited" { // which moves no time
+		return []Activity{it}
 	}
-	if p.Action != "submitted" {
-		return []happening{hp}
-	}
-	return append([]happening{hp}, reviewSignal(hp, rv.ID, rv.State, rv.CommitID, p.Sender.actor())...)
+	it.Key = TextKey("created", "review", rv.ID, it.MadeAt, "")
+	return append([]Activity{it}, ReviewSignal(it, rv.ID, rv.State, rv.SHA, p.Sender)...)
 }

@@ -1,34 +1,30 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
 )
+
+// PullRequestReviewComment handles a remark on a line of a pull request.
+type PullRequestReviewComment struct{ *Handlers }
+
+func (PullRequestReviewComment) Handles() []string { return []string{"pull_request_review_comment"} }
+
+func (h PullRequestReviewComment) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, pullRequestReviewComment)
+}
 
 // pullRequestReviewComment reads a remark on a line of a pull request. The agent
 // is told the place.
-func pullRequestReviewComment(p *payload) []happening {
-	c := p.Comment
-	hp := happening{
-		repo: p.repo(), number: p.Pull.Number,
-		snapshot: pullSnapshot(p),
-		target:   solver.Target{Kind: "review_comment", ID: c.ID},
-		url:      c.HTMLURL, madeAt: c.UpdatedAt,
+func pullRequestReviewComment(p *payload) []Activity {
+	it := p.about(p.Pull, true)
+	p.comment(&it, "review_comment", policy.FromReviewComment)
+	if it.Remark == nil {
+		it.note = "a review comment was " + p.Action
+		return []Activity{it}
 	}
-	switch p.Action {
-	case "created", "edited":
-		hp.once = once(p.Action, "review_comment", c.ID, hp.madeAt, c.Body)
-		was, hasWas := p.was()
-		hp.remark = &policy.Remark{
-			Source: policy.FromReviewComment, Edited: p.Action == "edited",
-			Actor: p.Sender.actor(), Author: c.User.actor(), App: c.App.ID,
-			Text: c.Body, Was: was, HasWas: hasWas, SHA: c.CommitID,
-			Name: fmt.Sprintf("%s:%d", c.Path, c.Line),
-		}
-	default:
-		hp.note = "a review comment was " + p.Action
-	}
-	return []happening{hp}
+	it.Remark.SHA, it.Remark.Name = p.Comment.SHA, fmt.Sprintf("%s:%d", p.Comment.Path, p.Comment.Line)
+	return []Activity{it}
 }

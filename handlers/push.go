@@ -1,15 +1,25 @@
 package handlers
 
 import (
+	"context"
 	"strings"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
+
+// Push handles what is pushed.
+type Push struct{ *Handlers }
+
+func (Push) Handles() []string { return []string{"push"} }
+
+func (h Push) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, push)
+}
 
 // push asks for no work, whoever pushed. It is kept in the log of the thread
 // whose branch it was, so that /pawl why can tell. On the default branch it may
 // take back what Pawl did.
-func push(p *payload) []happening {
+func push(p *payload) []Activity {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
 	if isBranch && !p.Deleted && branch == p.Repo.DefaultBranch {
 		return revertingPush(p)
@@ -18,7 +28,28 @@ func push(p *payload) []happening {
 	if !ok || p.Deleted {
 		return nil
 	}
-	hp := happening{repo: p.repo(), number: n, url: p.Compare}
-	hp.change = &solver.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}
-	return []happening{hp}
+	it := Activity{Repo: p.repo(), Number: n, URL: p.Compare}
+	it.Change = &thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}
+	return []Activity{it}
+}
+
+// Delete handles the end of a branch.
+type Delete struct{ *Handlers }
+
+func (Delete) Handles() []string { return []string{"delete"} }
+
+func (h Delete) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	return h.take(ctx, event, guid, payload, branchDeleted)
+}
+
+// branchDeleted ends the work on the issue whose branch was deleted.
+func branchDeleted(p *payload) []Activity {
+	n, ok := issueOfBranch(p.Ref)
+	if p.RefType != "branch" || !ok {
+		return nil
+	}
+	return []Activity{{
+		Repo: p.repo(), Number: n,
+		Change: &thread.Change{What: "branch_deleted", By: p.Sender.Login, Detail: p.Ref},
+	}}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // holding is a store in which one delivery's append waits: its worker has read the
@@ -19,7 +19,7 @@ type holding struct {
 	judged, write chan struct{}
 }
 
-func (h *holding) Append(ctx context.Context, t solver.Thread, wake bool, events ...solver.NewEvent) (int, error) {
+func (h *holding) Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (int, error) {
 	for _, e := range events {
 		data, err := json.Marshal(e.Data)
 		if err != nil {
@@ -44,16 +44,16 @@ type told struct {
 	second       int
 }
 
-func (w *house) tell(h *Handlers, thread solver.Thread, guid string, c told, began time.Time) error {
-	installation, err := w.gh.InstallationID(houseRepo)
+func (w *house) tell(h *Handlers, issue thread.ID, guid string, c told, began time.Time) error {
+	installation, err := w.GitHub.InstallationID(houseRepo)
 	if err != nil {
 		return err
 	}
 	payload := fmt.Sprintf(`{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": "before"}},
 		"comment": {"id": %d, "body": %q, "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
 		"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": {"id": 1001, "login": "ada", "type": "User"}}`,
-		c.action, thread.Number, c.id, c.text, began.Add(time.Duration(c.second)*time.Second).Format(time.RFC3339), installation)
-	_, err = h.Handle(w.t.Context(), "issue_comment", guid, []byte(payload))
+		c.action, issue.Number, c.id, c.text, began.Add(time.Duration(c.second)*time.Second).Format(time.RFC3339), installation)
+	_, err = handleComment(w.T.Context(), h, guid, []byte(payload))
 	return err
 }
 
@@ -78,20 +78,20 @@ func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newHouse(t)
-			thread := w.issue("Please.")
-			w.handle()
-			began := w.now().UTC().Truncate(time.Second)
-			slow := &holding{Store: w.store, guid: "older", judged: make(chan struct{}), write: make(chan struct{})}
-			other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.now, Solver: w.h.Solver}
+			issue := w.Issue("Please.")
+			w.Handle()
+			began := w.Now().UTC().Truncate(time.Second)
+			slow := &holding{Store: w.Store, guid: "older", judged: make(chan struct{}), write: make(chan struct{})}
+			other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
 			done := make(chan error, 1)
-			go func() { done <- w.tell(other, thread, "older", c.older, began) }()
+			go func() { done <- w.tell(other, issue, "older", c.older, began) }()
 			<-slow.judged
-			w.must(w.tell(w.h, thread, "newer", c.newer, began))
+			w.Must(w.tell(w.h, issue, "newer", c.newer, began))
 			close(slow.write)
-			w.must(<-done)
+			w.Must(<-done)
 
-			state, err := solver.Fold(w.log(thread))
-			w.must(err)
+			state, err := thread.Fold(w.Log(issue))
+			w.Must(err)
 			var left []string
 			for _, r := range state.Pending() {
 				if r.Delivery == "older" || r.Delivery == "newer" {
@@ -108,20 +108,20 @@ func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
 // The closing is known to nobody when the order is judged, and in the log before it.
 func TestAnOrderThatIsJudgedWhileItsThreadIsClosedAsksForNothing(t *testing.T) {
 	w := newHouse(t)
-	thread := w.issue("Please.")
-	began := w.now().UTC().Truncate(time.Second)
-	slow := &holding{Store: w.store, guid: "slow", judged: make(chan struct{}), write: make(chan struct{})}
-	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.now, Solver: w.h.Solver}
+	issue := w.Issue("Please.")
+	began := w.Now().UTC().Truncate(time.Second)
+	slow := &holding{Store: w.Store, guid: "slow", judged: make(chan struct{}), write: make(chan struct{})}
+	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
 	done := make(chan error, 1)
-	go func() { done <- w.tell(other, thread, "slow", told{1, "created", "/pawl retry", 1}, began) }()
+	go func() { done <- w.tell(other, issue, "slow", told{1, "created", "/pawl retry", 1}, began) }()
 	<-slow.judged
-	w.pass(10 * time.Second)
-	w.must(w.gh.CloseIssue(houseRepo, thread.Number, "ada"))
-	w.handle()
+	w.Pass(10 * time.Second)
+	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))
+	w.Handle()
 	close(slow.write)
-	w.must(<-done)
-	state, err := solver.Fold(w.log(thread))
-	w.must(err)
+	w.Must(<-done)
+	state, err := thread.Fold(w.Log(issue))
+	w.Must(err)
 	if last := state.Feedback[len(state.Feedback)-1]; state.Open() || last.Withdrawn != "the thread was closed by ada after it was made" {
 		t.Errorf("open %v, withdrawn because %q", state.Open(), last.Withdrawn)
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // What people make of the work asks for nothing, and teaches which backend does
@@ -20,20 +20,20 @@ import (
 
 // signal is who gave one, and whether the act itself shows that they may write.
 type signal struct {
-	by       policy.Actor
+	by       feedback.Actor
 	mayWrite bool
 }
 
-// reviewSignal is what a review says of the work. Detail is the commit that was
+// ReviewSignal is what a review says of the work. Detail is the commit that was
 // reviewed.
-func reviewSignal(of happening, id int64, state, sha string, by policy.Actor) []happening {
+func ReviewSignal(of Activity, id int64, state, sha string, by feedback.Actor) []Activity {
 	what := strings.ToLower(state)
 	if what != "approved" && what != "changes_requested" {
 		return nil
 	}
-	return []happening{{
-		repo: of.repo, number: of.number, url: of.url, signal: &signal{by: by}, once: fmt.Sprintf("signal:review:%d", id),
-		change: &solver.Change{What: what, By: by.Login, Detail: sha, Number: of.number, URL: of.url},
+	return []Activity{{
+		Repo: of.Repo, Number: of.Number, URL: of.URL, signal: &signal{by: by}, Key: fmt.Sprintf("signal:review:%d", id),
+		Change: &thread.Change{What: what, By: by.Login, Detail: sha, Number: of.Number, URL: of.URL},
 	}}
 }
 
@@ -50,20 +50,20 @@ const maxReverts = 20
 
 // revertingPull reads a pull request that was merged into the default branch and
 // says that it reverts others of the repository.
-func revertingPull(of happening, pr issueOrPull, by policy.Actor) []happening {
-	if !strings.HasPrefix(pr.Title, `Revert "`) || pr.Base.Ref != of.snapshot.DefaultBranch {
+func revertingPull(of Activity, pr issueOrPull, by feedback.Actor) []Activity {
+	if !strings.HasPrefix(pr.Title, `Revert "`) || pr.Base.Ref != of.Snapshot.DefaultBranch {
 		return nil
 	}
-	return reverts(of, revertedPulls(pr.Body, of.repo), nil, by)
+	return reverts(of, revertedPulls(pr.Body, of.Repo), nil, by)
 }
 
 // revertingPush reads the messages of what was pushed to the default branch.
-func revertingPush(p *payload) []happening {
-	of := happening{repo: p.repo(), url: p.Compare}
+func revertingPush(p *payload) []Activity {
+	of := Activity{Repo: p.repo(), URL: p.Compare}
 	var pulls []int
 	var commits []string
 	for _, c := range p.Commits {
-		named := revertedPulls(c.Message, of.repo)
+		named := revertedPulls(c.Message, of.Repo)
 		pulls = append(pulls, named...)
 		if len(named) > 0 {
 			continue
@@ -72,7 +72,7 @@ func revertingPush(p *payload) []happening {
 			commits = append(commits, m[1])
 		}
 	}
-	return reverts(of, pulls, commits, p.Sender.actor())
+	return reverts(of, pulls, commits, p.Sender)
 }
 
 // revertedPulls are the pull requests of a repository that a text says it
@@ -87,15 +87,15 @@ func revertedPulls(text string, r forge.Repo) []int {
 	return numbers
 }
 
-// reverts makes one happening of each pull request and commit. Who merges or
+// reverts makes one activity of each pull request and commit. Who merges or
 // pushes to the default branch may write.
-func reverts(of happening, pulls []int, commits []string, by policy.Actor) []happening {
-	var hs []happening
+func reverts(of Activity, pulls []int, commits []string, by feedback.Actor) []Activity {
+	var activities []Activity
 	add := func(number int, commit string) {
-		if len(hs) < maxReverts {
-			hs = append(hs, happening{
-				repo: of.repo, number: number, commit: commit, url: of.url, signal: &signal{by: by, mayWrite: true}, once: revertedKey(number),
-				change: &solver.Change{What: "reverted", By: by.Login, Detail: commit, Number: number, URL: of.url},
+		if len(activities) < maxReverts {
+			activities = append(activities, Activity{
+				Repo: of.Repo, Number: number, commit: commit, URL: of.URL, signal: &signal{by: by, mayWrite: true}, Key: revertedKey(number),
+				Change: &thread.Change{What: "reverted", By: by.Login, Detail: commit, Number: number, URL: of.URL},
 			})
 		}
 	}
@@ -107,55 +107,55 @@ func reverts(of happening, pulls []int, commits []string, by policy.Actor) []hap
 	for _, sha := range slices.Compact(commits) {
 		add(0, sha)
 	}
-	return hs
+	return activities
 }
 
 // revertedKey makes a pull request reverted once, however many events tell it.
 func revertedKey(number int) string { return fmt.Sprintf("signal:reverted:%d", number) }
 
-// byCommit finds the pull request that brought the commit by which a happening
+// byCommit finds the pull request that brought the commit by which an activity
 // is named. A commit that came without one, or that GitHub does not know, belongs
 // to no thread.
-func (h *Handlers) byCommit(ctx context.Context, hp happening) (happening, error) {
-	if hp.commit == "" {
-		return hp, nil
+func (h *Handlers) byCommit(ctx context.Context, it Activity) (Activity, error) {
+	if it.commit == "" {
+		return it, nil
 	}
-	pulls, err := h.Forge.PullsOfCommit(ctx, hp.repo, hp.commit)
+	pulls, err := h.Forge.PullsOfCommit(ctx, it.Repo, it.commit)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
-		return hp, fmt.Errorf("the pull request of commit %s: %w", hp.commit, err)
+		return it, fmt.Errorf("the pull request of commit %s: %w", it.commit, err)
 	}
 	for _, p := range pulls {
-		if p.Merged {
-			c := *hp.change
+		if p.Merged() {
+			c := *it.Change
 			c.Number = p.Number
-			hp.number, hp.change, hp.once = p.Number, &c, revertedKey(p.Number)
+			it.Number, it.Change, it.Key = p.Number, &c, revertedKey(p.Number)
 			break
 		}
 	}
-	return hp, nil
+	return it, nil
 }
 
 // mute says why a signal does not count; empty when it does.
-func (h *Handlers) mute(ctx context.Context, t solver.Thread, s solver.State, hp happening) (string, error) {
-	by := hp.signal.by
+func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Activity) (string, error) {
+	by := it.signal.by
 	app, err := h.Forge.App(ctx)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("who this App is: %w", err)
-	case hp.number == t.Number && !s.Snapshot.Pull:
+	case it.Number == t.Number && !s.Snapshot.Pull:
 		return "it names an issue, not a pull request", nil
 	case app.BotID != 0 && by.ID == app.BotID:
 		return "it was done by this App's bot user", nil
-	case by.Type == "Bot" || strings.HasSuffix(by.Login, "[bot]"):
+	case by.Bot():
 		if slices.Contains(h.AllowedBots, by.ID) {
 			return "", nil
 		}
 		return by.Login + " is a bot that is not in allowed_bots", nil
-	case hp.signal.mayWrite:
+	case it.signal.mayWrite:
 		return "", nil
 	}
-	permission, err := h.permission(ctx, hp.repo, by.Login)
-	if err != nil || slices.Contains([]string{"admin", "maintain", "write"}, permission) {
+	permission, err := h.permission(ctx, it.Repo, by.Login)
+	if err != nil || feedback.Writes(permission) {
 		return "", err
 	}
 	return fmt.Sprintf("%s has %s permission; write is needed", by.Login, permission), nil

@@ -8,17 +8,17 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // signals are the signals of a log, as "what #number by whom detail".
-func (w *house) signals(t solver.Thread) []string {
-	w.t.Helper()
+func (w *house) signals(t thread.ID) []string {
+	w.T.Helper()
 	var list []string
-	for _, c := range w.changes(t) {
+	for _, c := range w.Changes(t) {
 		if c.What == "approved" || c.What == "changes_requested" || c.What == "reverted" {
 			if c.URL == "" {
-				w.t.Errorf("%+v has no address", c)
+				w.T.Errorf("%+v has no address", c)
 			}
 			list = append(list, fmt.Sprintf("%s #%d by %s %.7s", c.What, c.Number, c.By, c.Detail))
 		}
@@ -27,90 +27,90 @@ func (w *house) signals(t solver.Thread) []string {
 }
 
 // issueWithPull is a tracked issue and the pull request that belongs to it.
-func (w *house) issueWithPull() (thread solver.Thread, pull int) {
-	w.t.Helper()
-	thread = w.issue("Please.")
+func (w *house) issueWithPull() (issue thread.ID, pull int) {
+	w.T.Helper()
+	issue = w.Issue("Please.")
 	w.push("topic", "Two", "a.txt", "two\n")
-	pull, err := w.gh.OpenPull(w.t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
-	w.must(err)
-	lease, err := w.store.Acquire(w.t.Context(), thread, "test", w.now())
-	w.must(err)
-	w.must(w.store.AppendLeased(w.t.Context(), lease, solver.Batch{Alias: pull}))
-	w.must(w.store.Release(w.t.Context(), lease))
-	return thread, pull
+	pull, err := w.GitHub.OpenPull(w.T.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
+	w.Must(err)
+	lease, err := w.Store.Acquire(w.T.Context(), issue, "test", w.Now())
+	w.Must(err)
+	w.Must(w.Store.AppendLeased(w.T.Context(), lease, thread.Batch{Alias: pull}))
+	w.Must(w.Store.Release(w.T.Context(), lease))
+	return issue, pull
 }
 
 func (w *house) push(branch, message, file, text string) string {
-	w.t.Helper()
-	sha, err := w.gh.PushCommit(w.t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: branch, Message: message, Files: map[string]string{file: text}})
-	w.must(err)
+	w.T.Helper()
+	sha, err := w.GitHub.PushCommit(w.T.Context(), houseRepo, "ada", fakegithub.Commit{Branch: branch, Message: message, Files: map[string]string{file: text}})
+	w.Must(err)
 	return sha
 }
 
-func (w *house) wantSignals(t solver.Thread, want ...string) {
-	w.t.Helper()
-	w.handle()
+func (w *house) wantSignals(t thread.ID, want ...string) {
+	w.T.Helper()
+	w.Handle()
 	if diff := cmp.Diff(want, w.signals(t)); diff != "" {
-		w.t.Errorf("signals (-want +got)\n%s", diff)
+		w.T.Errorf("signals (-want +got)\n%s", diff)
 	}
 }
 
 func TestReviewsOfThoseWhoMayWriteAreSignals(t *testing.T) {
 	w := newHouse(t)
-	thread, pull := w.issueWithPull()
-	w.must(w.gh.AddBot("nice[bot]", 77))
-	sha := w.gh.Branches(houseRepo)["topic"]
+	issue, pull := w.issueWithPull()
+	w.Must(w.GitHub.AddBot("nice[bot]", 77))
+	sha := w.GitHub.Branches(houseRepo)["topic"]
 	for _, who := range []string{"mallory", "nice[bot]", "ada"} {
 		for _, state := range []string{"APPROVED", "COMMENTED", "CHANGES_REQUESTED"} {
-			_, err := w.gh.Review(houseRepo, pull, who, state, "")
-			w.must(err)
+			_, err := w.GitHub.Review(houseRepo, pull, who, state, "")
+			w.Must(err)
 		}
 	}
-	w.wantSignals(thread, fmt.Sprintf("approved #%d by ada %.7s", pull, sha), fmt.Sprintf("changes_requested #%d by ada %.7s", pull, sha))
+	w.wantSignals(issue, fmt.Sprintf("approved #%d by ada %.7s", pull, sha), fmt.Sprintf("changes_requested #%d by ada %.7s", pull, sha))
 }
 
 func TestReviewsOfPullRequestsThatPawlDoesNotWorkOnAreNoSignals(t *testing.T) {
 	w := newHouse(t)
 	w.push("other", "Two", "a.txt", "two\n")
-	n, err := w.gh.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "other"})
-	w.must(err)
-	w.gh.ResetCalls()
-	_, err = w.gh.Review(houseRepo, n, "ada", "APPROVED", "")
-	w.must(err)
-	w.wantSignals(solver.Thread{Owner: "acme", Name: "widgets", Number: n})
-	if calls := w.gh.Calls(); calls["GET /repos/{owner}/{repo}/collaborators/{login}/permission"] != 0 {
+	n, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "other"})
+	w.Must(err)
+	w.GitHub.ResetCalls()
+	_, err = w.GitHub.Review(houseRepo, n, "ada", "APPROVED", "")
+	w.Must(err)
+	w.wantSignals(thread.ID{Owner: "acme", Name: "widgets", Number: n})
+	if calls := w.GitHub.Calls(); calls["GET /repos/{owner}/{repo}/collaborators/{login}/permission"] != 0 {
 		t.Errorf("asked %v, want no permission", calls)
 	}
 }
 
 func TestARevertIsASignalOnce(t *testing.T) {
 	w := newHouse(t)
-	thread, pull := w.issueWithPull()
-	merge, err := w.gh.MergePull(t.Context(), houseRepo, pull, "ada")
-	w.must(err)
+	issue, pull := w.issueWithPull()
+	merge, err := w.GitHub.MergePull(t.Context(), houseRepo, pull, "ada")
+	w.Must(err)
 	revert := w.push("revert-2-topic", fmt.Sprintf("Revert \"Two lines\"\n\nThis reverts commit %s, reversing\nchanges made to 0123456789.", merge), "a.txt", "one\n")
 	if revert == "" {
 		t.Fatal("nothing was pushed")
 	}
-	w.wantSignals(thread)
-	n, err := w.gh.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{
+	w.wantSignals(issue)
+	n, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{
 		Title: `Revert "Two lines"`, Body: fmt.Sprintf("Reverts %s#%d", houseRepo, pull), Head: "revert-2-topic"})
-	w.must(err)
-	w.wantSignals(thread)
-	_, err = w.gh.MergePull(t.Context(), houseRepo, n, "ada")
-	w.must(err)
-	w.wantSignals(thread, fmt.Sprintf("reverted #%d by ada ", pull))
+	w.Must(err)
+	w.wantSignals(issue)
+	_, err = w.GitHub.MergePull(t.Context(), houseRepo, n, "ada")
+	w.Must(err)
+	w.wantSignals(issue, fmt.Sprintf("reverted #%d by ada ", pull))
 }
 
 func TestARevertPushedByHandIsFoundByItsCommit(t *testing.T) {
 	w := newHouse(t)
-	thread, pull := w.issueWithPull()
-	own := w.gh.Branches(houseRepo)["topic"]
-	_, err := w.gh.MergePull(t.Context(), houseRepo, pull, "ada")
-	w.must(err)
+	issue, pull := w.issueWithPull()
+	own := w.GitHub.Branches(houseRepo)["topic"]
+	_, err := w.GitHub.MergePull(t.Context(), houseRepo, pull, "ada")
+	w.Must(err)
 	w.push("main", "Revert \"Two\"\n\nThis reverts commit "+own+".\n", "a.txt", "one\n")
 	w.push("main", "Revert \"x\"\n\nThis reverts commit 00112233445566778899aabbccddeeff00112233.\n", "a.txt", "four\n")
-	w.wantSignals(thread, fmt.Sprintf("reverted #%d by ada %.7s", pull, own))
+	w.wantSignals(issue, fmt.Sprintf("reverted #%d by ada %.7s", pull, own))
 }
 
 func TestTheWordsOfAReleaseNoteRevertNothing(t *testing.T) {

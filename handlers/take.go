@@ -2,108 +2,140 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // maxRaw bounds the text that an event keeps, in bytes. GitHub's own limit on a
 // comment or description is 65,536 characters.
 const maxRaw = 64 << 10
 
-// take decides about one happening and appends the event.
-func (h *Handlers) take(ctx context.Context, hp happening, guid string) (string, error) {
-	if hp.everyone {
-		return h.changeAll(ctx, hp, guid)
+// Decide decides about one activity and appends the event. guid names the delivery
+// that brought it, or is Reconciled. The note says in a few words what became of it.
+func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
+	if it.everyone {
+		return h.changeAll(ctx, it, guid)
 	}
-	hp, err := h.byCommit(ctx, hp)
+	it, err := h.byCommit(ctx, it)
 	if err != nil {
 		return "", err
 	}
-	t, err := h.threadOf(ctx, hp)
+	t, err := h.threadOf(ctx, &it)
 	if err != nil {
 		return "", err
 	}
 	if t.Number <= 0 {
 		return "it belongs to no thread", nil
 	}
-	state, reconciled, err := h.logs.of(ctx, h.Store, t)
+	state, err := h.logs.of(ctx, h.Store, t)
 	if err != nil {
 		return "", err
 	}
-	snapshot := hp.snapshot
-	if hp.number != t.Number && hp.number != 0 {
+	if n := &it.Snapshot; it.Number != t.Number && it.Number != 0 {
 		// The pull request of an issue: its own title and description are not
 		// the thread's.
-		snapshot.Title, snapshot.Body, snapshot.Author, snapshot.URL, snapshot.Pull = "", "", "", "", false
-		snapshot.HeadRef, snapshot.HeadRepoID = "", 0
+		n.Title, n.Body, n.Author, n.URL, n.Pull = "", "", "", "", false
+		n.HeadRef, n.HeadRepoID = "", 0
 	}
 	switch {
-	case hp.change != nil:
-		return h.change(ctx, t, state, hp, &snapshot, guid)
-	case hp.remark != nil && guid != Reconciled && overtaken(reconciled, hp):
+	case it.Change != nil:
+		return h.change(ctx, t, state, it, guid)
+	case it.Remark != nil && guid != Reconciled && overtaken(state, it):
 		return "the reconciliation took it in before", nil
-	case hp.remark != nil && state.Outdated(version(hp)):
+	case it.Remark != nil && state.Outdated(it.feedback()):
 		return "it was accepted before, as it is or in a newer version", nil
-	case hp.anonymous:
-		return h.unattributed(ctx, t, hp, &snapshot)
-	case hp.remark != nil:
-		return h.remark(ctx, t, state, hp, &snapshot, guid)
+	case it.Anonymous:
+		return h.unattributed(ctx, t, it)
+	case it.Remark != nil:
+		return h.remark(ctx, t, state, it, guid)
 	}
-	return hp.note, nil
+	return it.note, nil
 }
 
-func (h *Handlers) threadOf(ctx context.Context, hp happening) (solver.Thread, error) {
-	t := solver.Thread{Owner: hp.repo.Owner, Name: hp.repo.Name, Number: hp.number}
-	if hp.thread != nil {
-		t = *hp.thread
+// threadOf is the thread that an activity concerns; number zero means none. The pull
+// request of an issue has the issue's. GitHub may send what is said there before the
+// log knows the pull request's number: then the branch tells, which only Pawl's own
+// pull requests are asked for.
+func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error) {
+	t := thread.ID{Owner: it.Repo.Owner, Name: it.Repo.Name, Number: it.Number}
+	if it.thread != nil {
+		t = *it.thread
 	}
 	if t.Number <= 0 {
 		return t, nil
 	}
-	return h.Store.Resolve(ctx, t)
+	t, err := h.Store.Resolve(ctx, t)
+	if err != nil || t.Number != it.Number || !it.Snapshot.Pull {
+		return t, err
+	}
+	app, err := h.Forge.App(ctx)
+	if err != nil {
+		return t, fmt.Errorf("who this App is: %w", err)
+	}
+	if !strings.EqualFold(it.Snapshot.Author, app.Slug+"[bot]") {
+		return t, nil
+	}
+	head := it.Snapshot.HeadRef
+	if head == "" {
+		pull, err := h.Forge.Pull(ctx, it.Repo, it.Number)
+		if errors.Is(err, forge.ErrNotFound) {
+			return t, nil
+		}
+		if err != nil {
+			return t, fmt.Errorf("the branch of pull request #%d: %w", it.Number, err)
+		}
+		head = pull.Head.Ref
+	}
+	if n, ok := issueOfBranch(head); ok {
+		t.Number, it.newPull = n, true
+	}
+	return t, nil
 }
 
 // change appends what happened to a thread that Pawl works on; others are of no
 // interest.
-func (h *Handlers) change(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid string) (string, error) {
+func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it Activity, guid string) (string, error) {
 	if !s.Tracked() {
 		return "Pawl does not work on " + t.String(), nil
 	}
-	if hp.signal != nil {
-		if why, err := h.mute(ctx, t, s, hp); why != "" || err != nil {
+	if it.signal != nil {
+		if why, err := h.mute(ctx, t, s, it); why != "" || err != nil {
 			return why, err
 		}
 	}
-	c := *hp.change
-	if own := hp.number != t.Number && hp.number != 0; own && (c.What == "closed" || c.What == "merged" || c.What == "reopened") {
-		if hp.number != s.Pull && c.What != "reopened" {
+	c := *it.Change
+	if own := it.Number != t.Number && it.Number != 0; own && (c.What == "closed" || c.What == "merged" || c.What == "reopened") {
+		if it.Number != s.Pull && c.What != "reopened" {
 			return "the closed pull request is not the thread's", nil
 		}
-		c.What, c.Number, c.URL = "pull_"+c.What, hp.number, hp.url
+		c.What, c.Number, c.URL = "pull_"+c.What, it.Number, it.URL
 	}
 	c.Delivery = guid
-	if *n != (solver.Snapshot{}) {
-		c.Snapshot = n
+	if it.Snapshot != (thread.Snapshot{}) {
+		c.Snapshot = &it.Snapshot
 	}
-	_, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: hp.once, Kind: solver.KindThread, At: h.Now(), Data: c})
+	_, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c})
 	return c.What, err
 }
 
 // changeAll appends a change to every thread of a repository or of an owner.
-func (h *Handlers) changeAll(ctx context.Context, hp happening, guid string) (string, error) {
-	threads, err := h.Store.ThreadsOf(ctx, hp.repo.Owner, hp.repo.Name)
+func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (string, error) {
+	threads, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name)
 	if err != nil {
 		return "", err
 	}
-	c := *hp.change
+	c := *it.Change
 	// GitHub names no time; an order that was made before this one must not undo it.
 	c.Delivery, c.MadeAt = guid, h.Now().Truncate(time.Second)
 	for _, t := range threads {
-		if _, err := h.Store.Append(ctx, t, true, solver.NewEvent{Key: hp.once, Kind: solver.KindThread, At: h.Now(), Data: c}); err != nil {
+		if _, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c}); err != nil {
 			return "", err
 		}
 	}
@@ -112,24 +144,25 @@ func (h *Handlers) changeAll(ctx context.Context, hp happening, guid string) (st
 
 // remark asks policy and appends feedback, a control, a question, or what was
 // ignored and why.
-func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, hp happening, n *solver.Snapshot, guid string) (string, error) {
-	r := *hp.remark
-	j, asked, err := h.judge(ctx, t, s, hp)
-	if err == nil && j.Accepted && r.Source == policy.FromCheckRun {
-		// Only now, for it costs requests.
-		r.Text = h.annotated(ctx, hp, r.Text)
-		hp.remark = &r
-		if j, asked, err = h.judge(ctx, t, s, hp); j.Accepted {
-			hp.once = failedKey(r.SHA, r.Name)
-		}
-	}
+func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, guid string) (string, error) {
+	r := it.Remark
+	j, err := h.judge(ctx, t, s, it)
 	if err != nil {
 		return "", err
 	}
-	f := solver.Feedback{
-		Source: r.Source, By: r.Actor, Reason: j.Reason, Own: j.Own, Number: hp.number, Command: j.Command.Name, Mention: j.Command.Mention, Text: cut(j.Text), Raw: cut(r.Text),
-		Description: j.Description, Target: hp.target, First: version(hp).First, URL: hp.url, SHA: r.SHA, MadeAt: hp.madeAt, Delivery: guid, Snapshot: n,
+	if !j.Accepted && !s.Tracked() {
+		// Nobody will want to know of what does not name Pawl, and anybody could fill
+		// the log.
+		if named, err := h.namesPawl(ctx, *r); err != nil || !named {
+			return fmt.Sprintf("%s: %s", thread.KindIgnored, j.Reason), err
+		}
 	}
+	if j.Accepted && r.Source == policy.FromCheckRun {
+		it.Key = failedKey(r.SHA, r.Name)
+	}
+	f := it.feedback()
+	f.Delivery, f.Reason, f.Own, f.Command, f.Mention = guid, j.Reason, j.Own, j.Command.Name, j.Command.Mention
+	f.Text, f.Raw, f.Description = cut(j.Text), cut(r.Text), j.Description
 	if r.Source == policy.FromCheckRun {
 		f.Check, f.Conclusion, f.Outside = cut(r.Name), r.State, j.Outside
 	}
@@ -141,29 +174,45 @@ func (h *Handlers) remark(ctx context.Context, t solver.Thread, s solver.State, 
 		f.Text = r.Name + "\n" + f.Text
 	}
 	if r.Source == policy.FromDescription {
-		f.Baseline = policy.Content(r.Was)
+		f.Baseline = feedback.Content(r.Was)
 	}
 	if !j.Accepted {
 		f = brief(f)
 	}
-	kind, data := solver.KindFeedback, any(f)
-	if !j.Accepted && !s.Tracked() && !asked {
-		// Nobody will want to know, and anybody could fill the log.
-		return fmt.Sprintf("%s: %s", solver.KindIgnored, j.Reason), nil
-	}
+	kind, data := thread.KindFeedback, any(f)
 	switch {
 	case !j.Accepted:
-		kind = solver.KindIgnored
+		kind = thread.KindIgnored
 	case f.Command == "stop" || f.Command == "use":
-		kind, data = solver.KindControl, solver.Control{Feedback: f, Backend: j.Command.Text}
+		kind, data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
-		kind, data = solver.KindQuestion, solver.Question{Feedback: f, Word: j.Command.Text}
+		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
 	}
 	// The checks of the last commit are also what its attempt is worth.
 	wake := j.Accepted || f.Check != "" && f.SHA == s.Head && !j.Own
-	err = h.record(ctx, t, wake, solver.NewEvent{Key: hp.once, Kind: kind, At: h.Now(), Data: data}, f)
+	err = h.record(ctx, t, wake, thread.NewEvent{Key: it.Key, Kind: kind, At: h.Now(), Data: data}, f)
 	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err
+}
+
+// editorUnknown is why an edit that no webhook brought asks for nothing. By
+// webhook only a writer's own edit counts; the REST API names the author of a text
+// and never its editor, and a bot may edit what a writer wrote.
+const editorUnknown = "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
+
+// unattributed logs an edit of which the editor is not known, as ignored.
+func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity) (string, error) {
+	events, err := h.Store.Events(ctx, t, 0)
+	if err != nil {
+		return "", err
+	}
+	if holds(events, it) {
+		return "a webhook brought it meanwhile", nil
+	}
+	f := it.feedback()
+	f.Delivery, f.Reason, f.Raw = ReconciledEdit, editorUnknown, cut(it.Remark.Text)
+	_, err = h.Store.Append(ctx, t, false, thread.NewEvent{Key: it.Key, Kind: thread.KindIgnored, At: h.Now(), Data: brief(f)})
+	return fmt.Sprintf("%s: %s", thread.KindIgnored, editorUnknown), err
 }
 
 // maxIgnored bounds what is kept of a text that is ignored, in bytes: anybody may
@@ -172,7 +221,7 @@ const maxIgnored = 500
 
 // brief is an ignored remark without the texts that nobody will need. The fold
 // needs those of an edit back, which only who may write can make.
-func brief(f solver.Feedback) solver.Feedback {
+func brief(f thread.Feedback) thread.Feedback {
 	f.Raw = strings.ToValidUTF8(f.Raw[:min(len(f.Raw), maxIgnored)], "")
 	if f.Description != "" {
 		return f
@@ -186,57 +235,57 @@ func brief(f solver.Feedback) solver.Feedback {
 	return f
 }
 
-// judge looks at the cheap evidence first, and at the permission and the
-// transcripts only for what would otherwise be accepted. asked says that the
-// remark names Pawl, whatever became of it.
-func (h *Handlers) judge(ctx context.Context, t solver.Thread, s solver.State, hp happening) (j policy.Judgement, asked bool, err error) {
-	r := *hp.remark
+// judge asks policy, and looks up what it says it needs. What GitHub told of a check
+// run becomes part of its text.
+func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity) (feedback.Judgement, error) {
+	r := it.Remark
 	app, err := h.Forge.App(ctx)
 	if err != nil {
-		return j, false, fmt.Errorf("who this App is: %w", err)
+		return feedback.Judgement{}, fmt.Errorf("who this App is: %w", err)
 	}
-	// Also a command in a quotation: its writer may wonder why nothing happens.
-	text := strings.ToLower(r.Text)
-	asked = strings.Contains(text, "/pawl") || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
-		r.Source == policy.FromLabel && strings.EqualFold(r.Name, solver.Label)
-	scene := policy.Scene{
-		Self: policy.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: solver.Label, AllowedBots: h.AllowedBots,
-		Wrote:   hp.target.Kind != "issue" && s.Wrote(hp.target.ID),
-		Marked:  r.Source != policy.FromDescription && solver.Marked(r.Text),
-		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(hp.madeAt), Working: s.Open(), OwnPull: s.Pull != 0 && s.Pull == hp.number,
+	scene := feedback.Scene{
+		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: thread.Label, AllowedBots: h.AllowedBots,
+		Wrote:   s.Wrote(it.Target),
+		Marked:  r.Source != policy.FromDescription && thread.Marked(r.Text),
+		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
 		Head: s.Head, Failed: failed(s), Known: s.Known,
 	}
-	if j = policy.Judge(r, scene); !j.NeedsPermission && !j.Accepted {
-		return j, asked, nil
-	}
-	wrote, err := h.agentWrote(ctx, t, r, hp.madeAt)
-	if err != nil {
-		return j, asked, err
-	}
-	// A stop needs the permission also where the agent wrote the same.
-	scene.AgentWrote = wrote
-	if j = policy.Judge(r, scene); j.NeedsPermission {
-		if scene.Permission, err = h.permission(ctx, hp.repo, r.Actor.Login); err != nil {
-			return j, asked, err
+	for {
+		j := feedback.Judge(*r, scene)
+		switch j.Needs {
+		case feedback.Annotations:
+			r.Text = h.annotated(ctx, it, r.Text)
+		case feedback.Transcript:
+			scene.AgentWrote, err = h.agentWrote(ctx, t, *r, it.MadeAt)
+		case feedback.Permission:
+			scene.Permission, err = h.permission(ctx, it.Repo, r.Actor.Login)
+		case feedback.Closing:
+			scene.ClosedSince, err = h.closedSince(ctx, it)
+		default:
+			return j, nil
 		}
-		j = policy.Judge(r, scene)
+		if err != nil {
+			return j, err
+		}
+		scene.Looked = append(scene.Looked, j.Needs)
 	}
-	if !j.Accepted || !j.Command.Works() || s.Tracked() {
-		return j, asked, nil
-	}
-	// No log tells of a closing that came before the first order.
-	if scene.ClosedSince, err = h.closedSince(ctx, hp); err != nil {
-		return j, asked, err
-	}
-	return policy.Judge(r, scene), asked, nil
+}
+
+// namesPawl reports whether a remark names Pawl, whatever became of it. A command in a
+// quotation does, too: its writer may wonder why nothing happens.
+func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, error) {
+	app, err := h.Forge.App(ctx)
+	text := strings.ToLower(r.Text)
+	return strings.Contains(text, "/pawl") || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
+		r.Source == policy.FromLabel && strings.EqualFold(r.Name, thread.Label), err
 }
 
 // agentWrote reports whether the agent itself made the remark. Of an edited
 // description only what was added need be the agent's.
-func (h *Handlers) agentWrote(ctx context.Context, t solver.Thread, r policy.Remark, at time.Time) (bool, error) {
+func (h *Handlers) agentWrote(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
 	parts := []string{r.Text}
 	if r.Source == policy.FromDescription {
-		parts = policy.Additions(r.Was, r.Text)
+		parts = feedback.Additions(r.Was, r.Text)
 	}
 	for _, part := range parts {
 		if wrote, err := h.Solver.AgentWrote(ctx, t, part, at); !wrote || err != nil {
@@ -254,4 +303,24 @@ func cut(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxRaw], "") + cutNote
+}
+
+// closedSince asks GitHub whether the thread is closed, and was not before a remark
+// was made on it: somebody who asks for work on a closed thread wants it. A thread
+// that GitHub does not show is left to the step, which says what is wrong with it.
+func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, err error) {
+	if it.MadeAt.IsZero() {
+		return "", nil
+	}
+	i, err := h.Forge.Issue(ctx, it.Repo, it.Number)
+	var moved *forge.Moved
+	switch {
+	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone), errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUninstalled), errors.As(err, &moved):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("whether %s#%d is open: %w", it.Repo.FullName(), it.Number, err)
+	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // of the same second: who closes with a comment makes that first
+		return "the thread was closed", nil
+	}
+	return "", nil
 }

@@ -10,12 +10,12 @@ import (
 // attempt starts without passing here.
 func admit(f Facts, d Decision) Decision {
 	if len(f.Backends) == 0 {
-		return Decision{Action: DoStop, Rule: "no_backend", Reasons: []string{"no backend is configured for this repository"},
+		return Decision{Action: DoStop, Rule: RuleNoBackend, Reasons: Because(RuleNoBackend, "no backend is configured for this repository"),
 			Hint: "The operator must add a backend, or the repository must allow one."}
 	}
 	candidates, d := f.choose(f.candidates(d), d)
 	for _, b := range candidates {
-		if f.held(b) != "" {
+		if _, held := f.held(b); held {
 			continue
 		}
 		d.Backend = b.Name
@@ -38,53 +38,52 @@ func (f Facts) candidates(d Decision) []Backend {
 	}
 	var sound, failing []Backend
 	for _, b := range f.Backends {
-		if f.failing(b) == "" {
-			sound = append(sound, b)
-		} else {
+		if _, fails := f.failing(b); fails {
 			failing = append(failing, b)
+		} else {
+			sound = append(sound, b)
 		}
 	}
 	return append(sound, failing...)
 }
 
 // failing says why a backend is known not to work as it is: its account hit a
-// limit or was rejected, or this run found it misconfigured. It is empty when
-// nothing is known.
-func (f Facts) failing(b Backend) string {
+// limit or was rejected, or this run found it misconfigured.
+func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	if until, limited := b.Breaker.Limited(f.Now); limited {
-		return fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until))
+		return Reason{b.Breaker.rule(), fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until)), until}, true
 	}
 	run := f.run()
 	for i := len(run) - 1; i >= 0; i-- {
 		if run[i].Backend == b.Name {
 			if run[i].Ending == Misconfigured {
-				return fmt.Sprintf("backend %s is misconfigured%s", b.Name, detail(run[i]))
+				return Reason{Rule: RuleMisconfigured, Text: fmt.Sprintf("backend %s is misconfigured%s", b.Name, detail(run[i]))}, true
 			}
 			break
 		}
 	}
-	return ""
+	return Reason{}, false
 }
 
-// held says why a backend may not start now; empty when it may.
-func (f Facts) held(b Backend) string {
-	until, open := b.Breaker.Open(f.Now, f.Limits.MaxConsecutiveLimits)
+// held says why a backend may not start now.
+func (f Facts) held(b Backend) (why Reason, held bool) {
+	until, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
 	_, waits := f.waits(b)
-	failing := f.failing(b)
+	why, fails := f.failing(b)
 	switch {
 	case open && until.IsZero() && f.insists():
 		// A person may try an account whose reset nobody knows, but never one
 		// whose reset is known and has not come.
-		return ""
+		return Reason{}, false
 	case open, waits && !f.insists():
-		return failing
-	case failing != "" && len(f.Fresh) == 0:
+		return why, true
+	case fails && len(f.Fresh) == 0:
 		// Nobody asked for another try of what is known to fail.
-		return failing
+		return why, true
 	case f.Now.Before(b.CooldownUntil) && !f.insists():
-		return fmt.Sprintf("%s: %s edit loop, cooling down until %s", b.Name, b.Cooldown, clock(b.CooldownUntil))
+		return Reason{RuleCooldown, fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, b.Cooldown), b.CooldownUntil}, true
 	}
-	return ""
+	return Reason{}, false
 }
 
 // holdBack answers when every candidate is held: wait for the first that will
@@ -92,7 +91,8 @@ func (f Facts) held(b Backend) string {
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	wait := Decision{Action: DoWait, Hint: "Comment /pawl resume to try before that."}
 	for _, b := range candidates {
-		wait.Reasons = append(wait.Reasons, f.held(b))
+		why, _ := f.held(b)
+		wait.Reasons = append(wait.Reasons, why)
 		until, rule := f.free(b)
 		if rule != "" && (wait.Rule == "" || until.Before(wait.Until)) {
 			wait.Until, wait.Rule = until, rule
@@ -105,7 +105,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	first := candidates[0]
 	s, open := breakerStop(f, first)
 	if !open {
-		s, _ = stop("no_backend", "Comment /pawl resume to try again.")
+		s, _ = stop(RuleNoBackend, "Comment /pawl resume to try again.")
 	}
 	s.Reasons = wait.Reasons
 	return s
@@ -114,39 +114,41 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 // free says when a held backend is free by itself, and the rule that it waits
 // by. The rule is empty where only a person can free it: after three limits in a
 // row, and for a failure that nothing can be waited for.
-func (f Facts) free(b Backend) (until time.Time, rule string) {
+func (f Facts) free(b Backend) (until time.Time, rule Rule) {
 	reset, waits := f.waits(b)
-	_, open := b.Breaker.Open(f.Now, f.Limits.MaxConsecutiveLimits)
+	_, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
+	_, fails := f.failing(b)
 	switch {
 	case waits && reset.After(b.CooldownUntil):
-		return reset, "usage_limit"
-	case open, !waits && len(f.Fresh) == 0 && f.failing(b) != "":
+		return reset, RuleUsageLimit
+	case open, !waits && len(f.Fresh) == 0 && fails:
 		return time.Time{}, ""
 	}
-	return b.CooldownUntil, "cooldown"
+	return b.CooldownUntil, RuleCooldown
 }
 
 // waits reports whether the reset of a backend's account is waited for, and when
 // it is.
 func (f Facts) waits(b Backend) (reset time.Time, ok bool) {
 	reset, limited := b.Breaker.Limited(f.Now)
-	return reset, limited && f.Limits.AutoContinue && b.Breaker.Kind == UsageLimit && !reset.IsZero() &&
-		b.Breaker.Consecutive < f.Limits.MaxConsecutiveLimits
+	return reset, limited && f.Limits.UsageLimit.AutoContinue && b.Breaker.Kind == UsageLimit && !reset.IsZero() &&
+		b.Breaker.Consecutive < f.Limits.UsageLimit.MaxConsecutive
 }
 
 // breakerStop is the stop of an open breaker.
 func breakerStop(f Facts, b Backend) (Decision, bool) {
-	until, open := b.Breaker.Open(f.Now, f.Limits.MaxConsecutiveLimits)
+	until, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
 	if !open {
 		return silent()
 	}
-	rule, hint := "usage_limit_breaker", "After the reset, comment /pawl resume to try again."
+	rule, hint := RuleLimitBreaker, "After the reset, comment /pawl resume to try again."
 	if b.Breaker.Kind == Auth {
-		rule, hint = "auth_breaker", "The operator must renew the login of this backend; then comment /pawl resume."
+		rule, hint = RuleAuthBreaker, "The operator must renew the login of this backend; then comment /pawl resume."
 	} else if until.IsZero() {
 		hint = "Comment /pawl resume to try once."
 	}
-	return stop(rule, hint, fmt.Sprintf("%d × %s in a row on account %s; %s", b.Breaker.Consecutive, b.Breaker.Kind, b.Account, resets(until)))
+	why := Reason{rule, fmt.Sprintf("%d × %s in a row on account %s; %s", b.Breaker.Consecutive, b.Breaker.Kind, b.Account, resets(until)), until}
+	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}, true
 }
 
 // backoff makes a restart wait since the end of the last attempt.
@@ -156,13 +158,13 @@ func backoff(f Facts, d Decision) Decision {
 		return d
 	}
 	n := len(f.run())
-	pause := Backoff(n, f.Limits.BackoffAfter, f.Limits.BackoffCap)
+	pause := Backoff(n, f.Limits.Restarts.BackoffAfter, f.Limits.Restarts.BackoffCap)
 	until := a.EndedAt.Add(pause)
 	if pause == 0 || !f.Now.Before(until) {
 		return d
 	}
-	return Decision{Action: DoWait, Rule: "backoff", Until: until,
-		Reasons: append(d.Reasons, fmt.Sprintf("restart %d waits %s", n, pause))}
+	return Decision{Action: DoWait, Rule: RuleBackoff, Until: until,
+		Reasons: append(d.Reasons, Because(RuleBackoff, fmt.Sprintf("restart %d waits %s", n, pause))...)}
 }
 
 // backend returns the backend of that name; the zero Backend when there is none.
@@ -183,7 +185,9 @@ func (f Facts) other(a Attempt) (Backend, bool) {
 		if f.Pinned != "" && b.Name != f.Pinned {
 			continue
 		}
-		if b.Account != a.Account && f.failing(b) == "" && f.held(b) == "" {
+		_, fails := f.failing(b)
+		_, held := f.held(b)
+		if b.Account != a.Account && !fails && !held {
 			return b, true
 		}
 	}

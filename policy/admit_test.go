@@ -7,7 +7,7 @@ import (
 
 func TestNoAttemptWithoutABackend(t *testing.T) {
 	decides(t, given().asked("solve").with(func(f *Facts) { f.Backends = nil }),
-		Decision{Action: DoStop, Rule: "no_backend", Reasons: because("no backend is configured")})
+		Decision{Action: DoStop, Rule: "no_backend", Reasons: wanted("no backend is configured")})
 }
 
 func TestALimitedAccountIsCalledOnlyWhenSomebodyAsks(t *testing.T) {
@@ -29,11 +29,11 @@ func TestALimitedAccountIsCalledOnlyWhenSomebodyAsks(t *testing.T) {
 		{"a run that went over to another backend stays there", given(atLimit(reset), moved).limited(1, reset),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "claude"}},
 		{"a run that goes on by itself does not call it", given(timedOut()).limited(1, never).alone(),
-			Decision{Action: DoStop, Rule: "no_backend", Reasons: because("account main: 1 × usage_limit in a row")}},
+			Decision{Action: DoStop, Rule: "no_backend", Reasons: wanted("account main: 1 × usage_limit in a row")}},
 		{"after three, new feedback does not call", given().limited(3, reset).alone().asked(""),
 			Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
 		{"after three with a known reset, nobody calls", given().limited(3, reset).alone().asked("resume", "retry", "escalate", "solve"),
-			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: because("3 × usage_limit in a row")}},
+			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: wanted("3 × usage_limit in a row")}},
 		{"after three with an unknown reset, a person may try", given().limited(3, never).alone().asked("resume"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"after three with an unknown reset, a remark may not", given().limited(3, never).alone().asked("solve", ""),
@@ -75,7 +75,7 @@ func TestTheFirstBackendThatIsFreeAgainIsWaitedFor(t *testing.T) {
 		{"an open breaker is not waited for", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(1, 4) }),
 			Decision{Action: DoWait, Rule: "usage_limit", Until: at(4)}},
 		{"two open breakers end the run", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(4, 2) }),
-			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: because("account main: 3", "account spare: 4")}},
+			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: wanted("account main: 3", "account spare: 4")}},
 	})
 }
 
@@ -83,7 +83,7 @@ func TestARestartWaitsSinceTheEndOfTheLastAttempt(t *testing.T) {
 	eleventh := given(many(11, timedOut(), timedOut())...)
 	read(t, []sentence{
 		{"the tenth restart does not wait", given(many(10, timedOut(), timedOut())...), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
-		{"the eleventh waits two seconds", eleventh, Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second), Reasons: because("restart 11 waits 2s")}},
+		{"the eleventh waits two seconds", eleventh, Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second), Reasons: wanted("restart 11 waits 2s")}},
 		{"feedback does not shorten that", eleventh.asked("resume"), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second)}},
 		{"and then starts", eleventh.with(func(f *Facts) { f.Now = noon.Add(2 * time.Second) }), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"the thirtieth waits five minutes", given(many(30, timedOut(), timedOut())...), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(5 * time.Minute)}},

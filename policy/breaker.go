@@ -40,8 +40,17 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 		if !began.Before(b.At) {
 			return Breaker{}
 		}
+	default: // it says nothing about the account
 	}
 	return b
+}
+
+// rule is the one that speaks where the account is limited.
+func (b Breaker) rule() Rule {
+	if b.Kind == Auth {
+		return RuleAuth
+	}
+	return RuleUsageLimit
 }
 
 // Limited reports whether the account is known not to work at now, and until
@@ -59,4 +68,29 @@ func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 func (b Breaker) Open(now time.Time, most int) (until time.Time, open bool) {
 	until, limited := b.Limited(now)
 	return until, limited && b.Consecutive >= most
+}
+
+// Backoff is the wait before restart n of a run (n counts from 1, the first
+// attempt being no restart): nothing up to `after`, then 2^(n-after) seconds,
+// at most `longest`. The formula is the incident's fourth remedy.
+func Backoff(n, after int, longest time.Duration) time.Duration {
+	k := n - after
+	if k <= 0 {
+		return 0
+	}
+	return Retry(k+1, time.Second, longest, 1)
+}
+
+// Retry is the wait before the n-th repetition of something that failed (n counts
+// from 1): base, doubled for each repetition before it, at most longest. chance,
+// between 0 and 1, is the part of it that is waited, so that what failed together
+// does not return together ("full jitter"); 1 waits all of it.
+func Retry(n int, base, longest time.Duration, chance float64) time.Duration {
+	wait := longest
+	// Beyond 30 doublings only the longest wait can answer, and shifting further
+	// would overflow.
+	if k := max(0, n-1); k <= 30 && base <= longest>>k {
+		wait = base << k
+	}
+	return wait - time.Duration(float64(wait)*(1-chance)) // exact for all of it
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // hit is one attempt on an account: how it ended, and the reset it told.
@@ -66,7 +67,7 @@ func TestBreakerOpensAtTheThirdFailureUntilTheReset(t *testing.T) {
 	} {
 		until, open := three.Open(tc.now, 3)
 		if open != tc.open || open && !until.Equal(reset) {
-			t.Errorf("at %s: open %t until %s, want %t until %s", clock(tc.now), open, clock(until), tc.open, clock(reset))
+			t.Errorf("at %s: open %t until %s, want %t until %s", Clock(tc.now), open, Clock(until), tc.open, Clock(reset))
 		}
 	}
 }
@@ -98,4 +99,42 @@ func TestALimitThatTellsNoResetKeepsTheOneThatIsKnown(t *testing.T) {
 	if other := b.After(Auth, time.Time{}, noon, noon.Add(3*time.Minute)); !other.ResetsAt.IsZero() {
 		t.Errorf("a rejected login took over the reset of a usage limit: %s", other.ResetsAt)
 	}
+}
+
+func TestBackoffFollowsTheFormulaOfTheIncident(t *testing.T) {
+	want := map[int]time.Duration{
+		1: 0, 9: 0, 10: 0,
+		11: 2 * time.Second, 12: 4 * time.Second, 13: 8 * time.Second, 14: 16 * time.Second,
+		15: 32 * time.Second, 16: 64 * time.Second, 17: 128 * time.Second, 18: 256 * time.Second,
+		19: 300 * time.Second, 20: 300 * time.Second, 50: 300 * time.Second,
+	}
+	for n, pause := range want {
+		if got := Backoff(n, 10, 300*time.Second); got != pause {
+			t.Errorf("restart %d waits %s, want %s", n, got, pause)
+		}
+	}
+}
+
+func TestARepetitionWaitsTwiceAsLongEachTimeAndAPartOfItByChance(t *testing.T) {
+	for n, want := range map[int]time.Duration{1: 500 * time.Millisecond, 2: time.Second, 4: 4 * time.Second, 5: 8 * time.Second, 6: 8 * time.Second, 100: 8 * time.Second} {
+		whole, half := Retry(n, 500*time.Millisecond, 8*time.Second, 1), Retry(n, 500*time.Millisecond, 8*time.Second, 0.5)
+		if whole != want || half != want/2 || Retry(n, time.Second, time.Minute, 0) != 0 {
+			t.Errorf("repetition %d waits %v or half of it %v, want %v", n, whole, half, want)
+		}
+	}
+}
+
+func TestBackoffNeverShrinksAndStaysWithinItsCap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(-5, 1<<40).Draw(t, "restart")
+		after := rapid.IntRange(0, 100).Draw(t, "after")
+		most := time.Duration(rapid.Int64Range(0, int64(365*24*time.Hour)).Draw(t, "cap"))
+		pause, next := Backoff(n, after, most), Backoff(n+1, after, most)
+		if pause < 0 || pause > most || next < pause {
+			t.Fatalf("restart %d waits %s and the next %s; the cap is %s", n, pause, next, most)
+		}
+		if n <= after && pause != 0 {
+			t.Fatalf("restart %d waits %s, but waits begin after %d", n, pause, after)
+		}
+	})
 }

@@ -2,27 +2,126 @@ package policy
 
 import "slices"
 
+// Mode says who chooses the backend.
+type Mode string
+
+// The modes of the choice of a backend.
+const (
+	// ModeFixed takes the first of the configured order.
+	ModeFixed Mode = "fixed"
+	// ModeShadow takes the first, too, and says what would have been chosen.
+	ModeShadow Mode = "shadow"
+	// ModeLearn takes what Thompson sampling chooses.
+	ModeLearn Mode = "learn"
+	// ModeAuto, the default, is shadow until two backends have enough
+	// rewards each (learning.Choose has the number), then learn.
+	ModeAuto Mode = "auto"
+)
+
+// Chooser chooses one of several backends that are free, by what it has learned
+// of them in a context. The same options and the same seed give the same choice.
+// package learning has the one that there is; it reads the words of this package,
+// which therefore cannot import it.
+type Chooser interface {
+	Choose(mode Mode, c Context, options []Option, seed uint64) Choice
+}
+
+// Option is a backend that may be chosen from. Masked is why it may not be taken
+// now (a cooldown, a breaker, the repository's configuration, another one is
+// pinned); empty when it may.
+type Option struct {
+	Backend string `json:"backend"`
+	Masked  string `json:"masked,omitempty"`
+}
+
+// Level is how specific a look-up is.
+type Level string
+
+// The levels, from the most specific on.
+const (
+	Exact      Level = "exact"    // the same repository, category and size
+	ByCategory Level = "category" // the same category, all repositories and sizes
+	Global     Level = "global"
+)
+
+// Sample is what one arm drew.
+type Sample struct {
+	Backend string  `json:"backend"`
+	Value   float64 `json:"value"`
+	// Good and Bad are the posterior that was drawn from.
+	Good   float64 `json:"good"`
+	Bad    float64 `json:"bad"`
+	Level  Level   `json:"level"`
+	Masked string  `json:"masked,omitempty"`
+}
+
+// Choice is which backend an attempt gets, with all that it rests on: the same
+// arms and the same seed give the same choice.
+type Choice struct {
+	Seed uint64 `json:"seed"`
+	// Mode is the mode that was in force; never ModeAuto.
+	Mode Mode `json:"mode"`
+	// Chosen is empty where every arm is masked.
+	Chosen string `json:"chosen"`
+	// Would is what sampling chooses; empty in ModeFixed and where every arm is
+	// masked.
+	Would string `json:"would,omitempty"`
+	// Level is the level of the chosen arm's posterior.
+	Level   Level    `json:"level,omitempty"`
+	Samples []Sample `json:"samples,omitempty"`
+	Reasons []string `json:"reasons"`
+}
+
+// Context is what kind of work an attempt was given. The zero value is work of
+// which nothing is known.
+type Context struct {
+	Repo     string   `json:"repo"` // owner/repo
+	Category Category `json:"category"`
+	Size     Size     `json:"size"`
+}
+
+// Category is what a task is about.
+type Category string
+
+// The categories.
+const (
+	Bug        Category = "bug"
+	Feature    Category = "feature"
+	Docs       Category = "docs"
+	Test       Category = "test"
+	Refactor   Category = "refactor"
+	Dependency Category = "dependency"
+	Chore      Category = "chore"
+	Other      Category = "other"
+)
+
+// Size is how large a task is.
+type Size string
+
+// The sizes.
+const (
+	Small  Size = "small"
+	Medium Size = "medium"
+	Large  Size = "large"
+)
+
 // choose puts the candidate that is chosen to the front and says why. A rule or
 // a person that named a backend leaves nothing to choose, and an attempt that
 // goes on with what the one before it left stays with its backend while that is
 // free.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
-	if f.Mode == "" || len(candidates) < 2 {
+	if f.Mode == "" || f.Learned == nil || len(candidates) < 2 {
 		return candidates, d
 	}
 	var options []Option
 	for _, b := range candidates {
-		masked := f.held(b)
-		if masked == "" {
-			masked = f.failing(b)
+		why, masked := f.held(b)
+		if !masked {
+			why, _ = f.failing(b)
 		}
-		options = append(options, Option{Backend: b.Name, Masked: masked})
+		options = append(options, Option{Backend: b.Name, Masked: why.String()})
 	}
-	var known Learned
-	if f.Learned != nil {
-		known = *f.Learned
-	}
-	c := Choose(f.Mode, known.Arms(f.Context, options), f.Seed)
+	c := f.Learned.Choose(f.Mode, f.Context, options, f.Seed)
 	if c.Chosen == "" {
 		return candidates, d
 	}
@@ -33,7 +132,7 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 		}
 	}
 	d.Choice = &c
-	d.Reasons = append(d.Reasons, c.Reasons...)
+	d.Reasons = append(d.Reasons, Because(d.Rule, c.Reasons...)...)
 	return front(candidates, c.Chosen), d
 }
 

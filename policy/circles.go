@@ -176,7 +176,7 @@ func (c *Circles) putBack(path uint64, at int, e Edit) bool {
 		if !known {
 			return false
 		}
-		added, removed = without(e.Added, before), without(before, e.Added)
+		added, removed = LinesWithout(e.Added, before), LinesWithout(before, e.Added)
 	}
 	back := 0
 	for _, l := range added {
@@ -206,9 +206,9 @@ func (c *Circles) rank(f *circledFile, path string) {
 	}
 }
 
-// without returns the lines of a that are not among those of b, counted as often
+// LinesWithout returns the lines of a that are not among those of b, counted as often
 // as they occur.
-func without(a, b []uint64) []uint64 {
+func LinesWithout(a, b []uint64) []uint64 {
 	left := make(map[uint64]int, len(b))
 	for _, l := range b {
 		left[l]++
@@ -242,11 +242,11 @@ func (m *remembered[V]) put(key uint64, v V) {
 	m.newer[key] = v
 }
 
-// hashPath is 64-bit FNV-1a.
+// hashPath is 64-bit FNV-1a, here without the interface of hash/fnv.
 func hashPath(path string) uint64 {
-	h := uint64(fnvBasis)
+	h := uint64(14695981039346656037)
 	for i := range len(path) {
-		h = (h ^ uint64(path[i])) * fnvPrime
+		h = (h ^ uint64(path[i])) * 1099511628211
 	}
 	return h
 }

@@ -14,9 +14,6 @@ const maxAhead = 8 * 24 * time.Hour
 // year after it was set right. What lies in the future ended now, and what is to
 // be waited for longer than anything may be waited for is over.
 func (f Facts) settled() Facts {
-	if !f.ahead() {
-		return f
-	}
 	f.Attempts, f.Backends = slices.Clone(f.Attempts), slices.Clone(f.Backends)
 	latest := f.Now.Add(maxAhead)
 	for i := range f.Attempts {
@@ -36,16 +33,6 @@ func (f Facts) settled() Facts {
 		}
 	}
 	return f
-}
-
-// ahead reports whether anything in the facts lies further ahead than it can.
-func (f Facts) ahead() bool {
-	latest := f.Now.Add(maxAhead)
-	return slices.ContainsFunc(f.Attempts, func(a Attempt) bool {
-		return a.EndedAt.After(f.Now) || a.StartedAt.After(f.Now) || a.ResetsAt.After(latest)
-	}) || slices.ContainsFunc(f.Backends, func(b Backend) bool {
-		return b.Breaker.ResetsAt.After(latest) || b.CooldownUntil.After(latest)
-	})
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -11,7 +11,7 @@ func TestAClockThatWasAheadKeepsNobodyWaiting(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	limited := Attempt{Ending: UsageLimit, Outcome: Outcome(UsageLimit)}
 	ahead := func(f *Facts) {
-		f.Limits.AutoContinue = true
+		f.Limits.UsageLimit.AutoContinue = true
 		f.Attempts[0].StartedAt, f.Attempts[0].EndedAt, f.Attempts[0].ResetsAt = noon.Add(year), noon.Add(year), noon.Add(year+time.Hour)
 		for i := range f.Backends {
 			f.Backends[i].Breaker = Breaker{Kind: UsageLimit, Consecutive: 1, ResetsAt: noon.Add(year + time.Hour), At: noon.Add(year)}
@@ -36,7 +36,7 @@ func TestNoWaitIsLongerThanAnythingMayBeWaitedFor(t *testing.T) {
 		f := Facts{Now: noon, Limits: Defaults(), Run: 1, Attempts: []Attempt{a}, Backends: []Backend{{
 			Name: "codex", Account: "main", CooldownUntil: at.Draw(t, "cooldown"),
 			Breaker: Breaker{Kind: UsageLimit, Consecutive: rapid.IntRange(0, 3).Draw(t, "limits"), ResetsAt: at.Draw(t, "breaker")}}}}
-		f.Limits.AutoContinue = rapid.Bool().Draw(t, "auto continue")
+		f.Limits.UsageLimit.AutoContinue = rapid.Bool().Draw(t, "auto continue")
 		if d := Next(f); d.Action == DoWait && d.Until.After(noon.Add(maxAhead)) {
 			t.Fatalf("it waits until %s: %v", d.Until, d.Reasons)
 		}

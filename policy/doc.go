@@ -30,4 +30,32 @@
 //
 // An agent's failure is data (an outcome); a Go error means that Pawl could
 // not do its own job.
+//
+// Below it: feedback says whether a remark asks for work, learning what an attempt
+// is worth and which backend to take, simhash which texts are alike.
+//
+//	question                                                          file
+//	which rules are there, and which one speaks first                 policy.go, Next
+//	what may a decision depend on, what does it hold                  policy.go, Facts and Decision
+//	when does a run stop, wait for a reset, or count as done          rules.go
+//	how many attempts of a run or thread may there be                 bounds.go
+//	what may be spent                                                 bounds.go
+//	how often do failing checks of others ask again                   bounds.go
+//	where do the 300 s and all other defaults stand                   limits.go, Defaults
+//	how long is waited between two attempts                           admit.go, backoff; breaker.go, Backoff
+//	what keeps a backend from an attempt that was asked for           admit.go
+//	when is an account asked nothing before its reset                 breaker.go
+//	when are edits a loop, and how bad is it                          severity.go
+//	what shows that edits go in circles                               circles.go
+//	when does an attempt repeat the one before it                     stagnation.go
+//	when is the effort raised, when are failing tests told            ladder.go
+//	did an attempt change anything                                    words.go, Progress
+//	when is the agent's session continued                             ladder.go, Resume
+//	who chooses among several free backends                           choose.go, Chooser
+//	which words has a rule, where it is shown                         rule.go
+//	what is a reason, and how is it written                           reason.go
+//	endings, outcomes, actions, sources of feedback                   words.go
+//	what a receipt holds: tokens, limits, verification, rungs         receipt.go
+//	which characters show nothing                                     words.go, Invisible
+//	what becomes of times that only a wrong clock can have written    clock.go
 package policy

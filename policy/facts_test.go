@@ -60,7 +60,7 @@ func (f Facts) limited(consecutive int, reset time.Time) Facts {
 
 // continuing returns the facts with auto_continue_on_limit_reset.
 func (f Facts) continuing() Facts {
-	f.Limits.AutoContinue = true
+	f.Limits.UsageLimit.AutoContinue = true
 	return f
 }
 

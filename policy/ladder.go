@@ -17,11 +17,11 @@ const (
 // gateway, which would have asked again itself: one more attempt a run.
 func noAnswer(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway || !f.Limits.NoAnswerRetry ||
+	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway || !f.Limits.Ladder.NoAnswerRetry ||
 		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Rung == RungAnswer }) {
 		return silent()
 	}
-	d, ok := again("no_answer", fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N))
+	d, ok := again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N))
 	d.Rung, d.Backend = RungAnswer, a.Backend
 	return d, ok
 }
@@ -39,7 +39,7 @@ func ladder(f Facts) (Decision, bool) {
 	case a.Outcome == VerifyFailed:
 		return verifyFailed(f, a)
 	case a.Ending != Completed:
-		d, ok := again("progress", fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
+		d, ok := again(RuleProgress, fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
 		return repeated(d, a), ok
 	}
 	return silent()
@@ -55,10 +55,10 @@ func interrupted(f Facts, a Attempt) (Decision, bool) {
 		n++
 	}
 	if n >= maxInterruptions {
-		return stop("interrupted", "The operator should look at the server's log; /pawl retry tries again.",
+		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.",
 			fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s", n, detail(a)))
 	}
-	d, ok := again("interrupted", fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
+	d, ok := again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
 	return repeated(d, a), ok
 }
 
@@ -72,18 +72,18 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		}
 		escalated = escalated || b.Escalated && b.Outcome == VerifyFailed
 	}
-	if failed <= f.Limits.VerifyRetries {
-		d, ok := again("verify_failed", fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
-			a.N, failed, f.Limits.VerifyRetries))
+	if failed <= f.Limits.Ladder.VerifyRetries {
+		d, ok := again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
+			a.N, failed, f.Limits.Ladder.VerifyRetries))
 		d.Rung = RungVerify
 		return d, ok
 	}
-	if b := f.backend(a.Backend); f.Limits.EscalateEffort && b.CanEscalate && !escalated {
-		d, ok := again("escalate_effort", fmt.Sprintf("verification failed %d times; once more with the escalated effort", failed))
+	if b := f.backend(a.Backend); f.Limits.Ladder.EscalateEffort && b.CanEscalate && !escalated {
+		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed %d times; once more with the escalated effort", failed))
 		d.Rung, d.Escalated, d.Backend = RungEffort, true, a.Backend
 		return d, ok
 	}
-	return stop("verify_failed", "Look at the failing commands; comment what to do, or /pawl escalate.",
+	return stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed after %d attempts", failed))
 }
 
@@ -106,4 +106,43 @@ func repeated(d Decision, a Attempt) Decision {
 	}
 	d.Different = a.Different
 	return d
+}
+
+// maxResumed is the context, in tokens, up to which continuing a session is
+// taken to be cheaper than a new one. A continued session sends its whole
+// context with every request, mostly from the provider's cache at about a tenth
+// of the price; a new one reads the same files again. In the recorded runs that
+// is less than half of the context, so a session that fills more than half of
+// the smallest window in use (200,000 tokens) is left behind.
+const maxResumed = 100_000
+
+// Resume decides whether an attempt continues the agent's session of the last
+// attempt, and says why. The session is empty where it starts afresh. The
+// caller knows whether the workspace is as that session left it: start is the
+// commit that the new attempt begins from.
+func Resume(f Facts, d Decision, start string) (session, reason string) {
+	a, ok := f.last()
+	switch {
+	case !f.Limits.Ladder.ResumeSessions || !ok || a.Session == "":
+		return "", ""
+	case a.Backend != d.Backend:
+		return "", "a new session: another backend"
+	case d.Different || d.Escalated || d.Rung == RungAnswer:
+		return "", "a new session: the attempt is to differ from the one before"
+	case a.Outcome == EditLoop || Stagnation(f.run(), f.Limits).Similar > 0:
+		return "", "a new session: the last one went in circles"
+	case !slices.Contains(resumable(), a.Ending):
+		return "", fmt.Sprintf("a new session: the last one ended %s", a.Ending)
+	case a.Commit != start && (a.Commit != "" || a.Start != start):
+		return "", "a new session: the files are not as the last one left them"
+	case a.Context > maxResumed:
+		return "", fmt.Sprintf("a new session: the last one fills %d tokens", a.Context)
+	}
+	return a.Session, fmt.Sprintf("it continues the session of attempt %d", a.N)
+}
+
+// resumable are the endings after which a session is worth continuing: it came
+// to its end, or what stopped it has nothing to do with it.
+func resumable() []Ending {
+	return []Ending{Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected}
 }

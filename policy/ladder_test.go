@@ -1,6 +1,9 @@
 package policy
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 	escalated := unverified()
@@ -11,17 +14,17 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 	cutOff.Rung, cutOff.Escalated = RungEffort, true
 	claude := unverified()
 	claude.Backend, claude.Account = "claude", "spare"
-	never := func(f *Facts) { f.Limits.EscalateEffort = false }
+	never := func(f *Facts) { f.Limits.Ladder.EscalateEffort = false }
 	cannot := func(f *Facts) { f.Backends[0].CanEscalate = false }
 	read(t, []sentence{
 		{"first it is retried with the output", given(unverified()),
-			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: because("retry 1 of 2")}},
+			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: wanted("retry 1 of 2")}},
 		{"then once more", given(unverified(), unverified()),
-			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: because("retry 2 of 2")}},
+			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: wanted("retry 2 of 2")}},
 		{"then with the escalated effort", given(unverified(), unverified(), unverified()),
-			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: because("failed 3 times")}},
+			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: wanted("failed 3 times")}},
 		{"then the run ends", given(unverified(), unverified(), unverified(), escalated),
-			Decision{Action: DoStop, Rule: "verify_failed", Reasons: because("after 4 attempts")}},
+			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("after 4 attempts")}},
 		{"the effort is not raised where that is not allowed", given(unverified(), unverified(), unverified()).with(never),
 			Decision{Action: DoStop, Rule: "verify_failed"}},
 		{"nor where the backend has no other", given(unverified(), unverified(), unverified()).with(cannot),
@@ -32,11 +35,11 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 			f.Backends[0].CanEscalate, f.Backends[1].CanEscalate = false, true
 		}), Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "claude", Rung: RungEffort, Escalated: true}},
 		{"attempts that failed in another way do not begin it anew", given(unverified(), unverified(), timedOut(), unverified()),
-			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: because("failed 3 times")}},
+			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: wanted("failed 3 times")}},
 		{"and it has an end whatever comes between", given(unverified(), timedOut(), unverified(), interruptedAttempt(), unverified(), escalated, timedOut(), unverified()),
-			Decision{Action: DoStop, Rule: "verify_failed", Reasons: because("after 5 attempts")}},
+			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("after 5 attempts")}},
 		{"new feedback begins it anew", given(unverified(), unverified(), answered, unverified()),
-			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: because("retry 2 of 2")}},
+			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: wanted("retry 2 of 2")}},
 		{"what was cut off is tried again on its rung", given(unverified(), unverified(), unverified(), cutOff),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex", Rung: RungEffort, Escalated: true}},
 		{"new feedback begins with an ordinary attempt", given(unverified(), unverified(), unverified()).asked(""),
@@ -58,7 +61,7 @@ func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
 		{"but not twice", given(silent, again), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"also not when it moved the work meanwhile", given(silent, moved, silent), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"nor where the gateway has asked again already", given(gateway), Decision{Action: DoStop, Rule: "no_progress"}},
-		{"nor where that is switched off", given(silent).with(func(f *Facts) { f.Limits.NoAnswerRetry = false }), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"nor where that is switched off", given(silent).with(func(f *Facts) { f.Limits.Ladder.NoAnswerRetry = false }), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"feedback is worth an ordinary attempt", given(silent).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }
@@ -69,8 +72,78 @@ func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 		{"it is tried again", given(i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"and once more", given(i, i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"three in a row are for the operator to look at", given(i, i, i),
-			Decision{Action: DoStop, Rule: "interrupted", Reasons: because("3 attempts in a row were interrupted", "the node that ran it stopped")}},
+			Decision{Action: DoStop, Rule: "interrupted", Reasons: wanted("3 attempts in a row were interrupted", "the node that ran it stopped")}},
 		{"earlier ones do not count", given(i, i, timedOut(), i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"a person may try again", given(i, i, i).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+	})
+}
+
+func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
+	last := Attempt{N: 1, Run: 1, Backend: "codex", Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Start: "base", Commit: "work", Progress: true, Context: 9_000}
+	next := Decision{Action: DoAttempt, Backend: "codex", Rung: RungVerify}
+	for _, c := range []struct {
+		name    string
+		change  func(a *Attempt, d *Decision, f *Facts)
+		start   string
+		session string
+		reason  string
+	}{
+		{"after a failed verification", nil, "work", "s-1", "continues the session of attempt 1"},
+		{"after an attempt that changed nothing", func(a *Attempt, _ *Decision, _ *Facts) { a.Commit = "" }, "base", "s-1", "continues"},
+		{"not after somebody pushed", nil, "other", "", "not as the last one left them"},
+		{"not with another backend", func(_ *Attempt, d *Decision, _ *Facts) { d.Backend = "claude" }, "work", "", "another backend"},
+		{"not when it is to differ", func(_ *Attempt, d *Decision, _ *Facts) { d.Different = true }, "work", "", "is to differ"},
+		{"not at the escalated effort", func(_ *Attempt, d *Decision, _ *Facts) { d.Escalated = true }, "work", "", "is to differ"},
+		{"not after a loop", func(a *Attempt, _ *Decision, _ *Facts) { a.Outcome = EditLoop }, "work", "", "in circles"},
+		{"not after a crash", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = Crashed }, "work", "", "ended crashed"},
+		{"not when its context is large", func(a *Attempt, _ *Decision, _ *Facts) { a.Context = maxResumed + 1 }, "work", "", "fills 100001 tokens"},
+		{"not when it has no name", func(a *Attempt, _ *Decision, _ *Facts) { a.Session = "" }, "work", "", ""},
+		{"not when that is switched off", func(_ *Attempt, _ *Decision, f *Facts) { f.Limits.Ladder.ResumeSessions = false }, "work", "", ""},
+		{"not from an earlier run", func(_ *Attempt, _ *Decision, f *Facts) { f.Run = 2 }, "work", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, d := last, next
+			f := Facts{Limits: Defaults(), Run: 1}
+			if c.change != nil {
+				c.change(&a, &d, &f)
+			}
+			f.Attempts = []Attempt{a}
+			session, reason := Resume(f, d, c.start)
+			if session != c.session || !strings.Contains(reason, c.reason) || c.reason == "" && reason != "" {
+				t.Errorf("session %q because %q; want %q because … %s …", session, reason, c.session, c.reason)
+			}
+		})
+	}
+}
+
+func TestASessionIsLeftBehindAfterSimilarAttempts(t *testing.T) {
+	a := Attempt{N: 1, Run: 1, Backend: "codex", Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Commit: "one", Evidence: 7}
+	b := a
+	b.N, b.Commit = 2, "two"
+	if session, why := Resume(Facts{Limits: Defaults(), Run: 1, Attempts: []Attempt{a, b}}, Decision{Backend: "codex"}, "two"); session != "" {
+		t.Errorf("continued %s: %s", session, why)
+	}
+}
+
+func TestABudgetEndsTheWork(t *testing.T) {
+	used := func(tokens int64, usd float64) Attempt {
+		a := timedOut()
+		a.Tokens, a.CostUSD = tokens, usd
+		return a
+	}
+	spent := timedOut()
+	spent.Budget = "its budget of 5 tokens is used up"
+	bound := func(f *Facts) { f.Limits.Budget.TokensPerThreadPerDay, f.Limits.Budget.USDPerThreadPerDay = 100, 2 }
+	stop := Decision{Action: DoStop, Rule: "budget"}
+	read(t, []sentence{
+		{"of tokens", given(used(60, 0), used(40, 0)).with(bound), stop},
+		{"of dollars", given(used(1, 1.5), used(1, 0.5)).with(bound), stop},
+		{"also when somebody asks", given(used(100, 0)).with(bound).asked("retry"), stop},
+		{"but not before it is reached", given(used(99, 1.9)).with(bound), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"nor where there is none", given(used(1<<40, 1e6)), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"nor for what is more than a day old", given(used(100, 0)).with(bound).with(func(f *Facts) { f.Attempts[0].StartedAt = noon.Add(-day) }),
+			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"that of one attempt ends the run", given(spent), stop},
+		{"unless a person asks for another", given(spent).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }

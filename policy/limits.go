@@ -3,71 +3,111 @@ package policy
 import "time"
 
 // Limits are the numbers that policy decides by. The zero value forbids
-// everything; start from Defaults.
+// everything; start from Defaults. The names in the tags are the keys of the
+// server configuration, whose group policy holds these limits as they are.
+// "The incident" is the 1,249-restart loop that Pawl exists to prevent.
 type Limits struct {
-	// MaxRestarts is the number of attempts after the first that one run may
-	// have.
-	MaxRestarts int
-	// BackoffAfter is the number of restarts that start without a wait.
-	BackoffAfter int
-	// BackoffCap is the longest wait between two restarts.
-	BackoffCap time.Duration
-	// MaxPerDay is the number of attempts that one thread may have in any 24
-	// hours, whoever causes the events.
-	MaxPerDay int
-	// MaxConsecutiveLimits is the number of usage limits in a row, on one
-	// backend account and over all threads, that opens its breaker.
-	MaxConsecutiveLimits int
+	Restarts   RestartLimits    `yaml:"restarts"`
+	UsageLimit UsageLimits      `yaml:"usage_limit"`
+	Severity   SeverityLimits   `yaml:"severity"`
+	Stagnation StagnationLimits `yaml:"stagnation"`
+	Ladder     Ladder           `yaml:"ladder"`
+	Budget     Budget           `yaml:"budget"`
+}
+
+// RestartLimits bound how often a thread is worked on.
+type RestartLimits struct {
+	// Max is the number of attempts after the first in one run; 0 means none.
+	// 50 is a remedy of the incident.
+	Max int `yaml:"max"`
+	// BackoffAfter is the number of restarts without a wait. 10 is a remedy of
+	// the incident.
+	BackoffAfter int `yaml:"backoff_after"`
+	// BackoffCap is the longest wait between restarts, min(cap, 2^(n−10) s).
+	// 300 s is a remedy of the incident.
+	BackoffCap time.Duration `yaml:"backoff_cap"`
+	// MaxPerThreadPerDay is the number of attempts that one thread may have in
+	// any 24 hours, whoever causes the events. 60 leaves room for one full run.
+	MaxPerThreadPerDay int `yaml:"max_per_thread_per_day"`
+}
+
+// UsageLimits say what happens when an account has used up its quota.
+type UsageLimits struct {
+	// MaxConsecutive is the number of usage limits in a row, on one account and
+	// over all threads, that opens its breaker. 3 is a remedy of the incident.
+	MaxConsecutive int `yaml:"max_consecutive"`
 	// AutoContinue waits for a known reset instead of ending the run at the
-	// first usage limit.
-	AutoContinue bool
-	Severity     SeverityLimits
-	// Similarity is the similarity of two fingerprints, 0..1, from which two
-	// attempts count as similar.
-	Similarity float64
-	// EscalateAfter is the number of consecutive similar attempts that
-	// escalates.
-	EscalateAfter int
-	// VerifyRetries is how often a failed verification is retried with its
-	// output before the effort is raised.
-	VerifyRetries int
-	// EscalateEffort allows one attempt at the backend's escalated effort.
-	EscalateEffort bool
-	// NoAnswerRetry allows one more attempt after one that ended without an
-	// answer, in the opposite thinking mode.
-	NoAnswerRetry bool
-	// ResumeSessions allows an attempt to continue the session of the one before.
-	ResumeSessions bool
-	// TokensPerDay and USDPerDay bound what one thread may use in any 24 hours;
-	// 0 for no bound.
-	TokensPerDay int64
-	USDPerDay    float64
+	// first usage limit. It is off, as in the incident's remedies: waiting for
+	// days needs somebody's consent.
+	AutoContinue bool `yaml:"auto_continue_on_limit_reset"`
 }
 
 // SeverityLimits are the thresholds of the severity verdict: edit operations
-// and operations on the most repeated path, with the cooldown and the grade
-// (0..1) that each class costs. The zero value calls everything severe.
+// and operations on the most edited file, with the cooldown and the grade
+// (0..1) that each class costs. All of them are the published classification
+// of edit loops. The zero value calls everything severe.
 type SeverityLimits struct {
-	MinEdits, MinRepeats           int
-	ModerateEdits, ModerateRepeats int
-	SevereEdits, SevereRepeats     int
-	MildCooldown                   time.Duration
-	ModerateCooldown               time.Duration
-	SevereCooldown                 time.Duration
-	MildGrade                      float64
-	ModerateGrade                  float64
-	SevereGrade                    float64
+	MinEdits         int           `yaml:"min_edits"`
+	MinRepeats       int           `yaml:"min_repeats"`
+	ModerateEdits    int           `yaml:"moderate_edits"`
+	ModerateRepeats  int           `yaml:"moderate_repeats"`
+	SevereEdits      int           `yaml:"severe_edits"`
+	SevereRepeats    int           `yaml:"severe_repeats"`
+	MildCooldown     time.Duration `yaml:"mild_cooldown"`
+	ModerateCooldown time.Duration `yaml:"moderate_cooldown"`
+	SevereCooldown   time.Duration `yaml:"severe_cooldown"`
+	MildGrade        float64       `yaml:"mild_grade"`
+	ModerateGrade    float64       `yaml:"moderate_grade"`
+	SevereGrade      float64       `yaml:"severe_grade"`
 }
 
-// Defaults are the published numbers of the server configuration: restart and
-// usage-limit numbers from the remedies of the 1,249-restart incident, severity
-// classes, cooldowns and grades from the published classification of edit
-// loops, similarity from 64-bit fingerprints at a distance of at most 9, which
-// no threshold is shown to beat on recorded pairs (docs/verdicts.md, What the data says).
+// StagnationLimits say when attempts repeat each other.
+type StagnationLimits struct {
+	// Similarity is the similarity of two fingerprints, in (0,1], from which two
+	// attempts count as similar. At 64 bits 0.85 is a distance of at most 9, which
+	// no threshold is shown to beat on recorded pairs (docs/verdicts.md, What the
+	// data says).
+	Similarity float64 `yaml:"similarity"`
+	// EscalateAfter is the number of consecutive similar attempts that escalates.
+	EscalateAfter int `yaml:"escalate_after"`
+}
+
+// Ladder switches the recoveries.
+type Ladder struct {
+	// VerifyRetries is how often a failed verification is retried with its
+	// output before the effort is raised; 0 means never.
+	VerifyRetries int `yaml:"verify_retries"`
+	// EscalateEffort allows one attempt at the backend's escalated effort.
+	EscalateEffort bool `yaml:"escalate_effort"`
+	// NoAnswerRetry asks once more, in the opposite thinking mode, when the agent
+	// ended without an answer.
+	NoAnswerRetry bool `yaml:"no_answer_retry"`
+	// RunTestsTool gives the agent a tool that runs the verify commands.
+	RunTestsTool bool `yaml:"run_tests_tool"`
+	// RunTestsCalls is how often an attempt may use it.
+	RunTestsCalls int `yaml:"run_tests_calls"`
+	// ResumeSessions lets the next attempt of a run continue the session of the
+	// agent, where that promises more than a new one.
+	ResumeSessions bool `yaml:"resume_sessions"`
+}
+
+// Budget bounds what is spent. Zero means no bound. Tokens are those that go in,
+// cached ones included, and those that come out.
+type Budget struct {
+	TokensPerAttempt int64 `yaml:"tokens_per_attempt"`
+	// USDPerAttempt needs prices at the provider.
+	USDPerAttempt float64 `yaml:"usd_per_attempt"`
+	// The bounds per thread hold for any 24 hours.
+	TokensPerThreadPerDay int64   `yaml:"tokens_per_thread_per_day"`
+	USDPerThreadPerDay    float64 `yaml:"usd_per_thread_per_day"`
+}
+
+// Defaults are the published numbers, which hold where the server configuration
+// says nothing else.
 func Defaults() Limits {
 	return Limits{
-		MaxRestarts: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerDay: 60,
-		MaxConsecutiveLimits: 3,
+		Restarts:   RestartLimits{Max: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerThreadPerDay: 60},
+		UsageLimit: UsageLimits{MaxConsecutive: 3},
 		Severity: SeverityLimits{
 			MinEdits: 40, MinRepeats: 8,
 			ModerateEdits: 60, ModerateRepeats: 15,
@@ -75,7 +115,8 @@ func Defaults() Limits {
 			MildCooldown: 90 * time.Minute, ModerateCooldown: 3 * time.Hour, SevereCooldown: 6 * time.Hour,
 			MildGrade: 0.08, ModerateGrade: 0.05, SevereGrade: 0.02,
 		},
-		Similarity: 0.85, EscalateAfter: 2,
-		VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true, ResumeSessions: true,
+		Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2},
+		Ladder: Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true,
+			RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
 	}
 }

@@ -2,12 +2,13 @@ package policy
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/policy/simhash"
 )
 
 // check holds every decision of a simulation against the guarantees. What it
@@ -16,10 +17,13 @@ func (w *world) check(s *simThread, f Facts, d Decision) {
 	w.t.Helper()
 	broken := func(what string) {
 		w.t.Helper()
-		w.t.Fatalf("%s\nat %s, %s\ndecision %+v\nfacts %+v", what, clock(w.now), s.stands(), d, f)
+		w.t.Fatalf("%s\nat %s, %s\ndecision %+v\nfacts %+v", what, Clock(w.now), s.stands(), d, f)
 	}
-	if d.Rule == "" || len(d.Reasons) == 0 || slices.Contains(d.Reasons, "") {
+	if d.Rule == "" || len(d.Reasons) == 0 || slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Text == "" || r.Rule == "" }) {
 		broken("a decision without a rule or a reason")
+	}
+	if words := d.Rule.Words(); d.Action == DoWait && words.Waits == "" || d.Action == DoStop && words.Stops == "" {
+		broken("a rule without the words for its decision")
 	}
 	before := f
 	before.Attempts, before.Fresh, before.Backends = slices.Clone(f.Attempts), slices.Clone(f.Fresh), slices.Clone(f.Backends)
@@ -74,10 +78,10 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 			inDay++
 		}
 	}
-	if inRun > f.Limits.MaxRestarts {
+	if inRun > f.Limits.Restarts.Max {
 		broken("more restarts than a run may have")
 	}
-	if inDay >= f.Limits.MaxPerDay {
+	if inDay >= f.Limits.Restarts.MaxPerThreadPerDay {
 		broken("more attempts than a thread may have in a day")
 	}
 	w.checkAccount(f, b, broken)
@@ -97,11 +101,11 @@ func (w *world) checkAccount(f Facts, b Backend, broken func(string)) {
 	l := w.accounts[b.Account]
 	ahead := w.now.Before(l.reset)
 	switch {
-	case l.limits >= f.Limits.MaxConsecutiveLimits && ahead:
+	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && ahead:
 		broken("a call after too many usage limits in a row, before the known reset")
-	case l.limits >= f.Limits.MaxConsecutiveLimits && l.reset.IsZero() && !insisting(f):
+	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && l.reset.IsZero() && !insisting(f):
 		broken("a call after too many usage limits in a row that no person asked for")
-	case l.limits > 0 && ahead && f.Limits.AutoContinue && !insisting(f):
+	case l.limits > 0 && ahead && f.Limits.UsageLimit.AutoContinue && !insisting(f):
 		broken("a call before a reset that can be waited for")
 	case l.limits > 0 && ahead && len(f.Fresh) == 0:
 		broken("a call before the reset that nobody asked for")
@@ -112,7 +116,7 @@ func (w *world) checkAccount(f Facts, b Backend, broken func(string)) {
 func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(string)) {
 	w.t.Helper()
 	last := f.Attempts[len(f.Attempts)-1]
-	if w.now.Sub(last.EndedAt) < Backoff(n, f.Limits.BackoffAfter, f.Limits.BackoffCap) {
+	if w.now.Sub(last.EndedAt) < Backoff(n, f.Limits.Restarts.BackoffAfter, f.Limits.Restarts.BackoffCap) {
 		broken("a restart before its backoff is over")
 	}
 	if last.Progress || len(f.Fresh) > 0 {
@@ -145,8 +149,8 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 			known = a.ResetsAt
 		}
 	}
-	most := map[string]time.Time{
-		"backoff":     w.now.Add(f.Limits.BackoffCap),
+	most := map[Rule]time.Time{
+		"backoff":     w.now.Add(f.Limits.Restarts.BackoffCap),
 		"cooldown":    w.now.Add(f.Limits.Severity.SevereCooldown),
 		"usage_limit": known,
 		"gather":      w.now.Add(gatherChecks),
@@ -160,15 +164,15 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 func anyLimits(t *rapid.T) Limits {
 	l := Defaults()
 	if rapid.Bool().Draw(t, "small limits") {
-		l.MaxRestarts = rapid.IntRange(0, 6).Draw(t, "max restarts")
-		l.MaxPerDay = rapid.IntRange(0, 20).Draw(t, "max per day")
-		l.BackoffAfter = rapid.IntRange(0, 3).Draw(t, "backoff after")
-		l.MaxConsecutiveLimits = rapid.IntRange(1, 4).Draw(t, "max limits")
-		l.EscalateAfter = rapid.IntRange(1, 2).Draw(t, "escalate after")
-		l.VerifyRetries = rapid.IntRange(0, 2).Draw(t, "verify retries")
-		l.EscalateEffort = rapid.Bool().Draw(t, "escalate effort")
+		l.Restarts.Max = rapid.IntRange(0, 6).Draw(t, "max restarts")
+		l.Restarts.MaxPerThreadPerDay = rapid.IntRange(0, 20).Draw(t, "max per day")
+		l.Restarts.BackoffAfter = rapid.IntRange(0, 3).Draw(t, "backoff after")
+		l.UsageLimit.MaxConsecutive = rapid.IntRange(1, 4).Draw(t, "max limits")
+		l.Stagnation.EscalateAfter = rapid.IntRange(1, 2).Draw(t, "escalate after")
+		l.Ladder.VerifyRetries = rapid.IntRange(0, 2).Draw(t, "verify retries")
+		l.Ladder.EscalateEffort = rapid.Bool().Draw(t, "escalate effort")
 	}
-	l.AutoContinue = rapid.Bool().Draw(t, "auto continue")
+	l.UsageLimit.AutoContinue = rapid.Bool().Draw(t, "auto continue")
 	return l
 }
 
@@ -205,8 +209,8 @@ func anyEnd(t *rapid.T, now time.Time, mood *Attempt) Attempt {
 			Auth, Misconfigured, ContextOverflow, TurnLimit, SelfLoop, TimedOut, TimedOut, Killed, Crashed, "",
 		}).Draw(t, "ending"),
 		Progress: rapid.Bool().Draw(t, "progress"),
-		Evidence: rapid.SampledFrom([]Print{0, 1, 0xff, far}).Draw(t, "evidence"),
-		Change:   rapid.SampledFrom([]Print{0, 1, 0xff, far}).Draw(t, "change"),
+		Evidence: rapid.SampledFrom([]simhash.Print{0, 1, 0xff, far}).Draw(t, "evidence"),
+		Change:   rapid.SampledFrom([]simhash.Print{0, 1, 0xff, far}).Draw(t, "change"),
 	}
 	a.Outcome = Outcome(a.Ending)
 	switch {
@@ -244,7 +248,7 @@ func simulate(t *rapid.T) map[string]int {
 	for range rapid.IntRange(1, 120).Draw(t, "happenings") {
 		s := w.threads[rapid.IntRange(0, len(w.threads)-1).Draw(t, "thread")]
 		happen(t, w, s, mood)
-		decided[string(s.last.Action)+" "+s.last.Rule]++
+		decided[string(s.last.Action)+" "+string(s.last.Rule)]++
 	}
 	return decided
 }
@@ -252,6 +256,9 @@ func simulate(t *rapid.T) map[string]int {
 // TestTheSimulationLeadsEverywhere: the guarantees would mean little if what
 // happens did not lead to every decision. The seeds are fixed.
 func TestTheSimulationLeadsEverywhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("volume: make test runs it")
+	}
 	decided := map[string]int{}
 	simulation := rapid.Custom(simulate)
 	for seed := range 1500 {
@@ -305,7 +312,7 @@ func happen(t *rapid.T, w *world, s *simThread, mood *Attempt) {
 }
 
 // TestARunEndsWithoutPeople pins that no thread goes on for ever by itself: with
-// one piece of feedback and whatever endings, it ends after at most MaxRestarts
+// one piece of feedback and whatever endings, it ends after at most Restarts.Max
 // restarts, or it is done.
 func TestARunEndsWithoutPeople(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -314,7 +321,7 @@ func TestARunEndsWithoutPeople(t *testing.T) {
 		w.say(s, "solve")
 		// Each attempt is preceded by at most a wait for each backend and one
 		// backoff.
-		for range 4 * 5 * (w.limits.MaxRestarts + 2) {
+		for range 4 * 5 * (w.limits.Restarts.Max + 2) {
 			switch {
 			case !s.open:
 				return
@@ -339,7 +346,7 @@ func TestANewestAttemptThatSucceededIsNeverRepeated(t *testing.T) {
 		}
 		f := given(append(all, finished())...)
 		f.Limits = anyLimits(t)
-		if d := Next(f); d.Action != DoDone || strings.Join(d.Reasons, "") == "" {
+		if d := Next(f); d.Action != DoDone || d.Reasons.String() == "" {
 			t.Fatalf("decision %+v", d)
 		}
 	})

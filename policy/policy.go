@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"time"
+
+	"github.com/pawlbot/pawl/policy/simhash"
 )
 
 // Facts is everything a decision may depend on: the folded log of one thread,
@@ -37,7 +39,7 @@ type Facts struct {
 	// are free, and by what; an empty mode takes the configured order. Seed is
 	// the chance in it.
 	Mode    Mode
-	Learned *Learned // nil knows nothing
+	Learned Chooser // nil takes the configured order
 	Context Context
 	Seed    uint64
 }
@@ -68,23 +70,23 @@ type Attempt struct {
 	Progress  bool // the tree changed
 	Failing   bool // a verify command failed; the outcome may name something worse
 	Edits     Edits
-	ResetsAt  time.Time // of a limit; zero when unknown
-	Detail    string    // the failure in a few words
-	Evidence  Print     // of the failure text, else of the final message
-	Change    Print     // of the diff against the attempt's start
-	Tests     []string  // the failing tests, as FailingTests names them
-	EndTree   string    // empty when unknown
-	Kept      string    // the branch of work that did not reach the thread's; empty for none
-	NewInput  bool      // feedback came that no earlier attempt had
-	ByChecks  bool      // that feedback was failing checks of others and nothing else
-	Gateway   bool      // its model was reached through the gateway, which has the first rung itself
-	Session   string    // the agent's own name of its session, if it can be continued
-	Start     string    // the commit that it started from
-	Commit    string    // the commit that it made; empty for none
-	Context   int64     // tokens of the largest request, or an estimate; 0 unknown
-	Tokens    int64     // in and out
-	CostUSD   float64   // 0 where unknown
-	Budget    string    // why its budget ended it; empty when it did not
+	ResetsAt  time.Time     // of a limit; zero when unknown
+	Detail    string        // the failure in a few words
+	Evidence  simhash.Print // of the failure text, else of the final message
+	Change    simhash.Print // of the diff against the attempt's start
+	Tests     []string      // the failing tests, as FailingTests names them
+	EndTree   string        // empty when unknown
+	Kept      string        // the branch of work that did not reach the thread's; empty for none
+	NewInput  bool          // feedback came that no earlier attempt had
+	ByChecks  bool          // that feedback was failing checks of others and nothing else
+	Gateway   bool          // its model was reached through the gateway, which has the first rung itself
+	Session   string        // the agent's own name of its session, if it can be continued
+	Start     string        // the commit that it started from
+	Commit    string        // the commit that it made; empty for none
+	Context   int64         // tokens of the largest request, or an estimate; 0 unknown
+	Tokens    int64         // in and out
+	CostUSD   float64       // 0 where unknown
+	Budget    string        // why its budget ended it; empty when it did not
 }
 
 // Backend is one arm with what is held against it at the moment. The zero value
@@ -102,9 +104,9 @@ type Backend struct {
 
 // Decision is what to do next, with the rule that spoke and its reasons.
 type Decision struct {
-	Action  Action   `json:"action"`
-	Rule    string   `json:"rule"`
-	Reasons []string `json:"reasons"`
+	Action  Action  `json:"action"`
+	Rule    Rule    `json:"rule"`
+	Reasons Reasons `json:"reasons"`
 	// Until is when a wait ends; zero for every other action.
 	Until time.Time `json:"until,omitzero"`
 	// Backend, Rung, Escalated and Different describe an attempt.
@@ -143,12 +145,12 @@ func Next(f Facts) Decision {
 			continue
 		}
 		if d.Action == DoAttempt {
-			d.Reasons = append(d.Reasons, f.askers()...)
+			d.Reasons = append(d.Reasons, Because(RuleFeedback, f.askers()...)...)
 			return admit(f, d)
 		}
 		return d
 	}
-	return Decision{Action: DoDone, Rule: "nothing_left", Reasons: []string{"nothing is asked for"}}
+	return Decision{Action: DoDone, Rule: RuleNothingLeft, Reasons: Because(RuleNothingLeft, "nothing is asked for")}
 }
 
 // reset is when the limit that ended the attempt ends; zero when unknown. A time
@@ -207,12 +209,12 @@ func (f Facts) askers() []string {
 // insists reports whether a person asked to try in spite of what failed before.
 func (f Facts) insists() bool { return f.command("resume", "retry", "escalate") }
 
-func stop(rule, hint string, reasons ...string) (Decision, bool) {
-	return Decision{Action: DoStop, Rule: rule, Reasons: reasons, Hint: hint}, true
+func stop(rule Rule, hint string, reasons ...string) (Decision, bool) {
+	return Decision{Action: DoStop, Rule: rule, Reasons: Because(rule, reasons...), Hint: hint}, true
 }
 
-func again(rule string, reasons ...string) (Decision, bool) {
-	return Decision{Action: DoAttempt, Rule: rule, Reasons: reasons}, true
+func again(rule Rule, reasons ...string) (Decision, bool) {
+	return Decision{Action: DoAttempt, Rule: rule, Reasons: Because(rule, reasons...)}, true
 }
 
 func silent() (Decision, bool) { return Decision{}, false }

@@ -10,11 +10,11 @@ import (
 func stopped(f Facts) (Decision, bool) {
 	switch {
 	case f.Paused != "":
-		return stop("paused", "The operator can lift this; then comment /pawl resume.", f.Paused)
+		return stop(RulePaused, "The operator can lift this; then comment /pawl resume.", f.Paused)
 	case f.Closed != "":
-		return stop("closed", "", f.Closed)
+		return stop(RuleClosed, "", f.Closed)
 	case f.Stopped != "":
-		return stop("cancelled", "Comment /pawl resume to go on.", f.Stopped)
+		return stop(RuleCancelled, "Comment /pawl resume to go on.", f.Stopped)
 	}
 	return silent()
 }
@@ -32,40 +32,8 @@ func done(f Facts) (Decision, bool) {
 	if f.Verify {
 		how = "the verify commands passed"
 	}
-	return Decision{Action: DoDone, Rule: "done",
-		Reasons: []string{fmt.Sprintf("attempt %d changed the tree and %s", a.N, how)}}, true
-}
-
-// day is the length of the window of the daily cap.
-const day = 24 * time.Hour
-
-// bounds is rule 3: no run and no thread goes on for ever, whoever asks.
-func bounds(f Facts) (Decision, bool) {
-	if restarts := len(f.run()) - 1; restarts >= f.Limits.MaxRestarts {
-		return stop("restart_limit", "Look at the attempts; a new /pawl solve starts a new run.",
-			fmt.Sprintf("the run was restarted %d times, which is its limit", restarts))
-	}
-	if d, over := budget(f); over {
-		return d, true
-	}
-	if d, over := failedChecks(f); over {
-		return d, true
-	}
-	today := f.Attempts
-	for len(today) > 0 && !today[0].StartedAt.After(f.Now.Add(-day)) {
-		today = today[1:]
-	}
-	n, most := len(today), f.Limits.MaxPerDay
-	if n < most {
-		return silent()
-	}
-	reason := fmt.Sprintf("%s on this thread in 24 hours; its limit is %d", plural(n, "attempt"), most)
-	if most <= 0 {
-		return stop("daily_cap", "The operator must allow attempts.", reason)
-	}
-	// The limit may have been lowered: enough attempts must be a day old.
-	next := today[n-most].StartedAt.Add(day)
-	return stop("daily_cap", fmt.Sprintf("The next attempt is possible from %s on.", clock(next)), reason)
+	return Decision{Action: DoDone, Rule: RuleDone,
+		Reasons: Because(RuleDone, fmt.Sprintf("attempt %d changed the tree and %s", a.N, how))}, true
 }
 
 // needsPerson is rule 4: a rejected login or a wrong configuration does not
@@ -75,18 +43,19 @@ func needsPerson(f Facts) (Decision, bool) {
 	if !ok || a.Ending != Auth && a.Ending != Misconfigured {
 		return silent()
 	}
+	rule, what, hint := RuleAuth, "rejected its login", "The operator must renew the login of this backend; then comment /pawl retry."
+	if a.Ending == Misconfigured {
+		rule, what, hint = RuleMisconfigured, "is misconfigured", "The operator must correct the configuration of this backend; then comment /pawl retry."
+	}
 	if b, ok := f.other(a); ok {
-		return Decision{Action: DoAttempt, Rule: string(a.Ending), Backend: b.Name,
-			Reasons: []string{fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name)}}, true
+		d, ok := again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name))
+		d.Backend = b.Name
+		return d, ok
 	}
 	if f.insists() || f.command("solve") {
 		return silent()
 	}
-	what, hint := "rejected its login", "The operator must renew the login of this backend; then comment /pawl retry."
-	if a.Ending == Misconfigured {
-		what, hint = "is misconfigured", "The operator must correct the configuration of this backend; then comment /pawl retry."
-	}
-	return stop(string(a.Ending), hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, detail(a)))
+	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, detail(a)))
 }
 
 // usageLimit is rule 5: after a usage limit another backend goes on, or the
@@ -97,13 +66,15 @@ func usageLimit(f Facts) (Decision, bool) {
 		return silent()
 	}
 	if b, ok := f.other(a); ok {
-		return Decision{Action: DoAttempt, Rule: "usage_limit", Backend: b.Name,
-			Reasons: []string{fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name)}}, true
+		d, ok := again(RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name))
+		d.Backend = b.Name
+		return d, ok
 	}
 	reset := a.reset()
-	waits := f.Limits.AutoContinue && !reset.IsZero()
+	waits := f.Limits.UsageLimit.AutoContinue && !reset.IsZero()
 	if waits && !f.Now.Before(reset) {
-		return again("limit_reset", fmt.Sprintf("the usage limit of account %s was reset at %s", a.Account, clock(reset)))
+		return Decision{Action: DoAttempt, Rule: RuleLimitReset,
+			Reasons: Reasons{{RuleLimitReset, "the usage limit of account " + a.Account + " was reset at", reset}}}, true
 	}
 	if d, open := breakerStop(f, f.backend(a.Backend)); open {
 		return d, true
@@ -111,12 +82,12 @@ func usageLimit(f Facts) (Decision, bool) {
 	if f.insists() {
 		return silent()
 	}
-	reason := fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, detail(a), resets(reset))
+	reasons := Reasons{{RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, detail(a), resets(reset)), reset}}
 	if waits {
-		return Decision{Action: DoWait, Rule: "usage_limit", Until: reset, Reasons: []string{reason},
+		return Decision{Action: DoWait, Rule: RuleUsageLimit, Until: reset, Reasons: reasons,
 			Hint: "Comment /pawl resume to try before that."}, true
 	}
-	return stop("usage_limit", "Comment /pawl resume to try again.", reason)
+	return Decision{Action: DoStop, Rule: RuleUsageLimit, Reasons: reasons, Hint: "Comment /pawl resume to try again."}, true
 }
 
 // editLoop is rule 6: an attempt that went in circles cools its backend down;
@@ -136,7 +107,7 @@ func editLoop(f Facts) (Decision, bool) {
 	if a.Kept != "" {
 		reasons = append(reasons, "its work is kept on branch "+a.Kept+" and not part of the pull request")
 	}
-	return again("edit_loop", reasons...)
+	return again(RuleEditLoop, reasons...)
 }
 
 // noProgress is rule 8: an attempt that failed without changing anything is not
@@ -147,10 +118,10 @@ func noProgress(f Facts) (Decision, bool) {
 		return silent()
 	}
 	if a.Ending == Completed && a.Outcome != VerifyFailed {
-		return stop("no_change", "Say what is missing in a comment, or close the thread.",
+		return stop(RuleNoChange, "Say what is missing in a comment, or close the thread.",
 			fmt.Sprintf("attempt %d ended completed and changed nothing", a.N))
 	}
-	return stop("no_progress", "Look at the failure; /pawl retry tries once more.",
+	return stop(RuleNoProgress, "Look at the failure; /pawl retry tries once more.",
 		fmt.Sprintf("attempt %d failed (%s) and changed nothing%s", a.N, a.Outcome, detail(a)))
 }
 
@@ -161,12 +132,14 @@ func feedback(f Facts) (Decision, bool) {
 		return silent()
 	}
 	for _, t := range f.Fresh {
+		// What is dated after now was taken in by a node whose clock is ahead of this
+		// one's. By a moment that is usual, but one ahead by a year is not waited for.
 		wait, why := gathers(t.Source)
-		if until := t.At.Add(wait); f.Now.Before(until) {
-			return Decision{Action: DoWait, Rule: "gather", Until: until, Reasons: []string{why}}, true
+		if f.Now.Sub(t.At).Abs() < wait {
+			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(wait), Reasons: Because(RuleGather, why)}, true
 		}
 	}
-	d, ok := again("feedback", fmt.Sprintf("%s no attempt has taken yet", remarks(len(f.Fresh))))
+	d, ok := again(RuleFeedback, fmt.Sprintf("%s no attempt has taken yet", remarks(len(f.Fresh))))
 	if f.command("escalate") {
 		d.Rung, d.Escalated = RungEffort, true
 	}
@@ -192,8 +165,9 @@ func gathers(s Source) (time.Duration, string) {
 		return gatherReview, "a review comes in several parts; the rest of it is awaited"
 	case FromCheckRun:
 		return gatherChecks, "a check failed; others of the same commit may follow and are awaited"
+	default:
+		return 0, ""
 	}
-	return 0, ""
 }
 
 func remarks(n int) string {
@@ -210,12 +184,10 @@ func detail(a Attempt) string {
 	return ": " + a.Detail
 }
 
+// resets ends a reason whose time is that of a reset.
 func resets(at time.Time) string {
 	if at.IsZero() {
 		return "when it resets is unknown"
 	}
-	return "it resets at " + clock(at)
+	return "it resets at"
 }
-
-// clock writes a time as the contract does, RFC 3339 in UTC.
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -17,20 +17,20 @@ func decides(t *testing.T, f Facts, want Decision) Decision {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Decision{}, "Reasons", "Hint")); diff != "" {
 		t.Errorf("decision (-want +got):\n%s\nreasons: %q", diff, got.Reasons)
 	}
-	all := strings.Join(got.Reasons, "; ")
+	all := got.Reasons.String()
 	if len(got.Reasons) == 0 || all == "" || got.Rule == "" {
 		t.Errorf("a decision without reasons or rule: %+v", got)
 	}
 	for _, r := range want.Reasons {
-		if !strings.Contains(all, r) {
+		if !strings.Contains(all, r.Text) {
 			t.Errorf("reasons %q do not say %q", all, r)
 		}
 	}
 	return got
 }
 
-// because makes the wanted reasons of a table short.
-func because(reasons ...string) []string { return reasons }
+// saying makes the wanted reasons of a table short.
+func wanted(reasons ...string) Reasons { return Because("", reasons...) }
 
 // sentence is one line of a table: what is given, and what is to be decided.
 type sentence struct {
@@ -49,11 +49,11 @@ func read(t *testing.T, all []sentence) {
 func TestWorkThatSomebodyEndedIsNotGoneOnWith(t *testing.T) {
 	read(t, []sentence{
 		{"the operator paused Pawl", given().asked("solve").with(func(f *Facts) { f.Paused = "policy.paused" }),
-			Decision{Action: DoStop, Rule: "paused", Reasons: because("policy.paused")}},
+			Decision{Action: DoStop, Rule: "paused", Reasons: wanted("policy.paused")}},
 		{"the thread was closed", given(timedOut()).with(func(f *Facts) { f.Closed = "closed by bob" }),
-			Decision{Action: DoStop, Rule: "closed", Reasons: because("closed by bob")}},
+			Decision{Action: DoStop, Rule: "closed", Reasons: wanted("closed by bob")}},
 		{"a person asked to stop", given(timedOut()).with(func(f *Facts) { f.Stopped = "bob asked to stop" }),
-			Decision{Action: DoStop, Rule: "cancelled", Reasons: because("bob asked to stop")}},
+			Decision{Action: DoStop, Rule: "cancelled", Reasons: wanted("bob asked to stop")}},
 		{"a person asked to stop, and work is done", given(finished()).with(func(f *Facts) { f.Stopped = "bob asked to stop" }),
 			Decision{Action: DoStop, Rule: "cancelled"}},
 		{"a closed thread stays closed whoever asks", given().asked("resume", "retry", "solve").with(func(f *Facts) { f.Closed = "merged" }),
@@ -72,15 +72,15 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 	lost.Outcome = Interrupted
 	read(t, []sentence{
 		{"it changed the tree and the verify commands passed", given(finished()).with(func(f *Facts) { f.Verify = true }),
-			Decision{Action: DoDone, Rule: "done", Reasons: because("attempt 1 changed the tree", "the verify commands passed")}},
+			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 changed the tree", "the verify commands passed")}},
 		{"it changed the tree and there is nothing to verify with", given(finished()),
-			Decision{Action: DoDone, Rule: "done", Reasons: because("names no verify commands")}},
+			Decision{Action: DoDone, Rule: "done", Reasons: wanted("names no verify commands")}},
 		{"the restarts are used up by then", given(many(51, timedOut(), finished())...),
 			Decision{Action: DoDone, Rule: "done"}},
 		{"many edits are no matter once the work is done", given(looped),
 			Decision{Action: DoDone, Rule: "done"}},
 		{"but not when it changed nothing", given(empty),
-			Decision{Action: DoStop, Rule: "no_change", Reasons: because("attempt 1 ended completed and changed nothing")}},
+			Decision{Action: DoStop, Rule: "no_change", Reasons: wanted("attempt 1 ended completed and changed nothing")}},
 		{"but not when its verification failed", given(unverified()).with(func(f *Facts) { f.Verify = true }),
 			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify}},
 		{"but not when it looped and its verification failed", given(failing).with(func(f *Facts) { f.Verify = true }),
@@ -88,7 +88,7 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 		{"but not when Pawl could not carry it through", given(lost),
 			Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"but not while feedback came meanwhile", given(finished()).asked(""),
-			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Reasons: because("1 remark that no attempt has taken yet")}},
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Reasons: wanted("1 remark that no attempt has taken yet")}},
 		{"and a run that nothing is asked of any more is done as well", given(),
 			Decision{Action: DoDone, Rule: "nothing_left"}},
 	})
@@ -118,14 +118,14 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 	})
 	read(t, []sentence{
 		{"fifty restarts are the last", restarted,
-			Decision{Action: DoStop, Rule: "restart_limit", Reasons: because("restarted 50 times, which is its limit")}},
+			Decision{Action: DoStop, Rule: "restart_limit", Reasons: wanted("restarted 50 times, which is its limit")}},
 		{"whoever asks", restarted.asked("retry", "resume", "escalate", "solve", ""),
 			Decision{Action: DoStop, Rule: "restart_limit"}},
 		{"the fiftieth restart itself is allowed, after its backoff",
 			given(many(50, timedOut(), timedOut())...).with(func(f *Facts) { f.Now = noon.Add(300 * time.Second) }),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"sixty attempts a day are the last, over all runs", day.asked("solve"),
-			Decision{Action: DoStop, Rule: "daily_cap", Reasons: because("60 attempts on this thread in 24 hours")}},
+			Decision{Action: DoStop, Rule: "daily_cap", Reasons: wanted("60 attempts on this thread in 24 hours")}},
 		{"an attempt that began 24 hours ago does not count any more", spread.asked("solve"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"zero limits forbid everything", given().asked("solve").with(func(f *Facts) { f.Limits = Limits{} }),
@@ -135,12 +135,12 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 
 func TestTheDailyCapSaysWhenTheNextAttemptIsPossible(t *testing.T) {
 	f := given(many(6, finished(), finished())...).asked("solve")
-	f.Limits.MaxPerDay = 4
+	f.Limits.Restarts.MaxPerThreadPerDay = 4
 	d := decides(t, f, Decision{Action: DoStop, Rule: "daily_cap"})
 	// Two more must be a day old before there are fewer than four.
 	next := f.Attempts[2].StartedAt.Add(24 * time.Hour)
-	if want := clock(next); !strings.Contains(d.Hint, want) {
-		t.Errorf("hint %q does not name %s", d.Hint, want)
+	if want := Clock(next); !strings.Contains(d.Reasons.String(), want) || d.Hint == "" {
+		t.Errorf("reasons %q do not name %s, or there is no hint (%q)", d.Reasons, want, d.Hint)
 	}
 	f.Now = next.Add(-time.Nanosecond)
 	decides(t, f, Decision{Action: DoStop, Rule: "daily_cap"})
@@ -155,9 +155,9 @@ func TestWhatOnlyAPersonCanMendIsNotTriedAgain(t *testing.T) {
 	held := func(f *Facts) { f.Backends[0].Breaker = Breaker{Kind: Auth, Consecutive: 1, At: noon} }
 	read(t, []sentence{
 		{"a rejected login: another backend goes on", given(rejected).with(held),
-			Decision{Action: DoAttempt, Rule: "auth", Backend: "claude", Reasons: because("backend codex ended auth; claude is next")}},
+			Decision{Action: DoAttempt, Rule: "auth", Backend: "claude", Reasons: wanted("backend codex ended auth; claude is next")}},
 		{"a rejected login and nobody else", given(rejected).with(held).alone(),
-			Decision{Action: DoStop, Rule: "auth", Reasons: because("backend codex rejected its login: 401 Unauthorized")}},
+			Decision{Action: DoStop, Rule: "auth", Reasons: wanted("backend codex rejected its login: 401 Unauthorized")}},
 		{"a rejected login and a plain remark", given(rejected).with(held).alone().asked(""),
 			Decision{Action: DoStop, Rule: "auth"}},
 		{"a rejected login that a person says is mended", given(rejected).with(held).alone().asked("retry"),
@@ -183,20 +183,20 @@ func TestAfterAUsageLimit(t *testing.T) {
 	third := given(atLimit(reset)).limited(3, reset).alone()
 	thirdUnknown := given(atLimit(time.Time{})).limited(3, time.Time{}).alone()
 	past := given(atLimit(noon.Add(-time.Hour))).limited(1, time.Time{}).alone()
-	wait := Decision{Action: DoWait, Rule: "usage_limit", Until: reset, Reasons: because("account main hit its usage limit", "resets at 2026-03-02T17:00:00Z")}
+	wait := Decision{Action: DoWait, Rule: "usage_limit", Until: reset, Reasons: wanted("account main hit its usage limit", "resets at 2026-03-02T17:00:00Z")}
 	read(t, []sentence{
 		{"another account goes on", known, Decision{Action: DoAttempt, Rule: "usage_limit", Backend: "claude"}},
 		{"another account goes on also where Pawl may wait", known.continuing(), Decision{Action: DoAttempt, Rule: "usage_limit", Backend: "claude"}},
 		{"another backend of the same account does not", known.with(func(f *Facts) { f.Backends[1].Account = "main" }),
 			Decision{Action: DoStop, Rule: "usage_limit"}},
 		{"alone, the run ends and says when the limit resets", known.alone(),
-			Decision{Action: DoStop, Rule: "usage_limit", Reasons: because("resets at 2026-03-02T17:00:00Z")}},
+			Decision{Action: DoStop, Rule: "usage_limit", Reasons: wanted("resets at 2026-03-02T17:00:00Z")}},
 		{"alone, the run ends and says that the reset is unknown", unknown.alone(),
-			Decision{Action: DoStop, Rule: "usage_limit", Reasons: because("when it resets is unknown")}},
+			Decision{Action: DoStop, Rule: "usage_limit", Reasons: wanted("when it resets is unknown")}},
 		{"a plain remark meanwhile changes nothing", known.alone().asked(""), Decision{Action: DoStop, Rule: "usage_limit"}},
 		{"allowed to, the run waits for the reset", known.alone().continuing(), wait},
 		{"an unknown reset cannot be waited for", unknown.alone().continuing(), Decision{Action: DoStop, Rule: "usage_limit"}},
-		{"nor can one that is past", past.continuing(), Decision{Action: DoStop, Rule: "usage_limit", Reasons: because("unknown")}},
+		{"nor can one that is past", past.continuing(), Decision{Action: DoStop, Rule: "usage_limit", Reasons: wanted("unknown")}},
 		{"a remark does not end the wait", known.alone().continuing().asked("", "solve"), wait},
 		{"a resume does", known.alone().continuing().asked("resume"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"at the reset the run goes on", known.alone().continuing().with(func(f *Facts) { f.Now = reset }),
@@ -204,7 +204,7 @@ func TestAfterAUsageLimit(t *testing.T) {
 		{"the one that a person pinned meanwhile goes on", known.continuing().with(func(f *Facts) { f.Pinned = "claude" }),
 			Decision{Action: DoAttempt, Rule: "usage_limit", Backend: "claude"}},
 		{"the pinned backend has no other", known.continuing().with(func(f *Facts) { f.Pinned = "codex" }), wait},
-		{"the third in a row ends the run", third, Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: because("3 × usage_limit in a row on account main")}},
+		{"the third in a row ends the run", third, Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: wanted("3 × usage_limit in a row on account main")}},
 		{"the third in a row is not waited for either", third.continuing(), Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
 		{"with a known reset nobody can call", third.asked("resume", "retry", "escalate", "solve"), Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
 		{"with an unknown reset remarks cannot call", thirdUnknown.asked("", "solve"), Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
@@ -219,33 +219,33 @@ func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
 	loop := given(looping()).with(cooling)
 	read(t, []sentence{
 		{"another backend goes on meanwhile", loop,
-			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "claude", Reasons: because("severe edit loop", "26 of them on a.go")}},
+			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "claude", Reasons: wanted("severe edit loop", "26 of them on a.go")}},
 		{"alone, the run waits", loop.alone(),
-			Decision{Action: DoWait, Rule: "cooldown", Until: until, Reasons: because("cooling down until 2026-03-02T18:00:00Z")}},
+			Decision{Action: DoWait, Rule: "cooldown", Until: until, Reasons: wanted("cooling down until 2026-03-02T18:00:00Z")}},
 		{"a remark does not end the cooldown", loop.alone().asked(""), Decision{Action: DoWait, Rule: "cooldown", Until: until}},
 		{"a resume does, and the reasons name who asked", loop.alone().asked("resume"),
-			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Reasons: because("alice asked to resume")}},
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Reasons: wanted("alice asked to resume")}},
 		{"an escalation does, and is not forgotten", loop.alone().asked("escalate"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Rung: RungEffort, Escalated: true}},
 		{"after the cooldown the run goes on", loop.alone().with(func(f *Facts) { f.Now = until }),
 			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "codex"}},
 		{"a loop that led nowhere ends the run", given(nowhere).with(cooling),
-			Decision{Action: DoStop, Rule: "no_progress", Reasons: because("attempt 1 failed (loop) and changed nothing")}},
+			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (loop) and changed nothing")}},
 	})
 }
 
 func TestWithoutProgressNothingIsRepeated(t *testing.T) {
 	read(t, []sentence{
 		{"a failure that changed nothing ends the run", given(fruitless()),
-			Decision{Action: DoStop, Rule: "no_progress", Reasons: because("attempt 1 failed (crashed) and changed nothing: exit code 1")}},
+			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (crashed) and changed nothing: exit code 1")}},
 		{"a verification that failed without a change ends it as well", given(Attempt{Ending: Completed, Outcome: VerifyFailed}),
 			Decision{Action: DoStop, Rule: "no_progress"}},
 		{"real feedback is worth another attempt", given(fruitless()).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"a failure that moved the work is gone on with", given(timedOut()),
-			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex", Reasons: because("attempt 1 moved the work before it ended timed_out")}},
+			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex", Reasons: wanted("attempt 1 moved the work before it ended timed_out")}},
 		{"progress of an earlier attempt does not count", given(timedOut(), fruitless()),
-			Decision{Action: DoStop, Rule: "no_progress", Reasons: because("attempt 2")}},
+			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 2")}},
 	})
 	for _, e := range []Ending{CutOff, RateLimited, Overloaded, Disconnected, ContextOverflow, TurnLimit, SelfLoop, TimedOut, Killed, Crashed} {
 		decides(t, given(Attempt{Ending: e}), Decision{Action: DoStop, Rule: "no_progress"})
@@ -258,7 +258,7 @@ func TestFeedbackStartsAnAttempt(t *testing.T) {
 		{"of a new run", given().asked("solve"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"with all of it at once", given().asked("solve", "", ""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex",
-				Reasons: because("3 remarks that no attempt has taken yet", "alice asked to solve; a remark by alice")}},
+				Reasons: wanted("3 remarks that no attempt has taken yet", "alice asked to solve; a remark by alice")}},
 		{"at the escalated effort", given().asked("escalate"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Rung: RungEffort, Escalated: true}},
 		{"at the usual effort where there is no other", given().asked("escalate").with(func(f *Facts) { f.Backends[0].CanEscalate = false }),
@@ -273,6 +273,12 @@ func TestFeedbackStartsAnAttempt(t *testing.T) {
 			f.Fresh[0].Source, f.Fresh[0].At = FromCheckRun, noon.Add(-gatherChecks)
 			f.Fresh[1].Source, f.Fresh[1].At = FromCheckRun, noon.Add(-time.Second)
 		}), Decision{Action: DoWait, Rule: "gather", Until: noon.Add(gatherChecks - time.Second)}},
+		{"at once, although a node whose clock is ahead dated it", given().asked("").with(func(f *Facts) { f.Fresh[0].At = noon.Add(time.Hour) }),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"awaits the rest of a review also where that clock is ahead by a moment", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(time.Second) }),
+			Decision{Action: DoWait, Rule: "gather", Until: noon.Add(time.Second + gatherReview)}},
+		{"of a review that such a node dated as well", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(time.Hour) }),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"of the first one when the chosen one is gone", given().asked("solve").with(func(f *Facts) { f.Pinned = "gone" }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})

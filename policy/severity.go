@@ -64,12 +64,12 @@ type Severity struct {
 // not known what the edits held; how bad it is, by the counts: one of them is
 // enough for the higher class.
 func (l SeverityLimits) Judge(e Edits) Severity {
-	seen := fmt.Sprintf("%s, %d of them on %s", plural(e.Operations, "edit"), e.MaxRepeat, e.MaxRepeatPath)
+	seen := fmt.Sprintf("%s, %d of them on %s", Plural(e.Operations, "edit"), e.MaxRepeat, e.MaxRepeatPath)
 	why, loop := l.circling(e)
 	switch {
 	case !loop:
 		return Severity{Class: None, Reasons: []string{
-			fmt.Sprintf("%s, at most %d on one file; %s", plural(e.Operations, "edit"), e.MaxRepeat, why)}}
+			fmt.Sprintf("%s, at most %d on one file; %s", Plural(e.Operations, "edit"), e.MaxRepeat, why)}}
 	case e.Operations >= l.SevereEdits || e.MaxRepeat >= l.SevereRepeats:
 		return Severity{Severe, l.SevereCooldown, l.SevereGrade, []string{seen, why,
 			fmt.Sprintf("severe from %d edits or %d on one file", l.SevereEdits, l.SevereRepeats)}}
@@ -89,7 +89,7 @@ func (l SeverityLimits) circling(e Edits) (why string, loop bool) {
 	case e.CircleEdits >= minCircled && circledShare*e.CircleEdits >= e.CircleOf && e.CircleOf >= l.MinRepeats:
 		return fmt.Sprintf("in circles: %d of %d edits of %s only made again what had been there", e.CircleEdits, e.CircleOf, e.CirclePath), true
 	case back >= l.MinRepeats && circledShare*back >= e.Operations && e.Rounds >= minRounds:
-		return fmt.Sprintf("in circles: %d of %s only made again what had been there", back, plural(e.Operations, "edit")), true
+		return fmt.Sprintf("in circles: %d of %s only made again what had been there", back, Plural(e.Operations, "edit")), true
 	case e.Rounds >= manyRounds && e.Operations >= l.MinRepeats:
 		return fmt.Sprintf("in circles: the same edit came %d times", e.Rounds), true
 	case e.SameFailures >= manyFailures && e.MaxRepeat >= l.MinRepeats && (enough || e.Blind()):
@@ -120,11 +120,4 @@ func (l SeverityLimits) CutOff(e Edits) (Severity, bool) {
 		return v, true
 	}
 	return v, e.Operations >= certainTimes*l.SevereEdits || e.MaxRepeat >= certainTimes*l.SevereRepeats
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/pawlbot/pawl/policy/simhash"
 )
 
 // Stagnant is the verdict on attempts that come to the same point again. The
@@ -28,7 +30,7 @@ type Stagnant struct {
 func Stagnation(run []Attempt, l Limits) Stagnant {
 	var v Stagnant
 	for i := len(run) - 1; i > 0; i-- {
-		kind, s := alike(run[i-1], run[i], l.Similarity)
+		kind, s := alike(run[i-1], run[i], l.Stagnation.Similarity)
 		if i == len(run)-1 {
 			v.Similarity = s
 		}
@@ -38,7 +40,7 @@ func Stagnation(run []Attempt, l Limits) Stagnant {
 		v.Kind = kind
 		v.Similar++
 	}
-	v.Escalated = v.Similar > 0 && v.Similar >= l.EscalateAfter
+	v.Escalated = v.Similar > 0 && v.Similar >= l.Stagnation.EscalateAfter
 	if n := len(run); n > 1 {
 		if kind, what := same(run[n-2], run[n-1]); kind != "" {
 			v.Kind, v.Same, v.Similarity, v.Similar, v.Escalated = kind, what, 1, max(v.Similar, 1), true
@@ -50,10 +52,10 @@ func Stagnation(run []Attempt, l Limits) Stagnant {
 	case len(run) < 2:
 		v.Reasons = []string{"there is no earlier attempt to compare with"}
 	case v.Similar == 0:
-		v.Reasons = []string{fmt.Sprintf("similarity with the attempt before is %.2f; similar from %.2f", v.Similarity, l.Similarity)}
+		v.Reasons = []string{fmt.Sprintf("similarity with the attempt before is %.2f; similar from %.2f", v.Similarity, l.Stagnation.Similarity)}
 	default:
 		v.Reasons = []string{fmt.Sprintf("%s in a row with a similar %s (%.2f; similar from %.2f)",
-			plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Similarity)}
+			Plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Stagnation.Similarity)}
 	}
 	return v
 }
@@ -67,7 +69,7 @@ func same(a, b Attempt) (kind, what string) {
 	}
 	switch {
 	case len(b.Tests) > 0 && slices.Equal(a.Tests, b.Tests):
-		return "failure", plural(len(b.Tests), "failing test") + " as before"
+		return "failure", Plural(len(b.Tests), "failing test") + " as before"
 	case b.EndTree != "" && a.EndTree == b.EndTree:
 		return "revision", "the same tree"
 	}
@@ -80,11 +82,11 @@ func same(a, b Attempt) (kind, what string) {
 func alike(a, b Attempt, threshold float64) (kind string, s float64) {
 	revision := 0.0
 	if a.Change != 0 && b.Change != 0 {
-		revision = Similarity(a.Change, b.Change)
+		revision = simhash.Similarity(a.Change, b.Change)
 	}
 	failure := 0.0
 	if failed(a) && failed(b) && a.Evidence != 0 && b.Evidence != 0 {
-		failure = Similarity(a.Evidence, b.Evidence)
+		failure = simhash.Similarity(a.Evidence, b.Evidence)
 	}
 	switch {
 	case failure >= threshold && failure >= revision:
@@ -103,8 +105,9 @@ func failed(a Attempt) bool {
 		return false
 	case VerifyFailed:
 		return true
+	default:
+		return a.Ending != Completed && a.Ending != UsageLimit && a.Ending != RateLimited && a.Ending != Overloaded
 	}
-	return a.Ending != Completed && a.Ending != UsageLimit && a.Ending != RateLimited && a.Ending != Overloaded
 }
 
 // stagnation is rule 7: similar attempts in a row are first answered by trying
@@ -122,17 +125,17 @@ func stagnation(f Facts) (Decision, bool) {
 	}
 	for _, a := range run[len(run)-v.Similar:] {
 		if a.Different {
-			return stop("stagnation", "Say in a comment what to do differently, or /pawl use another backend.",
+			return stop(RuleStagnation, "Say in a comment what to do differently, or /pawl use another backend.",
 				append(v.Reasons, "a different approach was already asked for")...)
 		}
 	}
-	d, ok := again("stagnation", v.Reasons...)
+	d, ok := again(RuleStagnation, v.Reasons...)
 	d.Different = true
 	if b, found := f.other(last); found && v.Kind == "revision" {
 		d.Backend = b.Name
 		return d, ok
 	}
-	if last.Failing && f.Limits.EscalateEffort && f.backend(last.Backend).CanEscalate {
+	if last.Failing && f.Limits.Ladder.EscalateEffort && f.backend(last.Backend).CanEscalate {
 		// The verifier says the same again: this is the ladder's last rung, too.
 		d.Backend, d.Rung, d.Escalated = last.Backend, RungEffort, true
 	}

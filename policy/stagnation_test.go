@@ -4,23 +4,25 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/policy/simhash"
 )
 
 // far differs from the zero-like print 1 in so many bits that nothing is alike.
-const far Print = 0xffffffff00000000
+const far simhash.Print = 0xffffffff00000000
 
 // flipped returns p with n bits changed.
-func flipped(p Print, n int) Print { return p ^ (1<<n - 1) }
+func flipped(p simhash.Print, n int) simhash.Print { return p ^ (1<<n - 1) }
 
-func failedWith(evidence Print) Attempt {
+func failedWith(evidence simhash.Print) Attempt {
 	return Attempt{Ending: Crashed, Outcome: "crashed", Evidence: evidence}
 }
-func changedBy(change Print) Attempt {
+func changedBy(change simhash.Print) Attempt {
 	return Attempt{Ending: Completed, Outcome: VerifyFailed, Change: change, Progress: true}
 }
 
 func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
-	p := Print(0x123456789abcdef1)
+	p := simhash.Print(0x123456789abcdef1)
 	for _, tc := range []struct {
 		name      string
 		run       []Attempt
@@ -61,7 +63,7 @@ func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
 }
 
 func TestTheSimilarityIsThatOfTheNewestPair(t *testing.T) {
-	p := Print(0x123456789abcdef1)
+	p := simhash.Print(0x123456789abcdef1)
 	v := Stagnation([]Attempt{failedWith(p), failedWith(p), failedWith(flipped(p, 16))}, Defaults())
 	if math.Abs(v.Similarity-0.75) > 1e-9 || !strings.Contains(v.Reasons[0], "0.75") {
 		t.Errorf("similarity %v, reasons %q, want 0.75", v.Similarity, v.Reasons)
@@ -69,7 +71,7 @@ func TestTheSimilarityIsThatOfTheNewestPair(t *testing.T) {
 }
 
 func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
-	p := Print(0x123456789abcdef1)
+	p := simhash.Print(0x123456789abcdef1)
 	failing := func(different bool) Attempt {
 		a := unverified()
 		a.Evidence, a.Different = p, different

@@ -1,5 +1,11 @@
 package policy
 
+import (
+	"fmt"
+	"time"
+	"unicode"
+)
+
 // Ending says how an agent CLI ended, read from its stream and session file.
 // The empty ending means that the attempt has not ended.
 type Ending string
@@ -49,3 +55,49 @@ const (
 	DoDone    Action = "done"
 	DoAsk     Action = "ask"
 )
+
+// Source is where a remark was made.
+type Source string
+
+// The sources of feedback.
+const (
+	FromComment       Source = "comment"
+	FromReview        Source = "review"
+	FromReviewComment Source = "review_comment"
+	FromDescription   Source = "description"
+	FromCheckRun      Source = "check_run"
+	FromLabel         Source = "label"
+	FromButton        Source = "button"
+)
+
+// Commands are the words that may follow /pawl.
+var Commands = []string{"solve", "retry", "stop", "resume", "escalate", "use", "status", "why"}
+
+// Progress reports whether an attempt moved the work forward: the tree at its
+// end differs from the tree at its start, whoever committed. A tree that is
+// unknown is no progress.
+func Progress(startTree, endTree string) bool {
+	return startTree != "" && endTree != "" && startTree != endTree
+}
+
+// Clock writes a time as the contract does, RFC 3339 in UTC.
+func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Plural is a number of things.
+func Plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// Invisible reports whether a character shows nothing: control and format
+// characters, among them those that turn the direction of writing, variation
+// selectors, and fillers, which Unicode classes as letters. The Arabic number signs
+// and their like are format characters with a shape.
+func Invisible(r rune) bool {
+	if ' ' <= r && r <= '~' || unicode.Is(unicode.Prepended_Concatenation_Mark, r) {
+		return false
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}

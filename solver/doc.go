@@ -1,8 +1,22 @@
-// Package solver carries out decisions. It owns the thread's log and its fold,
-// takes one step at a time under a lease, runs one attempt from checkout to
-// push, and keeps what GitHub shows in agreement with the log.
+// Package solver carries out decisions. It takes one step of a thread at a time
+// under a lease, has one attempt done from checkout to push, and keeps what GitHub
+// shows in agreement with the log. The log is package thread, the lease is package
+// lease, and an attempt is package attempt.
 //
 // A step is: fold the log, ask policy.Next, do one effect, append what
 // happened, again until there is nothing to do now. Resuming after a crash is
 // taking the next step.
+//
+//	question                                                       file
+//	what does a step do, and in which order                         step.go
+//	when is policy asked, and with which facts                      step.go (decide)
+//	what differs between GitHub and a folder (pawl run)             host.go
+//	when is a step that failed tried again                          retry.go
+//	how many attempts run at a time, who tries a limited account    slots.go
+//	what is refused before an attempt, what is an attempt given     prepare.go
+//	how does an act happen once                                     publisher.go
+//	which comment and check runs are written, and when              publish.go
+//	when is the pull request opened, what is answered               answer.go
+//	what do the pages and check runs show of the log                view.go
+//	which backend is chosen by what was learned                     learn.go
 package solver

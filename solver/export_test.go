@@ -9,6 +9,9 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/simhash"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // Play is what an agent of a test does in one attempt.
@@ -27,132 +30,130 @@ type Play struct {
 // Stage is a test's git and agents.
 type Stage interface {
 	// Tip is the commit of a thread's branch; empty where there is none.
-	Tip(ctx context.Context, t Thread) (string, error)
+	Tip(ctx context.Context, t thread.ID) (string, error)
 	// Push moves the branch from one commit to another.
-	Push(ctx context.Context, t Thread, branch, from, to string) error
+	Push(ctx context.Context, t thread.ID, branch, from, to string) error
 	// Pushed reports whether a commit reached a branch of the thread.
-	Pushed(ctx context.Context, t Thread, commit string) (bool, error)
+	Pushed(ctx context.Context, t thread.ID, commit string) (bool, error)
 	Verify() []string
-	Play(t Thread, a Started) Play
+	Play(t thread.ID, a thread.Started) Play
 }
 
-// SetStage puts a stage in the place of git, the sandbox and the agents. What
-// surrounds them, and what they write to the log, stays as it is.
-func (s *Solver) SetStage(on Stage) {
-	s.staged = &staged{
-		fetch: func(ctx context.Context, s *step, p *prepared) (*Decided, error) {
-			var err error
-			if p.tip, err = on.Tip(ctx, s.thread); err != nil {
-				return nil, err
-			}
-			p.base, p.into, p.settings = "main", "base", "base"
-			if p.start = p.tip; p.start == "" {
-				p.start = p.into
-			}
-			p.repo = config.Repo{Verify: on.Verify()}
-			p.effective, _ = s.Config.Narrow(p.repo)
-			return nil, nil
-		},
-		execute: func(ctx context.Context, s *step, a Started, _ config.Backend, p *prepared, _ string) (Ended, error) {
-			return s.play(ctx, on, a, p)
-		},
-		push: func(ctx context.Context, s *step, p *prepared, r *Ended) error {
-			err := s.stagePush(ctx, on, p.branch, p.tip, r)
-			r.Pushed = err == nil
-			return err
-		},
-		pushed: func(ctx context.Context, s *step, a Attempt) (string, error) {
-			for _, act := range s.state.Acts {
-				if act.SHA == "" || act.At.Before(a.At) || act.Key != pushKey(s.branch(), act.SHA) {
-					continue
-				}
-				there, err := on.Pushed(ctx, s.thread, act.SHA)
-				if there || err != nil {
-					return act.SHA, err
-				}
-			}
-			return "", nil
-		},
-	}
+// OnStage is GitHub with a stage in the place of git, the sandbox and the agents.
+// What surrounds them, and what they write to the log, stays as it is.
+func OnStage(on Stage) Host { return staged{on: on} }
+
+type staged struct {
+	GitHub
+	on Stage
 }
+
+func (h staged) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
+	var err error
+	if g.Tip, err = h.on.Tip(ctx, p.thread); err != nil {
+		return nil, err
+	}
+	g.Base, g.Into = "main", "base"
+	if g.Start = g.Tip; g.Start == "" {
+		g.Start = g.Into
+	}
+	g.Repo = config.Repo{Verify: h.on.Verify()}
+	g.Effective, _ = p.Config.Narrow(g.Repo)
+	return nil, nil
+}
+
+func (h staged) pushed(ctx context.Context, p *publisher, _ *attempt.Ground, commit string) (bool, error) {
+	return h.on.Pushed(ctx, p.thread, commit)
+}
+
+func (h staged) executor(a *attempt.Attempt) attempt.Executor { return &actor{Attempt: a, on: h.on} }
 
 func treeOf(commit string) string { return "tree of " + commit }
 
-// play is execute and settle, with the stage in the place of processes.
-func (s *step) play(ctx context.Context, on Stage, a Started, p *prepared) (Ended, error) {
-	r := Ended{N: a.N, Base: p.start, Place: s.placeName(), StartTree: treeOf(p.start), EndTree: treeOf(p.start)}
-	play := on.Play(s.thread, a)
+// actor plays an attempt on a stage.
+type actor struct {
+	*attempt.Attempt
+	on   Stage
+	play Play
+}
+
+func (p *actor) Open(context.Context) error {
+	p.Receipt.StartTree, p.Receipt.EndTree = treeOf(p.Ground.Start), treeOf(p.Ground.Start)
+	p.play = p.on.Play(p.Thread, p.Started)
+	return nil
+}
+
+func (p *actor) Close() {}
+
+func (p *actor) Agent(ctx context.Context) (cause, err error) {
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	end := s.watch(run, a.Seen, cancel)
-	timer := time.NewTimer(play.Takes)
+	end := p.Watch(run, cancel)
+	timer := time.NewTimer(p.play.Takes)
 	defer timer.Stop()
 	select {
 	case <-run.Done():
 	case <-timer.C:
 	}
 	end()
-	s.lease.hold(true)
 	if cause := context.Cause(run); cause != nil {
-		return cancelled(r, cause), nil
+		return cause, nil
 	}
-	s.receipt(&r, play.Report, play.Edits)
-	if play.Broken != nil {
-		return broken(r, play.Broken), play.Broken
+	p.Report(p.play.Report, p.play.Edits)
+	if p.play.Cut && p.play.Broken == nil {
+		return attempt.LoopCut{}, nil
 	}
-	if play.Commit != "" {
-		r.Commit, r.EndTree, r.Change = play.Commit, treeOf(play.Commit), policy.Fingerprint(play.Diff)
-	}
-	if play.Cut {
-		r.Ending, r.Outcome, r.Detail = policy.Killed, policy.EditLoop, "cut off"
-		if kept := s.keptBranch(a.N); r.Commit != "" && s.stagePush(ctx, on, kept, "", &r) == nil {
-			r.Kept = kept
-		}
-		return r, nil
-	}
-	if play.Commit == "" {
-		s.judge(&r, p)
-		return r, nil
-	}
-	if v := on.Verify(); len(v) > 0 && r.Ending == policy.Completed {
-		r.Verify = []Verified{{Command: v[0], Passed: play.Failed == "", Output: play.Failed}}
-	}
-	err := s.deliver(ctx, a, p, &r)
-	switch why := context.Cause(ctx); {
-	case errors.Is(err, errStopped) || errors.Is(err, errClosed):
-		return cancelled(r, err), nil
-	case err != nil && why != nil:
-		return cancelled(r, why), nil
-	case err != nil:
-		return broken(r, err), err
-	}
-	s.judge(&r, p)
-	return r, nil
+	return nil, p.play.Broken
 }
 
-// stagePush is push: begun in the log, done, done in the log.
-func (s *step) stagePush(ctx context.Context, on Stage, branch, from string, r *Ended) error {
-	act := Act{Key: pushKey(branch, r.Commit), SHA: r.Commit}
-	if err := s.record(ctx, KindActStarted, act); err != nil {
+func (p *actor) Commit(context.Context) error {
+	if p.play.Commit != "" {
+		p.Receipt.Commit, p.Receipt.EndTree, p.Receipt.Change = p.play.Commit, treeOf(p.play.Commit), simhash.Fingerprint(p.play.Diff)
+	}
+	return nil
+}
+
+func (p *actor) Verify(context.Context) ([]policy.Verified, error) {
+	var all []policy.Verified
+	for _, v := range p.on.Verify()[:min(1, len(p.on.Verify()))] {
+		all = append(all, policy.Verified{Command: v, Passed: p.play.Failed == "", Output: p.play.Failed})
+	}
+	return all, nil
+}
+
+func (p *actor) Judge(context.Context) (*policy.Judged, error) { return nil, nil }
+
+func (p *actor) Push(ctx context.Context) error {
+	err := p.push(ctx, p.Ground.Branch, p.Ground.Tip)
+	p.Receipt.Pushed = err == nil
+	return err
+}
+
+func (p *actor) PushKept(ctx context.Context, branch string) error { return p.push(ctx, branch, "") }
+
+// push is begun in the log, done, done in the log.
+func (p *actor) push(ctx context.Context, branch, from string) error {
+	act := thread.Act{Key: thread.PushKey(branch, p.Receipt.Commit), SHA: p.Receipt.Commit}
+	if err := p.Lease.Record(ctx, thread.KindActStarted, act); err != nil {
 		return err
 	}
-	for try := 0; ; try++ {
-		err := s.lease.confirm(ctx)
+	for try := 1; ; try++ {
+		err := p.Lease.Confirm(ctx)
 		if err == nil {
-			err = s.unasked(ctx)
+			err = p.Unasked(ctx)
 		}
 		if err == nil {
-			err = on.Push(ctx, s.thread, branch, from, r.Commit)
+			err = p.on.Push(ctx, p.Thread, branch, from, p.Receipt.Commit)
 		}
-		if !errors.Is(err, git.ErrUnavailable) || try == gitRetries {
+		if !errors.Is(err, git.ErrUnavailable) || try > 3 {
 			if err != nil {
 				return err
 			}
-			return s.record(ctx, KindActDone, act)
+			return p.Lease.Record(ctx, thread.KindActDone, act)
 		}
-		time.Sleep(time.Second << try)
+		time.Sleep(policy.Retry(try, time.Second, time.Minute, 1))
 	}
 }
 
 // ProbeRules are the rules of the waits whose end nobody knows.
-func ProbeRules() []string { return []string{ruleProbe, ruleCrowded} }
+func ProbeRules() []policy.Rule { return []policy.Rule{policy.RuleProbe, policy.RuleCrowded} }

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // repository is what a git server holds.
@@ -50,7 +51,7 @@ type agents struct {
 
 // play draws an attempt: the same for the same attempt of the same seed, but for
 // what the account allows.
-func (g *agents) play(w *world, t solver.Thread, a solver.Started) solver.Play {
+func (g *agents) play(w *world, t thread.ID, a thread.Started) solver.Play {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := w.chanceOf(fmt.Sprintf("%s/%d", t, a.N))
@@ -58,13 +59,13 @@ func (g *agents) play(w *world, t solver.Thread, a solver.Started) solver.Play {
 	if r.IntN(20) == 0 {
 		p.Takes += 35 * time.Second
 	}
-	p.Report = agent.Report{CLI: "codex", Ending: agent.Completed, FinalMessage: words(r, "final"), Tokens: agent.Tokens{Input: 1000, Output: 10}}
+	p.Report = agent.Report{CLI: "codex", Ending: policy.Completed, FinalMessage: words(r, "final"), Tokens: policy.Tokens{Input: 1000, Output: 10}}
 	commit := fmt.Sprintf("%016x%016x%08x", r.Uint64(), r.Uint64(), r.Uint32())
 	if r.IntN(3) > 0 {
 		p.Commit = commit
 	}
 	fails := func(ending policy.Ending) {
-		p.Report.Ending, p.Report.Failure = agent.Ending(ending), words(r, "failure")
+		p.Report.Ending, p.Report.Failure = ending, words(r, "failure")
 	}
 	switch limit := g.until[a.Account]; {
 	case time.Now().Before(limit):
@@ -72,14 +73,14 @@ func (g *agents) play(w *world, t solver.Thread, a solver.Started) solver.Play {
 	default:
 		g.draw(w, r, a, &p, commit, fails)
 	}
-	if p.Report.Ending == agent.Ending(policy.UsageLimit) {
+	if p.Report.Ending == policy.UsageLimit {
 		p.Commit = ""
-		p.Report.Limit = &agent.Limit{Kind: agent.Ending(policy.UsageLimit), Message: "You've hit your usage limit.", Source: g.told[a.Account]}
-		if reset := g.until[a.Account]; p.Report.Limit.Source != agent.SourceNone {
-			if p.Report.Limit.Source == agent.SourceText {
+		p.Report.Limit = &policy.Limit{Kind: policy.UsageLimit, Message: "You've hit your usage limit.", Source: g.told[a.Account]}
+		if reset := g.until[a.Account]; p.Report.Limit.Source != policy.SourceNone {
+			if p.Report.Limit.Source == policy.SourceText {
 				reset = reset.Truncate(time.Minute)
 			}
-			p.Report.Limit.ResetsAt = &reset
+			p.Report.Limit.ResetsAt = reset
 		}
 	}
 	w.note("%s attempt %d plays %s for %v, commit %.6s %v", t, a.N, p.Report.Ending, p.Takes, p.Commit, p.Broken)
@@ -87,7 +88,7 @@ func (g *agents) play(w *world, t solver.Thread, a solver.Started) solver.Play {
 }
 
 // draw chooses how an attempt ends that its account allows.
-func (g *agents) draw(w *world, r *rand.Rand, a solver.Started, p *solver.Play, commit string, fails func(policy.Ending)) {
+func (g *agents) draw(w *world, r *rand.Rand, a thread.Started, p *solver.Play, commit string, fails func(policy.Ending)) {
 	loops := func(n int) {
 		p.Commit = commit
 		p.Edits = policy.Edits{Operations: n, Files: 2, MaxRepeat: n / 3, MaxRepeatPath: "a.go"}
@@ -104,7 +105,7 @@ func (g *agents) draw(w *world, r *rand.Rand, a solver.Started, p *solver.Play, 
 			lasts = 5 * time.Minute
 		}
 		g.until[a.Account] = time.Now().Add(p.Takes + lasts).Truncate(time.Second)
-		g.told[a.Account] = []string{agent.SourceStructured, agent.SourceText, agent.SourceNone}[r.IntN(3)]
+		g.told[a.Account] = []string{policy.SourceStructured, policy.SourceText, policy.SourceNone}[r.IntN(3)]
 	case 12:
 		loops(45)
 	case 13:

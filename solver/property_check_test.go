@@ -10,6 +10,8 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // grace is how late a decision may act on what it could not know: the calls
@@ -21,9 +23,9 @@ const grace = 2 * time.Second
 type books struct {
 	mu       sync.Mutex
 	accounts map[string]*ledger
-	calls    map[solver.Thread]call      // attempts that run
-	steps    map[stepOf]int              // how many are at work
-	changed  map[solver.Thread]time.Time // when the thread was closed or opened last
+	calls    map[thread.ID]call      // attempts that run
+	steps    map[stepOf]int          // how many are at work
+	changed  map[thread.ID]time.Time // when the thread was closed or opened last
 }
 
 // ledger is what an account answered: failures of one kind in a row.
@@ -37,7 +39,7 @@ type ledger struct {
 // stepOf is a node at work on a thread.
 type stepOf struct {
 	node   *node
-	thread solver.Thread
+	thread thread.ID
 }
 
 // call is an attempt that runs.
@@ -51,7 +53,7 @@ type call struct {
 }
 
 func newBooks() books {
-	return books{accounts: map[string]*ledger{}, calls: map[solver.Thread]call{}, steps: map[stepOf]int{}, changed: map[solver.Thread]time.Time{}}
+	return books{accounts: map[string]*ledger{}, calls: map[thread.ID]call{}, steps: map[stepOf]int{}, changed: map[thread.ID]time.Time{}}
 }
 
 func (b *books) account(name string) *ledger {
@@ -62,26 +64,26 @@ func (b *books) account(name string) *ledger {
 }
 
 // appended looks at what a step wrote.
-func (w *world) appended(n *node, t solver.Thread, b solver.Batch) {
+func (w *world) appended(n *node, t thread.ID, b thread.Batch) {
 	if b.Breaker != nil && len(b.Events) == 0 {
 		w.told(t)
 	}
 	for _, e := range b.Events {
 		switch d := e.Data.(type) {
-		case solver.Decided:
+		case thread.Decided:
 			w.note("%s: %s decides %s by %s until %s %q", n.name, t, d.Action, d.Rule, d.Until.Format(time.RFC3339), d.Reasons)
 			w.checkWait(t, d)
-		case solver.Started:
+		case thread.Started:
 			w.note("%s: %s starts attempt %d on %s (%s) by %s", n.name, t, d.N, d.Backend, d.Account, d.Decision.Rule)
 			w.checkStart(n, t, d)
-		case solver.Ended:
+		case policy.Receipt:
 			w.note("%s: %s ends attempt %d: %s %s %s", n.name, t, d.N, d.Ending, d.Outcome, d.Detail)
 			w.checkEnd(n, t, d)
 		}
 	}
 }
 
-func (w *world) checkWait(t solver.Thread, d solver.Decided) {
+func (w *world) checkWait(t thread.ID, d thread.Decided) {
 	switch {
 	case d.Action != policy.DoWait:
 	case d.Until.IsZero() && !slices.Contains(solver.ProbeRules(), d.Rule):
@@ -91,7 +93,7 @@ func (w *world) checkWait(t solver.Thread, d solver.Decided) {
 	}
 }
 
-func (w *world) checkStart(n *node, t solver.Thread, a solver.Started) {
+func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 	s, events, now := w.fold(t), w.events(t), time.Now()
 	inRun, today := 0, 0
 	for i, b := range s.Attempts {
@@ -141,8 +143,8 @@ func (w *world) checkStart(n *node, t solver.Thread, a solver.Started) {
 
 // insists reports whether a person asked to try in spite of failures in what the
 // attempt took.
-func insists(s solver.State, a solver.Started) bool {
-	return slices.ContainsFunc(s.Feedback, func(f solver.Remark) bool {
+func insists(s thread.State, a thread.Started) bool {
+	return slices.ContainsFunc(s.Feedback, func(f thread.Request) bool {
 		return f.Taken == a.N && slices.Contains([]string{"resume", "retry", "escalate"}, f.Command)
 	})
 }
@@ -160,14 +162,14 @@ func (n *node) stoodStillAfter(at time.Time) bool {
 	return n.still.After(at)
 }
 
-func (w *world) checkEnd(n *node, t solver.Thread, r solver.Ended) {
+func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 	now, events, s := time.Now(), w.events(t), w.fold(t)
 	a := s.Attempts[r.N-1]
 	stop := time.Time{}
 	for _, e := range events {
 		switch {
 		case e.Seq <= a.Seen:
-		case e.Kind == solver.KindControl && s.StoppedAt == e.Seq:
+		case e.Kind == thread.KindControl && s.StoppedAt == e.Seq:
 			stop = e.At
 		}
 	}
@@ -196,7 +198,7 @@ func (w *world) checkEnd(n *node, t solver.Thread, r solver.Ended) {
 
 // told takes what an attempt's agent ended with as known to the breaker while the
 // attempt goes on.
-func (w *world) told(t solver.Thread) {
+func (w *world) told(t thread.ID) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
 	c := w.books.calls[t]
@@ -206,10 +208,10 @@ func (w *world) told(t solver.Thread) {
 	c.told = true
 	w.books.calls[t] = c
 	reset := time.Time{}
-	if l := c.report.Limit; l != nil && l.ResetsAt != nil {
-		reset = *l.ResetsAt
+	if l := c.report.Limit; l != nil && !l.ResetsAt.IsZero() {
+		reset = l.ResetsAt
 	}
-	w.books.account(c.account).answer(policy.Ending(c.report.Ending), reset, c.began)
+	w.books.account(c.account).answer(c.report.Ending, reset, c.began)
 }
 
 // answer is what an account answered to an attempt that began at a time.
@@ -234,7 +236,7 @@ func (l *ledger) answer(ending policy.Ending, reset, began time.Time) {
 }
 
 // worked notes that something is done for a thread's attempt now.
-func (w *world) worked(t solver.Thread) {
+func (w *world) worked(t thread.ID) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
 	if c, runs := w.books.calls[t]; runs {
@@ -245,7 +247,7 @@ func (w *world) worked(t solver.Thread) {
 
 // stepping notes that a step of a node begins. When the last of them on its thread
 // has ended, as hungUp notes, nothing of the thread runs there any more.
-func (w *world) stepping(n *node, t solver.Thread) (hungUp func()) {
+func (w *world) stepping(n *node, t thread.ID) (hungUp func()) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
 	at := stepOf{n, t}
@@ -259,7 +261,7 @@ func (w *world) stepping(n *node, t solver.Thread) (hungUp func()) {
 	}
 }
 
-func (w *world) events(t solver.Thread) []solver.Event {
+func (w *world) events(t thread.ID) []thread.Event {
 	events, err := w.store.Events(w.t.Context(), t, 0)
 	if err != nil {
 		w.fail("read the log of %s: %v", t, err)
@@ -267,8 +269,8 @@ func (w *world) events(t solver.Thread) []solver.Event {
 	return events
 }
 
-func (w *world) fold(t solver.Thread) solver.State {
-	s, err := solver.Fold(w.events(t))
+func (w *world) fold(t thread.ID) thread.State {
+	s, err := thread.Fold(w.events(t))
 	if err != nil {
 		w.fail("fold %s: %v", t, err)
 	}
@@ -281,18 +283,18 @@ func (w *world) checkRest() {
 		w.fail("%s", what)
 	}
 	for _, th := range w.threads {
-		w.checkThread(th.Thread)
+		w.checkThread(th.ID)
 	}
 }
 
-func (w *world) checkThread(t solver.Thread) {
+func (w *world) checkThread(t thread.ID) {
 	s := w.fold(t)
 	started, ended, accepted := map[int]int{}, map[int]int{}, 0
 	for i, e := range w.events(t) {
 		if e.Seq != int64(i+1) {
 			w.fail("%s: event %d has seq %d", t, i+1, e.Seq)
 		}
-		if e.Kind == solver.KindFeedback {
+		if e.Kind == thread.KindFeedback {
 			accepted++
 		}
 	}
@@ -331,8 +333,8 @@ func (w *world) checkThread(t solver.Thread) {
 }
 
 // checkShown compares what GitHub shows with the log.
-func (w *world) checkShown(t solver.Thread, s solver.State) {
-	reader := &solver.Solver{Store: w.store, Config: w.config, Now: time.Now}
+func (w *world) checkShown(t thread.ID, s thread.State) {
+	reader := &solver.Solver{Env: attempt.Env{Store: w.store, Config: w.config, Now: time.Now}}
 	f, err := reader.View(w.t.Context(), t)
 	if err != nil {
 		w.fail("%s: %v", t, err)
@@ -349,7 +351,7 @@ func (w *world) checkShown(t solver.Thread, s solver.State) {
 			w.fail("%s: check run %s on %.10s is left %s", t, c.Name, c.HeadSHA, c.Status)
 		}
 		for _, want := range checkrun.Checks(f) {
-			if c.Name == want.Name && c.HeadSHA == s.Snapshot.HeadSHA && c.Conclusion != string(want.Conclusion) {
+			if c.Name == want.Name && c.HeadSHA == s.Snapshot.HeadSHA && c.Conclusion != want.Conclusion {
 				w.fail("%s: check run %s on %.10s concludes %s, want %s", t, c.Name, c.HeadSHA, c.Conclusion, want.Conclusion)
 			}
 		}

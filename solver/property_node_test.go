@@ -13,11 +13,12 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // node is one server: a solver of its own, whose calls of the store, of GitHub and
 // of git pass through the node, which may die at any of them, be cut off from the
-// store for a while, or stand still. It implements solver.Store and
+// store for a while, or stand still. It implements thread.Store and
 // http.RoundTripper.
 type node struct {
 	*world
@@ -226,16 +227,16 @@ func (n *node) refusal(req *http.Request) *http.Response {
 
 // What git does for an attempt. A node that cannot reach its server says so.
 
-func (n *node) Tip(ctx context.Context, t solver.Thread) (tip string, err error) {
+func (n *node) Tip(ctx context.Context, t thread.ID) (tip string, err error) {
 	err = n.git(ctx, "git fetch", func() error { tip = n.repo.tip(branchOf(t)); return nil })
 	return tip, err
 }
 
-func (n *node) Push(ctx context.Context, t solver.Thread, branch, from, to string) error {
+func (n *node) Push(ctx context.Context, t thread.ID, branch, from, to string) error {
 	return n.git(ctx, "git push", func() error { n.worked(t); return n.repo.push(branch, from, to) })
 }
 
-func (n *node) Pushed(ctx context.Context, _ solver.Thread, commit string) (there bool, err error) {
+func (n *node) Pushed(ctx context.Context, _ thread.ID, commit string) (there bool, err error) {
 	err = n.git(ctx, "git fetch", func() error { there = n.repo.has(commit); return nil })
 	return there, err
 }
@@ -271,7 +272,7 @@ func (n *node) cutOff() bool {
 func (n *node) Verify() []string { return n.verify }
 
 // Play draws what the agent does.
-func (n *node) Play(t solver.Thread, a solver.Started) solver.Play {
+func (n *node) Play(t thread.ID, a thread.Started) solver.Play {
 	p := n.agents.play(n.world, t, a)
 	n.books.mu.Lock()
 	defer n.books.mu.Unlock()
@@ -289,35 +290,35 @@ func with[T any](n *node, ctx context.Context, what string, do func() (T, error)
 	return v, err
 }
 
-func (n *node) Resolve(ctx context.Context, t solver.Thread) (solver.Thread, error) {
-	return with(n, ctx, "resolve", func() (solver.Thread, error) { return n.store.Resolve(ctx, t) })
+func (n *node) Resolve(ctx context.Context, t thread.ID) (thread.ID, error) {
+	return with(n, ctx, "resolve", func() (thread.ID, error) { return n.store.Resolve(ctx, t) })
 }
 
-func (n *node) Events(ctx context.Context, t solver.Thread, after int64) ([]solver.Event, error) {
-	return with(n, ctx, "read "+t.String(), func() ([]solver.Event, error) { return n.store.Events(ctx, t, after) })
+func (n *node) Events(ctx context.Context, t thread.ID, after int64) ([]thread.Event, error) {
+	return with(n, ctx, "read "+t.String(), func() ([]thread.Event, error) { return n.store.Events(ctx, t, after) })
 }
 
-func (n *node) Append(ctx context.Context, t solver.Thread, wake bool, events ...solver.NewEvent) (int, error) {
+func (n *node) Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (int, error) {
 	return with(n, ctx, "append", func() (int, error) { return n.store.Append(ctx, t, wake, events...) })
 }
 
-func (n *node) Acquire(ctx context.Context, t solver.Thread, owner string, now time.Time) (solver.Lease, error) {
-	return with(n, ctx, "acquire "+t.String(), func() (solver.Lease, error) { return n.store.Acquire(ctx, t, owner, now) })
+func (n *node) Acquire(ctx context.Context, t thread.ID, owner string, now time.Time) (thread.Lease, error) {
+	return with(n, ctx, "acquire "+t.String(), func() (thread.Lease, error) { return n.store.Acquire(ctx, t, owner, now) })
 }
 
-func (n *node) Renew(ctx context.Context, l solver.Lease, now time.Time) (solver.Lease, error) {
-	return with(n, ctx, "renew", func() (solver.Lease, error) { return n.store.Renew(ctx, l, now) })
+func (n *node) Renew(ctx context.Context, l thread.Lease, now time.Time) (thread.Lease, error) {
+	return with(n, ctx, "renew", func() (thread.Lease, error) { return n.store.Renew(ctx, l, now) })
 }
 
-func (n *node) Release(ctx context.Context, l solver.Lease) error {
+func (n *node) Release(ctx context.Context, l thread.Lease) error {
 	return n.call(ctx, "release", func() error { return n.store.Release(ctx, l) })
 }
 
-func (n *node) ReleaseUnfinished(ctx context.Context, l solver.Lease, retry solver.Retry) error {
+func (n *node) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	return n.call(ctx, "release to try again", func() error { return n.store.ReleaseUnfinished(ctx, l, retry) })
 }
 
-func (n *node) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch) error {
+func (n *node) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
 	what := "append"
 	for _, e := range b.Events {
 		what += " " + string(e.Kind)
@@ -331,11 +332,11 @@ func (n *node) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch)
 	})
 }
 
-func (n *node) Note(ctx context.Context, l solver.Lease, note []byte) error {
+func (n *node) Note(ctx context.Context, l thread.Lease, note []byte) error {
 	return n.call(ctx, "note", func() error { return n.store.Note(ctx, l, note) })
 }
 
-func (n *node) Noted(ctx context.Context, t solver.Thread) ([]byte, error) {
+func (n *node) Noted(ctx context.Context, t thread.ID) ([]byte, error) {
 	return with(n, ctx, "read note", func() ([]byte, error) { return n.store.Noted(ctx, t) })
 }
 
@@ -343,26 +344,26 @@ func (n *node) Breakers(ctx context.Context) (map[string]policy.Breaker, error) 
 	return with(n, ctx, "read breakers", func() (map[string]policy.Breaker, error) { return n.store.Breakers(ctx) })
 }
 
-func (n *node) Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]solver.Cooldown, error) {
-	return with(n, ctx, "read cooldowns", func() (map[string][]solver.Cooldown, error) { return n.store.Cooldowns(ctx, repo, now) })
+func (n *node) Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]thread.Cooldown, error) {
+	return with(n, ctx, "read cooldowns", func() (map[string][]thread.Cooldown, error) { return n.store.Cooldowns(ctx, repo, now) })
 }
 
-func (n *node) PutGraded(ctx context.Context, id string, f func(solver.GradedRow) solver.GradedRow) error {
+func (n *node) PutGraded(ctx context.Context, id string, f func(thread.GradeRow) thread.GradeRow) error {
 	return n.call(ctx, "put grade", func() error { return n.store.PutGraded(ctx, id, f) })
 }
 
-func (n *node) Graded(ctx context.Context, since time.Time, limit int) ([]solver.GradedRow, error) {
-	return with(n, ctx, readGrades, func() ([]solver.GradedRow, error) { return n.store.Graded(ctx, since, limit) })
+func (n *node) Graded(ctx context.Context, since time.Time, limit int) ([]thread.GradeRow, error) {
+	return with(n, ctx, readGrades, func() ([]thread.GradeRow, error) { return n.store.Graded(ctx, since, limit) })
 }
 
-func (n *node) EnterAccount(ctx context.Context, l solver.Lease, account string, most int, now time.Time) (bool, error) {
+func (n *node) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
 	return with(n, ctx, "enter "+account, func() (bool, error) { return n.store.EnterAccount(ctx, l, account, most, now) })
 }
 
-func (n *node) LeaveAccount(ctx context.Context, l solver.Lease, account string) error {
+func (n *node) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
 	return n.call(ctx, "leave "+account, func() error { return n.store.LeaveAccount(ctx, l, account) })
 }
 
-func (n *node) Threads(ctx context.Context, limit int) ([]solver.ThreadRow, error) {
-	return with(n, ctx, "list threads", func() ([]solver.ThreadRow, error) { return n.store.Threads(ctx, limit) })
+func (n *node) Threads(ctx context.Context, limit int) ([]thread.ThreadRow, error) {
+	return with(n, ctx, "list threads", func() ([]thread.ThreadRow, error) { return n.store.Threads(ctx, limit) })
 }

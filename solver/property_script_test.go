@@ -6,22 +6,23 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // The people of the script: ann may write, eve may only read.
 var (
-	ann  = policy.Actor{ID: 31, Login: "ann", Type: "User"}
-	eve  = policy.Actor{ID: 32, Login: "eve", Type: "User"}
-	self = policy.Actor{ID: botID, Login: "pawl[bot]", Type: "Bot"}
+	ann  = feedback.Actor{ID: 31, Login: "ann", Type: "User"}
+	eve  = feedback.Actor{ID: 32, Login: "eve", Type: "User"}
+	self = feedback.Actor{ID: botID, Login: "pawl[bot]", Type: "Bot"}
 )
 
 // happens lets one thing happen to a thread, which the handlers would have heard
 // of and appended so.
-func (w *world) happens(r *rand.Rand, th *thread) {
-	s := w.fold(th.Thread)
+func (w *world) happens(r *rand.Rand, th *issue) {
+	s := w.fold(th.ID)
 	th.said++
-	comment := policy.Remark{Source: policy.FromComment, Actor: ann, Author: ann}
+	comment := feedback.Remark{Source: policy.FromComment, Actor: ann, Author: ann}
 	say := func(text string) { comment.Text = text; w.remark(r, th, s, comment) }
 	if !s.Tracked() {
 		say("/pawl solve mend it")
@@ -55,9 +56,9 @@ func (w *world) happens(r *rand.Rand, th *thread) {
 		if th.body = fmt.Sprintf("It is broken in %d places.", th.said); r.IntN(3) == 0 {
 			th.body = "It is broken."
 		}
-		w.remark(r, th, s, policy.Remark{Source: policy.FromDescription, Edited: true, Actor: ann, Author: ann, Text: th.body, Was: was, HasWas: true})
+		w.remark(r, th, s, feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: ann, Author: ann, Text: th.body, Was: was, HasWas: true})
 	case 22, 23, 24:
-		w.remark(r, th, s, policy.Remark{Source: policy.FromCheckRun, Actor: self, App: 99, Name: fmt.Sprint("ci", r.IntN(2)), State: "failure",
+		w.remark(r, th, s, feedback.Remark{Source: policy.FromCheckRun, Actor: self, App: 99, Name: fmt.Sprint("ci", r.IntN(2)), State: "failure",
 			SHA: s.Head, Text: "a test failed"})
 	default:
 		w.changes(r, th, s, n)
@@ -65,8 +66,8 @@ func (w *world) happens(r *rand.Rand, th *thread) {
 }
 
 // changes lets something happen to the thread itself.
-func (w *world) changes(r *rand.Rand, th *thread, s solver.State, n int) {
-	c := solver.Change{By: ann.Login}
+func (w *world) changes(r *rand.Rand, th *issue, s thread.State, n int) {
+	c := thread.Change{By: ann.Login}
 	w.github.mu.Lock()
 	pull := w.github.pull(s.Pull)
 	switch {
@@ -84,71 +85,72 @@ func (w *world) changes(r *rand.Rand, th *thread, s solver.State, n int) {
 		c.What = "installed"
 	}
 	w.github.mu.Unlock()
-	w.append(r, th, true, solver.KindThread, c)
+	w.append(r, th, true, thread.KindThread, c)
 }
 
 // remark is decided about as the handlers do it.
-func (w *world) remark(r *rand.Rand, th *thread, s solver.State, m policy.Remark) {
-	scene := policy.Scene{Self: policy.Self{AppID: appID, BotID: botID, Slug: "pawl"}, Label: solver.Label, Tracked: s.Tracked(), Working: s.Open(),
-		Marked: m.Source != policy.FromDescription && solver.Marked(m.Text), OwnPull: s.Pull != 0, Head: s.Head, Known: s.Known,
-		Permission: map[string]string{"ann": "write", "eve": "read"}[m.Actor.Login]}
+func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remark) {
+	scene := feedback.Scene{Self: feedback.Self{AppID: appID, BotID: botID, Slug: "pawl"}, Label: thread.Label, Tracked: s.Tracked(), Working: s.Open(),
+		Marked: m.Source != policy.FromDescription && thread.Marked(m.Text), OwnPull: s.Pull != 0, Head: s.Head, Known: s.Known,
+		Permission: map[string]string{"ann": "write", "eve": "read"}[m.Actor.Login],
+		Looked:     []feedback.Need{feedback.Annotations, feedback.Transcript, feedback.Closing}}
 	for _, f := range s.Feedback {
 		if f.Check != "" && f.SHA == s.Head {
 			scene.Failed = append(scene.Failed, f.Check)
 		}
 	}
-	j := policy.Judge(m, scene)
+	j := feedback.Judge(m, scene)
 	if j.Accepted && (m.Actor.ID == botID && m.Source != policy.FromCheckRun || m.Actor == eve) {
 		w.fail("a remark of %s was taken for work: %s", m.Actor.Login, m.Text)
 	}
-	f := solver.Feedback{Source: m.Source, By: m.Actor, Reason: j.Reason, Own: j.Own, Number: th.Number, Command: j.Command.Name, Text: j.Text, Raw: m.Text,
+	f := thread.Feedback{Source: m.Source, By: m.Actor, Reason: j.Reason, Own: j.Own, Number: th.Number, Command: j.Command.Name, Text: j.Text, Raw: m.Text,
 		Description: j.Description, SHA: m.SHA, MadeAt: time.Now().Add(-time.Duration(r.Int64N(int64(3 * time.Second)))).Truncate(time.Second),
-		Snapshot: &solver.Snapshot{Installation: 5, RepoID: 1, Title: "Broken", Body: th.body, Author: "ann", DefaultBranch: "main", URL: "http://github.test/i"}}
+		Snapshot: &thread.Snapshot{Installation: 5, RepoID: 1, Title: "Broken", Body: th.body, Author: "ann", DefaultBranch: "main", URL: "http://github.test/i"}}
 	if m.Source == policy.FromComment {
-		f.Target = solver.Target{Kind: "issue_comment", ID: int64(10000*th.Number + th.said)}
+		f.Target = thread.Target{Kind: "issue_comment", ID: int64(10000*th.Number + th.said)}
 	}
 	if m.Source == policy.FromDescription {
-		f.Baseline = policy.Content(m.Was)
+		f.Baseline = feedback.Content(m.Was)
 	}
 	if m.Source == policy.FromCheckRun {
 		f.Check, f.Conclusion = m.Name, m.State
 	}
-	kind, data := solver.KindFeedback, any(f)
+	kind, data := thread.KindFeedback, any(f)
 	switch {
 	case !j.Accepted:
-		kind = solver.KindIgnored
+		kind = thread.KindIgnored
 	case f.Command == "stop" || f.Command == "use":
-		kind, data = solver.KindControl, solver.Control{Feedback: f, Backend: j.Command.Text}
+		kind, data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
 	case f.Command == "status" || f.Command == "why":
-		kind, data = solver.KindQuestion, solver.Question{Feedback: f}
+		kind, data = thread.KindQuestion, thread.Question{Feedback: f}
 	}
 	w.append(r, th, j.Accepted, kind, data)
 }
 
 // append stores an event, now and then twice, as deliveries come.
-func (w *world) append(r *rand.Rand, th *thread, wake bool, kind solver.Kind, data any) {
-	e := solver.NewEvent{Key: fmt.Sprint("delivery:", th.said), Kind: kind, At: time.Now(), Data: data}
+func (w *world) append(r *rand.Rand, th *issue, wake bool, kind thread.Kind, data any) {
+	e := thread.NewEvent{Key: fmt.Sprint("delivery:", th.said), Kind: kind, At: time.Now(), Data: data}
 	what := ""
 	switch d := data.(type) {
-	case solver.Feedback:
+	case thread.Feedback:
 		what = d.Raw
-	case solver.Control:
+	case thread.Control:
 		what = d.Raw
-	case solver.Question:
+	case thread.Question:
 		what = d.Raw
-	case solver.Change:
+	case thread.Change:
 		what = d.What
 	}
-	w.note("%s: %s %q", th.Thread, kind, what)
+	w.note("%s: %s %q", th.ID, kind, what)
 	for range 1 + r.IntN(8)/7 {
-		if _, err := w.store.Append(w.t.Context(), th.Thread, wake, e); err != nil {
+		if _, err := w.store.Append(w.t.Context(), th.ID, wake, e); err != nil {
 			w.fail("append: %v", err)
 		}
 	}
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
-	if c, ok := data.(solver.Change); ok && c.What != "edited" {
-		w.books.changed[th.Thread] = time.Now()
+	if c, ok := data.(thread.Change); ok && c.What != "edited" {
+		w.books.changed[th.ID] = time.Now()
 	}
 }
 

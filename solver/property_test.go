@@ -32,6 +32,9 @@ var (
 // when the faults are over.
 func TestNoSequenceOfEventsFaultsAndCrashesRunsAwayOrGetsStuck(t *testing.T) {
 	base := base{newImage(t), newKey(t), t.TempDir()}
+	if testing.Short() {
+		*seeds = min(*seeds, 100)
+	}
 	if raced {
 		*seeds = min(*seeds, 500) // the race detector takes ten times as long
 	}
@@ -131,9 +134,10 @@ func (w *world) play() {
 			}
 			continue
 		}
-		w.work(r)
-		sweep := w.nextSweep()
-		at, any := w.wakes(left > 0, next, sweep)
+		due, waits, lapse := w.due()
+		w.work(r, due)
+		sweep := w.nextSweep(lapse)
+		at, any := w.wakes(left > 0, next, sweep, waits)
 		if !any && w.calm() {
 			break
 		}
@@ -153,7 +157,7 @@ func (w *world) play() {
 }
 
 // wakes is when something is to be done next; any is false where nothing is.
-func (w *world) wakes(script bool, next, sweep time.Time) (at time.Time, any bool) {
+func (w *world) wakes(script bool, next, sweep, waits time.Time) (at time.Time, any bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []time.Time
@@ -164,10 +168,8 @@ func (w *world) wakes(script bool, next, sweep time.Time) (at time.Time, any boo
 		all = append(all, *calm)
 	}
 	all = append(all, w.revive...)
-	if len(w.nodes) > 0 {
-		for _, j := range w.jobs {
-			all = append(all, j.at)
-		}
+	if len(w.nodes) > 0 && !waits.IsZero() {
+		all = append(all, waits)
 	}
 	if !sweep.IsZero() {
 		all = append(all, sweep)
@@ -178,7 +180,7 @@ func (w *world) wakes(script bool, next, sweep time.Time) (at time.Time, any boo
 	return slices.MinFunc(all, time.Time.Compare), true
 }
 
-// await lets time pass until a moment, or until something was enqueued or ended.
+// await lets time pass until a moment, or until something became due or ended.
 func (w *world) await(at time.Time) {
 	timer := time.NewTimer(max(time.Until(at), time.Millisecond))
 	defer timer.Stop()

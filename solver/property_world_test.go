@@ -3,7 +3,6 @@ package solver_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -19,6 +18,8 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // world is one Pawl of one or two nodes on one database, its GitHub and its
@@ -44,29 +45,22 @@ type world struct {
 	started int // nodes
 	nodes   []*node
 	revive  []time.Time
-	staged  []job // enqueued in a transaction that is not committed
-	jobs    []job
-	running int
-	threads []*thread
+	running int // claims and the steps that follow from them
+	asking  int // claims
+	threads []*issue
 	books   books
 	trail   []string
 	failure string
 }
 
-// job is a step that the queue holds.
-type job struct {
-	thread solver.Thread
-	at     time.Time
-}
-
 // thread is one issue, and the script of what happens to it.
-type thread struct {
-	solver.Thread
+type issue struct {
+	thread.ID
 	body string
 	said int // things that happened to it
 }
 
-func branchOf(t solver.Thread) string { return fmt.Sprintf("%s%d", solver.BranchPrefix, t.Number) }
+func branchOf(t thread.ID) string { return fmt.Sprintf("%s%d", thread.BranchPrefix, t.Number) }
 
 func newWorld(t *testing.T, seed uint64, base base) *world {
 	w := &world{t: t, seed: seed, base: base, github: &github{}, repo: &repository{tips: map[string]string{}, commits: map[string]bool{}},
@@ -105,7 +99,7 @@ func (w *world) configure(r *rand.Rand) {
 		w.verify = []string{"make test"}
 	}
 	for i := range 1 + r.IntN(3) {
-		w.threads = append(w.threads, &thread{Thread: solver.Thread{Owner: "o", Name: "r", Number: i + 1}, body: "It is broken."})
+		w.threads = append(w.threads, &issue{ID: thread.ID{Owner: "o", Name: "r", Number: i + 1}, body: "It is broken."})
 	}
 }
 
@@ -152,12 +146,12 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	n.solver = &solver.Solver{Store: n, Config: w.config, Forge: gh, Node: n.name, Now: time.Now, Log: zerolog.Nop(),
-		Lookup: func(string) (string, bool) { return "", false }}
+	n.solver = &solver.Solver{Forge: gh, Env: attempt.Env{Store: n, Config: w.config, Node: n.name, Now: time.Now, Log: zerolog.Nop(),
+		Lookup: func(string) (string, bool) { return "", false }}}
 	if n.chance.IntN(3) == 0 {
 		n.solver.Slots = make(chan struct{}, 1+n.chance.IntN(2))
 	}
-	n.solver.SetStage(n)
+	n.solver.Host = solver.OnStage(n)
 	w.nodes = append(w.nodes, n)
 	w.note("%s starts", n.name)
 }
@@ -200,28 +194,30 @@ func (w *world) ring() {
 	}
 }
 
-// Step and Committed make the world the queue of its store, which keeps its jobs
-// whatever becomes of the nodes.
-func (w *world) Step(_ context.Context, _ *sql.Tx, t solver.Thread, at time.Time) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at.IsZero() {
-		w.staged = append(w.staged, job{thread: t})
-	} else {
-		w.jobs = append(w.jobs, job{thread: t, at: at})
+// Committed makes the world the queue of its store.
+func (w *world) Committed(bool, []thread.Delivery) { w.ring() }
+
+// due is how many threads are due, when the next one's time comes, and when the
+// first lease runs out; zero for never.
+func (w *world) due() (threads int, next, lapse time.Time) {
+	var at, until sql.NullInt64
+	err := w.store.DB().QueryRow(`SELECT coalesce(sum(lease_until = 0 AND (queued_at > 0 OR wake_at > 0 AND wake_at <= ?1)), 0),
+		min(CASE WHEN lease_until = 0 AND wake_at > ?1 THEN wake_at END), min(CASE WHEN lease_until > 0 THEN lease_until END) FROM threads`,
+		time.Now().UnixMicro()).Scan(&threads, &at, &until)
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	return nil
+	if at.Valid {
+		next = time.UnixMicro(at.Int64)
+	}
+	if until.Valid {
+		lapse = time.UnixMicro(until.Int64)
+	}
+	return threads, next, lapse
 }
 
-func (w *world) Committed(bool, []solver.Delivery) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.jobs, w.staged = append(w.jobs, w.staged...), nil
-	w.ring()
-}
-
-// work takes the jobs that are due, each by one of the nodes.
-func (w *world) work(r *rand.Rand) {
+// work has the threads that are due claimed, each by one of the nodes.
+func (w *world) work(r *rand.Rand, due int) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,28 +228,31 @@ func (w *world) work(r *rand.Rand) {
 	if len(w.nodes) == 0 {
 		return
 	}
-	var later []job
-	for _, j := range w.jobs {
-		if j.at.After(now) {
-			later = append(later, j)
-			continue
-		}
+	for w.asking < due {
 		n := w.nodes[r.IntN(len(w.nodes))]
+		w.asking++
 		w.running++
-		w.steps.Go(func() { w.step(n, j) })
+		w.steps.Go(func() { w.step(n) })
 	}
-	w.jobs = later
 }
 
-// step works one job as the queue's worker does: once. What is left to do after it
+// step claims a thread and works it, as the queue does. What is left to do after it
 // stands in the thread's row.
-func (w *world) step(n *node, j job) {
-	if due, err := w.store.Due(n.ctx, j.thread); due && err == nil {
-		hungUp := w.stepping(n, j.thread)
-		err := n.solver.Step(n.ctx, j.thread)
-		hungUp()
-		if _, held := errors.AsType[*solver.HeldError](err); !held {
-			w.note("%s: step of %s ends: %v", n.name, j.thread, err)
+func (w *world) step(n *node) {
+	asked := time.Now()
+	leases, err := with(n, n.ctx, "claim", func() ([]thread.Lease, error) { return w.store.Claim(n.ctx, n.name, 1) })
+	if err != nil && n.ctx.Err() == nil {
+		time.Sleep(queuePoll)
+	}
+	w.mu.Lock()
+	w.asking--
+	w.mu.Unlock()
+	if err == nil {
+		for _, l := range leases {
+			hungUp := w.stepping(n, l.Thread)
+			err := n.solver.Work(n.ctx, l, asked)
+			hungUp()
+			w.note("%s: step of %s ends: %v", n.name, l.Thread, err)
 		}
 	}
 	w.mu.Lock()
@@ -262,31 +261,23 @@ func (w *world) step(n *node, j job) {
 	w.ring()
 }
 
-// nextSweep is when the sweep, which runs every few seconds, finds something to do
-// at the latest; zero for never.
-func (w *world) nextSweep() time.Time {
-	var at sql.NullInt64
-	err := w.store.DB().QueryRow(`SELECT min(at) FROM (SELECT wake_at + 2000000 AS at FROM threads WHERE wake_at > 0 AND queued_at = 0
-		UNION ALL SELECT requeue_at FROM threads WHERE requeue_at > 0 UNION ALL SELECT lease_until FROM threads WHERE lease_until > 0)`).Scan(&at)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if !at.Valid {
-		return time.Time{}
-	}
-	next := time.UnixMicro(at.Int64)
-	if least := w.swept.Add(queueSweep); next.Before(least) {
+// nextSweep is when the sweep finds the lease that runs out first; zero for never.
+func (w *world) nextSweep(lapse time.Time) time.Time {
+	if least := w.swept.Add(queueSweep); !lapse.IsZero() && lapse.Before(least) {
 		return least
 	}
-	return next
+	return lapse
 }
+
+// queuePoll is how soon the queue looks again after a claim that failed.
+const queuePoll = time.Second
 
 // queueSweep is how often the queue sweeps.
 const queueSweep = 5 * time.Second
 
 func (w *world) sweep() {
 	w.swept = time.Now()
-	if _, err := w.store.Stale(w.t.Context(), w.swept); err != nil {
+	if _, err := w.store.Sweep(w.t.Context(), w.swept); err != nil {
 		w.fail("sweep: %v", err)
 	}
 }
@@ -297,10 +288,10 @@ type memory struct {
 	values map[string][]byte
 }
 
-func (m *memory) Update(_ context.Context, key string, f func([]byte) []byte) error {
+func (m *memory) UpdateShared(_ context.Context, key string, f func(time.Time, []byte) []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if next := f(m.values[key]); next != nil {
+	if next := f(time.Now(), m.values[key]); next != nil {
 		m.values[key] = next
 	}
 	return nil

@@ -2,110 +2,116 @@ package solver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // publish brings what GitHub shows into agreement with the log: the status
 // comment and, where there is a commit of the thread's branch, the check runs.
 // What has not changed since it was last sent is not sent again.
-func (s *step) publish(ctx context.Context) (err error) {
-	_, _, found := s.state.newName()
-	if s.Forge == nil || !s.state.Tracked() || absent(s.state.closedBy) && !found {
+func (p *publisher) publish(ctx context.Context) (err error) {
+	_, _, found := p.state.NewName()
+	if !p.state.Tracked() || p.state.Absent() && !found {
 		return nil
 	}
-	ctx, end := s.span(ctx, "publish")
+	ctx, end := p.span(ctx, "publish")
 	defer func() { end(err) }()
-	v, err := s.view(ctx)
+	v, err := p.view(ctx)
 	if err != nil {
 		return err
 	}
 	// Times are told as of the last change, so that the same log renders the
 	// same bytes and nothing is sent again.
-	v.Now = s.state.At
-	return errors.Join(s.publishChecks(ctx, v), s.publishStatus(ctx, v))
+	v.Now = p.state.At
+	return errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v))
 }
 
 // publishStatus writes the one status comment of the thread or edits it.
-func (s *step) publishStatus(ctx context.Context, v checkrun.Facts) error {
+func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 	body := checkrun.Comment(v)
-	mark := checkrun.StatusMarker(s.thread.String())
-	want := hash(body)
-	old, begun := s.state.Acts[actStatus]
+	mark := checkrun.StatusMarker(p.thread.String())
+	want := thread.Hash(body)
+	old, begun := p.state.Acts[thread.ActStatus]
 	switch {
 	case begun && old.Done && (old.Hash == want || old.Note != ""):
 		return nil
 	case begun && old.Done:
-		c, err := s.Forge.EditComment(ctx, s.repo(), old.ID, body, mark)
+		c, err := p.Forge.EditComment(ctx, p.repo(), old.ID, body, mark)
 		crash.Point("comment_edited")
 		if err == nil {
-			return s.acted(ctx, actStatus, Act{ID: c.ID, URL: c.HTMLURL, Hash: want})
+			return p.acted(ctx, thread.ActStatus, thread.Act{ID: c.ID, URL: c.HTMLURL, Hash: want})
 		}
-		if !s.deleted(ctx, err) {
+		if !p.deleted(ctx, err) {
 			return err
 		}
 		// Somebody deleted it: write a new one.
-		if err := s.record(ctx, KindActStarted, Act{Key: actStatus}); err != nil {
+		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActStatus}); err != nil {
 			return err
 		}
-		delete(s.state.Acts, actStatus)
+		delete(p.state.Acts, thread.ActStatus)
 	}
 	if !begun {
 		// A database that was restored may know nothing of the comment: look it up.
-		if err := s.record(ctx, KindActStarted, Act{Key: actStatus}); err != nil {
+		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActStatus}); err != nil {
 			return err
 		}
-		s.state.Acts[actStatus] = ActState{}
+		p.state.Acts[thread.ActStatus] = thread.ActState{}
 	}
-	err := s.act(ctx, actStatus, func() (Act, bool, error) {
-		c, ok, err := s.Forge.FindComment(ctx, s.repo(), s.thread.Number, mark, s.app.BotID)
-		return Act{ID: c.ID, URL: c.HTMLURL}, ok, err
-	}, func() (Act, error) {
-		c, err := s.Forge.CreateComment(ctx, s.repo(), s.thread.Number, body, mark)
+	err := p.act(ctx, thread.ActStatus, func() (thread.Act, bool, error) {
+		c, ok, err := p.Forge.FindComment(ctx, p.repo(), p.thread.Number, mark, p.app.BotID)
+		return thread.Act{ID: c.ID, URL: c.HTMLURL}, ok, err
+	}, func() (thread.Act, error) {
+		c, err := p.Forge.CreateComment(ctx, p.repo(), p.thread.Number, body, mark)
 		crash.Point("comment_written")
 		if errors.Is(err, forge.ErrForbidden) {
-			return Act{Note: err.Error()}, nil
+			return thread.Act{Note: err.Error()}, nil
 		}
-		return Act{ID: c.ID, URL: c.HTMLURL, Hash: want}, err
+		return thread.Act{ID: c.ID, URL: c.HTMLURL, Hash: want}, err
 	})
-	if now := s.state.Acts[actStatus]; err == nil && now.Hash != want && now.Note == "" {
+	if now := p.state.Acts[thread.ActStatus]; err == nil && now.Hash != want && now.Note == "" {
 		// It was found as an earlier step left it, and no later one may come.
-		return s.publishStatus(ctx, v)
+		return p.publishStatus(ctx, v)
 	}
 	return err
 }
 
 // publishChecks creates or updates the check runs on the thread's head commit.
-func (s *step) publishChecks(ctx context.Context, v checkrun.Facts) error {
-	sha := s.state.checksOn()
+func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
+	sha := p.state.ChecksOn()
 	if sha == "" {
 		return nil
 	}
 	for _, c := range checkrun.Checks(v) {
-		if err := s.publishCheck(ctx, sha, c); err != nil {
+		if err := p.publishCheck(ctx, sha, c); err != nil {
 			return err
 		}
 	}
-	return s.leaveCommits(ctx, sha)
+	return p.leaveCommits(ctx, sha)
 }
 
-func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) error {
-	sum, err := s.sumOf(c, sha)
+func (p *publisher) publishCheck(ctx context.Context, sha string, c checkrun.Check) error {
+	sum, err := p.sumOf(c, sha)
 	if err != nil {
 		return err
 	}
-	key, want, going := checkKey(c.Name, sha), wire(c, sha, s.threadURL()), c.Status != checkrun.Completed
-	old, begun := s.state.Acts[key]
+	key, want, going := thread.CheckKey(c.Name, sha), wire(c, sha, p.threadURL()), c.Status != checkrun.Completed
+	old, begun := p.state.Acts[key]
 	if begun && old.Done && old.ID == 0 {
 		// It was given up when the head moved on, and the head came back.
-		if err := s.record(ctx, KindActStarted, Act{Key: key}); err != nil {
+		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key}); err != nil {
 			return err
 		}
-		old = ActState{}
-		s.state.Acts[key] = old
+		old = thread.ActState{}
+		p.state.Acts[key] = old
 	}
 	if begun && old.Done {
 		if old.Hash == sum {
@@ -114,34 +120,34 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 		if !old.Going {
 			// From here on it may show something that goes on, also where the log
 			// does not get to hear that it does.
-			if err := s.acted(ctx, key, Act{ID: old.ID, URL: old.URL, SHA: sha, Going: true}); err != nil {
+			if err := p.acted(ctx, key, thread.Act{ID: old.ID, URL: old.URL, SHA: sha, Going: true}); err != nil {
 				return err
 			}
 		}
-		got, err := s.Forge.UpdateCheckRun(ctx, s.repo(), old.ID, want, func(ctx context.Context) forge.CheckRun {
-			c = s.newest(ctx, sha, c)
-			return wire(c, sha, s.threadURL())
+		got, err := p.Forge.UpdateCheckRun(ctx, p.repo(), old.ID, want, func(ctx context.Context) forge.CheckRun {
+			c = p.newest(ctx, sha, c)
+			return wire(c, sha, p.threadURL())
 		})
 		crash.Point("check_updated")
 		if err != nil {
 			return err
 		}
-		if sum, err = s.sumOf(c, sha); err != nil {
+		if sum, err = p.sumOf(c, sha); err != nil {
 			return err
 		}
-		return s.acted(ctx, key, Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed})
+		return p.acted(ctx, key, thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed})
 	}
-	err = s.act(ctx, key, func() (Act, bool, error) {
-		got, ok, err := s.Forge.FindCheckRun(ctx, s.repo(), sha, c.Name, c.ExternalID)
-		return Act{ID: got.ID, URL: got.HTMLURL, SHA: sha, Going: true}, ok, err
-	}, func() (Act, error) {
-		got, err := s.Forge.CreateCheckRun(ctx, s.repo(), want)
+	err = p.act(ctx, key, func() (thread.Act, bool, error) {
+		got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
+		return thread.Act{ID: got.ID, URL: got.HTMLURL, SHA: sha, Going: true}, ok, err
+	}, func() (thread.Act, error) {
+		got, err := p.Forge.CreateCheckRun(ctx, p.repo(), want)
 		crash.Point("check_created")
-		return Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going}, err
+		return thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going}, err
 	})
-	if now := s.state.Acts[key]; err == nil && now.Hash != sum {
+	if now := p.state.Acts[key]; err == nil && now.Hash != sum {
 		// It was found as an earlier step left it, and no later one may come.
-		return s.publishCheck(ctx, sha, c)
+		return p.publishCheck(ctx, sha, c)
 	}
 	return err
 }
@@ -149,7 +155,7 @@ func (s *step) publishCheck(ctx context.Context, sha string, c checkrun.Check) e
 // wire is a rendered check run as the forge takes it.
 func wire(c checkrun.Check, sha, details string) forge.CheckRun {
 	r := forge.CheckRun{
-		Name: c.Name, HeadSHA: sha, ExternalID: c.ExternalID, Status: string(c.Status), Conclusion: string(c.Conclusion),
+		Name: c.Name, HeadSHA: sha, ExternalID: c.ExternalID, Status: c.Status, Conclusion: c.Conclusion,
 		Title: c.Title, Summary: c.Summary, DetailsURL: details,
 	}
 	for _, a := range c.Actions {
@@ -161,17 +167,98 @@ func wire(c checkrun.Check, sha, details string) forge.CheckRun {
 	return r
 }
 
-// shownOn is the commit that check runs are put on: the head of the pull request
-// or of the thread's branch. Where nothing was pushed there yet, it is the work of
-// a loop that was kept.
-func (s State) shownOn() string {
-	if s.Snapshot.HeadSHA != "" {
-		return s.Snapshot.HeadSHA
+// newest is a check run as the log tells it now, for a write that waited for its
+// place at GitHub while the thread went on: what happened meanwhile is shown with
+// it and needs no write of its own. A conclusion is shown before what follows it,
+// and what cannot be read now is left to the next publish, so c is the answer then.
+func (p *publisher) newest(ctx context.Context, sha string, c checkrun.Check) checkrun.Check {
+	told, err := p.Store.Events(ctx, p.thread, p.state.Seq)
+	if err != nil || !slices.ContainsFunc(told, func(e thread.Event) bool { return e.Kind != thread.KindActStarted && e.Kind != thread.KindActDone }) {
+		return c
 	}
-	for i := len(s.Attempts) - 1; i >= 0; i-- {
-		if r := s.Attempts[i].Receipt; r.Kept != "" {
-			return r.Commit
+	events, err := p.Store.Events(ctx, p.thread, 0)
+	if err != nil {
+		return c
+	}
+	state, err := thread.Fold(events)
+	if err != nil || state.ChecksOn() != sha {
+		return c
+	}
+	v, err := p.Solver.view(ctx, p.thread, state)
+	if err != nil {
+		return c
+	}
+	v.Now = state.At
+	for _, n := range checkrun.Checks(v) {
+		if n.Name == c.Name && (c.Status != checkrun.Completed || n.Status == checkrun.Completed) {
+			return n
 		}
 	}
-	return ""
+	return c
+}
+
+// sumOf names what a check run says on a commit, so that the same is not sent
+// again.
+func (p *publisher) sumOf(c checkrun.Check, sha string) (string, error) {
+	content, err := json.Marshal(wire(c, sha, p.threadURL()))
+	return thread.Hash(string(content)), err
+}
+
+// leaveCommits ends the check runs of commits that were the head before: the one
+// of an attempt that was shown there as going on, and one that a process began
+// to make and did not live to log. Without that they would go on for ever.
+func (p *publisher) leaveCommits(ctx context.Context, head string) error {
+	for _, key := range slices.Sorted(maps.Keys(p.state.Acts)) {
+		old := p.state.Acts[key]
+		name, sha, ok := checkOf(key)
+		if !ok || sha == head || old.Done && !old.Going {
+			continue
+		}
+		if err := p.leaveCheck(ctx, key, name, sha, head, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOf reads the key of a check run.
+func checkOf(key string) (name, sha string, ok bool) {
+	rest, ok := strings.CutPrefix(key, "check:")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, ":")
+}
+
+// leaveCheck ends one check run, as far as it is there.
+func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string, old thread.ActState) error {
+	c := checkrun.Check{
+		Name: name, ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,
+		Title:   "Went on at " + head[:min(len(head), 10)],
+		Summary: fmt.Sprintf("The branch is at %s now, and the check run there tells how it stands.", head),
+	}
+	id := old.ID
+	if !old.Done {
+		found, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, name, c.ExternalID)
+		if err != nil && !p.unknown(ctx, err) {
+			return fmt.Errorf("look up %s: %w", key, err)
+		}
+		if id = found.ID; !ok || err != nil {
+			return p.acted(ctx, key, thread.Act{SHA: sha, Note: "it was never made"})
+		}
+	}
+	done, err := p.Forge.UpdateCheckRun(ctx, p.repo(), id, wire(c, sha, p.threadURL()), nil)
+	if err != nil && p.unknown(ctx, err) {
+		return p.acted(ctx, key, thread.Act{SHA: sha, Note: err.Error()})
+	}
+	if err != nil {
+		return fmt.Errorf("end %s: %w", key, err)
+	}
+	return p.acted(ctx, key, thread.Act{ID: done.ID, URL: done.HTMLURL, SHA: sha})
+}
+
+// unknown reports whether an error says that GitHub does not know the commit or
+// the check run any more, as after a force push.
+func (p *publisher) unknown(ctx context.Context, err error) bool {
+	return errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err)
 }

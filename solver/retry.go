@@ -8,12 +8,10 @@ import (
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
-
-// Retry says how long a thread waits for its next try after so many steps in a
-// row that did not come to their end.
-type Retry func(inARow int) (wait time.Duration)
 
 // How often a step is tried after errors: with retryCap between two tries for about
 // a day, longer than an outage at GitHub lasts, and then with rareCap. What mends
@@ -24,30 +22,26 @@ const (
 	rareCap    = time.Hour
 )
 
-// afterFailure doubles the wait from one second up to the cap and takes a random
-// half of it off, so that what failed together does not return together.
+// afterFailure doubles the wait from one second up to the cap and takes up to half
+// of it off, so that what failed together does not return together.
 func afterFailure(inARow int) time.Duration {
 	longest := retryCap
 	if inARow >= oftenTries {
 		longest = rareCap
 	}
-	wait := max(policy.Backoff(inARow-1, 0, longest), time.Second)
-	return wait - rand.N(wait/2)
+	return policy.Retry(inARow, time.Second, longest, 1-rand.Float64()/2)
 }
-
-// atOnce is for a step that was cut off where the process stops: any other node
-// may take it, or the next process.
-func atOnce(int) (wait time.Duration) { return 0 }
 
 // retry is when a step is tried again that ends with an error and the context that
 // it was given; nil where it did all there was to do. Only Stop cancels that context,
 // a deadline is an error.
-func (s *step) retry(given context.Context, err error) Retry {
+func (s *step) retry(given context.Context, err error) thread.Retry {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(given.Err(), context.Canceled):
-		return atOnce
+		// Any other node may take the step, or the next process.
+		return func(int) time.Duration { return 0 }
 	}
 	return func(inARow int) time.Duration {
 		if inARow == oftenTries {
@@ -65,22 +59,22 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	var moved *forge.Moved
 	gone := errors.As(err, &moved) || errors.Is(err, forge.ErrUninstalled)
 	switch {
-	case errors.Is(err, ErrLeaseLost) || ctx.Err() != nil:
+	case errors.Is(err, thread.ErrLeaseLost) || ctx.Err() != nil:
 		return false, err
 	case errors.As(err, &limited):
 		s.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")
-		return false, s.append(ctx, Batch{WakeAt: limited.Until})
+		return false, s.lease.Append(ctx, thread.Batch{WakeAt: limited.Until})
 	case gone && s.state.Closed != "":
 		// Nothing can be shown on a thread that is gone.
 		s.log.Warn().Err(err).Msg("the thread is gone at GitHub")
 		return false, nil
 	case moved != nil:
-		return true, s.record(ctx, KindThread, Change{What: "renamed", Detail: moved.To})
+		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "renamed", Detail: moved.To})
 	case gone:
-		return true, s.record(ctx, KindThread, Change{What: "uninstalled"})
+		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
 	case errors.Is(err, git.ErrProtected) && s.state.Open():
-		return true, s.record(ctx, KindDecision, Decided{Seen: s.state.Seq, Decision: policy.Decision{
-			Action: policy.DoStop, Rule: "push_refused", Reasons: []string{forge.Redact(err.Error())},
+		return true, s.lease.Record(ctx, thread.KindDecision, thread.Decided{Seen: s.state.Seq, Decision: policy.Decision{
+			Action: policy.DoStop, Rule: policy.RulePushRefused, Reasons: policy.Because(policy.RulePushRefused, text.Redact(err.Error())),
 			Hint: "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.",
 		}})
 	case final(err) && !s.state.Open():
@@ -89,8 +83,8 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		return false, nil
 	case final(err):
 		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
-		return true, s.record(ctx, KindDecision, Decided{Failed: true, Seen: s.state.Seq, Decision: policy.Decision{
-			Action: policy.DoStop, Rule: "pawl_failed", Reasons: []string{forge.Redact(err.Error())},
+		return true, s.lease.Record(ctx, thread.KindDecision, thread.Decided{Failed: true, Seen: s.state.Seq, Decision: policy.Decision{
+			Action: policy.DoStop, Rule: policy.RulePawlFailed, Reasons: policy.Because(policy.RulePawlFailed, text.Redact(err.Error())),
 			Hint: "The operator should look at the server's log; then comment /pawl retry.",
 		}})
 	}

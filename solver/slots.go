@@ -2,10 +2,13 @@ package solver
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // slotInterval is how often a step that waits for a slot looks whether it is
@@ -24,8 +27,8 @@ const (
 
 // releaseSpread is the time over which threads look again whether it is their
 // turn: a provider that has just begun to answer again is not met by all of them
-// at once. The queue starts what is due every 5 s; startSpread is what takes such
-// a batch apart.
+// at once. What is due together the queue starts together; startSpread takes such a
+// batch apart.
 const (
 	releaseSpread = 10 * time.Second
 	startSpread   = 5 * time.Second
@@ -41,33 +44,26 @@ const (
 	crowdedLook = 2 * time.Second
 )
 
-// The rules of the two waits whose end nobody knows.
-const (
-	ruleProbe   = "probe"
-	ruleCrowded = "crowded"
-)
-
-// turn asks whether an attempt that policy wants can have a place now, before
-// anything is prepared for it. If not, it returns the wait to store instead: its
-// end is not known, only when the thread looks again. An account that was limited
-// is tried by one attempt at a time over all nodes; the one whose turn it is has
-// entered it when turn returns.
-func (s *step) turn(ctx context.Context, f policy.Facts, d policy.Decision) (*Decided, error) {
+// turn asks whether an attempt that policy wants on an account can have a place
+// now, before anything is prepared for it. If not, it returns the wait to store
+// instead: its end is not known, only when the thread looks again. An account that
+// was limited is tried by one attempt at a time over all nodes; the one whose turn it
+// is has entered it when turn returns.
+func (s *step) turn(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.Slots != nil && len(s.Slots) == cap(s.Slots) {
-		if s.waited || s.rooms.waiting.Load() >= maxWaiting {
-			return s.later(ruleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
+		if s.waited || s.waiting.Load() >= maxWaiting {
+			return s.later(policy.RuleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
 		}
 		return nil, nil // place enters the account when there is room
 	}
-	account, most := entry(f, d)
 	if most == 0 {
 		return nil, nil
 	}
-	entered, err := s.Store.EnterAccount(ctx, s.lease.current(), account, most, s.Now())
+	entered, err := s.Store.EnterAccount(ctx, s.lease.Current(), account, most, s.Now())
 	if err != nil || entered {
 		return nil, err
 	}
-	return s.later(ruleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
+	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
 }
 
 // entry is the account of a decision's backend and how many attempts may run on
@@ -75,38 +71,34 @@ func (s *step) turn(ctx context.Context, f policy.Facts, d policy.Decision) (*De
 func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 	for _, b := range f.Backends {
 		if b.Name == d.Backend {
-			account = b.Account
-			if b.Breaker.Consecutive > 0 {
-				most = 1
-			}
+			return b.Account, bound(b.Breaker)
 		}
 	}
-	return account, most
+	return "", 0
 }
+
+// bound is how many attempts may run on an account: one where it was limited.
+func bound(b policy.Breaker) int { return min(1, b.Consecutive) }
 
 // later is a wait of which only the time of the next look is known. The decision
 // says nothing of that time, so that looking in vain appends nothing.
-func (s *step) later(rule, reason string) *Decided {
-	now, look, spread := s.Now(), minLook, releaseSpread
-	if s.awaits(rule) {
-		look = min(max(now.Sub(s.state.DecidedAt)/2, minLook), maxLook)
-	}
-	if rule == ruleCrowded {
+func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
+	now, look, share, spread := s.Now(), minLook, 2, releaseSpread
+	if rule == policy.RuleCrowded {
 		// Another node may have room, and which one looks is chance.
-		look, spread = min(max(now.Sub(s.state.DecidedAt)/8, crowdedLook), maxLook), crowdedLook
-		if !s.awaits(rule) {
-			look = crowdedLook
-		}
+		look, share, spread = crowdedLook, 8, crowdedLook
 	}
-	look += time.Duration(seed(s.thread, 0) % uint64(spread))
-	s.next = now.Add(look)
-	return &Decided{Seen: s.state.Seq, Decision: policy.Decision{
-		Action: policy.DoWait, Rule: rule, Reasons: []string{reason},
+	if s.awaits(rule) {
+		look = min(max(now.Sub(s.state.DecidedAt)/time.Duration(share), look), maxLook)
+	}
+	s.next = now.Add(look + time.Duration(seed(s.thread, 0)%uint64(spread)))
+	return &thread.Decided{Seen: s.state.Seq, Decision: policy.Decision{
+		Action: policy.DoWait, Rule: rule, Reasons: policy.Because(rule, reason),
 	}}
 }
 
 // wakeAt is when the thread is looked at again after a decision; zero for never.
-func (s *step) wakeAt(d Decided) time.Time {
+func (s *step) wakeAt(d thread.Decided) time.Time {
 	if d.Action == policy.DoWait && d.Until.IsZero() {
 		return s.next
 	}
@@ -115,26 +107,26 @@ func (s *step) wakeAt(d Decided) time.Time {
 
 // awaits reports whether the last that happened was a decision to wait by this
 // rule.
-func (s *step) awaits(rule string) bool {
+func (s *step) awaits(rule policy.Rule) bool {
 	d, n := s.state.Decision, len(s.state.Attempts)
 	return d != nil && d.Action == policy.DoWait && d.Rule == rule && (n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt))
 }
 
-// place waits until the attempt may start: there is room among those that may run
-// at the same time, and its account is not being tried already by as many as its
-// breaker has left. Nil without an error means that the decision has to be taken
-// again: something changed meanwhile, the log, a breaker or a cooldown, or it is
-// not this thread's turn here and now.
-func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free func(), err error) {
-	if s.rooms.waiting.Add(1) > maxWaiting {
-		s.rooms.waiting.Add(-1)
-		free, _, err = s.tryPlace(ctx, d, p, new(bool))
+// place waits until an attempt may start on an account: there is room among those
+// that may run at the same time, and its account is not being tried already by as
+// many as its breaker has left. Nil without an error means that the decision has to
+// be taken again: something changed meanwhile, the log or the breaker, or it is not
+// this thread's turn here and now.
+func (s *step) place(ctx context.Context, account string, most int) (free func(), err error) {
+	if s.waiting.Add(1) > maxWaiting {
+		s.waiting.Add(-1)
+		free, _, err = s.tryPlace(ctx, account, most, new(bool))
 		return free, err
 	}
-	defer s.rooms.waiting.Add(-1)
+	defer s.waiting.Add(-1)
 	seen := s.state.Seq
 	first := time.Duration(0)
-	if s.awaits(ruleProbe) {
+	if s.awaits(policy.RuleProbe) {
 		first = startOf(s.thread)
 	}
 	left, began := false, time.Now().Add(first)
@@ -146,7 +138,7 @@ func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free 
 			return nil, context.Cause(ctx)
 		case <-next.C:
 		}
-		free, again, err := s.tryPlace(ctx, d, p, &left)
+		free, again, err := s.tryPlace(ctx, account, most, &left)
 		if free != nil || again || err != nil {
 			return free, err
 		}
@@ -160,7 +152,7 @@ func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free 
 			return nil, err
 		}
 		for _, e := range events {
-			if e.Kind != KindIgnored && e.Kind != KindActStarted && e.Kind != KindActDone {
+			if e.Kind != thread.KindIgnored && e.Kind != thread.KindActStarted && e.Kind != thread.KindActDone {
 				return nil, nil
 			}
 			seen = e.Seq
@@ -170,95 +162,45 @@ func (s *step) place(ctx context.Context, d policy.Decision, p *prepared) (free 
 
 // startOf is when a thread starts that was released with others, after them all
 // were woken.
-func startOf(t Thread) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
+func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
 
-// tryPlace takes a place if there is one now. What other threads did since the
-// decision is looked at again: their limits count for this one, too. Where there
-// is no place, somebody else may have one and try the account: it is left, once.
-func (s *step) tryPlace(ctx context.Context, d policy.Decision, p *prepared, left *bool) (free func(), again bool, err error) {
+// tryPlace takes a place if there is one now, and enters the account as far as
+// other threads have left its breaker as it was. Where there is no place, somebody
+// else may have one and try the account: it is left, once.
+func (s *step) tryPlace(ctx context.Context, account string, most int, left *bool) (free func(), again bool, err error) {
+	leave := func() {}
 	if s.Slots != nil {
 		select {
 		case s.Slots <- struct{}{}:
+			leave = func() { <-s.Slots }
 		default:
 			if !*left {
 				*left = true
-				s.leaveAccount(ctx, backendNamed(p.effective.Backends, d.Backend).Account)
+				s.leaveAccount(ctx, account)
 			}
 			return nil, false, nil
 		}
 	}
-	leave := func() {
-		if s.Slots != nil {
-			<-s.Slots
-		}
+	breakers, err := s.Store.Breakers(ctx)
+	entered := false
+	if err == nil && bound(breakers[account]) == most {
+		entered, err = s.Store.EnterAccount(ctx, s.lease.Current(), account, most, s.Now())
 	}
-	still, most, err := s.still(ctx, d, p)
-	if err != nil || !still {
-		leave()
-		return nil, true, err
-	}
-	account := backendNamed(p.effective.Backends, d.Backend).Account
-	entered, err := s.Store.EnterAccount(ctx, s.lease.current(), account, most, s.Now())
 	if err != nil || !entered {
 		leave()
 		return nil, true, err
 	}
 	crash.Point("account_entered")
 	s.tries = most > 0
-	free = func() { s.leaveAccount(ctx, account); leave() }
-	// Who was in the account before may have met a limit after the first look and
-	// left it before this thread came in.
-	still, now, err := s.still(ctx, d, p)
-	if err != nil || !still || now > 0 && now != most {
-		free()
-		return nil, true, err
-	}
-	return free, false, nil
-}
-
-// still reports whether policy decides as before, and how many attempts may run on
-// the account of the backend, as entry says.
-func (s *step) still(ctx context.Context, d policy.Decision, p *prepared) (still bool, most int, err error) {
-	f, err := s.facts(ctx, p.effective)
-	if err != nil {
-		return false, 0, err
-	}
-	f.Fresh = heard(f.Fresh, s.state, p.effective.Triggers)
-	now := policy.Next(f)
-	_, most = entry(f, d)
-	return now.Action == policy.DoAttempt && now.Backend == d.Backend, most, nil
+	return sync.OnceFunc(func() { s.leaveAccount(ctx, account); leave() }), false, nil
 }
 
 // leaveAccount takes the mark back, also while the process stops. One that stays
 // ends with the lease.
 func (s *step) leaveAccount(ctx context.Context, account string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeoutAfterStop)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.StopTime)
 	defer cancel()
-	if err := s.Store.LeaveAccount(ctx, s.lease.current(), account); err != nil {
+	if err := s.Store.LeaveAccount(ctx, s.lease.Current(), account); err != nil {
 		s.log.Warn().Err(err).Str("account", account).Msg("the account is free when the lease ends")
 	}
-}
-
-// attend answers and acknowledges what came while an attempt runs, in the
-// attempt's own lease. What it cannot do now is done after the attempt. The step
-// must be a copy of the attempt's.
-func (s *step) attend(ctx context.Context) {
-	if err := s.load(ctx); err != nil {
-		s.log.Warn().Err(err).Msg("read the log beside an attempt")
-		return
-	}
-	if err := s.acknowledge(ctx); err != nil {
-		s.log.Warn().Err(err).Msg("acknowledge beside an attempt")
-	}
-	for _, q := range s.state.Questions {
-		if err := s.answer(ctx, q); err != nil {
-			s.log.Warn().Err(err).Msg("answer beside an attempt")
-			return
-		}
-	}
-}
-
-// asks reports whether an event wants an acknowledgement or an answer.
-func asks(e Event) bool {
-	return e.Kind == KindFeedback || e.Kind == KindControl || e.Kind == KindQuestion
 }

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // crowd is in how many threads of a hundred at most a second may find itself that
@@ -22,9 +26,9 @@ func TestThreadsThatAreReleasedTogetherDoNotStartTogether(t *testing.T) {
 		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		looks, starts := map[time.Duration]int{}, map[time.Duration]int{}
 		for n := range 100 {
-			th := Thread{Owner: owner, Name: fmt.Sprintf("team%d", n%10), Number: first + n/10}
-			s := &step{Solver: &Solver{Now: func() time.Time { return now }}, thread: th}
-			s.later(ruleProbe, "somebody else tries")
+			th := thread.ID{Owner: owner, Name: fmt.Sprintf("team%d", n%10), Number: first + n/10}
+			s := &step{publisher: &publisher{Solver: &Solver{Env: attempt.Env{Now: func() time.Time { return now }}}, thread: th}}
+			s.later(policy.RuleProbe, "somebody else tries")
 			look := s.next.Sub(now)
 			if look < minLook || look >= minLook+releaseSpread {
 				t.Fatalf("%s looks again after %s", th, look)

@@ -1,126 +1,104 @@
 package solver
 
 import (
-	"path/filepath"
-	"strings"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/gateway"
-	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Solver carries out decisions. Every field is required, except that exactly one
-// of Local and Forge is set and those from Slots on may be nil or empty.
+// Solver carries out decisions. Every field is required, except that Forge is nil
+// where the Host is no GitHub and those from Slots on may be nil.
 type Solver struct {
-	Store   Store
-	Config  config.Server
-	Sandbox *sandbox.Sandbox
+	attempt.Env
 	// Forge reaches GitHub as the App.
 	Forge *forge.Client
-	// Local is a repository that is worked on without GitHub.
-	Local *Local
-	// Node names this process in leases.
-	Node string
-	Now  func() time.Time
-	Log  zerolog.Logger
-	// Lookup gives the environment variables that backends may name.
-	Lookup func(name string) (string, bool)
+	// Host is where the repositories are.
+	Host Host
 	// Slots bounds the attempts that run at the same time: one element of its
 	// capacity each. Nil means no bound.
 	Slots chan struct{}
-	// Gateway is what agents reach their models through; nil where no backend
-	// names a provider.
-	Gateway *gateway.Gateway
-	// Program is the path of Pawl itself, which agents run as their test tool;
-	// empty for none.
-	Program string
-	rooms   rooms
-	learned learnedCache
-	staged  *staged
 	// Trace opens spans around pieces of work; it may be nil.
 	Trace Trace
-	// OnAttempt, OnReceipt and OnDecision are told what was logged, for metrics;
-	// they may be nil and must not block.
-	OnAttempt  func(backend string, ending policy.Ending, outcome policy.Outcome)
-	OnReceipt  func(backend string, r Ended)
-	OnDecision func(rule string, action policy.Action)
+	// OnDecision is told what was logged, for metrics; it may be nil and must not
+	// block.
+	OnDecision func(rule policy.Rule, action policy.Action)
 	// OnTakeOver is told of a thread that was taken from a node which did not
 	// give it back; it may be nil and must not block.
 	OnTakeOver func()
+
+	learned learnedCache
+	// waiting counts the steps that wait in memory for one of the Slots.
+	waiting atomic.Int64
 }
 
-// Local is a git repository in a folder.
-type Local struct {
-	Dir string
-	// Branch is the branch that is worked on; it must not exist yet.
-	Branch string
-	// Verify are verify commands beside those of the repository's configuration.
-	Verify []string
-}
-
-// What a thread's folder holds: the HOME of its agent and, while it is used, the
-// checkout. Both have the same path in every attempt, since an agent that
-// continues a session remembers paths; the HOME is made anew unless it does. The
-// output of each attempt is in a folder of its own, as is the HOME of verify
-// commands.
-const (
-	homeDir        = "home"
-	workDir        = "work"
-	transcriptFile = "transcript"
-	verifyDir      = "verify"
-)
-
-// ProcessPrefix begins the names of all processes that work in this data
-// directory, so that a server can end those that an earlier one left behind.
-func (s *Solver) ProcessPrefix() string { return s.Config.DataDir + ":" }
-
-// attemptDir is where the transcript of one attempt lives. No two attempts share
-// it.
-func (s *Solver) attemptDir(t Thread, n int) string {
-	return filepath.Join(s.threadDir(t), itoa(n))
-}
-
-// homeOf is the HOME of a thread's agents, and workOf their checkout.
-func (s *Solver) homeOf(t Thread) string { return filepath.Join(s.threadDir(t), homeDir) }
-
-func (s *Solver) workOf(t Thread) string { return filepath.Join(s.threadDir(t), workDir) }
-
-func (s *Solver) threadDir(t Thread) string {
-	return filepath.Join(s.Config.DataDir, "attempts", t.Owner, t.Name, itoa(t.Number))
-}
-
-func (s *Solver) cacheDir(t Thread) string {
-	return filepath.Join(s.Config.DataDir, "repos", t.Owner, t.Name+".git")
-}
-
-// Limits are policy's numbers as the configuration gives them.
-func Limits(p config.Policy) policy.Limits {
-	return policy.Limits{
-		MaxRestarts: p.Restarts.Max, BackoffAfter: p.Restarts.BackoffAfter, BackoffCap: p.Restarts.BackoffCap,
-		MaxPerDay:            p.Restarts.MaxPerThreadPerDay,
-		MaxConsecutiveLimits: p.UsageLimit.MaxConsecutive, AutoContinue: p.UsageLimit.AutoContinue,
-		Severity: policy.SeverityLimits{
-			MinEdits: p.Severity.MinEdits, MinRepeats: p.Severity.MinRepeats,
-			ModerateEdits: p.Severity.ModerateEdits, ModerateRepeats: p.Severity.ModerateRepeats,
-			SevereEdits: p.Severity.SevereEdits, SevereRepeats: p.Severity.SevereRepeats,
-			MildCooldown: p.Severity.MildCooldown, ModerateCooldown: p.Severity.ModerateCooldown, SevereCooldown: p.Severity.SevereCooldown,
-			MildGrade: p.Severity.MildGrade, ModerateGrade: p.Severity.ModerateGrade, SevereGrade: p.Severity.SevereGrade,
-		},
-		Similarity: p.Stagnation.Similarity, EscalateAfter: p.Stagnation.EscalateAfter,
-		VerifyRetries: p.Ladder.VerifyRetries, EscalateEffort: p.Ladder.EscalateEffort,
-		NoAnswerRetry: p.Ladder.NoAnswerRetry, ResumeSessions: p.Ladder.ResumeSessions,
-		TokensPerDay: p.Budget.TokensPerThreadPerDay, USDPerDay: p.Budget.USDPerThreadPerDay,
+// Step takes the thread's lease and works it off. A *HeldError means that another
+// step is at it.
+func (s *Solver) Step(given context.Context, t thread.ID) error {
+	asked := time.Now()
+	l, err := s.Store.Acquire(given, t, s.Node, s.Now())
+	if err != nil {
+		return err
 	}
+	return s.Work(given, l, asked)
 }
 
-// placeName names the machine and the folder that this process works in. A
-// session of an agent can be continued only where it was.
-func (s *Solver) placeName() string {
-	host := s.Node[:max(0, strings.LastIndexByte(s.Node, '-'))] // the process id follows
-	return host + ":" + s.Config.DataDir
+// Work does what is to be done now on a thread whose lease was taken, and asked for
+// at a time: until the thread waits, has ended, or another node took over. Then it
+// gives the lease back. An error means that Pawl could not do its job; when the
+// thread is tried again is stored by then.
+func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (err error) {
+	crash.Point("claimed")
+	ctx, holder := lease.Hold(given, s.Store, l, asked, s.Now)
+	log := s.Log.With().Str("thread", l.Thread.String()).Int64("epoch", l.Epoch).Logger()
+	if l.From != "" {
+		log.Warn().Str("from", l.From).Msg("thread taken over: its lease ran out")
+		if s.OnTakeOver != nil {
+			s.OnTakeOver()
+		}
+	}
+	st := &step{publisher: &publisher{Solver: s, thread: l.Thread, lease: holder, log: log, plain: log}}
+	if s.Forge != nil {
+		st.Forge = s.Forge.Fenced(holder.Confirm)
+	}
+	err = errPanicked // until the loop says what came of it
+	defer func() { holder.Release(st.retry(given, err)) }()
+	err = st.loop(ctx)
+	return err
+}
+
+// errPanicked is how a step ends that does not return.
+var errPanicked = errors.New("the step panicked")
+
+// loop does one effect after the other until there is none left for now.
+func (s *step) loop(ctx context.Context) error {
+	for again := true; again; {
+		if ctx.Err() != nil {
+			return s.lost(ctx, context.Cause(ctx))
+		}
+		var err error
+		if again, err = s.effect(ctx); err != nil {
+			again, err = s.failed(ctx, err)
+		}
+		if err != nil {
+			return fmt.Errorf("step %s: %w", s.thread, s.lost(ctx, err))
+		}
+	}
+	return nil
+}
+
+// lost tells the log when a step ends because its lease is gone.
+func (s *step) lost(ctx context.Context, err error) error {
+	if errors.Is(err, thread.ErrLeaseLost) || errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
+		s.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")
+	}
+	return err
 }

@@ -9,44 +9,40 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // shownFeedback is how many judged remarks `why` can look back on.
 const shownFeedback = 20
 
 // view is the thread as the pages, comments and check runs show it.
-func (s *step) view(ctx context.Context) (checkrun.Facts, error) {
-	return s.Solver.view(ctx, s.thread, s.state)
+func (p *publisher) view(ctx context.Context) (checkrun.Facts, error) {
+	return p.Solver.view(ctx, p.thread, p.state)
 }
 
 // View renders nothing itself: it is the fold of a thread in the words of
 // checkrun, with what the shared tables hold against its last backend.
-func (s *Solver) View(ctx context.Context, t Thread) (checkrun.Facts, error) {
+func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) {
 	events, err := s.Store.Events(ctx, t, 0)
 	if err != nil {
 		return checkrun.Facts{}, err
 	}
-	state, err := Fold(events)
+	state, err := thread.Fold(events)
 	if err != nil {
 		return checkrun.Facts{}, err
 	}
 	return s.view(ctx, t, state)
 }
 
-func (s *Solver) view(ctx context.Context, t Thread, st State) (checkrun.Facts, error) {
-	effective, problems := s.Config.Narrow(st.Repo)
-	if len(problems) > 0 {
-		effective, _ = s.Config.Narrow(config.Repo{})
-	}
-	l := Limits(effective.Policy)
+func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.Facts, error) {
+	effective := s.effective(st.Repo)
+	l := effective.Policy.Limits
 	f := checkrun.Facts{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
-		Now: s.Now(), Run: st.Run, State: state(st), IssueURL: st.Snapshot.URL, Branch: st.branch(t), DetailsURL: s.threadURLOf(t),
+		Now: s.Now(), Run: st.Run, State: state(st), IssueURL: st.Snapshot.URL, Branch: st.Branch(t), DetailsURL: s.threadURLOf(t),
 	}
-	if s.Local != nil {
-		f.Branch = s.Local.Branch
-	}
-	if a := st.Acts[actPull]; a.Done {
+	if a := st.Acts[thread.ActPull]; a.Done {
 		f.PullURL = a.URL
 	}
 	if a, running := st.Running(); running {
@@ -73,7 +69,7 @@ func (s *Solver) view(ctx context.Context, t Thread, st State) (checkrun.Facts, 
 }
 
 // state names where a thread stands.
-func state(st State) checkrun.State {
+func state(st thread.State) checkrun.State {
 	d := st.Decision
 	if _, running := st.Running(); running || d == nil || st.Open() && d.Action != policy.DoWait {
 		return checkrun.Running
@@ -92,7 +88,7 @@ func state(st State) checkrun.State {
 }
 
 // request is what the current run was asked for last.
-func request(f *checkrun.Facts, st State) {
+func request(f *checkrun.Facts, st thread.State) {
 	for _, r := range st.Feedback {
 		if r.Withdrawn == "" {
 			f.RequestedBy = r.By.Login
@@ -105,38 +101,25 @@ func request(f *checkrun.Facts, st State) {
 }
 
 // shown are the attempts with the similarity to the one before in the same run.
-func shown(f *checkrun.Facts, t Thread, st State, p config.Policy) {
-	l := Limits(p)
+func shown(f *checkrun.Facts, t thread.ID, st thread.State, p config.Policy) {
+	l := p.Limits
 	var before time.Time
 	for i, a := range st.Attempts {
-		r := a.Receipt
 		v := checkrun.Attempt{
-			N: a.N, Run: a.Run, Backend: a.Backend, Effort: a.Effort, Ending: string(r.Ending), Outcome: string(r.Outcome),
-			Progress: policy.Progress(r.StartTree, r.EndTree),
-			Edits:    checkrun.Edits{Operations: r.Edits.Operations, Files: r.Edits.Files, MaxRepeat: r.Edits.MaxRepeat, MaxRepeatPath: r.Edits.MaxRepeatPath},
-			Detail:   r.Detail, FinalMessage: r.Final, Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
-			Tokens:  checkrun.Tokens{Input: r.Tokens.Input, CachedInput: r.Tokens.CachedInput, Output: r.Tokens.Output},
-			CostUSD: r.CostUSD, LeftOut: r.LeftOut, Verify: verified(r.Verify), ToolCalls: r.ToolCalls, Turns: r.Turns,
-			Session: a.Continues, Failing: r.Tests, Rungs: rungs(r.Rungs),
+			Receipt: a.Receipt, Run: a.Run, Backend: a.Backend, Effort: a.Effort,
+			Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different, Continues: a.Continues,
 		}
-		for _, w := range r.Verify {
-			v.Known = append(v.Known, w.Known...)
-		}
-		if !a.EndedAt.IsZero() {
-			v.Grade = graded(st.graded(t, i, p).Grade())
-		}
+		v.N = a.N
 		if c := a.Decision.Choice; c != nil {
 			v.Chosen = strings.Join(c.Reasons, "; ")
 		}
-		if r.Pushed {
-			v.Commit = r.Commit
-		}
 		if !a.EndedAt.IsZero() {
+			v.Grade = gradeText(thread.Grade(st, t, i, l.Severity).Grade())
 			v.Duration = a.EndedAt.Sub(a.At)
 		}
 		if i > 0 && st.Attempts[i-1].Run == a.Run {
 			v.Waited = a.At.Sub(before)
-			s := policy.Stagnation([]policy.Attempt{st.fact(st.Attempts[i-1]), st.fact(a)}, l)
+			s := policy.Stagnation([]policy.Attempt{st.Fact(st.Attempts[i-1]), st.Fact(a)}, l)
 			v.Similarity, v.SimilarKind = s.Similarity, s.Kind
 		}
 		before = a.EndedAt
@@ -144,9 +127,9 @@ func shown(f *checkrun.Facts, t Thread, st State, p config.Policy) {
 	}
 }
 
-// graded says what an attempt's grade is and where it comes from, before anybody
+// gradeText says what an attempt's grade is and where it comes from, before anybody
 // asks whether it is plausible.
-func graded(g policy.Grade) string {
+func gradeText(g learning.Grade) string {
 	if !g.Known {
 		return "none: " + g.Missing
 	}
@@ -159,28 +142,8 @@ func graded(g policy.Grade) string {
 	return fmt.Sprintf("%.2f, from %s", g.Value, strings.Join(from, ", "))
 }
 
-func rungs(all []Rung) []checkrun.Rung {
-	var out []checkrun.Rung
-	for _, r := range all {
-		out = append(out, checkrun.Rung{Rung: r.Rung, Times: r.Times, Trigger: r.Trigger, Response: r.Response, Recovered: r.Recovered,
-			Tokens: r.Tokens, CostUSD: r.CostUSD, Took: time.Duration(r.MS) * time.Millisecond})
-	}
-	return out
-}
-
-// verified picks the command that a person wants to see: the first that failed,
-// else the last.
-func verified(all []Verified) *checkrun.Verify {
-	for i, v := range all {
-		if !v.Passed || i == len(all)-1 {
-			return &checkrun.Verify{Command: v.Command, Output: v.Output, ExitCode: v.Exit, Passed: v.Passed}
-		}
-	}
-	return nil
-}
-
 // verdicts are those on the last attempt that ended and on the run.
-func verdicts(f *checkrun.Facts, st State, l policy.Limits) {
+func verdicts(f *checkrun.Facts, st thread.State, l policy.Limits) {
 	facts := st.Facts(f.Now)
 	var run []policy.Attempt
 	for _, a := range facts.Attempts {
@@ -192,17 +155,15 @@ func verdicts(f *checkrun.Facts, st State, l policy.Limits) {
 		return
 	}
 	last := run[len(run)-1]
-	v := l.Severity.Judge(last.Edits)
-	f.Severity = checkrun.Severity{Class: string(v.Class), Cooldown: v.Cooldown, Grade: v.Grade, Reasons: v.Reasons, Backend: last.Backend}
-	if v.Class != policy.None {
-		f.Severity.CooldownUntil = last.EndedAt.Add(v.Cooldown)
+	f.Severity = checkrun.Severity{Severity: l.Severity.Judge(last.Edits), Backend: last.Backend}
+	if f.Severity.Class != policy.None {
+		f.Severity.CooldownUntil = last.EndedAt.Add(f.Severity.Cooldown)
 	}
-	g := policy.Stagnation(run, l)
-	f.Stagnation = checkrun.Stagnation{Kind: g.Kind, Similar: g.Similar, Similarity: g.Similarity, Escalated: g.Escalated, Reasons: g.Reasons}
+	f.Stagnation = policy.Stagnation(run, l)
 }
 
 // held tells the limit that the last attempt's account hit.
-func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t Thread, st State) error {
+func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t thread.ID, st thread.State) error {
 	for i := len(st.Attempts) - 1; i >= 0; i-- {
 		a := st.Attempts[i]
 		if a.EndedAt.IsZero() {
@@ -215,7 +176,7 @@ func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t Thread, st State
 		if err != nil {
 			return fmt.Errorf("breakers: %w", err)
 		}
-		f.Limit = &checkrun.Limit{Account: a.Account, Message: a.Receipt.Limit.Message, ResetsAt: a.Receipt.Limit.usable(),
+		f.Limit = &checkrun.Limit{Account: a.Account, Message: a.Receipt.Limit.Message, ResetsAt: a.Receipt.Limit.Usable(),
 			Consecutive: breakers[a.Account].Consecutive}
 		return nil
 	}
@@ -223,10 +184,10 @@ func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t Thread, st State
 }
 
 // judged are the last remarks of others than Pawl itself, oldest first.
-func judged(f *checkrun.Facts, st State) {
+func judged(f *checkrun.Facts, st thread.State) {
 	i, j := 0, 0
 	for i < len(st.Feedback) || j < len(st.Ignored) {
-		var r Feedback
+		var r thread.Feedback
 		accepted := j == len(st.Ignored) || i < len(st.Feedback) && st.Feedback[i].Seq < st.Ignored[j].Seq
 		reason := ""
 		if accepted {
@@ -248,11 +209,11 @@ func judged(f *checkrun.Facts, st State) {
 	f.Feedback = f.Feedback[max(0, len(f.Feedback)-shownFeedback):]
 }
 
-func (s *step) threadURL() string { return s.threadURLOf(s.thread) }
+func (p *publisher) threadURL() string { return p.threadURLOf(p.thread) }
 
 // threadURLOf is the page of a thread; empty when the server has no public
 // address.
-func (s *Solver) threadURLOf(t Thread) string {
+func (s *Solver) threadURLOf(t thread.ID) string {
 	if s.Config.HTTP.PublicURL == "" {
 		return ""
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,21 +16,6 @@ func (r *rig) withAgent(s *stand) {
 	r.startBehindProxy([]string{s.path()})
 }
 
-// worked is ending for a thread that a real CLI works on, which takes longer on
-// a busy machine than other tests wait for anything.
-func (r *rig) worked(n int) threadStatus {
-	r.t.Helper()
-	for deadline := time.Now().Add(agentPatience); time.Now().Before(deadline); {
-		if s := r.thread(threadName(n)); s.State != "" && s.State != "running" {
-			break
-		}
-		ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
-		_ = r.world.Await(ctx, func() bool { return false })
-		cancel()
-	}
-	return r.ending(n)
-}
-
 // TestALimitThatTheAgentHidesIsShownAtGitHub has OpenCode meet a usage limit,
 // which it tells nobody and sleeps through.
 func TestALimitThatTheAgentHidesIsShownAtGitHub(t *testing.T) {
@@ -40,13 +24,13 @@ func TestALimitThatTheAgentHidesIsShownAtGitHub(t *testing.T) {
 	r := newRig(t, nil)
 	r.withAgent(s)
 	n := r.solve("A greeting", "Please add a greeting.")
-	state := r.worked(n)
+	state := r.ending(n)
 	a := r.fold(n).Attempts
 	if len(a) != 1 || a[0].Receipt.Ending != policy.UsageLimit || state.Rule != "usage_limit" {
 		t.Fatalf("%s (%s %q) after %+v; want a usage limit", state.State, state.Rule, state.Reasons, a)
 	}
 	reset := a[0].Receipt.Limit.ResetsAt
-	if off := reset.Sub(s.asked()[0].Time.Add(time.Hour)); off.Abs() > 2*time.Second {
+	if off := reset.Sub(s.asked()[0].Time.Add(time.Hour)); off.Abs() > 30*time.Second {
 		t.Errorf("reset at %s, which is off by %s", reset, off)
 	}
 	shown := ""
@@ -72,7 +56,7 @@ func TestTheReceiptOfARealAgentStandsInTheCheckRun(t *testing.T) {
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -f hello.txt\"]\n"})
 	r.withAgent(s)
 	n := r.solve("A greeting", "Please add hello.txt.")
-	if state := r.worked(n); state.State != "done" {
+	if state := r.ending(n); state.State != "done" {
 		t.Fatalf("%s (%s %q), want done", state.State, state.Rule, state.Reasons)
 	}
 	c := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")

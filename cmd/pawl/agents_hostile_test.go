@@ -48,6 +48,7 @@ func hostileFiles(elsewhere string) map[string]string {
 // repository whose configuration files start a program and name another
 // provider: nothing of it happens, and the work is done.
 func TestWhatARepositoryConfiguresForAgentsIsNotTrusted(t *testing.T) {
+	t.Parallel()
 	modules(t)
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {

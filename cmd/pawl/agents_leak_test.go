@@ -143,6 +143,7 @@ func boxed(t *testing.T) {
 // look for secrets in their environment, files and processes while a Pawl with
 // planted ones runs them. Nothing of what they find is one.
 func TestNoAgentFindsASecret(t *testing.T) {
+	t.Parallel()
 	modules(t)
 	boxed(t)
 	for _, cli := range append(realCLIs(), realCLI{kind: "command", protocol: "openai", model: "mock-model"}) {
@@ -195,7 +196,7 @@ func TestNoAgentFindsATokenOfGitHub(t *testing.T) {
 	p := plant(r.world.PrivateKeyPEM())
 	tokens := r.startBehindProxy(p.env)
 	n := r.solve("A greeting", "Please add a greeting.")
-	if s := r.worked(n); s.State != "done" {
+	if s := r.ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	for i, token := range tokens() {

@@ -13,6 +13,7 @@ import (
 // TestABrokenTestToolDoesNotBreakARun takes the tool's description away before
 // each CLI starts it, so that its server ends at once.
 func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
+	t.Parallel()
 	modules(t)
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
@@ -25,7 +26,7 @@ func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 			}
 			s.backend = fmt.Sprintf("argv: [%q]", wrap)
 			r := s.run("--verify", "test -f hello.txt")
-			if last := r.Attempts[0]; r.State != "done" || len(r.Attempts) != 1 || rungOf(last.Ended, policy.RungTests).Times != 0 {
+			if last := r.Attempts[0]; r.State != "done" || len(r.Attempts) != 1 || rungOf(last.Receipt, policy.RungTests).Times != 0 {
 				t.Errorf("%s (%s %q) after %d attempts, rungs %+v; want done by the first without the tool", r.State, r.Rule, r.Reasons, len(r.Attempts), last.Rungs)
 			}
 			s.greets(r)
@@ -55,7 +56,6 @@ func TestPawlRunPrintsTokensAndCostOfARealAgent(t *testing.T) {
 // all four CLIs, whose provider is the fake one.
 func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
 	dir := modules(t)
-	t.Parallel()
 	r := newRig(t, nil)
 	providers, backends := "providers:\n", "backends:\n"
 	var s *stand

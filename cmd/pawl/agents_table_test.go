@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
 )
 
 // agentCase is what becomes of a real CLI when its provider plays a scenario.
@@ -31,7 +30,7 @@ type agentCase struct {
 	ending      policy.Ending
 	outcome     policy.Outcome
 	attempts    int
-	check       func(s *stand, r runResult, last solver.Ended)
+	check       func(s *stand, r runResult, last policy.Receipt)
 }
 
 const everyCLI = "codex claude gemini opencode"
@@ -55,7 +54,7 @@ func workingCases() []agentCase {
 		{
 			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"},
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
-			check: func(s *stand, r runResult, last solver.Ended) {
+			check: func(s *stand, r runResult, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
 				}
@@ -64,7 +63,7 @@ func workingCases() []agentCase {
 		},
 		{
 			name: "empty answers", scenario: "empty", state: "stopped", rule: "no_progress", ending: "no_answer", outcome: "no_answer", attempts: 1,
-			check: func(s *stand, _ runResult, last solver.Ended) {
+			check: func(s *stand, _ runResult, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times == 0 || rung.Recovered {
 					s.t.Errorf("rungs %+v, want one that did not help", last.Rungs)
 				}
@@ -73,7 +72,7 @@ func workingCases() []agentCase {
 		{
 			name: "prose is halted and asked again", scenario: "prose",
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
-			check: func(s *stand, r runResult, last solver.Ended) {
+			check: func(s *stand, r runResult, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
 				}
@@ -83,7 +82,7 @@ func workingCases() []agentCase {
 		{
 			name: "runs the tests by the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
-			check: func(s *stand, _ runResult, last solver.Ended) {
+			check: func(s *stand, _ runResult, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
 					s.t.Errorf("rungs %+v, want one call of run_tests, which failed", last.Rungs)
 				}
@@ -116,7 +115,7 @@ func refusedCases() []agentCase {
 		{
 			name: "a refused key", scenario: "auth-401",
 			state: "stopped", rule: "auth", ending: "auth", outcome: "auth", attempts: 1,
-			check: func(s *stand, r runResult, last solver.Ended) {
+			check: func(s *stand, r runResult, last policy.Receipt) {
 				if last.Limit == nil || last.Limit.Kind != "auth" || !last.Limit.ResetsAt.IsZero() {
 					s.t.Errorf("limit %+v, want auth", last.Limit)
 				}
@@ -128,7 +127,7 @@ func refusedCases() []agentCase {
 		{
 			name: "overload", scenario: "overload-503", sleeps: "gemini opencode",
 			state: "stopped", rule: "no_progress", ending: "overloaded", outcome: "overloaded", attempts: 1,
-			check: func(s *stand, r runResult, last solver.Ended) {
+			check: func(s *stand, r runResult, last policy.Receipt) {
 				if _, b := s.attempts(r); b.Consecutive != 0 {
 					s.t.Errorf("breaker %+v, want none for an overload", b)
 				}
@@ -140,7 +139,7 @@ func refusedCases() []agentCase {
 		{
 			name: "an answer that breaks off", scenario: "trunc-eof", sleeps: "opencode",
 			state: "stopped", rule: "no_progress", ending: "disconnected", outcome: "disconnected", attempts: 1,
-			check: func(s *stand, _ runResult, _ solver.Ended) {
+			check: func(s *stand, _ runResult, _ policy.Receipt) {
 				if n := len(s.asked()); n > 8 {
 					s.t.Errorf("%d requests after an answer that broke off", n)
 				}
@@ -157,7 +156,8 @@ func cutCases() []agentCase {
 			state: "stopped", rule: "no_progress", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
 		},
 		{
-			name: "a command that hangs", scenario: "hang-tool", backend: "timeout: 20s", sleeps: everyCLI, only: "claude gemini opencode",
+			// Claude Code leaves a command in the background after fifteen seconds.
+			name: "a command that hangs", scenario: "hang-tool", backend: "timeout: 10s", sleeps: everyCLI, only: "claude gemini opencode",
 			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
 		},
 		{
@@ -169,7 +169,7 @@ func cutCases() []agentCase {
 			name: "an edit loop", scenario: "flipflop-loop", set: map[string]string{"edits": "60"},
 			more:  "policy: {restarts: {max: 1}, severity: {min_edits: 4, min_repeats: 2, moderate_edits: 6, moderate_repeats: 4, severe_edits: 8, severe_repeats: 6, mild_cooldown: 0s, moderate_cooldown: 0s, severe_cooldown: 0s}}",
 			state: "stopped", ending: "killed", outcome: "loop", attempts: 2,
-			check: func(s *stand, _ runResult, last solver.Ended) {
+			check: func(s *stand, _ runResult, last policy.Receipt) {
 				if !strings.Contains(last.Detail, "severe edit loop") || last.Edits.Operations < 6 || last.Edits.MaxRepeatPath != "flip.txt" {
 					s.t.Errorf("%+v, %q; want it cut off as a severe loop over flip.txt", last.Edits, last.Detail)
 				}
@@ -181,7 +181,7 @@ func cutCases() []agentCase {
 		{
 			name: "a budget that is used up", scenario: "edit-loop", more: "policy: {budget: {tokens_per_attempt: 2000}}",
 			state: "stopped", ending: "turn_limit", attempts: 1,
-			check: func(s *stand, _ runResult, last solver.Ended) {
+			check: func(s *stand, _ runResult, last policy.Receipt) {
 				if !strings.Contains(last.Budget, "tokens of its budget of 2000") || last.Limit != nil {
 					s.t.Errorf("budget %q, limit %+v; want the budget of 2000 tokens", last.Budget, last.Limit)
 				}
@@ -194,7 +194,7 @@ func cutCases() []agentCase {
 }
 
 // edited checks the receipt of a small piece of work.
-func edited(s *stand, r runResult, last solver.Ended) {
+func edited(s *stand, r runResult, last policy.Receipt) {
 	s.greets(r)
 	t := last.Tokens
 	if t.Input != 2400 || t.CachedInput != 400 || t.Output == 0 || last.ToolCalls == 0 || last.Turns == 0 || last.AgentMS == 0 || last.Edits.Operations != 1 || len(last.Rungs) != 0 {
@@ -211,14 +211,15 @@ func edited(s *stand, r runResult, last solver.Ended) {
 	}
 }
 
-// usedUp checks that a usage limit is known with its reset, to the second, was
-// not waited for and counts against the account.
-func usedUp(s *stand, r runResult, last solver.Ended) {
+// usedUp checks that a usage limit is known with its reset, was not waited for and
+// counts against the account. The provider tells how long to wait, so a machine
+// that is slow to read it moves the reset a little.
+func usedUp(s *stand, r runResult, last policy.Receipt) {
 	asked := s.asked()
 	if last.Limit == nil || len(asked) == 0 || len(asked) > 3 {
 		s.t.Fatalf("limit %+v after %d requests", last.Limit, len(asked))
 	}
-	if off := last.Limit.ResetsAt.Sub(asked[len(asked)-1].Time.Add(time.Hour)); off.Abs() > 2*time.Second || last.Limit.Source != "structured" {
+	if off := last.Limit.ResetsAt.Sub(asked[len(asked)-1].Time.Add(time.Hour)); off.Abs() > 30*time.Second || last.Limit.Source != "structured" {
 		s.t.Errorf("reset at %s (%s), which is off by %s", last.Limit.ResetsAt, last.Limit.Source, off)
 	}
 	if last.AgentMS > (10 * time.Minute).Milliseconds() {
@@ -230,8 +231,8 @@ func usedUp(s *stand, r runResult, last solver.Ended) {
 }
 
 // ended checks that an attempt was ended at its bound.
-func ended(s *stand, _ runResult, last solver.Ended) {
-	if !strings.Contains(strings.Join(last.Reasons, "\n"), "killed") || last.AgentMS > 60_000 {
+func ended(s *stand, _ runResult, last policy.Receipt) {
+	if !strings.Contains(strings.Join(last.Reasons, "\n"), "killed") || last.AgentMS > (10*time.Minute).Milliseconds() {
 		s.t.Errorf("%d ms, %q; want it killed at its bound", last.AgentMS, last.Reasons)
 	}
 	if len(s.asked()) == 0 {
@@ -241,7 +242,7 @@ func ended(s *stand, _ runResult, last solver.Ended) {
 
 // resumed checks that the second attempt continued the session of the first: the
 // model was given that conversation, and the receipt counts its own tokens only.
-func resumed(s *stand, r runResult, last solver.Ended) {
+func resumed(s *stand, r runResult, last policy.Receipt) {
 	s.has(r, "turn1.txt", "turn 1\n")
 	s.has(r, "turn2.txt", "turn 2\n")
 	all, _ := s.attempts(r)
@@ -260,7 +261,7 @@ func resumed(s *stand, r runResult, last solver.Ended) {
 
 // switched checks that the effort of the backend reached the provider, and the
 // escalated one after the verification failed.
-func switched(s *stand, r runResult, last solver.Ended) {
+func switched(s *stand, r runResult, last policy.Receipt) {
 	low, high := "low", "high"
 	if s.cli.kind == "gemini" { // tokens of its thinking budget
 		low, high = "1024", "24576"
@@ -333,7 +334,7 @@ func (c agentCase) play(t *testing.T, cli realCLI) {
 	if last.Ending != c.ending || c.outcome != "" && last.Outcome != c.outcome {
 		t.Errorf("ending %s, outcome %s; want %s, %s", last.Ending, last.Outcome, c.ending, c.outcome)
 	}
-	c.check(s, r, last.Ended)
+	c.check(s, r, last.Receipt)
 	s.nobody()
 	t.Logf("%d attempts, the last took %d ms", len(r.Attempts), last.AgentMS)
 }

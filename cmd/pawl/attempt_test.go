@@ -16,6 +16,7 @@ import (
 const gated = "touch \"$CTRL/ready\"; while [ ! -f \"$CTRL/go\" ]; do sleep 0.05; done\n"
 
 func TestCommitsAreTheBotUsersAndOnTheThreadsBranchOnly(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	r.start()
@@ -37,6 +38,7 @@ func TestCommitsAreTheBotUsersAndOnTheThreadsBranchOnly(t *testing.T) {
 }
 
 func TestAPullRequestFromTheDefaultBranchIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	r.start()
@@ -54,6 +56,7 @@ func TestAPullRequestFromTheDefaultBranchIsRefused(t *testing.T) {
 }
 
 func TestACommandOnAPullRequestWorksOnItsBranch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	r.start()
@@ -130,6 +133,7 @@ func TestWhatSomebodyPushedDuringTheAttemptIsKept(t *testing.T) {
 }
 
 func TestProtectedPathsAreLeftOut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, map[string]string{
 		"a.txt": "one\n", ".github/workflows/ci.yml": "on: push\n", "deploy/prod.sh": "#!/bin/sh\n",
 		".github/pawl.yml": "protected_paths: [deploy]\n",
@@ -153,6 +157,7 @@ func TestProtectedPathsAreLeftOut(t *testing.T) {
 }
 
 func TestAnAttemptThatChangesOnlyProtectedPathsMadeNoProgress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; mkdir -p .github/workflows; echo on: push > .github/workflows/ci.yml\n", "")
 	r.start()
@@ -164,6 +169,7 @@ func TestAnAttemptThatChangesOnlyProtectedPathsMadeNoProgress(t *testing.T) {
 }
 
 func TestAnAgentThatCommitsItselfMadeProgress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; echo two >> a.txt; git config user.name Eve; git config user.email eve@example.com\n"+
 		"git checkout -q -b mine && git commit -qam 'My own commit' && git rev-parse HEAD > \"$CTRL/own\"\n", "")
@@ -236,6 +242,7 @@ func TestNoCredentialIsWithinTheAgentsReach(t *testing.T) {
 }
 
 func TestInTheSandboxAnIssueIsSolvedAndAHostSecretCannotBeRead(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	secret := filepath.Join(r.dir, "secret")
 	r.must(os.WriteFile(secret, []byte("a host secret"), 0o600))

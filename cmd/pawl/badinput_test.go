@@ -30,6 +30,7 @@ func pawl(t *testing.T, dir string, env []string, args ...string) (code int, std
 }
 
 func TestServeRefusesWhatItCannotWorkWith(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		prepare func(r *rig, path string) // of the configuration
@@ -91,6 +92,7 @@ func appendTo(path, text string) error {
 }
 
 func TestAFileThatIsNoDatabaseIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("exit 0\n", "")
 	path, junk := r.file(), bytes.Repeat([]byte("junk"), 5000)
@@ -141,6 +143,7 @@ func TestVersionAsJSON(t *testing.T) {
 }
 
 func TestAMissingAgentIsToldAsAMisconfiguration(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -156,6 +159,7 @@ func TestAMissingAgentIsToldAsAMisconfiguration(t *testing.T) {
 }
 
 func TestARepositoryWithoutCommitsIsToldSo(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.must(r.world.AddRepo(t.Context(), "acme/empty", nil))
 	r.must(r.world.AddUser("eve", 1003, map[string]string{"acme/empty": "write"}))
@@ -176,6 +180,7 @@ func TestARepositoryWithoutCommitsIsToldSo(t *testing.T) {
 }
 
 func TestAnEmptyIssueIsAskedAbout(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	r.start()
@@ -192,6 +197,7 @@ func TestAnEmptyIssueIsAskedAbout(t *testing.T) {
 }
 
 func TestAnErrorInTheRepositorysConfigurationIsShownAtItsLineAndNothingRuns(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify:\n  - true\nbackend: [mine]\n"})
 	r.agent("echo two >> a.txt\n", "")
 	r.start()
@@ -215,6 +221,7 @@ func TestAnErrorInTheRepositorysConfigurationIsShownAtItsLineAndNothingRuns(t *t
 }
 
 func TestRefusedWritesEndTheRunWithoutEndlessRetries(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, route, rule string
 		calls             int

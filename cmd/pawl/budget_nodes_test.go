@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // asker is an agent that asks its model three times, stops while $CTRL/hold is
@@ -41,7 +41,7 @@ const aCall = 1234
 type spending struct {
 	*cluster
 	provider *fakeprovider.Server
-	thread   solver.Thread
+	thread   thread.ID
 	budget   int64
 }
 
@@ -67,7 +67,7 @@ func (s *spending) noted() (tokens int64) {
 	s.read(func(db *store.Store) {
 		note, err := db.Noted(s.t.Context(), s.thread)
 		s.must(err)
-		var w struct{ Tokens solver.Tokens }
+		var w struct{ Tokens policy.Tokens }
 		if note != nil {
 			s.must(json.Unmarshal(note, &w))
 		}
@@ -101,15 +101,15 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	s.await("three answers, noted", func() bool { return s.has("ready") && s.noted() == 3*aCall })
 	s.killWorker()
 	s.must(os.Remove(filepath.Join(s.ctrl(), "hold")))
-	s.await("the run to end by its budget", func() bool { return s.count([]solver.Thread{s.thread}, overBy("budget")) == 1 })
+	s.await("the run to end by its budget", func() bool { return s.count([]thread.ID{s.thread}, overBy("budget")) == 1 })
 	// Nothing that anybody asks for changes that.
 	_, err := s.world.Comment(rigRepo, s.thread.Number, writer, "/pawl retry")
 	s.must(err)
 	s.await("the answer to a person", func() bool {
-		state := s.states([]solver.Thread{s.thread})[0]
+		state := s.states([]thread.ID{s.thread})[0]
 		return state.Run == 2 && !state.Open()
 	})
-	state := s.states([]solver.Thread{s.thread})[0]
+	state := s.states([]thread.ID{s.thread})[0]
 	if state.Decision.Rule != "budget" || len(state.Attempts) != 2 {
 		t.Errorf("%s after %d attempts, want that the budget stops it after two", state.Decision.Rule, len(state.Attempts))
 	}
@@ -141,10 +141,10 @@ func TestAKillLosesTheLastCallsAtMost(t *testing.T) {
 	s.killWorker()
 	before := s.used()
 	s.await("the receipt of the interrupted attempt", func() bool {
-		state := s.states([]solver.Thread{s.thread})[0]
+		state := s.states([]thread.ID{s.thread})[0]
 		return len(state.Attempts) > 0 && !state.Attempts[0].EndedAt.IsZero()
 	})
-	r := s.states([]solver.Thread{s.thread})[0].Attempts[0].Receipt
+	r := s.states([]thread.ID{s.thread})[0].Attempts[0].Receipt
 	if told := r.Tokens.Input + r.Tokens.Output; told > before || told < before-2*aCall {
 		t.Errorf("the receipt tells of %d tokens, the provider of %d; want all but the last calls", told, before)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ const resamples = 2000
 
 // calibrateOptions are the flags of pawl calibrate.
 type calibrateOptions struct {
+	config    string
 	threshold float64
 	seed      uint64
 	json      bool
@@ -48,38 +48,47 @@ tasks, not other pairs. FILE is JSONL, may be compressed with gzip, and - reads 
 view is failure (error text), revision (the agent's prose) or diff; label is same or different; group
 names the task.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return calibrateFile(o, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			if !cmd.Flags().Changed("threshold") {
+				cfg, err := loadOrDefault(o.config)
+				if err != nil {
+					return err
+				}
+				o.threshold = cfg.Policy.Stagnation.Similarity
+			}
+			r, err := calibratePairs(o, args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			return printReport(cmd, o.json, r, r.Text)
 		},
 	}
-	cmd.Flags().Float64Var(&o.threshold, "threshold", policy.Defaults().Similarity, "the threshold in use (policy.stagnation.similarity)")
+	cmd.Flags().StringVar(&o.config, "config", "", "a server's configuration file, for its threshold (default: the published one)")
+	cmd.Flags().Float64Var(&o.threshold, "threshold", policy.Defaults().Stagnation.Similarity, "the threshold in use (policy.stagnation.similarity), instead of the configuration's")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the resampling")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&o.svg, "svg", "", "write the ROC curves to this file as a picture")
 	return cmd
 }
 
-// calibrateFile is pawl calibrate.
-func calibrateFile(o calibrateOptions, name string, stdin io.Reader, stdout io.Writer) error {
+// calibratePairs is pawl calibrate.
+func calibratePairs(o calibrateOptions, name string, stdin io.Reader) (calibrate.Report, error) {
 	in := stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return fmt.Errorf("open the pairs: %w", err)
+			return calibrate.Report{}, fmt.Errorf("open the pairs: %w", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	r, err := calibrate.Measure(calibrate.Read(in), calibrate.Options{Threshold: o.threshold, Seed: o.seed, Resamples: resamples})
 	if err != nil {
-		return fmt.Errorf("calibrate %s: %w", name, err)
+		return r, fmt.Errorf("calibrate %s: %w", name, err)
 	}
 	if o.svg != "" {
 		if err := os.WriteFile(o.svg, []byte(r.SVG()), 0o644); err != nil {
-			return fmt.Errorf("write the picture: %w", err)
+			return r, fmt.Errorf("write the picture: %w", err)
 		}
 	}
-	if o.json {
-		return json.NewEncoder(stdout).Encode(r)
-	}
-	return r.Text(stdout)
+	return r, nil
 }

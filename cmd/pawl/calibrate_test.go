@@ -79,6 +79,27 @@ func TestCalibrateReadsStandardInputAndAnotherThreshold(t *testing.T) {
 	}
 }
 
+func TestCalibrateObeysTheConfiguration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pawl.yml")
+	text := "github: {app: {integration_id: 1, webhook_secret: 'a webhook secret of some length', private_key_file: app.pem}}\n" +
+		"backends: [{name: codex, kind: codex}]\npolicy: {stagnation: {similarity: 0.7}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"current          0.85": nil,
+		"current          0.70": {"--config", file},
+		"current          0.80": {"--config", file, "--threshold", "0.8"},
+	} {
+		if out, errs, code := pawlCalibrate(t, "", append([]string{labelledPairs}, args...)...); code != exitDone || !strings.Contains(out, want) {
+			t.Errorf("%q: exit code %d, want %q in\n%s%s", args, code, want, out, errs)
+		}
+	}
+	if _, errs, code := pawlCalibrate(t, "", labelledPairs, "--config", file+".gone"); code != exitFailed || !strings.Contains(errs, "read configuration") {
+		t.Errorf("without the file: exit code %d, %s", code, errs)
+	}
+}
+
 func TestCalibrateDrawsAPicture(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "roc.svg")
 	if out, errs, code := pawlCalibrate(t, "", labelledPairs, "--svg", file); code != exitDone {

@@ -27,14 +27,16 @@ func TestFailingCIOfACommitIsOneAttemptThatReadsItsAnnotations(t *testing.T) {
 	r.must(r.fails(head, "unit", fakegithub.CheckAnnotation{Path: "sort_test.go", Line: 17, Title: "TestSorted", Message: "want [1 2]\ngot [2 1]"}, exit)())
 	r.must(r.fails(head, "lint", fakegithub.CheckAnnotation{Path: "sort.go", Line: 3, Message: "unused variable x"}, exit)())
 	r.must(r.fails(head, "unit", fakegithub.CheckAnnotation{Path: "sort_test.go", Line: 17, Message: "the same once more"})())
+	_, err := r.world.CompleteCheckRun(rigRepo, "github-actions", fakegithub.CheckResult{SHA: head, Name: "vet", Conclusion: "failure", Title: "1 of 9 failed", Summary: "TestSORTED failed"})
+	r.must(err)
 	r.settle()
 	r.await("the next commit", func() bool { return r.head(pull) != head })
 	r.settle()
 	if r.calls() != 2 {
-		t.Fatalf("%d calls of the agent (%q), want one for both checks", r.calls(), r.judged(n))
+		t.Fatalf("%d calls of the agent (%q), want one for all checks", r.calls(), r.judged(n))
 	}
 	p := r.prompt("2")
-	for _, want := range []string{"sort_test.go:17: TestSorted: want [1 2]", "got [2 1]", "sort.go:3: unused variable x"} {
+	for _, want := range []string{"sort_test.go:17: TestSorted: want [1 2]", "got [2 1]", "sort.go:3: unused variable x", "1 of 9 failed", "TestSORTED failed"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("the prompt lacks %q:\n%s", want, p)
 		}
@@ -42,6 +44,12 @@ func TestFailingCIOfACommitIsOneAttemptThatReadsItsAnnotations(t *testing.T) {
 	if strings.Contains(p, "the same once more") {
 		t.Errorf("the prompt has the second run of a check on the same commit:\n%s", p)
 	}
+	_, err = r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "feature", Message: "a feature", Files: map[string]string{"b.txt": "b\n"}})
+	r.must(err)
+	other, err := r.world.OpenPull(t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "A feature", Head: "feature"})
+	r.must(err)
+	r.settle()
+	r.play(other, []happens{{"failure on somebody else's commit", r.fails(r.head(other), "unit"), ""}})
 }
 
 func TestABillingFailureStartsNothingAndWhySaysSo(t *testing.T) {

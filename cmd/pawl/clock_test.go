@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // clock is a time that a test moves. It also runs, as things that happen one
@@ -72,7 +72,7 @@ func (r *rig) startTimed() *timed {
 // view is the thread as its comments and pages show it.
 func (m *timed) view(n int) checkrun.Facts {
 	m.t.Helper()
-	v, err := m.node.solver.View(m.t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n})
+	v, err := m.node.solver.View(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
 	m.must(err)
 	return v
 }
@@ -81,16 +81,16 @@ func (m *timed) view(n int) checkrun.Facts {
 // before it.
 func (m *timed) waits(n int) []time.Duration {
 	m.t.Helper()
-	events, err := m.node.store.Events(m.t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n}, 0)
+	events, err := m.node.store.Events(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
 	m.must(err)
 	var all []time.Duration
 	var ended time.Time
 	for _, e := range events {
 		switch e.Kind {
-		case solver.KindAttemptEnded:
+		case thread.KindAttemptEnded:
 			ended = e.At
-		case solver.KindDecision:
-			var d solver.Decided
+		case thread.KindDecision:
+			var d thread.Decided
 			m.must(json.Unmarshal(e.Data, &d))
 			if d.Action == policy.DoWait {
 				all = append(all, d.Until.Sub(ended))
@@ -110,18 +110,18 @@ func (m *timed) idle(n int) checkrun.Facts {
 		s, err := m.node.store.Stats(ctx)
 		m.must(err)
 		v = m.view(n)
-		return s.Deliveries[solver.Received] == 0 && s.Queued == 0 && s.Running == 0 && v.State != checkrun.Running && v.State != ""
+		return s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0 && v.State != checkrun.Running && v.State != ""
 	})
 	return v
 }
 
-// sweep wakes what is due, as the server does every few seconds. What is due is
-// looked at a little later than its time, so the clock moves that far.
+// sweep has the server look for what is due, as it does every few seconds.
 func (m *timed) sweep() {
 	m.t.Helper()
 	m.clock.reach(m.clock.now().Add(5 * time.Second))
-	_, err := m.node.store.Stale(m.t.Context(), m.clock.now())
+	_, err := m.node.store.Sweep(m.t.Context(), m.clock.now())
 	m.must(err)
+	m.node.queue.Committed(true, nil)
 }
 
 // has reports whether the agent left a file of that name in $CTRL.
@@ -155,12 +155,12 @@ func (r *rig) opened(f func(*store.Store)) {
 }
 
 // fold is the fold of a thread's log.
-func (r *rig) fold(n int) (s solver.State) {
+func (r *rig) fold(n int) (s thread.State) {
 	r.t.Helper()
 	r.opened(func(db *store.Store) {
-		events, err := db.Events(r.t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n}, 0)
+		events, err := db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
 		r.must(err)
-		s, err = solver.Fold(events)
+		s, err = thread.Fold(events)
 		r.must(err)
 	})
 	return s
@@ -191,7 +191,7 @@ func (r *rig) counted(steps bool) (none bool) {
 	r.opened(func(db *store.Store) {
 		s, err := db.Stats(r.t.Context())
 		r.must(err)
-		none = s.Deliveries[solver.Received] == 0 && (!steps || s.Queued == 0 && s.Running == 0)
+		none = s.Deliveries[thread.Received] == 0 && (!steps || s.Queued == 0 && s.Running == 0)
 	})
 	return none
 }

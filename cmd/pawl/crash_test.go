@@ -16,23 +16,26 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // errDead ends a step at once, as an attempt outlasts a store that merely fails.
-var errDead = fmt.Errorf("the process is dead: %w", solver.ErrLeaseLost)
+var errDead = fmt.Errorf("the process is dead: %w", thread.ErrLeaseLost)
 
 // mortal is a store seen from a process that dies at its n-th append: before
 // the append, so that what was done is not logged, or right after it, so that
 // what was logged is not done.
 type mortal struct {
-	solver.Store
+	thread.Store
 	left  int
 	after bool
 	dead  bool
 }
 
-func (m *mortal) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch) error {
+func (m *mortal) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
 	m.left--
 	if m.dead || m.left == 0 && !m.after {
 		m.dead = true
@@ -43,14 +46,14 @@ func (m *mortal) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batc
 	return err
 }
 
-func (m *mortal) Release(ctx context.Context, l solver.Lease) error {
+func (m *mortal) Release(ctx context.Context, l thread.Lease) error {
 	if m.dead {
 		return errDead
 	}
 	return m.Store.Release(ctx, l)
 }
 
-func (m *mortal) ReleaseUnfinished(ctx context.Context, l solver.Lease, retry solver.Retry) error {
+func (m *mortal) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	if m.dead {
 		return errDead
 	}
@@ -64,7 +67,7 @@ type crashRig struct {
 	store  *store.Store
 	cfg    config.Server
 	forge  *forge.Client
-	thread solver.Thread
+	thread thread.ID
 }
 
 func newCrashRig(t *testing.T) *crashRig {
@@ -83,29 +86,31 @@ func newCrashRig(t *testing.T) *crashRig {
 	t.Cleanup(func() { c.store.Close() })
 	n, err := r.world.OpenIssue(rigRepo, writer, "A second line", "Please add a second line to a.txt.")
 	r.must(err)
-	c.thread = solver.Thread{Owner: "acme", Name: "widgets", Number: n}
+	c.thread = thread.ID{Owner: "acme", Name: "widgets", Number: n}
 	installation, err := r.world.InstallationID(rigRepo)
 	r.must(err)
 	info, err := c.forge.RepoInfo(t.Context(), forge.Repo{Owner: "acme", Name: "widgets", Installation: installation})
 	r.must(err)
-	_, err = c.store.Append(t.Context(), c.thread, true, solver.NewEvent{Kind: solver.KindFeedback, At: c.clock.now(), Data: solver.Feedback{
-		Source: policy.FromComment, By: policy.Actor{ID: 1001, Login: writer, Type: "User"}, Command: "solve", Target: solver.Target{Kind: "issue", ID: int64(n)},
-		Snapshot: &solver.Snapshot{Installation: installation, RepoID: info.ID, Title: "A second line", Body: "Please add a second line to a.txt.", DefaultBranch: "main"},
+	_, err = c.store.Append(t.Context(), c.thread, true, thread.NewEvent{Kind: thread.KindFeedback, At: c.clock.now(), Data: thread.Feedback{
+		Source: policy.FromComment, By: feedback.Actor{ID: 1001, Login: writer, Type: "User"}, Command: "solve", Target: thread.Target{Kind: "issue", ID: int64(n)},
+		Snapshot: &thread.Snapshot{Installation: installation, RepoID: info.ID, Title: "A second line", Body: "Please add a second line to a.txt.", DefaultBranch: "main"},
 	}})
 	r.must(err)
 	return c
 }
 
 // live takes steps as a new process, until it dies or nothing is left to do.
-func (c *crashRig) live(process int, st solver.Store) error {
+func (c *crashRig) live(process int, st thread.Store) error {
 	box, err := sandbox.New(c.t.Context(), sandbox.None)
 	c.must(err)
-	s := &solver.Solver{Store: st, Config: c.cfg, Sandbox: box, Forge: c.forge, Node: fmt.Sprintf("node-%d", process),
-		Now: c.clock.now, Log: zerolog.New(c.log), Lookup: os.LookupEnv}
+	s := &solver.Solver{Forge: c.forge, Host: solver.GitHub{}, Env: attempt.Env{Store: st, Config: c.cfg, Sandbox: box, Node: fmt.Sprintf("node-%d", process),
+		Now: c.clock.now, Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
 	return s.Step(c.t.Context(), c.thread)
 }
 
 func TestWhereverAProcessDiesTheRunGoesOnAndNothingIsDoubled(t *testing.T) {
+	t.Parallel()
+	endToEnd(t)
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {
 			lived := false
@@ -117,7 +122,7 @@ func TestWhereverAProcessDiesTheRunGoesOnAndNothingIsDoubled(t *testing.T) {
 					c.must(err)
 				}
 				// Another process takes over when the lease has run out.
-				c.clock.reach(c.clock.now().Add(solver.LeaseTime + time.Second))
+				c.clock.reach(c.clock.now().Add(thread.LeaseTime + time.Second))
 				c.must(c.live(2, &mortal{Store: c.store}))
 				v := c.view()
 				n := c.thread.Number
@@ -147,13 +152,13 @@ func TestWhereverAProcessDiesTheRunGoesOnAndNothingIsDoubled(t *testing.T) {
 // late appends a stop just before an attempt is logged: after the decision, and
 // before anything looks out for a stop.
 type late struct {
-	solver.Store
+	thread.Store
 	stop func()
 }
 
-func (l *late) AppendLeased(ctx context.Context, lease solver.Lease, b solver.Batch) error {
+func (l *late) AppendLeased(ctx context.Context, lease thread.Lease, b thread.Batch) error {
 	for _, e := range b.Events {
-		if e.Kind == solver.KindAttemptStarted {
+		if e.Kind == thread.KindAttemptStarted {
 			l.stop()
 		}
 	}
@@ -161,11 +166,12 @@ func (l *late) AppendLeased(ctx context.Context, lease solver.Lease, b solver.Ba
 }
 
 func TestAStopBetweenDecisionAndAttemptIsObeyed(t *testing.T) {
+	t.Parallel()
 	c := newCrashRig(t)
 	c.must(os.WriteFile(filepath.Join(c.dir, "agent.sh"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700))
 	c.must(c.live(1, &late{Store: c.store, stop: func() {
-		_, err := c.store.Append(t.Context(), c.thread, true, solver.NewEvent{Kind: solver.KindControl, At: c.clock.now(),
-			Data: solver.Control{Feedback: solver.Feedback{Command: "stop", By: policy.Actor{Login: writer}}}})
+		_, err := c.store.Append(t.Context(), c.thread, true, thread.NewEvent{Kind: thread.KindControl, At: c.clock.now(),
+			Data: thread.Control{Feedback: thread.Feedback{Command: "stop", By: feedback.Actor{Login: writer}}}})
 		c.must(err)
 	}}))
 	if v := c.view(); v.Rule != "cancelled" || len(v.Attempts) != 1 || v.Attempts[0].Outcome != "cancelled" {
@@ -174,7 +180,7 @@ func TestAStopBetweenDecisionAndAttemptIsObeyed(t *testing.T) {
 }
 
 func (c *crashRig) view() checkrun.Facts {
-	s := &solver.Solver{Store: c.store, Config: c.cfg, Now: c.clock.now}
+	s := &solver.Solver{Env: attempt.Env{Store: c.store, Config: c.cfg, Now: c.clock.now}}
 	v, err := s.View(c.t.Context(), c.thread)
 	c.must(err)
 	return v

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // mostAttempts is how many attempts a thread may have in a day by default
@@ -25,21 +25,21 @@ const goOnWithin = time.Minute
 // off, or an agent that ended without a word, once a run, or too early with the
 // work moved on. No cause serves twice, so the number of attempts is bounded by
 // what people, deaths and agents did.
-func attemptsWrong(s solver.State, deaths []death) (wrong []string) {
+func attemptsWrong(s thread.State, deaths []death) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	silent := map[int]bool{} // runs in which one was repeated for having said nothing
 	for i, a := range s.Attempts {
 		if a.EndedAt.IsZero() {
 			add("attempt %d has no end", a.N)
 		}
-		var before solver.Attempt
+		var before thread.Attempt
 		if i > 0 && s.Attempts[i-1].Run == a.Run {
 			before = s.Attempts[i-1]
 		}
 		caused := false
 		switch rule := a.Decision.Rule; rule {
 		case "feedback":
-			caused = slices.ContainsFunc(s.Feedback, func(f solver.Remark) bool { return f.Taken == a.N })
+			caused = slices.ContainsFunc(s.Feedback, func(f thread.Request) bool { return f.Taken == a.N })
 		case "interrupted":
 			caused = before.Receipt.Outcome == policy.Interrupted
 		case "no_answer":
@@ -71,11 +71,11 @@ func attemptsWrong(s solver.State, deaths []death) (wrong []string) {
 }
 
 // judged counts the remarks in a log by what they are.
-func judged(events []solver.Event) map[solver.Target]int {
-	times := map[solver.Target]int{}
+func judged(events []thread.Event) map[thread.Target]int {
+	times := map[thread.Target]int{}
 	for _, e := range events {
-		var f solver.Feedback
-		if slices.Contains([]solver.Kind{solver.KindFeedback, solver.KindIgnored, solver.KindControl, solver.KindQuestion}, e.Kind) &&
+		var f thread.Feedback
+		if slices.Contains([]thread.Kind{thread.KindFeedback, thread.KindIgnored, thread.KindControl, thread.KindQuestion}, e.Kind) &&
 			json.Unmarshal(e.Data, &f) == nil {
 			times[f.Target]++
 		}
@@ -85,9 +85,9 @@ func judged(events []solver.Event) map[solver.Target]int {
 
 // wentOn checks that after each death the thread went on soon, by the clock of
 // the servers, if its log said that there was something to go on with.
-func (l *lives) wentOn(t solver.Thread) {
+func (l *lives) wentOn(t thread.ID) {
 	l.t.Helper()
-	var events []solver.Event
+	var events []thread.Event
 	l.openDB(func(db *store.Store) {
 		var err error
 		events, err = db.Events(l.t.Context(), t, 0)
@@ -106,12 +106,12 @@ func (l *lives) wentOn(t solver.Thread) {
 
 // wentOnAfter is how long after a death a thread's log goes on; zero where
 // nothing was left to be done.
-func wentOnAfter(events []solver.Event, at time.Time) time.Duration {
-	before := slices.IndexFunc(events, func(e solver.Event) bool { return e.At.After(at) })
+func wentOnAfter(events []thread.Event, at time.Time) time.Duration {
+	before := slices.IndexFunc(events, func(e thread.Event) bool { return e.At.After(at) })
 	if before < 1 {
 		return 0
 	}
-	s, err := solver.Fold(events[:before])
+	s, err := thread.Fold(events[:before])
 	if _, running := s.Running(); err != nil || !running && !s.Open() {
 		return 0
 	}
@@ -121,37 +121,37 @@ func wentOnAfter(events []solver.Event, at time.Time) time.Duration {
 // nextWork is the first event after a time that is work on the thread, or asks for
 // it; the zero value when there is none. Others, such as what Pawl's own push
 // brings, say nothing of whether it goes on.
-func nextWork(events []solver.Event, at time.Time) solver.Event {
+func nextWork(events []thread.Event, at time.Time) thread.Event {
 	for _, e := range events {
-		if e.At.After(at) && e.Kind != solver.KindIgnored && e.Kind != solver.KindThread {
+		if e.At.After(at) && e.Kind != thread.KindIgnored && e.Kind != thread.KindThread {
 			return e
 		}
 	}
-	return solver.Event{}
+	return thread.Event{}
 }
 
 func TestAnAttemptThatNothingAccountsForIsSeen(t *testing.T) {
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	attempt := func(n int, rule string, r solver.Ended) solver.Attempt {
+	attempt := func(n int, rule policy.Rule, r policy.Receipt) thread.Attempt {
 		at := began.Add(time.Duration(n) * time.Minute)
-		return solver.Attempt{Started: solver.Started{N: n, Run: 1, Decision: policy.Decision{Rule: rule}}, At: at, EndedAt: at.Add(10 * time.Second), Receipt: r}
+		return thread.Attempt{Started: thread.Started{N: n, Run: 1, Decision: policy.Decision{Rule: rule}}, At: at, EndedAt: at.Add(10 * time.Second), Receipt: r}
 	}
-	cut, silent, well := solver.Ended{Outcome: policy.Interrupted}, solver.Ended{Ending: policy.NoAnswer}, solver.Ended{Ending: policy.Completed}
-	asked := []solver.Remark{{Taken: 1}}
+	cut, silent, well := policy.Receipt{Outcome: policy.Interrupted}, policy.Receipt{Ending: policy.NoAnswer}, policy.Receipt{Ending: policy.Completed}
+	asked := []thread.Request{{Taken: 1}}
 	died := []death{{at: began.Add(time.Minute + time.Second)}}
 	for _, c := range []struct {
 		name     string
-		attempts []solver.Attempt
+		attempts []thread.Attempt
 		want     int
 	}{
-		{"all are accounted for", []solver.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", silent), attempt(3, "no_answer", well)}, 0},
-		{"one remark is taken twice", []solver.Attempt{attempt(1, "feedback", well), attempt(2, "feedback", well)}, 1},
-		{"one death cuts off twice", []solver.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", cut)}, 1},
-		{"what was not cut off is repeated", []solver.Attempt{attempt(1, "feedback", well), attempt(2, "interrupted", well)}, 1},
-		{"what moved nothing is repeated", []solver.Attempt{attempt(1, "feedback", silent), attempt(2, "progress", well)}, 1},
-		{"silence is repeated twice", []solver.Attempt{attempt(1, "feedback", silent), attempt(2, "no_answer", silent), attempt(3, "no_answer", well)}, 1},
+		{"all are accounted for", []thread.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", silent), attempt(3, "no_answer", well)}, 0},
+		{"one remark is taken twice", []thread.Attempt{attempt(1, "feedback", well), attempt(2, "feedback", well)}, 1},
+		{"one death cuts off twice", []thread.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", cut)}, 1},
+		{"what was not cut off is repeated", []thread.Attempt{attempt(1, "feedback", well), attempt(2, "interrupted", well)}, 1},
+		{"what moved nothing is repeated", []thread.Attempt{attempt(1, "feedback", silent), attempt(2, "progress", well)}, 1},
+		{"silence is repeated twice", []thread.Attempt{attempt(1, "feedback", silent), attempt(2, "no_answer", silent), attempt(3, "no_answer", well)}, 1},
 	} {
-		if wrong := attemptsWrong(solver.State{Attempts: c.attempts, Feedback: asked}, died); len(wrong) != c.want {
+		if wrong := attemptsWrong(thread.State{Attempts: c.attempts, Feedback: asked}, died); len(wrong) != c.want {
 			t.Errorf("%s: %q, want %d", c.name, wrong, c.want)
 		}
 	}

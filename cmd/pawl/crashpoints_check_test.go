@@ -10,17 +10,17 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // invariants are what holds however often and wherever this server died.
-func (l *lives) invariants(states map[string]solver.State, repos ...string) {
+func (l *lives) invariants(states map[string]thread.State, repos ...string) {
 	l.t.Helper()
 	l.invariantsAfter(l.died(), states, repos...)
 }
 
 // invariantsAfter are those after the deaths of all servers on the database.
-func (l *lives) invariantsAfter(deaths []death, states map[string]solver.State, repos ...string) {
+func (l *lives) invariantsAfter(deaths []death, states map[string]thread.State, repos ...string) {
 	l.t.Helper()
 	l.delivered()
 	for _, repo := range repos {
@@ -41,7 +41,7 @@ func (l *lives) invariantsAfter(deaths []death, states map[string]solver.State, 
 }
 
 // leftOver is what a thread that rests has not done.
-func leftOver(s solver.State) (wrong []string) {
+func leftOver(s thread.State) (wrong []string) {
 	for key, act := range s.Acts {
 		if !act.Done && !strings.HasPrefix(key, "push:") {
 			wrong = append(wrong, key+" was begun and never done")
@@ -75,7 +75,7 @@ func (l *lives) delivered() {
 				continue
 			}
 			stored, err := db.Delivery(l.t.Context(), d.GUID)
-			if err != nil || stored.State != solver.Handled {
+			if err != nil || stored.State != thread.Handled {
 				l.t.Errorf("delivery %s (%s %s) was answered with %d and is %q: %v", d.GUID, d.Event, d.Action, d.StatusCode, stored.State, err)
 			}
 		}
@@ -117,7 +117,7 @@ func (l *lives) heard(repo string) {
 			events, err := db.Events(l.t.Context(), t, 0)
 			l.must(err)
 			times, asked := judged(events), time.Time{}
-			if i := slices.IndexFunc(events, func(e solver.Event) bool { return e.Kind == solver.KindFeedback }); i >= 0 {
+			if i := slices.IndexFunc(events, func(e thread.Event) bool { return e.Kind == thread.KindFeedback }); i >= 0 {
 				asked = events[i].At
 			}
 			for _, c := range l.world.Comments(repo, issue.Number) {
@@ -126,7 +126,7 @@ func (l *lives) heard(repo string) {
 				}
 				// Before anybody asked for work, chatter is not kept.
 				early := asked.IsZero() || asked.After(c.CreatedAt)
-				n := times[solver.Target{Kind: "issue_comment", ID: c.ID}]
+				n := times[thread.Target{Kind: "issue_comment", ID: c.ID}]
 				if n != 1 && (n > 1 || strings.HasPrefix(c.Body, "/pawl") || !early) {
 					l.t.Errorf("%s: comment %d (%q) is in the log %d times", t, c.ID, c.Body, n)
 				}
@@ -223,7 +223,7 @@ func (l *lives) byHead(repo, head string) fakegithub.Issue {
 }
 
 // threadOf is the thread of an issue.
-func threadOf(repo string, number int) solver.Thread {
+func threadOf(repo string, number int) thread.ID {
 	owner, name, _ := strings.Cut(repo, "/")
-	return solver.Thread{Owner: owner, Name: name, Number: number}
+	return thread.ID{Owner: owner, Name: name, Number: number}
 }

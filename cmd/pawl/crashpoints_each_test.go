@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // moreThanOnce are points that are passed at different moments; the first time
@@ -31,14 +31,18 @@ func diligent(nap, work string) string {
 }
 
 func TestWhereverTheProcessIsKilledNothingIsLostAndNothingDoubled(t *testing.T) {
+	t.Parallel()
 	points := append(crash.Names(), moreThanOnce...)
-	slots := make(chan struct{}, 2)
-	for i, point := range points {
-		t.Run(point, func(t *testing.T) {
+	// Two at a time, as each keeps a processor at work.
+	const rows = 2
+	for row := range rows {
+		t.Run(fmt.Sprint("row ", row+1), func(t *testing.T) {
 			t.Parallel()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			killedAt(t, point, i)
+			for i, point := range points {
+				if i/2%rows == row { // each has points in and out of the sandbox
+					t.Run(point, func(t *testing.T) { killedAt(t, point, i) })
+				}
+			}
 		})
 	}
 }
@@ -74,8 +78,8 @@ func killedAt(t *testing.T, point string, i int) {
 		l.await("the agent at work", func() bool { return l.below("sleep\x00"+nap(i)) > 0 })
 		l.must(l.serving().Process.Signal(syscall.SIGTERM))
 	}
-	done := func(attempts int) func(map[string]solver.State) bool {
-		return func(states map[string]solver.State) bool { return worked(states[threadName(n)]) >= attempts }
+	done := func(attempts int) func(map[string]thread.State) bool {
+		return func(states map[string]thread.State) bool { return worked(states[threadName(n)]) >= attempts }
 	}
 	l.settled("the first line", patience, done(1))
 	_, err := l.world.Comment(rigRepo, n, writer, "/pawl status")
@@ -92,7 +96,7 @@ func killedAt(t *testing.T, point string, i int) {
 }
 
 // worked is how many attempts of a thread ended with work on the branch.
-func worked(s solver.State) (n int) {
+func worked(s thread.State) (n int) {
 	for _, a := range s.Attempts {
 		if a.Receipt.Outcome == policy.Edited {
 			n++
@@ -102,7 +106,7 @@ func worked(s solver.State) (n int) {
 }
 
 // finished checks that a thread ended as if nothing had gone wrong.
-func (l *lives) finished(s solver.State, n, i int) {
+func (l *lives) finished(s thread.State, n, i int) {
 	l.t.Helper()
 	if s.Decision == nil || s.Decision.Action != policy.DoDone {
 		l.t.Errorf("the run ended with %+v, want done", s.Decision)
@@ -142,6 +146,7 @@ func (l *lives) finished(s solver.State, n, i int) {
 }
 
 func TestTheOrdinaryProgramHasNoCrashPoints(t *testing.T) {
+	t.Parallel()
 	program, err := os.ReadFile(pawlBinary)
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,11 +20,11 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// crashBinary is the program built with its crash points, once.
-var crashBinary = sync.OnceValues(func() (string, error) {
+// buildCrash builds the program with its crash points, once.
+var buildCrash = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(pawlBinary), "pawl-crashpoints")
 	out, err := exec.Command("go", "build", "-tags", "crashpoints", "-o", path, ".").CombinedOutput()
 	if err != nil {
@@ -30,6 +32,18 @@ var crashBinary = sync.OnceValues(func() (string, error) {
 	}
 	return path, nil
 })
+
+// crashBinary is the program with its crash points, for end-to-end tests only:
+// building it takes longer than the quick tests.
+func crashBinary(t *testing.T) string {
+	t.Helper()
+	endToEnd(t)
+	path, err := buildCrash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // lives is a rig whose server dies and is started again at once, as a supervisor
 // does. Each life begins a lease after the one before: then what the dead held is
@@ -63,16 +77,12 @@ type death struct {
 
 // afterLease is how much later a life begins with SQLite: the lease of the dead
 // and the tries of its deliveries have run out.
-const afterLease = solver.LeaseTime + 5*time.Second
+const afterLease = thread.LeaseTime + 5*time.Second
 
 // newLives makes a rig for the program with crash points.
 func newLives(t *testing.T, files map[string]string) *lives {
 	t.Helper()
-	binary, err := crashBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lives{binary: binary, database: "sqlite:pawl.db", pause: afterLease, ready: make(chan struct{}), over: make(chan error, 1)}
+	l := &lives{binary: crashBinary(t), database: "sqlite:pawl.db", pause: afterLease, ready: make(chan struct{}), over: make(chan error, 1)}
 	l.env = func(int) []string { return nil }
 	l.rig = newRigAt(t, files, l.now)
 	l.sink = l.log
@@ -82,13 +92,21 @@ func newLives(t *testing.T, files map[string]string) *lives {
 }
 
 // address takes a free one, always the same for all lives, so that a webhook is
-// refused between two of them and finds the next one.
+// refused between two of them and finds the next one. Its port is one that the
+// kernel gives to nobody who does not ask for it: those from 32768 on it gives to
+// the connections of others, also between two lives.
 func (l *lives) address() {
 	l.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	l.must(err)
-	l.addr = listener.Addr().String()
-	l.must(listener.Close())
+	for {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		l.must(err)
+		l.addr = listener.Addr().String()
+		l.must(listener.Close())
+		return
+	}
 }
 
 // now is the clock of the fake GitHub and, from each start, of the server.
@@ -242,23 +260,23 @@ func (l *lives) end(sig syscall.Signal) {
 
 // states are the folds of all threads, once nothing is left to be done and every
 // run has ended; ok is false before.
-func (l *lives) states() (states map[string]solver.State, ok bool) {
+func (l *lives) states() (states map[string]thread.State, ok bool) {
 	l.t.Helper()
 	l.openDB(func(db *store.Store) { states, ok = l.read(db) })
 	return states, ok
 }
 
-func (l *lives) read(db *store.Store) (states map[string]solver.State, ok bool) {
+func (l *lives) read(db *store.Store) (states map[string]thread.State, ok bool) {
 	l.t.Helper()
 	ctx := l.t.Context()
 	s, err := db.Stats(ctx)
 	l.must(err)
-	if s.Deliveries[solver.Received]+s.Deliveries[solver.Failed]+s.Queued+s.Running > 0 {
+	if s.Deliveries[thread.Received]+s.Deliveries[thread.Failed]+s.Queued+s.Running > 0 {
 		return nil, false
 	}
 	rows, err := db.Threads(ctx, 10000)
 	l.must(err)
-	states = map[string]solver.State{}
+	states = map[string]thread.State{}
 	for _, row := range rows {
 		events, err := db.Events(ctx, row.Thread, 0)
 		l.must(err)
@@ -267,7 +285,7 @@ func (l *lives) read(db *store.Store) (states map[string]solver.State, ok bool) 
 				l.t.Fatalf("event %d of %s has number %d", i+1, row.Thread, e.Seq)
 			}
 		}
-		state, err := solver.Fold(events)
+		state, err := thread.Fold(events)
 		l.must(err)
 		if _, running := state.Running(); running || state.Open() {
 			return nil, false
@@ -279,7 +297,7 @@ func (l *lives) read(db *store.Store) (states map[string]solver.State, ok bool) 
 
 // settled waits until a server serves, every delivery is handled, every run has
 // ended and cond holds; it returns the threads.
-func (l *lives) settled(what string, within time.Duration, cond func(map[string]solver.State) bool) (states map[string]solver.State) {
+func (l *lives) settled(what string, within time.Duration, cond func(map[string]thread.State) bool) (states map[string]thread.State) {
 	l.t.Helper()
 	before := -1
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // The size of the soak. `make soak` asks for more than `make test` does: SOAK_KILLS
@@ -20,7 +20,7 @@ const (
 	fewKills = 30
 	soakTime = 10 * time.Minute
 	soakSeed = 20261121
-	// soakRepos have an installation each, since a governor keeps each within
+	// soakRepos have an installation each, since a limiter keeps each within
 	// GitHub's 500 writes an hour. Where no rest moves the clock by an hour, they
 	// have to do for the whole soak.
 	soakRepos, soakReposInTime = 8, 40
@@ -73,7 +73,7 @@ func TestRandomKillsUnderLoadLoseAndDoubleNothing(t *testing.T) {
 // clock when threads only wait for GitHub's limits, of which the load used up what
 // an hour has. No test moves the clock of PostgreSQL, by which nodes that share it
 // judge what is due.
-func (s *soak) rest() map[string]solver.State {
+func (s *soak) rest() map[string]thread.State {
 	s.t.Helper()
 	s.calm.Store(true)
 	defer s.calm.Store(false)
@@ -103,7 +103,7 @@ const (
 
 // resting waits for the rest of all threads and returns them, or nil when some
 // wait for a time to come.
-func (s *soak) resting() map[string]solver.State {
+func (s *soak) resting() map[string]thread.State {
 	s.t.Helper()
 	first, quiet := s.nodes[0], 0
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
@@ -126,10 +126,10 @@ func (s *soak) resting() map[string]solver.State {
 			return states
 		}
 		quiet++
-		if stats.Queued+stats.Running+stats.Deliveries[solver.Received] > 0 {
+		if stats.Queued+stats.Running+stats.Deliveries[thread.Received] > 0 {
 			quiet = 0
 		}
-		waits := stats.Waiting+stats.Deliveries[solver.Failed]+missed > 0
+		waits := stats.Waiting+stats.Deliveries[thread.Failed]+missed > 0
 		switch {
 		case quiet >= waitsOnly && waits && first.pause > 0:
 			return nil
@@ -142,7 +142,7 @@ func (s *soak) resting() map[string]solver.State {
 	return nil
 }
 
-func unfinished(states map[string]solver.State) bool {
+func unfinished(states map[string]thread.State) bool {
 	for _, state := range states {
 		if len(leftOver(state)) > 0 {
 			return true
@@ -152,8 +152,8 @@ func unfinished(states map[string]solver.State) bool {
 }
 
 // endings counts the attempts of all threads and how their runs ended.
-func endings(states map[string]solver.State) string {
-	rules, attempts, cut := map[string]int{}, 0, 0
+func endings(states map[string]thread.State) string {
+	rules, attempts, cut := map[policy.Rule]int{}, 0, 0
 	for _, state := range states {
 		rules[state.Decision.Rule]++
 		attempts += len(state.Attempts)

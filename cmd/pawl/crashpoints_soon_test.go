@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // The other tests of crash points move the clock over the lease of the dead. Here
@@ -30,21 +30,26 @@ func TestAServerThatIsKilledAndStartedAgainGoesOnWithinAMinute(t *testing.T) {
 		l.solve("A line", "Please add a line to a.txt.")
 		all = append(all, l)
 	}
-	for i, l := range all {
-		states := l.settled("the line", patience, func(states map[string]solver.State) bool {
+	for _, l := range all {
+		states := l.settled("the line", patience, func(states map[string]thread.State) bool {
 			return len(l.died()) == 1 && worked(states[threadName(1)]) == 1
 		})
 		l.invariants(states, rigRepo)
-		at := l.died()[0].at
-		l.openDB(func(db *store.Store) {
-			events, err := db.Events(t.Context(), threadOf(rigRepo, 1), 0)
-			l.must(err)
-			e := nextWork(events, at)
-			late := e.At.Sub(at)
-			t.Logf("killed at %s: %s came %s later", points[i], e.Kind, late.Round(100*time.Millisecond))
-			if e.Kind == "" || late > goOnWithin {
-				t.Errorf("killed at %s: the thread went on after %s, want %s", points[i], late, goOnWithin)
-			}
-		})
+		l.wentOnInTime(l.died()[0])
 	}
+}
+
+// wentOnInTime checks when work on the first thread went on after a death.
+func (l *lives) wentOnInTime(d death) {
+	l.t.Helper()
+	l.openDB(func(db *store.Store) {
+		events, err := db.Events(l.t.Context(), threadOf(rigRepo, 1), 0)
+		l.must(err)
+		e := nextWork(events, d.at)
+		late := e.At.Sub(d.at)
+		l.t.Logf("killed at %s: %s came %s later", d.point, e.Kind, late.Round(100*time.Millisecond))
+		if e.Kind == "" || late > goOnWithin {
+			l.t.Errorf("killed at %s: the thread went on after %s, want %s", d.point, late, goOnWithin)
+		}
+	})
 }

@@ -16,7 +16,7 @@ func TestEvalCyclesOfTheCorpusEndAfterThreeAttempts(t *testing.T) {
 			if len(all[source]) == 0 {
 				t.Fatal("the corpus has no such rows")
 			}
-			calls, s := replay(t, all[source])
+			calls, s := replayCycles(t, all[source])
 			t.Logf("%d recorded cycles, %d calls, then %s (%s %q)", len(all[source]), calls, s.State, s.Rule, s.Reasons)
 			if calls == 0 || calls > 3 || s.State != "stopped" {
 				t.Errorf("%d calls of the agent, then %s; want 1 to 3, then stopped", calls, s.State)

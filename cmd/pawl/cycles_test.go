@@ -58,11 +58,11 @@ func (c cycle) stream(remark string) string {
 	return strings.ReplaceAll(b.String(), "{reset}", resetText(time.Now().Add(5*time.Hour)))
 }
 
-// replay plays recorded cycles on Pawl's own pull request and returns how often
+// replayCycles plays recorded cycles on Pawl's own pull request and returns how often
 // the agent was called. After each cycle comes what the wrapper reacted to:
 // comments under the person's login, one by the agent and one by whoever, and a
 // description that was saved again.
-func replay(t *testing.T, all []cycle) (calls int, last threadStatus) {
+func replayCycles(t *testing.T, all []cycle) (calls int, last threadStatus) {
 	t.Helper()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; n=$(wc -l < \"$CTRL/calls\" | tr -d ' ')\nif [ $n = 1 ]; then echo two >> a.txt\n"+
@@ -89,10 +89,11 @@ func replay(t *testing.T, all []cycle) (calls int, last threadStatus) {
 }
 
 func TestTheRecordedLoopsEndAfterThreeAttempts(t *testing.T) {
+	t.Parallel()
 	for name, rule := range map[string]string{"auth-401": "auth", "usage-limit": "usage_limit"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			calls, s := replay(t, cycles(t, filepath.Join("testdata", "loops", name+".jsonl"))[name])
+			calls, s := replayCycles(t, cycles(t, filepath.Join("testdata", "loops", name+".jsonl"))[name])
 			if calls == 0 || calls > 3 || s.State != "stopped" || !strings.HasPrefix(s.Rule, rule) {
 				t.Errorf("%d calls, then %s (%s %q); want 1 to 3, then stopped by %s", calls, s.State, s.Rule, s.Reasons, rule)
 			}

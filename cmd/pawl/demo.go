@@ -18,7 +18,8 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func demoCommand() *cobra.Command {
@@ -135,16 +136,12 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 	if d.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: secret}); err != nil {
 		return err
 	}
-	if err := d.world.AddRepo(ctx, demoRepo, d.files(agent)); err != nil {
-		return err
-	}
-	if err := d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}); err != nil {
-		return err
-	}
-	if err := d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}); err != nil {
-		return err
-	}
-	if err := d.world.Install(demoRepo); err != nil {
+	if err := errors.Join(
+		d.world.AddRepo(ctx, demoRepo, d.files(agent)),
+		d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}),
+		d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}),
+		d.world.Install(demoRepo),
+	); err != nil {
 		return err
 	}
 	cfg := config.Default()
@@ -214,42 +211,47 @@ func (d *show) holds(ok bool, format string, args ...any) {
 }
 
 // until waits for a thread to satisfy a condition.
-func (d *show) until(ctx context.Context, t solver.Thread, what string, cond func(checkrun.Facts) bool) (checkrun.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, demoWait)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		v, err := d.node.solver.View(ctx, t)
-		if err == nil && cond(v) {
-			return v, nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return v, fmt.Errorf("%s did not happen within %s; the thread is %s (%s: %s)", what, demoWait, v.State, v.Rule, strings.Join(v.Reasons, "; "))
-		}
+func (d *show) until(ctx context.Context, t thread.ID, what string, cond func(checkrun.Facts) bool) (v checkrun.Facts, err error) {
+	if !waited(ctx, func() bool {
+		v, err = d.node.solver.View(ctx, t)
+		return err == nil && cond(v)
+	}) {
+		return v, fmt.Errorf("%s did not happen within %s; the thread is %s (%s: %s)", what, demoWait, v.State, v.Rule, v.Reasons)
 	}
+	return v, nil
 }
 
 // settled waits until GitHub's deliveries are answered and handled.
 func (d *show) settled(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, demoWait)
+	bounded, cancel := context.WithTimeout(ctx, demoWait)
 	defer cancel()
-	if err := d.world.WaitDelivered(ctx); err != nil {
+	err := d.world.WaitDelivered(bounded)
+	if err != nil {
 		return err
 	}
+	if !waited(ctx, func() bool {
+		var s store.Stats
+		s, err = d.node.store.Stats(ctx)
+		return err == nil && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
+	}) {
+		return fmt.Errorf("deliveries were not handled within %s: %v", demoWait, err)
+	}
+	return nil
+}
+
+// waited looks again and again until cond holds; false says that it did not within
+// demoWait.
+func waited(ctx context.Context, cond func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, demoWait)
+	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		s, err := d.node.store.Stats(ctx)
-		if err == nil && s.Deliveries[solver.Received] == 0 && s.Queued == 0 && s.Running == 0 {
-			return nil
-		}
+	for !cond() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("deliveries were not handled within %s: %v", demoWait, err)
+			return false
 		}
 	}
+	return true
 }

@@ -2,16 +2,25 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // demoThread is the thread of the demo: its first issue.
-var demoThread = solver.Thread{Owner: "acme", Name: "widgets", Number: 1}
+var demoThread = thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 
 // solve is the first act: an issue becomes a verified draft pull request.
 func (d *show) solve(ctx context.Context) error {
@@ -25,10 +34,7 @@ func (d *show) solve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.world.Comment(demoRepo, n, "mallory", "/pawl solve"); err != nil {
-		return err
-	}
-	if err := d.settled(ctx); err != nil {
+	if err := d.comment(ctx, n, "mallory", "/pawl solve"); err != nil {
 		return err
 	}
 	v, err := d.node.solver.View(ctx, demoThread)
@@ -36,14 +42,11 @@ func (d *show) solve(ctx context.Context) error {
 		return err
 	}
 	d.holds(len(v.Attempts) == 0, "mallory, who may only read, comments /pawl solve: ignored (%s)", lastReason(v))
-	if _, err := d.world.Comment(demoRepo, n, demoPerson, "/pawl solve"); err != nil {
+	if err := d.comment(ctx, n, demoPerson, "/pawl solve"); err != nil {
 		return err
 	}
 	v, err = d.until(ctx, demoThread, "the solved issue", func(v checkrun.Facts) bool { return len(v.Attempts) > 0 && v.State != checkrun.Running })
 	if err != nil {
-		return err
-	}
-	if err := d.settled(ctx); err != nil {
 		return err
 	}
 	d.holds(v.State == checkrun.Done, "%s, who may write, comments /pawl solve: %s after %d attempt(s)", demoPerson, v.State, len(v.Attempts))
@@ -58,6 +61,14 @@ func (d *show) solve(ctx context.Context) error {
 	}
 	d.holds(len(d.checks()) == 3, "three check runs on the head commit")
 	return nil
+}
+
+// comment writes a comment and waits until everything that it leads to is done.
+func (d *show) comment(ctx context.Context, number int, by, body string) error {
+	if _, err := d.world.Comment(demoRepo, number, by, body); err != nil {
+		return err
+	}
+	return d.settled(ctx)
 }
 
 // demoRounds is how often the incident turns. The real one turned 1,249 times.
@@ -89,12 +100,9 @@ func (d *show) incident(ctx context.Context) error {
 	}
 	calls := len(v.Attempts) - len(before.Attempts)
 	d.holds(calls == 3, "%d rounds of events led to %d calls of the agent, then the breaker opened", demoRounds, calls)
-	d.holds(v.State == checkrun.Stopped && v.Rule == "usage_limit_breaker", "the run is %s (%s): %s", v.State, v.Rule, strings.Join(v.Reasons, "; "))
+	d.holds(v.State == checkrun.Stopped && v.Rule == "usage_limit_breaker", "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
 	d.holds(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments(1) == 1, "still one pull request and one status comment")
-	if _, err := d.world.Comment(demoRepo, pr, demoPerson, "/pawl why"); err != nil {
-		return err
-	}
-	if err := d.settled(ctx); err != nil {
+	if err := d.comment(ctx, pr, demoPerson, "/pawl why"); err != nil {
 		return err
 	}
 	comments := d.world.Comments(demoRepo, pr)
@@ -108,20 +116,14 @@ func (d *show) incident(ctx context.Context) error {
 // stamp and a re-saved description.
 func (d *show) round(ctx context.Context, pr, round int) error {
 	if round%3 == 0 {
-		if _, err := d.world.Comment(demoRepo, pr, demoPerson, fmt.Sprintf("Please also greet in capital letters (round %d).", round+1)); err != nil {
-			return err
-		}
-		if err := d.settled(ctx); err != nil {
+		if err := d.comment(ctx, pr, demoPerson, fmt.Sprintf("Please also greet in capital letters (round %d).", round+1)); err != nil {
 			return err
 		}
 	}
 	if _, err := d.world.Comment(demoRepo, pr, demoPerson, demoRemark); err != nil {
 		return err
 	}
-	if err := d.world.TouchIssue(demoRepo, pr, demoPerson); err != nil {
-		return err
-	}
-	if err := d.world.EditBody(demoRepo, pr, demoPerson, d.world.Pulls(demoRepo)[0].Body); err != nil {
+	if err := errors.Join(d.world.TouchIssue(demoRepo, pr, demoPerson), d.world.EditBody(demoRepo, pr, demoPerson, d.world.Pulls(demoRepo)[0].Body)); err != nil {
 		return err
 	}
 	return d.settled(ctx)
@@ -163,12 +165,7 @@ func (d *show) statusComments(number int) int {
 }
 
 func (d *show) reacted(number int) bool {
-	for _, c := range d.world.Comments(demoRepo, number) {
-		if c.Author == demoPerson && len(c.Reactions) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.world.Comments(demoRepo, number), func(c fakegithub.Comment) bool { return c.Author == demoPerson && len(c.Reactions) > 0 })
 }
 
 func lastReason(v checkrun.Facts) string {
@@ -176,4 +173,93 @@ func lastReason(v checkrun.Facts) string {
 		return "nothing was judged"
 	}
 	return v.Feedback[len(v.Feedback)-1].Reason
+}
+
+// demoAgentName is the hidden subcommand that plays the agent of the demo.
+const demoAgentName = "demo-agent"
+
+// sceneVariable tells the scripted agent what to play. The demo gives it through
+// the list of variables that a backend may have, as an operator would.
+const sceneVariable = "DEMO_SCENE"
+
+// The scenes.
+const (
+	sceneSolve = "solve"
+	sceneLimit = "limit"
+)
+
+// demoRemark is what the agent of the incident posts through a person's token.
+const demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
+
+// scene is the environment that backends see in the demo. The zero value is none.
+type scene struct{ name atomic.Value }
+
+func (s *scene) set(name string) { s.name.Store(name) }
+
+func (s *scene) lookup(name string) (string, bool) {
+	if name != sceneVariable {
+		return os.LookupEnv(name)
+	}
+	played, ok := s.name.Load().(string)
+	return played, ok
+}
+
+// demoAgentCommand plays a coding agent that speaks the JSON stream of codex
+// 0.169. It really edits the files of its working directory.
+func demoAgentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: demoAgentName, Hidden: true, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := io.Copy(io.Discard, cmd.InOrStdin()); err != nil {
+				return err
+			}
+			return playAgent(os.Getenv(sceneVariable), cmd.OutOrStdout(), time.Now())
+		},
+	}
+}
+
+// line is one line of the stream.
+type line map[string]any
+
+func playAgent(scene string, out io.Writer, now time.Time) error {
+	item := func(kind string, fields line) line {
+		fields["id"], fields["type"] = "item_"+kind, kind
+		return line{"type": "item.completed", "item": fields}
+	}
+	lines := []line{{"type": "thread.started", "thread_id": "00000000-0000-7000-8000-000000000001"}, {"type": "turn.started"}}
+	if scene == sceneLimit {
+		command := fmt.Sprintf("gh pr comment --body %q", demoRemark)
+		limit := "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at " +
+			now.UTC().Add(2*time.Hour).Format("3:04 PM") + "."
+		lines = append(lines,
+			item("command_execution", line{"command": command, "aggregated_output": "", "exit_code": 0, "status": "completed"}),
+			line{"type": "error", "message": limit},
+			line{"type": "turn.failed", "error": line{"message": limit}})
+		return errors.Join(speak(out, lines), errors.New("usage limit"))
+	}
+	text, err := os.ReadFile("greet.sh")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile("greet.sh", []byte(strings.ReplaceAll(string(text), "Helo", "Hello")), 0o644); err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	return speak(out, append(lines,
+		item("file_change", line{"changes": []line{{"path": dir + "/greet.sh", "kind": "update"}}, "status": "completed"}),
+		item("agent_message", line{"text": "The greeting is spelled correctly now; test.sh passes."}),
+		line{"type": "turn.completed", "usage": line{"input_tokens": 2400, "cached_input_tokens": 400, "output_tokens": 68}}))
+}
+
+// speak prints the lines of the stream.
+func speak(out io.Writer, lines []line) error {
+	for _, l := range lines {
+		if err := json.NewEncoder(out).Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
 }

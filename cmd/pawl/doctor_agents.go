@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
 // providers asks each provider for anything at all: an answer of any status
@@ -42,7 +43,7 @@ func (d *doctor) providers(ctx context.Context) {
 func (d *doctor) agents(ctx context.Context) {
 	for _, b := range d.cfg.Backends {
 		check := "backend " + b.Name
-		adapter, err := agent.For(b.Kind, b.Stream)
+		adapter, err := clis.For(b.Kind, b.Stream)
 		if err != nil {
 			d.add(check, checkFail, err.Error(), "correct its kind and stream")
 			continue
@@ -52,7 +53,7 @@ func (d *doctor) agents(ctx context.Context) {
 			d.add(check, checkFail, err.Error(), install(adapter.Version))
 			continue
 		}
-		d.standing(ctx, check, exe, b, adapter.Version)
+		d.version(ctx, check, exe, b, adapter.Version)
 		d.startable(check, b, adapter)
 		d.access(check, b)
 	}
@@ -90,9 +91,9 @@ func install(v agent.Version) string {
 	return fmt.Sprintf("npm install --global %s@%s, or name the program in argv", v.Package, v.Checked)
 }
 
-// standing asks a CLI for its version. It gets an environment without anything
+// version asks a CLI for its version. It gets an environment without anything
 // secret and no standard input.
-func (d *doctor) standing(ctx context.Context, check, exe string, b config.Backend, v agent.Version) {
+func (d *doctor) version(ctx context.Context, check, exe string, b config.Backend, v agent.Version) {
 	if len(v.Args) == 0 {
 		d.add(check, checkOK, exe+" is there", "")
 		return

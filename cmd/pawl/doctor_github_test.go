@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/setup"
 )
 
 func TestDoctorTellsWhyTheAppCannotSignIn(t *testing.T) {
@@ -53,11 +54,11 @@ func TestDoctorComparesTheAppWithWhatItNeeds(t *testing.T) {
 			o.Permissions = map[string]string{"checks": "read", "contents": "write", "issues": "write", "metadata": "read"}
 		}, checkFail, "permissions", "lacks checks: write, pull_requests: write", "every owner who installed it must accept"},
 		{"a permission that is too much", func(o *fakegithub.Options) {
-			o.Permissions = appPermissions()
+			o.Permissions = setup.AppPermissions()
 			o.Permissions["workflows"] = "write"
 		}, checkWarn, "permissions", "the permission workflows", "take it away"},
-		{"events that are missing", func(o *fakegithub.Options) { o.Events = appEvents()[2:] }, checkFail, "events", "does not subscribe to issues, issue_comment", "tick them"},
-		{"more events than needed", func(o *fakegithub.Options) { o.Events = append(appEvents(), "star") }, checkOK, "events", "what it listens to", ""},
+		{"events that are missing", func(o *fakegithub.Options) { o.Events = setup.AppEvents()[2:] }, checkFail, "events", "does not subscribe to issues, issue_comment", "tick them"},
+		{"more events than needed", func(o *fakegithub.Options) { o.Events = append(setup.AppEvents(), "star") }, checkOK, "events", "what it listens to", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

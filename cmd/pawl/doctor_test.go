@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/setup"
+
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
@@ -30,7 +32,7 @@ type clinic struct {
 // was checked. change makes the GitHub another.
 func newClinic(t *testing.T, change func(*fakegithub.Options)) *clinic {
 	t.Helper()
-	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Events: appEvents()}
+	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Events: setup.AppEvents()}
 	if change != nil {
 		change(&o)
 	}

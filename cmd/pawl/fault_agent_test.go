@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // What an agent does to the machine, at its full size and against the bounds that
@@ -21,11 +21,11 @@ import (
 // maxTranscript is what Pawl keeps of an agent's output.
 const maxTranscript = 256 << 20
 
-func TestTenGigabytesOfOutputCostLittleMemoryAndABoundedTranscript(t *testing.T) {
+func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	line := strings.Repeat("output that says nothing ", 40)
-	r.agent("cat > /dev/null; echo two >> a.txt; yes '"+line+"' | head -c 10737418240; echo the last words\n", "timeout: 1h")
+	r.agent("cat > /dev/null; echo two >> a.txt; yes '"+line+"' | head -c 1073741824; echo the last words\n", "timeout: 1h")
 	r.start()
 	before := r.peak()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
@@ -37,7 +37,7 @@ func TestTenGigabytesOfOutputCostLittleMemoryAndABoundedTranscript(t *testing.T)
 		t.Errorf("the server grew by %d KiB to %d KiB, want at most 64 MiB", grown, r.peak())
 	}
 	a := r.fold(n).Attempts[0]
-	t.Logf("10 GiB in %s; the server grew by %d KiB", a.EndedAt.Sub(a.At).Round(1e9), r.peak()-before)
+	t.Logf("1 GiB in %s; the server grew by %d KiB", a.EndedAt.Sub(a.At).Round(1e9), r.peak()-before)
 	info, err := os.Stat(a.Receipt.Transcript)
 	r.must(err)
 	if most := int64(maxTranscript + 1<<10); info.Size() > most || info.Size() < maxTranscript/2 {
@@ -78,6 +78,7 @@ func ordinary(t *testing.T) []string {
 // The bomb forks as fast as it can until the kernel refuses, which is when it has
 // the 4,096 processes that Pawl allows it; then it waits for its end.
 func TestAForkBombHasFourThousandProcessesAndHoldsNobodyBack(t *testing.T) {
+	t.Parallel()
 	const most = 4096
 	r := newRig(t, nil)
 	c := &cluster{rig: r, dsn: "sqlite:" + filepath.Join(r.dir, "pawl.db"), ahead: &clock{}}
@@ -118,9 +119,9 @@ read x < "$HOME/never"
 	}
 	// The machine is well, and so are the server and another agent's sandbox.
 	good := r.solve("Two", "Please add a line.")
-	thread := solver.Thread{Owner: "acme", Name: "widgets", Number: good}
-	r.awaitLong("the other thread's end", func() bool { s := c.states([]solver.Thread{thread})[0]; return s.Run > 0 && !s.Open() })
-	if s := c.states([]solver.Thread{thread})[0]; s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 {
+	issue := thread.ID{Owner: "acme", Name: "widgets", Number: good}
+	r.awaitLong("the other thread's end", func() bool { s := c.states([]thread.ID{issue})[0]; return s.Run > 0 && !s.Open() })
+	if s := c.states([]thread.ID{issue})[0]; s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 {
 		t.Errorf("the other thread: %+v after attempts %+v, want done after one", s.Decision, s.Attempts)
 	}
 	if again := r.below(bomb); again != grown {
@@ -166,6 +167,7 @@ func smallMemory(t *testing.T) []string {
 // Server and agents share 512 MiB, and an agent takes what it gets. The kernel
 // ends the agent, and the server goes on.
 func TestWhenMemoryRunsOutTheKernelEndsTheAgentAndNotTheServer(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
 			start := smallMemory(t)

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
 )
@@ -53,18 +52,6 @@ func (r *rig) hasAll(guids []string) {
 	})
 }
 
-// ended waits until the server has ended by itself and returns its exit code.
-func (r *rig) ended() int {
-	r.t.Helper()
-	select {
-	case <-r.exited:
-		r.exited <- nil // for the clean-up
-	case <-time.After(patience):
-		r.t.Fatalf("pawl serve goes on\n%s", r.log)
-	}
-	return r.cmd.ProcessState.ExitCode()
-}
-
 // failing has the kernel answer an error to system calls of the server on its
 // database, until heal is called or the server ends.
 func (r *rig) failing(calls, errno string) (heal func()) {
@@ -73,7 +60,7 @@ func (r *rig) failing(calls, errno string) (heal func()) {
 	if err != nil {
 		r.t.Skip("strace is not installed (.ci/setup installs it): no system call can be made to fail")
 	}
-	args := []string{"-f", "-o", os.DevNull, "-e", "trace=" + calls, "-e", "inject=" + calls + ":error=" + errno, "-p", fmt.Sprint(r.cmd.Process.Pid)}
+	args := []string{"-f", "-o", os.DevNull, "-e", "trace=" + calls, "-e", "inject=" + calls + ":error=" + errno, "-p", fmt.Sprint(r.server.cmd.Process.Pid)}
 	for _, name := range []string{"pawl.db", "pawl.db-wal"} {
 		args = append(args, "-P", filepath.Join(r.dir, name))
 	}
@@ -123,7 +110,7 @@ func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 			t.Errorf("%s was answered %d although no fsync works", guid, code)
 		}
 	}
-	if code := r.ended(); code != exitFailed {
+	if code := r.ended(r.server); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
 	if !strings.Contains(r.log.String(), "the disk may be failing: look at the kernel's log") {
@@ -136,6 +123,7 @@ func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 
 // A disk that answers errors, and one that the kernel has made read-only.
 func TestWhileNothingCanBeWrittenWebhooksAreAnswered503(t *testing.T) {
+	t.Parallel()
 	for name, errno := range map[string]string{"errors of the disk": "EIO", "a file system that became read-only": "EROFS"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +246,7 @@ func TestADamagedDatabaseEndsTheServerAndIsRefusedAtTheStart(t *testing.T) {
 		_, code := r.send(20 << 10)
 		return code == 0
 	})
-	if code := r.ended(); code != exitFailed {
+	if code := r.ended(r.server); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
 	const hint = "restore a backup"

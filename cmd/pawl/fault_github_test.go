@@ -169,6 +169,7 @@ func TestAThreadThatIsClosedDuringAnOutageIsNotPushedTo(t *testing.T) {
 
 // GitHub answers what it did not answer within 30 s when it is asked again.
 func TestAGitHubThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
+	t.Parallel()
 	for name, route := range map[string]string{
 		"permission":   "GET /repos/{owner}/{repo}/collaborators/{login}/permission",
 		"token":        "POST /app/installations/{id}/access_tokens",

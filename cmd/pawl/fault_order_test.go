@@ -11,6 +11,7 @@ import (
 // payload when it comes: here the newer one is handled to its end before the
 // older one is there. What docs/operations.md says of it is pinned.
 func TestDeliveriesThatOvertakeEachOther(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		acts  func(r *rig, n int)

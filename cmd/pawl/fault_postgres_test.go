@@ -1,13 +1,18 @@
 package main
 
 import (
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // PostgreSQL ends under a server and is started again: what was answered is
@@ -18,7 +23,7 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 	c := newCluster(t, db)
 	c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
 	c.join()
-	thread := c.issue(rigRepo, "A second line")
+	issue := c.issue(rigRepo, "A second line")
 	c.await("the agent at work", func() bool { return c.has("ready") })
 	before, code := c.send(100)
 	if code != http.StatusOK {
@@ -41,7 +46,7 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 		return code == http.StatusOK
 	})
 	c.touch("go")
-	c.await("the end of the run", func() bool { return !c.states([]solver.Thread{thread})[0].Open() })
+	c.await("the end of the run", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
 	c.settle()
 	c.read(func(s *store.Store) {
 		for _, guid := range []string{before, after} {
@@ -50,17 +55,49 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 			}
 		}
 	})
-	c.finishedAtOnce(thread)
+	c.finishedAtOnce(issue)
+}
+
+// A server that starts before its database waits for it. One that the database
+// turns away ends.
+func TestAServerWaitsForADatabaseThatIsNotUpYet(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	dsn := db.newDatabase(t)
+	waits := make(chan string, 100)
+	log := zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, said string) { waits <- said }))
+	open := func(dsn string) error {
+		s, err := openStore(t.Context(), config.Database{Driver: config.Postgres, URL: config.NewSecret(dsn)}, time.Now, log)
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	db.Kill()
+	opened := make(chan error, 1)
+	go func() { opened <- open(dsn) }()
+	select {
+	case <-waits:
+	case err := <-opened:
+		t.Fatalf("it did not wait: %v", err)
+	}
+	db.Restart(t)
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+	if err := open(db.Address("elsewhere")); err == nil || !strings.Contains(err.Error(), `database "elsewhere" does not exist`) {
+		t.Errorf("%v, want the database's answer at once", err)
+	}
 }
 
 // finishedAtOnce checks that a run is done after one attempt.
-func (c *cluster) finishedAtOnce(thread solver.Thread) {
+func (c *cluster) finishedAtOnce(issue thread.ID) {
 	c.t.Helper()
-	s := c.states([]solver.Thread{thread})[0]
+	s := c.states([]thread.ID{issue})[0]
 	if s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 || c.calls() != 1 {
 		c.t.Errorf("%+v after attempts %+v and %d calls, want done after one", s.Decision, s.Attempts, c.calls())
 	}
-	c.once(thread.Number)
+	c.once(issue.Number)
 }
 
 // An attempt that goes on while no node reaches the database, for longer than its
@@ -72,15 +109,15 @@ func TestAnAttemptThatEndsWithoutPostgreSQLIsKept(t *testing.T) {
 	c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt; touch \"$CTRL/done\"\n", "startup_timeout: 20m, idle_timeout: 20m")
 	c.join()
 	c.join()
-	thread := c.issue(rigRepo, "A second line")
+	issue := c.issue(rigRepo, "A second line")
 	c.await("the agent at work", func() bool { return c.has("ready") })
 	db.Kill()
 	away := time.Now()
-	c.await("the lease to run out", func() bool { return time.Since(away) > solver.LeaseTime+solver.HeartbeatTime })
+	c.await("the lease to run out", func() bool { return time.Since(away) > thread.LeaseTime+thread.HeartbeatTime })
 	c.touch("go")
 	c.await("the agent's end", func() bool { return c.has("done") })
 	db.Restart(t)
-	c.await("the end of the run", func() bool { return !c.states([]solver.Thread{thread})[0].Open() })
+	c.await("the end of the run", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
 	c.settle()
-	c.finishedAtOnce(thread)
+	c.finishedAtOnce(issue)
 }

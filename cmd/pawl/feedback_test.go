@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // plainAgent keeps its prompt as prompt.<n>, adds a line and says what it did.
@@ -80,7 +80,7 @@ func (r *rig) database() *sql.DB {
 	return db
 }
 
-func (r *rig) deliveries() (list []solver.Delivery) {
+func (r *rig) deliveries() (list []thread.Delivery) {
 	r.t.Helper()
 	r.read(func(db *store.Store) {
 		var err error
@@ -90,7 +90,7 @@ func (r *rig) deliveries() (list []solver.Delivery) {
 	return list
 }
 
-func (r *rig) deliveryOf(guid string) (d solver.Delivery) {
+func (r *rig) deliveryOf(guid string) (d thread.Delivery) {
 	r.t.Helper()
 	r.read(func(db *store.Store) {
 		var err error
@@ -101,12 +101,12 @@ func (r *rig) deliveryOf(guid string) (d solver.Delivery) {
 }
 
 // state is the fold of a thread's log.
-func (r *rig) state(n int) (s solver.State) {
+func (r *rig) state(n int) (s thread.State) {
 	r.t.Helper()
 	r.read(func(db *store.Store) {
-		events, err := db.Events(r.t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n}, 0)
+		events, err := db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
 		r.must(err)
-		s, err = solver.Fold(events)
+		s, err = thread.Fold(events)
 		r.must(err)
 	})
 	return s
@@ -117,7 +117,7 @@ func (r *rig) handled() {
 	r.t.Helper()
 	r.await("the deliveries to be handled", func() bool {
 		r.must(r.world.WaitDelivered(r.t.Context()))
-		return r.stats().Deliveries[solver.Received] == 0
+		return r.stats().Deliveries[thread.Received] == 0
 	})
 }
 
@@ -130,7 +130,7 @@ func (r *rig) settle() {
 		r.must(r.world.WaitDelivered(r.t.Context()))
 		s := r.stats()
 		sent := len(r.world.Deliveries())
-		rests := sent == before && s.Deliveries[solver.Received] == 0 && s.Queued == 0 && s.Running == 0
+		rests := sent == before && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
 		before = sent
 		return rests && !r.gathers()
 	})
@@ -191,15 +191,15 @@ type happens struct {
 }
 
 // play lets things happen one after the other on a thread.
-func (r *rig) play(thread int, scenes []happens) {
+func (r *rig) play(issue int, scenes []happens) {
 	r.t.Helper()
 	for _, sc := range scenes {
-		calls, before := r.calls(), len(r.judged(thread))
+		calls, before := r.calls(), len(r.judged(issue))
 		if err := sc.do(); err != nil {
 			r.t.Fatalf("%s: %v", sc.name, err)
 		}
 		r.settle()
-		news := r.judged(thread)[before:]
+		news := r.judged(issue)[before:]
 		got := strings.Join(news, "; ")
 		extra := 0
 		if strings.HasPrefix(sc.want, "+") {
@@ -215,9 +215,9 @@ func (r *rig) play(thread int, scenes []happens) {
 }
 
 // eyes counts Pawl's 👀 on a comment.
-func (r *rig) eyes(thread int, id int64) int {
+func (r *rig) eyes(issue int, id int64) int {
 	n := 0
-	for _, c := range r.world.Comments(rigRepo, thread) {
+	for _, c := range r.world.Comments(rigRepo, issue) {
 		if c.ID == id {
 			n += strings.Count(strings.Join(c.Reactions, " "), "eyes by pawl[bot]")
 		}
@@ -225,40 +225,24 @@ func (r *rig) eyes(thread int, id int64) int {
 	return n
 }
 
+// Who may ask for what is judged in handlers and policy/feedback; this is that the
+// configuration and GitHub's answers get there, and what comes of it.
 func TestOnlyPeopleWhoMayWriteAreListenedTo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.config += "policy: {allowed_bots: [77]}\n"
 	r.agent(plainAgent, "")
-	r.must(r.world.AddUser("stranger", 1003, nil))
-	r.must(r.world.AddUser("triager", 1004, map[string]string{rigRepo: "triage"}))
-	r.must(r.world.AddUser("keeper", 1005, map[string]string{rigRepo: "maintain"}))
-	r.must(r.world.AddUser("boss", 1006, map[string]string{rigRepo: "admin"}))
-	r.must(r.world.AddBot("dependabot[bot]", 76))
 	r.must(r.world.AddBot("helper[bot]", 77))
 	r.start()
-	n, pull := r.solved()
-	says := func(on int, who, text string) func() error {
-		return func() error { _, err := r.world.Comment(rigRepo, on, who, text); return err }
-	}
+	n, _ := r.solved()
 	r.play(n, []happens{
-		{"a reader commands", says(n, reader, "/pawl solve"), "- mallory has read permission; write is needed"},
-		{"a reader mentions", says(n, reader, "@pawl please"), "- mallory has read permission; write is needed"},
-		{"a reader remarks on Pawl's pull request", says(pull, reader, "Add tests."), "- mallory has read permission; write is needed"},
-		{"a stranger commands", says(n, "stranger", "/pawl solve"), "- stranger has none permission; write is needed"},
-		{"a triager commands", says(n, "triager", "/pawl solve"), "- triager has triage permission; write is needed"},
-		{"a bot commands", says(n, "dependabot[bot]", "/pawl solve"), "- dependabot[bot] is a bot that is not in allowed_bots"},
-		{"a writer remarks on the issue", says(n, writer, "Thank you."), "- it holds no command"},
-		{"a listed bot commands", says(n, "helper[bot]", "/pawl solve"), "+ command solve"},
-		{"a maintainer commands", says(n, "keeper", "/pawl solve"), "+ command solve"},
-		{"an administrator commands", says(n, "boss", "/pawl retry"), "+ command retry"},
-		{"a writer mentions", says(n, writer, "@pawl please add a line"), "+ command solve"},
-		{"a writer remarks on Pawl's pull request", says(pull, writer, "Add tests."), "+ a new comment on Pawl's pull request"},
+		{"a reader commands", r.says(n, reader, "/pawl solve"), "- mallory has read permission; write is needed"},
+		{"a listed bot commands", r.says(n, "helper[bot]", "/pawl solve"), "+ command solve"},
 		{"a writer who lost the right commands", func() error {
 			if err := r.world.SetRole(rigRepo, writer, "read"); err != nil {
 				return err
 			}
-			return says(n, writer, "/pawl solve")()
+			return r.says(n, writer, "/pawl solve")()
 		}, "- ada has read permission"},
 	})
 }
@@ -279,5 +263,92 @@ func TestNobodyIsListenedToBeforeThePermissionIsKnown(t *testing.T) {
 	r.over(threadName(n))
 	if r.calls() != 1 {
 		t.Errorf("%d calls of the agent once GitHub answered, want 1", r.calls())
+	}
+}
+
+// says is a comment on a thread, for play.
+func (r *rig) says(on int, who, text string) func() error {
+	return func() error {
+		_, err := r.world.Comment(rigRepo, on, who, text)
+		return err
+	}
+}
+
+// The published attack: what a person with rights saw and asked for is replaced
+// before the agent reads it.
+func TestTheTextIsThatOfThePayload(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.must(r.world.AddUser("bob", 1003, map[string]string{rigRepo: "write"}))
+	r.start()
+	n, err := r.world.OpenIssue(rigRepo, reader, "HONEST title", "HONEST description")
+	r.must(err)
+	r.settle()
+	r.world.Hold()
+	id, err := r.world.Comment(rigRepo, n, writer, "/pawl solve HONEST command")
+	r.must(err)
+	r.must(r.world.EditComment(rigRepo, id, "bob", "/pawl solve EVIL command"))
+	r.must(r.world.EditBody(rigRepo, n, reader, "EVIL description"))
+	r.must(r.world.EditTitle(rigRepo, n, reader, "EVIL title"))
+	// What was edited arrives first: the order of webhooks is not guaranteed.
+	held := r.world.Held()
+	r.world.Release(held[3].GUID, held[2].GUID, held[1].GUID, held[0].GUID)
+	r.over(threadName(n))
+	r.settle()
+	p := r.prompt("1")
+	for _, what := range []string{"title", "description", "command"} {
+		if !strings.Contains(p, "HONEST "+what) || strings.Contains(p, "EVIL "+what) {
+			t.Errorf("the prompt holds another %s than the payload of the command:\n%s", what, p)
+		}
+	}
+	_, err = r.world.Comment(rigRepo, n, reader, "/pawl solve")
+	r.must(err)
+	// A retry by a button brings no texts: those of the last trigger stand.
+	pull := r.world.Pulls(rigRepo)[0].Pull
+	r.must(r.world.ClickButton(rigRepo, r.check(pull.HeadSHA, "pawl").ID, "retry", writer))
+	r.await("the second attempt", func() bool { return r.calls() == 2 })
+	r.settle()
+	if p := r.prompt("2"); strings.Contains(p, "EVIL") || !strings.Contains(p, "HONEST description") {
+		t.Errorf("the prompt of the retry is\n%s\nwant the texts of the command", p)
+	}
+}
+
+func TestAnEditThatIsTakenBackBeforeAnAttemptTookItIsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(gatedAgent, "")
+	r.gate()
+	r.start()
+	n := r.solve("A second line", "Please add a second line.")
+	r.await("the agent", func() bool { return r.calls() == 1 })
+	r.must(r.world.EditBody(rigRepo, n, writer, "Please add a third line."))
+	r.must(r.world.EditBody(rigRepo, n, writer, "Please add a second line."))
+	r.handled()
+	r.open()
+	r.over(threadName(n))
+	r.settle()
+	if r.calls() != 1 {
+		t.Errorf("%d calls of the agent, want 1: %q", r.calls(), r.judged(n))
+	}
+}
+
+func TestAReaderCannotTakeBackWhatAWriterAskedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(gatedAgent, "")
+	r.gate()
+	r.start()
+	n := r.solve("A second line", "Please add a second line.")
+	r.await("the agent", func() bool { return r.calls() == 1 })
+	r.must(r.world.EditBody(rigRepo, n, writer, "Please add a THIRD line."))
+	r.handled()
+	r.must(r.world.EditBody(rigRepo, n, reader, "Please add a second line."))
+	r.handled()
+	r.open()
+	r.await("the second attempt", func() bool { return r.calls() == 2 })
+	r.settle()
+	if p := r.prompt("2"); !strings.Contains(p, "+Please add a THIRD line.") {
+		t.Errorf("the prompt is\n%s\nwant the writer's change", p)
 	}
 }

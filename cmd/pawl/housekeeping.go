@@ -3,9 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/store"
 )
 
@@ -27,7 +34,7 @@ const sweepTime = 30 * time.Second
 // and the next one begins a second later.
 const turnsOut = 2
 
-// sweep wakes what a crash left asleep.
+// sweep makes threads due that a node left which is gone.
 func (n *node) sweep(now func() time.Time) func(context.Context) error {
 	out := 0
 	return func(ctx context.Context) error {
@@ -40,13 +47,13 @@ func (n *node) sweep(now func() time.Time) func(context.Context) error {
 			}
 			return err
 		}
-		woken, err := n.store.Stale(ctx, now())
+		freed, err := n.store.Sweep(ctx, now())
 		if err != nil {
 			out = turnsOut
 			return err
 		}
-		if woken.Threads+woken.Deliveries > 0 {
-			n.log.Info().Int("threads", woken.Threads).Int("deliveries", woken.Deliveries).Msg("woken by the sweep")
+		if freed > 0 {
+			n.log.Info().Int("threads", freed).Msg("threads of nodes that are gone are due")
 		}
 		return nil
 	}
@@ -100,7 +107,7 @@ func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int,
 // the server's start: a CLI may take seconds to say its version.
 func (n *node) checkAgents(ctx context.Context) {
 	for _, b := range n.cfg.Backends {
-		a, err := agent.For(b.Kind, b.Stream)
+		a, err := clis.For(b.Kind, b.Stream)
 		if err != nil || len(a.Version.Args) == 0 {
 			continue
 		}
@@ -115,5 +122,99 @@ func (n *node) checkAgents(ctx context.Context) {
 		case s.Kind != agent.VersionChecked:
 			n.log.Warn().Str("backend", b.Name).Str("found", s.Found).Msg(s.Text)
 		}
+	}
+}
+
+// maxNodes bounds how many servers may share a data directory on one machine.
+const maxNodes = 64
+
+// The first folder is waited for a little: a server that was killed and is
+// started again at once may find it locked by a child that it was just starting,
+// and would not find its caches and what its agents left in another one.
+const (
+	folderTries = 25
+	folderPause = 20 * time.Millisecond
+)
+
+// dataFolder is the part of a data directory that one process uses alone. The
+// kernel gives it back when the process ends in any way.
+type dataFolder struct {
+	root string // the data directory of all servers on this machine
+	dir  string
+	lock *os.File
+}
+
+// folder is the part of the i-th server in a data directory.
+func folder(root string, i int) string {
+	if i == 0 {
+		return root
+	}
+	return filepath.Join(root, fmt.Sprintf("node-%d", i))
+}
+
+// claimData takes the data directory, or, where other servers on this machine
+// use it already, a folder of its own in it: node-1, node-2 and so on. A server
+// that is started again finds the folder that it left.
+func claimData(root string) (*dataFolder, error) {
+	for i := range maxNodes {
+		own := folder(root, i)
+		if err := os.MkdirAll(own, 0o700); err != nil {
+			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there)", err)
+		}
+		lock, err := lockFolder(own)
+		for tries := 0; i == 0 && tries < folderTries && errors.Is(err, unix.EWOULDBLOCK); tries++ {
+			time.Sleep(folderPause)
+			lock, err = lockFolder(own)
+		}
+		if err == nil {
+			return &dataFolder{root: root, dir: own, lock: lock}, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there, and the file system to lock)", err)
+		}
+	}
+	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this one another", maxNodes, root)
+}
+
+// lockFolder takes a folder that is there; EWOULDBLOCK means that a process has it.
+func lockFolder(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "pawl.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	return lock, nil
+}
+
+// abandoned calls f with each folder of the data directory that no process uses:
+// what servers left that do not come back. Meanwhile no other process can take it.
+func (d *dataFolder) abandoned(f func(dir string) error) error {
+	for i := range maxNodes {
+		dir := folder(d.root, i)
+		if _, err := os.Stat(filepath.Join(dir, "pawl.lock")); dir == d.dir || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		lock, err := lockFolder(dir)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			continue
+		}
+		if err == nil {
+			err = f(dir)
+			lock.Close() // unlocks it
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release gives the folder back.
+func (d *dataFolder) release() {
+	if d != nil {
+		d.lock.Close() // closing unlocks; there is nothing to do about an error
 	}
 }

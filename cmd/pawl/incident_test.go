@@ -27,6 +27,7 @@ exit 1
 func resetText(t time.Time) string { return t.UTC().Format("3:04 PM") }
 
 func TestImmediateUsageLimitStopsAfter3(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent(fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
 	r.start()
@@ -123,7 +124,7 @@ func Test50RestartsEndWithAnErrorThatSaysSo(t *testing.T) {
 		m.clock.reach(v.Until)
 		m.sweep()
 	}
-	if r.calls() != 51 || v.State != checkrun.Stopped || v.Rule != "restart_limit" || !strings.Contains(strings.Join(v.Reasons, " "), "restarted 50 times") {
+	if r.calls() != 51 || v.State != checkrun.Stopped || v.Rule != "restart_limit" || !strings.Contains(v.Reasons.String(), "restarted 50 times") {
 		t.Errorf("%d calls, then %s (%s %v); want 51, then stopped by the limit of 50 restarts", r.calls(), v.State, v.Rule, v.Reasons)
 	}
 	// The 11th restart is the first that waits: 2 s, then twice as long each, at
@@ -148,6 +149,7 @@ func Test50RestartsEndWithAnErrorThatSaysSo(t *testing.T) {
 }
 
 func TestAutoContinueWaitsUntilTheResetAndResumes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.config = "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
 	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
@@ -182,6 +184,7 @@ exit 0; fi
 }
 
 func TestWithoutAutoContinueTheFirstUsageLimitEndsTheRunAndOffersResume(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
 	r.agent("echo two >> a.txt\n"+fmt.Sprintf(limited, resetText(reset)), "stream: codex")

@@ -2,22 +2,26 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/replay"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy/simhash"
 )
 
 // detectHead is how much of a transcript is looked at to name its CLI.
@@ -29,6 +33,7 @@ const maxStderr = 1 << 20
 // inspectFlags are the flags of pawl inspect as they were given, and what they mean.
 type inspectFlags struct {
 	cli, now, zone string
+	config         string
 	exitCode       int
 	exitKnown      bool
 	asJSON         bool
@@ -53,25 +58,21 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 			if err != nil {
 				return err
 			}
-			if f.asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
-			}
-			return v.print(cmd.OutOrStdout())
+			return printReport(cmd, f.asJSON, v, v.print)
 		},
 	}
 	cmd.Flags().StringVar(&f.cli, "cli", "", "codex, claude, gemini, opencode or plain (default: detected)")
 	cmd.Flags().IntVar(&f.exitCode, "exit-code", 0, "the exit code of the run (default: unknown); 124 means that the time ran out")
 	cmd.Flags().StringVar(&f.now, "now", "", "when the run ended, RFC 3339 (default: now); times like \"in 2 hours\" count from it")
 	cmd.Flags().StringVar(&f.zone, "zone", "UTC", "the zone of clock times without one, such as Europe/Rome")
+	cmd.Flags().StringVar(&f.config, "config", "", "a server's configuration file, for its severity (default: the published numbers)")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 // check reads the flags and refuses those that mean nothing.
 func (f *inspectFlags) check() (err error) {
-	switch f.cli {
-	case "", agent.StreamPlain, agent.StreamCodex, agent.StreamClaude, agent.StreamGemini, agent.StreamOpencode:
-	default:
+	if f.cli != "" && !slices.Contains(replay.Streams(), f.cli) {
 		return fmt.Errorf("--cli %q: use codex, claude, gemini, opencode or plain", f.cli)
 	}
 	if f.location, err = time.LoadLocation(f.zone); err != nil || f.zone == "Local" {
@@ -88,21 +89,32 @@ func (f *inspectFlags) check() (err error) {
 // inspection is what pawl inspect prints.
 type inspection struct {
 	agent.Report
-	Edits       editsView    `json:"edits"`
-	Severity    severityView `json:"severity"`
-	Fingerprint policy.Print `json:"fingerprint"`
+	Limit       *limitView    `json:"limit"`
+	Edits       editsView     `json:"edits"`
+	Severity    severityView  `json:"severity"`
+	Fingerprint simhash.Print `json:"fingerprint"`
 }
 
-// editsView is the counts of the edits and what shows whether they went in circles.
+// limitView is a limit whose unknown reset is null.
+type limitView struct {
+	policy.Limit
+	ResetsAt *time.Time `json:"resets_at"`
+}
+
+// editsView is the counts of the edits and what shows whether they went in
+// circles, also where they are zero.
 type editsView struct {
-	agent.Edits
-	Seen         int    `json:"seen"`
-	Again        int    `json:"again"`
-	Returned     int    `json:"returned"`
-	Rounds       int    `json:"rounds"`
-	CirclePath   string `json:"circle_path,omitempty"`
-	CircleEdits  int    `json:"circle_edits"`
-	SameFailures int    `json:"same_failures"`
+	Operations    int    `json:"operations"`
+	Files         int    `json:"files"`
+	MaxRepeat     int    `json:"max_repeat"`
+	MaxRepeatPath string `json:"max_repeat_path"`
+	Seen          int    `json:"seen"`
+	Again         int    `json:"again"`
+	Returned      int    `json:"returned"`
+	Rounds        int    `json:"rounds"`
+	CirclePath    string `json:"circle_path,omitempty"`
+	CircleEdits   int    `json:"circle_edits"`
+	SameFailures  int    `json:"same_failures"`
 }
 
 type severityView struct {
@@ -113,26 +125,28 @@ type severityView struct {
 }
 
 func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
+	cfg, err := loadOrDefault(f.config)
+	if err != nil {
+		return inspection{}, err
+	}
 	source, err := openRun(name, stdin)
 	if err != nil {
 		return inspection{}, err
 	}
-	defer source.close()
+	defer source.stdout.Close()
 	in := bufio.NewReaderSize(source.stdout, detectHead)
 	if f.cli == "" {
 		head, err := in.Peek(detectHead)
 		if err != nil && err != io.EOF {
 			return inspection{}, fmt.Errorf("read %s: %w", name, err)
 		}
-		f.cli = agent.Detect(head)
+		f.cli = clis.Detect(head)
 	}
-	a, err := agent.ForStream(f.cli)
+	a, err := clis.ForStream(f.cli)
 	if err != nil {
 		return inspection{}, err
 	}
-	circles := policy.NewCircles()
-	o := agent.InspectOptions{Stderr: source.stderr, Exit: source.exit, Now: f.at, Zone: f.location,
-		OnDeed: func(d agent.Deed) { solver.Observe(circles, d) }}
+	o := agent.InspectOptions{Stderr: source.stderr, Exit: source.exit, Now: f.at, Zone: f.location}
 	if f.exitKnown {
 		o.Exit = &agent.Exit{Code: f.exitCode}
 	}
@@ -149,61 +163,63 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	if f.cli == agent.StreamPlain {
 		evidence = whole.String()
 	}
-	e := circles.Edits()
-	s := policy.Defaults().Severity.Judge(e)
-	return inspection{Report: r, Fingerprint: policy.Fingerprint(evidence),
-		Edits:    editsView{r.Edits, e.Seen, e.Again, e.Returned, e.Rounds, e.CirclePath, e.CircleEdits, e.SameFailures},
+	var limit *limitView
+	if r.Limit != nil {
+		limit = &limitView{Limit: *r.Limit}
+		if !r.Limit.ResetsAt.IsZero() {
+			limit.ResetsAt = &r.Limit.ResetsAt
+		}
+	}
+	e := r.Edits
+	s := cfg.Policy.Severity.Judge(e)
+	return inspection{Report: r, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
+		Edits: editsView{e.Operations, e.Files, e.MaxRepeat, e.MaxRepeatPath,
+			e.Seen, e.Again, e.Returned, e.Rounds, e.CirclePath, e.CircleEdits, e.SameFailures},
 		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}}, nil
 }
 
 // recordedRun is a run to inspect: what is known of it beside its output.
 type recordedRun struct {
-	stdout io.Reader
+	stdout io.ReadCloser
 	stderr string
 	exit   *agent.Exit
-	close  func() error
 }
 
 func openRun(name string, stdin io.Reader) (recordedRun, error) {
 	if name == "-" {
-		return recordedRun{stdout: stdin, close: func() error { return nil }}, nil
+		return recordedRun{stdout: io.NopCloser(stdin)}, nil
 	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return recordedRun{}, fmt.Errorf("open the transcript: %w", err)
-	}
-	if info.IsDir() {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return openFolder(name)
 	}
 	f, err := os.Open(name)
 	if err != nil {
 		return recordedRun{}, fmt.Errorf("open the transcript: %w", err)
 	}
-	return recordedRun{stdout: f, close: f.Close}, nil
+	return recordedRun{stdout: f}, nil
 }
 
 // openFolder reads a recorded run as a folder. A CLI that refused its arguments
 // printed nothing, so the output may be missing where the exit code is there.
 func openFolder(dir string) (recordedRun, error) {
-	r := recordedRun{stdout: strings.NewReader(""), close: func() error { return nil }}
-	f, err := os.Open(filepath.Join(dir, "stdout.jsonl"))
-	if err == nil {
-		r.stdout, r.close = f, f.Close
-	}
+	r := recordedRun{stdout: io.NopCloser(strings.NewReader(""))}
 	code, exitErr := readSome(filepath.Join(dir, "exit.txt"))
-	if err != nil && exitErr != nil {
-		return r, fmt.Errorf("%s is not a recorded run: it has neither stdout.jsonl nor exit.txt", dir)
-	}
 	if exitErr == nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(code), " ")
 		n, err := strconv.Atoi(first)
 		if err != nil {
-			return r, errors.Join(fmt.Errorf("%s/exit.txt does not begin with an exit code", dir), r.close())
+			return r, fmt.Errorf("%s/exit.txt does not begin with an exit code", dir)
 		}
 		r.exit = &agent.Exit{Code: n}
 	}
+	var err error
 	if r.stderr, err = readSome(filepath.Join(dir, "stderr.txt")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return r, errors.Join(fmt.Errorf("read standard error: %w", err), r.close())
+		return r, fmt.Errorf("read standard error: %w", err)
+	}
+	if f, err := os.Open(filepath.Join(dir, "stdout.jsonl")); err == nil {
+		r.stdout = f
+	} else if exitErr != nil {
+		return r, fmt.Errorf("%s is not a recorded run: it has neither stdout.jsonl nor exit.txt", dir)
 	}
 	return r, nil
 }
@@ -217,4 +233,53 @@ func readSome(name string) (string, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxStderr))
 	return string(b), err
+}
+
+// maxLine is how much of a text of the agent is printed, in characters.
+const maxLine = 300
+
+// print writes the inspection for people. Texts of the agent are cleaned, so
+// that nothing in them can act on the terminal.
+func (v inspection) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
+	row("ending", "%s (%s)", v.Ending, v.CLI)
+	for _, reason := range v.Reasons {
+		row("", "%s", text.Line(reason, maxLine))
+	}
+	if l := v.Limit; l != nil {
+		until := "reset unknown"
+		if l.ResetsAt != nil {
+			until = fmt.Sprintf("until %s (%s)", l.ResetsAt.Format(time.RFC3339), l.Source)
+		}
+		row("limit", "%s, %s", l.Kind, until)
+	}
+	edits := fmt.Sprintf("%d in %d files", v.Edits.Operations, v.Edits.Files)
+	if v.Edits.MaxRepeat > 1 {
+		edits += fmt.Sprintf(", %d of them on %s", v.Edits.MaxRepeat, text.Line(v.Edits.MaxRepeatPath, maxLine))
+	}
+	row("edits", "%s", edits)
+	severity := string(v.Severity.Class)
+	if v.Severity.Class != policy.None {
+		severity += fmt.Sprintf(", cooldown %s, grade %g", time.Duration(v.Severity.CooldownSeconds)*time.Second, v.Severity.Grade)
+	}
+	row("severity", "%s", severity)
+	for _, reason := range v.Severity.Reasons {
+		row("", "%s", text.Line(reason, maxLine))
+	}
+	cost := ""
+	if v.CostUSD != nil {
+		cost = fmt.Sprintf(", %.4f USD", *v.CostUSD)
+	}
+	row("tokens", "%d in (%d cached), %d out%s", v.Tokens.Input, v.Tokens.CachedInput, v.Tokens.Output, cost)
+	row("calls", "%d in %d turns", v.ToolCalls, v.Turns)
+	row("mentions", "%d of a limit, ignored", v.Mentions)
+	row("fingerprint", "%s", v.Fingerprint)
+	if v.SessionID != "" {
+		row("session", "%s", text.Line(v.SessionID, maxLine))
+	}
+	if v.FinalMessage != "" {
+		row("message", "%s", text.Line(v.FinalMessage, maxLine))
+	}
+	return t.Flush()
 }

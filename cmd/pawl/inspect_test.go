@@ -3,12 +3,14 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/internal/agent/agenttest"
+	"github.com/pawlbot/pawl/policy/simhash"
 )
 
 const agentRuns = "../../testdata/agents"
@@ -38,7 +40,7 @@ func inspected(t *testing.T, stdin string, args ...string) map[string]any {
 }
 
 func TestInspectPrintsTheContractsObject(t *testing.T) {
-	file := filepath.Join(agentRuns, "claude/oauth-usage-limit-7d/stdout.jsonl")
+	file := filepath.Join(agenttest.Unpack(t, agentRuns+"/claude/oauth-usage-limit-7d"), "stdout.jsonl")
 	got := inspected(t, "", file, "--exit-code", "1", "--now", "2026-11-21T08:30:00Z")
 	for _, key := range []string{"cli", "ending", "reasons", "limit", "edits", "severity", "fingerprint", "tokens", "cost_usd",
 		"session_id", "tool_calls", "final_message", "mentions"} {
@@ -51,8 +53,35 @@ func TestInspectPrintsTheContractsObject(t *testing.T) {
 		limit["resets_at"] != "2026-11-24T08:19:49Z" || limit["source"] != "structured" {
 		t.Errorf("got %v", got)
 	}
-	if want := policy.Fingerprint("You've hit your weekly limit · resets Nov 24, 8:19am (UTC)").String(); got["fingerprint"] != want {
+	if want := simhash.Fingerprint("You've hit your weekly limit · resets Nov 24, 8:19am (UTC)").String(); got["fingerprint"] != want {
 		t.Errorf("fingerprint %v, want %s, that of the failure", got["fingerprint"], want)
+	}
+}
+
+func TestInspectObeysTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	write("app.pem", "key")
+	file := write("pawl.yml", "github: {app: {integration_id: 1, webhook_secret: 'a webhook secret of some length', private_key_file: app.pem}}\n"+
+		"sandbox: {mode: none}\nbackends: [{name: codex, kind: codex}]\npolicy: {severity: {min_edits: 20}}\n")
+	loop := filepath.Join(agenttest.Unpack(t, agentRuns+"/codex/flipflop-loop"), "stdout.jsonl")
+	for _, tc := range []struct {
+		args  []string
+		class string
+	}{{nil, "none"}, {[]string{"--config", file}, "severe"}} {
+		severity, _ := inspected(t, "", append([]string{loop}, tc.args...)...)["severity"].(map[string]any)
+		if severity["class"] != tc.class {
+			t.Errorf("%q: %v, want %s", tc.args, severity, tc.class)
+		}
+	}
+	if _, errs, code := pawlInspect(t, "", loop, "--config", file+".gone"); code != exitFailed || !strings.Contains(errs, "read configuration") {
+		t.Errorf("without the file: exit code %d, %s", code, errs)
 	}
 }
 
@@ -71,7 +100,7 @@ func TestInspectReadsAFolder(t *testing.T) {
 		"opencode/bad-config-json":     {"opencode", "misconfigured"},
 		"claude/perm-acceptedits-bash": {"claude", "completed"},
 	} {
-		if got := inspected(t, "", filepath.Join(agentRuns, folder), "--cli", want[0]); got["ending"] != want[1] {
+		if got := inspected(t, "", agenttest.Unpack(t, agentRuns+"/"+folder), "--cli", want[0]); got["ending"] != want[1] {
 			t.Errorf("%s: %v, want %s; %v", folder, got["ending"], want[1], got["reasons"])
 		}
 	}
@@ -80,13 +109,13 @@ func TestInspectReadsAFolder(t *testing.T) {
 func TestInspectTakesTheFingerprintOfAllPlainInput(t *testing.T) {
 	text := "FAIL: TestWidget\n" + strings.Repeat("one line of a long log, said once more\n", 200_000) + "exit status 1\n"
 	got := inspected(t, text, "-", "--cli", "plain", "--exit-code", "1")
-	if want := policy.Fingerprint(text).String(); got["fingerprint"] != want || got["ending"] != "crashed" {
+	if want := simhash.Fingerprint(text).String(); got["fingerprint"] != want || got["ending"] != "crashed" {
 		t.Errorf("fingerprint %v, ending %v, want %s", got["fingerprint"], got["ending"], want)
 	}
 }
 
 func TestInspectSaysItForPeople(t *testing.T) {
-	out, _, code := pawlInspect(t, "", filepath.Join(agentRuns, "opencode/flipflop-loop"))
+	out, _, code := pawlInspect(t, "", agenttest.Unpack(t, agentRuns+"/opencode/flipflop-loop"))
 	if code != exitDone {
 		t.Fatalf("exit code %d: %s", code, out)
 	}

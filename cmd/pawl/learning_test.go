@@ -9,10 +9,11 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 )
 
 // arm is what pawl status says of a backend.
-func (r *rig) arm(name string) policy.ArmView {
+func (r *rig) arm(name string) learning.ArmView {
 	r.t.Helper()
 	for _, a := range r.status().Learning.Arms {
 		if a.Backend == name {
@@ -20,11 +21,11 @@ func (r *rig) arm(name string) policy.ArmView {
 		}
 	}
 	r.t.Fatalf("pawl status knows no backend %s", name)
-	return policy.ArmView{}
+	return learning.ArmView{}
 }
 
 // source is what pawl status says of a source of grades.
-func (r *rig) source(name policy.SignalSource) policy.SourceHealth {
+func (r *rig) source(name learning.SignalSource) learning.SourceHealth {
 	r.t.Helper()
 	for _, h := range r.status().Learning.Sources {
 		if h.Source == name {
@@ -32,7 +33,7 @@ func (r *rig) source(name policy.SignalSource) policy.SourceHealth {
 		}
 	}
 	r.t.Fatalf("pawl status knows no source %s", name)
-	return policy.SourceHealth{}
+	return learning.SourceHealth{}
 }
 
 // pullOf is the number of the pull request for an issue.
@@ -129,13 +130,13 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 		t.Errorf("the posterior moved: %+v", a)
 	}
 	said := ""
-	for _, name := range []policy.SignalSource{policy.JudgeSource, policy.TrajectorySource, policy.JournalSource} {
+	for _, name := range []learning.SignalSource{learning.JudgeSource, learning.TrajectorySource, learning.JournalSource} {
 		for _, v := range r.source(name).Violations {
 			said += fmt.Sprintf("%s %s %s: %s\n", v.Attempt, v.Source, v.Check, v.Reason)
 		}
 	}
 	for _, n := range []int{first, second} {
-		for _, check := range []policy.Check{policy.StubTranscript, policy.ForeignTranscript} {
+		for _, check := range []learning.Check{learning.StubTranscript, learning.ForeignTranscript} {
 			if !strings.Contains(said, fmt.Sprintf("%s/1 trajectory %s", threadName(n), check)) {
 				t.Errorf("#%d is not charged with %s:\n%s", n, check, said)
 			}
@@ -154,10 +155,10 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(said, string(policy.FloorWithWork)) {
+	if !strings.Contains(said, string(learning.FloorWithWork)) {
 		t.Errorf("the floor grade of the judge is believed:\n%s", said)
 	}
-	if h := r.source(policy.JudgeSource); h.Failed != 1 {
+	if h := r.source(learning.JudgeSource); h.Failed != 1 {
 		t.Errorf("the judge failed %d times, want 1: %+v", h.Failed, h)
 	}
 	r.merge(r.pullOf(first))

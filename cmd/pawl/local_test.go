@@ -71,6 +71,7 @@ func (l *local) calls() int {
 }
 
 func TestPawlRunWorksOnANewBranchAndLeavesTheFolderAlone(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt; echo 'a.txt has a second line'\n")
 	l.write("widgets/untracked.txt", "mine\n")
 	l.write("widgets/a.txt", "one, not committed\n")
@@ -97,6 +98,7 @@ func TestPawlRunWorksOnANewBranchAndLeavesTheFolderAlone(t *testing.T) {
 }
 
 func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
 	l.write("task", "Add a second line to a.txt.")
 	code, out, said := l.run("--task-file", filepath.Join(l.dir, "task"))
@@ -106,6 +108,7 @@ func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
 }
 
 func TestPawlRunFailsWhereTheVerificationDoes(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; head -c 90 /dev/urandom | base64 >> a.txt\n")
 	code, out, said := l.run("--task", "Add the word.", "--verify", "head -c 90 /dev/urandom | base64 | tr '+/=' ' '; grep -q theword a.txt", "--json")
 	var r runResult
@@ -121,6 +124,7 @@ func TestPawlRunFailsWhereTheVerificationDoes(t *testing.T) {
 }
 
 func TestPawlRunEndsItsAgentWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t, "")
 	l.write("agent.sh", "#!/bin/sh\necho $$ > "+filepath.Join(l.dir, "pid")+"\nexec sleep 600\n")
 	cmd := exec.Command(pawlBinary, "run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--sandbox", "none", "--task", "Sleep.")
@@ -149,6 +153,7 @@ func TestPawlRunEndsItsAgentWhenItIsInterrupted(t *testing.T) {
 }
 
 func TestPawlStatusOfAnEmptyDatabaseAndBesideAServer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	path := r.file()

@@ -20,6 +20,7 @@ func verifying() map[string]string {
 }
 
 func TestAFailedAttemptWithoutProgressIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; echo the compiler is missing >&2; exit 1\n", "")
 	r.start()
@@ -31,6 +32,7 @@ func TestAFailedAttemptWithoutProgressIsNotRepeated(t *testing.T) {
 }
 
 func TestAFailedAttemptWithProgressIsRepeated(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	// The same change and the same words every time would be stagnation.
 	r.agent("cat > \"$CTRL/prompt\"; n=$(wc -l < \"$CTRL/calls\")\ncase $n in\n"+
@@ -50,6 +52,7 @@ func TestAFailedAttemptWithProgressIsRepeated(t *testing.T) {
 }
 
 func TestAFailedVerificationIsRetriedWithItsOutputTwiceThenTheEffortIsRaised(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, verifying())
 	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"; echo \"$PAWL_EFFORT $PAWL_RUNG $PAWL_ATTEMPT\" > \"$CTRL/env.$n\"\n"+
 		"head -c 120 /dev/urandom | base64 > file$n.txt; echo $n >> a.txt\n", "effort: low, escalated_effort: high")
@@ -79,6 +82,7 @@ func TestAFailedVerificationIsRetriedWithItsOutputTwiceThenTheEffortIsRaised(t *
 }
 
 func TestAVerificationThatPassesAfterARetryIsDone(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, verifying())
 	r.agent("if grep -q 'the word is missing'; then echo done >> a.txt; else echo something else >> a.txt; fi\n", "")
 	r.start()
@@ -90,6 +94,7 @@ func TestAVerificationThatPassesAfterARetryIsDone(t *testing.T) {
 }
 
 func TestVerifyCommandsComeFromTheDefaultBranchOnly(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, verifying())
 	r.agent("cat > /dev/null; echo more >> a.txt; printf 'verify: [\"true\"]\\n' > .github/pawl.yml\n", "")
 	r.config += "policy: {ladder: {verify_retries: 0}}\n"
@@ -106,6 +111,7 @@ func TestVerifyCommandsComeFromTheDefaultBranchOnly(t *testing.T) {
 }
 
 func TestTheDailyCapHoldsWhoeverCausesTheEvents(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.config = "policy: {restarts: {max_per_thread_per_day: 3}}\n"
 	r.agent("cat > /dev/null; echo no idea >&2; exit 1\n", "")
@@ -129,6 +135,7 @@ func TestTheDailyCapHoldsWhoeverCausesTheEvents(t *testing.T) {
 }
 
 func TestFeedbackDuringAnAttemptLeadsToOneFurtherAttemptWithAllOfIt(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"; echo $n >> a.txt\n"+
 		"if [ $n = 1 ]; then touch \"$CTRL/ready\"; while [ ! -f \"$CTRL/go\" ]; do sleep 0.05; done; fi\necho done $n\n", "")
@@ -151,6 +158,7 @@ func TestFeedbackDuringAnAttemptLeadsToOneFurtherAttemptWithAllOfIt(t *testing.T
 }
 
 func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.config = "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
 	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
@@ -176,7 +184,7 @@ func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl resume")
 	r.must(err)
 	r.await("the resumed attempt", func() bool { return r.calls() == 2 })
-	if got := r.fold(n).Attempts[1].Decision.Reasons; !slices.Contains(got, "ada asked to resume") {
+	if got := r.fold(n).Attempts[1].Decision.Reasons.Texts(); !slices.Contains(got, "ada asked to resume") {
 		t.Errorf("reasons %q, want who asked", got)
 	}
 }
@@ -212,6 +220,7 @@ func (r *rig) once(n int) {
 }
 
 func TestThreadsKeepTheirOwnOutcomes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("if grep -q fail; then echo cannot >&2; exit 1; fi; echo two >> a.txt\n", "")
 	r.start()

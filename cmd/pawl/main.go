@@ -1,17 +1,23 @@
-// Command pawl is the whole of Pawl: the GitHub App, and the tools that go with
-// it.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"syscall"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/web"
 )
 
 // Exit codes of every subcommand.
@@ -49,7 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), demoAgentCommand(), runCommand(), inspectCommand(), replayCommand(), calibrateCommand(), simulateCommand(), statusCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), demoAgentCommand(), runCommand(), inspectCommand(), replayCommand(), calibrateCommand(), statusCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -60,4 +66,94 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// requiredFlag adds a flag without which the command is wrong usage.
+func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
+	cmd.Flags().StringVar(value, name, "", usage)
+	if err := cmd.MarkFlagRequired(name); err != nil {
+		panic(err) // the flag is declared one line above
+	}
+}
+
+// printReport writes what a command found: one JSON object, or what print writes
+// for people.
+func printReport(cmd *cobra.Command, asJSON bool, report any, print func(io.Writer) error) error {
+	if asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	}
+	return print(cmd.OutOrStdout())
+}
+
+// loadOrDefault reads a server's configuration; without a file it is the published
+// one.
+func loadOrDefault(file string) (config.Server, error) {
+	if file == "" {
+		return config.Default(), nil
+	}
+	return config.Load(file, os.LookupEnv)
+}
+
+// logger writes JSON lines, or lines for people on a terminal.
+func logger(w io.Writer, level string) (zerolog.Logger, error) {
+	l, err := zerolog.ParseLevel(level)
+	if err != nil {
+		return zerolog.Nop(), err
+	}
+	if f, ok := w.(*os.File); ok && terminal(f) {
+		w = zerolog.ConsoleWriter{Out: f, TimeFormat: time.TimeOnly}
+	}
+	return zerolog.New(w).Level(l).With().Timestamp().Logger(), nil
+}
+
+// terminal reports whether a person reads the file as it is written.
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Set by the linker (see the Makefile); empty in a plain go build, which knows
+// its commit from the version control system.
+var (
+	version string
+	commit  string
+)
+
+// buildInfo is what a binary knows of itself.
+func buildInfo() web.Build {
+	b := web.Build{Version: version, Commit: commit, Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if ok && b.Version == "" {
+		b.Version = info.Main.Version
+	}
+	if ok && b.Commit == "" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Commit = s.Value
+			}
+		}
+	}
+	if b.Version == "" {
+		b.Version = "(devel)"
+	}
+	if b.Commit == "" {
+		b.Commit = "unknown"
+	}
+	return b
+}
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print version, commit and Go version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := buildInfo()
+			return printReport(cmd, asJSON, b, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "pawl %s (commit %s, %s)\n", b.Version, b.Commit, b.Go)
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
 }

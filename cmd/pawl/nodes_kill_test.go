@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // doomed is a cluster of three nodes of which one is killed at a place in its work.
@@ -16,7 +16,7 @@ type doomed struct {
 	at     string // where; empty for the agent at work
 	nap    string // the length of the sleep that its agents leave behind
 	box    bool   // the agents are in the sandbox
-	thread solver.Thread
+	thread thread.ID
 	killed time.Time
 }
 
@@ -84,9 +84,9 @@ func (d *doomed) kill() {
 func (d *doomed) goesOn() {
 	t := d.t
 	t.Helper()
-	var s solver.State
+	var s thread.State
 	d.await("the run to end", func() bool {
-		s = d.states([]solver.Thread{d.thread})[0]
+		s = d.states([]thread.ID{d.thread})[0]
 		return !s.Open() && s.Decision != nil && len(leftOver(s)) == 0 && len(d.world.CheckRuns(rigRepo)) >= 3
 	})
 	d.settle()
@@ -96,7 +96,7 @@ func (d *doomed) goesOn() {
 	if e.Kind == "" || late > goOnWithin {
 		t.Errorf("killed at %q: another node went on after %s, want %s", d.at, late, goOnWithin)
 	}
-	s = d.states([]solver.Thread{d.thread})[0]
+	s = d.states([]thread.ID{d.thread})[0]
 	for _, wrong := range append(attemptsWrong(s, []death{{at: d.killed, point: d.at}}), leftOver(s)...) {
 		t.Errorf("killed at %q: %s", d.at, wrong)
 	}

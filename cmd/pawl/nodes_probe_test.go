@@ -18,6 +18,8 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // prober is an agent that writes down who called it, waits while $CTRL/hold is
@@ -35,7 +37,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0
 type probing struct {
 	*cluster
 	repos   []string // each of an installation of its own, for GitHub's limits
-	threads []solver.Thread
+	threads []thread.ID
 	reset   time.Time // of the account's limit, as the breaker has it
 	db      *sql.DB
 }
@@ -118,7 +120,7 @@ func (p *probing) remove(name string) {
 }
 
 // wait returns when so many threads wait by the rule.
-func (p *probing) wait(threads int, rule string) {
+func (p *probing) wait(threads int, rule policy.Rule) {
 	p.t.Helper()
 	p.await(fmt.Sprintf("%d threads wait by %s", threads, rule), func() bool { return p.count(p.threads, waitsBy(rule)) == threads })
 }
@@ -259,7 +261,7 @@ func aProbeThatDiesMakesRoomForAnother(t *testing.T, db *pgServer) {
 	p.to(p.nodes[0])
 	p.called(2)
 	// When its lease has run out somebody else may try, again one only.
-	p.reach(p.ahead.now().Add(solver.LeaseTime))
+	p.reach(p.ahead.now().Add(thread.LeaseTime))
 	p.await("another probe", func() bool { return p.calls() == 3 })
 	p.wait(threads-1, "probe")
 	p.called(3)
@@ -278,7 +280,7 @@ func (p *probing) probe() string {
 // leaves the account, right before this thread enters it. Before that it frees the
 // place that the thread waits for, once its turn was asked about.
 type overtaken struct {
-	solver.Store
+	thread.Store
 	slots  chan struct{}
 	looks  int
 	before func()
@@ -291,7 +293,7 @@ func (o *overtaken) Breakers(ctx context.Context) (map[string]policy.Breaker, er
 	return o.Store.Breakers(ctx)
 }
 
-func (o *overtaken) EnterAccount(ctx context.Context, l solver.Lease, account string, most int, now time.Time) (bool, error) {
+func (o *overtaken) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
 	if o.before != nil {
 		o.before()
 		o.before = nil
@@ -300,14 +302,15 @@ func (o *overtaken) EnterAccount(ctx context.Context, l solver.Lease, account st
 }
 
 func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
+	t.Parallel()
 	c := newCrashRig(t)
 	ctx, now := t.Context(), c.clock.now()
 	c.cfg.Policy.UsageLimit.AutoContinue = true
 	account := c.cfg.Backends[0].Account
-	probe, err := c.store.Acquire(ctx, solver.Thread{Owner: "acme", Name: "widgets", Number: 99}, "other", now)
+	probe, err := c.store.Acquire(ctx, thread.ID{Owner: "acme", Name: "widgets", Number: 99}, "other", now)
 	c.must(err)
 	limit := func(resets, at time.Time) {
-		c.must(c.store.AppendLeased(ctx, probe, solver.Batch{Account: account, Breaker: func(b policy.Breaker) policy.Breaker {
+		c.must(c.store.AppendLeased(ctx, probe, thread.Batch{Account: account, Breaker: func(b policy.Breaker) policy.Breaker {
 			return b.After(policy.UsageLimit, resets, at.Add(-time.Second), at)
 		}}))
 	}
@@ -324,8 +327,8 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 	o.slots <- struct{}{}
 	box, err := sandbox.New(ctx, sandbox.None)
 	c.must(err)
-	s := &solver.Solver{Store: o, Config: c.cfg, Sandbox: box, Forge: c.forge, Node: "node", Now: c.clock.now,
-		Log: zerolog.New(c.log), Lookup: os.LookupEnv, Slots: o.slots}
+	s := &solver.Solver{Forge: c.forge, Host: solver.GitHub{}, Slots: o.slots, Env: attempt.Env{Store: o, Config: c.cfg, Sandbox: box, Node: "node", Now: c.clock.now,
+		Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
 	c.must(s.Step(ctx, c.thread))
 	if v := c.view(); c.calls() != 0 || v.Rule != "usage_limit" || o.before != nil {
 		t.Errorf("the agent was called %d times, then %s (%q); want none, and a wait for the new reset\n%s", c.calls(), v.Rule, v.Reasons, c.log)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -17,7 +15,8 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/postgrestest"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // cluster is a rig whose servers share one PostgreSQL database.
@@ -28,14 +27,6 @@ type cluster struct {
 	ahead *clock // of GitHub, and of the nodes that have a clock file
 	clock string // the file of a clock that all nodes obey; empty for the true time
 	nodes []*member
-}
-
-// member is one server process of a cluster.
-type member struct {
-	cmd    *exec.Cmd
-	addr   string
-	log    *logBuffer
-	exited chan error
 }
 
 func newCluster(t *testing.T, db *pgServer) *cluster {
@@ -70,46 +61,11 @@ func (c *cluster) join() *member {
 	return c.launch(cmd)
 }
 
-// launch starts a node by a command and returns when it answers webhooks.
+// launch starts a node by a command and returns when it answers webhooks, which
+// it gets from now on.
 func (c *cluster) launch(cmd *exec.Cmd) *member {
 	c.t.Helper()
-	m := &member{cmd: cmd, log: &logBuffer{}, exited: make(chan error, 1)}
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	stderr, err := m.cmd.StderrPipe()
-	c.must(err)
-	c.must(m.cmd.Start())
-	ready := make(chan string, 1)
-	go func() {
-		lines := bufio.NewReader(stderr)
-		for {
-			line, err := lines.ReadBytes('\n')
-			m.log.Write(line)
-			var l struct{ Message, Address string }
-			if json.Unmarshal(line, &l) == nil && l.Message == "pawl serves" {
-				ready <- l.Address
-			}
-			if err != nil {
-				break
-			}
-		}
-		m.exited <- m.cmd.Wait()
-	}()
-	c.t.Cleanup(func() {
-		if c.t.Failed() {
-			c.t.Logf("log of the node at %s:\n%s", m.addr, m.log)
-		}
-		if m.cmd.ProcessState == nil {
-			m.cmd.Process.Kill()
-			<-m.exited
-		}
-	})
-	select {
-	case m.addr = <-ready:
-	case err := <-m.exited:
-		c.t.Fatalf("the node ended: %v\n%s", err, m.log)
-	case <-time.After(patience):
-		c.t.Fatalf("the node did not start\n%s", m.log)
-	}
+	m := c.rig.launch(cmd, &logBuffer{})
 	c.nodes = append(c.nodes, m)
 	c.to(m)
 	return m
@@ -127,11 +83,7 @@ func (c *cluster) to(m *member) {
 func (c *cluster) leave(m *member, sig syscall.Signal) {
 	c.t.Helper()
 	c.must(m.cmd.Process.Signal(sig))
-	select {
-	case <-m.exited:
-	case <-time.After(patience):
-		c.t.Fatal("the node did not end")
-	}
+	c.ended(m)
 	for i, n := range c.nodes {
 		if n == m {
 			c.nodes = append(c.nodes[:i:i], c.nodes[i+1:]...)
@@ -143,20 +95,20 @@ func (c *cluster) leave(m *member, sig syscall.Signal) {
 func (m *member) started() int { return strings.Count(m.log.String(), `"message":"attempt started"`) }
 
 // issue opens an issue in a repository and asks for it.
-func (c *cluster) issue(repo, title string) solver.Thread {
+func (c *cluster) issue(repo, title string) thread.ID {
 	c.t.Helper()
 	n, err := c.world.OpenIssue(repo, writer, title, "Please add a line to a.txt.")
 	c.must(err)
 	_, err = c.world.Comment(repo, n, writer, "/pawl solve")
 	c.must(err)
 	owner, name, _ := strings.Cut(repo, "/")
-	return solver.Thread{Owner: owner, Name: name, Number: n}
+	return thread.ID{Owner: owner, Name: name, Number: n}
 }
 
 // began tells whether the node says that it started an attempt on the thread.
-func (m *member) began(thread string) bool {
+func (m *member) began(issue string) bool {
 	for line := range strings.Lines(m.log.String()) {
-		if strings.Contains(line, `"message":"attempt started"`) && strings.Contains(line, `"thread":"`+thread+`"`) {
+		if strings.Contains(line, `"message":"attempt started"`) && strings.Contains(line, `"thread":"`+issue+`"`) {
 			return true
 		}
 	}
@@ -173,13 +125,13 @@ func (c *cluster) read(f func(*store.Store)) {
 }
 
 // states are the folds of the threads' logs.
-func (c *cluster) states(threads []solver.Thread) (all []solver.State) {
+func (c *cluster) states(threads []thread.ID) (all []thread.State) {
 	c.t.Helper()
 	c.read(func(db *store.Store) {
 		for _, t := range threads {
 			events, err := db.Events(c.t.Context(), t, 0)
 			c.must(err)
-			s, err := solver.Fold(events)
+			s, err := thread.Fold(events)
 			c.must(err)
 			all = append(all, s)
 		}
@@ -188,7 +140,7 @@ func (c *cluster) states(threads []solver.Thread) (all []solver.State) {
 }
 
 // count is how many of the threads' states f holds for.
-func (c *cluster) count(threads []solver.Thread, f func(solver.State) bool) (n int) {
+func (c *cluster) count(threads []thread.ID, f func(thread.State) bool) (n int) {
 	c.t.Helper()
 	for _, s := range c.states(threads) {
 		if f(s) {
@@ -199,15 +151,15 @@ func (c *cluster) count(threads []solver.Thread, f func(solver.State) bool) (n i
 }
 
 // waitsBy tells whether the thread's last word is a wait by that rule.
-func waitsBy(rule string) func(solver.State) bool {
-	return func(s solver.State) bool {
+func waitsBy(rule policy.Rule) func(thread.State) bool {
+	return func(s thread.State) bool {
 		_, running := s.Running()
 		return !running && s.Decision != nil && s.Decision.Action == "wait" && s.Decision.Rule == rule
 	}
 }
 
-func overBy(rule string) func(solver.State) bool {
-	return func(s solver.State) bool { return !s.Open() && s.Decision != nil && s.Decision.Rule == rule }
+func overBy(rule policy.Rule) func(thread.State) bool {
+	return func(s thread.State) bool { return !s.Open() && s.Decision != nil && s.Decision.Rule == rule }
 }
 
 // The variables that make this test program a node with a clock of the test.

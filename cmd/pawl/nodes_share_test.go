@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // TestSeveralNodesOnOneDatabase lets several servers work on one PostgreSQL, each
@@ -53,7 +53,7 @@ func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 	first, second, third := c.join(), c.join(), c.join()
 
 	// Three nodes with two places each: what one has no place for, another takes.
-	var threads []solver.Thread
+	var threads []thread.ID
 	for i := range 6 {
 		c.to(c.nodes[i%3])
 		threads = append(threads, c.issue(rigRepo, fmt.Sprintf("Issue %d", i)))
@@ -87,7 +87,7 @@ func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 		c.leave(m, syscall.SIGTERM)
 	}
 	last := c.issue(rigRepo, "The last one")
-	c.await("the last thread's end", func() bool { return c.count([]solver.Thread{last}, overBy("done")) == 1 })
+	c.await("the last thread's end", func() bool { return c.count([]thread.ID{last}, overBy("done")) == 1 })
 	if _, err := os.Stat(filepath.Join(c.dir, c.own, "attempts", "acme", "widgets", fmt.Sprint(last.Number))); err != nil {
 		t.Error(err)
 	}
@@ -95,7 +95,7 @@ func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 
 // sameForAll checks that no attempt ran twice and that GitHub shows one of each
 // for each thread.
-func (c *cluster) sameForAll(threads []solver.Thread) {
+func (c *cluster) sameForAll(threads []thread.ID) {
 	c.t.Helper()
 	lines := strings.Split(strings.TrimSpace(c.left("starts")), "\n")
 	slices.Sort(lines)
@@ -149,7 +149,7 @@ func (c *cluster) folders() (all []string) {
 
 // handOver starts a second node, ends the first, and asks for one more issue,
 // which the second alone can decide about.
-func (c *cluster) handOver() solver.Thread {
+func (c *cluster) handOver() thread.ID {
 	c.t.Helper()
 	first := c.nodes[0]
 	c.join()
@@ -164,7 +164,7 @@ func aLimitOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
 	th := c.issue(rigRepo, "A second line")
 	for n := 1; n <= 3; n++ {
 		c.await("the limit", func() bool {
-			return c.count([]solver.Thread{th}, func(s solver.State) bool { return len(s.Attempts) == n && !s.Open() }) == 1
+			return c.count([]thread.ID{th}, func(s thread.State) bool { return len(s.Attempts) == n && !s.Open() }) == 1
 		})
 		if n < 3 {
 			_, err := c.world.Comment(rigRepo, th.Number, writer, "/pawl retry")
@@ -172,7 +172,7 @@ func aLimitOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
 		}
 	}
 	other := c.handOver()
-	c.await("the other node's decision", func() bool { return c.count([]solver.Thread{other}, overBy("usage_limit_breaker")) == 1 })
+	c.await("the other node's decision", func() bool { return c.count([]thread.ID{other}, overBy("usage_limit_breaker")) == 1 })
 	if c.calls() != 3 {
 		t.Errorf("the agent was called %d times, want 3 on one node and none on the other", c.calls())
 	}
@@ -183,10 +183,10 @@ func aLoopOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
 	c.agent(codexAgent+"echo kept > work.txt\nfor i in $(seq 1 600); do echo \"value: $((i%2))\" > f.txt; change f.txt; sleep 0.01; done\n"+codexEnd, "stream: codex")
 	c.join()
 	th := c.issue(rigRepo, "A value")
-	c.await("the loop's cooldown", func() bool { return c.count([]solver.Thread{th}, waitsBy("cooldown")) == 1 })
+	c.await("the loop's cooldown", func() bool { return c.count([]thread.ID{th}, waitsBy("cooldown")) == 1 })
 	calls := c.calls()
 	other := c.handOver()
-	c.await("the other node's decision", func() bool { return c.count([]solver.Thread{other}, waitsBy("cooldown")) == 1 })
+	c.await("the other node's decision", func() bool { return c.count([]thread.ID{other}, waitsBy("cooldown")) == 1 })
 	if c.calls() != calls || calls != 1 {
 		t.Errorf("the agent was called %d times on one node and %d times in all, want 1", calls, c.calls())
 	}
@@ -205,7 +205,7 @@ func gradesOfOneDecideAtTheOther(t *testing.T, db *pgServer) {
 	c.must(os.WriteFile(other, []byte("#!/bin/sh\ncat > /dev/null; echo right >> a.txt\n"), 0o700))
 	c.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\npolicy: {learning: {mode: learn}}\n", other)
 	c.join()
-	var taught []solver.Thread
+	var taught []thread.ID
 	for i := range 2 * threads {
 		n, err := c.world.OpenIssue(rigRepo, writer, fmt.Sprintf("Lesson %d", i), "Please add a line to a.txt.")
 		c.must(err)
@@ -214,12 +214,12 @@ func gradesOfOneDecideAtTheOther(t *testing.T, db *pgServer) {
 			c.must(err)
 			c.must(c.world.WaitDelivered(t.Context()))
 		}
-		taught = append(taught, solver.Thread{Owner: "acme", Name: "widgets", Number: n})
+		taught = append(taught, thread.ID{Owner: "acme", Name: "widgets", Number: n})
 	}
-	over := func(s solver.State) bool { return len(s.Attempts) > 0 && !s.Open() }
+	over := func(s thread.State) bool { return len(s.Attempts) > 0 && !s.Open() }
 	c.await("the lessons to end", func() bool { return c.count(taught, over) == len(taught) })
 
-	asked := []solver.Thread{c.handOver()}
+	asked := []thread.ID{c.handOver()}
 	for i := range threads - 1 {
 		asked = append(asked, c.issue(rigRepo, fmt.Sprintf("Question %d", i)))
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // slowPost is a webhook of which the last byte has not been sent.
@@ -66,7 +66,7 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	const body, refused, taken = `{"zen": "Keep it logically awesome."}`, "99999999-2222-4333-8444-555555555555", "88888888-2222-4333-8444-555555555555"
 	stranger := r.post(refused, strings.Repeat("0", 64), body)
 	github := r.post(taken, signature(sha256.New, []byte(body)), body)
-	r.must(r.cmd.Process.Signal(syscall.SIGTERM))
+	r.must(r.server.cmd.Process.Signal(syscall.SIGTERM))
 	r.await("the agent to be ended", func() bool { return strings.Contains(r.log.String(), `"attempt ended"`) })
 	// Both requests are still on their way, so the server did not wait for them.
 	if got := github.finish(t); got != http.StatusOK {
@@ -75,17 +75,16 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	if got := stranger.finish(t); got != http.StatusUnauthorized {
 		t.Errorf("the other one was answered %d, want it refused", got)
 	}
-	if err := <-r.exited; err != nil {
-		t.Errorf("the server ended with %v", err)
+	if code := r.ended(r.server); code != 0 {
+		t.Errorf("the server ended with %d", code)
 	}
-	r.exited <- nil // for the clean-up
 	if d := r.deliveryOf(taken); d.GUID != taken {
 		t.Error("the webhook that was answered is not stored")
 	}
 	r.touch("go")
 	r.start()
 	r.wantSolved(n)
-	if d := r.deliveryOf(taken); d.State != solver.Handled {
+	if d := r.deliveryOf(taken); d.State != thread.Handled {
 		t.Errorf("the webhook is %s after the next start, want it handled", d.State)
 	}
 }
@@ -130,8 +129,8 @@ func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
 		}
 		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 		must(err)
-		thread := solver.Thread{Owner: "acme", Name: "widgets", Number: 1}
-		_, err = s.Acquire(t.Context(), thread, "another", time.Now())
+		issue := thread.ID{Owner: "acme", Name: "widgets", Number: 1}
+		_, err = s.Acquire(t.Context(), issue, "another", time.Now())
 		must(err)
 		n := &node{store: s}
 		sweep := n.sweep(time.Now)
@@ -141,11 +140,12 @@ func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
 			t.Fatal("a sweep without a database did not fail")
 		}
 		must(taken.Close())
-		time.Sleep(solver.LeaseTime)
+		time.Sleep(thread.LeaseTime)
 		for turn := range turnsOut + 1 {
 			must(sweep(t.Context()))
-			due, err := s.Due(t.Context(), thread)
+			stats, err := s.Stats(t.Context())
 			must(err)
+			due := stats.Queued == 1
 			if want := turn == turnsOut; due != want {
 				t.Errorf("turn %d after the database is back: taken over %t, want %t", turn, due, want)
 			}

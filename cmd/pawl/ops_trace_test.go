@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
 )
 
 // The statement is that of docs/operations.md.
@@ -34,7 +35,7 @@ func TestWorkAfterARestartIsInTheTraceOfItsWebhook(t *testing.T) {
 	outcomes := map[string]string{} // of attempts, by number
 	for i, s := range c.of(guid) {
 		if s.Name == "attempt" {
-			outcomes[value(s, solver.TraceAttempt)] = value(s, solver.TraceOutcome)
+			outcomes[value(s, solver.TraceAttempt)] = value(s, attempt.TraceOutcome)
 		}
 		if i >= before && s.Name == "webhook" {
 			t.Error("the webhook is in its trace twice")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // The aim for what is made good after an outage, from the start of the server.
@@ -20,10 +20,7 @@ const madeGoodWithin = 10 * time.Minute
 // follows in the same look.
 func TestAnOutageOf71HoursIsMadeGoodWithinTenMinutesOfTheStart(t *testing.T) {
 	t.Parallel()
-	binary, err := crashBinary() // for its clock
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := crashBinary(t) // for its clock
 	ahead := &clock{}
 	r := newRigAt(t, nil, ahead.now)
 	c := &cluster{rig: r, ahead: ahead} // for its way to start a process
@@ -67,7 +64,7 @@ func TestAnOutageOf71HoursIsMadeGoodWithinTenMinutesOfTheStart(t *testing.T) {
 	}
 	good := func() bool {
 		s := r.stats()
-		return len(heard()) > missed && s.Deliveries[solver.Received]+s.Deliveries[solver.Failed] == 0
+		return len(heard()) > missed && s.Deliveries[thread.Received]+s.Deliveries[thread.Failed] == 0
 	}
 	for !good() && time.Since(began) < madeGoodWithin {
 		time.Sleep(200 * time.Millisecond)

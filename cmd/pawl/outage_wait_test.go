@@ -10,6 +10,7 @@ import (
 
 // A worker that slept for most of a minute would be missed by other threads.
 func TestAWaitOf45SecondsForGitHubIsStored(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent(plainAgent, "")
 	m := r.startTimed()

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/web"
@@ -13,19 +16,18 @@ import (
 // pages puts together what is served: the webhook endpoint, the pages, health
 // and metrics.
 func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
-	b := buildInfo()
 	counters := web.NewCounters()
 	n.solver.OnAttempt, n.solver.OnReceipt, n.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
 	n.solver.OnTakeOver = counters.TakeOver
 	return web.New(web.Options{
-		Hook: hook, Store: n.store, View: n.solver.View, Stats: n.stats, Requests: n.requests,
+		Hook: hook, Store: n.store, View: n.solver.View, Requests: n.forge.Stats,
 		Details: []web.Detail{
 			detail("data_dir", n.writable), detail("queue", n.flowing),
 			{Name: "github", Run: func(context.Context) (bool, string) { return n.github.state() }},
 			{Name: "clock", Run: func(context.Context) (bool, string) { return n.agreed() }},
 		},
-		Learning: n.solver.Standing, Points: n.points, Skew: n.store.Skew,
-		Counters: counters, Build: web.Build{Version: b.Version, Commit: b.Commit, Go: b.Go},
+		Learning: n.solver.Standing, Points: n.forge.Points, Skew: n.store.Skew,
+		Counters: counters, Build: buildInfo(),
 		WebURL: n.cfg.GitHub.WebURL, MaxLimits: n.cfg.Policy.UsageLimit.MaxConsecutive, Now: now, Log: n.log,
 	})
 }
@@ -38,27 +40,6 @@ func detail(name string, run func(ctx context.Context) error) web.Detail {
 		}
 		return true, ""
 	}}
-}
-
-func (n *node) stats(ctx context.Context) (web.Stats, error) {
-	s, err := n.store.Stats(ctx)
-	return web.Stats(s), err
-}
-
-func (n *node) requests() []web.Requests {
-	var all []web.Requests
-	for _, c := range n.forge.Stats() {
-		all = append(all, web.Requests(c))
-	}
-	return all
-}
-
-func (n *node) points() []web.Points {
-	var all []web.Points
-	for _, p := range n.forge.Points() {
-		all = append(all, web.Points(p))
-	}
-	return all
 }
 
 // What may wait, and for how long, before the queue counts as stuck. A delivery
@@ -110,14 +91,68 @@ func (n *node) writable(context.Context) error {
 		return fmt.Errorf("data_dir is not writable: %w", err)
 	}
 	_, err = f.WriteString("ready\n")
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if e := os.Remove(f.Name()); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
 		return fmt.Errorf("data_dir is not writable: %w", err)
 	}
 	return nil
+}
+
+// githubHealth sends the requests to GitHub's API, and remembers whether it answers
+// there. A server that says that it is down does not, nor does one that refuses the
+// App. The look for missed deliveries uses it every few minutes, so it is never old.
+type githubHealth struct {
+	transport http.RoundTripper
+	now       func() time.Time
+
+	mu               sync.Mutex
+	answered, failed time.Time // the last answer, and the last request without a good one
+	failure          error     // of the latter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer, err := h.transport.RoundTrip(q)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	failure := err
+	if err == nil {
+		failure = refusal(q, answer.StatusCode)
+	}
+	switch {
+	case failure == nil:
+		h.answered = h.now()
+	case !errors.Is(err, context.Canceled):
+		h.failed, h.failure = h.now(), failure
+	}
+	return answer, err
+}
+
+// refusal is what a status says of the server or of the App's credentials, and of
+// nothing that was asked for; nil for any other.
+func refusal(q *http.Request, status int) error {
+	path := q.URL.Path
+	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // by people, who may call anything "app"
+	self := strings.HasSuffix(path, "/app")
+	switch {
+	case status >= http.StatusInternalServerError:
+		return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	case named:
+	case status == http.StatusUnauthorized && (self || strings.Contains(path, "/app/")), status == http.StatusNotFound && self:
+		return fmt.Errorf("it refuses the App's credentials (%d)", status)
+	}
+	return nil
+}
+
+// state says whether GitHub answered last.
+func (h *githubHealth) state() (ok bool, detail string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ago := func(t time.Time) string { return h.now().Sub(t).Round(time.Second).String() }
+	switch {
+	case h.answered.IsZero() && h.failed.IsZero():
+		return true, "not asked yet"
+	case h.answered.Before(h.failed):
+		return false, fmt.Sprintf("no good answer %s ago: %v", ago(h.failed), h.failure)
+	}
+	return true, fmt.Sprintf("answered %s ago", ago(h.answered))
 }

@@ -69,7 +69,7 @@ func TestReadyzTellsWhatIsStuckAndStaysReady(t *testing.T) {
 		t.Errorf("a lost delivery: %d %+v", code, said)
 	}
 	change("DELETE FROM deliveries WHERE guid = 'lost'")
-	change("UPDATE threads SET queued_at = ?, requeue_at = ? WHERE number = ?", ago(6*time.Minute), time.Now().Add(30*time.Minute).UnixMicro(), n)
+	change("UPDATE threads SET queued_at = ?, lease_until = ? WHERE number = ?", ago(6*time.Minute), time.Now().Add(29*time.Second).UnixMicro(), n)
 	if code, said := r.ready(); code != http.StatusOK || said.part(t, "queue").OK || !strings.Contains(said.part(t, "queue").Detail, "a thread has waited 6m") {
 		t.Errorf("a lost step: %d %+v", code, said)
 	}

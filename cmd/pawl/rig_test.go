@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -12,12 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
@@ -50,8 +51,31 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds everything that a test waits for; nothing waits for it when
-// all is well.
-const patience = 3 * time.Minute
+// all is well. It is long, so that no test fails because others keep the machine
+// busy.
+const patience = 10 * time.Minute
+
+// quick are the end-to-end tests that make check runs: each of the main ways
+// through the program once. All end-to-end tests together take minutes.
+var quick = []string{
+	"TestAnIssueBecomesADraftPullRequest",
+	"TestWebhooksThatAreNotGitHubsAreRefused",
+	"TestTheTextIsThatOfThePayload",
+	"TestButtonsWorkForWritersOnly",
+	"TestImmediateUsageLimitStopsAfter3",
+	"TestAStopEndsVerificationToo",
+	"TestWorkDoneBeforeATimeoutIsKept",
+	"TestARevokedTokenDoesNotEndTheRun",
+}
+
+// endToEnd skips an end-to-end test that make check leaves to make test.
+func endToEnd(t *testing.T) {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if testing.Short() && !slices.Contains(quick, name) {
+		t.Skip("make check runs the quick end-to-end tests only")
+	}
+}
 
 // The cast of every rig.
 const (
@@ -69,8 +93,7 @@ type rig struct {
 	config string // YAML after the fixed part; see backend and policy
 	addr   string
 	log    *logBuffer
-	cmd    *exec.Cmd
-	exited chan error
+	server *member
 }
 
 // newRig makes the world: one repository with the given files, a writer and a
@@ -83,6 +106,7 @@ func newRig(t *testing.T, files map[string]string) *rig {
 // newRigAt is newRig with a clock for the fake GitHub.
 func newRigAt(t *testing.T, files map[string]string, now func() time.Time) *rig {
 	t.Helper()
+	endToEnd(t)
 	if files == nil {
 		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n"}
 	}
@@ -160,20 +184,41 @@ func (r *rig) start() {
 // startWith does so with a configuration of the test's own.
 func (r *rig) startWith(file string) {
 	r.t.Helper()
-	r.cmd = exec.Command(pawlBinary, "serve", "--config", file)
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	stderr, err := r.cmd.StderrPipe()
+	r.server = r.launch(exec.Command(pawlBinary, "serve", "--config", file), r.log)
+	r.addr = r.server.addr
+	r.world.SetWebhookURL(r.url("/api/github/hook"))
+}
+
+// stop sends a signal and waits for the end; it returns the exit code.
+func (r *rig) stop(sig syscall.Signal) int {
+	r.t.Helper()
+	r.must(r.server.cmd.Process.Signal(sig))
+	return r.ended(r.server)
+}
+
+// member is one server process.
+type member struct {
+	cmd    *exec.Cmd
+	addr   string
+	log    *logBuffer
+	exited chan struct{} // closed when it has ended
+}
+
+// launch starts a server by a command and returns when it answers webhooks.
+func (r *rig) launch(cmd *exec.Cmd, log *logBuffer) *member {
+	r.t.Helper()
+	m := &member{cmd: cmd, log: log, exited: make(chan struct{})}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stderr, err := cmd.StderrPipe()
 	r.must(err)
-	r.must(r.cmd.Start())
+	r.must(cmd.Start())
 	ready := make(chan string, 1)
-	exited := make(chan error, 1)
-	r.exited = exited
-	cmd := r.cmd
 	go func() {
+		defer close(m.exited)
 		lines := bufio.NewReader(stderr)
 		for {
 			line, err := lines.ReadBytes('\n')
-			r.log.Write(line)
+			log.Write(line)
 			var l struct{ Message, Address string }
 			if json.Unmarshal(line, &l) == nil && l.Message == "pawl serves" {
 				ready <- l.Address
@@ -182,38 +227,34 @@ func (r *rig) startWith(file string) {
 				break
 			}
 		}
-		exited <- cmd.Wait()
+		_ = cmd.Wait() // its exit code is in the state
 	}()
-	select {
-	case r.addr = <-ready:
-	case err := <-exited:
-		r.t.Fatalf("pawl serve ended: %v\n%s", err, r.log)
-	case <-time.After(patience):
-		r.t.Fatalf("pawl serve did not start\n%s", r.log)
-	}
-	r.world.SetWebhookURL(r.url("/api/github/hook"))
 	r.t.Cleanup(func() {
 		if r.t.Failed() {
-			r.t.Logf("log of the server:\n%s", r.log)
+			r.t.Logf("log of the server at %s:\n%s", m.addr, log)
 		}
-		if cmd.ProcessState == nil {
-			cmd.Process.Kill()
-			<-exited
-		}
+		_ = cmd.Process.Kill() // it may have ended
+		<-m.exited
 	})
+	select {
+	case m.addr = <-ready:
+	case <-m.exited:
+		r.t.Fatalf("the server ended: %v\n%s", cmd.ProcessState, log)
+	case <-time.After(patience):
+		r.t.Fatalf("the server did not start\n%s", log)
+	}
+	return m
 }
 
-// stop sends a signal and waits for the end; it returns the exit code.
-func (r *rig) stop(sig syscall.Signal) int {
+// ended waits for the end of a server and returns its exit code.
+func (r *rig) ended(m *member) int {
 	r.t.Helper()
-	r.must(r.cmd.Process.Signal(sig))
 	select {
-	case <-r.exited:
-		r.exited <- nil // for the clean-up
+	case <-m.exited:
 	case <-time.After(patience):
-		r.t.Fatal("pawl serve did not end")
+		r.t.Fatalf("the server goes on\n%s", m.log)
 	}
-	return r.cmd.ProcessState.ExitCode()
+	return m.cmd.ProcessState.ExitCode()
 }
 
 func (r *rig) url(path string) string { return "http://" + r.addr + path }
@@ -229,23 +270,21 @@ func (r *rig) get(path string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// await waits until cond holds. It is asked again whenever something happened at
-// the fake GitHub and at short intervals besides.
+// await waits until cond holds. The longer it waits the less often it asks, as the
+// servers of all tests share the processor with what they are asked by.
 func (r *rig) await(what string, cond func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !cond() {
-		if time.Now().After(deadline) {
+	for began := time.Now(); !cond(); {
+		waited := time.Since(began)
+		if waited > patience {
 			r.t.Fatalf("%s did not happen\n%+v", what, r.status())
 		}
-		ctx, cancel := context.WithTimeout(r.t.Context(), 50*time.Millisecond)
-		_ = r.world.Await(ctx, cond)
-		cancel()
+		time.Sleep(min(max(waited/8, 10*time.Millisecond), 250*time.Millisecond))
 	}
 }
 
-// thread returns what `pawl status --json` says of a thread; the zero
-// value when it does not know it.
+// thread returns what `pawl status` says of a thread; the zero value when it does
+// not know it.
 func (r *rig) thread(name string) threadStatus {
 	for _, t := range r.status().Threads {
 		if t.Thread == name {
@@ -255,13 +294,13 @@ func (r *rig) thread(name string) threadStatus {
 	return threadStatus{}
 }
 
-// status runs `pawl status --json` beside the serving process.
+// status is what `pawl status` shows beside the serving process.
 func (r *rig) status() statusReport {
 	r.t.Helper()
-	out, err := exec.Command(pawlBinary, "status", "--json", "--config", filepath.Join(r.dir, "pawl.yml")).Output()
+	cfg, err := config.Load(filepath.Join(r.dir, "pawl.yml"), os.LookupEnv)
 	r.must(err)
-	var s statusReport
-	r.must(json.Unmarshal(out, &s))
+	s, err := readStatus(r.t.Context(), cfg, time.Now())
+	r.must(err)
 	return s
 }
 
@@ -318,6 +357,7 @@ func (l *logBuffer) String() string {
 }
 
 func TestAnIssueBecomesADraftPullRequest(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > \"$CTRL/prompt\"\necho two >> a.txt\necho 'a.txt has a second line now'\n", "")
 	r.start()

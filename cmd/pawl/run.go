@@ -8,18 +8,25 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // runOptions are the flags of pawl run.
@@ -79,12 +86,11 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	now := time.Now()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return fmt.Errorf("where to keep the transcripts: %w", err)
 	}
-	stamp := now.UTC().Format("20060102-150405")
+	stamp := time.Now().UTC().Format("20060102-150405")
 	cfg.DataDir = filepath.Join(cache, "pawl", stamp)
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return err
@@ -94,22 +100,30 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		return err
 	}
 	defer db.Close()
-	door, err := startGateway(ctx, time.Now, log)
+	proxy, err := startGateway(ctx, time.Now, log)
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer proxy.Close()
+	work := solver.Folder{Dir: dir, Branch: "pawl/run-" + stamp, Verify: o.verify}
 	s := &solver.Solver{
-		Gateway: door, Program: self(log),
-		Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
-		Local: &solver.Local{Dir: dir, Branch: "pawl/run-" + stamp, Verify: o.verify},
+		Env: attempt.Env{
+			Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
+			Gateway: proxy, Program: self(log),
+		},
+		Host: work,
 	}
-	t := solver.Thread{Owner: "local", Name: filepath.Base(dir), Number: 1}
-	f := solver.Feedback{Source: policy.FromComment, By: policy.Actor{Login: "you"}, Reason: "pawl run", Command: "solve", Text: task, MadeAt: now}
-	if _, err := db.Append(ctx, t, false, solver.NewEvent{Kind: solver.KindFeedback, At: now, Data: f}); err != nil {
+	return solveLocally(ctx, s, work, task, o.json, stdout)
+}
+
+// solveLocally asks for the work, waits until it is over and prints what came of it.
+func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, task string, asJSON bool, stdout io.Writer) error {
+	t, now := thread.ID{Owner: "local", Name: filepath.Base(work.Dir), Number: 1}, time.Now()
+	f := thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "you"}, Reason: "pawl run", Command: "solve", Text: task, MadeAt: now}
+	if _, err := s.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
 		return err
 	}
-	if err := untilOver(ctx, s, t, log); err != nil {
+	if err := untilOver(ctx, s, t); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -117,15 +131,15 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	events, err := db.Events(ctx, t, 0)
+	events, err := s.Store.Events(ctx, t, 0)
 	if err != nil {
 		return err
 	}
-	state, err := solver.Fold(events)
+	state, err := thread.Fold(events)
 	if err != nil {
 		return err
 	}
-	if err := receipts(v, state, s.Local, cfg.DataDir, o.json, stdout); err != nil {
+	if err := receipts(v, state, work, s.Config.DataDir, asJSON, stdout); err != nil {
 		return err
 	}
 	if v.State != checkrun.Done {
@@ -187,7 +201,7 @@ func localConfig(o runOptions) (config.Server, error) {
 }
 
 // untilOver takes steps until the run has ended, and waits where it waits.
-func untilOver(ctx context.Context, s *solver.Solver, t solver.Thread, log zerolog.Logger) error {
+func untilOver(ctx context.Context, s *solver.Solver, t thread.ID) error {
 	for {
 		if err := s.Step(ctx, t); err != nil {
 			return err
@@ -200,7 +214,7 @@ func untilOver(ctx context.Context, s *solver.Solver, t solver.Thread, log zerol
 			// A cooldown takes hours, which nobody sits out at a terminal.
 			return nil
 		}
-		log.Warn().Strs("reasons", v.Reasons).Time("until", v.Until).Msg("waiting")
+		s.Log.Warn().Strs("reasons", v.Reasons.Texts()).Time("until", v.Until).Msg("waiting")
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -221,31 +235,113 @@ type runResult struct {
 
 // runAttempt is a receipt with whether it continued a session, and why.
 type runAttempt struct {
-	solver.Ended
+	policy.Receipt
 	Continues string `json:"continues,omitempty"`
 }
 
 // receipts prints what came of the run.
-func receipts(v checkrun.Facts, state solver.State, l *solver.Local, data string, asJSON bool, w io.Writer) error {
+func receipts(v checkrun.Facts, state thread.State, l solver.Folder, data string, asJSON bool, w io.Writer) error {
 	if asJSON {
-		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons, Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
+		out := runResult{State: v.State, Rule: string(v.Rule), Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
 		for _, a := range state.Attempts {
-			out.Attempts = append(out.Attempts, runAttempt{Ended: a.Receipt, Continues: a.Continues})
+			out.Attempts = append(out.Attempts, runAttempt{Receipt: a.Receipt, Continues: a.Continues})
 		}
 		return json.NewEncoder(w).Encode(out)
 	}
 	fmt.Fprintf(w, "%s\n\nTranscripts: %s\n", checkrun.Status(v), data)
-	if pushed(v) {
+	if slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed }) {
 		fmt.Fprintf(w, "The work is on branch %s: git diff HEAD...%s\n", l.Branch, l.Branch)
 	}
 	return nil
 }
 
-func pushed(v checkrun.Facts) bool {
-	for _, a := range v.Attempts {
-		if a.Commit != "" {
-			return true
+// standalone makes an agent CLI the only backend of a configuration without a
+// file. Its key is taken from the variable in which it usually stands, and stays
+// with the gateway.
+func standalone(cfg *config.Server, kind, model string, lookup func(string) (string, bool)) error {
+	b := config.NewBackend(kind, kind)
+	b.Model = model
+	var names []string
+	for _, v := range config.Vendors() {
+		if v.Protocol != cmp.Or(config.ProtocolOf(kind), v.Protocol) {
+			continue
+		}
+		names = append(names, v.KeyVariable)
+		key, _ := lookup(v.KeyVariable)
+		if key == "" || b.Provider != "" {
+			continue
+		}
+		base, _ := lookup(v.URLVariable)
+		p := config.NewProvider(v.Protocol, v.Protocol)
+		p.BaseURL, p.Key = cmp.Or(strings.TrimRight(base, "/"), p.BaseURL), config.NewSecret(key)
+		cfg.Providers, b.Provider = []config.Provider{p}, p.Name
+	}
+	if b.Provider == "" {
+		return fmt.Errorf("backend %s needs a key: set %s, or describe it in a configuration file (--config)", kind, strings.Join(names, " or "))
+	}
+	if b.Model == "" {
+		b.Model = config.DefaultModel(kind, cfg.Providers[0].Protocol)
+	}
+	cfg.Backends = []config.Backend{b}
+	cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, installed(kind)...)
+	return nil
+}
+
+// practise makes an agent CLI the only backend, with a provider on loopback that
+// plays a scene instead of a model.
+func practise(cfg *config.Server, kind string, provider *fakeprovider.Server, key string) {
+	p := config.NewProvider("practice", cmp.Or(config.ProtocolOf(kind), config.OpenAI))
+	p.BaseURL, p.Key = provider.URL(practiceScene), config.NewSecret(key)
+	if p.Protocol == config.OpenAI {
+		p.BaseURL += "/v1"
+	}
+	b := config.NewBackend(kind, kind)
+	b.Model, b.Provider = practiceModel, p.Name
+	cfg.Providers, cfg.Backends = []config.Provider{p}, []config.Backend{b}
+	cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, installed(kind)...)
+}
+
+// What the provider on loopback plays, and the model that it says it is.
+const (
+	practiceScene = "edit-success"
+	practiceModel = "gpt-5"
+)
+
+// runnable says why an agent CLI cannot be run without a configuration file; nil
+// when it can.
+func runnable(kind string) error {
+	if _, err := clis.For(kind, ""); err != nil || kind == config.Command {
+		return fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", kind)
+	}
+	if _, err := exec.LookPath(kind); err != nil {
+		a, _ := clis.For(kind, "") // it has just succeeded
+		return fmt.Errorf("%w: %s", err, install(a.Version))
+	}
+	return nil
+}
+
+// installed are the folders that a CLI needs beside its executable: those of its
+// package and of node, where they are outside of /usr.
+func installed(kind string) []string {
+	var dirs []string
+	for _, name := range []string{kind, "node"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || strings.HasPrefix(real, "/usr/") {
+			continue
+		}
+		dir := filepath.Dir(real)
+		if root, _, ok := strings.Cut(real, "/node_modules/"); ok {
+			dir = filepath.Join(root, "node_modules")
+		}
+		for _, d := range []string{dir, filepath.Dir(path)} {
+			if info, err := os.Stat(d); err == nil && info.IsDir() && d != "/" {
+				dirs = append(dirs, d)
+			}
 		}
 	}
-	return false
+	return dirs
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/catchup"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/gateway"
@@ -24,7 +25,9 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
 )
 
 // quickSteps is how many steps may be at work beside the attempts: deciding,
@@ -41,8 +44,8 @@ func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve --config FILE", Short: "Run the GitHub App: webhooks, queue, solver and pages", Args: cobra.NoArgs,
 		Long: "Run the GitHub App until it gets SIGTERM or is interrupted: then it takes no more work, lets running steps\n" +
-			"write down where they are, and exits within 30 s. It refuses to start where something that it needs does not\n" +
-			"work; pawl doctor says what.",
+			"write down where they are, and exits within 30 s. It waits for a PostgreSQL that does not answer yet, and refuses\n" +
+			"to start where anything else that it needs does not work; pawl doctor says what.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(file, os.LookupEnv)
 			if err != nil {
@@ -66,11 +69,8 @@ func serveCommand() *cobra.Command {
 			return n.serve(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "the server's configuration file")
+	requiredFlag(cmd, &file, "config", "the server's configuration file")
 	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on, instead of the configuration's")
-	if err := cmd.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag is declared two lines above
-	}
 	return cmd
 }
 
@@ -83,109 +83,122 @@ const gcPercent = 150
 // node is one running server. This file is the one place where the real parts
 // are put together.
 type node struct {
-	cfg      config.Server
-	log      zerolog.Logger
-	store    *store.Store
-	queue    *queue.Queue
-	solver   *solver.Solver
-	forge    *forge.Client
-	listener net.Listener
-	http     *http.Server
-	data     *dataFolder
-	gateway  *gateway.Gateway
-	github   *reach
-	tracing  *tracing
-	beside   sync.WaitGroup // what works beside the queue, until stop
-	stop     context.CancelFunc
+	cfg        config.Server
+	log        zerolog.Logger
+	store      *store.Store
+	queue      *queue.Queue
+	solver     *solver.Solver
+	forge      *forge.Client
+	listener   net.Listener
+	http       *http.Server
+	data       *dataFolder
+	gateway    *gateway.Gateway
+	github     *githubHealth
+	tracing    *tracing
+	background sync.WaitGroup // what works beside the queue, until stop
+	stop       context.CancelFunc
 }
 
 // startNode puts a server together and lets it work: when it returns, webhooks
 // are answered. The clock is given so that a test can move it.
-func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log zerolog.Logger) (n *node, err error) {
-	n = &node{cfg: cfg, log: log}
-	defer func() {
-		if err != nil {
-			n.close()
-		}
-	}()
-	box, err := newSandbox(ctx, cfg, log)
+func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log zerolog.Logger) (*node, error) {
+	n := &node{cfg: cfg, log: log}
+	err := n.open(ctx, now)
+	if err == nil {
+		err = n.begin(ctx, now)
+	}
 	if err != nil {
-		return n, err
+		n.close()
 	}
-	key, err := cfg.GitHub.App.Key()
+	return n, err
+}
+
+// open makes the parts that do nothing by themselves yet.
+func (n *node) open(ctx context.Context, now func() time.Time) error {
+	box, err := newSandbox(ctx, n.cfg, n.log)
 	if err != nil {
-		return n, err
+		return err
 	}
-	if n.data, err = claimData(cfg.DataDir); err != nil {
-		return n, err
+	key, err := n.cfg.GitHub.App.Key()
+	if err != nil {
+		return err
 	}
-	cfg.DataDir = n.data.dir
-	n.cfg = cfg
-	slogger := slog.New(zerolog.NewSlogHandler(log.Level(max(log.GetLevel(), zerolog.WarnLevel))))
-	if n.store, err = store.Open(ctx, dsn(cfg.Database), store.Options{Now: now, Wall: now, Logger: slogger}); err != nil {
-		return n, err
+	if n.data, err = claimData(n.cfg.DataDir); err != nil {
+		return err
+	}
+	n.cfg.DataDir = n.data.dir
+	cfg, log := n.cfg, n.log
+	if n.store, err = openStore(ctx, cfg.Database, now, log); err != nil {
+		return err
 	}
 	if n.tracing, err = startTracing(ctx, cfg.Tracing, nodeName(), log); err != nil {
-		return n, err
+		return err
 	}
-	n.github = newReach(now)
+	n.github = &githubHealth{transport: outbound(16), now: now}
 	n.forge, err = forge.New(forge.Config{
 		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Limits: forge.Limits{Spacing: spacing(cfg)}, Shared: sharedQuota{n.store}, Transport: n.github,
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Limits: forge.Limits{Spacing: spacing(cfg)}, Shared: n.store, Transport: n.github,
 	})
 	if err != nil {
-		return n, err
+		return err
 	}
 	if n.gateway, err = startGateway(ctx, now, log); err != nil {
-		return n, err
+		return err
 	}
 	n.solver = &solver.Solver{
-		Store: n.store, Config: cfg, Sandbox: box, Forge: n.forge, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
-		Slots: make(chan struct{}, cfg.Workers), Gateway: n.gateway, Program: self(log), Trace: n.tracing.trace(),
+		Env: attempt.Env{
+			Store: n.store, Config: cfg, Sandbox: box, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
+			Gateway: n.gateway, Program: self(log),
+		},
+		Forge: n.forge, Host: solver.GitHub{}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
 	}
-	if left, err := sandbox.Sweep(ctx, n.solver.ProcessPrefix()); err != nil {
-		return n, err
+	return nil
+}
+
+// begin lets the parts work, from a clean machine on.
+func (n *node) begin(ctx context.Context, now func() time.Time) error {
+	if left, err := sandbox.Sweep(n.solver.ProcessPrefix()); err != nil {
+		return err
 	} else if left > 0 {
-		log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
+		n.log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
 	}
-	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: cfg.Policy.AllowedBots, Now: now, Log: log, Trace: n.tracing.trace()}
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: n.cfg.Policy.AllowedBots, Now: now, Log: n.log, Trace: n.tracing.trace()}
+	var err error
 	n.queue, err = queue.New(queue.Options{
-		DB: n.store.DB(), Postgres: n.store.Postgres(), Workers: cfg.Workers + quickSteps,
-		HandleDelivery: h.Deliver, Due: n.store.Due, Step: n.solver.Step, Sweep: n.sweep(now),
-		Logger: slogger,
+		Store: n.store, Node: n.solver.Node, Workers: n.cfg.Workers + quickSteps,
+		HandleDelivery: h.Deliver, Step: n.solver.Work, Sweep: n.sweep(now),
+		Logger: slog.New(zerolog.NewSlogHandler(n.log.Level(max(n.log.GetLevel(), zerolog.WarnLevel)))),
 	})
 	if err != nil {
-		return n, err
+		return err
 	}
 	n.store.UseQueue(n.queue)
-	secrets := []string{cfg.GitHub.App.WebhookSecret.Reveal()}
-	if before := cfg.GitHub.App.PreviousWebhookSecret; !before.Empty() {
+	secrets := []string{n.cfg.GitHub.App.WebhookSecret.Reveal()}
+	if before := n.cfg.GitHub.App.PreviousWebhookSecret; !before.Empty() {
 		secrets = append(secrets, before.Reveal())
 	}
-	hook, err := handlers.NewIngress(secrets, n.store, now, log)
+	hook, err := handlers.NewIngress(secrets, h.EventHandlers(), n.store, now, n.log)
 	if err != nil {
-		return n, err
+		return err
 	}
-	if n.listener, err = net.Listen("tcp", cfg.HTTP.Address); err != nil {
-		return n, fmt.Errorf("server.address: %w", err)
+	if n.listener, err = net.Listen("tcp", n.cfg.HTTP.Address); err != nil {
+		return fmt.Errorf("server.address: %w", err)
 	}
-	catchUp := handlers.NewCatchUp(h, n.store)
+	catchUp := catchup.New(h, n.store, n.store.Duty("catch-up", n.solver.Node, catchUpInterval))
 	if err := catchUp.Begin(ctx); err != nil {
-		return n, err
+		return err
 	}
 	n.http = web.Server(n.pages(n.tracing.hook(hook), now))
 	n.http.ConnState = answerLeft
-	if err := n.queue.Start(ctx); err != nil {
-		return n, err
-	}
-	beside, stop := context.WithCancel(ctx)
+	n.queue.Start(ctx)
+	background, stop := context.WithCancel(ctx)
 	n.stop = stop
-	n.beside.Go(func() { catchUp.Watch(beside, catchUpInterval, debug.FreeOSMemory) })
-	n.beside.Go(func() { n.checkAgents(beside) })
-	n.beside.Go(func() { n.clean(beside, now) })
+	n.background.Go(func() { catchUp.Watch(background, debug.FreeOSMemory) })
+	n.background.Go(func() { n.checkAgents(background) })
+	n.background.Go(func() { n.clean(background, now) })
 	crash.Point("serving")
-	log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
-	return n, nil
+	n.log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
+	return nil
 }
 
 // answerLeft passes a crash point when an answer has left.
@@ -203,14 +216,6 @@ func spacing(cfg config.Server) time.Duration {
 	return cfg.GitHub.WriteSpacing
 }
 
-// sharedQuota keeps what was used of GitHub's limits where every node sees it.
-type sharedQuota struct{ store *store.Store }
-
-// Update changes the record of one installation.
-func (q sharedQuota) Update(ctx context.Context, key string, f func(old []byte) []byte) error {
-	return q.store.UpdateShared(ctx, key, f)
-}
-
 // newSandbox probes the sandbox. Without one the server refuses to start unless
 // the configuration says so.
 func newSandbox(ctx context.Context, cfg config.Server, log zerolog.Logger) (*sandbox.Sandbox, error) {
@@ -226,6 +231,28 @@ func dsn(d config.Database) string {
 		return d.URL.Reveal()
 	}
 	return "sqlite:" + d.Path
+}
+
+// longestDatabaseWait bounds the wait between two tries to reach the database.
+const longestDatabaseWait = 10 * time.Second
+
+// openStore opens the database. One that does not answer yet, as after a restart of
+// the whole machine, is waited for until ctx ends; what waiting cannot mend is an
+// error.
+func openStore(ctx context.Context, d config.Database, now func() time.Time, log zerolog.Logger) (*store.Store, error) {
+	for try := 1; ; try++ {
+		s, err := store.Open(ctx, dsn(d), store.Options{Now: now, Wall: now})
+		if err == nil || !store.Unreachable(err) {
+			return s, err
+		}
+		wait := policy.Retry(try, time.Second, longestDatabaseWait, 1)
+		log.Warn().Err(err).Dur("wait", wait).Msg("the database does not answer yet; it is tried again")
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // nodeName names this process in leases. The process id keeps two servers on one
@@ -285,7 +312,7 @@ func (n *node) end(ctx context.Context) error {
 func (n *node) close() {
 	if n.stop != nil {
 		n.stop()
-		n.beside.Wait()
+		n.background.Wait()
 	}
 	n.tracing.close()
 	if n.gateway != nil {
@@ -303,4 +330,36 @@ func (n *node) close() {
 		}
 	}
 	n.data.release()
+}
+
+// outbound goes as this process's environment says (HTTPS_PROXY and the like), and
+// keeps connections to each host for as many requests at a time.
+func outbound(atOnce int) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone() // nothing here replaces the default
+	t.MaxIdleConnsPerHost = atOnce
+	return t
+}
+
+// startGateway starts the way to the providers on a free port of the loopback. No
+// agent can change the environment by which it reaches them.
+func startGateway(ctx context.Context, now func() time.Time, log zerolog.Logger) (*gateway.Gateway, error) {
+	transport := outbound(32)
+	transport.DisableCompression = true // tokens are read from what passes
+	g := gateway.New(gateway.Options{Now: now, Log: log, Transport: transport})
+	// It is closed after the last attempt, not when the server begins to stop.
+	if err := g.Listen(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// self is the path of this program, which agents run as their test tool; without
+// it they go without.
+func self(log zerolog.Logger) string {
+	path, err := os.Executable()
+	if err != nil {
+		log.Warn().Err(err).Msg("this program's own path is not known; agents get no test tool")
+		return ""
+	}
+	return path
 }

@@ -15,10 +15,11 @@ import (
 // a file was changed, as Codex does, without what it holds now.
 const codexAgent = `cat > /dev/null; echo $$ > "$CTRL/pid"
 n=0
-change() { n=$((n+1)); echo $n > "$CTRL/edits"
+count() { n=$((n+1)); echo $n > "$CTRL/edits.new"; mv "$CTRL/edits.new" "$CTRL/edits"; }
+change() { count
   printf '{"type":"item.started","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"in_progress"}}\n' $n "$PWD" "$1"
   printf '{"type":"item.completed","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"completed"}}\n' $n "$PWD" "$1"; }
-command() { n=$((n+1)); echo $n > "$CTRL/edits"
+command() { count
   printf '{"type":"item.completed","item":{"id":"i%d","type":"command_execution","command":"%s","aggregated_output":"","exit_code":0,"status":"completed"}}\n' $n "$1"; }
 printf '{"type":"thread.started","thread_id":"0199-aaaa-bbbb"}\n{"type":"turn.started"}\n'
 `
@@ -49,6 +50,7 @@ func (r *rig) pullToWorkOn() (n int, head string) {
 }
 
 func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
+	t.Parallel()
 	for name, round := range map[string]string{
 		"A to B to A":         `if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt`,
 		"the same again":      `echo 'value: A' > f.txt; change f.txt`,
@@ -105,6 +107,7 @@ func TestSteadyWorkOnOneFileIsNoLoop(t *testing.T) {
 }
 
 func TestCountsDecideWhereNothingElseIsKnown(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		edits, repeats    int
 		conclusion, class string

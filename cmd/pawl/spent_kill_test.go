@@ -6,7 +6,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // printStep prints what opencode does at the end of a step, which is the last one
@@ -27,7 +27,7 @@ func TestWhatAnAgentToldBeforeAKillCountsInTheDaysBudget(t *testing.T) {
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.await("the step to be noted", func() (noted bool) {
 		r.read(func(db *store.Store) {
-			note, err := db.Noted(t.Context(), solver.Thread{Owner: "acme", Name: "widgets", Number: n})
+			note, err := db.Noted(t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
 			r.must(err)
 			noted = note != nil
 		})
@@ -42,7 +42,7 @@ func TestWhatAnAgentToldBeforeAKillCountsInTheDaysBudget(t *testing.T) {
 		t.Fatalf("attempts %+v, want one that was interrupted and another one", a)
 	}
 	used := a[0].Receipt
-	if want := (solver.Tokens{Input: 1400, CachedInput: 200, Output: 34}); used.Tokens != want || used.CostUSD == nil || *used.CostUSD != 0.5 {
+	if want := (policy.Tokens{Input: 1400, CachedInput: 200, Output: 34}); used.Tokens != want || used.CostUSD == nil || *used.CostUSD != 0.5 {
 		t.Errorf("the killed attempt used %+v and %v, want %+v and 0.5 $", used.Tokens, used.CostUSD, want)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,8 +19,11 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // statusThreads bounds how many threads pawl status lists.
@@ -44,18 +48,12 @@ func statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-			}
-			return r.print(cmd.OutOrStdout())
+			return printReport(cmd, asJSON, r, r.print)
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "the server's configuration file")
+	requiredFlag(cmd, &file, "config", "the server's configuration file")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line, as pawl replay reads it")
-	if err := cmd.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag is declared two lines above
-	}
 	return cmd
 }
 
@@ -110,7 +108,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		return r, err
 	}
 	defer db.Close()
-	s := &solver.Solver{Store: db, Config: cfg, Now: func() time.Time { return now }, Log: zerolog.Nop()}
+	s := &solver.Solver{Env: attempt.Env{Store: db, Config: cfg, Now: func() time.Time { return now }, Log: zerolog.Nop()}}
 	rows, err := db.Threads(ctx, statusThreads)
 	if err != nil {
 		return r, err
@@ -120,7 +118,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		if err != nil {
 			return r, err
 		}
-		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: v.Rule, Reasons: v.Reasons, Run: v.Run, Attempts: len(v.Attempts)}
+		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: string(v.Rule), Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
 		if v.State == checkrun.Waiting && !v.Until.IsZero() {
 			t.Until = &v.Until
 		}
@@ -163,7 +161,7 @@ func (r statusReport) print(w io.Writer) error {
 	for _, v := range r.Threads {
 		until := ""
 		if v.Until != nil {
-			until = checkrun.Left(r.now, *v.Until)
+			until = text.Left(r.now, *v.Until)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", v.Thread, v.State, v.Rule, v.Run, v.Attempts, until)
 	}
@@ -174,14 +172,14 @@ func (r statusReport) print(w io.Writer) error {
 		fmt.Fprintln(w, "No thread has had an attempt yet.")
 	}
 	for _, c := range r.Cooldowns {
-		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, checkrun.Left(r.now, c.Until))
+		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, text.Left(r.now, c.Until))
 	}
 	for _, b := range r.Breakers {
 		when := "when it resets is unknown"
 		if b.ResetsAt != nil && b.ResetsAt.After(r.now) {
-			when = checkrun.Left(r.now, *b.ResetsAt)
+			when = text.Left(r.now, *b.ResetsAt)
 		} else if b.ResetsAt != nil {
-			when = "was reset at " + checkrun.Instant(r.now, *b.ResetsAt)
+			when = "was reset at " + text.Instant(r.now, *b.ResetsAt)
 		}
 		state := "closed"
 		if b.Open {
@@ -229,7 +227,7 @@ func share(v float64, of int) string {
 }
 
 // interval draws the 90 % interval on a line from 0 to 1, with the mean in it.
-func interval(a policy.ArmView) string {
+func interval(a learning.ArmView) string {
 	const width = 20
 	at := func(v float64) int { return min(width-1, max(0, int(v*width))) }
 	var b strings.Builder
@@ -244,4 +242,36 @@ func interval(a policy.ArmView) string {
 		}
 	}
 	return b.String()
+}
+
+// exportThread writes the log of a thread as a trail: one event a line, oldest
+// first, as it stands in the database. The number of a pull request that Pawl
+// opened means the thread of its issue.
+func exportThread(ctx context.Context, cfg config.Server, name string, w io.Writer) error {
+	t, err := thread.Parse(name)
+	if err != nil {
+		return err
+	}
+	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if t, err = db.Resolve(ctx, t); err != nil {
+		return err
+	}
+	events, err := db.Events(ctx, t, 0)
+	if err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		return fmt.Errorf("export %s: nothing is logged of it; pawl status lists the threads", t)
+	}
+	b := bufio.NewWriter(w)
+	for _, e := range events {
+		if err := json.NewEncoder(b).Encode(e); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -34,14 +35,14 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 		Backends: []backendStatus{{Name: "codex", Kind: "codex", Account: "main"}},
 		Learning: solver.Standing{
 			Mode: policy.ModeAuto, InForce: policy.ModeShadow,
-			Arms: policy.View([]policy.Arm{
-				{Option: policy.Option{Backend: "codex"}, Posterior: policy.Posterior{Good: 31, Bad: 12, N: 47}, Rewards: 47},
+			Arms: learning.View([]learning.Arm{
+				{Option: policy.Option{Backend: "codex"}, Posterior: learning.Posterior{Good: 31, Bad: 12, N: 47}, Rewards: 47},
 				{Option: policy.Option{Backend: "claude"}},
 			}),
-			Sources: []policy.SourceHealth{
-				{Source: policy.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
-				{Source: policy.JudgeSource, Attempts: 40, Values: 30, Coverage: 0.75, Valid: 0.87, Degraded: true,
-					Violations: make([]policy.Violation, 4), Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)"},
+			Sources: []learning.SourceHealth{
+				{Source: learning.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
+				{Source: learning.JudgeSource, Attempts: 40, Values: 30, Coverage: 0.75, Valid: 0.87, Degraded: true,
+					Violations: make([]learning.Violation, 4), Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)"},
 			},
 		},
 	}.print(&out)

@@ -48,6 +48,7 @@ func (r *rig) wantSolved(n int) {
 }
 
 func TestARevokedTokenDoesNotEndTheRun(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	n := r.atWork()
 	r.world.RevokeTokens()
@@ -59,6 +60,7 @@ func TestARevokedTokenDoesNotEndTheRun(t *testing.T) {
 }
 
 func TestATokenThatIsRevokedAgainAndAgainStillLeavesOneOfEach(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	n := r.atWork()
 	for range 3 {
@@ -73,6 +75,7 @@ func TestATokenThatIsRevokedAgainAndAgainStillLeavesOneOfEach(t *testing.T) {
 }
 
 func TestFailuresOfGitHubAreRetriedAndNothingIsDoubled(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		fault fakegithub.Fault
@@ -129,6 +132,7 @@ func (r *rig) wantStoredWait(m *timed) {
 }
 
 func TestALongRateLimitIsStoredAsAWaitAndNotSleptThrough(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	m := r.startTimed()
@@ -147,6 +151,7 @@ func TestALongRateLimitIsStoredAsAWaitAndNotSleptThrough(t *testing.T) {
 }
 
 func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		do   func(r *rig, n, pull int) error
@@ -263,6 +268,7 @@ func TestWhereTheAppComesBackAnOrderIsObeyed(t *testing.T) {
 }
 
 func TestAfterItsPullRequestWasClosedAnIssueCanBeSolvedAnew(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("wc -l < \"$CTRL/calls\" >> a.txt\n", "")
 	r.start()
@@ -302,6 +308,7 @@ func TestKill9DuringAnAttemptIsAnInterruptionAndTheRunGoesOn(t *testing.T) {
 }
 
 func TestSIGTERMDuringAnAttemptLeavesAStateToGoOnFrom(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	n := r.atWork()
 	began := time.Now()

@@ -34,14 +34,14 @@ func TestAStopDoesNotWaitForGitHub(t *testing.T) {
 	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.await("the agent", func() bool { return r.calls() == 1 })
-	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", Times: -1, Latency: 20 * time.Second})
+	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", Times: -1, Latency: 5 * time.Minute})
 	asked := time.Now()
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl stop")
 	r.must(err)
 	// The receipt is written when the process is gone.
 	r.await("the end of the attempt", func() bool { a := r.state(n).Attempts; return len(a) == 1 && !a[0].EndedAt.IsZero() })
-	if took := r.state(n).Attempts[0].EndedAt.Sub(asked); took > 5*time.Second {
-		t.Errorf("the agent ended %s after the stop, want at most 5 s", took)
+	if took := r.state(n).Attempts[0].EndedAt.Sub(asked); took > 2*time.Minute {
+		t.Errorf("the agent ended %s after the stop: it waited for GitHub", took)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
 )
 
 // collected is an OpenTelemetry collector on loopback.
@@ -130,7 +131,7 @@ func TestATraceLeadsFromTheWebhookToThePush(t *testing.T) {
 		if in := slices.Contains([]string{"webhook", "delivery"}, s.Name); !in && value(s, solver.TraceThread) != threadName(n) {
 			t.Errorf("%s says of its thread %q", s.Name, value(s, solver.TraceThread))
 		}
-		if s.Name == "attempt" && (value(s, solver.TraceOutcome) != "edited" || value(s, solver.TraceAttempt) != "1" || value(s, solver.TraceBackend) != "mine") {
+		if s.Name == "attempt" && (value(s, attempt.TraceOutcome) != "edited" || value(s, solver.TraceAttempt) != "1" || value(s, attempt.TraceBackend) != "mine") {
 			t.Errorf("the attempt's attributes are %v", s.Attributes)
 		}
 	}

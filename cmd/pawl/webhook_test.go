@@ -24,7 +24,7 @@ import (
 
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func signature(algorithm func() hash.Hash, body []byte) string {
@@ -67,9 +67,9 @@ func (r *rig) hook(body []byte, header map[string]string) (status int, answer st
 
 // sent are the deliveries that came to be stored by hook. The server itself may
 // fetch the one of the App's installation, which GitHub sent while nobody listened.
-func (r *rig) sent() []solver.Delivery {
+func (r *rig) sent() []thread.Delivery {
 	r.t.Helper()
-	return slices.DeleteFunc(r.deliveries(), func(d solver.Delivery) bool { return d.Event == "installation" })
+	return slices.DeleteFunc(r.deliveries(), func(d thread.Delivery) bool { return d.Event == "installation" })
 }
 
 // again sends what GitHub delivered last under an event once more, with the same
@@ -276,7 +276,7 @@ func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
 			continue
 		}
 		r.settle()
-		if d := r.deliveryOf(guid); d.State != solver.Unparsable || d.Note == "" {
+		if d := r.deliveryOf(guid); d.State != thread.Unparsable || d.Note == "" {
 			t.Errorf("%s %s is %s (%s), want unparsable with a reason", tc.event, tc.payload, d.State, d.Note)
 		}
 	}
@@ -298,7 +298,7 @@ func TestAWebhookWaitsNeitherForGitHubNorForAnAgent(t *testing.T) {
 	if d := r.delivered("issue_comment"); d.StatusCode != http.StatusOK {
 		t.Errorf("the webhook was answered %d, want 200", d.StatusCode)
 	}
-	if d := r.deliveryOf(r.delivered("issue_comment").GUID); d.State != solver.Received {
+	if d := r.deliveryOf(r.delivered("issue_comment").GUID); d.State != thread.Received {
 		t.Errorf("the delivery is %s, want it stored and not yet handled", d.State)
 	}
 	r.world.ClearFaults()
@@ -325,7 +325,7 @@ func TestADatabaseThatTakesNothingIsAnswered503(t *testing.T) {
 		t.Errorf("the redelivery was answered %d %q, want 200", got, answer)
 	}
 	r.settle()
-	if list := r.sent(); len(list) != 1 || list[0].State != solver.Handled {
+	if list := r.sent(); len(list) != 1 || list[0].State != thread.Handled {
 		t.Errorf("deliveries %+v, want one that is handled", list)
 	}
 }

@@ -1,12 +1,16 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -28,138 +32,85 @@ var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 // White space, punctuation, quoting and escapes are ignored, because a remark
 // goes through JSON, a shell and a here-document before it is posted.
 func (a Adapter) Authored(transcript io.Reader, remark string) (bool, error) {
-	m := newMatcher(remark)
-	if a.Parse == nil {
-		return m.plain(transcript)
-	}
-	return m.read(transcript, a.Parse)
+	return wrote(transcript, a.Parse, remark)
 }
 
 // AuthoredInSession answers the same from the session file, which also holds
 // the patches that the output leaves out: a remark may be posted from a file.
 // It answers false where the CLI keeps no such file.
-func (a Adapter) AuthoredInSession(home, session, remark string) (bool, error) {
-	if a.openSession == nil {
-		return false, nil
-	}
-	f, err := a.openSession(home, session)
+func (a Adapter) AuthoredInSession(home, session, remark string) (found bool, err error) {
+	err = a.inSession(home, session, func(f io.Reader) error {
+		found, err = wrote(f, a.ParseSession, remark)
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+	return found, err
+}
+
+// wrote searches what the events of a stream say that the agent wrote. Without a
+// parser that is every line, and a remark may go over several.
+func wrote(r io.Reader, parse func([]byte, func(Event)), remark string) (found bool, err error) {
+	short := utf8.RuneCountInString(strings.TrimSpace(remark)) < shortRemark
+	wanted := words(remark[:min(len(remark), maxRemark)])
+	if wanted == "" {
+		return false, nil // nothing but punctuation
+	}
+	var plain []byte // the words of the last lines
+	look := func() {
+		found = found || bytes.Contains(plain, []byte(wanted))
+		plain = append(plain[:0], plain[max(0, len(plain)-len(wanted)):]...)
+	}
+	err = ReadLines(r, func(line []byte) {
+		switch {
+		case found:
+		case parse != nil:
+			parse(line, func(e Event) {
+				if !short || e.Ran && posting.MatchString(e.Wrote) {
+					found = found || strings.Contains(words(e.Wrote), wanted)
+				}
+			})
+		case !short || posting.Match(line):
+			plain = append(bytes.TrimSuffix(plain, []byte(" ")), words(string(line))...)
+			if len(plain) > 4*maxRemark {
+				look()
+			}
+		}
+	})
+	look()
 	if err != nil {
-		return false, fmt.Errorf("open the session file: %w", err)
+		return found, fmt.Errorf("search what the agent wrote: %w", err)
 	}
-	defer f.Close()
-	return newMatcher(remark).read(f, a.parseSession)
+	return found, nil
 }
 
-// errFound ends a search early.
-var errFound = errors.New("found")
-
-// matcher looks for one remark in a stream of text, with the memory of the
-// remark alone (Knuth, Morris and Pratt).
-type matcher struct {
-	short   bool
-	pattern []byte // the remark's words, with a space before each and after the last
-	next    []int
-	at      int
-	found   bool
+// words are the words of a text in lower case, with one space before each and
+// one after the last. A word is a run of letters and digits; everything else
+// separates words, escapes other than \uXXXX included.
+func words(text string) string {
+	text = strings.ToLower(escapes.ReplaceAllStringFunc(text, unescaped))
+	all := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if len(all) == 0 {
+		return ""
+	}
+	return " " + strings.Join(all, " ") + " "
 }
 
-func newMatcher(remark string) *matcher {
-	if len(remark) > maxRemark {
-		remark = remark[:maxRemark]
-	}
-	m := &matcher{short: utf8.RuneCountInString(strings.TrimSpace(remark)) < shortRemark}
-	words(remark, func(b byte) bool { m.pattern = append(m.pattern, b); return true })
-	if len(m.pattern) <= 1 { // nothing but punctuation: nothing to recognise it by
-		m.pattern = nil
-		return m
-	}
-	m.next = make([]int, len(m.pattern))
-	for i, k := 1, 0; i < len(m.pattern); i++ {
-		for k > 0 && m.pattern[i] != m.pattern[k] {
-			k = m.next[k-1]
-		}
-		if m.pattern[i] == m.pattern[k] {
-			k++
-		}
-		m.next[i] = k
-	}
-	return m
-}
+// escapes are those of JSON and of shells, however many backslashes the layers of
+// quoting put before them. A character may be written as a pair of surrogates.
+var escapes = regexp.MustCompile(`\\+(?:[nrt]|(?:u([dD][89abAB][0-9a-fA-F]{2})\\+)?u([0-9a-fA-F]{4}))?`)
 
-// feed takes one byte of the searched text and reports whether to go on.
-func (m *matcher) feed(b byte) bool {
-	for m.at > 0 && m.pattern[m.at] != b {
-		m.at = m.next[m.at-1]
+// unescaped is the character that an escape names, a space for what is none.
+func unescaped(escape string) string {
+	m := escapes.FindStringSubmatch(escape)
+	if m[2] == "" {
+		return " "
 	}
-	if m.pattern[m.at] == b {
-		m.at++
+	first, _ := strconv.ParseUint(m[1], 16, 16) // 0 where there is none
+	last, _ := strconv.ParseUint(m[2], 16, 16)
+	if utf16.IsSurrogate(rune(last)) {
+		return string(utf16.DecodeRune(rune(first), rune(last)))
 	}
-	if m.at == len(m.pattern) {
-		m.found = true
-	}
-	return !m.found
-}
-
-// read searches what the events of a stream say that the agent wrote.
-func (m *matcher) read(r io.Reader, parse func([]byte, func(Event))) (bool, error) {
-	if m.pattern == nil {
-		return false, nil
-	}
-	err := readLines(&stopper{r, &m.found}, func(line []byte) {
-		parse(line, func(e Event) {
-			if m.found || e.Wrote == "" || m.short && !(e.Ran && posting.MatchString(e.Wrote)) {
-				return
-			}
-			m.at = 0
-			words(e.Wrote, m.feed)
-		})
-	})
-	return m.result(err)
-}
-
-// plain searches every line; a remark may go over several.
-func (m *matcher) plain(r io.Reader) (bool, error) {
-	if m.pattern == nil {
-		return false, nil
-	}
-	err := readLines(&stopper{r, &m.found}, func(line []byte) {
-		if m.found {
-			return
-		}
-		if m.short && !posting.Match(line) {
-			return
-		}
-		first := true
-		words(string(line), func(b byte) bool {
-			if first && m.at > 0 {
-				m.at-- // the space that ended the line before is the one that begins this one
-			}
-			first = false
-			return m.feed(b)
-		})
-	})
-	return m.result(err)
-}
-
-func (m *matcher) result(err error) (bool, error) {
-	if err != nil && !errors.Is(err, errFound) {
-		return m.found, fmt.Errorf("search what the agent wrote: %w", err)
-	}
-	return m.found, nil
-}
-
-// stopper ends a stream once the search has succeeded.
-type stopper struct {
-	io.Reader
-	found *bool
-}
-
-func (s *stopper) Read(p []byte) (int, error) {
-	if *s.found {
-		return 0, errFound
-	}
-	return s.Reader.Read(p)
+	return string(rune(last))
 }

@@ -1,4 +1,4 @@
-package agent
+package agent_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,9 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
 // item is one line of a codex stream.
@@ -38,7 +41,7 @@ func TestWhatTheAgentWroteIsRecognised(t *testing.T) {
 		"tool call":     item(t, map[string]any{"id": "1", "type": "mcp_tool_call", "server": "github", "tool": "add_issue_comment", "arguments": map[string]any{"body": remark}}),
 		"message":       item(t, map[string]any{"id": "1", "type": "agent_message", "text": "I posted:\n" + remark}),
 	} {
-		if got, err := codexAdapter().Authored(strings.NewReader(transcript), remark); err != nil || !got {
+		if got, err := stream(agent.StreamCodex).Authored(strings.NewReader(transcript), remark); err != nil || !got {
 			t.Errorf("%s: not recognised, error %v", name, err)
 		}
 	}
@@ -53,7 +56,7 @@ func TestWhatTheAgentOnlyReadStaysAPersonsFeedback(t *testing.T) {
 		"part of the text": ran(t, `gh pr comment 7 -b "Please add a test"`, ""),
 		"other words":      ran(t, `gh pr comment 7 -b "Please add a test for empty inputs before merging this."`, ""),
 	} {
-		if got, err := codexAdapter().Authored(strings.NewReader(transcript), remark); err != nil || got {
+		if got, err := stream(agent.StreamCodex).Authored(strings.NewReader(transcript), remark); err != nil || got {
 			t.Errorf("%s: recognised, error %v", name, err)
 		}
 	}
@@ -68,17 +71,17 @@ func TestAShortRemarkMustStandInACommandThatPosts(t *testing.T) {
 		{ran(t, `make test && echo done`, ""), false},
 		{item(t, map[string]any{"id": "1", "type": "agent_message", "text": "done with the comments"}), false},
 	} {
-		if got, err := codexAdapter().Authored(strings.NewReader(c.transcript), "Done!"); err != nil || got != c.want {
+		if got, err := stream(agent.StreamCodex).Authored(strings.NewReader(c.transcript), "Done!"); err != nil || got != c.want {
 			t.Errorf("%s: %v, error %v", c.transcript, got, err)
 		}
 	}
-	if got, _ := codexAdapter().Authored(strings.NewReader(ran(t, "gh pr comment 7 -b 👍", "")), "👍"); got {
+	if got, _ := stream(agent.StreamCodex).Authored(strings.NewReader(ran(t, "gh pr comment 7 -b 👍", "")), "👍"); got {
 		t.Error("a remark without a word was recognised")
 	}
 }
 
 func TestEveryLineOfAPlainAgentIsItsOwn(t *testing.T) {
-	plain, err := For("command", "")
+	plain, err := clis.For("command", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,11 +110,11 @@ func TestARemarkPostedFromAPatchedFileIsInTheSessionFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{remark: true, "A person wrote this long remark here.": false} {
-		if got, err := codexAdapter().AuthoredInSession(home, thread, text); err != nil || got != want {
+		if got, err := stream(agent.StreamCodex).AuthoredInSession(home, thread, text); err != nil || got != want {
 			t.Errorf("%q: %v, error %v", text, got, err)
 		}
 	}
-	if got, err := codexAdapter().AuthoredInSession(t.TempDir(), thread, remark); err != nil || got {
+	if got, err := stream(agent.StreamCodex).AuthoredInSession(t.TempDir(), thread, remark); err != nil || got {
 		t.Errorf("without a session file: %v, error %v", got, err)
 	}
 }
@@ -121,10 +124,8 @@ func TestAuthoredFindsWhatStandsThereAndNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(word, 0, 30).Draw(t, "text")
 		remark := strings.Join(rapid.SliceOfN(word, 6, 8).Draw(t, "remark"), "  ")
-		m := newMatcher(remark)
-		m.short = false
 		line := `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"` + strings.Join(text, `\n`) + `"}}`
-		got, err := m.read(strings.NewReader(line), codexLine)
+		got, err := stream(agent.StreamCodex).Authored(strings.NewReader(line), remark)
 		want := strings.Contains(" "+strings.Join(text, " ")+" ", " "+strings.Join(strings.Fields(remark), " ")+" ")
 		if err != nil || got != want {
 			t.Fatalf("%v, want %v, error %v", got, want, err)

@@ -5,11 +5,14 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // stop is why Pawl itself ended a process; the zero value says that it did not.
 type stop struct {
-	ending Ending // TimedOut or Killed
+	ending policy.Ending // TimedOut or Killed
 	reason string
 	notice Event // what the CLI said of the refusal that it was waiting for; zero where it said nothing
 }
@@ -18,48 +21,59 @@ type stop struct {
 // event, Pawl's own record of having ended the process, the exit code, the last
 // error that was not final, standard error, the last step.
 func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
-	t.settle()
-	t.overhear()
+	t.settleTo(0)
 	r := &t.rep
-	r.Killed = why.ending != ""
-	message := t.decide(why)
-	if r.Ending == "" {
-		r.Ending = Crashed
+	r.Killed, r.Reasons = why.ending != "", []string{}
+	decide := t.decide
+	if t.cli.Parse == nil {
+		decide = t.decidePlain
 	}
-	resets, source := t.reset(message, now, zone)
-	t.weigh(message, resets, now)
-	r.setLimit(message, resets, source, now)
-	if r.Reasons == nil {
-		r.Reasons = []string{}
-	}
+	t.refused(decide(why), now, zone)
 	return *r
+}
+
+// refused corrects the kind of a limit by how long it lasts, and describes it. The
+// time of the reset is that of a field of the stream, else that of the message.
+func (t *tally) refused(message string, now time.Time, zone *time.Location) {
+	r := &t.rep
+	resets, source := t.resets, policy.SourceStructured
+	if resets.IsZero() {
+		resets, _ = limit.ResetTime(message, now, zone)
+		source = policy.SourceText
+	}
+	ending, reason := limit.Weigh(r.Ending, message, resets, now)
+	if reason != "" {
+		r.end(ending, reason)
+	}
+	r.setLimit(message, resets, source, now)
 }
 
 // overhear takes the last failed try from standard error. What was printed
 // when is not known: after other work a short wait may be long over, while a
 // used-up plan is not.
 func (t *tally) overhear() {
-	if t.cli.tries == nil || t.notice.Kind != 0 || t.step != nil && t.step.Ending == Completed {
+	if t.cli.Tries == nil || t.notice.Kind != 0 || t.step != nil && t.step.Ending == policy.Completed {
 		return
 	}
-	tries := t.cli.tries.FindAllStringSubmatch(t.rep.Stderr, -1)
+	tries := t.cli.Tries.FindAllStringSubmatch(t.rep.Stderr, -1)
 	if len(tries) == 0 {
 		return
 	}
 	e := Event{Kind: Notice}
 	for _, part := range tries[len(tries)-1] { // the whole, unless a part of it is the message
 		if part != "" {
-			e.Text = shorten(part, maxText)
+			e.Text = Shorten(part, MaxText)
 		}
 	}
-	e.Ending, _ = classifyFailure(e.Text)
-	if e.Ending == UsageLimit || t.messages == 0 && t.rep.ToolCalls == 0 {
+	e.Ending, _ = limit.Classify(e.Text)
+	if e.Ending == policy.UsageLimit || t.messages == 0 && t.rep.ToolCalls == 0 {
 		t.notice = e
 	}
 }
 
 // decide sets the ending with its reason and returns the message that it was read from.
 func (t *tally) decide(why stop) string {
+	t.overhear()
 	r := &t.rep
 	switch {
 	case t.failed != nil:
@@ -73,21 +87,19 @@ func (t *tally) decide(why stop) string {
 		text := t.judge(why.notice, "it was waiting after the refusal")
 		r.because(why.reason)
 		return text
-	case why.ending == TimedOut:
+	case why.ending == policy.TimedOut:
 		return t.outOfTime(why.reason)
 	case why.ending != "":
-		r.Ending = why.ending
-		r.because(why.reason)
+		r.end(why.ending, why.reason)
 		return t.lastNotice()
-	case r.ExitKnown && r.Exit.Code == exitTimeout:
+	case r.Exit.Code == exitTimeout:
 		return t.outOfTime("exit code 124: the time ran out before a final event")
-	case r.ExitKnown && fromSignal(r.Exit):
-		r.Ending = Killed
-		r.because("the process was ended by " + signalName(r.Exit) + " before a final event")
+	case r.Exit.signal() != "":
+		r.end(policy.Killed, "the process was ended by "+r.Exit.signal()+" before a final event")
 		return t.lastNotice()
 	case t.notice.Kind != 0:
 		return t.judge(t.notice, "the output ended without a final event; the last error was")
-	case r.ExitKnown && r.Exit.Code != 0:
+	case r.Exit.Code != 0:
 		return t.silentFailure()
 	case t.step != nil:
 		t.stepped()
@@ -105,16 +117,15 @@ func (t *tally) outOfTime(reason string) string {
 	if t.notice.Kind != 0 {
 		ending := t.notice.Ending
 		if ending == "" {
-			ending, _ = classifyFailure(t.notice.Text)
+			ending, _ = limit.Classify(t.notice.Text)
 		}
-		if ending.isLimit() {
+		if ending.IsLimit() {
 			text := t.judge(t.notice, "it was waiting after the refusal")
 			r.because(reason)
 			return text
 		}
 	}
-	r.Ending = TimedOut
-	r.because(reason)
+	r.end(policy.TimedOut, reason)
 	return t.lastNotice()
 }
 
@@ -128,13 +139,11 @@ func (t *tally) note(why stop) {
 func (t *tally) finished() {
 	r := &t.rep
 	if t.messages == 0 && r.ToolCalls == 0 {
-		r.Ending = NoAnswer
-		r.because("the run ended without an error, but the agent said and did nothing")
+		r.end(policy.NoAnswer, "the run ended without an error, but the agent said and did nothing")
 		return
 	}
-	r.Ending = Completed
-	r.because("the stream ended with its final event")
-	if r.ExitKnown && r.Exit.Code != 0 {
+	r.end(policy.Completed, "the stream ended with its final event")
+	if r.Exit.Code != 0 {
 		r.because(fmt.Sprintf("the exit code %d came after it and is ignored", r.Exit.Code))
 	}
 }
@@ -148,57 +157,52 @@ func (t *tally) judge(e Event, where string) string {
 	if m := retrying.FindStringSubmatch(text); m != nil {
 		text = m[1]
 	}
-	t.rep.Failure = shorten(text, maxText)
+	t.rep.Failure = Shorten(text, MaxText)
 	t.resets = e.ResetsAt
 	known := e.Ending != ""
 	if t.rep.Ending = e.Ending; !known {
-		t.rep.Ending, known = classifyFailure(text)
+		t.rep.Ending, known = limit.Classify(text)
 	}
 	if told := t.exitEnding(); !known && told != "" {
-		t.rep.Ending = told
-		t.rep.because(fmt.Sprintf("the exit code %d stands for %s; %s: %s", t.rep.Exit.Code, told, where, shorten(text, 300)))
+		t.rep.end(told, fmt.Sprintf("the exit code %d stands for %s; %s: %s", t.rep.Exit.Code, told, where, Shorten(text, 300)))
 		return text
 	}
 	if known {
-		t.rep.because(where + ": " + shorten(text, 300))
+		t.rep.because(where + ": " + Shorten(text, 300))
 	} else {
-		t.rep.because("unclassified failure: " + shorten(text, 300))
+		t.rep.because("unclassified failure: " + Shorten(text, 300))
 	}
 	return text
 }
 
 func (t *tally) lastNotice() string {
 	if t.notice.Text != "" {
-		t.rep.Failure = shorten(t.notice.Text, maxText)
-		t.rep.because("the last error before that was: " + shorten(t.notice.Text, 300))
+		t.rep.Failure = Shorten(t.notice.Text, MaxText)
+		t.rep.because("the last error before that was: " + Shorten(t.notice.Text, 300))
 	}
 	return t.notice.Text
 }
 
 // exitEnding is what the exit code alone tells, "" where that is nothing.
-func (t *tally) exitEnding() Ending {
-	if t.cli.exit == nil || !t.rep.ExitKnown {
+func (t *tally) exitEnding() policy.Ending {
+	if t.cli.Exit == nil || !t.rep.ExitKnown {
 		return ""
 	}
-	return t.cli.exit(t.rep.Exit.Code)
+	return t.cli.Exit(t.rep.Exit.Code)
 }
 
 // stepped is the end of a stream without a final event, after a whole step.
 func (t *tally) stepped() {
 	r := &t.rep
 	switch {
-	case (t.step.Ending == Completed || t.step.Ending == "") && t.messages == 0 && t.did == 0:
-		r.Ending = NoAnswer
-		r.because("the run ended without an error, but the agent said nothing and no call of it had an effect")
+	case (t.step.Ending == policy.Completed || t.step.Ending == "") && t.messages == 0 && t.did == 0:
+		r.end(policy.NoAnswer, "the run ended without an error, but the agent said nothing and no call of it had an effect")
 	case t.step.Ending == "":
-		r.Ending = CutOff
-		r.because("the output ends after a tool call, with more to do")
-	case t.step.Ending == Completed:
-		r.Ending = Completed
-		r.because("the last step ended the work")
+		r.end(policy.CutOff, "the output ends after a tool call, with more to do")
+	case t.step.Ending == policy.Completed:
+		r.end(policy.Completed, "the last step ended the work")
 	default:
-		r.Ending = t.step.Ending
-		r.because("the last step ended as " + string(r.Ending))
+		r.end(t.step.Ending, "the last step ended as "+string(t.step.Ending))
 	}
 }
 
@@ -207,14 +211,11 @@ func (t *tally) unfinished() {
 	r := &t.rep
 	switch {
 	case t.messages > 0 || r.ToolCalls > 0:
-		r.Ending = CutOff
-		r.because("the output stops in the middle of the work")
+		r.end(policy.CutOff, "the output stops in the middle of the work")
 	case t.working:
-		r.Ending = Disconnected
-		r.because("the output stops after the turn began")
+		r.end(policy.Disconnected, "the output stops after the turn began")
 	default:
-		r.Ending = NoAnswer
-		r.because("the output holds no answer")
+		r.end(policy.NoAnswer, "the output holds no answer")
 	}
 }
 
@@ -244,26 +245,21 @@ func (t *tally) complaints() string {
 func (t *tally) silentFailure() string {
 	r := &t.rep
 	text, told := t.complaints(), t.exitEnding()
-	r.Failure = shorten(text, maxText)
-	ending, known := classifyFailure(text)
+	r.Failure = Shorten(text, MaxText)
+	ending, known := limit.Classify(text)
 	switch {
 	case known && !t.working && text != "":
-		r.Ending = ending
-		r.because(fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, shorten(text, 300)))
+		r.end(ending, fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, Shorten(text, 300)))
 		return text
 	case told != "":
-		r.Ending = told
-		r.because(fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, told))
+		r.end(told, fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, told))
 		return text
 	case text == "" && t.working:
-		r.Ending = Killed
-		r.because(fmt.Sprintf("exit code %d in the middle of a turn, without any error: it was interrupted", r.Exit.Code))
+		r.end(policy.Killed, fmt.Sprintf("exit code %d in the middle of a turn, without any error: it was interrupted", r.Exit.Code))
 	case text == "":
-		r.Ending = Crashed
-		r.because(fmt.Sprintf("exit code %d without a word", r.Exit.Code))
+		r.end(policy.Crashed, fmt.Sprintf("exit code %d without a word", r.Exit.Code))
 	default:
-		r.Ending = Crashed
-		r.because(fmt.Sprintf("unclassified failure, exit code %d: %s", r.Exit.Code, shorten(text, 300)))
+		r.end(policy.Crashed, fmt.Sprintf("unclassified failure, exit code %d: %s", r.Exit.Code, Shorten(text, 300)))
 	}
 	return ""
 }
@@ -271,15 +267,11 @@ func (t *tally) silentFailure() string {
 // exitTimeout is the exit code of timeout(1).
 const exitTimeout = 124
 
-// fromSignal reports whether a process was ended from outside; shells report a
-// signal as 128 plus its number.
-func fromSignal(e Exit) bool {
-	return e.Signal != "" || e.Code == 128+2 || e.Code == 128+9 || e.Code == 128+15
-}
-
-func signalName(e Exit) string {
-	if e.Signal != "" {
-		return e.Signal
+// signal names the signal by which a process was ended from outside, "" where none
+// did; shells report it as 128 plus its number.
+func (e Exit) signal() string {
+	if e.Signal == "" && (e.Code == 128+2 || e.Code == 128+9 || e.Code == 128+15) {
+		return fmt.Sprintf("signal %d", e.Code-128)
 	}
-	return fmt.Sprintf("signal %d", e.Code-128)
+	return e.Signal
 }

@@ -2,11 +2,31 @@
 //
 // An [Adapter] is what Pawl knows of one CLI: how a [Request] becomes a
 // [Command], and how one line of output becomes events. Both are pure
-// functions. [Run] reads one running process through them and [Inspect] reads
-// a recorded transcript; both end in the same [Report].
+// functions. Each CLI has a folder below this one, and clis.For chooses. [Run]
+// reads one running process through an adapter and [Inspect] reads a recorded
+// transcript; both end in the same [Report].
 //
 // A report is read from structure: event types, error fields, the session
 // file. Text that tools printed, that the model thought or that files contain
 // can mention a limit without the agent having met one; it is counted as a
 // mention and decides nothing.
+//
+//	where is an ending decided                       conclude.go  tally.decide
+//	of a program without structure in its output     plain.go
+//	what corrects it afterwards                      session.go   Report.Refine
+//	where is Claude's limit read                     claude/stream.go    readLimit, endingOf
+//	where is Codex's                                 codex/stream.go, codex/session.go
+//	where are wordings, resets, the 8 days           ../limit, see its doc.go
+//	how is each CLI started, with which version      codex/command.go, claude/command.go, …
+//	what is the same of them all                     request.go   Start
+//	which kind of backend is which adapter           clis/clis.go
+//	what of the environment reaches a CLI            request.go   Request.Allowed
+//	which bounds end a run that goes on              run.go       RunOptions, watch.guard
+//	when is a CLI killed because it waits            run.go       waitingSessions
+//	how long may a line be, what is kept of output   stream.go
+//	how is a line read as JSON, a cut one too        json.go      Line
+//	when does a call count, and when twice           tally.go
+//	what makes two edits the same                    edit/edits.go
+//	what makes two failures the same                 edit/edits.go
+//	did the agent write a remark itself              authored.go
 package agent

@@ -1,6 +1,6 @@
 //go:build eval
 
-package agent
+package agent_test
 
 import (
 	"regexp"

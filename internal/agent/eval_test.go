@@ -1,6 +1,6 @@
 //go:build eval
 
-package agent
+package agent_test
 
 import (
 	"bufio"
@@ -14,6 +14,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // shared is where the recorded runs and the corpora lie, beside the repository.
@@ -32,7 +37,7 @@ func TestEvalRuns(t *testing.T) {
 	needShared(t)
 	for _, full := range []bool{true, false} {
 		matrix, right, all, resets, exact := map[string]map[string]int{}, 0, 0, 0, 0
-		for _, cli := range clis {
+		for _, cli := range allCLIs {
 			for _, run := range loadRuns(t, shared+"/agents/"+cli, cli) {
 				if !full {
 					run.stderr = ""
@@ -52,7 +57,7 @@ func TestEvalRuns(t *testing.T) {
 				matrix[row][string(got.Ending)]++
 				if run.want.Resets != nil {
 					resets++
-					if got.Limit != nil && got.Limit.ResetsAt != nil && got.Limit.ResetsAt.Sub(time.Unix(*run.want.Resets, 0)).Abs() < time.Minute {
+					if got.Limit != nil && !got.Limit.ResetsAt.IsZero() && got.Limit.ResetsAt.Sub(time.Unix(*run.want.Resets, 0)).Abs() < time.Minute {
 						exact++
 					}
 				}
@@ -79,9 +84,9 @@ type corpusMessage struct {
 // TestEvalMessages shows each message the way its CLI would and prints what is made of it.
 func TestEvalMessages(t *testing.T) {
 	needShared(t)
-	want := map[string][]Ending{
-		"usage_limit": {UsageLimit}, "credits_exhausted": {UsageLimit}, "short_rate_limit": {RateLimited}, "rate_limit": {RateLimited},
-		"model_capacity": {Overloaded}, "overloaded": {Overloaded}, "server_error": {Overloaded}, "status_not_limit": {Completed},
+	want := map[string][]policy.Ending{
+		"usage_limit": {policy.UsageLimit}, "credits_exhausted": {policy.UsageLimit}, "short_rate_limit": {policy.RateLimited}, "rate_limit": {policy.RateLimited},
+		"model_capacity": {policy.Overloaded}, "overloaded": {policy.Overloaded}, "server_error": {policy.Overloaded}, "status_not_limit": {policy.Completed},
 	}
 	counts, rights, known := map[string][2]int{}, 0, 0
 	for _, line := range readJSONL(t, shared+"/corpora/usage-limit-messages.jsonl") {
@@ -91,7 +96,7 @@ func TestEvalMessages(t *testing.T) {
 		}
 		now, reset, told := oracle(m.ResetFormat, m.Text, time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC))
 		for _, shown := range present(m) {
-			got, err := Inspect(strings.NewReader(shown.stdout), shown.adapter, InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
+			got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +111,7 @@ func TestEvalMessages(t *testing.T) {
 			resets, source := "unknown", "-"
 			if got.Limit != nil {
 				source = got.Limit.Source
-				if got.Limit.ResetsAt != nil {
+				if !got.Limit.ResetsAt.IsZero() {
 					resets = got.Limit.ResetsAt.Format(time.RFC3339)
 				}
 			}
@@ -132,30 +137,30 @@ func TestEvalMessages(t *testing.T) {
 // bound is a reset within the bounds of a report.
 func bound(at, now time.Time) time.Time {
 	switch {
-	case at.Before(now.Add(minReset)):
-		return now.Add(minReset)
-	case at.After(now.Add(maxReset)):
-		return now.Add(maxReset)
+	case at.Before(now.Add(limit.Soonest)):
+		return now.Add(limit.Soonest)
+	case at.After(now.Add(limit.Latest)):
+		return now.Add(limit.Latest)
 	}
 	return at
 }
 
 // present shows a message in every form in which its tool may.
 func present(m corpusMessage) []presentation {
-	cli := map[string]string{"codex": StreamCodex, "claude-code": StreamClaude, "gemini-cli": StreamGemini, "opencode": StreamOpencode, "zai-glm": StreamOpencode}[m.Tool]
+	cli := map[string]string{"codex": agent.StreamCodex, "claude-code": agent.StreamClaude, "gemini-cli": agent.StreamGemini, "opencode": agent.StreamOpencode, "zai-glm": agent.StreamOpencode}[m.Tool]
 	switch {
-	case m.Structured && cli == StreamCodex: // a line of the session file
+	case m.Structured && cli == agent.StreamCodex: // a line of the session file
 		return []presentation{{"line", stream(cli), m.Text + "\n" + `{"type":"turn.started"}` + "\n" +
-			`{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}` + "\n" + `{"type":"turn.completed"}`, "", &Exit{}}}
-	case m.Structured && cli == StreamClaude && m.Cls == "status_not_limit":
-		return []presentation{{"line", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":false,"result":"Done."}`, "", &Exit{}}}
-	case m.Structured && cli == StreamClaude:
-		return []presentation{{"line", stream(cli), m.Text + "\n", "", &Exit{Code: 1}},
-			{"line with a result", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"Something new."}`, "", &Exit{Code: 1}}}
+			`{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}` + "\n" + `{"type":"turn.completed"}`, "", &agent.Exit{}}}
+	case m.Structured && cli == agent.StreamClaude && m.Cls == "status_not_limit":
+		return []presentation{{"line", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":false,"result":"Done."}`, "", &agent.Exit{}}}
+	case m.Structured && cli == agent.StreamClaude:
+		return []presentation{{"line", stream(cli), m.Text + "\n", "", &agent.Exit{Code: 1}},
+			{"line with a result", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"Something new."}`, "", &agent.Exit{Code: 1}}}
 	case cli == "":
-		return refusal(StreamPlain, m.Text)
+		return refusal(agent.StreamPlain, m.Text)
 	}
-	return append(refusal(cli, m.Text), refusal(StreamPlain, m.Text)...)
+	return append(refusal(cli, m.Text), refusal(agent.StreamPlain, m.Text)...)
 }
 
 // TestEvalNegatives shows what only mentions a limit as output of tools, as a
@@ -175,12 +180,12 @@ func TestEvalNegatives(t *testing.T) {
 	shown, taken := 0, 0
 	for _, text := range texts {
 		for _, s := range quote(text) {
-			got, err := Inspect(strings.NewReader(s.stdout), s.adapter, InspectOptions{Exit: s.exit})
+			got, err := agent.Inspect(strings.NewReader(s.stdout), s.adapter, agent.InspectOptions{Exit: s.exit})
 			if err != nil {
 				t.Fatal(err)
 			}
 			shown++
-			if got.Limit != nil || got.Ending == UsageLimit {
+			if got.Limit != nil || got.Ending == policy.UsageLimit {
 				taken++
 				t.Errorf("as %s %s: %s: %q, %.200q", s.adapter.Stream, s.how, got.Ending, got.Reasons, text)
 			}
@@ -198,12 +203,12 @@ func TestEvalHealthy(t *testing.T) {
 	}
 	for _, file := range files {
 		text := strings.Join(readJSONL(t, file), "\n")
-		cli := Detect([]byte(text[:min(len(text), 64<<10)]))
-		a, err := ForStream(cli)
+		cli := clis.Detect([]byte(text[:min(len(text), 64<<10)]))
+		a, err := clis.ForStream(cli)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Inspect(strings.NewReader(text), a, InspectOptions{})
+		got, err := agent.Inspect(strings.NewReader(text), a, agent.InspectOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,14 @@
 package agent
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlbot/pawl/internal/agent/edit"
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
+)
 
 // Kind says what an event tells.
 type Kind int
@@ -48,41 +56,141 @@ type Event struct {
 	Ran   bool
 	// Quotes says that the event quotes a limit text without being a limit.
 	Quotes bool
-	Edits  []Edit
+	Edits  []policy.Edit
 	// Done and Rejected describe an ended call; a rejected one had no effect.
 	// Failed is a rejected one, or a command that failed; Result stands for what
 	// a failed one answered.
 	Done, Rejected, Failed bool
 	Result                 uint64
-	Ending                 Ending
-	ResetsAt               *time.Time
+	Ending                 policy.Ending
+	ResetsAt               time.Time // zero where it is not told
 	// Tokens and Cost are those of the whole session so far, as the CLI counts
 	// them, or with Step those of one step, to be added.
-	Tokens *Tokens
+	Tokens *policy.Tokens
 	Cost   *float64
 	Step   bool
 	// Turns is the CLI's own count of turns; zero where it tells none.
 	Turns int
 }
 
-// Tokens counts what a session used. Input includes the cached part, Output
-// the reasoning.
-type Tokens struct {
-	Input       int64 `json:"input"`
-	CachedInput int64 `json:"cached_input"`
-	Output      int64 `json:"output"`
+// Call is one call that ended, as far as going in circles shows in it. A call
+// that was refused or failed edits nothing.
+type Call struct {
+	Edits []policy.Edit
+	// Key stands for the call with its arguments, Result for what it answered;
+	// the latter is known of failures only.
+	Key, Result uint64
+	Failed      bool
+	// Wrote is what the agent wrote to make the call, the head of it where it is long.
+	Wrote string
 }
 
-// Plus returns the sum of two counts.
-func (t Tokens) Plus(more Tokens) Tokens {
-	return Tokens{Input: t.Input + more.Input, CachedInput: t.CachedInput + more.CachedInput, Output: t.Output + more.Output}
-}
-
-// Minus returns what was used since an earlier count, never below zero.
-func (t Tokens) Minus(before Tokens) Tokens {
-	return Tokens{
-		Input:       max(0, t.Input-before.Input),
-		CachedInput: max(0, t.CachedInput-before.CachedInput),
-		Output:      max(0, t.Output-before.Output),
+// Count tells a detector of circles of the call: its edits, or that it edited
+// nothing.
+func (d Call) Count(c *policy.Circles) {
+	for _, e := range d.Edits {
+		c.Edit(e)
 	}
+	if len(d.Edits) == 0 {
+		c.Call(d.Key, d.Result, d.Failed)
+	}
+}
+
+// Fail says that a call failed and what it answered, as it stands in the JSON.
+func (e *Event) Fail(failed bool, answer string) {
+	if failed {
+		e.Failed, e.Result = true, edit.Result(answer)
+	}
+}
+
+// Exit is how a process ended: its exit code, and the name of the signal that
+// ended it, empty where none did.
+type Exit struct {
+	Code   int
+	Signal string
+}
+
+// Report is what a run came to, as far as its output tells.
+type Report struct {
+	CLI     string        `json:"cli"`
+	Ending  policy.Ending `json:"ending"`
+	Reasons []string      `json:"reasons"`
+	Limit   *policy.Limit `json:"limit"`
+	// Edits are counted by Inspect. Of a process that runs they are zero: who
+	// watches it sees the files, too, and counts by OnCall.
+	Edits policy.Edits `json:"edits"`
+	// FinalMessage is the agent's last message, Failure the final error.
+	FinalMessage string        `json:"final_message"`
+	Failure      string        `json:"failure,omitempty"`
+	Tokens       policy.Tokens `json:"tokens"`
+	// CostUSD is nil where the CLI tells no cost.
+	CostUSD   *float64 `json:"cost_usd"`
+	SessionID string   `json:"session_id"`
+	ToolCalls int      `json:"tool_calls"`
+	// Turns are counted as the CLI does: answers of the model for claude and
+	// opencode, prompts for codex and gemini.
+	Turns int `json:"turns"`
+	// Mentions counts the items that quoted a limit text and were ignored.
+	Mentions int `json:"mentions"`
+	// Exit is how the process ended; ExitKnown is false, and Exit zero, for a
+	// transcript without an exit code.
+	Exit      Exit `json:"-"`
+	ExitKnown bool `json:"-"`
+	// Killed says that Pawl ended the process.
+	Killed   bool          `json:"-"`
+	Duration time.Duration `json:"-"`
+	// Stderr is the head and tail of standard error, OutputBytes the size of standard output.
+	Stderr      string `json:"-"`
+	OutputBytes int64  `json:"-"`
+
+	output string // plain streams: the output, head and tail where it is long
+	final  bool   // the stream had its final event
+}
+
+// Evidence is the text that a fingerprint is taken of: the failure, else the
+// final message; for plain streams the output.
+func (r Report) Evidence() string {
+	switch {
+	case r.output != "":
+		return r.output
+	case r.Failure != "":
+		return r.Failure
+	}
+	return r.FinalMessage
+}
+
+func (r *Report) because(reason string) { r.Reasons = append(r.Reasons, reason) }
+
+func (r *Report) end(ending policy.Ending, reason string) {
+	r.Ending = ending
+	r.because(reason)
+}
+
+// setLimit describes the limit of a report whose ending is one, and the time of
+// its reset where one is known.
+func (r *Report) setLimit(message string, resets time.Time, source string, now time.Time) {
+	r.Limit = nil
+	if !r.Ending.IsLimit() {
+		return
+	}
+	r.Limit = &policy.Limit{Kind: r.Ending, Message: message, Source: policy.SourceNone}
+	if resets.IsZero() {
+		return
+	}
+	at, corrected := limit.Bound(resets, now, limit.Soonest)
+	if corrected != "" {
+		r.because(corrected)
+	}
+	r.Limit.ResetsAt, r.Limit.Source = at, source
+}
+
+// Shorten cuts s to about n bytes for a reason or a report, on a rune boundary.
+func Shorten(s string, n int) string {
+	if !utf8.ValidString(s) { // which is asked more quickly than made so
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + " …"
 }

@@ -1,4 +1,4 @@
-package agent
+package agent_test
 
 import (
 	"fmt"
@@ -6,6 +6,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // lineMaker gives the lines that make returns for 0, 1, 2 … until they have
@@ -70,7 +74,10 @@ func manyPaths(i, n int) string {
 // TestHostileStreamsCostLittleMemory reads 60 MB of each shape that makes a
 // reader remember something of every line, and looks at the live heap.
 func TestHostileStreamsCostLittleMemory(t *testing.T) {
-	claude, err := ForStream(StreamClaude)
+	if testing.Short() {
+		t.Skip("volume: make test runs it")
+	}
+	claude, err := clis.ForStream(agent.StreamClaude)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +89,10 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 	several := `{"file_path":"/w/a.go","edits":[` + strings.TrimSuffix(strings.Repeat(`{"old_string":"`+lines.String()[:1400]+`","new_string":"x"},`, 250), ",") + `]}`
 	long := strings.Repeat("p", 900<<10)
 	for name, c := range map[string]struct {
-		adapter Adapter
+		adapter agent.Adapter
 		line    func(i int) string
 	}{
-		"file changes that never end": {codexAdapter(), func(i int) string {
+		"file changes that never end": {stream(agent.StreamCodex), func(i int) string {
 			return codexChange("started", fmt.Sprint(i), manyPaths(i, 1000))
 		}},
 		"several edits that are never answered": {claude, func(i int) string {
@@ -94,32 +101,32 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 		"whole files that are never answered": {claude, func(i int) string {
 			return claudeCall(fmt.Sprint(i), "Write", fmt.Sprintf(`{"file_path":"/w/%d","content":"%s"}`, i, lines.String()[:14_000]))
 		}},
-		"small calls that never end": {codexAdapter(), func(i int) string {
+		"small calls that never end": {stream(agent.StreamCodex), func(i int) string {
 			return codexChange("started", fmt.Sprint(i), `{"path":"a"}`)
 		}},
-		"calls that end under many ids": {codexAdapter(), func(i int) string {
+		"calls that end under many ids": {stream(agent.StreamCodex), func(i int) string {
 			return codexChange("completed", fmt.Sprintf("%0200d", i), fmt.Sprintf(`{"path":"%d"}`, i))
 		}},
-		"long ids": {codexAdapter(), func(i int) string {
+		"long ids": {stream(agent.StreamCodex), func(i int) string {
 			return codexChange("started", fmt.Sprint(i, long), `{"path":"a"}`)
 		}},
-		"long paths": {codexAdapter(), func(i int) string {
+		"long paths": {stream(agent.StreamCodex), func(i int) string {
 			return codexChange("completed", fmt.Sprint(i), fmt.Sprintf(`{"path":"%d%s"}`, i, long))
 		}},
 		"long arguments": {claude, func(i int) string {
 			return claudeCall(fmt.Sprint(i), "Bash", fmt.Sprintf(`{"command":"%d %s"}`, i, long))
 		}},
-		"mentions": {codexAdapter(), func(i int) string {
+		"mentions": {stream(agent.StreamCodex), func(i int) string {
 			return fmt.Sprintf(`{"type":"item.completed","item":{"id":"%0200d","type":"reasoning","text":"usage limit reached"}}`, i)
 		}},
-		"sessions": {codexAdapter(), func(i int) string { return fmt.Sprintf(`{"type":"thread.started","thread_id":"%0200d"}`, i) }},
-		"errors":   {codexAdapter(), func(i int) string { return fmt.Sprintf(`{"type":"error","message":"%d%s"}`, i, long) }},
-		"deltas":   {geminiAdapter(), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
+		"sessions": {stream(agent.StreamCodex), func(i int) string { return fmt.Sprintf(`{"type":"thread.started","thread_id":"%0200d"}`, i) }},
+		"errors":   {stream(agent.StreamCodex), func(i int) string { return fmt.Sprintf(`{"type":"error","message":"%d%s"}`, i, long) }},
+		"deltas":   {stream(agent.StreamGemini), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &lineMaker{make: c.line, size: 60 << 20}
 			before := liveHeap()
-			if _, err := Inspect(in, c.adapter, InspectOptions{Dir: "/w"}); err != nil {
+			if _, err := agent.Inspect(in, c.adapter, agent.InspectOptions{Dir: "/w"}); err != nil {
 				t.Fatal(err)
 			}
 			used := max(in.peak, before) - before
@@ -135,15 +142,15 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 // under way at once, each of which then ends, twice.
 func TestCallsBeyondTheBudgetAreCountedOnce(t *testing.T) {
 	const calls, paths = 3000, 100
-	var stream strings.Builder
+	var text strings.Builder
 	for _, state := range []string{"started", "completed", "completed"} {
 		for i := range calls {
-			stream.WriteString(codexChange(state, fmt.Sprint(i), manyPaths(i%150, paths)) + "\n")
+			text.WriteString(codexChange(state, fmt.Sprint(i), manyPaths(i%150, paths)) + "\n")
 		}
 	}
-	deeds := 0
-	got, err := Inspect(strings.NewReader(stream.String()), codexAdapter(), InspectOptions{Dir: "/w", OnDeed: func(d Deed) {
-		deeds++
+	ended := 0
+	got, err := agent.Inspect(strings.NewReader(text.String()), stream(agent.StreamCodex), agent.InspectOptions{Dir: "/w", OnCall: func(d agent.Call) {
+		ended++
 		if len(d.Edits) != paths {
 			t.Fatalf("a call has %d edits", len(d.Edits))
 		}
@@ -151,32 +158,19 @@ func TestCallsBeyondTheBudgetAreCountedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Edits{Operations: calls * paths, Files: 150 * paths, MaxRepeat: calls / 150, MaxRepeatPath: got.Edits.MaxRepeatPath}
-	if got.Edits != want || got.ToolCalls != calls || deeds != calls {
-		t.Errorf("%+v, %d calls, %d deeds", got.Edits, got.ToolCalls, deeds)
+	want := policy.Edits{Operations: calls * paths, Files: 150 * paths, MaxRepeat: calls / 150, MaxRepeatPath: got.Edits.MaxRepeatPath}
+	if counts(got.Edits) != want || got.ToolCalls != calls || ended != calls {
+		t.Errorf("%+v, %d calls, %d ended", got.Edits, got.ToolCalls, ended)
 	}
 }
 
 func TestPathsBeyondTheBoundCountAsOperationsOnly(t *testing.T) {
-	var stream strings.Builder
+	var text strings.Builder
 	for i := range 25 {
-		stream.WriteString(codexChange("completed", fmt.Sprint(i), manyPaths(i, 1000)) + "\n")
+		text.WriteString(codexChange("completed", fmt.Sprint(i), manyPaths(i, 1000)) + "\n")
 	}
-	got, err := Inspect(strings.NewReader(stream.String()), codexAdapter(), InspectOptions{})
-	if err != nil || got.Edits.Operations != 25_000 || got.Edits.Files != maxFiles {
+	got, err := agent.Inspect(strings.NewReader(text.String()), stream(agent.StreamCodex), agent.InspectOptions{})
+	if err != nil || got.Edits.Operations != 25_000 || got.Edits.Files != 20_000 {
 		t.Errorf("%+v, error %v", got.Edits, err)
-	}
-}
-
-func TestAnIDIsKnownAgainAmongTheLastOnes(t *testing.T) {
-	var s idSet
-	for i := range uint64(5 * maxIDs) {
-		s.add(i)
-		if !s.has(i) || i >= maxIDs && !s.has(i-maxIDs+1) {
-			t.Fatalf("after %d ids one of the last is forgotten", i)
-		}
-	}
-	if s.has(0) || len(s.recent)+len(s.older) > 2*maxIDs {
-		t.Errorf("%d ids are held", len(s.recent)+len(s.older))
 	}
 }

@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
-	"time"
+
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Bounds of what is kept of a plain stream. It is the evidence of the run, so
@@ -19,35 +22,26 @@ const lastLines = 5
 // maxRefusal is how many lines the output of a run has that was refused at once.
 const maxRefusal = 3
 
-// concludePlain judges a stream without structure: by the exit code, and where
-// that says failure by last lines that are a limit message and nothing else.
-func (t *tally) concludePlain(output string, why stop, now time.Time, zone *time.Location) Report {
+// decidePlain judges a stream without structure: by the exit code, and where that
+// says failure by last lines that are a limit message and nothing else.
+func (t *tally) decidePlain(why stop) string {
 	r := &t.rep
-	r.output, r.Killed = output, why.ending != ""
-	message := ""
+	r.FinalMessage = lastOf(r.output)
 	switch {
 	case why.ending != "":
-		r.Ending = why.ending
-		r.because(why.reason)
-	case t.onlyRefused(output):
-		message = t.plainFailure(output)
+		r.end(why.ending, why.reason)
+	case t.onlyRefused(r.output):
+		return t.plainFailure(r.output)
 	case r.ExitKnown && r.Exit.Code == 0 && r.Exit.Signal == "":
-		r.Ending = Completed
-		r.because("exit code 0")
-	case r.ExitKnown && r.Exit.Code == exitTimeout:
-		r.Ending = TimedOut
-		r.because("exit code 124: the time ran out")
-	case r.ExitKnown && fromSignal(r.Exit):
-		r.Ending = Killed
-		r.because("the process was ended by " + signalName(r.Exit))
+		r.end(policy.Completed, "exit code 0")
+	case r.Exit.Code == exitTimeout:
+		r.end(policy.TimedOut, "exit code 124: the time ran out")
+	case r.Exit.signal() != "":
+		r.end(policy.Killed, "the process was ended by "+r.Exit.signal())
 	default:
-		message = t.plainFailure(output)
+		return t.plainFailure(r.output)
 	}
-	r.FinalMessage = lastOf(output)
-	resets, source := t.reset(message, now, zone)
-	t.weigh(message, resets, now)
-	r.setLimit(message, resets, source, now)
-	return *r
+	return ""
 }
 
 // onlyRefused reports whether a run that claims success printed a limit message
@@ -60,7 +54,7 @@ func (t *tally) onlyRefused(output string) bool {
 	if len(lines) == 0 || len(lines) > maxRefusal {
 		return false
 	}
-	_, refused := isLimitMessage(lines[len(lines)-1])
+	_, refused := limit.IsMessage(lines[len(lines)-1])
 	return refused
 }
 
@@ -68,26 +62,19 @@ func (t *tally) plainFailure(output string) string {
 	r := &t.rep
 	for _, stream := range []string{r.Stderr, output} {
 		for _, line := range tailLines(stream, lastLines) {
-			if ending, ok := isLimitMessage(line); ok {
-				r.Ending = ending
-				r.because("one of the last lines is a limit message: " + shorten(line, 300))
-				r.Failure = shorten(line, maxText)
+			if ending, ok := limit.IsMessage(line); ok {
+				r.end(ending, "one of the last lines is a limit message: "+Shorten(line, 300))
+				r.Failure = Shorten(line, MaxText)
 				return r.Failure
 			}
 		}
 	}
 	if !r.ExitKnown {
-		r.Ending = Completed
-		r.because("the exit code is unknown and no limit message stands at the end")
+		r.end(policy.Completed, "the exit code is unknown and no limit message stands at the end")
 		return ""
 	}
-	r.Ending = Crashed
-	said := lastOf(r.Stderr)
-	if said == "" {
-		said = lastOf(output)
-	}
-	r.Failure = said
-	r.because(fmt.Sprintf("exit code %d: %s", r.Exit.Code, shorten(said, 300)))
+	r.Failure = cmp.Or(lastOf(r.Stderr), lastOf(output))
+	r.end(policy.Crashed, fmt.Sprintf("exit code %d: %s", r.Exit.Code, Shorten(r.Failure, 300)))
 	return ""
 }
 
@@ -106,7 +93,7 @@ func tailLines(s string, n int) []string {
 
 func lastOf(s string) string {
 	if lines := tailLines(s, 1); len(lines) == 1 {
-		return shorten(lines[0], maxText)
+		return Shorten(lines[0], MaxText)
 	}
 	return ""
 }

@@ -1,21 +1,24 @@
-package agent
+package agent_test
 
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
 // presentation is one text as a CLI would show it.
 type presentation struct {
 	how            string
-	adapter        Adapter
+	adapter        agent.Adapter
 	stdout, stderr string
-	exit           *Exit
+	exit           *agent.Exit
 }
 
 // stream returns the adapter that reads a stream; the tests name none that is unknown.
-func stream(name string) Adapter {
-	a, err := ForStream(name)
+func stream(name string) agent.Adapter {
+	a, err := clis.ForStream(name)
 	if err != nil {
 		panic(err)
 	}
@@ -32,41 +35,41 @@ func quoted1(s string) string {
 
 // refusal shows an error message the way each CLI reports what its provider answered.
 func refusal(cli, text string) []presentation {
-	q, failed := quoted1(text), &Exit{Code: 1}
+	q, failed := quoted1(text), &agent.Exit{Code: 1}
 	switch cli {
-	case StreamCodex:
+	case agent.StreamCodex:
 		return []presentation{{"turn.failed", stream(cli), `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n" +
 			`{"type":"error","message":` + q + "}\n" + `{"type":"turn.failed","error":{"message":` + q + "}}\n", "", failed}}
-	case StreamClaude:
+	case agent.StreamClaude:
 		const begun = `{"type":"system","subtype":"init","cwd":"/r","session_id":"s"}` + "\n"
 		synthetic := `{"type":"assistant","message":{"model":"<synthetic>","role":"assistant","content":[{"type":"text","text":` + q + `}]},"session_id":"s"%s}` + "\n"
 		result := `{"type":"result","subtype":"success","is_error":%v,"api_error_status":%s,"result":` + q + `,"session_id":"s"}` + "\n"
 		return []presentation{
 			{"of today", stream(cli), begun + fmt.Sprintf(synthetic, `,"error":"rate_limit"`) + fmt.Sprintf(result, true, "429"), "", failed},
 			{"without a status", stream(cli), begun + fmt.Sprintf(synthetic, "") + fmt.Sprintf(result, true, "null"), "", failed},
-			{"called a success", stream(cli), begun + fmt.Sprintf(synthetic, "") + fmt.Sprintf(result, false, "null"), "", &Exit{}},
+			{"called a success", stream(cli), begun + fmt.Sprintf(synthetic, "") + fmt.Sprintf(result, false, "null"), "", &agent.Exit{}},
 			{"result only", stream(cli), fmt.Sprintf(result, true, "null"), "", nil},
 		}
-	case StreamGemini:
+	case agent.StreamGemini:
 		const begun = `{"type":"init","session_id":"s","model":"auto"}` + "\n" + `{"type":"message","role":"user","content":"Fix it."}` + "\n"
 		return []presentation{
-			{"result", stream(cli), begun + `{"type":"result","status":"error","error":{"type":"unknown","message":` + quoted1("[API Error: "+text+"]") + "}}\n", "", &Exit{Code: 173}},
-			{"waiting", stream(cli), begun, "Attempt 1 failed: " + text + ". Retrying after 3882907ms...\n", &Exit{Code: 124}},
+			{"result", stream(cli), begun + `{"type":"result","status":"error","error":{"type":"unknown","message":` + quoted1("[API Error: "+text+"]") + "}}\n", "", &agent.Exit{Code: 173}},
+			{"waiting", stream(cli), begun, "Attempt 1 failed: " + text + ". Retrying after 3882907ms...\n", &agent.Exit{Code: 124}},
 		}
-	case StreamOpencode:
+	case agent.StreamOpencode:
 		return []presentation{{"error", stream(cli), `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":` + q + `,"isRetryable":true}}}` + "\n", "", failed}}
 	}
 	return []presentation{
-		{"standard output", stream(StreamPlain), "working\n" + text + "\n", "", failed},
-		{"standard error", stream(StreamPlain), "working\n", text + "\n", failed},
-		{"nothing else", stream(StreamPlain), text + "\n", "", &Exit{}},
+		{"standard output", stream(agent.StreamPlain), "working\n" + text + "\n", "", failed},
+		{"standard error", stream(agent.StreamPlain), "working\n", text + "\n", failed},
+		{"nothing else", stream(agent.StreamPlain), text + "\n", "", &agent.Exit{}},
 	}
 }
 
 // quote shows a text that an agent read, thought or said, in runs that ended
 // well or that failed for another reason.
 func quote(text string) []presentation {
-	q, failed := quoted1(text), &Exit{Code: 1}
+	q, failed := quoted1(text), &agent.Exit{Code: 1}
 	codex := `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n" +
 		`{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":` + q + "}}\n" +
 		`{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":` + q + `,"aggregated_output":` + q + `,"exit_code":1,"status":"failed"}}` + "\n" +
@@ -83,18 +86,18 @@ func quote(text string) []presentation {
 		`{"type":"tool_use","timestamp":1,"sessionID":"s","part":{"tool":"bash","callID":"c","state":{"status":"error","input":{"command":` + q + `},"output":` + q + "}}}\n" +
 		`{"type":"text","timestamp":1,"sessionID":"s","part":{"text":` + q + "}}\n"
 	done := map[string]string{
-		StreamCodex:  `{"type":"turn.completed","usage":{"input_tokens":1}}`,
-		StreamClaude: `{"type":"result","subtype":"success","is_error":false,"result":` + q + `,"session_id":"s"}`,
-		StreamGemini: `{"type":"result","status":"success","stats":{}}`, StreamOpencode: `{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}`,
+		agent.StreamCodex:  `{"type":"turn.completed","usage":{"input_tokens":1}}`,
+		agent.StreamClaude: `{"type":"result","subtype":"success","is_error":false,"result":` + q + `,"session_id":"s"}`,
+		agent.StreamGemini: `{"type":"result","status":"success","stats":{}}`, agent.StreamOpencode: `{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}`,
 	}
 	var all []presentation
-	for cli, text := range map[string]string{StreamCodex: codex, StreamClaude: claude, StreamGemini: gemini, StreamOpencode: opencode} {
+	for cli, text := range map[string]string{agent.StreamCodex: codex, agent.StreamClaude: claude, agent.StreamGemini: gemini, agent.StreamOpencode: opencode} {
 		all = append(all,
-			presentation{"in a finished run", stream(cli), text + done[cli] + "\n", "", &Exit{}},
+			presentation{"in a finished run", stream(cli), text + done[cli] + "\n", "", &agent.Exit{}},
 			presentation{"in a run that broke off", stream(cli), text, "", failed},
 			presentation{"as it stands", stream(cli), q, "", failed})
 	}
 	return append(all,
-		presentation{"as it stands", stream(StreamCodex), text, "", nil},
-		presentation{"as the last line", stream(StreamPlain), "working\n" + text, "", failed})
+		presentation{"as it stands", stream(agent.StreamCodex), text, "", nil},
+		presentation{"as the last line", stream(agent.StreamPlain), "working\n" + text, "", failed})
 }

@@ -1,4 +1,4 @@
-package agent
+package agent_test
 
 import (
 	"bytes"
@@ -11,6 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/agenttest"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/agent/codex"
+	"github.com/pawlbot/pawl/policy"
 )
 
 const (
@@ -18,18 +24,18 @@ const (
 	recordedRuns = recordedAll + "/codex"
 )
 
-// clis are the CLIs with recorded runs: codex 0.169.0, claude 2.1.197, gemini
+// allCLIs are the CLIs with recorded runs: codex 0.169.0, claude 2.1.197, gemini
 // 0.61.0 and opencode 1.18.33.
-var clis = []string{StreamClaude, StreamCodex, StreamGemini, StreamOpencode}
+var allCLIs = []string{agent.StreamClaude, agent.StreamCodex, agent.StreamGemini, agent.StreamOpencode}
 
 // recorded is one step of a run of a real CLI.
 type recorded struct {
 	cli, name, stdout, stderr, session string
-	exit                               Exit
+	exit                               agent.Exit
 	want                               struct {
-		Ending []Ending `json:"ending"`
-		Resets *int64   `json:"resets_at_unix"`
-		Edits  bool     `json:"edits_in_git"`
+		Ending []policy.Ending `json:"ending"`
+		Resets *int64          `json:"resets_at_unix"`
+		Edits  bool            `json:"edits_in_git"`
 	}
 }
 
@@ -37,25 +43,27 @@ type recorded struct {
 // session of the first, is a run of its own.
 func loadRuns(t *testing.T, dir, cli string) []recorded {
 	t.Helper()
-	dirs, err := filepath.Glob(dir + "/*")
-	if err != nil || len(dirs) < 10 {
-		t.Fatalf("found %d recorded runs of %s, error %v", len(dirs), cli, err)
+	names := agenttest.Names(t, dir)
+	if len(names) < 10 {
+		t.Fatalf("found %d recorded runs of %s", len(names), cli)
 	}
 	var runs []recorded
-	for _, dir := range dirs {
+	for _, name := range names {
+		text := func(file string) string { return agenttest.Text(t, dir+"/"+name, file) }
 		for _, step := range []string{"", "2"} {
-			exit := optional(t, dir+"/exit"+step+".txt")
+			exit := text("exit" + step + ".txt")
 			if exit == "" {
 				continue
 			}
-			r := recorded{cli: cli, name: filepath.Base(dir) + step, session: optional(t, dir+"/rollout-events.jsonl")}
-			r.stdout, r.stderr = optional(t, dir+"/stdout"+step+".jsonl"), optional(t, dir+"/stderr"+step+".txt")
+			r := recorded{cli: cli, name: name + step, session: text("rollout-events.jsonl")}
+			r.stdout, r.stderr = text("stdout"+step+".jsonl"), text("stderr"+step+".txt")
 			code, _, _ := strings.Cut(strings.TrimSpace(exit), " ")
+			var err error
 			if r.exit.Code, err = strconv.Atoi(code); err != nil {
-				t.Fatalf("%s/exit%s.txt: %v", dir, step, err)
+				t.Fatalf("%s/%s, exit%s.txt: %v", dir, name, step, err)
 			}
-			if err := json.Unmarshal([]byte(optional(t, dir+"/expected.json")), &r.want); err != nil {
-				t.Fatalf("%s: %v", dir, err)
+			if err := json.Unmarshal([]byte(text("expected.json")), &r.want); err != nil {
+				t.Fatalf("%s/%s: %v", dir, name, err)
 			}
 			runs = append(runs, r)
 		}
@@ -63,28 +71,18 @@ func loadRuns(t *testing.T, dir, cli string) []recorded {
 	return runs
 }
 
-func loadRecorded(t *testing.T) []recorded { return loadRuns(t, recordedRuns, StreamCodex) }
+func loadRecorded(t *testing.T) []recorded { return loadRuns(t, recordedRuns, agent.StreamCodex) }
 
 // inspect reads a recorded run as it was when it ended.
-func (r recorded) inspect(t *testing.T) Report {
+func (r recorded) inspect(t *testing.T) agent.Report {
 	t.Helper()
-	got, err := Inspect(strings.NewReader(r.stdout), stream(r.cli), InspectOptions{
+	got, err := agent.Inspect(strings.NewReader(r.stdout), stream(r.cli), agent.InspectOptions{
 		Dir: "/agent/" + r.cli + "-" + strings.TrimSuffix(r.name, "2") + "/repo", Exit: &r.exit, Stderr: r.stderr, Now: endOf(r),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return got
-}
-
-// optional reads a file that a run may lack.
-func optional(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // endOf is when a recorded run ended, from its session file; the runs were all
@@ -101,7 +99,7 @@ func endOf(r recorded) time.Time {
 }
 
 func TestEveryRecordedRunIsClassified(t *testing.T) {
-	for _, cli := range clis {
+	for _, cli := range allCLIs {
 		for _, run := range loadRuns(t, recordedAll+"/"+cli, cli) {
 			t.Run(cli+"/"+run.name, func(t *testing.T) {
 				for _, stderr := range []string{run.stderr, ""} { // the exit code must do where standard error is lost
@@ -110,7 +108,7 @@ func TestEveryRecordedRunIsClassified(t *testing.T) {
 					if !slices.Contains(run.want.Ending, got.Ending) {
 						t.Errorf("ending %q, want one of %q; reasons %q", got.Ending, run.want.Ending, got.Reasons)
 					}
-					if got.Ending.isLimit() != (got.Limit != nil) || len(got.Reasons) == 0 {
+					if got.Ending.IsLimit() != (got.Limit != nil) || len(got.Reasons) == 0 {
 						t.Errorf("ending %q with limit %+v, reasons %q", got.Ending, got.Limit, got.Reasons)
 					}
 					if got.Mentions != 0 {
@@ -120,7 +118,7 @@ func TestEveryRecordedRunIsClassified(t *testing.T) {
 						t.Errorf("path %q is not relative to the checkout", got.Edits.MaxRepeatPath)
 					}
 				}
-				if detected := Detect([]byte(run.stdout)); run.stdout != "" && detected != cli {
+				if detected := clis.Detect([]byte(run.stdout)); run.stdout != "" && detected != cli {
 					t.Errorf("detected as %s", detected)
 				}
 			})
@@ -137,7 +135,7 @@ func TestEveryRecordedCodexRunIsClassified(t *testing.T) {
 				t.Errorf("ending %q, want one of %q; reasons %q", got.Ending, run.want.Ending, got.Reasons)
 			}
 			checkReset(t, run, got, time.Minute)
-			session, err := parseCodexSession(strings.NewReader(run.session))
+			session, err := codex.FoldSession(strings.NewReader(run.session))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +144,7 @@ func TestEveryRecordedCodexRunIsClassified(t *testing.T) {
 				t.Errorf("refined ending %q, want one of %q; reasons %q", got.Ending, run.want.Ending, got.Reasons)
 			}
 			checkReset(t, run, got, 0)
-			if got.Ending.isLimit() != (got.Limit != nil) {
+			if got.Ending.IsLimit() != (got.Limit != nil) {
 				t.Errorf("ending %q with limit %+v", got.Ending, got.Limit)
 			}
 			if got.Mentions != 0 {
@@ -164,20 +162,20 @@ func TestEveryRecordedCodexRunIsClassified(t *testing.T) {
 
 // checkReset compares the reset with the true one, which the text shows
 // without its seconds.
-func checkReset(t *testing.T, run recorded, got Report, unit time.Duration) {
+func checkReset(t *testing.T, run recorded, got agent.Report, unit time.Duration) {
 	t.Helper()
 	if run.want.Resets == nil {
-		if got.Limit != nil && got.Limit.ResetsAt != nil {
+		if got.Limit != nil && !got.Limit.ResetsAt.IsZero() {
 			t.Errorf("a reset at %s was invented", got.Limit.ResetsAt)
 		}
 		return
 	}
-	if got.Limit == nil || got.Limit.ResetsAt == nil {
+	if got.Limit == nil || got.Limit.ResetsAt.IsZero() {
 		t.Fatalf("limit %+v, want a reset", got.Limit)
 	}
-	want, source := time.Unix(*run.want.Resets, 0).UTC(), SourceStructured
+	want, source := time.Unix(*run.want.Resets, 0).UTC(), policy.SourceStructured
 	if unit > 0 {
-		want, source = want.Truncate(unit), SourceText
+		want, source = want.Truncate(unit), policy.SourceText
 	}
 	if !got.Limit.ResetsAt.Equal(want) || got.Limit.Source != source {
 		t.Errorf("reset %s (%s), want %s (%s)", got.Limit.ResetsAt, got.Limit.Source, want, source)
@@ -185,20 +183,20 @@ func checkReset(t *testing.T, run recorded, got Report, unit time.Duration) {
 }
 
 func TestRecordedDetailsAreRead(t *testing.T) {
-	read := func(name string) Report {
+	read := func(name string) agent.Report {
 		t.Helper()
-		got, err := Inspect(strings.NewReader(optional(t, recordedRuns+"/"+name+"/stdout.jsonl")), codexAdapter(),
-			InspectOptions{Dir: "/agent/codex-" + name + "/repo", Exit: &Exit{}, Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)})
+		got, err := agent.Inspect(strings.NewReader(agenttest.Text(t, recordedRuns+"/"+name, "stdout.jsonl")), stream(agent.StreamCodex),
+			agent.InspectOptions{Dir: "/agent/codex-" + name + "/repo", Exit: &agent.Exit{}, Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
 	got := read("edit-loop")
-	if want := (Edits{Operations: 26, Files: 1, MaxRepeat: 26, MaxRepeatPath: "counter.txt"}); got.Edits != want || got.ToolCalls != 26 {
+	if want := (policy.Edits{Operations: 26, Files: 1, MaxRepeat: 26, MaxRepeatPath: "counter.txt"}); counts(got.Edits) != want || got.ToolCalls != 26 {
 		t.Errorf("edit-loop: %+v, %d calls; want %+v", got.Edits, got.ToolCalls, want)
 	}
-	if want := (Tokens{Input: 32400, CachedInput: 5400, Output: 918}); got.Tokens != want {
+	if want := (policy.Tokens{Input: 32400, CachedInput: 5400, Output: 918}); got.Tokens != want {
 		t.Errorf("edit-loop: tokens %+v, want %+v", got.Tokens, want)
 	}
 	got = read("edit-success")
@@ -216,7 +214,7 @@ func TestRecordedDetailsAreRead(t *testing.T) {
 }
 
 func TestAResumedSessionCountsOnlyItsOwnTokens(t *testing.T) {
-	session, err := parseCodexSession(strings.NewReader(`
+	session, err := codex.FoldSession(strings.NewReader(`
 {"type":"event_msg","payload":{"type":"task_started"}}
 {"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":10,"output_tokens":5}}}}
 {"type":"event_msg","payload":{"type":"task_complete","error":{"message":"old","codex_error_info":"usage_limit_exceeded"}}}
@@ -227,7 +225,7 @@ func TestAResumedSessionCountsOnlyItsOwnTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Tokens{Input: 50, Output: 4}); session.Tokens == nil || *session.Tokens != want {
+	if want := (policy.Tokens{Input: 50, Output: 4}); session.Tokens == nil || *session.Tokens != want {
 		t.Errorf("tokens %+v, want %+v", session.Tokens, want)
 	}
 	if session.Ending != "" {
@@ -242,23 +240,23 @@ func TestASessionFileIsFoundInHome(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	content := []byte(optional(t, recordedRuns+"/usage-limit/rollout-events.jsonl"))
+	content := []byte(agenttest.Text(t, recordedRuns+"/usage-limit", "rollout-events.jsonl"))
 	name := filepath.Join(dir, "rollout-2026-11-21T08-06-25-"+thread+".jsonl")
 	if err := os.WriteFile(name, content, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	session, err := codexAdapter().ReadSession(home, thread)
-	if err != nil || session.Ending != UsageLimit || len(session.Windows) != 2 {
+	session, err := stream(agent.StreamCodex).ReadSession(home, thread)
+	if err != nil || session.Ending != policy.UsageLimit || len(session.Windows) != 2 {
 		t.Errorf("session %+v, error %v", session, err)
 	}
-	if _, err := codexAdapter().ReadSession(home, "../../../etc/passwd"); err == nil {
+	if _, err := stream(agent.StreamCodex).ReadSession(home, "../../../etc/passwd"); err == nil {
 		t.Error("a path passed as a session")
 	}
 	outside := filepath.Join(t.TempDir(), "x")
 	if err := errors.Join(os.WriteFile(outside, content, 0o644), os.Remove(name), os.Symlink(outside, name)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := codexAdapter().ReadSession(home, thread); err == nil {
+	if _, err := stream(agent.StreamCodex).ReadSession(home, thread); err == nil {
 		t.Error("a link out of HOME was followed")
 	}
 }
@@ -267,7 +265,7 @@ func TestEqualInputGivesEqualReports(t *testing.T) {
 	for _, run := range loadRecorded(t)[:10] {
 		var reports [][]byte
 		for range 2 {
-			r, err := Inspect(strings.NewReader(run.stdout), codexAdapter(), InspectOptions{Exit: &run.exit, Now: endOf(run)})
+			r, err := agent.Inspect(strings.NewReader(run.stdout), stream(agent.StreamCodex), agent.InspectOptions{Exit: &run.exit, Now: endOf(run)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package agent
+package agent_test
 
 import (
 	"bytes"
@@ -11,6 +11,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // scripted is a process whose output the test writes. Kill ends its streams,
@@ -20,22 +24,22 @@ type scripted struct {
 	ended      chan struct{}
 	once       sync.Once
 	kills      int
-	exit       Exit
+	exit       agent.Exit
 	holdsPipes bool // a child outside the group keeps the streams open after Kill
 }
 
-func newScripted() (*scripted, Process) {
+func newScripted() (*scripted, agent.Process) {
 	s := &scripted{ended: make(chan struct{})}
 	outR, outW := io.Pipe()
 	errR, errW := io.Pipe()
 	s.out, s.err = outW, errW
-	return s, Process{Stdout: outR, Stderr: errR, Kill: s.kill, Wait: func() (Exit, error) {
+	return s, agent.Process{Stdout: outR, Stderr: errR, Kill: s.kill, Wait: func() (agent.Exit, error) {
 		<-s.ended
 		return s.exit, nil
 	}}
 }
 
-func (s *scripted) end(exit Exit) {
+func (s *scripted) end(exit agent.Exit) {
 	s.once.Do(func() {
 		s.exit = exit
 		if !s.holdsPipes {
@@ -48,7 +52,7 @@ func (s *scripted) end(exit Exit) {
 
 func (s *scripted) kill() {
 	s.kills++
-	s.end(Exit{Code: -1, Signal: "killed"})
+	s.end(agent.Exit{Code: -1, Signal: "killed"})
 }
 
 func (s *scripted) say(line string) { io.WriteString(s.out, line+"\n") }
@@ -64,48 +68,48 @@ func TestARunIsReadToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
 		var copied bytes.Buffer
-		var events []Kind
+		var events []agent.Kind
 		go func() {
 			s.say(sayStarted)
 			time.Sleep(time.Minute)
 			s.say(sayMessage)
 			io.WriteString(s.err, "a warning\n")
 			s.say(sayDone)
-			s.end(Exit{})
+			s.end(agent.Exit{})
 		}()
-		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{
+		got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{
 			Total: time.Hour, Idle: 5 * time.Minute, Startup: time.Minute,
-			Transcript: &copied, OnEvent: func(e Event) { events = append(events, e.Kind) },
+			Transcript: &copied, OnEvent: func(e agent.Event) { events = append(events, e.Kind) },
 		})
-		if err != nil || got.Ending != Completed || got.Killed || got.Duration != time.Minute || got.Tokens.Input != 7 {
+		if err != nil || got.Ending != policy.Completed || got.Killed || got.Duration != time.Minute || got.Tokens.Input != 7 {
 			t.Errorf("%+v, error %v", got, err)
 		}
 		if got.Stderr != "a warning\n" || copied.String() != sayStarted+"\n"+sayMessage+"\n"+sayDone+"\n" {
 			t.Errorf("stderr %q, transcript %q", got.Stderr, copied.String())
 		}
-		if len(events) != 3 || events[0] != SessionStarted || events[2] != Finished {
+		if len(events) != 3 || events[0] != agent.SessionStarted || events[2] != agent.Finished {
 			t.Errorf("events %v", events)
 		}
 	})
 }
 
 func TestOverdueRunsAreKilled(t *testing.T) {
-	plain, err := For("command", StreamPlain)
+	plain, err := clis.For("command", agent.StreamPlain)
 	if err != nil {
 		t.Fatal(err)
 	}
 	retry := `{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}`
 	for name, c := range map[string]struct {
-		adapter Adapter
-		options RunOptions
+		adapter agent.Adapter
+		options agent.RunOptions
 		play    func(*scripted)
 		after   time.Duration
 	}{
-		"silent start":     {codexAdapter(), RunOptions{Startup: time.Minute, Total: time.Hour}, func(s *scripted) { io.WriteString(s.err, "Reading additional input from stdin...\n") }, time.Minute},
-		"silence":          {codexAdapter(), RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(sayStarted) }, 9 * time.Minute},
-		"retries only":     {codexAdapter(), RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(retry); io.WriteString(s.err, "no network\n") }, 5 * time.Minute},
-		"plain complaints": {plain, RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); io.WriteString(s.err, ".") }, 9 * time.Minute},
-		"endless talk": {codexAdapter(), RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) {
+		"silent start":     {stream(agent.StreamCodex), agent.RunOptions{Startup: time.Minute, Total: time.Hour}, func(s *scripted) { io.WriteString(s.err, "Reading additional input from stdin...\n") }, time.Minute},
+		"silence":          {stream(agent.StreamCodex), agent.RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(sayStarted) }, 9 * time.Minute},
+		"retries only":     {stream(agent.StreamCodex), agent.RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(retry); io.WriteString(s.err, "no network\n") }, 5 * time.Minute},
+		"plain complaints": {plain, agent.RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); io.WriteString(s.err, ".") }, 9 * time.Minute},
+		"endless talk": {stream(agent.StreamCodex), agent.RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) {
 			for range 70 {
 				s.say(sayTurn)
 				time.Sleep(time.Minute)
@@ -116,8 +120,8 @@ func TestOverdueRunsAreKilled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, p := newScripted()
 				go c.play(s)
-				got, err := Run(t.Context(), p, c.adapter, c.options)
-				if err != nil || got.Ending != TimedOut || !got.Killed || got.Duration != c.after || s.kills != 1 {
+				got, err := agent.Run(t.Context(), p, c.adapter, c.options)
+				if err != nil || got.Ending != policy.TimedOut || !got.Killed || got.Duration != c.after || s.kills != 1 {
 					t.Errorf("%s after %s, %d kills, reasons %q, error %v; want timed_out after %s", got.Ending, got.Duration, s.kills, got.Reasons, err, c.after)
 				}
 				time.Sleep(2 * time.Hour) // let the script end
@@ -135,8 +139,8 @@ func TestACancelledRunSaysWhy(t *testing.T) {
 			time.Sleep(time.Second)
 			cancel(errors.New("/pawl stop by ada"))
 		}()
-		got, err := Run(ctx, p, codexAdapter(), RunOptions{})
-		if err != nil || got.Ending != Killed || !got.Killed || got.Reasons[0] != "killed: /pawl stop by ada" {
+		got, err := agent.Run(ctx, p, stream(agent.StreamCodex), agent.RunOptions{})
+		if err != nil || got.Ending != policy.Killed || !got.Killed || got.Reasons[0] != "killed: /pawl stop by ada" {
 			t.Errorf("%+v, error %v", got, err)
 		}
 	})
@@ -146,8 +150,8 @@ func TestAProcessThatStaysAfterItsFinalEventIsKilledAndItsEndingKept(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
 		go func() { s.say(sayMessage); s.say(sayDone) }()
-		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{Total: time.Hour})
-		if err != nil || got.Ending != Completed || !got.Killed || got.Duration != lingerTime {
+		got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{Total: time.Hour})
+		if err != nil || got.Ending != policy.Completed || !got.Killed || got.Duration != agent.LingerTime {
 			t.Errorf("%+v, error %v", got, err)
 		}
 	})
@@ -157,8 +161,8 @@ func TestStreamsThatOutliveTheKillAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
 		s.holdsPipes = true
-		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{Startup: time.Minute})
-		if err != nil || got.Ending != TimedOut || got.Duration != time.Minute+drainTime {
+		got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{Startup: time.Minute})
+		if err != nil || got.Ending != policy.TimedOut || got.Duration != time.Minute+agent.DrainTime {
 			t.Errorf("%+v, error %v", got, err)
 		}
 	})
@@ -177,9 +181,9 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 func TestALostTranscriptIsAnErrorBesideTheReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
-		go func() { s.say(sayStarted); s.say(sayMessage); s.say(sayDone); s.end(Exit{}) }()
-		got, err := Run(t.Context(), p, codexAdapter(), RunOptions{Transcript: &fullDisk{room: 50}})
-		if err == nil || !strings.Contains(err.Error(), "transcript") || got.Ending != Completed {
+		go func() { s.say(sayStarted); s.say(sayMessage); s.say(sayDone); s.end(agent.Exit{}) }()
+		got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{Transcript: &fullDisk{room: 50}})
+		if err == nil || !strings.Contains(err.Error(), "transcript") || got.Ending != policy.Completed {
 			t.Errorf("%s, error %v", got.Ending, err)
 		}
 	})
@@ -193,17 +197,17 @@ func TestARealProcessIsRead(t *testing.T) {
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Run(t.Context(), Process{
+	got, err := agent.Run(t.Context(), agent.Process{
 		Stdout: stdout, Stderr: stderr, Kill: func() { cmd.Process.Kill() },
-		Wait: func() (Exit, error) {
+		Wait: func() (agent.Exit, error) {
 			var failed *exec.ExitError
 			if err := cmd.Wait(); err != nil && !errors.As(err, &failed) {
-				return Exit{}, err
+				return agent.Exit{}, err
 			}
-			return Exit{Code: cmd.ProcessState.ExitCode()}, nil
+			return agent.Exit{Code: cmd.ProcessState.ExitCode()}, nil
 		},
-	}, codexAdapter(), RunOptions{Total: time.Minute})
-	if err != nil || got.Ending != Crashed || got.Exit.Code != 3 || got.Stderr != "complaint\n" {
+	}, stream(agent.StreamCodex), agent.RunOptions{Total: time.Minute})
+	if err != nil || got.Ending != policy.Crashed || got.Exit.Code != 3 || got.Stderr != "complaint\n" {
 		t.Errorf("%+v, error %v", got, err)
 	}
 }

@@ -1,7 +1,11 @@
 package agent
 
 import (
+	"fmt"
+	"io"
 	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Session is what a CLI's session file tells beyond its output. The agent can
@@ -10,14 +14,14 @@ import (
 type Session struct {
 	// Ending is the class that the file's own error code names, empty where it
 	// names none. Code is that code, Failure the message beside it.
-	Ending  Ending
+	Ending  policy.Ending
 	Code    string
 	Failure string
 	// Windows are the provider's usage windows as last told.
 	Windows []Window
 	// Tokens are those of the last turn, nil where they are not told. The
 	// output of a continued session counts the whole session.
-	Tokens *Tokens
+	Tokens *policy.Tokens
 }
 
 // Window is one usage window of a plan.
@@ -33,7 +37,7 @@ func (r *Report) Refine(s Session, now time.Time) {
 	if s.Tokens != nil {
 		r.Tokens = *s.Tokens
 	}
-	if r.Ending == Completed || r.Ending == TimedOut || r.Ending == NoAnswer && r.final || r.Killed && !r.final {
+	if r.Ending == policy.Completed || r.Ending == policy.TimedOut || r.Ending == policy.NoAnswer && r.final || r.Killed && !r.final {
 		return
 	}
 	message := s.Failure
@@ -42,47 +46,85 @@ func (r *Report) Refine(s Session, now time.Time) {
 	}
 	if s.Ending != "" && s.Ending != r.Ending {
 		// The structured status of a short refusal does not undo a long wait.
-		if !(s.Ending == RateLimited && r.Ending == UsageLimit) {
-			r.Ending = s.Ending
-			r.because("the session file names the error " + s.Code)
+		if !(s.Ending == policy.RateLimited && r.Ending == policy.UsageLimit) {
+			r.end(s.Ending, "the session file names the error "+s.Code)
 		}
 	}
 	if r.Failure == "" {
 		r.Failure = message
 	}
-	var resets *time.Time
-	source := SourceNone
-	if r.Limit != nil && r.Limit.ResetsAt != nil {
+	var resets time.Time
+	source := policy.SourceNone
+	if r.Limit != nil && !r.Limit.ResetsAt.IsZero() {
 		resets, source = r.Limit.ResetsAt, r.Limit.Source
 	}
-	if r.Ending == UsageLimit {
-		if exact := s.resetsAt(resets); exact != nil {
-			resets, source = exact, SourceStructured
+	if r.Ending == policy.UsageLimit {
+		if exact := s.resetsAt(resets); !exact.IsZero() {
+			resets, source = exact, policy.SourceStructured
 			r.because("the session file tells the reset: " + exact.UTC().Format(time.RFC3339))
 		}
 	}
 	if r.Limit != nil && r.Limit.Message != "" {
 		message = r.Limit.Message
 	}
-	r.setLimit(shorten(message, maxText), resets, source, now)
+	r.setLimit(Shorten(message, MaxText), resets, source, now)
 }
 
 // resetsAt is the time at which the last used-up window opens again. Without a
 // used-up window it is the one whose minute the message names.
-func (s Session) resetsAt(named *time.Time) *time.Time {
-	var at *time.Time
+func (s Session) resetsAt(named time.Time) time.Time {
+	var at time.Time
 	for _, w := range s.Windows {
-		if w.UsedPercent >= 100 && (at == nil || w.ResetsAt.After(*at)) {
-			at = &w.ResetsAt
+		if w.UsedPercent >= 100 && w.ResetsAt.After(at) {
+			at = w.ResetsAt
 		}
 	}
-	if at != nil || named == nil {
+	if !at.IsZero() || named.IsZero() {
 		return at
 	}
 	for _, w := range s.Windows {
-		if w.ResetsAt.Truncate(time.Minute).Equal(*named) {
-			return &w.ResetsAt
+		if w.ResetsAt.Truncate(time.Minute).Equal(named) {
+			return w.ResetsAt
 		}
+	}
+	return time.Time{}
+}
+
+// ReadSession reads what the session file tells of the last turn, the zero value
+// where the CLI keeps no such file; a missing one is an fs.ErrNotExist.
+func (a Adapter) ReadSession(home, session string) (s Session, err error) {
+	err = a.inSession(home, session, func(f io.Reader) error {
+		s, err = a.FoldSession(f)
+		return err
+	})
+	return s, err
+}
+
+// SessionCalls reads the calls of a session from the session file, which holds
+// the patches that the output leaves out. Where the CLI keeps no such file it
+// visits nothing; a missing file is an fs.ErrNotExist.
+func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error {
+	t := newTally(a, dir)
+	t.onCall = visit
+	err := a.inSession(home, session, func(f io.Reader) error {
+		return ReadLines(f, func(line []byte) { a.ParseSession(line, t.add) })
+	})
+	t.settleTo(0)
+	return err
+}
+
+// inSession reads the session file.
+func (a Adapter) inSession(home, session string, read func(io.Reader) error) error {
+	if a.OpenSession == nil {
+		return nil
+	}
+	f, err := a.OpenSession(home, session)
+	if err == nil {
+		defer f.Close()
+		err = read(f)
+	}
+	if err != nil {
+		return fmt.Errorf("read the session file: %w", err)
 	}
 	return nil
 }

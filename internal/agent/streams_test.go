@@ -1,4 +1,4 @@
-package agent
+package agent_test
 
 import (
 	"fmt"
@@ -7,10 +7,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // read inspects one recorded run of testdata.
-func read(t *testing.T, cli, name string) Report {
+func read(t *testing.T, cli, name string) agent.Report {
 	t.Helper()
 	for _, run := range loadRuns(t, recordedAll+"/"+cli, cli) {
 		if run.name == name {
@@ -18,36 +22,36 @@ func read(t *testing.T, cli, name string) Report {
 		}
 	}
 	t.Fatalf("no run %s/%s", cli, name)
-	return Report{}
+	return agent.Report{}
 }
 
 func TestEveryStreamTellsTheSameOfTheSameWork(t *testing.T) {
-	want := Edits{Operations: 1, Files: 1, MaxRepeat: 1, MaxRepeatPath: "hello.txt"}
-	for cli, tokens := range map[string]Tokens{
-		StreamCodex:    {Input: 2400, CachedInput: 400, Output: 68},
-		StreamClaude:   {Input: 2400, CachedInput: 400, Output: 68},
-		StreamOpencode: {Input: 2400, CachedInput: 400, Output: 68},
-		StreamGemini:   {Input: 3600, CachedInput: 600, Output: 102}, // one request chooses the model
+	want := policy.Edits{Operations: 1, Files: 1, MaxRepeat: 1, MaxRepeatPath: "hello.txt"}
+	for cli, tokens := range map[string]policy.Tokens{
+		agent.StreamCodex:    {Input: 2400, CachedInput: 400, Output: 68},
+		agent.StreamClaude:   {Input: 2400, CachedInput: 400, Output: 68},
+		agent.StreamOpencode: {Input: 2400, CachedInput: 400, Output: 68},
+		agent.StreamGemini:   {Input: 3600, CachedInput: 600, Output: 102}, // one request chooses the model
 	} {
 		got := read(t, cli, "edit-success")
-		if got.Ending != Completed || got.Edits != want || got.ToolCalls != 1 || got.SessionID == "" || got.Turns == 0 ||
+		if got.Ending != policy.Completed || counts(got.Edits) != want || got.ToolCalls != 1 || got.SessionID == "" || got.Turns == 0 ||
 			got.FinalMessage != "Done. I created hello.txt with one line of text." {
 			t.Errorf("%s: %+v", cli, got)
 		}
 		if d := cmp.Diff(tokens, got.Tokens); d != "" {
 			t.Errorf("%s: tokens: %s", cli, d)
 		}
-		if hasCost := cli == StreamClaude || cli == StreamOpencode; (got.CostUSD != nil) != hasCost {
+		if hasCost := cli == agent.StreamClaude || cli == agent.StreamOpencode; (got.CostUSD != nil) != hasCost {
 			t.Errorf("%s: cost %v", cli, got.CostUSD)
 		}
 	}
-	if got := read(t, StreamOpencode, "edit-success").CostUSD; fmt.Sprintf("%.6f", *got) != "0.002136" {
+	if got := read(t, agent.StreamOpencode, "edit-success").CostUSD; fmt.Sprintf("%.6f", *got) != "0.002136" {
 		t.Errorf("the cost of two steps is %v", *got)
 	}
 }
 
 func TestASecondStepContinuesItsSession(t *testing.T) {
-	for _, cli := range clis {
+	for _, cli := range allCLIs {
 		first, second := read(t, cli, "resume"), read(t, cli, "resume2")
 		if first.SessionID != second.SessionID || second.Edits.MaxRepeatPath != "turn2.txt" || !strings.HasPrefix(second.FinalMessage, "Turn 2 finished.") {
 			t.Errorf("%s: %+v", cli, second)
@@ -56,7 +60,7 @@ func TestASecondStepContinuesItsSession(t *testing.T) {
 }
 
 func TestALoopIsCountedFromItsEdits(t *testing.T) {
-	for cli, want := range map[string]int{StreamCodex: 26, StreamClaude: 26, StreamOpencode: 26, StreamGemini: 10} {
+	for cli, want := range map[string]int{agent.StreamCodex: 26, agent.StreamClaude: 26, agent.StreamOpencode: 26, agent.StreamGemini: 10} {
 		got := read(t, cli, "flipflop-loop")
 		if got.Edits.MaxRepeat < want || got.Edits.Files != 1 {
 			t.Errorf("%s: %+v, want %d on one file", cli, got.Edits, want)
@@ -66,24 +70,24 @@ func TestALoopIsCountedFromItsEdits(t *testing.T) {
 
 func TestARejectedCallIsNoEdit(t *testing.T) {
 	for cli, stream := range map[string]string{
-		StreamClaude: `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Edit","input":{"file_path":"/r/a.go"}},{"type":"tool_use","id":"b","name":"NotebookEdit","input":{"notebook_path":"/r/b.ipynb"}}]}}
+		agent.StreamClaude: `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Edit","input":{"file_path":"/r/a.go"}},{"type":"tool_use","id":"b","name":"NotebookEdit","input":{"notebook_path":"/r/b.ipynb"}}]}}
 {"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","is_error":true,"content":"no"},{"type":"tool_result","tool_use_id":"b","content":"ok"}]}}
 {"type":"assistant","message":{"content":[{"type":"tool_use","id":"b","name":"NotebookEdit","input":{"notebook_path":"/r/b.ipynb"}}]}}`,
-		StreamGemini: `{"type":"tool_use","tool_name":"replace","tool_id":"a","parameters":{"file_path":"/r/a.go"}}
+		agent.StreamGemini: `{"type":"tool_use","tool_name":"replace","tool_id":"a","parameters":{"file_path":"/r/a.go"}}
 {"type":"tool_use","tool_name":"write_file","tool_id":"b","parameters":{"file_path":"/r/b.ipynb"}}
 {"type":"tool_result","tool_id":"a","status":"error"}
 {"type":"tool_result","tool_id":"b","status":"success"}
 {"type":"tool_result","tool_id":"b","status":"success"}`,
-		StreamOpencode: `{"type":"tool_use","sessionID":"s","part":{"tool":"edit","callID":"a","state":{"status":"error","input":{"filePath":"/r/a.go"}}}}
+		agent.StreamOpencode: `{"type":"tool_use","sessionID":"s","part":{"tool":"edit","callID":"a","state":{"status":"error","input":{"filePath":"/r/a.go"}}}}
 {"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}
 {"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}`,
 	} {
-		a, err := ForStream(cli)
+		a, err := clis.ForStream(cli)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Inspect(strings.NewReader(stream), a, InspectOptions{Dir: "/r"})
-		if want := (Edits{Operations: 1, Files: 1, MaxRepeat: 1, MaxRepeatPath: "b.ipynb"}); err != nil || got.Edits != want || got.ToolCalls != 2 {
+		got, err := agent.Inspect(strings.NewReader(stream), a, agent.InspectOptions{Dir: "/r"})
+		if want := (policy.Edits{Operations: 1, Files: 1, MaxRepeat: 1, MaxRepeatPath: "b.ipynb"}); err != nil || counts(got.Edits) != want || got.ToolCalls != 2 {
 			t.Errorf("%s: %+v, %d calls, error %v", cli, got.Edits, got.ToolCalls, err)
 		}
 	}
@@ -92,11 +96,11 @@ func TestARejectedCallIsNoEdit(t *testing.T) {
 func TestALimitIsFoundHoweverTheCLIShowsIt(t *testing.T) {
 	const text = "You've hit your usage limit. Try again in 3 hours 2 minutes."
 	now := at(t, "2026-11-21T08:30:00Z")
-	for _, cli := range append([]string{StreamPlain}, clis...) {
+	for _, cli := range append([]string{agent.StreamPlain}, allCLIs...) {
 		for _, shown := range refusal(cli, text) {
-			got, err := Inspect(strings.NewReader(shown.stdout), shown.adapter, InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
-			if err != nil || got.Ending != UsageLimit || got.Limit == nil || !strings.Contains(got.Limit.Message, "You've hit your usage limit.") ||
-				got.Limit.ResetsAt == nil || !got.Limit.ResetsAt.Equal(at(t, "2026-11-21T11:32:00Z")) {
+			got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
+			if err != nil || got.Ending != policy.UsageLimit || got.Limit == nil || !strings.Contains(got.Limit.Message, "You've hit your usage limit.") ||
+				got.Limit.ResetsAt.IsZero() || !got.Limit.ResetsAt.Equal(at(t, "2026-11-21T11:32:00Z")) {
 				t.Errorf("%s, %s: %s, limit %+v, reasons %q, error %v", cli, shown.how, got.Ending, got.Limit, got.Reasons, err)
 			}
 		}
@@ -105,13 +109,13 @@ func TestALimitIsFoundHoweverTheCLIShowsIt(t *testing.T) {
 
 func TestALimitOfUnknownWordingIsNeverSuccess(t *testing.T) {
 	const text = "The frobnicator refused service until the next full moon."
-	for _, cli := range clis {
+	for _, cli := range allCLIs {
 		for _, shown := range refusal(cli, text) {
 			if shown.how == "called a success" || shown.how == "waiting" {
 				continue // nothing in these tells an answer from an error
 			}
-			got, err := Inspect(strings.NewReader(shown.stdout), shown.adapter, InspectOptions{Exit: shown.exit})
-			if err != nil || got.Ending == Completed || !strings.Contains(strings.Join(got.Reasons, " "), text) {
+			got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit})
+			if err != nil || got.Ending == policy.Completed || !strings.Contains(strings.Join(got.Reasons, " "), text) {
 				t.Errorf("%s, %s: %s, reasons %q, error %v", cli, shown.how, got.Ending, got.Reasons, err)
 			}
 		}
@@ -123,8 +127,8 @@ func TestAQuotedLimitIsAMentionInEveryStream(t *testing.T) {
 		if shown.how != "in a finished run" {
 			continue
 		}
-		got, err := Inspect(strings.NewReader(shown.stdout), shown.adapter, InspectOptions{Exit: shown.exit})
-		if err != nil || got.Ending != Completed || got.Limit != nil || got.Mentions < 2 {
+		got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit})
+		if err != nil || got.Ending != policy.Completed || got.Limit != nil || got.Mentions < 2 {
 			t.Errorf("%s: %s with %d mentions, limit %+v, error %v", shown.adapter.Stream, got.Ending, got.Mentions, got.Limit, err)
 		}
 	}
@@ -132,15 +136,15 @@ func TestAQuotedLimitIsAMentionInEveryStream(t *testing.T) {
 
 func TestResetsInFieldsAreExact(t *testing.T) {
 	for _, c := range []struct{ cli, stream, want string }{
-		{StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986,"rateLimitType":"five_hour"}}
+		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986,"rateLimitType":"five_hour"}}
 {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You've hit your session limit · resets 9:06am (UTC)"}`, "2026-11-21T09:06:26Z"},
-		{StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986}}
+		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986}}
 {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"A new wording."}`, "2026-11-21T09:06:26Z"},
-		{StreamOpencode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"Retry-After":"13471"},"responseBody":"{\"error\":{\"type\":\"FreeUsageLimitError\"}}"}}}`, "2026-11-21T12:14:31Z"},
-		{StreamOpencode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"retry-after":"Sat, 21 Nov 2026 12:14:31 GMT"}}}}`, "2026-11-21T12:14:31Z"},
+		{agent.StreamOpencode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"Retry-After":"13471"},"responseBody":"{\"error\":{\"type\":\"FreeUsageLimitError\"}}"}}}`, "2026-11-21T12:14:31Z"},
+		{agent.StreamOpencode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"retry-after":"Sat, 21 Nov 2026 12:14:31 GMT"}}}}`, "2026-11-21T12:14:31Z"},
 	} {
-		got, err := Inspect(strings.NewReader(c.stream), stream(c.cli), InspectOptions{Exit: &Exit{Code: 1}, Now: time.UnixMilli(1795249800000)})
-		if err != nil || got.Ending != UsageLimit || got.Limit.Source != SourceStructured || got.Limit.ResetsAt == nil || !got.Limit.ResetsAt.Equal(at(t, c.want)) {
+		got, err := agent.Inspect(strings.NewReader(c.stream), stream(c.cli), agent.InspectOptions{Exit: &agent.Exit{Code: 1}, Now: time.UnixMilli(1795249800000)})
+		if err != nil || got.Ending != policy.UsageLimit || got.Limit.Source != policy.SourceStructured || got.Limit.ResetsAt.IsZero() || !got.Limit.ResetsAt.Equal(at(t, c.want)) {
 			t.Errorf("%s: %s, limit %+v, reasons %q, error %v", c.stream, got.Ending, got.Limit, got.Reasons, err)
 		}
 	}
@@ -150,23 +154,23 @@ func TestWhatIsNoRefusalOfThePlanIsNotTakenForOne(t *testing.T) {
 	for _, c := range []struct {
 		cli, stream, stderr string
 		code                int
-		want                Ending
+		want                policy.Ending
 	}{
-		{StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795250991,"rateLimitType":"five_hour"}}
-{"type":"result","subtype":"success","is_error":false,"result":"Done."}`, "", 0, Completed},
-		{StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","isUsingOverage":false}}
-{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: Request rejected (429) · Slow down."}`, "", 1, RateLimited},
-		{StreamGemini, `{"type":"init","session_id":"s"}`, "Attempt 3 failed: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.. Retrying after 20971ms...\n", 124, RateLimited},
-		{StreamGemini, `{"type":"message","role":"user","content":"x"}
-{"type":"message","role":"assistant","content":"I work."}`, "Attempt 1 failed with status 429. Retrying with backoff...\n", 124, TimedOut},
-		{StreamGemini, `{"type":"message","role":"user","content":"x"}`, "", 173, RateLimited},
-		{StreamOpencode, `{"type":"step_finish","sessionID":"s","part":{"reason":"tool-calls"}}`, "", 0, NoAnswer},
-		{StreamOpencode, `{"type":"text","sessionID":"s","part":{"text":"x"}}
-{"type":"step_finish","sessionID":"s","part":{"reason":"unknown"}}`, "", 0, Disconnected},
-		{StreamClaude, `{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}
-{"type":"result","subtype":"success","is_error":false,"result":"No response requested."}`, "", 0, Completed},
+		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795250991,"rateLimitType":"five_hour"}}
+{"type":"result","subtype":"success","is_error":false,"result":"Done."}`, "", 0, policy.Completed},
+		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","isUsingOverage":false}}
+{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: Request rejected (429) · Slow down."}`, "", 1, policy.RateLimited},
+		{agent.StreamGemini, `{"type":"init","session_id":"s"}`, "Attempt 3 failed: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.. Retrying after 20971ms...\n", 124, policy.RateLimited},
+		{agent.StreamGemini, `{"type":"message","role":"user","content":"x"}
+{"type":"message","role":"assistant","content":"I work."}`, "Attempt 1 failed with status 429. Retrying with backoff...\n", 124, policy.TimedOut},
+		{agent.StreamGemini, `{"type":"message","role":"user","content":"x"}`, "", 173, policy.RateLimited},
+		{agent.StreamOpencode, `{"type":"step_finish","sessionID":"s","part":{"reason":"tool-calls"}}`, "", 0, policy.NoAnswer},
+		{agent.StreamOpencode, `{"type":"text","sessionID":"s","part":{"text":"x"}}
+{"type":"step_finish","sessionID":"s","part":{"reason":"unknown"}}`, "", 0, policy.Disconnected},
+		{agent.StreamClaude, `{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}
+{"type":"result","subtype":"success","is_error":false,"result":"No response requested."}`, "", 0, policy.Completed},
 	} {
-		got, err := Inspect(strings.NewReader(c.stream), stream(c.cli), InspectOptions{Exit: &Exit{Code: c.code}, Stderr: c.stderr})
+		got, err := agent.Inspect(strings.NewReader(c.stream), stream(c.cli), agent.InspectOptions{Exit: &agent.Exit{Code: c.code}, Stderr: c.stderr})
 		if err != nil || got.Ending != c.want {
 			t.Errorf("%s %s: %s, want %s; reasons %q, error %v", c.stream, c.stderr, got.Ending, c.want, got.Reasons, err)
 		}
@@ -177,19 +181,19 @@ func FuzzClaudeLine(f *testing.F) {
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Edit","input":{"file_path":"/a"}}]},"session_id":"s"}`))
 	f.Add([]byte(`{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"x","total_cost_usd":1e400}`))
 	f.Add([]byte(`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":99999999999999}}`))
-	fuzzLine(f, StreamClaude)
+	fuzzLine(f, agent.StreamClaude)
 }
 
 func FuzzGeminiLine(f *testing.F) {
 	f.Add([]byte(`{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: x]"},"stats":{}}`))
 	f.Add([]byte(`{"type":"tool_use","tool_name":"replace","tool_id":"t","parameters":{"file_path":"/a"}}`))
-	fuzzLine(f, StreamGemini)
+	fuzzLine(f, agent.StreamGemini)
 }
 
 func FuzzOpencodeLine(f *testing.F) {
 	f.Add([]byte(`{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"x","responseHeaders":{"retry-after":"1e9"}}}}`))
 	f.Add([]byte(`{"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"c","state":{"input":{"patchText":"*** Update File: a\n"}}}}`))
-	fuzzLine(f, StreamOpencode)
+	fuzzLine(f, agent.StreamOpencode)
 }
 
 // fuzzLine checks that a stream of one line, twice, gives valid events, a
@@ -198,19 +202,24 @@ func fuzzLine(f *testing.F, cli string) {
 	a := stream(cli)
 	now := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, line []byte) {
-		a.Parse(line, func(e Event) {
+		a.Parse(line, func(e agent.Event) {
 			if e.Kind == 0 || strings.ToValidUTF8(e.Text, "") != e.Text {
 				t.Errorf("%q gave %+v", line, e)
 			}
 		})
 		twice := string(line) + "\n" + string(line)
-		first, err := Inspect(strings.NewReader(twice), a, InspectOptions{Now: now})
+		first, err := agent.Inspect(strings.NewReader(twice), a, agent.InspectOptions{Now: now})
 		if err != nil || first.Ending == "" || len(first.Reasons) == 0 {
 			t.Errorf("%q gave %+v, error %v", line, first, err)
 		}
-		again, _ := Inspect(strings.NewReader(twice), a, InspectOptions{Now: now})
-		if d := cmp.Diff(first, again, cmp.AllowUnexported(Report{})); d != "" {
+		again, _ := agent.Inspect(strings.NewReader(twice), a, agent.InspectOptions{Now: now})
+		if d := cmp.Diff(first, again, cmp.AllowUnexported(agent.Report{})); d != "" {
 			t.Error(d)
 		}
 	})
+}
+
+// counts are the counts of edits, without what is known of their content.
+func counts(e policy.Edits) policy.Edits {
+	return policy.Edits{Operations: e.Operations, Files: e.Files, MaxRepeat: e.MaxRepeat, MaxRepeatPath: e.MaxRepeatPath}
 }

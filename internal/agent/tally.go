@@ -2,17 +2,25 @@ package agent
 
 import (
 	"hash/maphash"
+	"maps"
+	"path"
+	"slices"
+	"strings"
 	"time"
+	"unsafe"
+
+	"github.com/pawlbot/pawl/internal/agent/edit"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Bounds in bytes of the texts and of the session's id that a tally keeps.
 const (
-	maxText      = 64 << 10
+	MaxText      = 64 << 10
 	maxSessionID = 256
 )
 
 // tally folds the events of one stream. What it remembers is bounded, whatever
-// the stream holds: see maxOpen, maxIDs and maxFiles, which real sessions (335
+// the stream holds: see maxOpen and maxIDs, which real sessions (335
 // kB lines, some hundred calls) stay far below.
 type tally struct {
 	rep  Report
@@ -21,13 +29,12 @@ type tally struct {
 	seed maphash.Seed
 	open map[uint64]begun // calls that started and have not ended, by the hash of their id
 	held int              // the sizes of the open calls together
-	// onDeed is told of each call that ended; nil where nobody asks.
-	onDeed func(Deed)
+	// onCall is told of each call that ended; nil where nobody asks.
+	onCall func(Call)
 	// done holds the calls that ended, quoted the items that quote a limit. Both
 	// are emptied with each session, because ids are unique within one.
 	done     idSet
 	quoted   idSet
-	files    map[uint64]int // how often each path was edited, by its hash
 	messages int
 	working  bool   // the last turn has begun and not ended
 	did      int    // calls that ended with an effect
@@ -35,11 +42,11 @@ type tally struct {
 	step     *Event // the last step's end, in streams without a final event
 	last     Kind
 	failed   *Event
-	resets   *time.Time // the reset that the error itself names
+	resets   time.Time // the reset that the error itself names
 }
 
 func newTally(cli Adapter, dir string) *tally {
-	t := &tally{cli: cli, dir: dir, seed: maphash.MakeSeed(), open: map[uint64]begun{}, files: map[uint64]int{}}
+	t := &tally{cli: cli, dir: dir, seed: maphash.MakeSeed(), open: map[uint64]begun{}}
 	t.rep.CLI = cli.Stream
 	return t
 }
@@ -51,13 +58,13 @@ func (t *tally) add(e Event) {
 	}
 	t.spend(e)
 	if e.Session != "" {
-		t.rep.SessionID = shorten(e.Session, maxSessionID)
+		t.rep.SessionID = Shorten(e.Session, maxSessionID)
 	}
 	switch e.Kind {
 	case SessionStarted:
-		t.settle()
+		t.settleTo(0)
 		t.done, t.quoted = idSet{}, idSet{}
-		t.rep.SessionID = shorten(e.ID, maxSessionID)
+		t.rep.SessionID = Shorten(e.ID, maxSessionID)
 		if t.dir == "" && len(e.Dir) <= maxPath {
 			t.dir = e.Dir
 		}
@@ -73,7 +80,7 @@ func (t *tally) add(e Event) {
 		t.goOn()
 	case Notice:
 		if e.Text != "" {
-			e.Text = shorten(e.Text, maxText)
+			e.Text = Shorten(e.Text, MaxText)
 			t.notice = t.after(e)
 		}
 	case StepEnded:
@@ -124,13 +131,13 @@ func (t *tally) spend(e Event) {
 
 func (t *tally) message(e Event) {
 	if e.Delta && t.last == Message {
-		if len(t.rep.FinalMessage) <= maxText {
-			t.rep.FinalMessage = shorten(t.rep.FinalMessage+e.Text, maxText)
+		if len(t.rep.FinalMessage) <= MaxText {
+			t.rep.FinalMessage = Shorten(t.rep.FinalMessage+e.Text, MaxText)
 		}
 		return
 	}
 	t.messages++
-	t.rep.FinalMessage = shorten(e.Text, maxText)
+	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
 // after completes an error by the one before it, where no work came between:
@@ -139,10 +146,10 @@ func (t *tally) after(e Event) Event {
 	if e.Text == "" {
 		e.Text = t.notice.Text
 	}
-	if e.ResetsAt == nil {
+	if e.ResetsAt.IsZero() {
 		e.ResetsAt = t.notice.ResetsAt
 	}
-	if e.Ending == "" || e.Ending == RateLimited && t.notice.Ending == UsageLimit {
+	if e.Ending == "" || e.Ending == policy.RateLimited && t.notice.Ending == policy.UsageLimit {
 		e.Ending = t.notice.Ending
 	}
 	return e
@@ -151,7 +158,7 @@ func (t *tally) after(e Event) Event {
 // finish takes the final event into account. A CLI that stopped itself, or
 // whose answer is the error it showed before, did not succeed.
 func (t *tally) finish(e Event) {
-	e.Text = shorten(e.Text, maxText)
+	e.Text = Shorten(e.Text, MaxText)
 	t.working, t.rep.final, t.failed = false, true, nil
 	if e.Kind == Failed {
 		e = t.after(e)
@@ -159,7 +166,7 @@ func (t *tally) finish(e Event) {
 		t.failed = &failed
 		return
 	}
-	if n := t.notice; n.Ending == SelfLoop || n.Ending != "" && e.Text != "" && e.Text == n.Text {
+	if n := t.notice; n.Ending == policy.SelfLoop || n.Ending != "" && e.Text != "" && e.Text == n.Text {
 		t.failed = &n
 		return
 	}
@@ -167,4 +174,154 @@ func (t *tally) finish(e Event) {
 		t.messages++
 		t.rep.FinalMessage = e.Text
 	}
+}
+
+// begun is a call that started: its edits, what was written for it, and its
+// place in the order of the calls.
+type begun struct {
+	edits []policy.Edit
+	call  uint64
+	wrote string
+	place int
+	size  int // about the bytes that it holds
+}
+
+// maxOpen bounds the bytes that all calls under way hold together. Agents run
+// some ten calls at once, of some kilobytes each; the largest call that fits a
+// line holds some 3 MB.
+const maxOpen = 8 << 20
+
+// maxCallText bounds the text of one call.
+const maxCallText = 4 << 10
+
+// openCost is about what a call under way costs in the map, without its content.
+const openCost = 2 * (int(unsafe.Sizeof(begun{})) + 8)
+
+// measure sets the size of a call by its content.
+func (b *begun) measure() {
+	b.size = openCost + len(b.wrote) + cap(b.edits)*int(unsafe.Sizeof(policy.Edit{}))
+	for _, e := range b.edits {
+		b.size += len(e.Path) + 8*(cap(e.Added)+cap(e.Removed))
+	}
+}
+
+// hash stands for a call's id or a path. It is seeded for each stream, so that
+// no stream can be made in which two of them have the same.
+func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
+
+// call counts a tool call once, and tells of it when it has ended.
+func (t *tally) call(e Event) {
+	id := t.hash(e.ID)
+	if e.ID != "" && t.done.has(id) {
+		return
+	}
+	b, started := t.open[id]
+	if started {
+		delete(t.open, id)
+		t.held -= b.size
+	}
+	if !started || e.ID == "" {
+		t.rep.ToolCalls++
+		b = begun{place: t.rep.ToolCalls}
+	}
+	if call := edit.Hash(e.Wrote); e.Wrote != "" && (call != b.call || b.wrote == "") { // most streams tell it twice
+		head := e.Wrote[:min(len(e.Wrote), maxCallText)]
+		b.call, b.wrote = call, strings.Clone(Shorten(head, maxCallText))
+	}
+	if e.Edits != nil {
+		b.edits = e.Edits // some streams name them only at the start
+		for i := range b.edits {
+			b.edits[i].Path = relative(t.dir, b.edits[i].Path)
+		}
+	}
+	if !e.Done {
+		b.measure()
+		t.open[id] = b
+		if t.held += b.size; t.held > maxOpen {
+			t.settleTo(maxOpen / 2)
+		}
+		return
+	}
+	if e.ID != "" {
+		t.done.add(id)
+	}
+	if e.Rejected {
+		b.edits = nil
+	} else {
+		t.did++
+	}
+	t.ended(b, e)
+}
+
+func (t *tally) ended(b begun, e Event) {
+	if t.onCall != nil {
+		t.onCall(Call{Edits: b.edits, Key: b.call, Result: e.Result, Failed: e.Failed, Wrote: b.wrote})
+	}
+}
+
+// settleTo takes calls under way for ended, in the order in which they began,
+// until the others hold no more than size bytes. An end of theirs that comes
+// later does not count. When the stream has ended all are settled: they may well
+// have been made.
+func (t *tally) settleTo(size int) {
+	left := slices.SortedFunc(maps.Keys(t.open), func(a, b uint64) int { return t.open[a].place - t.open[b].place })
+	for _, id := range left {
+		if t.held <= size {
+			return
+		}
+		b := t.open[id]
+		delete(t.open, id)
+		t.held -= b.size
+		if id != t.hash("") {
+			t.done.add(id)
+		}
+		t.ended(b, Event{})
+	}
+}
+
+// maxPath is how many bytes of a path are kept, a quarter of Linux's PATH_MAX.
+const maxPath = 1 << 10
+
+// relative names a path within the checkout the way git does. The result holds
+// no larger text in memory.
+func relative(dir, p string) string {
+	if len(p) > maxPath {
+		p = p[:maxPath]
+	}
+	p = path.Clean(strings.ToValidUTF8(p, "\uFFFD"))
+	if dir != "" {
+		if rest, ok := strings.CutPrefix(p, path.Clean(dir)+"/"); ok {
+			p = rest
+		}
+	}
+	return strings.Clone(p)
+}
+
+// maxIDs is how many calls of a session are known again for sure. Real sessions
+// have some hundred.
+const maxIDs = 25_000
+
+// idSet holds the last ids that were added to it, by their hashes: at least
+// maxIDs of them and at most twice as many. An older id is forgotten, and what
+// comes under it again counts as new. The zero value is empty.
+type idSet struct {
+	recent, older map[uint64]struct{}
+}
+
+func (s *idSet) add(id uint64) {
+	if len(s.recent) >= maxIDs {
+		s.older, s.recent = s.recent, nil
+	}
+	if s.recent == nil {
+		s.recent = map[uint64]struct{}{}
+	}
+	s.recent[id] = struct{}{}
+}
+
+func (s *idSet) has(id uint64) bool {
+	if _, found := s.recent[id]; found {
+		return true
+	}
+	_, found := s.older[id]
+	return found
 }

@@ -6,16 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 const (
@@ -78,7 +82,7 @@ const (
 
 func partNames() [parts]string {
 	return [parts]string{
-		"delivery handled: permission looked up, judged", "step job, reaction added", "token, git fetch, configuration read",
+		"delivery handled: permission looked up, judged", "thread claimed, reaction added", "token, git fetch, configuration read",
 		"status comment and check runs", "checkout", "sandbox and agent started",
 	}
 }
@@ -138,24 +142,24 @@ func (r *rig) agentStarts(ctx context.Context) (ways []way, err error) {
 // follow reads the parts of the way from the log's times, the fake GitHub's
 // record of the answer, and the transcript: its file is made when the checkout
 // is done, and its first line is the agent's.
-func follow(log []solver.Event, deliveries []fakegithub.Delivery) (w way, err error) {
+func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err error) {
 	var stored, heard, begun, acted, shown time.Time
-	var receipt solver.Ended
+	var receipt policy.Receipt
 	for _, e := range log {
 		switch {
-		case e.Kind == solver.KindFeedback:
-			var f solver.Feedback
+		case e.Kind == thread.KindFeedback:
+			var f thread.Feedback
 			if err := json.Unmarshal(e.Data, &f); err != nil {
 				return w, err
 			}
 			heard, stored = e.At, answered(deliveries, f.Delivery)
-		case e.Kind == solver.KindAttemptStarted:
+		case e.Kind == thread.KindAttemptStarted:
 			begun = e.At
-		case e.Kind == solver.KindActDone && begun.IsZero():
+		case e.Kind == thread.KindActDone && begun.IsZero():
 			acted = e.At
-		case e.Kind == solver.KindActDone && receipt.N == 0:
+		case e.Kind == thread.KindActDone && receipt.N == 0:
 			shown = e.At
-		case e.Kind == solver.KindAttemptEnded:
+		case e.Kind == thread.KindAttemptEnded:
 			if err := json.Unmarshal(e.Data, &receipt); err != nil {
 				return w, err
 			}
@@ -219,4 +223,58 @@ func stamp(transcript string) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("the agent's time: %w", err)
 	}
 	return time.Unix(0, n), nil
+}
+
+// callsAim is how many requests to GitHub's API one solved issue may cost, of an
+// hourly budget of 5,000.
+const callsAim = 15
+
+// measureCalls solves two issues with one attempt each. The first one pays for
+// what the server keeps afterwards, such as who the App is.
+func measureCalls(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	r, err := newRig(ctx, bin, dir, "cat > /dev/null\necho two >> a.txt\necho 'a.txt has a second line now'\n", "plain", "none", "")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if _, err := r.start(ctx); err != nil {
+		return nil, nil, err
+	}
+	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer db.Close()
+	for _, which := range []string{"first of a new server", "next"} {
+		r.world.ResetCalls()
+		pulls := len(r.world.Pulls(repo))
+		t, log, err := r.solve(ctx, db)
+		if err != nil {
+			return nil, nil, err
+		}
+		state, err := thread.Fold(log)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(state.Attempts) != 1 || len(r.world.Pulls(repo)) != pulls+1 {
+			return nil, nil, fmt.Errorf("%s was not solved in one attempt: %+v", t, state.Decision)
+		}
+		total, list := restCalls(r.world.Calls())
+		rows = append(rows, row{fmt.Sprintf("GitHub API calls for one solved issue, %s", which), fmt.Sprint(total), fmt.Sprintf("≤ %d", callsAim), total <= callsAim})
+		notes = append(notes, fmt.Sprintf("\nAPI calls for one solved issue, %s:", which))
+		notes = append(notes, list...)
+	}
+	return rows, notes, nil
+}
+
+// restCalls counts the requests that are not git's and lists them by route.
+func restCalls(calls map[string]int) (total int, list []string) {
+	for _, route := range slices.Sorted(maps.Keys(calls)) {
+		if strings.Contains(route, ".git/") {
+			continue
+		}
+		total += calls[route]
+		list = append(list, fmt.Sprintf("  %2d  %s", calls[route], route))
+	}
+	return total, list
 }

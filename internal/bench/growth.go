@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // What the growth is measured with: how many threads wait, and how many of them
@@ -83,7 +83,7 @@ func growth(ctx context.Context, bin, dir string, n int) (u usage, late []time.D
 func (r *rig) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 	due = map[int]time.Time{}
 	first := time.Now().Add(dueFirst)
-	return due, r.withQueue(ctx, func(db *store.Store, _ *queue.Queue) error {
+	return due, r.withStore(ctx, func(db *store.Store) error {
 		for n := range dueThreads {
 			at := first.Add(time.Duration(n) * dueApart)
 			due[firstWaiter+n] = at
@@ -91,7 +91,7 @@ func (r *rig) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(db.AppendLeased(ctx, lease, solver.Batch{WakeAt: at}), db.Release(ctx, lease)); err != nil {
+			if err := errors.Join(db.AppendLeased(ctx, lease, thread.Batch{WakeAt: at}), db.Release(ctx, lease)); err != nil {
 				return err
 			}
 		}
@@ -128,4 +128,76 @@ func (r *rig) watchDue(ctx context.Context, due map[int]time.Time) (late []time.
 		return len(stepped) == len(due), rows.Err()
 	})
 	return late, err
+}
+
+// firstWaiter is the number of the first of the threads that fill makes.
+const firstWaiter = 1000
+
+func waiter(n int) thread.ID {
+	return thread.ID{Owner: "acme", Name: "widgets", Number: firstWaiter + n}
+}
+
+// fill copies the log of a waiting thread to many, each with its wake-up time.
+// The first is written through the store, the others as copies of its
+// rows: only that makes a hundred thousand of them in seconds.
+func (r *rig) fill(ctx context.Context, log []thread.Event, waiters int) (err error) {
+	state, err := thread.Fold(log)
+	if err != nil {
+		return err
+	}
+	if state.Decision == nil || state.Decision.Until.IsZero() {
+		return fmt.Errorf("the thread does not wait: %+v", state.Decision)
+	}
+	until := state.Decision.Until
+	return r.withStore(ctx, func(db *store.Store) error {
+		batch := thread.Batch{WakeAt: until}
+		for _, e := range log {
+			batch.Events = append(batch.Events, thread.NewEvent{Key: fmt.Sprint("copy:", e.Seq), Kind: e.Kind, At: e.At, Data: e.Data})
+		}
+		lease, err := db.Acquire(ctx, waiter(0), "bench", time.Now())
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(db.AppendLeased(ctx, lease, batch), db.Release(ctx, lease)); err != nil {
+			return err
+		}
+		return inTx(ctx, db.DB(), func(tx *sql.Tx) error { return copies(ctx, tx, waiters) })
+	})
+}
+
+// copies makes threads like the first waiter, until there are n.
+func copies(ctx context.Context, tx *sql.Tx, n int) error {
+	for _, query := range []string{
+		fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d)
+			INSERT INTO threads (owner, name, number, last_seq, lease_epoch, wake_at, updated_at, active)
+			SELECT owner, name, number + n.i, last_seq, lease_epoch, wake_at, updated_at, active FROM threads, n WHERE number = %d`, n-1, firstWaiter),
+		fmt.Sprintf(`INSERT INTO events (thread_id, seq, key, kind, at, data) SELECT t.id, e.seq, e.key, e.kind, e.at, e.data
+			FROM threads t, events e WHERE t.number > %d AND e.thread_id = (SELECT id FROM threads WHERE number = %d)`, firstWaiter, firstWaiter),
+	} {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withStore opens the database while no server does.
+func (r *rig) withStore(ctx context.Context, do func(*store.Store) error) (err error) {
+	db, err := store.Open(ctx, r.database(), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return do(db)
+}
+
+func inTx(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
 }

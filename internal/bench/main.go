@@ -1,12 +1,7 @@
-// Command bench measures the built program from outside, against a fake GitHub
-// on loopback, and prints one table: what, measured, aim, met. It judges
-// nothing: a missed aim is a line in the table, and only a measurement that could
-// not be made is an error. `make bench` runs it; an argument names one section
-// to run alone (start, memory, webhooks, agent, calls, streams, ratios, ignored,
-// growth, steps).
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +10,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -141,4 +138,123 @@ func table(out io.Writer, rows []row, notes []string) error {
 		fmt.Fprintln(out, n)
 	}
 	return nil
+}
+
+// quantile is the value that a share q of the measurements does not exceed
+// (nearest rank). It sorts them.
+func quantile(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[min(int(q*float64(len(all))), len(all)-1)]
+}
+
+// ms writes a duration in milliseconds, with one digit below ten.
+func ms(d time.Duration) string {
+	v := float64(d) / float64(time.Millisecond)
+	if v < 10 {
+		return fmt.Sprintf("%.1f ms", v)
+	}
+	return fmt.Sprintf("%.0f ms", v)
+}
+
+// spread is the median and the 95th percentile for the table.
+func spread(all []time.Duration) string {
+	return fmt.Sprintf("median %s, p95 %s", ms(quantile(all, 0.5)), ms(quantile(all, 0.95)))
+}
+
+// middle is the median (nearest rank).
+func middle(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// minMedianMax writes the least, the median and the largest of some rounds.
+func minMedianMax(all []float64, format string) string {
+	return fmt.Sprintf(format+" / "+format+" / "+format, slices.Min(all), middle(all), slices.Max(all))
+}
+
+// describe prints what the numbers depend on. A fact that the system does not
+// tell is left out.
+func describe(out io.Writer, dir string) error {
+	sync, err := syncTime(dir)
+	if err != nil {
+		return err
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	load, _ := os.ReadFile("/proc/loadavg")
+	fmt.Fprintf(out, "CPU     %s, %d cores\n", field("/proc/cpuinfo", "model name"), runtime.NumCPU())
+	fmt.Fprintf(out, "memory  %s\n", field("/proc/meminfo", "MemTotal"))
+	fmt.Fprintf(out, "kernel  %s, %s\n", strings.TrimSpace(string(kernel)), runtime.Version())
+	fmt.Fprintf(out, "disk    write and fsync of 4 KiB in %s: median %s\n", filepath.Dir(dir), ms(sync))
+	fmt.Fprintf(out, "load    %s (run queue over 1, 5, 15 minutes; well below the cores on a quiet machine)\n\n", strings.Join(first(strings.Fields(string(load)), 3), " "))
+	return nil
+}
+
+func first(all []string, n int) []string { return all[:min(n, len(all))] }
+
+// field reads the first "name: value" of a file in /proc; empty when it has none.
+func field(path, name string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(text) {
+		key, value, ok := strings.Cut(string(line), ":")
+		if ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// kilobytes reads a field such as VmRSS from /proc/PID/status, in KiB.
+func kilobytes(pid int, name string) (int, error) {
+	path := fmt.Sprintf("/proc/%d/status", pid)
+	n, err := strconv.Atoi(strings.TrimSuffix(field(path, name), " kB"))
+	if err != nil {
+		return 0, fmt.Errorf("%s of %s: %w", name, path, err)
+	}
+	return n, nil
+}
+
+// cpuTime is the processor time that a process has used; 0 when the system does
+// not tell. The 14th and 15th field of /proc/PID/stat count hundredths of a
+// second (proc_pid_stat(5)); the second, in brackets, may hold anything.
+func cpuTime(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// syncTime is the median time to make 4 KiB durable: each stored delivery waits
+// for at least that.
+func syncTime(dir string) (_ time.Duration, err error) {
+	f, err := os.CreateTemp(dir, "sync")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	page := make([]byte, 4096)
+	var took []time.Duration
+	for range 100 {
+		began := time.Now()
+		if _, err := f.Write(page); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return quantile(took, 0.5), nil
 }

@@ -8,9 +8,66 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
+
+// startAim is when the server should answer, from exec.
+const startAim = 150 * time.Millisecond
+
+// sandboxModes are those that work here, and a note about one that does not.
+func sandboxModes(ctx context.Context) (modes, notes []string) {
+	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
+		return []string{"none"}, []string{fmt.Sprintf("Sandbox auto was not measured: %v.", err)}
+	}
+	return []string{"auto", "none"}, nil
+}
+
+// measureStart starts the server on a database that exists, as after an upgrade
+// or a crash, and on none.
+func measureStart(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	modes, notes := sandboxModes(ctx)
+	for _, mode := range modes {
+		own := filepath.Join(dir, mode)
+		if err := os.Mkdir(own, 0o700); err != nil {
+			return nil, nil, err
+		}
+		r, err := newRig(ctx, bin, own, "exit 1\n", "plain", mode, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		again, fresh, err := r.starts(ctx)
+		if err := errors.Join(err, r.close()); err != nil {
+			return nil, nil, err
+		}
+		rows = append(rows,
+			row{"start to ready, existing database, sandbox " + mode, spread(again), "median < " + ms(startAim), quantile(again, 0.5) < startAim},
+			row{"start to ready, new database, sandbox " + mode, spread(fresh), "", false})
+	}
+	return rows, notes, nil
+}
+
+// starts measures ten starts on the same database and five without one.
+func (r *rig) starts(ctx context.Context) (again, fresh []time.Duration, err error) {
+	for n := range 15 {
+		if n < 5 {
+			if err := os.RemoveAll(filepath.Join(r.dir, "pawl.db")); err != nil {
+				return nil, nil, err
+			}
+		}
+		took, err := r.start(ctx)
+		if err := errors.Join(err, r.stop()); err != nil {
+			return nil, nil, err
+		}
+		if n < 5 {
+			fresh = append(fresh, took)
+		} else {
+			again = append(again, took)
+		}
+	}
+	return again, fresh, nil
+}
 
 const (
 	// memoryAim is the resident memory of an idle server, in KiB.
@@ -72,7 +129,7 @@ func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []st
 			{"resident memory, idle, new database", empty.String(), aim, empty.resident < memoryAim},
 			{fmt.Sprintf("resident memory, idle, %d waiting threads", waiters), full.String(), aim, full.resident < memoryAim},
 			{fmt.Sprintf("start to ready, %d waiting threads", waiters), spread(starts), "median < " + ms(startAim), quantile(starts, 0.5) < startAim},
-		}, []string{fmt.Sprintf("Each waiting thread has a log of %d events and a job in River's table; the database has %d MB.",
+		}, []string{fmt.Sprintf("Each waiting thread has a log of %d events; the database has %d MB.",
 			len(log), info.Size()>>20)}, nil
 }
 
@@ -103,7 +160,7 @@ func (r *rig) idleMemory(ctx context.Context) (u usage, err error) {
 }
 
 // waitingLog is the log of a thread that waits.
-func (r *rig) waitingLog(ctx context.Context) ([]solver.Event, error) {
+func (r *rig) waitingLog(ctx context.Context) ([]thread.Event, error) {
 	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
 	if err != nil {
 		return nil, err

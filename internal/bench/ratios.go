@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -167,4 +172,152 @@ func halfLoad(ctx context.Context, bin, dir string, rate float64) (row, error) {
 
 func milliseconds(all []time.Duration, q float64) float64 {
 	return float64(quantile(all, q)) / float64(time.Millisecond)
+}
+
+// process is a server that Pawl is compared with, in a process of its own.
+type process struct {
+	addr string
+	cmd  *exec.Cmd
+}
+
+// rival is how to start one on an address.
+type rival struct {
+	name    string
+	command func(ctx context.Context, addr string) *exec.Cmd
+}
+
+// start runs a rival until it takes connections.
+func (r rival) start(ctx context.Context, log string) (p *process, err error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	p = &process{addr: addr, cmd: r.command(ctx, addr)}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", r.name, err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		resp, err := http.Get("http://" + addr + "/readyz")
+		if err == nil {
+			return p, resp.Body.Close()
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			said, _ := os.ReadFile(log)
+			return nil, errors.Join(fmt.Errorf("%s does not answer: %w\n%s", r.name, err, said), p.stop())
+		}
+	}
+}
+
+// stop ends it. It holds nothing that is worth a farewell.
+func (p *process) stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	_ = p.cmd.Wait() // says that it was killed
+	return nil
+}
+
+// dispatcher builds the reference server: go-githubapp with its in-memory
+// scheduler.
+func dispatcher(ctx context.Context, dir string) (bin string, err error) {
+	bin = filepath.Join(dir, "dispatcher")
+	return bin, buildGo(ctx, bin, "github.com/pawlbot/pawl/testdata/bench/dispatcher")
+}
+
+// probot installs Probot as its lock file says, once, and returns how to start
+// it. why says what is missing where it cannot be.
+func probot(ctx context.Context, key string) (r rival, why string, err error) {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return r, "", err
+	}
+	node, err := findNode(root)
+	if err != nil {
+		return r, err.Error(), nil
+	}
+	dir := filepath.Join(root, "testdata", "bench", "probot")
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "probot")); err != nil {
+		npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		npm.Dir = dir
+		if said, err := npm.CombinedOutput(); err != nil {
+			return r, fmt.Sprintf("npm ci in %s: %v: %.300s", dir, err, said), nil
+		}
+	}
+	return rival{"Probot", func(ctx context.Context, addr string) *exec.Cmd {
+		host, port, _ := net.SplitHostPort(addr)
+		cmd := exec.CommandContext(ctx, node, filepath.Join(dir, "server.js"), host, port, key, secret)
+		cmd.Env = append(os.Environ(), "NODE_ENV=production")
+		return cmd
+	}}, "", nil
+}
+
+// findNode prefers the Node that the tests' setup installs, since Probot needs
+// version 22.
+func findNode(root string) (string, error) {
+	own := filepath.Join(root, "testdata", "clis", "node_modules", ".bin", "node")
+	if _, err := os.Stat(own); err == nil {
+		return own, nil
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return "", errors.New("there is no Node; .ci/setup installs it")
+	}
+	return node, nil
+}
+
+const (
+	// hmacAim and referenceAim are how many times as fast as these the
+	// fingerprint should be.
+	hmacAim      = 0.15
+	referenceAim = 30.0
+	// fingerprintRounds is how often the benchmarks run; each round gives ratios
+	// of its own.
+	fingerprintRounds = 3
+)
+
+// benchmarkLine matches the speed in a line such as
+// BenchmarkHMAC/log-2    1234    567 ns/op    890.12 MB/s.
+var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(Fingerprint|Reference|HMAC)/(words|log)\S*\s.*\s([0-9.]+) MB/s`)
+
+// fingerprintRows runs the benchmarks of package simhash, whose tests hold the
+// regexps that define the fingerprint, and compares the speeds on the same text.
+func fingerprintRows(ctx context.Context) ([]row, error) {
+	hmac, reference := map[string][]float64{}, map[string][]float64{}
+	texts := []string{"words", "log"}
+	for range fingerprintRounds {
+		cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Fingerprint|Reference|HMAC", "-benchtime", "200ms", "github.com/pawlbot/pawl/policy/simhash")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("benchmark the fingerprint: %w\n%s", err, out)
+		}
+		speed := map[string]float64{}
+		for _, m := range benchmarkLine.FindAllSubmatch(out, -1) {
+			if speed[string(m[1])+string(m[2])], err = strconv.ParseFloat(string(m[3]), 64); err != nil {
+				return nil, err
+			}
+		}
+		for _, t := range texts {
+			own, of, than := speed["Fingerprint"+t], speed["HMAC"+t], speed["Reference"+t]
+			if own == 0 || of == 0 || than == 0 {
+				return nil, fmt.Errorf("benchmark the fingerprint: a speed is missing\n%s", out)
+			}
+			hmac[t], reference[t] = append(hmac[t], own/of), append(reference[t], own/than)
+		}
+	}
+	var rows []row
+	for _, t := range texts {
+		slices.Sort(hmac[t])
+		slices.Sort(reference[t])
+		h, r := hmac[t][fingerprintRounds/2], reference[t][fingerprintRounds/2]
+		rows = append(rows,
+			row{fmt.Sprintf("fingerprint of 1 MiB of %s, to HMAC-SHA256", t), fmt.Sprintf("%.2f ×", h), fmt.Sprintf("≥ %g ×", hmacAim), h >= hmacAim},
+			row{fmt.Sprintf("fingerprint of 1 MiB of %s, to the regexps", t), fmt.Sprintf("%.0f ×", r), fmt.Sprintf("≥ %g ×", referenceAim), r >= referenceAim})
+	}
+	return rows, nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // The world of every measurement.
@@ -194,15 +194,15 @@ func (r *rig) settled(ctx context.Context, db *store.Store) error {
 			return false, err
 		}
 		s, err := db.Stats(ctx)
-		return s.Deliveries[solver.Received] == 0 && s.Queued == 0 && s.Running == 0, err
+		return s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0, err
 	})
 }
 
 // solve opens an issue, lets the writer ask for a solution, and returns the
 // thread and its log when the attempt has ended and whatever follows is done.
-func (r *rig) solve(ctx context.Context, db *store.Store) (solver.Thread, []solver.Event, error) {
-	var events []solver.Event
-	t := solver.Thread{Owner: "acme", Name: "widgets"}
+func (r *rig) solve(ctx context.Context, db *store.Store) (thread.ID, []thread.Event, error) {
+	var events []thread.Event
+	t := thread.ID{Owner: "acme", Name: "widgets"}
 	n, err := r.world.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
 	if err != nil {
 		return t, nil, err
@@ -218,7 +218,7 @@ func (r *rig) solve(ctx context.Context, db *store.Store) (solver.Thread, []solv
 		if events, err = db.Events(ctx, t, 0); err != nil {
 			return false, err
 		}
-		state, err := solver.Fold(events)
+		state, err := thread.Fold(events)
 		_, running := state.Running()
 		return len(state.Attempts) > 0 && !running && state.Decision != nil, err
 	})

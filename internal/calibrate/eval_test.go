@@ -27,7 +27,7 @@ func recorded(t *testing.T) *os.File {
 // better one.
 func TestEvalThresholds(t *testing.T) {
 	f := recorded(t)
-	r, err := Measure(Read(f), Options{Threshold: policy.Defaults().Similarity, Seed: 1, Resamples: 2000})
+	r, err := Measure(Read(f), Options{Threshold: policy.Defaults().Stagnation.Similarity, Seed: 1, Resamples: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestEvalThresholds(t *testing.T) {
 // patches differ name the same failing tests: such an alarm is false by the
 // label, which comes from the patches, and right about the failure.
 func TestEvalFalseAlarms(t *testing.T) {
-	threshold := policy.Defaults().Similarity
+	threshold := policy.Defaults().Stagnation.Similarity
 	alarms, equal := 0, 0
 	for p, err := range Read(recorded(t)) {
 		if err != nil {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // table draws the thread's newest attempts, at most rows of them, and counts the
@@ -19,11 +22,11 @@ func table(f Facts, rows int) string {
 	b.WriteString("| # |" + only(several, " run |") + " backend | ending | progress | edits | similar to the one before | waited | took |\n")
 	b.WriteString("|--:|" + only(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
 	for _, a := range shown {
-		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, only(several, fmt.Sprintf(" %d |", a.Run)), backend(a, f.Now),
-			ending(a, f.Now), progress(a), edits(a), similarity(a), dash(a.Waited), dash(a.Duration))
+		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, only(several, fmt.Sprintf(" %d |", a.Run)), backend(a),
+			a.Result(), progress(a), edits(a), similarity(a), text.Dash(a.Waited), text.Dash(a.Duration))
 	}
 	if hidden > 0 {
-		b.WriteString("\n…and " + plural(hidden, "earlier attempt") + "\n")
+		b.WriteString("\n…and " + text.Plural(hidden, "earlier attempt") + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -36,10 +39,10 @@ func only(wanted bool, text string) string {
 	return ""
 }
 
-func backend(a Attempt, now time.Time) string {
-	s := code(label(a.Backend))
+func backend(a Attempt) string {
+	s := text.Code(text.Label(a.Backend))
 	if a.Effort != "" {
-		s += " " + words(a.Effort, now)
+		s += " " + words(a.Effort)
 	}
 	if a.Escalated {
 		s += ", more effort"
@@ -50,24 +53,24 @@ func backend(a Attempt, now time.Time) string {
 	return s
 }
 
-// ending is how the attempt ended and, where that says more, what it came to.
-func ending(a Attempt, now time.Time) string {
+// Result is how the attempt ended and, where that says more, what it came to.
+func (a Attempt) Result() string {
 	switch {
 	case !a.ended():
 		return "running"
-	case a.Ending == "" || a.Ending == a.Outcome:
-		return words(a.Outcome, now)
+	case a.Ending == "" || string(a.Ending) == string(a.Outcome):
+		return words(a.Outcome)
 	case a.Outcome == "":
-		return words(a.Ending, now)
+		return words(a.Ending)
 	}
-	return words(a.Ending, now) + ", " + words(a.Outcome, now)
+	return words(a.Ending) + ", " + words(a.Outcome)
 }
 
 func progress(a Attempt) string {
 	switch {
 	case !a.ended():
 		return ""
-	case a.Progress:
+	case a.Progress():
 		return "yes"
 	}
 	return "no"
@@ -77,7 +80,7 @@ func edits(a Attempt) string {
 	if a.Edits.Operations <= 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%s in %s, %s on one", number(int64(a.Edits.Operations)), plural(a.Edits.Files, "file"), number(int64(a.Edits.MaxRepeat)))
+	return fmt.Sprintf("%s in %s, %s on one", text.Count(a.Edits.Operations), text.Plural(a.Edits.Files, "file"), text.Count(a.Edits.MaxRepeat))
 }
 
 func similarity(a Attempt) string {
@@ -107,39 +110,241 @@ func totals(f Facts) string {
 	}
 	var ops int
 	var took, waited time.Duration
-	var t Tokens
+	var t policy.Tokens
 	var cost float64
 	priced := false
 	for _, a := range run {
 		ops += a.Edits.Operations
 		took += a.Duration
 		waited += a.Waited
-		t.Input += a.Tokens.Input
-		t.CachedInput += a.Tokens.CachedInput
-		t.Output += a.Tokens.Output
+		t = t.Plus(a.Tokens)
 		if a.CostUSD != nil {
 			cost += *a.CostUSD
 			priced = true
 		}
 	}
-	parts := []string{plural(len(run), "attempt"), plural(ops, "edit")}
+	parts := []string{text.Plural(len(run), "attempt"), text.Plural(ops, "edit")}
 	if took >= time.Second {
-		parts = append(parts, Span(took)+" of work")
+		parts = append(parts, text.Span(took)+" of work")
 	}
 	if waited >= time.Second {
-		parts = append(parts, Span(waited)+" of waiting")
+		parts = append(parts, text.Span(waited)+" of waiting")
 	}
-	if t.Input > 0 || t.Output > 0 {
-		parts = append(parts, fmt.Sprintf("%s tokens in (%s cached), %s out", number(t.Input), number(t.CachedInput), number(t.Output)))
-	}
+	parts = append(parts, tokens(t)...)
 	if priced {
-		parts = append(parts, price(cost))
+		parts = append(parts, text.Dollars(cost))
 	}
 	return strings.Join(parts, " · ")
 }
 
-// price writes dollars; what no attempt can have cost is shown as its bound.
-func price(dollars float64) string {
-	const most = 99_999.99
-	return fmt.Sprintf("$%.2f", clamp(dollars/most)*most)
+// tokens are counts of tokens, where there are any.
+func tokens(t policy.Tokens) []string {
+	if t.Input <= 0 && t.Output <= 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s tokens in (%s cached), %s out", text.Count(t.Input), text.Count(t.CachedInput), text.Count(t.Output))}
+}
+
+// words writes one of our own terms for people: usage_limit as usage limit.
+func words[S ~string](term S) string {
+	return text.Prose(text.Spaced(text.Line(string(term), 40)))
+}
+
+// bar draws a share, 0..1, in ten steps.
+func bar(share float64) string {
+	n := int(clamp(share)*10 + 0.5)
+	return strings.Repeat("▇", n) + strings.Repeat("▁", 10-n)
+}
+
+// clamp keeps a share in 0..1; what is no number is 0.
+func clamp(share float64) float64 {
+	if !(share > 0) {
+		return 0
+	}
+	return min(1, share)
+}
+
+// shownRungs bounds the recoveries that are listed, the newest of them.
+const shownRungs = 20
+
+// rungs lists the recoveries of a run; empty when none fired.
+func rungs(run []Attempt) string {
+	var lines []string
+	for _, a := range run {
+		for _, r := range a.Rungs {
+			helped := "did not help"
+			if r.Recovered {
+				helped = "helped"
+			}
+			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response), helped, cost(r)))
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
+}
+
+// rungName names a recovery and how often it fired.
+func rungName(r policy.Rung) string {
+	name := map[int]string{1: "no answer", 2: "retry with what failed", 3: "more effort", 4: "the agent ran the tests"}[r.Rung]
+	if r.Times > 1 {
+		return fmt.Sprintf("rung %d, %s, %d ×", r.Rung, name, r.Times)
+	}
+	return fmt.Sprintf("rung %d, %s", r.Rung, name)
+}
+
+// cost is what a recovery took of tokens, money and time, in parentheses.
+func cost(r policy.Rung) string {
+	var parts []string
+	if r.Tokens > 0 {
+		parts = append(parts, text.Count(r.Tokens)+" tokens")
+	}
+	if r.CostUSD != nil {
+		parts = append(parts, text.Dollars(*r.CostUSD))
+	}
+	if took := r.Took(); took >= time.Second {
+		parts = append(parts, text.Span(took))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// used is what an attempt used, in one line; empty when nothing is known.
+func used(a Attempt) string {
+	parts := tokens(a.Tokens)
+	if a.CostUSD != nil {
+		parts = append(parts, text.Dollars(*a.CostUSD))
+	}
+	if a.Turns > 0 {
+		parts = append(parts, text.Plural(a.Turns, "turn"))
+	}
+	if a.ToolCalls > 0 {
+		parts = append(parts, text.Plural(a.ToolCalls, "call")+" of tools")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Sizes of quoted texts in bytes. Together with the table they stay well under
+// maxBytes for usual runs; what does not fit is left out from the end.
+const (
+	maxRequest = 6_000
+	maxOutput  = 12_000
+	maxMessage = 4_000
+	maxLimit   = 1_000
+)
+
+// quoted is how many of the newest attempts are shown with their texts.
+const quoted = 3
+
+// addDetails adds the folded sections, the most wanted first.
+func addDetails(p *page, f Facts) {
+	if len(f.Reasons) > 5 {
+		p.fold("All reasons", "- "+strings.Join(reasons(f.reasons(), 30), "\n- "))
+	}
+	p.fold("What was asked", asked(f))
+	run := f.run()
+	p.fold("Recoveries", rungs(run))
+	for i := len(run) - 1; i >= max(0, len(run)-quoted); i-- {
+		addAttempt(p, run[i])
+	}
+	if f.Limit != nil {
+		body := limit(f) + "."
+		if f.Limit.Message != "" {
+			body += "\n\n" + text.Fence(f.Limit.Message, maxLimit)
+		}
+		p.fold("Usage limit", body)
+	}
+	p.fold("Edit loop and stagnation", verdictLines(f))
+}
+
+// asked is what the run was asked for; empty where that is not known.
+func asked(f Facts) string {
+	if f.Request == "" && f.Title == "" {
+		return ""
+	}
+	var parts []string
+	if f.RequestedBy != "" {
+		parts = append(parts, "Asked for by "+text.Code(f.RequestedBy)+".")
+	}
+	if f.Title != "" {
+		parts = append(parts, "Title: "+text.Code(f.Title))
+	}
+	if f.Request != "" {
+		parts = append(parts, text.Fence(f.Request, maxRequest))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// addAttempt adds what one attempt said and what the verifier said to it.
+func addAttempt(p *page, a Attempt) {
+	if v := a.Verification(); v != nil {
+		how := passed(v)
+		body := text.Code(v.Command) + " " + how + "."
+		if strings.TrimSpace(v.Output) != "" {
+			body += "\n\n" + text.Fence(v.Output, maxOutput)
+		}
+		p.fold(fmt.Sprintf("Attempt %d: verify %s", a.N, how), body)
+	}
+	var parts []string
+	for _, l := range []struct{ what, text, end string }{
+		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
+		{"Learned from it: ", code(a.Grade), ""}, {"Used: ", used(a), "."}, {"Failing tests: ", paths(a.Tests), "."},
+		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."}, {"Left out of the commit: ", paths(a.LeftOut), "."},
+	} {
+		if l.text != "" {
+			parts = append(parts, l.what+l.text+l.end)
+		}
+	}
+	if a.Final != "" {
+		parts = append(parts, "The agent's last message, as it wrote it:", text.Fence(a.Final, maxMessage))
+	}
+	what := "what the agent said"
+	if a.Final == "" {
+		what = "how it ended"
+	}
+	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
+}
+
+// passed says how a verification came out.
+func passed(v *policy.Verified) string {
+	if v.Passed {
+		return "passed"
+	}
+	return "failed with exit code " + text.Count(v.Exit)
+}
+
+// code is hostile text as inline code; empty for none.
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return text.Code(s)
+}
+
+// paths lists at most ten paths.
+func paths(all []string) string {
+	var out []string
+	for i, p := range all {
+		if i == 10 {
+			return strings.Join(out, ", ") + " and " + text.Plural(len(all)-10, "more path")
+		}
+		out = append(out, text.Code(p))
+	}
+	return strings.Join(out, ", ")
+}
+
+// limit is one line on the last usage limit.
+func limit(f Facts) string {
+	s := "account " + text.Code(text.Label(f.Limit.Account)) + ": "
+	if f.Limit.Consecutive > 1 {
+		s += text.Plural(f.Limit.Consecutive, "usage limit") + " in a row, "
+	} else {
+		s += "usage limit, "
+	}
+	return s + text.Reset(f.Now, f.Limit.ResetsAt)
+}
+
+// verdictLines are the titles of the two verdicts.
+func verdictLines(f Facts) string {
+	return "- `pawl/severity`: " + text.Prose(severity(f).Title) + "\n- `pawl/stagnation`: " + text.Prose(stagnation(f).Title)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // now is the moment of every golden file: a Wednesday morning.
@@ -16,35 +18,37 @@ func base() Facts {
 	return Facts{
 		Thread: "acme/widgets#7", Number: 7, Title: "Totals are wrong when a price is negative",
 		RequestedBy: "octocat", Request: "Please fix the rounding in `total`.\n\nSee the failing test.",
-		State: Running, Rule: "feedback", Reasons: []string{"1 remark that no attempt has taken yet"},
+		State: Running, Rule: "feedback", Reasons: policy.Because("feedback", "1 remark that no attempt has taken yet"),
 		Now: now, Run: 1, IssueURL: "https://github.com/acme/widgets/issues/7",
 		DetailsURL: "https://pawl.example.com/threads/acme/widgets/7", Branch: "pawl/issue-7",
-		Attempts: []Attempt{{N: 1, Run: 1, Backend: "codex", Effort: "medium"}},
+		Attempts: []Attempt{{Receipt: policy.Receipt{N: 1}, Run: 1, Backend: "codex", Effort: "medium"}},
 	}
 }
 
 // over is an attempt that ended completed and changed something.
 func over(n int) Attempt {
 	return Attempt{
-		N: n, Run: 1, Backend: "codex", Effort: "medium", Ending: "completed", Outcome: "edited", Progress: true,
-		Edits:    Edits{Operations: 12, Files: 3, MaxRepeat: 5, MaxRepeatPath: "internal/total.go"},
-		Duration: 3*time.Minute + 12*time.Second, Commit: "0f3c9a1be4d2",
-		FinalMessage: "I rounded half to even and added a test.",
-		Tokens:       Tokens{Input: 120_400, CachedInput: 80_000, Output: 4_210}, CostUSD: dollars(0.42),
+		Run: 1, Backend: "codex", Effort: "medium", Duration: 3*time.Minute + 12*time.Second,
+		Receipt: policy.Receipt{
+			N: n, Ending: "completed", Outcome: "edited", StartTree: "before", EndTree: "after", Commit: "0f3c9a1be4d2", Pushed: true,
+			Edits:  policy.Edits{Operations: 12, Files: 3, MaxRepeat: 5, MaxRepeatPath: "internal/total.go"},
+			Final:  "I rounded half to even and added a test.",
+			Tokens: policy.Tokens{Input: 120_400, CachedInput: 80_000, Output: 4_210}, CostUSD: dollars(0.42),
+		},
 	}
 }
 
 // unlike is an attempt that failed without changing anything.
 func unlike(n int, ending, detail string) Attempt {
-	return Attempt{N: n, Run: 1, Backend: "codex", Effort: "medium", Ending: ending, Outcome: ending,
-		Detail: detail, Duration: 8 * time.Second}
+	return Attempt{Run: 1, Backend: "codex", Effort: "medium", Duration: 8 * time.Second,
+		Receipt: policy.Receipt{N: n, Ending: policy.Ending(ending), Outcome: policy.Outcome(ending), Detail: detail}}
 }
 
 // noLoop are the verdicts of an attempt that neither loops nor repeats.
 func noLoop(f Facts) Facts {
-	f.Severity = Severity{Class: "none", Backend: "codex",
-		Reasons: []string{"12 edits, at most 5 on one file; a loop starts at 40 edits with 8 on one file"}}
-	f.Stagnation = Stagnation{Reasons: []string{"there is no earlier attempt to compare with"}}
+	f.Severity = Severity{Backend: "codex", Severity: policy.Severity{Class: policy.None,
+		Reasons: []string{"12 edits, at most 5 on one file; a loop starts at 40 edits with 8 on one file"}}}
+	f.Stagnation = policy.Stagnant{Reasons: []string{"there is no earlier attempt to compare with"}}
 	return f
 }
 
@@ -52,17 +56,17 @@ func loop(class string, ops, files, repeat int, cooldown time.Duration, grade fl
 	f := noLoop(base())
 	a := over(1)
 	a.Ending, a.Outcome = "killed", "loop"
-	a.Commit = ""
-	a.Edits = Edits{Operations: ops, Files: files, MaxRepeat: repeat, MaxRepeatPath: "internal/total_test.go"}
+	a.Pushed = false
+	a.Edits = policy.Edits{Operations: ops, Files: files, MaxRepeat: repeat, MaxRepeatPath: "internal/total_test.go"}
 	f.Attempts = []Attempt{a}
 	f.State, f.Rule, f.Until = Waiting, "cooldown", now.Add(cooldown-48*time.Minute)
-	f.Reasons = []string{
-		fmt.Sprintf("attempt 1 was a %s edit loop: %d edits, %d of them on internal/total_test.go", class, ops, repeat),
-		fmt.Sprintf("codex: %s edit loop, cooling down until %s", class, f.Until.Format(time.RFC3339)),
+	f.Reasons = policy.Reasons{
+		{Text: fmt.Sprintf("attempt 1 was a %s edit loop: %d edits, %d of them on internal/total_test.go", class, ops, repeat)},
+		{Text: fmt.Sprintf("codex: %s edit loop, cooling down until", class), Until: f.Until},
 	}
 	f.Hint = "Comment /pawl resume to try before that."
-	f.Severity = Severity{Class: class, Cooldown: cooldown, CooldownUntil: f.Until, Grade: grade, Backend: "codex",
-		Reasons: []string{fmt.Sprintf("%d edits, %d of them on internal/total_test.go", ops, repeat)}}
+	f.Severity = Severity{CooldownUntil: f.Until, Backend: "codex", Severity: policy.Severity{Class: policy.Class(class), Cooldown: cooldown, Grade: grade,
+		Reasons: []string{fmt.Sprintf("%d edits, %d of them on internal/total_test.go", ops, repeat)}}}
 	return f
 }
 
@@ -84,16 +88,16 @@ func stagnant(kind string) Facts {
 	for i := 1; i <= 3; i++ {
 		a := over(i)
 		a.Outcome, a.Duration = "verify_failed", time.Duration(i)*time.Minute
-		a.Verify = &Verify{Command: "go test ./...", ExitCode: 1, Output: "--- FAIL: TestTotal (0.00s)\n    total_test.go:14: got 3, want 4\nFAIL"}
+		a.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\n    total_test.go:14: got 3, want 4\nFAIL"}}
 		if i > 1 {
 			a.Similarity, a.SimilarKind = 0.86+0.04*float64(i), kind
 			a.Rung = 2
 		}
 		f.Attempts = append(f.Attempts, a)
 	}
-	f.Stagnation = Stagnation{Kind: kind, Similar: 2, Similarity: 0.98, Escalated: true,
+	f.Stagnation = policy.Stagnant{Kind: kind, Similar: 2, Similarity: 0.98, Escalated: true,
 		Reasons: []string{"2 attempts in a row with a similar " + kind + " (0.98; similar from 0.85)"}}
-	f.Rule, f.Reasons = "stagnation", f.Stagnation.Reasons
+	f.Rule, f.Reasons = "stagnation", policy.Because("stagnation", f.Stagnation.Reasons...)
 	return f
 }
 
@@ -109,36 +113,35 @@ func cases() map[string]Facts {
 	done := noLoop(base())
 	failedFirst, verified := over(1), over(2)
 	failedFirst.Outcome = "verify_failed"
-	failedFirst.Verify = &Verify{Command: "go test ./...", ExitCode: 1, Output: "--- FAIL: TestTotal (0.00s)\nFAIL"}
-	verified.Verify = &Verify{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}
+	failedFirst.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\nFAIL"}}
+	verified.Verify = []policy.Verified{{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s", Known: []string{"example.com/widgets TestClock"}}}
 	verified.Rung, verified.LeftOut = 2, []string{".github/workflows/ci.yml"}
 	verified.Similarity = 0.61
-	failedFirst.Failing = []string{"example.com/widgets TestTotal"}
-	verified.Known = []string{"example.com/widgets TestClock"}
+	failedFirst.Tests = []string{"example.com/widgets TestTotal"}
 	verified.ToolCalls, verified.Turns = 14, 6
-	verified.Session = "it continues the session of attempt 1"
+	verified.Continues = "it continues the session of attempt 1"
 	verified.Chosen = "codex drew highest from 24 rewards (category)"
 	verified.Grade = "0.91, from the verifier and how the agent worked"
-	verified.Rungs = []Rung{
-		{Rung: 4, Times: 3, Trigger: "the agent ran the tests; 2 of 3 calls failed", Response: "ran the verify commands during the attempt", Recovered: true, Took: 9 * time.Second},
+	verified.Rungs = []policy.Rung{
+		{Rung: 4, Times: 3, Trigger: "the agent ran the tests; 2 of 3 calls failed", Response: "ran the verify commands during the attempt", Recovered: true, MS: 9_000},
 		{Rung: 2, Times: 1, Trigger: "verification failed after attempt 1; retry 1 of 2 with its output", Response: "one more attempt with the change so far and what failed",
-			Recovered: true, Tokens: 124_610, CostUSD: dollars(0.42), Took: 3*time.Minute + 12*time.Second},
+			Recovered: true, Tokens: 124_610, CostUSD: dollars(0.42), MS: 192_000},
 	}
 	done.Attempts = []Attempt{failedFirst, verified}
-	done.State, done.Rule, done.Reasons = Done, "done", []string{"attempt 2 changed the tree and the verify commands passed"}
+	done.State, done.Rule, done.Reasons = Done, "done", policy.Because("", "attempt 2 changed the tree and the verify commands passed")
 	done.PullURL = "https://github.com/acme/widgets/pull/8"
 	done.Stagnation.Reasons = []string{"similarity with the attempt before is 0.61; similar from 0.85"}
 	c["done"] = done
 
 	waiting := limited(1)
 	waiting.State, waiting.Rule, waiting.Until = Waiting, "usage_limit", waiting.Limit.ResetsAt
-	waiting.Reasons = []string{"account main hit its usage limit: You've hit your usage limit. Visit https://example.com/codex/settings/usage; it resets at 2026-03-04T14:03:00Z"}
+	waiting.Reasons = policy.Reasons{{Text: "account main hit its usage limit: You've hit your usage limit. Visit https://example.com/codex/settings/usage; it resets at", Until: now.Add(5*time.Hour + 12*time.Minute)}}
 	waiting.Hint = "Comment /pawl resume to try before that."
 	c["waiting-for-reset"] = waiting
 
 	open := limited(3)
 	open.State, open.Rule = Stopped, "usage_limit_breaker"
-	open.Reasons = []string{"3 × usage_limit in a row on account main; it resets at 2026-03-04T14:03:00Z"}
+	open.Reasons = policy.Reasons{{Text: "3 × usage_limit in a row on account main; it resets at", Until: now.Add(5*time.Hour + 12*time.Minute)}}
 	open.Hint = "After the reset, comment /pawl resume to try again."
 	c["breaker-open"] = open
 
@@ -152,7 +155,7 @@ func cases() map[string]Facts {
 
 	for _, kind := range []string{"failure", "revision"} {
 		f := stagnant(kind)
-		next := Attempt{N: 4, Run: 1, Backend: "codex", Effort: "medium", Different: true}
+		next := Attempt{Receipt: policy.Receipt{N: 4}, Run: 1, Backend: "codex", Effort: "medium", Different: true}
 		if kind == "revision" {
 			next.Backend = "claude"
 		}
@@ -166,7 +169,7 @@ func cases() map[string]Facts {
 // addStops adds the cases in which nothing goes on by itself.
 func addStops(c map[string]Facts) map[string]Facts {
 	restarts := noLoop(base())
-	restarts.Attempts = []Attempt{{N: 1, Run: 0, Backend: "codex", Ending: "completed"}}
+	restarts.Attempts = []Attempt{{Receipt: policy.Receipt{N: 1, Ending: "completed"}, Backend: "codex"}}
 	for i := 1; i <= 51; i++ {
 		a := over(i)
 		a.Waited = time.Duration(min(300, 1<<max(0, min(9, i-11)))) * time.Second
@@ -174,13 +177,13 @@ func addStops(c map[string]Facts) map[string]Facts {
 		restarts.Attempts = append(restarts.Attempts, a)
 	}
 	restarts.State, restarts.Rule = Stopped, "restart_limit"
-	restarts.Reasons = []string{"the run was restarted 50 times, which is its limit"}
+	restarts.Reasons = policy.Because("", "the run was restarted 50 times, which is its limit")
 	restarts.Hint = "Look at the attempts; a new /pawl solve starts a new run."
 	c["restart-limit"] = restarts
 
 	ignored := noLoop(base())
 	ignored.Attempts = []Attempt{over(1)}
-	ignored.State, ignored.Rule, ignored.Reasons = Done, "done", []string{"attempt 1 changed the tree and it ended completed; the repository names no verify commands"}
+	ignored.State, ignored.Rule, ignored.Reasons = Done, "done", policy.Because("", "attempt 1 changed the tree and it ended completed; the repository names no verify commands")
 	ignored.Feedback = []Feedback{
 		{When: now.Add(-26 * time.Hour), By: "octocat", Source: "comment", Reason: "command solve", Excerpt: "/pawl solve", Accepted: true},
 		{When: now.Add(-40 * time.Minute), By: "octocat", Source: "description", Reason: "the description's content did not change"},
@@ -199,29 +202,29 @@ func addStops(c map[string]Facts) map[string]Facts {
 
 	own := noLoop(base())
 	own.Attempts = []Attempt{over(1)}
-	own.State, own.Rule, own.Reasons = Failed, "own_failure", []string{"push pawl/issue-7: remote rejected: pre-receive hook declined"}
+	own.State, own.Rule, own.Reasons = Failed, "own_failure", policy.Because("", "push pawl/issue-7: remote rejected: pre-receive hook declined")
 	c["own-failure"] = own
 
 	same := noLoop(base())
 	same.Attempts = []Attempt{over(1)}
-	same.Attempts[0].Outcome, same.Attempts[0].Progress, same.Attempts[0].Commit = "no_change", false, ""
-	same.Attempts[0].Edits = Edits{}
-	same.State, same.Rule, same.Reasons = Stopped, "no_change", []string{"attempt 1 ended completed and changed nothing"}
+	same.Attempts[0].Outcome, same.Attempts[0].EndTree, same.Attempts[0].Pushed = "no_change", "before", false
+	same.Attempts[0].Edits = policy.Edits{}
+	same.State, same.Rule, same.Reasons = Stopped, "no_change", policy.Because("", "attempt 1 ended completed and changed nothing")
 	same.Hint = "Say what is missing in a comment, or close the thread."
 	c["no-change"] = same
 
 	verify := stagnant("failure")
-	verify.Stagnation = Stagnation{Similarity: 0.71, Reasons: []string{"similarity with the attempt before is 0.71; similar from 0.85"}}
+	verify.Stagnation = policy.Stagnant{Similarity: 0.71, Reasons: []string{"similarity with the attempt before is 0.71; similar from 0.85"}}
 	verify.Attempts[2].Similarity, verify.Attempts[2].SimilarKind = 0.71, ""
 	verify.State, verify.Rule = Stopped, "verify_failed"
-	verify.Reasons = []string{"verification failed after 3 attempts in a row"}
+	verify.Reasons = policy.Because("", "verification failed after 3 attempts in a row")
 	verify.Hint = "Look at the failing commands; comment what to do, or /pawl escalate."
 	c["verify-failed"] = verify
 
 	cancelled := noLoop(base())
 	cancelled.Attempts = []Attempt{unlike(1, "killed", "")}
 	cancelled.Attempts[0].Outcome = "cancelled"
-	cancelled.State, cancelled.Rule, cancelled.Reasons = Stopped, "cancelled", []string{"octocat commented /pawl stop"}
+	cancelled.State, cancelled.Rule, cancelled.Reasons = Stopped, "cancelled", policy.Because("", "octocat commented /pawl stop")
 	cancelled.Hint = "Comment /pawl resume to go on."
 	c["cancelled"] = cancelled
 	c["hostile"] = hostile()
@@ -238,14 +241,14 @@ func hostile() Facts {
 	f := noLoop(base())
 	f.Title, f.RequestedBy, f.Request, f.Branch = evil, "@evil`", evil, evil
 	a := over(1)
-	a.Backend, a.Effort, a.Detail, a.FinalMessage = evil, evil, evil, evil
+	a.Backend, a.Effort, a.Detail, a.Final = evil, evil, evil, evil
 	a.Edits.MaxRepeatPath, a.LeftOut = evil, []string{evil}
-	a.Verify = &Verify{Command: evil, Output: evil, ExitCode: 1}
+	a.Verify = []policy.Verified{{Command: evil, Output: evil, Exit: 1}}
 	a.SimilarKind, a.Commit = evil, evil
 	f.Attempts = []Attempt{a}
-	f.State, f.Rule, f.Reasons, f.Hint = Stopped, evil, []string{evil}, evil
+	f.State, f.Rule, f.Reasons, f.Hint = Stopped, policy.Rule(evil), policy.Because("", evil), evil
 	f.Severity.Backend, f.Severity.Reasons = evil, []string{evil}
-	f.Stagnation = Stagnation{Kind: evil, Similar: 1, Similarity: 0.9, Reasons: []string{evil}}
+	f.Stagnation = policy.Stagnant{Kind: evil, Similar: 1, Similarity: 0.9, Reasons: []string{evil}}
 	f.Limit = &Limit{Account: evil, Message: evil, Consecutive: 2}
 	f.Feedback = []Feedback{{When: now, By: evil, Source: evil, Reason: evil, Excerpt: evil}}
 	f.PullURL, f.IssueURL, f.DetailsURL = "javascript:alert(1)", "https://x)@evil", evil

@@ -1,6 +1,12 @@
 package checkrun
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+)
 
 // The names of the three check runs.
 const (
@@ -68,7 +74,7 @@ func check(f Facts, name string) Check {
 // stays open while the run goes on; when the run is over it becomes neutral,
 // so that it neither blocks a merge nor claims what nobody looked at.
 func (c Check) pending(f Facts, what string) Check {
-	p := newPage(f.Now)
+	p := &page{}
 	switch f.State {
 	case Running:
 		c.Status, c.Title = InProgress, "Not known yet: no attempt has ended"
@@ -80,7 +86,7 @@ func (c Check) pending(f Facts, what string) Check {
 		c.Status, c.Conclusion, c.Title = Completed, Neutral, "Not judged: no attempt has ended"
 		p.sentence(what + " was not judged, because no attempt has ended.")
 	}
-	p.sentence("The check run " + code(NameRun) + " says what happens now.")
+	p.sentence("The check run " + text.Code(NameRun) + " says what happens now.")
 	c.Summary = p.fit()
 	return c
 }
@@ -101,15 +107,15 @@ func buttons(f Facts) []Action {
 	case Failed, ConfigError:
 		return []Action{retry}
 	}
-	switch f.Rule {
-	case "closed", "paused", "restart_limit", "daily_cap":
-		return nil // none of them helps; the hint says what does
-	case "cancelled", "usage_limit", "usage_limit_breaker", "auth_breaker", "no_backend", "cooldown":
+	switch words := f.Rule.Words(); {
+	case words.Help == policy.HelpResume:
 		return []Action{resume}
-	case "auth", "misconfigured", "interrupted":
+	case words.Help == policy.HelpRetry:
 		return []Action{retry}
+	case words.Help == policy.HelpAny, words.Stops == "":
+		return []Action{retry, escalate}
 	}
-	return []Action{retry, escalate}
+	return nil // the hint says what helps
 }
 
 // maxTitle is the length of a title that the checks page shows on one line.
@@ -123,5 +129,99 @@ func title(parts ...string) string {
 			kept = append(kept, p)
 		}
 	}
-	return short(strings.Join(kept, ": "), maxTitle)
+	return text.Short(strings.Join(kept, ": "), maxTitle)
+}
+
+// safeThread matches owner/repo#n.
+var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
+
+// threadName is the thread as it stands in markers and identifiers; anything but
+// owner/repo#n becomes unknown.
+func threadName(thread string) string {
+	if len(thread) > 200 || !safeThread.MatchString(thread) {
+		return "unknown"
+	}
+	return thread
+}
+
+// repoName is the repository of a thread.
+func repoName(thread string) string {
+	repo, _, _ := strings.Cut(threadName(thread), "#")
+	return repo
+}
+
+// maxBytes is the size that no text of Pawl exceeds: GitHub refuses a summary
+// of more than 65,535 bytes, and so does a comment of as many characters.
+const maxBytes = 60_000
+
+// page collects the parts of a Markdown text. Every part is closed in itself, so
+// a text that is too long is cut between parts and never inside a block.
+type page struct{ parts []string }
+
+// sentence adds a paragraph of Pawl's own words; names in it must be escaped.
+func (p *page) sentence(s string) {
+	if s != "" {
+		p.parts = append(p.parts, s)
+	}
+}
+
+// list adds a list of escaped lines, skipping empty ones.
+func (p *page) list(lines ...string) {
+	var kept []string
+	for _, l := range lines {
+		if l != "" {
+			kept = append(kept, "- "+l)
+		}
+	}
+	p.sentence(strings.Join(kept, "\n"))
+}
+
+// reasons are the first max reasons as escaped lines.
+func reasons(reasons []string, max int) []string {
+	var lines []string
+	for _, r := range reasons {
+		if len(lines) == max {
+			return append(lines, "and "+text.Plural(len(reasons)-max, "more reason"))
+		}
+		if s := text.Prose(r); s != "" {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}
+
+// fold adds a folded section. The title must be escaped and of one line, and it
+// must not be Markdown, which GitHub does not read there; the body is.
+func (p *page) fold(title, body string) {
+	if body != "" {
+		p.parts = append(p.parts, "<details><summary>"+title+"</summary>\n\n"+body+"\n\n</details>")
+	}
+}
+
+// fit joins the parts, at most maxBytes.
+func (p *page) fit() string { return p.fitIn(maxBytes) }
+
+// fitIn joins the parts that come first, at most max bytes.
+func (p *page) fitIn(max int) string {
+	const note = "More is left out here because the text would be too long."
+	var b strings.Builder
+	for i, part := range p.parts {
+		room := max - b.Len() - 2
+		if i+1 < len(p.parts) {
+			room -= len(note) + 2
+		}
+		if len(part) > room {
+			if b.Len()+2+len(note) <= max {
+				b.WriteString(note + "\n")
+			}
+			return b.String()
+		}
+		b.WriteString(part)
+		if i+1 < len(p.parts) {
+			b.WriteString("\n\n")
+		} else {
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
 }

@@ -1,6 +1,11 @@
 package checkrun
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
+)
 
 // commentRows is how many attempts a comment shows; the check run shows more.
 const commentRows = 5
@@ -11,13 +16,11 @@ func StatusMarker(thread string) string { return "<!-- pawl:status " + threadNam
 
 // Comment renders the one status comment of a thread.
 func Comment(f Facts) string {
-	p := newPage(f.Now)
+	p := &page{}
 	p.sentence(StatusMarker(f.Thread))
 	addStatus(p, f)
 	p.fold("Attempts", table(f, commentRows))
-	if f.Request != "" || f.Title != "" {
-		p.fold("What was asked", asked(f))
-	}
+	p.fold("What was asked", asked(f))
 	p.fold("Edit loop and stagnation", verdictLines(f))
 	return p.fit()
 }
@@ -25,20 +28,20 @@ func Comment(f Facts) string {
 // Status renders the answer to /pawl status. Like every answer it carries no
 // marker: whoever posts it adds the one by which it is found again.
 func Status(f Facts) string {
-	p := newPage(f.Now)
+	p := &page{}
 	addStatus(p, f)
 	p.sentence(verdictLines(f))
 	p.sentence(table(f, commentRows))
 	if fired := rungs(f.run()); fired != "" {
 		p.sentence("Recoveries:\n\n" + fired)
 	}
-	p.sentence("As of " + stamp(f.Now) + ".")
+	p.sentence("As of " + text.Date(f.Now) + ".")
 	return p.fit()
 }
 
 // addStatus adds where the thread stands, why, and what comes next.
 func addStatus(p *page, f Facts) {
-	p.sentence("**" + prose(headline(f), f.Now) + "**")
+	p.sentence("**" + text.Prose(headline(f)) + "**")
 	p.list(evidence(f)...)
 	p.list(outlook(f)...)
 }
@@ -46,7 +49,7 @@ func addStatus(p *page, f Facts) {
 // Why renders the answer to /pawl why: what the last events came to, newest
 // first, and the decision that holds now.
 func Why(f Facts) string {
-	p := newPage(f.Now)
+	p := &page{}
 	if len(f.Feedback) == 0 {
 		p.sentence("Nothing that happened on this thread was judged yet.")
 	}
@@ -54,10 +57,10 @@ func Why(f Facts) string {
 		p.sentence(judged(f.Feedback[i], f))
 	}
 	if more := len(f.Feedback) - whyRows; more > 0 {
-		p.sentence("…and " + plural(more, "earlier event"))
+		p.sentence("…and " + text.Plural(more, "earlier event"))
 	}
-	p.sentence("Now: **" + prose(headline(f), f.Now) + "**")
-	p.list(append(p.reasons(f.Reasons, 10), rule(f))...)
+	p.sentence("Now: **" + text.Prose(headline(f)) + "**")
+	p.list(append(reasons(f.reasons(), 10), rule(f))...)
 	p.list(outlook(f)...)
 	p.list(links(f)...)
 	return p.fit()
@@ -71,15 +74,15 @@ func judged(e Feedback, f Facts) string {
 	if e.Accepted {
 		what = "**Acted on**"
 	}
-	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source, f.Now), code(e.By), Instant(f.Now, e.When), because(e, f))
+	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By), text.Instant(f.Now, e.When), because(e, f))
 	if e.Excerpt != "" {
-		s += "\n\n" + fence(e.Excerpt, 500)
+		s += "\n\n" + text.Fence(e.Excerpt, 500)
 	}
 	return s
 }
 
 func because(e Feedback, f Facts) string {
-	if s := prose(e.Reason, f.Now); s != "" {
+	if s := text.Prose(e.Reason); s != "" {
 		return s
 	}
 	return "no reason was kept"
@@ -89,5 +92,119 @@ func rule(f Facts) string {
 	if f.Rule == "" {
 		return ""
 	}
-	return "rule: " + code(f.Rule)
+	return "rule: " + text.Code(string(f.Rule))
+}
+
+// Help renders the answer to a command that does not exist. Slug is the App's
+// name at GitHub, word what stood after /pawl.
+func Help(slug, word string) string {
+	p := &page{}
+	if text.Line(word, 40) == "" {
+		p.sentence("`/pawl` needs a command.")
+	} else {
+		p.sentence(text.Code("/pawl "+text.Line(word, 40)) + " is not a command; nothing was done.")
+	}
+	p.list(
+		"`/pawl solve [text]` works on this thread, with the text as an extra instruction",
+		"`/pawl retry` starts one more attempt",
+		"`/pawl stop` ends the run and a running attempt",
+		"`/pawl resume` goes on now instead of waiting",
+		"`/pawl escalate` starts one attempt with more effort",
+		"`/pawl use BACKEND` takes that backend from now on",
+		"`/pawl status` says where things stand",
+		"`/pawl why` says why the last events were or were not acted on",
+	)
+	if name := text.Label(slug); name != "" {
+		p.sentence(text.Code("@"+name) + " at the start of a line means solve.")
+	}
+	p.sentence("A command is the first thing on its line, outside quotes and code, by somebody who may write here.")
+	return p.fit()
+}
+
+// BlockBegin and BlockEnd enclose what Pawl manages in a pull request's
+// description. Everything outside them belongs to people.
+const (
+	BlockBegin = "<!-- pawl:begin -->"
+	BlockEnd   = "<!-- pawl:end -->"
+)
+
+// PullBody returns the description of a pull request: prior with the managed
+// block replaced in place, or added at the end where there is none. Everything
+// else in prior is kept byte for byte, also where that is more than Pawl would
+// write itself; a block that has no room is not written. The block does not
+// depend on the time, so it changes only when something happened.
+func PullBody(f Facts, prior string) string {
+	before, after, found := cutBlock(prior)
+	if !found && before != "" {
+		before = strings.TrimSuffix(before, "\n\n") + "\n\n"
+	}
+	room := maxBytes - len(before) - len(after) - len(BlockBegin) - len(BlockEnd) - 3
+	block := pullBlock(f, room)
+	if block == "" {
+		return prior
+	}
+	// The empty line ends the last HTML block, or a person's text after the end
+	// marker would not be read as Markdown.
+	return before + BlockBegin + "\n" + block + "\n\n" + BlockEnd + after
+}
+
+// cutBlock returns what stands around the managed block. A begin marker without
+// its end, which a person may have pasted, encloses nothing.
+func cutBlock(s string) (before, after string, found bool) {
+	for from := 0; ; {
+		i := strings.Index(s[from:], BlockEnd)
+		if i < 0 {
+			return s, "", false
+		}
+		end := from + i
+		if begin := strings.LastIndex(s[from:end], BlockBegin); begin >= 0 {
+			return s[:from+begin], s[end+len(BlockEnd):], true
+		}
+		from = end + len(BlockEnd)
+	}
+}
+
+// pullBlock is the managed text, at most max bytes; empty when that is too
+// little to say anything.
+func pullBlock(f Facts, max int) string {
+	p := &page{}
+	p.sentence(pullLead(f))
+	p.list(pullFacts(f)...)
+	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work.")
+	p.fold("What was asked", asked(f))
+	if a, ok := f.last(); ok && a.Final != "" {
+		p.fold("What the agent says it did", text.Fence(a.Final, maxMessage))
+	}
+	if max < len(p.parts[0])+200 {
+		return ""
+	}
+	return strings.TrimSuffix(p.fitIn(max), "\n")
+}
+
+func pullLead(f Facts) string {
+	if f.IsPull {
+		return "Pawl works on this pull request."
+	}
+	if f.Number <= 0 {
+		return "Pawl opened this pull request."
+	}
+	return fmt.Sprintf("Closes #%d", f.Number)
+}
+
+// pullFacts are what a reviewer wants to know first.
+func pullFacts(f Facts) []string {
+	a, ok := f.last()
+	if !ok {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a))}
+	if v := a.Verification(); v != nil {
+		lines = append(lines, "verified by "+text.Code(v.Command)+": "+passed(v))
+	} else {
+		lines = append(lines, "not verified: no verify command was run")
+	}
+	if len(a.LeftOut) > 0 {
+		lines = append(lines, "left out, because the paths are protected: "+paths(a.LeftOut))
+	}
+	return append(lines, totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))
 }

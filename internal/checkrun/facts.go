@@ -1,15 +1,11 @@
-// Package checkrun renders everything that Pawl writes on GitHub: the three
-// check runs, the status comment, the block in a pull request's description
-// and the answers to commands.
-//
-// Every function is pure: the same facts give the same bytes. All strings in
-// the facts are taken as hostile, whoever wrote them. They appear only as inline
-// code, in fenced blocks, or as words that Markdown and GitHub take for nothing
-// but words, so none of them can mention a person, refer to an issue, link,
-// load a picture, close a block or forge one of Pawl's markers.
 package checkrun
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+)
 
 // State is where a thread stands.
 type State string
@@ -38,8 +34,8 @@ type Facts struct {
 	RequestedBy, Request string
 	State                State
 	// Rule and Reasons are the last decision's; Hint is what a person can do.
-	Rule    string
-	Reasons []string
+	Rule    policy.Rule
+	Reasons policy.Reasons
 	Hint    string
 	// Until is when a wait ends; zero when nothing is waited for.
 	Until time.Time
@@ -49,7 +45,7 @@ type Facts struct {
 	Run        int
 	Attempts   []Attempt
 	Severity   Severity
-	Stagnation Stagnation
+	Stagnation policy.Stagnant
 	Limit      *Limit
 	// Feedback is what was judged lately, oldest first.
 	Feedback []Feedback
@@ -60,94 +56,35 @@ type Facts struct {
 	Problems []Problem
 }
 
-// Attempt is the receipt of one attempt as far as people read it.
+// Attempt is one attempt with its receipt, which is empty while it runs.
 type Attempt struct {
-	N, Run  int
+	policy.Receipt
+	Run     int
 	Backend string
 	Effort  string
-	// Ending and Outcome are both empty while the attempt runs.
-	Ending, Outcome string
-	Progress        bool
-	Edits           Edits
 	// Similarity with the attempt before, 0..1, and what was similar: failure,
 	// revision, or empty where nothing was or could be compared.
 	Similarity  float64
 	SimilarKind string
 	// Waited is the wait before the attempt, Duration how long it ran.
 	Waited, Duration time.Duration
-	// Commit is what was pushed; empty when nothing was.
-	Commit string
-	// Detail is the failure in a few words.
-	Detail       string
-	FinalMessage string
-	Verify       *Verify
 	// Rung is the recovery that the attempt was, 0 for none.
 	Rung                 int
 	Escalated, Different bool
-	Tokens               Tokens
-	CostUSD              *float64 // nil when unknown
-	// LeftOut are protected paths whose changes were not committed.
-	LeftOut []string
-	// ToolCalls and Turns are those of the agent; 0 where it tells none.
-	ToolCalls, Turns int
-	// Rungs are the recoveries that fired.
-	Rungs []Rung
-	// Session says whether an earlier session was continued and why; Chosen how
+	// Continues says whether an earlier session was continued and why; Chosen how
 	// the backend was chosen.
-	Session, Chosen string
-	// Failing are the failing tests, Known those that failed before Pawl began.
-	Failing, Known []string
+	Continues, Chosen string
 	// Grade is the reward that is learned from, or why there is none; empty while
 	// nothing is known.
 	Grade string
 }
 
-// Rung is one recovery with what it cost.
-type Rung struct {
-	Rung, Times       int
-	Trigger, Response string
-	Recovered         bool
-	Tokens            int64
-	CostUSD           *float64 // nil when unknown
-	Took              time.Duration
-}
-
-// Edits counts edit operations, distinct files and the operations on the path
-// that was edited most often.
-type Edits struct {
-	Operations, Files, MaxRepeat int
-	MaxRepeatPath                string
-}
-
-// Verify is the first verify command that failed, or the last that passed.
-type Verify struct {
-	Command, Output string
-	ExitCode        int
-	Passed          bool
-}
-
-// Tokens counts what an attempt used. CachedInput is part of Input.
-type Tokens struct{ Input, CachedInput, Output int64 }
-
-// Severity is the edit-loop verdict on the last attempt that ended. Class is
-// none, mild, moderate or severe; any other means that nothing was judged.
+// Severity is the edit-loop verdict on the last attempt that ended; its grade counts
+// only where there was a loop. An unknown class means that nothing was judged.
 type Severity struct {
-	Class         string
-	Cooldown      time.Duration
+	policy.Severity
 	CooldownUntil time.Time
-	// Grade counts only where there was a loop.
-	Grade   float64
-	Reasons []string
-	Backend string
-}
-
-// Stagnation is the verdict on attempts that come to the same point again.
-type Stagnation struct {
-	Kind       string // failure, revision, or empty
-	Similar    int
-	Similarity float64
-	Escalated  bool
-	Reasons    []string
+	Backend       string
 }
 
 // Limit is the last limit that a backend account hit. ResetsAt is zero when
@@ -209,3 +146,8 @@ func (f Facts) current() (Attempt, bool) {
 
 // over reports whether the run goes on by itself no further.
 func (f Facts) over() bool { return f.State != Running && f.State != Waiting }
+
+// reasons are those of the decision, with their times as people write them.
+func (f Facts) reasons() []string {
+	return f.Reasons.Write(func(t time.Time) string { return text.Instant(f.Now, t) })
+}

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 var (
@@ -22,19 +24,19 @@ var (
 
 // flaws says what is wrong with a Markdown text of Pawl: its size, its
 // characters, open blocks, and anything outside of code that is more than words.
-func flaws(text string) []string {
+func flaws(page string) []string {
 	var out []string
-	if len(text) > maxBytes {
-		out = append(out, fmt.Sprintf("%d bytes", len(text)))
+	if len(page) > maxBytes {
+		out = append(out, fmt.Sprintf("%d bytes", len(page)))
 	}
-	if !utf8.ValidString(text) {
+	if !utf8.ValidString(page) {
 		out = append(out, "invalid UTF-8")
 	}
-	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, blank) }); i >= 0 {
+	if i := strings.IndexFunc(page, func(r rune) bool { return r != '\n' && r != '\t' && policy.Invisible(r) }); i >= 0 {
 		out = append(out, fmt.Sprintf("control character at %d", i))
 	}
 	open, folds := "", 0
-	for _, l := range strings.Split(text, "\n") {
+	for _, l := range strings.Split(page, "\n") {
 		m := fenceLine.FindStringSubmatch(l)
 		switch {
 		case open != "":
@@ -170,20 +172,20 @@ func TestSingleWordsCannotBecomeMore(t *testing.T) {
 		"@octocat", "@acme/team", "(@octocat)", "x@y.example", "#12", "GH-12", "acme/widgets#1", "acme/widgets@0f3c9a1", "0f3c9a1be4",
 		"https://evil.example", "www.evil.example", "[a](b)", "![a](b)", "<b>", "&commat;x", "&#64;x", "*a*", "_a_", "`", "``", "~~a~~", "$a$",
 		"a|b", `a\`, `\`, "---", "===", "1.", "1)", "-", "+", "*", ">", "#", "<!--pawl:end-->", "<!--\u00a0pawl:end -->", ":tada:", "JIRA-7",
-		"<!-\u200b- pawl:end -->", "\u202e", "\x1b]8;;https://evil.example\x07a\x1b]8;;\x07", "\xff\xfe", "a\nb", "a\r\n\r\n# b", "</details>",
+		"<!-\u200b- pawl:end -->", "a\u3164\ufe0f<!-- pawl:status -->b", "\u202e", "\x1b]8;;https://evil.example\x07a\x1b]8;;\x07", "\xff\xfe", "a\nb", "a\r\n\r\n# b", "</details>",
 	} {
-		for _, text := range []string{word, "before " + word + " after", word + ".", word + " " + word} {
-			for _, s := range []string{prose(text, now), code(text), name(text)} {
+		for _, said := range []string{word, "before " + word + " after", word + ".", word + " " + word} {
+			for _, s := range []string{text.Prose(said), text.Code(said), text.Name(said)} {
 				if bad := append(lineFlaws(s), flaws(s)...); len(bad) > 0 {
-					t.Errorf("%q: %v", text, bad)
+					t.Errorf("%q: %v", said, bad)
 				}
 				if strings.Contains(s, "\n") || strings.Contains(s, BlockEnd) {
-					t.Errorf("%q became %q", text, s)
+					t.Errorf("%q became %q", said, s)
 				}
 			}
 		}
 	}
-	if got := prose("- a", now); !strings.HasPrefix(got, "`-`") {
+	if got := text.Prose("- a"); !strings.HasPrefix(got, "`-`") {
 		t.Errorf("a list may start: %q", got)
 	}
 }
@@ -193,24 +195,28 @@ func everywhere(a, b string, state uint8, n int, share float64, span int64) Fact
 	f := hostile()
 	states := []State{Running, Waiting, Stopped, Done, Failed, ConfigError, State(a)}
 	f.State = states[int(state)%len(states)]
-	f.Title, f.Request, f.RequestedBy, f.Rule, f.Hint, f.Branch = a, b, a, b, a, b
-	f.Reasons, f.PullURL, f.IssueURL, f.DetailsURL = []string{a, b, a + b}, a, b, "https://"+a
+	f.Title, f.Request, f.RequestedBy, f.Rule, f.Hint, f.Branch = a, b, a, policy.Rule(b), a, b
+	f.Reasons, f.PullURL, f.IssueURL, f.DetailsURL = policy.Reasons{{Text: a}, {Text: b, Until: now}, {Rule: f.Rule, Text: a + b}}, a, b, "https://"+a
 	f.Until = now.Add(time.Duration(span))
 	f.Attempts = nil
 	for i := range min(max(n, 0), 80) {
 		f.Attempts = append(f.Attempts, Attempt{
-			N: i + 1, Run: 1, Backend: a, Effort: b, Ending: a, Outcome: b, Detail: a, FinalMessage: b, SimilarKind: a, Similarity: share,
-			Edits:  Edits{Operations: n, Files: n, MaxRepeat: int(span), MaxRepeatPath: b},
-			Waited: time.Duration(span), Duration: time.Duration(span), Commit: a, LeftOut: []string{a, b},
-			Verify: &Verify{Command: a, Output: b, ExitCode: n}, CostUSD: &share, Tokens: Tokens{Input: span, Output: span},
-			Session: a, Chosen: b, Grade: a, Failing: []string{a, b}, Known: []string{b, a}, Turns: n, ToolCalls: int(span),
-			Rungs: []Rung{{Rung: n, Times: n, Trigger: a, Response: b, Tokens: span, CostUSD: &share, Took: time.Duration(span)}},
+			Run: 1, Backend: a, Effort: b, SimilarKind: a, Similarity: share,
+			Waited: time.Duration(span), Duration: time.Duration(span), Continues: a, Chosen: b, Grade: a,
+			Receipt: policy.Receipt{
+				N: i + 1, Ending: policy.Ending(a), Outcome: policy.Outcome(b), Detail: a, Final: b, Commit: a, Pushed: true, LeftOut: []string{a, b},
+				Edits:  policy.Edits{Operations: n, Files: n, MaxRepeat: int(span), MaxRepeatPath: b},
+				Verify: []policy.Verified{{Command: a, Output: b, Exit: n, Known: []string{b, a}}}, CostUSD: &share, Tokens: policy.Tokens{Input: span, Output: span},
+				Tests: []string{a, b}, Turns: n, ToolCalls: int(span),
+				Rungs: []policy.Rung{{Rung: n, Times: n, Trigger: a, Response: b, Tokens: span, CostUSD: &share, MS: span}},
+			},
 		})
 	}
 	classes := []string{"none", "mild", "moderate", "severe", a}
-	f.Severity = Severity{Class: classes[int(state/7)%len(classes)], Backend: a, Reasons: []string{b}, Grade: share,
-		Cooldown: time.Duration(span), CooldownUntil: f.Until}
-	f.Stagnation = Stagnation{Kind: b, Similar: n % 4, Escalated: state > 128, Similarity: share, Reasons: []string{a}}
+	f.Severity = Severity{CooldownUntil: f.Until, Backend: a, Severity: policy.Severity{
+		Class: policy.Class(classes[int(state/7)%len(classes)]), Reasons: []string{b}, Grade: share, Cooldown: time.Duration(span),
+	}}
+	f.Stagnation = policy.Stagnant{Kind: b, Similar: n % 4, Escalated: state > 128, Similarity: share, Reasons: []string{a}}
 	f.Limit = &Limit{Account: a, Message: b, Consecutive: n, ResetsAt: f.Until}
 	f.Feedback = []Feedback{{When: f.Until, By: a, Source: b, Reason: a, Excerpt: b}}
 	f.Problems = []Problem{{Path: a, Line: n, Message: b}}

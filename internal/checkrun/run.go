@@ -3,6 +3,9 @@ package checkrun
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // tableRows is how many attempts the check run shows; a run has at most 51.
@@ -17,7 +20,7 @@ func run(f Facts) Check {
 	if f.State == ConfigError {
 		c.Annotations = annotations(f.Problems)
 	}
-	p := newPage(f.Now)
+	p := &page{}
 	p.sentence(verdict(f))
 	p.list(evidence(f)...)
 	p.list(outlook(f)...)
@@ -48,32 +51,32 @@ func headline(f Facts) string {
 	switch f.State {
 	case Running:
 		if a, ok := f.current(); ok {
-			return title(fmt.Sprintf("Attempt %d is running on %s", a.N, label(a.Backend)))
+			return title(fmt.Sprintf("Attempt %d is running on %s", a.N, text.Label(a.Backend)))
 		}
 		return "Running: between two attempts"
 	case Waiting:
 		if f.Until.IsZero() {
-			return title("Waiting", waitsFor(f.Rule))
+			return title("Waiting", waitsFor(f))
 		}
-		return title("Waiting", waitsFor(f.Rule)+", "+Left(f.Now, f.Until))
+		return title("Waiting", waitsFor(f)+", "+text.Left(f.Now, f.Until))
 	case Done:
 		if len(run) == 0 {
 			return "Done: nothing is left to do"
 		}
-		return title("Done after "+plural(len(run), "attempt"), verified(f))
+		return title("Done after "+text.Plural(len(run), "attempt"), verified(f))
 	case Failed:
 		return "Pawl itself failed"
 	case ConfigError:
-		return "Configuration: " + plural(len(f.Problems), "problem") + ", nothing runs"
+		return "Configuration: " + text.Plural(len(f.Problems), "problem") + ", nothing runs"
 	}
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
 // verdict is the first sentence of a summary.
 func verdict(f Facts) string {
-	s := prose(headline(f), f.Now) + "."
+	s := text.Prose(headline(f)) + "."
 	if f.RequestedBy != "" && !f.over() {
-		s += " Asked for by " + code(f.RequestedBy) + "."
+		s += " Asked for by " + text.Code(f.RequestedBy) + "."
 	}
 	if f.State == Failed {
 		s = "Pawl could not do its own job; this says nothing about the change or the agent."
@@ -87,103 +90,65 @@ func verified(f Facts) string {
 	switch {
 	case !ok:
 		return ""
-	case a.Verify == nil:
+	case len(a.Verify) == 0:
 		return "unverified, no verify commands"
-	case a.Verify.Passed:
+	case a.Verification().Passed:
 		return "verified"
 	}
 	return "not verified"
 }
 
 // waitsFor names a wait by the rule that asked for it.
-func waitsFor(rule string) string {
-	switch rule {
-	case "usage_limit":
-		return "usage limit"
-	case "cooldown", "edit_loop":
-		return "cooldown after an edit loop"
-	case "backoff":
-		return "pause between restarts"
-	case "gather":
-		return "more of the same feedback"
+func waitsFor(f Facts) string {
+	if s := f.Rule.Words().Waits; s != "" {
+		return s
 	}
-	return "nothing to do now"
+	return unknown(f.Rule)
 }
 
 // stopReason names a stop by the rule that asked for it.
 func stopReason(f Facts) string {
-	switch f.Rule {
-	case "paused":
-		return "work is paused here"
-	case "closed":
-		return "the thread cannot be worked on any more"
-	case "cancelled":
-		return "somebody asked for it"
-	case "restart_limit":
-		return "the run reached its restart limit"
-	case "daily_cap":
-		return "the thread reached its daily cap of attempts"
-	case "auth", "auth_breaker":
-		return "the agent's login was rejected"
-	case "misconfigured":
-		return "the agent is misconfigured"
-	case "usage_limit":
-		return "usage limit"
-	case "usage_limit_breaker":
-		if f.Limit != nil && f.Limit.Consecutive > 1 {
-			return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
-		}
-		return "too many usage limits in a row"
-	case "stagnation":
-		return "the attempts come to the same point again"
-	case "no_change":
-		return "the agent changed nothing"
-	case "no_progress":
-		return "the attempt failed and changed nothing"
-	case "verify_failed":
-		return "verification keeps failing"
-	case "budget":
-		return "the budget is used up"
-	case "interrupted":
-		return "attempts were interrupted again and again"
-	case "no_backend":
-		return "no backend may run"
-	case "cooldown", "edit_loop":
-		return "edit loop"
+	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
+		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
-	return strings.ReplaceAll(label(f.Rule), "_", " ")
+	if s := f.Rule.Words().Stops; s != "" {
+		return s
+	}
+	return unknown(f.Rule)
 }
+
+// unknown is the name of a rule that another version of Pawl decided by.
+func unknown(r policy.Rule) string { return text.Spaced(text.Label(r)) }
 
 // reset says when the limit that stopped a run ends, after a comma.
 func reset(f Facts) string {
-	if f.Limit == nil || f.Limit.ResetsAt.IsZero() || f.Rule != "usage_limit" && f.Rule != "usage_limit_breaker" {
+	if f.Limit == nil || f.Limit.ResetsAt.IsZero() || f.Rule != policy.RuleUsageLimit && f.Rule != policy.RuleLimitBreaker {
 		return ""
 	}
 	if !f.Limit.ResetsAt.After(f.Now) {
-		return ", reset at " + Instant(f.Now, f.Limit.ResetsAt)
+		return ", reset at " + text.Instant(f.Now, f.Limit.ResetsAt)
 	}
-	return ", " + Left(f.Now, f.Limit.ResetsAt)
+	return ", " + text.Left(f.Now, f.Limit.ResetsAt)
 }
 
 // evidence are the reasons and numbers of the first screen.
 func evidence(f Facts) []string {
-	p := newPage(f.Now)
 	if f.State == ConfigError {
-		return problems(p, f.Problems)
+		return problems(f.Problems)
 	}
 	var lines []string
-	if f.State == Waiting && f.Rule == "cooldown" && f.Severity.CooldownUntil.After(f.Now) {
+	if f.State == Waiting && f.Rule == policy.RuleCooldown && f.Severity.CooldownUntil.After(f.Now) {
 		lines = append(lines, resting(f))
 	}
-	lines = append(lines, p.reasons(f.Reasons, 5)...)
-	if f.Limit != nil && f.Limit.Account != "" && !strings.Contains(f.Rule, "limit") {
+	lines = append(lines, reasons(f.reasons(), 5)...)
+	if f.Limit != nil && f.Limit.Account != "" && !strings.Contains(string(f.Rule), "limit") {
 		lines = append(lines, limit(f))
 	}
 	lines = append(lines, totals(f))
-	if a, ok := f.last(); ok && a.Commit != "" {
-		pushed := "pushed " + code(head(line(a.Commit, 40), 10))
+	if a, ok := f.last(); ok && a.Pushed {
+		pushed := "pushed " + text.Code(text.Head(text.Line(a.Commit, 40), 10))
 		if f.Branch != "" {
-			pushed += " to " + code(f.Branch)
+			pushed += " to " + text.Code(f.Branch)
 		}
 		lines = append(lines, pushed)
 	}
@@ -193,10 +158,116 @@ func evidence(f Facts) []string {
 // links are those of the thread that are known.
 func links(f Facts) []string {
 	var out []string
-	for _, l := range []string{link("issue", f.IssueURL), link("pull request", f.PullURL), link("everything Pawl knows of this thread", f.DetailsURL)} {
+	for _, l := range []string{text.Link("issue", f.IssueURL), text.Link("pull request", f.PullURL), text.Link("everything Pawl knows of this thread", f.DetailsURL)} {
 		if l != "" {
 			out = append(out, l)
 		}
 	}
 	return out
+}
+
+// outlook says what happens next and what a person can do, one line each.
+func outlook(f Facts) []string {
+	lines := []string{"**Next:** " + next(f)}
+	if you := can(f); you != "" {
+		lines = append(lines, "**You can:** "+you)
+	}
+	return lines
+}
+
+func next(f Facts) string {
+	switch f.State {
+	case Running:
+		return "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again."
+	case Waiting:
+		if f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded {
+			return "Pawl looks again by itself every few seconds."
+		}
+		if f.Until.IsZero() {
+			return "Pawl goes on by itself when something happens here."
+		}
+		return "Pawl goes on by itself at " + text.Instant(f.Now, f.Until) + " (written at " + text.Instant(f.Now, f.Now) + ")."
+	case Done:
+		if f.PullURL == "" && !f.IsPull {
+			return "nothing runs until somebody asks for more."
+		}
+		return "the pull request waits for review; a remark on it leads to another attempt."
+	case Failed:
+		return "nothing runs until somebody asks for it; the operator finds the cause in the server's log."
+	case ConfigError:
+		return "nothing runs until the file is corrected on the default branch."
+	}
+	if f.Rule == policy.RuleClosed {
+		return "nothing."
+	}
+	return "nothing runs until somebody asks for it."
+}
+
+// can is the decision's hint, else what fits the state.
+func can(f Facts) string {
+	if f.Hint != "" {
+		return text.Prose(f.Hint)
+	}
+	switch f.State {
+	case Running:
+		return "comment `/pawl stop` to end it, or comment what to do differently."
+	case Waiting:
+		return "comment `/pawl resume` to try before that, or `/pawl stop` to end the run."
+	case Done:
+		return "review, or comment what is missing."
+	case Failed:
+		return "comment `/pawl retry` once the cause is gone."
+	case ConfigError:
+		return "correct the lines above; then comment `/pawl retry`."
+	}
+	switch {
+	case f.Rule == policy.RuleClosed:
+		return ""
+	case f.Rule.Words().Help == policy.HelpResume:
+		return "comment `/pawl resume` to go on."
+	}
+	return "comment what to do differently, or `/pawl retry`."
+}
+
+// maxAnnotations is what GitHub takes in one request.
+const maxAnnotations = 50
+
+// configPath is the file that a problem without a path belongs to.
+const configPath = ".github/pawl.yml"
+
+// annotations marks the configuration problems in their files. Messages are
+// plain text there.
+func annotations(ps []Problem) []Annotation {
+	var out []Annotation
+	for _, p := range ps[:min(len(ps), maxAnnotations)] {
+		n := max(1, p.Line)
+		out = append(out, Annotation{
+			Path: problemPath(p), StartLine: n, EndLine: n, Level: "failure",
+			Title: "Pawl configuration", Message: text.Line(p.Message, 1_000),
+		})
+	}
+	return out
+}
+
+func problemPath(p Problem) string {
+	if path := text.Line(p.Path, 250); path != "" {
+		return path
+	}
+	return configPath
+}
+
+// problems are the first configuration problems as escaped lines.
+func problems(ps []Problem) []string {
+	var lines []string
+	for i, p := range ps {
+		if i == 10 {
+			return append(lines, "and "+text.Plural(len(ps)-10, "more problem"))
+		}
+		where := problemPath(p)
+		if p.Line > 0 {
+			where = fmt.Sprintf("%s:%d", where, p.Line)
+		}
+		lines = append(lines, text.Code(where)+" "+text.Prose(p.Message))
+	}
+	return lines
 }

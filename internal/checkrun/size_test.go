@@ -24,7 +24,7 @@ func TestTheEndOfALongOutputStays(t *testing.T) {
 		fmt.Fprintf(&b, "line %d\n", i)
 	}
 	b.WriteString("FAIL: the reason")
-	f.Attempts[2].Verify.Output = b.String()
+	f.Attempts[2].Verify[0].Output = b.String()
 	summary := Checks(f)[0].Summary
 	for _, want := range []string{"line 0\n", "\n[…]\n", "FAIL: the reason\n```"} {
 		if !strings.Contains(summary, want) {
@@ -44,7 +44,7 @@ func TestTheNewestAttemptsStay(t *testing.T) {
 }
 
 func TestATextThatIsTooLongIsCutBetweenItsParts(t *testing.T) {
-	p := newPage(now)
+	p := &page{}
 	p.sentence("first")
 	p.fold("second", strings.Repeat("x", 500))
 	p.sentence("third")

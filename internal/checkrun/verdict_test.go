@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 func TestConclusionsFollowTheContract(t *testing.T) {
@@ -15,7 +16,7 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		return f
 	}
 	state := func(s State) Facts { return set(func(f *Facts) { f.State = s }) }
-	class := func(c string) Facts { return set(func(f *Facts) { f.Severity.Class = c }) }
+	class := func(c policy.Class) Facts { return set(func(f *Facts) { f.Severity.Class = c }) }
 	none := func(s State) Facts { return set(func(f *Facts) { f.Attempts, f.State = nil, s }) }
 	for name, c := range map[string]struct {
 		facts Facts
@@ -82,36 +83,16 @@ func TestACooldownSaysWhoWhereAndHowLong(t *testing.T) {
 	}
 }
 
-func TestTimesAreWrittenForPeople(t *testing.T) {
-	for want, got := range map[string]string{
-		"5h 12m left (until 14:03 UTC)":           Left(now, now.Add(5*time.Hour+12*time.Minute)),
-		"2d 3h left (until 2026-03-06 11:51 UTC)": Left(now, now.Add(51*time.Hour)),
-		"17h left (until 2026-03-05 01:51 UTC)":   Left(now, now.Add(17*time.Hour)),
-		"under a minute left (until 08:51 UTC)":   Left(now, now.Add(20*time.Second)),
-		"due since 08:50 UTC":                     Left(now, now.Add(-time.Minute)),
-		"4m 5s":                                   Span(4*time.Minute + 5*time.Second),
-		"1h":                                      Span(time.Hour + 5*time.Second),
-		"0s":                                      Span(-time.Second),
-		"1,234,567":                               number(1234567),
-		"-123":                                    number(-123),
-		"it resets at 14:03 UTC":                  prose("it resets at 2026-03-04T14:03:00Z", now),
-		"it resets at 2026-03-05 02:00 UTC, they say": prose("it resets at 2026-03-05T03:00:00+01:00, they say", now),
+func TestAWaitWhoseEndNobodyKnowsSaysWhatItIsFor(t *testing.T) {
+	for rule, want := range map[policy.Rule]string{
+		policy.RuleProbe:   "Waiting: one attempt that tries the limited account first",
+		policy.RuleCrowded: "Waiting: a place among the attempts that may run at the same time",
+		"of_tomorrow":      "Waiting: of tomorrow",
 	} {
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-func TestWordsAndPathsStayReadable(t *testing.T) {
-	for in, want := range map[string]string{
-		"65 edits, 16 of them on internal/a_b.go":     "65 edits, 16 of them on `internal/a_b.go`",
-		"Comment /pawl resume to try before that.":    "Comment `/pawl resume` to try before that.",
-		"stopped by @octocat, who asked for it":       "stopped by `@octocat`, who asked for it",
-		"You've hit your limit (0.87; 3 × in a row).": "You've hit your limit (0.87; 3 × in a row).",
-	} {
-		if got := prose(in, now); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		f := limited(1)
+		f.State, f.Rule = Waiting, rule
+		if got := Checks(f)[0].Title; got != want {
+			t.Errorf("%s: %q, want %q", rule, got, want)
 		}
 	}
 }

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // plan is what the environment asks for; it is read at the first point. A point
@@ -100,9 +103,13 @@ func (v *visit) comes(name string) bool {
 	return v.left == 0
 }
 
+// send signals the thread that passes the point, which goes no further then: a signal
+// to the process may take another thread of it first, and this one goes on until then.
 func send(what, name string, sig syscall.Signal) {
 	fmt.Fprintf(os.Stderr, "{\"message\":\"%s at a crash point\",\"point\":%q}\n", what, name)
-	if err := syscall.Kill(os.Getpid(), sig); err != nil {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), sig); err != nil {
 		panic(err)
 	}
 }

@@ -18,48 +18,154 @@ import (
 // maxBody bounds a REST request; GitHub's own texts end at 65,536 characters.
 const maxBody = 4 << 20
 
+// route is one documented operation, named as http.ServeMux wants it:
+// "GET /repos/{owner}/{repo}".
+type route struct {
+	name       string
+	access     access
+	permission string // any one of them, separated by |
+	handle     func(*call) *reply
+}
+
+func (s *Server) routeTable() []route {
+	const repo = " /repos/{owner}/{repo}"
+	const talk = "issues:write|pull_requests:write"
+	const listen = "issues:read|pull_requests:read"
+	return []route{
+		{"GET /app", asApp, "", s.getApp},
+		{"GET /app/installations", asApp, "", s.listInstallations},
+		{"POST /app/installations/{id}/access_tokens", asApp, "", s.createToken},
+		{"GET /app/hook/deliveries", asApp, "", s.listDeliveries},
+		{"GET /app/hook/deliveries/{id}", asApp, "", s.getDelivery},
+		{"POST /app-manifests/{code}/conversions", anyone, "", s.convertManifest},
+		{"GET /users/{login}", anyone, "", s.getUser},
+		{"GET" + repo, asToken, "metadata:read", s.getRepo},
+		{"GET" + repo + "/collaborators/{login}/permission", asToken, "metadata:read", s.getPermission},
+		{"GET" + repo + "/issues", asToken, listen, s.listIssues},
+		{"GET" + repo + "/issues/{number}", asToken, listen, ofThread(s.getIssue)},
+		{"PATCH" + repo + "/issues/{number}", asToken, talk, ofThread(s.updateIssue)},
+		{"GET" + repo + "/issues/{number}/comments", asToken, listen, ofThread(s.listComments)},
+		{"POST" + repo + "/issues/{number}/comments", asToken, talk, ofThread(s.createComment)},
+		{"PATCH" + repo + "/issues/comments/{id}", asToken, talk, ofComment(s.updateComment)},
+		{"POST" + repo + "/issues/{number}/reactions", asToken, talk, ofThread(s.reactToIssue)},
+		{"POST" + repo + "/issues/comments/{id}/reactions", asToken, talk, ofComment(s.reactToComment)},
+		{"POST" + repo + "/pulls/comments/{id}/reactions", asToken, "pull_requests:write", s.reactToReviewComment},
+		{"GET" + repo + "/pulls", asToken, "pull_requests:read", s.listPulls},
+		{"POST" + repo + "/pulls", asToken, "pull_requests:write", s.createPull},
+		{"GET" + repo + "/pulls/{number}", asToken, "pull_requests:read", ofPull(s.getPull)},
+		{"GET" + repo + "/pulls/{number}/reviews", asToken, "pull_requests:read", ofPull(s.listReviews)},
+		{"GET" + repo + "/pulls/{number}/comments", asToken, "pull_requests:read", ofPull(s.listReviewComments)},
+		{"POST" + repo + "/check-runs", asToken, "checks:write", s.createCheckRun},
+		{"GET" + repo + "/check-runs/{id}/annotations", asToken, "checks:read", ofRun(s.listAnnotations)},
+		{"PATCH" + repo + "/check-runs/{id}", asToken, "checks:write", ofRun(s.updateCheckRun)},
+		{"GET" + repo + "/commits/{ref}/pulls", asToken, "pull_requests:read", s.listPullsOfCommit},
+		{"GET" + repo + "/commits/{ref}/check-runs", asToken, "checks:read", s.listCheckRuns},
+	}
+}
+
+// ofThread serves a route that names an issue or pull request. Whoever writes
+// there needs the permission of its kind.
+func ofThread(handle func(*call, *thread) *reply) func(*call) *reply {
+	return func(c *call) *reply {
+		number, err := strconv.Atoi(c.r.PathValue("number"))
+		if err != nil {
+			return notFound()
+		}
+		t, err := c.repo.thread(number)
+		if err != nil {
+			return notFound()
+		}
+		if refused := c.mayTouch(t); refused != nil {
+			return refused
+		}
+		return handle(c, t)
+	}
+}
+
+// ofPull serves a route that names a pull request.
+func ofPull(handle func(*call, *thread) *reply) func(*call) *reply {
+	return ofThread(func(c *call, t *thread) *reply {
+		if t.pull == nil {
+			return notFound()
+		}
+		return handle(c, t)
+	})
+}
+
+// ofComment serves a route that names a comment.
+func ofComment(handle func(*call, *thread, *comment) *reply) func(*call) *reply {
+	return func(c *call) *reply {
+		t, m := c.repo.comment(c.id())
+		if m == nil {
+			return notFound()
+		}
+		if refused := c.mayTouch(t); refused != nil {
+			return refused
+		}
+		return handle(c, t, m)
+	}
+}
+
+// ofRun serves a route that names a check run.
+func ofRun(handle func(*call, *checkRun) *reply) func(*call) *reply {
+	return func(c *call) *reply {
+		run := c.repo.run(c.id())
+		if run == nil {
+			return notFound()
+		}
+		return handle(c, run)
+	}
+}
+
+// rest is the REST API. What names a repository by id ("/repositories/7/…") is
+// served as if it named it by its present name.
+func (s *Server) rest() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range s.routeTable() {
+		mux.HandleFunc(rt.name, func(w http.ResponseWriter, r *http.Request) { s.serveREST(w, r, rt) })
+	}
+	byID := func(w http.ResponseWriter, r *http.Request) {
+		named := r.Clone(r.Context())
+		named.URL.Path, named.URL.RawPath = s.current(r.PathValue("id"))+strings.TrimSuffix("/"+r.PathValue("rest"), "/"), ""
+		mux.ServeHTTP(w, named)
+	}
+	mux.HandleFunc("/repositories/{id}", byID)
+	mux.HandleFunc("/repositories/{id}/{rest...}", byID)
+	unknown := route{handle: func(*call) *reply { return notFound() }}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.serveREST(w, r, unknown) })
+	return http.StripPrefix("/api/v3", mux)
+}
+
+// current is the path of the repository with an id.
+func (s *Server) current(id string) string {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	for _, r := range s.world.repos {
+		if fmtID(r.id) == id {
+			return "/repos/" + r.fullName()
+		}
+	}
+	return "/repos/none/none"
+}
+
 // call is one REST request on its way through a handler.
 type call struct {
-	r      *http.Request
-	params map[string]string
-	body   []byte
-	who    caller
-	repo   *repository // set when the route names one
+	base string // of the server, without a slash at the end
+	r    *http.Request
+	body []byte
+	who  caller
+	repo *repository // set when the route names one
 }
 
-// ServeHTTP answers REST below /api/v3, GraphQL with an error, the form that
-// makes an App from a manifest, and everything else as git.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.begin() {
-		panic(http.ErrAbortHandler)
-	}
-	defer s.inFlight.Done()
-	defer s.changed.ring()
-	path, isREST := strings.CutPrefix(r.URL.EscapedPath(), "/api/v3")
-	switch {
-	case isREST:
-		s.serveREST(w, r, path)
-	case r.URL.Path == "/api/graphql":
-		(&reply{status: http.StatusOK, body: obj{"data": nil, "errors": []obj{{"type": "NOT_IMPLEMENTED",
-			"message": "this GitHub offers no GraphQL, use the REST API"}}}}).write(w)
-	case s.servesManifest(w, r):
-	default:
-		s.serveGit(w, r)
-	}
-}
-
-func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, path string) {
+func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, rt route) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	entry := Request{Method: r.Method, Path: path, Query: r.URL.RawQuery, At: s.now(), Body: cut(body), Caller: "anonymous"}
-	rt, params := match(s.routes, r.Method, s.current(path))
-	if rt != nil {
-		entry.Route = rt.name
-	}
-	visit := s.arrive(r, path)
+	path := r.URL.EscapedPath()
+	entry := Request{Method: r.Method, Path: path, Query: r.URL.RawQuery, Route: rt.name, At: s.now(), Body: cut(body), Caller: "anonymous"}
+	visit := s.limitChecks.arrive(r, path, s.now, func() (caller, *reply) { return s.identify(r) })
 	defer visit.leave(nil)
-	fault := s.faults.take(r.Method, path, entry.Route)
+	fault := s.faultList.take(r.Method, path, entry.Route)
 	if !fault.before(r.Context()) {
-		s.requests.add(entry)
+		s.requestLog.add(entry)
 		panic(http.ErrAbortHandler)
 	}
 	rep := visit.refusal()
@@ -70,36 +176,43 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, path string) 
 		rep = problem(http.StatusRequestEntityTooLarge, "Payload too large")
 	}
 	if rep == nil {
-		rep = s.answer(&call{r: r, params: params, body: body}, rt, &entry)
+		rep = s.answer(&call{base: s.base, r: r, body: body}, rt, &entry)
 	}
 	if fault.AbortAfter {
-		s.requests.add(entry)
+		s.requestLog.add(entry)
 		panic(http.ErrAbortHandler)
 	}
 	entry.Status = rep.status
-	s.requests.add(entry)
+	s.requestLog.add(entry)
 	visit.leave(rep)
 	rep.header.Set("X-GitHub-Request-Id", requestID())
 	rep.write(w)
 }
 
+// identify reads the credentials of a request alone.
+func (s *Server) identify(r *http.Request) (caller, *reply) {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	return s.authenticate(r)
+}
+
 // answer does everything between a parsed request and its reply: credentials,
 // limits, the repository, permissions, the handler, and the conditional GET.
-func (s *Server) answer(c *call, rt *route, entry *Request) *reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Server) answer(c *call, rt route, entry *Request) *reply {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
 	who, refused := s.authenticate(c.r)
 	if refused != nil {
 		return refused
 	}
 	c.who = who
 	entry.Caller = who.name()
-	charge, refused := s.quotas.charge(who.name(), who.described(), c.r.Method, s.rateLimit, s.now())
+	charge, refused := s.quotas.charge(who.name(), s.now())
 	if refused != nil {
 		return charge.mark(refused)
 	}
 	rep := s.dispatch(c, rt)
-	if rt != nil && rt.permission != "" {
+	if rt.permission != "" {
 		rep.header.Set("X-Accepted-GitHub-Permissions", strings.NewReplacer(":", "=", "|", "; ").Replace(rt.permission))
 	}
 	if c.r.Method == http.MethodGet && rep.status == http.StatusOK {
@@ -116,33 +229,30 @@ func (s *Server) answer(c *call, rt *route, entry *Request) *reply {
 	return charge.mark(rep)
 }
 
-func (s *Server) dispatch(c *call, rt *route) *reply {
-	if rt == nil {
-		return notFound()
-	}
-	if owner, ok := c.params["owner"]; ok {
-		r := s.world.repos[strings.ToLower(owner+"/"+c.params["repo"])]
+func (s *Server) dispatch(c *call, rt route) *reply {
+	if owner := c.r.PathValue("owner"); owner != "" {
+		full := owner + "/" + c.r.PathValue("repo")
+		r := s.world.repos[strings.ToLower(full)]
 		if r == nil || r.deleted {
 			return notFound()
 		}
 		c.repo = r
-		if !strings.EqualFold(r.fullName(), owner+"/"+c.params["repo"]) {
+		if !strings.EqualFold(r.fullName(), full) {
 			return s.moved(c)
 		}
 	}
 	if refused := c.admit(rt); refused != nil {
 		return refused
 	}
-	return rt.handle(s, c)
+	return rt.handle(c)
 }
 
 // moved answers for a former name: 301 for reads, 307 for the rest, to the
 // address by id.
 func (s *Server) moved(c *call) *reply {
-	rest := strings.SplitN(c.r.URL.EscapedPath(), "/", 7) // "", api, v3, repos, owner, repo, rest
 	target := fmt.Sprintf("%srepositories/%d", s.APIURL(), c.repo.id)
-	if len(rest) == 7 {
-		target += "/" + rest[6]
+	if parts := strings.SplitN(c.r.URL.EscapedPath(), "/", 5); len(parts) == 5 { // "", repos, owner, repo, rest
+		target += "/" + parts[4]
 	}
 	if c.r.URL.RawQuery != "" {
 		target += "?" + c.r.URL.RawQuery
@@ -153,27 +263,6 @@ func (s *Server) moved(c *call) *reply {
 		rep.status = http.StatusTemporaryRedirect
 	}
 	return rep
-}
-
-// current turns /repositories/{id}/… into the path by name.
-func (s *Server) current(path string) string {
-	rest, ok := strings.CutPrefix(path, "/repositories/")
-	if !ok {
-		return path
-	}
-	id, rest, more := strings.Cut(rest, "/")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.world.repos {
-		if strconv.FormatInt(r.id, 10) == id {
-			path = "/repos/" + r.fullName()
-			if more {
-				path += "/" + rest
-			}
-			return path
-		}
-	}
-	return path
 }
 
 // decode reads the JSON body as GitHub does: bad JSON is a 400, a value of the
@@ -209,24 +298,11 @@ func jsonKind(t reflect.Type) string {
 }
 
 func (c *call) id() int64 {
-	n, err := strconv.ParseInt(c.params["id"], 10, 64)
+	n, err := strconv.ParseInt(c.r.PathValue("id"), 10, 64)
 	if err != nil {
-		return 0 // too long to be an id of ours
+		return 0 // nothing has this id
 	}
 	return n
-}
-
-// thread finds the issue or pull request that the route names, nil if none.
-func (c *call) thread() *thread {
-	n, err := strconv.Atoi(c.params["number"])
-	if err != nil {
-		return nil
-	}
-	t, err := c.repo.thread(n)
-	if err != nil {
-		return nil
-	}
-	return t
 }
 
 func (c *call) query(name, otherwise string) string {

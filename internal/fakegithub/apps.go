@@ -1,48 +1,41 @@
 package fakegithub
 
 import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
-func (s *Server) getApp(c *call) *reply {
-	body := s.renderApp(s.world.app)
-	body["installations_count"] = len(s.world.installations)
+func (w apps) getApp(c *call) *reply {
+	body := w.renderApp(w.app)
+	body["installations_count"] = len(w.installations)
 	return ok(body)
 }
 
-func (s *Server) listInstallations(c *call) *reply {
+func (w apps) listInstallations(c *call) *reply {
 	var live []*installation
-	for _, in := range s.world.installations {
+	for _, in := range w.installations {
 		if !in.removed {
 			live = append(live, in)
 		}
 	}
-	return page(s, c, live, s.renderInstallation, array)
-}
-
-func (s *Server) getInstallation(c *call) *reply {
-	if in := s.world.installationByID(c.id()); in != nil {
-		return ok(s.renderInstallation(in))
-	}
-	return notFound()
-}
-
-func (s *Server) getRepoInstallation(c *call) *reply {
-	if in := s.world.installationOf(c.repo); in != nil {
-		return ok(s.renderInstallation(in))
-	}
-	return notFound()
+	return page(c, live, w.renderInstallation, array)
 }
 
 // maxTokenRepos is how many repositories a token can be narrowed to ("Up to 500
 // repositories can be listed in this manner").
 const maxTokenRepos = 500
 
-func (s *Server) createToken(c *call) *reply {
-	in := s.world.installationByID(c.id())
+func (w credentials) createToken(c *call) *reply {
+	in := w.installationByID(c.id())
 	if in == nil {
 		return notFound()
 	}
@@ -50,44 +43,43 @@ func (s *Server) createToken(c *call) *reply {
 		return problem(http.StatusForbidden, "This installation has been suspended")
 	}
 	var want struct {
-		Repositories  []string          `json:"repositories"`
 		RepositoryIDs []int64           `json:"repository_ids"`
 		Permissions   map[string]string `json:"permissions"`
 	}
 	if bad := c.decode(&want); bad != nil {
 		return bad
 	}
-	tok := &token{installation: in, permissions: want.Permissions, expires: s.now().Add(tokenLife), value: newInstallationToken()}
-	if bad := s.narrow(tok, want.Permissions); bad != nil {
+	tok := &token{installation: in, permissions: want.Permissions, expires: w.now().Add(tokenLife), value: newInstallationToken()}
+	if bad := w.narrow(tok, want.Permissions); bad != nil {
 		return bad
 	}
-	if n := len(want.Repositories) + len(want.RepositoryIDs); n > maxTokenRepos {
+	if n := len(want.RepositoryIDs); n > maxTokenRepos {
 		return invalid(fmt.Sprintf("No more than %d items are allowed; %d were supplied.", maxTokenRepos, n))
 	}
 	body := obj{"token": tok.value, "expires_at": stamp(tok.expires), "permissions": tok.permissions, "repository_selection": "selected"}
-	if len(want.Repositories)+len(want.RepositoryIDs) > 0 {
+	if len(want.RepositoryIDs) > 0 {
 		tok.repos = map[int64]bool{}
 		rendered := []obj{}
-		for _, r := range s.world.reposOf(in) {
-			if slices.Contains(want.RepositoryIDs, r.id) || slices.ContainsFunc(want.Repositories, func(n string) bool { return strings.EqualFold(n, r.name) }) {
+		for _, r := range w.reposOf(in) {
+			if slices.Contains(want.RepositoryIDs, r.id) {
 				tok.repos[r.id] = true
-				rendered = append(rendered, s.renderRepo(r))
+				rendered = append(rendered, w.renderRepo(r))
 			}
 		}
-		if len(tok.repos) < max(len(want.Repositories), len(want.RepositoryIDs)) {
+		if len(tok.repos) < len(want.RepositoryIDs) {
 			return problem(http.StatusUnprocessableEntity, "There is at least one repository that does not exist or is not accessible to the parent installation.")
 		}
 		body["repositories"] = rendered
 	}
-	s.forgetExpired()
-	s.world.tokens[tok.value] = tok
+	w.forgetExpired()
+	w.tokens[tok.value] = tok
 	return created(body)
 }
 
 // narrow sets the permissions of a token: those asked for, which the
 // installation must have, or all of the installation's.
-func (s *Server) narrow(tok *token, want map[string]string) *reply {
-	granted := s.world.app.permissions
+func (w credentials) narrow(tok *token, want map[string]string) *reply {
+	granted := w.app.permissions
 	if len(want) == 0 {
 		tok.permissions = granted
 		return nil
@@ -105,71 +97,204 @@ func (s *Server) narrow(tok *token, want map[string]string) *reply {
 }
 
 // forgetExpired keeps the token table small in long runs.
-func (s *Server) forgetExpired() {
-	for value, tok := range s.world.tokens {
-		if !tok.expires.IsZero() && !s.now().Before(tok.expires) {
-			delete(s.world.tokens, value)
+func (w credentials) forgetExpired() {
+	for value, tok := range w.tokens {
+		if !tok.expires.IsZero() && !w.now().Before(tok.expires) {
+			delete(w.tokens, value)
 		}
 	}
 }
 
-func (s *Server) revokeToken(c *call) *reply {
-	if c.who.token.user != nil {
-		return problem(http.StatusForbidden, "Resource not accessible by personal access token")
+// install adds a repository to the installation of its owner, which is made if
+// there is none.
+func (w apps) install(r *repository) {
+	stub := stubs(r)
+	for _, in := range w.installations {
+		if in.account == r.owner && !in.removed {
+			in.repos[r.id] = true
+			w.emitApp("installation_repositories", in, r.owner, obj{"action": "added", "repository_selection": "selected",
+				"repositories_added": stub, "repositories_removed": []obj{}, "requester": nil})
+			return
+		}
 	}
-	delete(s.world.tokens, c.who.token.value)
-	return noContent()
+	in := &installation{app: w.app, id: w.newID(), account: r.owner, repos: map[int64]bool{r.id: true}, created: w.now()}
+	w.installations = append(w.installations, in)
+	w.emitApp("installation", in, r.owner, obj{"action": "created", "repositories": stub, "requester": nil})
 }
 
-func (s *Server) listInstallationRepos(c *call) *reply {
-	if c.who.token.user != nil {
-		return problem(http.StatusForbidden, "You must authenticate with an installation access token in order to list repositories for an installation.")
+// stubs are the short repositories of installation events.
+func stubs(repos ...*repository) []obj {
+	list := []obj{}
+	for _, r := range repos {
+		list = append(list, obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": true})
 	}
-	visible := slices.DeleteFunc(s.world.reposOf(c.who.token.installation), func(r *repository) bool { return !c.sees(r) })
-	return page(s, c, visible, s.renderRepo, func(list []obj, total int) any {
-		return obj{"total_count": total, "repository_selection": "selected", "repositories": list}
+	return list
+}
+
+// Install puts the App back on a repository after Uninstall or RemoveRepo.
+func (w apps) Install(repo string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err == nil && w.installationOf(r) == nil {
+		w.install(r)
+	}
+	return err
+}
+
+// InstallationID is the id of the installation that covers a repository.
+func (w apps) InstallationID(repo string) (id int64, err error) {
+	err = w.installed(repo, func(_ *repository, in *installation) { id = in.id })
+	return id, err
+}
+
+// installed does something with the installation that covers a repository.
+func (w apps) installed(repo string, do func(*repository, *installation)) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	in := w.installationOf(r)
+	if in == nil {
+		return fmt.Errorf("the App is not installed on %s", repo)
+	}
+	do(r, in)
+	return nil
+}
+
+// Uninstall removes the App from the owner of a repository altogether.
+func (w apps) Uninstall(repo string) error {
+	return w.installed(repo, func(r *repository, in *installation) {
+		in.removed = true
+		w.emitApp("installation", in, r.owner, obj{"action": "deleted", "repositories": stubs(w.reposOf(in)...), "requester": nil})
 	})
 }
 
-func (s *Server) getSelf(c *call) *reply {
-	if c.who.token.user == nil {
-		return problem(http.StatusForbidden, "Resource not accessible by integration")
-	}
-	return ok(s.renderProfile(c.who.token.user))
+// RemoveRepo takes one repository out of the installation.
+func (w apps) RemoveRepo(repo string) error {
+	return w.installed(repo, func(r *repository, in *installation) {
+		delete(in.repos, r.id)
+		w.emitApp("installation_repositories", in, r.owner, obj{"action": "removed", "repository_selection": "selected",
+			"repositories_added": []obj{}, "repositories_removed": stubs(r), "requester": nil})
+	})
 }
 
-func (s *Server) getUser(c *call) *reply {
-	a, err := s.world.account(c.params["login"])
-	if err != nil {
+// Suspend pauses the installation that covers a repository; tokens answer 403
+// and events stop.
+func (w apps) Suspend(repo string) error { return w.pause(repo, "suspend", w.now()) }
+
+// Unsuspend ends the pause.
+func (w apps) Unsuspend(repo string) error { return w.pause(repo, "unsuspend", time.Time{}) }
+
+func (w apps) pause(repo, action string, since time.Time) error {
+	return w.installed(repo, func(r *repository, in *installation) {
+		in.suspended = since
+		w.emitApp("installation", in, r.owner, obj{"action": action, "requester": nil})
+	})
+}
+
+// codeLife is how long the code for a manifest is good ("You must complete this
+// step of the GitHub App Manifest flow within one hour").
+const codeLife = time.Hour
+
+// Manifest is what was submitted to make an App, for an organization or, with an
+// empty Org, for the account that is signed in.
+type Manifest struct {
+	Org         string `json:"-"`
+	State       string `json:"-"`
+	Name        string `json:"name"`
+	URL         string `json:"url"`
+	Description string `json:"description"`
+	Public      bool   `json:"public"`
+	Hook        struct {
+		URL    string `json:"url"`
+		Active *bool  `json:"active"`
+	} `json:"hook_attributes"`
+	RedirectURL string            `json:"redirect_url"`
+	Events      []string          `json:"default_events"`
+	Permissions map[string]string `json:"default_permissions"`
+}
+
+type manifestCode struct {
+	manifest Manifest
+	made     time.Time
+}
+
+// formPath is where GitHub takes manifests.
+var formPath = regexp.MustCompile(`^(?:/organizations/([A-Za-z0-9-]+))?/settings/apps/new$`)
+
+// servesManifest answers the form that a browser sends, as if the person had
+// pressed "Create GitHub App" on the page that GitHub shows in between. It returns
+// false when the request is none of it.
+func (s apps) servesManifest(w http.ResponseWriter, r *http.Request) bool {
+	path := formPath.FindStringSubmatch(r.URL.Path)
+	if path == nil || r.Method != http.MethodPost {
+		return false
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	m := Manifest{Org: path[1], State: r.URL.Query().Get("state")}
+	var back *url.URL
+	err := json.Unmarshal([]byte(r.PostFormValue("manifest")), &m)
+	if err == nil {
+		back, err = url.Parse(m.RedirectURL)
+	}
+	if err != nil || m.URL == "" || m.Hook.URL == "" || !back.IsAbs() {
+		http.Error(w, fmt.Sprintf("Invalid GitHub App configuration: %v", err), http.StatusUnprocessableEntity)
+		return true
+	}
+	code := make([]byte, 20)
+	rand.Read(code)
+	q := back.Query()
+	q.Set("code", hex.EncodeToString(code))
+	if m.State != "" {
+		q.Set("state", m.State)
+	}
+	back.RawQuery = q.Encode()
+	s.mu.Lock()
+	s.world.manifests = append(s.world.manifests, m)
+	s.world.codes[hex.EncodeToString(code)] = manifestCode{manifest: m, made: s.now()}
+	s.mu.Unlock()
+	http.Redirect(w, r, back.String(), http.StatusFound)
+	return true
+}
+
+// convertManifest gives the App for a code, once and within the hour. There is
+// one App at this GitHub, the one under test: it takes over what the manifest
+// asks for, and its key and secret are the answer.
+func (w apps) convertManifest(c *call) *reply {
+	code, known := w.codes[c.r.PathValue("code")]
+	if !known || w.now().Sub(code.made) > codeLife {
 		return notFound()
 	}
-	return ok(s.renderProfile(a))
+	delete(w.codes, c.r.PathValue("code"))
+	a, m := w.app, code.manifest
+	a.permissions, a.events = maps.Clone(m.Permissions), slices.Clone(m.Events)
+	if m.Org != "" {
+		owner := w.accounts[strings.ToLower(m.Org)]
+		if owner == nil {
+			owner = &account{id: w.newID(), login: m.Org, kind: "Organization"}
+			w.accounts[strings.ToLower(m.Org)] = owner
+		}
+		a.owner = owner
+	}
+	body := w.renderApp(a)
+	body["client_id"], body["client_secret"] = "Iv1.8a61f9b3a7aba766", randomText(30)
+	body["webhook_secret"], body["pem"] = textOrNull(w.secret), string(w.PrivateKeyPEM())
+	return created(body)
 }
 
-// getPermission answers with the four old levels in "permission" and the exact
-// one in "role_name" (REST API, get repository permissions for a user). People
-// without a role get "none", or "read" where the repository is public. GitHub
-// does not document what it answers for Apps; here they are 404, so a caller
-// that takes any answer but a 200 for "no" is on the safe side.
-func (s *Server) getPermission(c *call) *reply {
-	if !c.has("contents:write") && c.who.token.user != nil {
-		return problem(http.StatusForbidden, "Must have push access to view collaborator permission.")
-	}
-	a, err := s.world.account(c.params["login"])
-	if err != nil || a.kind != "User" {
-		return problem(http.StatusNotFound, c.params["login"]+" is not a user")
-	}
-	role := c.repo.role(a)
-	permission := role
-	switch role {
-	case "maintain":
-		permission = "write"
-	case "triage":
-		permission = "read"
-	}
-	user := s.renderUser(a)
-	user["role_name"] = role
-	has := rank(role)
-	user["permissions"] = obj{"pull": has >= 1, "triage": has >= 2, "push": has >= 3, "maintain": has >= 4, "admin": has >= 5}
-	return ok(obj{"permission": permission, "role_name": role, "user": user})
+// Manifests lists what was submitted to make Apps, oldest first.
+func (w apps) Manifests() []Manifest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.manifests)
+}
+
+// Ping sends the event that GitHub sends when a webhook is set up.
+func (w apps) Ping() {
+	defer w.act()()
+	app := w.renderApp(w.app)
+	w.webhooks.add(newDelivery("ping", obj{"zen": "Keep it logically awesome.", "hook_id": hookID, "hook": obj{"type": "App",
+		"id": hookID, "name": "web", "active": true, "app_id": w.app.id, "events": app["events"], "config": w.webhooks.hookConfig(),
+		"created_at": app["created_at"], "updated_at": app["updated_at"], "deliveries_url": w.api() + "app/hook/deliveries"}}, 0, 0))
 }

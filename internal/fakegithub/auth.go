@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,22 +65,9 @@ func (c caller) name() string {
 	return "anonymous"
 }
 
-// described is how GitHub's rate limit messages call the caller.
-func (c caller) described() string {
-	switch {
-	case c.token != nil && c.token.user != nil:
-		return "user ID " + fmtID(c.token.user.id)
-	case c.token != nil:
-		return "installation ID " + fmtID(c.token.installation.id)
-	case c.app != nil:
-		return "app ID " + fmtID(c.app.id)
-	}
-	return "127.0.0.1"
-}
-
 // authenticate reads the Authorization header; a nil reply means that it is
 // absent or good.
-func (s *Server) authenticate(r *http.Request) (caller, *reply) {
+func (w credentials) authenticate(r *http.Request) (caller, *reply) {
 	header := r.Header.Get("Authorization")
 	if header == "" {
 		return caller{}, nil
@@ -90,10 +79,10 @@ func (s *Server) authenticate(r *http.Request) (caller, *reply) {
 		value = strings.TrimSpace(rest)
 	}
 	if strings.HasPrefix(value, "ey") {
-		return s.authenticateApp(value)
+		return w.authenticateApp(value)
 	}
-	tok := s.world.tokens[value]
-	if tok == nil || (!tok.expires.IsZero() && !s.now().Before(tok.expires)) {
+	tok := w.tokens[value]
+	if tok == nil || (!tok.expires.IsZero() && !w.now().Before(tok.expires)) {
 		return caller{}, problem(http.StatusUnauthorized, "Bad credentials")
 	}
 	if tok.user != nil {
@@ -105,18 +94,18 @@ func (s *Server) authenticate(r *http.Request) (caller, *reply) {
 	if !tok.installation.suspended.IsZero() {
 		return caller{}, problem(http.StatusForbidden, "This installation has been suspended")
 	}
-	return caller{app: s.world.app, token: tok}, nil
+	return caller{app: w.app, token: tok}, nil
 }
 
 // authenticateApp checks a JWT as GitHub documents it: RS256, issued by the
 // App's id, at most ten minutes ahead. It asks the real time, not the clock of
 // Options: client libraries sign by the real time, and a test that moves the
 // clock to let tokens expire still needs new ones.
-func (s *Server) authenticateApp(value string) (caller, *reply) {
+func (w credentials) authenticateApp(value string) (caller, *reply) {
 	refuse := func(why string) (caller, *reply) { return caller{}, problem(http.StatusUnauthorized, why) }
 	claims := jwt.MapClaims{}
 	parser := jwt.NewParser(jwt.WithValidMethods([]string{"RS256"}), jwt.WithoutClaimsValidation())
-	if _, err := parser.ParseWithClaims(value, claims, func(*jwt.Token) (any, error) { return s.publicKey, nil }); err != nil {
+	if _, err := parser.ParseWithClaims(value, claims, func(*jwt.Token) (any, error) { return &w.key.PublicKey, nil }); err != nil {
 		return refuse("A JSON web token could not be decoded")
 	}
 	issuer := ""
@@ -129,7 +118,7 @@ func (s *Server) authenticateApp(value string) (caller, *reply) {
 	if issuer == "" {
 		return refuse("Missing 'issuer' claim ('iss') in assertion")
 	}
-	if issuer != strconv.FormatInt(s.world.app.id, 10) {
+	if issuer != strconv.FormatInt(w.app.id, 10) {
 		return caller{}, problem(http.StatusNotFound, "Integration not found")
 	}
 	now := time.Now()
@@ -143,7 +132,7 @@ func (s *Server) authenticateApp(value string) (caller, *reply) {
 	if iat, ok := claims["iat"].(float64); !ok || time.Unix(int64(iat), 0).After(now.Add(time.Minute)) {
 		return refuse("'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued")
 	}
-	return caller{app: s.world.app}, nil
+	return caller{app: w.app}, nil
 }
 
 // newInstallationToken has the long form with dots that GitHub issues now, so
@@ -158,28 +147,216 @@ func randomText(n int) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
+// access is who may call a route at all.
+type access int
+
+const (
+	anyone  access = iota // also without credentials
+	asApp                 // the App's JWT
+	asToken               // an installation or personal token
+)
+
+// rank orders roles and permissions; what is unknown is below none.
+func rank(name string) int {
+	return slices.Index([]string{"none", "read", "triage", "write", "maintain", "admin"}, name)
+}
+
+// admit decides whether the caller may use the route; nil means yes.
+func (c *call) admit(rt route) *reply {
+	switch {
+	case rt.access == asApp && (c.who.app == nil || c.who.token != nil):
+		return problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
+	case rt.access == asToken && c.who.token == nil && c.who.app == nil && c.repo != nil:
+		return notFound() // who may not know of a repository is not told that it exists
+	case rt.access == asToken && c.who.token == nil:
+		return problem(http.StatusUnauthorized, "Requires authentication")
+	case rt.access != asToken || c.repo == nil:
+		return nil
+	}
+	if !c.sees(c.repo) {
+		return notFound()
+	}
+	if rt.permission == "" {
+		return nil
+	}
+	for _, permission := range strings.Split(rt.permission, "|") {
+		if c.has(permission) {
+			return nil
+		}
+	}
+	return c.forbidden(rt.permission)
+}
+
+// sees tells whether the caller knows of the repository; to all others it does
+// not exist (404, as GitHub answers for private repositories).
+func (c *call) sees(r *repository) bool {
+	tok := c.who.token
+	switch {
+	case tok == nil:
+		return false
+	case tok.user != nil:
+		return r.role(tok.user) != "none"
+	}
+	return tok.covers(r)
+}
+
+// covers tells whether an installation token is for this repository.
+func (tok *token) covers(r *repository) bool {
+	return tok.installation.repos[r.id] && (tok.repos == nil || tok.repos[r.id])
+}
+
+// has tells whether the caller holds a permission such as "issues:write" in the
+// repository of the call.
+func (c *call) has(permission string) bool {
+	name, level, _ := strings.Cut(permission, ":")
+	tok := c.who.token
+	if tok.user == nil {
+		return rank(tok.permissions[name]) >= rank(level)
+	}
+	role := rank(c.repo.role(tok.user))
+	switch {
+	case name == "checks" && level == "write":
+		return false // only Apps write check runs
+	case name == "issues" || name == "pull_requests" || level == "read":
+		return role >= rank("read") // people who read may also comment
+	}
+	return role >= rank(level)
+}
+
+func (c *call) forbidden(permission string) *reply {
+	if c.who.token.user == nil {
+		return problem(http.StatusForbidden, "Resource not accessible by integration")
+	}
+	if permission == "checks:write" {
+		return problem(http.StatusForbidden, "You must authenticate via a GitHub App.")
+	}
+	return problem(http.StatusForbidden, "Must have write access to the repository.")
+}
+
+// mayTouch says whether the caller may do on a thread what is asked: whoever was
+// admitted may read, and to write an App needs the permission of the thread's
+// kind, issues or pull requests.
+func (c *call) mayTouch(t *thread) *reply {
+	if c.r.Method == http.MethodGet || c.who.token.user != nil || c.has("issues:write") || (t.pull != nil && c.has("pull_requests:write")) {
+		return nil
+	}
+	return c.forbidden("issues:write")
+}
+
+// mayChange says whether the caller may change or delete what author wrote:
+// one's own texts, or with write access anybody's.
+func (c *call) mayChange(author *account) *reply {
+	tok := c.who.token
+	if tok.user == nil || tok.user.id == author.id || rank(c.repo.role(tok.user)) >= rank("write") {
+		return nil
+	}
+	return problem(http.StatusForbidden, "Must have admin rights to Repository.")
+}
+
+// AddUser makes a person. Roles are none, read, triage, write, maintain or
+// admin by "owner/name"; the repositories must exist. An owner of repositories
+// may be made with AddUser before AddRepo; otherwise owners are organizations.
+func (w people) AddUser(login string, id int64, roles map[string]string) error {
+	return w.addAccount(login, id, "User", roles)
+}
+
+// AddBot makes the bot account of some other App, such as "dependabot[bot]".
+func (w people) AddBot(login string, id int64) error { return w.addAccount(login, id, "Bot", nil) }
+
+func (w people) addAccount(login string, id int64, kind string, roles map[string]string) error {
+	defer w.act()()
+	key := strings.ToLower(login)
+	if w.accounts[key] != nil {
+		return fmt.Errorf("the account %q exists already", login)
+	}
+	w.accounts[key] = &account{id: id, login: login, kind: kind}
+	for full, role := range roles {
+		if err := w.setRole(full, login, role); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetRole changes what a person may do in a repository.
+func (w people) SetRole(repo, login, role string) error {
+	defer w.act()()
+	return w.setRole(repo, login, role)
+}
+
+func (w people) setRole(full, login, role string) error {
+	r, err := w.repo(full)
+	if err != nil {
+		return err
+	}
+	if rank(role) < 0 {
+		return fmt.Errorf("no role %q: use one of none, read, triage, write, maintain, admin", role)
+	}
+	r.roles[strings.ToLower(login)] = role
+	return nil
+}
+
 // UserToken makes a personal access token for a person.
-func (s *Server) UserToken(login string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	user, err := s.world.account(login)
+func (w credentials) UserToken(login string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	user, err := w.account(login)
 	if err != nil {
 		return "", err
 	}
 	b := make([]byte, 18)
 	rand.Read(b)
 	value := "ghp_" + hex.EncodeToString(b)
-	s.world.tokens[value] = &token{user: user, value: value}
+	w.tokens[value] = &token{user: user, value: value}
 	return value, nil
 }
 
 // RevokeTokens makes every installation token issued so far invalid.
-func (s *Server) RevokeTokens() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for value, tok := range s.world.tokens {
+func (w credentials) RevokeTokens() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for value, tok := range w.tokens {
 		if tok.user == nil {
-			delete(s.world.tokens, value)
+			delete(w.tokens, value)
 		}
 	}
+}
+
+// AddOtherApp makes another App, such as a CI service, that can write check runs.
+func (w apps) AddOtherApp(slug string, id int64) {
+	defer w.act()()
+	w.otherApps[slug] = w.newApp(id, slug, map[string]string{"checks": "write"}, w.now())
+}
+
+func (w people) getUser(c *call) *reply {
+	a, err := w.account(c.r.PathValue("login"))
+	if err != nil {
+		return notFound()
+	}
+	return ok(w.renderProfile(a))
+}
+
+// getPermission answers with the four old levels in "permission" and the exact
+// one in "role_name" (REST API, get repository permissions for a user). People
+// without a role get "none", or "read" where the repository is public. GitHub
+// does not document what it answers for Apps; here they are 404, so a caller
+// that takes any answer but a 200 for "no" is on the safe side.
+func (w people) getPermission(c *call) *reply {
+	a, err := w.account(c.r.PathValue("login"))
+	if err != nil || a.kind != "User" {
+		return problem(http.StatusNotFound, c.r.PathValue("login")+" is not a user")
+	}
+	role := c.repo.role(a)
+	permission := role
+	switch role {
+	case "maintain":
+		permission = "write"
+	case "triage":
+		permission = "read"
+	}
+	user := w.renderUser(a)
+	user["role_name"] = role
+	has := rank(role)
+	user["permissions"] = obj{"pull": has >= 1, "triage": has >= 2, "push": has >= 3, "maintain": has >= 4, "admin": has >= 5}
+	return ok(obj{"permission": permission, "role_name": role, "user": user})
 }

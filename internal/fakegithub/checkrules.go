@@ -18,7 +18,7 @@ const (
 
 // check validates as the documented schema does; create says that name and
 // head_sha are required.
-func (w checkWish) check(create bool) *reply {
+func (w checkParams) check(create bool) *reply {
 	switch {
 	case create && (w.Name == nil || *w.Name == ""):
 		return invalid(`"name" wasn't supplied.`)
@@ -50,7 +50,7 @@ func oneOf(field string, value *string, allowed string) *reply {
 	return invalid(fmt.Sprintf("For 'properties/%s', %s is not a member of %q.", field, *value, strings.Fields(allowed)))
 }
 
-func (w checkWish) checkActions() *reply {
+func (w checkParams) checkActions() *reply {
 	if w.Actions == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (w checkWish) checkActions() *reply {
 	return nil
 }
 
-func (w checkWish) checkOutput(create bool) *reply {
+func (w checkParams) checkOutput(create bool) *reply {
 	if w.Output == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -50,8 +51,8 @@ type CheckAction struct {
 	Identifier  string `json:"identifier"`
 }
 
-// checkWish is what creating and updating a check run ask for.
-type checkWish struct {
+// checkParams is what creating and updating a check run ask for.
+type checkParams struct {
 	Name        *string        `json:"name"`
 	HeadSHA     *string        `json:"head_sha"`
 	DetailsURL  *string        `json:"details_url"`
@@ -64,48 +65,46 @@ type checkWish struct {
 	Actions     *[]CheckAction `json:"actions"`
 }
 
-func (s *Server) createCheckRun(c *call) *reply {
-	var want checkWish
+func (w checks) createCheckRun(c *call) *reply {
+	var want checkParams
 	if bad := c.decode(&want); bad != nil {
 		return bad
 	}
 	if bad := want.check(true); bad != nil {
 		return bad
 	}
-	sha, found := s.resolve(c, *want.HeadSHA)
+	sha, found := c.resolve(*want.HeadSHA)
 	if !found || sha != *want.HeadSHA {
 		return problem(http.StatusUnprocessableEntity, "No commit found for SHA: "+*want.HeadSHA)
 	}
-	run := s.addCheckRun(c.repo, c.who.app, want)
-	rep := created(s.renderCheckRun(c.repo, run))
-	rep.header.Set("Location", rep.body.(obj)["url"].(string))
-	return rep
+	run := w.addCheckRun(c.repo, c.who.app, want)
+	return created(w.renderCheckRun(c.repo, run))
 }
 
 // addCheckRun creates a check run from valid values and sends its events. GitHub
 // documents "created" for a new check run and "completed" for one that has a
 // conclusion; consumers report both for a check run that is created completed,
 // nearly alike, so both are sent here.
-func (s *Server) addCheckRun(r *repository, by *app, want checkWish) *checkRun {
-	run := &checkRun{id: s.world.newID(), suite: s.suite(r, by, *want.HeadSHA), name: *want.Name, sha: *want.HeadSHA,
-		status: "queued", started: s.now()}
-	run.apply(want, s.now())
+func (w checks) addCheckRun(r *repository, by *app, want checkParams) *checkRun {
+	run := &checkRun{id: w.newID(), suite: w.suite(r, by, *want.HeadSHA), name: *want.Name, sha: *want.HeadSHA,
+		status: "queued", started: w.now()}
+	run.apply(want, w.now())
 	r.runs = append(r.runs, run)
-	s.emitCheck(r, run, "created", by.bot, nil)
+	w.emitCheck(r, run, "created", by.bot, nil)
 	if run.status == "completed" {
-		s.emitCheck(r, run, "completed", by.bot, nil)
+		w.emitCheck(r, run, "completed", by.bot, nil)
 	}
 	return run
 }
 
 // suite finds or makes the one check suite of an App and a commit.
-func (s *Server) suite(r *repository, by *app, sha string) *checkSuite {
+func (w checks) suite(r *repository, by *app, sha string) *checkSuite {
 	for _, known := range r.suites {
 		if known.app == by && known.sha == sha {
 			return known
 		}
 	}
-	fresh := &checkSuite{id: s.world.newID(), app: by, sha: sha, created: s.now()}
+	fresh := &checkSuite{id: w.newID(), app: by, sha: sha, created: w.now()}
 	for name, head := range r.branches {
 		if head == sha && (fresh.branch == "" || name < fresh.branch) {
 			fresh.branch = name
@@ -117,7 +116,7 @@ func (s *Server) suite(r *repository, by *app, sha string) *checkSuite {
 
 // apply takes over what was asked for. An output replaces the whole former one;
 // its annotations are added to those before.
-func (run *checkRun) apply(want checkWish, now time.Time) {
+func (run *checkRun) apply(want checkParams, now time.Time) {
 	set := func(to *string, from *string) {
 		if from != nil {
 			*to = *from
@@ -166,31 +165,16 @@ func (r *repository) run(id int64) *checkRun {
 	return nil
 }
 
-func (s *Server) getCheckRun(c *call) *reply {
-	if run := c.repo.run(c.id()); run != nil {
-		return ok(s.renderCheckRun(c.repo, run))
-	}
-	return notFound()
-}
-
 // listAnnotations answers in the order in which they were sent.
-func (s *Server) listAnnotations(c *call) *reply {
-	run := c.repo.run(c.id())
-	if run == nil {
-		return notFound()
-	}
-	return page(s, c, run.notes, func(note obj) obj { return s.renderAnnotation(c.repo, run, note) }, array)
+func (w checks) listAnnotations(c *call, run *checkRun) *reply {
+	return page(c, run.notes, func(note obj) obj { return w.renderAnnotation(c.repo, run, note) }, array)
 }
 
-func (s *Server) updateCheckRun(c *call) *reply {
-	run := c.repo.run(c.id())
-	if run == nil {
-		return notFound()
-	}
+func (w checks) updateCheckRun(c *call, run *checkRun) *reply {
 	if run.suite.app != c.who.app {
 		return problem(http.StatusForbidden, "Invalid app_id `"+fmtID(c.who.app.id)+"` - check run can only be modified by the GitHub App that created it.")
 	}
-	var want checkWish
+	var want checkParams
 	if bad := c.decode(&want); bad != nil {
 		return bad
 	}
@@ -198,19 +182,19 @@ func (s *Server) updateCheckRun(c *call) *reply {
 		return bad
 	}
 	before := run.status
-	run.apply(want, s.now())
+	run.apply(want, w.now())
 	if run.status == "completed" && before != "completed" {
-		s.emitCheck(c.repo, run, "completed", c.who.account(), nil)
+		w.emitCheck(c.repo, run, "completed", c.who.account(), nil)
 	}
-	return ok(s.renderCheckRun(c.repo, run))
+	return ok(w.renderCheckRun(c.repo, run))
 }
 
 // listCheckRuns answers newest first; filter=latest, the default, keeps the
 // newest run of each name and App.
-func (s *Server) listCheckRuns(c *call) *reply {
-	sha, found := s.resolve(c, c.params["ref"])
+func (w checks) listCheckRuns(c *call) *reply {
+	sha, found := c.resolve(c.r.PathValue("ref"))
 	if !found {
-		return problem(http.StatusUnprocessableEntity, "No commit found for SHA: "+c.params["ref"])
+		return problem(http.StatusUnprocessableEntity, "No commit found for SHA: "+c.r.PathValue("ref"))
 	}
 	name, appID, status := c.query("check_name", ""), c.query("app_id", ""), c.query("status", "")
 	latest, seen := c.query("filter", "latest") == "latest", map[string]bool{}
@@ -224,7 +208,112 @@ func (s *Server) listCheckRuns(c *call) *reply {
 		seen[key] = true
 		list = append(list, run)
 	}
-	return page(s, c, list, func(run *checkRun) obj { return s.renderCheckRun(c.repo, run) }, func(list []obj, total int) any {
+	return page(c, list, func(run *checkRun) obj { return w.renderCheckRun(c.repo, run) }, func(list []obj, total int) any {
 		return obj{"total_count": total, "check_runs": list}
 	})
+}
+
+// CheckResult is what another App reports. Without title and summary the run has
+// no output but its annotations, as those of GitHub Actions.
+type CheckResult struct {
+	SHA         string
+	Name        string
+	Conclusion  string
+	Title       string
+	Summary     string
+	Annotations []CheckAnnotation // as many as there are; GitHub takes 50 with each request
+}
+
+// CheckAnnotation is a remark of a check run at a line. What GitHub Actions itself
+// says of a job is at path ".github".
+type CheckAnnotation struct {
+	Path    string
+	Line    int
+	Level   string // notice, warning or failure; empty means failure
+	Title   string // may be empty
+	Message string
+}
+
+func (a CheckAnnotation) sent() obj {
+	note := obj{"path": a.Path, "start_line": a.Line, "end_line": a.Line, "annotation_level": "failure", "message": a.Message}
+	if a.Level != "" {
+		note["annotation_level"] = a.Level
+	}
+	if a.Title != "" {
+		note["title"] = a.Title
+	}
+	return note
+}
+
+// CompleteCheckRun lets another App, made with AddOtherApp, report a finished
+// check run, and returns its id.
+func (w checks) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, error) {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return 0, err
+	}
+	other := w.otherApps[appSlug]
+	if other == nil {
+		return 0, fmt.Errorf("no App %q: call AddOtherApp first", appSlug)
+	}
+	want := checkParams{Name: &c.Name, HeadSHA: &c.SHA, Conclusion: &c.Conclusion}
+	if c.Title+c.Summary != "" {
+		want.Output = &checkOutput{Title: &c.Title, Summary: &c.Summary}
+	}
+	if bad := want.check(true); bad != nil {
+		return 0, fmt.Errorf("check run %q: %s", c.Name, bad)
+	}
+	if want.Output == nil {
+		want.Output = new(checkOutput)
+	}
+	for _, a := range c.Annotations {
+		want.Output.Annotations = append(want.Output.Annotations, a.sent())
+	}
+	return w.addCheckRun(r, other, want).id, nil
+}
+
+// ClickButton presses a button of a check run, which must have it. GitHub
+// documents that a button "is displayed after the check run completes"; here it
+// may be pressed before, as a press can also arrive late.
+func (w checks) ClickButton(repo string, runID int64, identifier, as string) error {
+	return w.onRun(repo, runID, as, func(r *repository, run *checkRun, by *account) error {
+		if !slices.ContainsFunc(run.actions, func(a CheckAction) bool { return a.Identifier == identifier }) {
+			return fmt.Errorf("check run %q has no button %q", run.name, identifier)
+		}
+		w.emitOwn(r, run, "requested_action", by, obj{"requested_action": obj{"identifier": identifier}})
+		return nil
+	})
+}
+
+// Rerequest asks for a check run to be done again.
+func (w checks) Rerequest(repo string, runID int64, as string) error {
+	return w.onRun(repo, runID, as, func(r *repository, run *checkRun, by *account) error {
+		w.emitOwn(r, run, "rerequested", by, nil)
+		return nil
+	})
+}
+
+// emitOwn sends what GitHub sends only to the App that made the check run.
+func (w checks) emitOwn(r *repository, run *checkRun, action string, by *account, extra obj) {
+	if run.suite.app == w.app {
+		w.emitCheck(r, run, action, by, extra)
+	}
+}
+
+func (w checks) onRun(repo string, runID int64, as string, do func(*repository, *checkRun, *account) error) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	run := r.run(runID)
+	if run == nil {
+		return fmt.Errorf("no check run %d in %s", runID, repo)
+	}
+	by, err := w.account(as)
+	if err != nil {
+		return err
+	}
+	return do(r, run, by)
 }

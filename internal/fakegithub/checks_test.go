@@ -28,7 +28,7 @@ func TestACheckRunIsCreatedUpdatedAndFound(t *testing.T) {
 	out := output("done", "all good")
 	_, _, err = h.client.Checks.UpdateCheckRun(h.ctx, "acme", "tools", run.GetID(), github.UpdateCheckRunOptions{Name: "pawl", Conclusion: github.String("success"), Output: out})
 	must(t, err)
-	found, _, err := h.client.Checks.ListCheckRunsForRef(h.ctx, "acme", "tools", "work", &github.ListCheckRunsOptions{CheckName: github.String("pawl"), AppID: github.Int64(7)})
+	found, _, err := h.client.Checks.ListCheckRunsForRef(h.ctx, "acme", "tools", head, &github.ListCheckRunsOptions{CheckName: github.String("pawl"), AppID: github.Int64(7)})
 	must(t, err)
 	if found.GetTotal() != 1 || found.CheckRuns[0].GetStatus() != "completed" || found.CheckRuns[0].GetConclusion() != "success" ||
 		found.CheckRuns[0].GetOutput().GetSummary() != "all good" || found.CheckRuns[0].GetExternalID() != "acme/tools#1" {

@@ -1,6 +1,226 @@
 package fakegithub
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// hookID is the id of the App's one webhook.
+const hookID = 400_000_001
+
+func (h *webhooks) hookConfig() obj {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	config := obj{"content_type": "json", "insecure_ssl": "0", "url": h.url}
+	if h.secret != "" {
+		config["secret"] = "********"
+	}
+	return config
+}
+
+// listDeliveries answers newest first and pages by cursor, never by page number.
+func (h *webhooks) listDeliveries(c *call) *reply {
+	size := clamp(c.query("per_page", "30"), 30, 100)
+	before := int64(1 << 62)
+	if cursor := c.query("cursor", ""); cursor != "" {
+		id, err := strconv.ParseInt(strings.TrimPrefix(cursor, "v1_"), 10, 64)
+		if err != nil {
+			return problem(http.StatusBadRequest, "Invalid cursor")
+		}
+		before = id
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := []obj{}
+	var last int64
+	more := false
+	for _, d := range slices.Backward(h.records) {
+		if !h.keeps(d) || d.ID >= before {
+			continue
+		}
+		if len(list) == size {
+			more = true
+			break
+		}
+		list = append(list, d.render())
+		last = d.ID
+	}
+	rep := ok(list)
+	if more {
+		rep.header.Set("Link", fmt.Sprintf(`<%s>; rel="next"`, c.link("cursor", "v1_"+strconv.FormatInt(last, 10))))
+	}
+	return rep
+}
+
+func (d *delivery) render() obj {
+	body := obj{"id": d.ID, "guid": d.GUID, "delivered_at": stamp(d.At), "redelivery": d.Redelivery,
+		"duration": float64(d.Duration.Milliseconds()) / 1000, "status": d.status, "status_code": d.StatusCode, "event": d.Event,
+		"action": nil, "installation_id": nil, "repository_id": nil, "throttled_at": nil}
+	if d.Action != "" {
+		body["action"] = d.Action
+	}
+	if d.installationID != 0 {
+		body["installation_id"] = d.installationID
+	}
+	if d.repositoryID != 0 {
+		body["repository_id"] = d.repositoryID
+	}
+	return body
+}
+
+func (h *webhooks) getDelivery(c *call) *reply {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.find(c.id())
+	if d == nil {
+		return notFound()
+	}
+	body := d.render()
+	body["url"] = d.url
+	headers := d.headers
+	if headers == nil { // dropped before it was sent
+		headers = h.headers(d)
+	}
+	var payload any = string(d.Payload)
+	if json.Valid(d.Payload) {
+		payload = json.RawMessage(d.Payload)
+	}
+	body["request"] = obj{"headers": headers, "payload": payload}
+	body["response"] = obj{"headers": obj{}, "payload": d.answer}
+	return ok(body)
+}
+
+func (h *webhooks) find(id int64) *delivery {
+	for _, d := range h.records {
+		if d.ID == id && h.keeps(d) {
+			return d
+		}
+	}
+	return nil
+}
+
+// Delivery is what became of one webhook. StatusCode is 0 until it was answered
+// and when it could not be sent.
+type Delivery struct {
+	ID         int64
+	GUID       string
+	Event      string
+	Action     string
+	Redelivery bool
+	Answered   bool
+	StatusCode int
+	At         time.Time
+	Duration   time.Duration
+	Payload    []byte
+}
+
+// deliveryFault is what happens to the next deliveries of an event, or of any
+// when event is empty: they fail or, with never set, leave no trace.
+type deliveryFault struct {
+	event string
+	never bool
+	left  int
+}
+
+// fault gives what is to happen to a delivery, nil for most.
+func (h *webhooks) fault(d *delivery) *deliveryFault {
+	for _, f := range h.faults {
+		if f.left > 0 && (f.event == "" || f.event == d.Event) {
+			f.left--
+			return f
+		}
+	}
+	return nil
+}
+
+// Drop loses the next n deliveries of an event, or of any when event is empty.
+// They are recorded as failed and can be redelivered.
+func (h *webhooks) Drop(event string, n int) {
+	h.addFault(&deliveryFault{event: event, left: n})
+}
+
+func (h *webhooks) addFault(f *deliveryFault) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.faults = append(h.faults, f)
+}
+
+// Hold keeps new deliveries back until Release.
+func (h *webhooks) Hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holding = true
+}
+
+// Held lists what is kept back, oldest first.
+func (h *webhooks) Held() []Delivery {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return views(h.held)
+}
+
+// Release sends the named deliveries in the order given, then everything else
+// that was held in its own order, and stops holding. A GUID may be named more
+// than once, so Release also reorders and duplicates.
+func (h *webhooks) Release(guids ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, guid := range guids {
+		for _, d := range h.held {
+			if d.GUID == guid {
+				h.push(d)
+				break
+			}
+		}
+	}
+	for _, d := range h.held {
+		if !slices.Contains(guids, d.GUID) {
+			h.push(d)
+		}
+	}
+	h.holding, h.held = false, nil
+}
+
+// Deliveries lists the newest 5,000 deliveries, oldest first.
+func (h *webhooks) Deliveries() []Delivery {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return views(h.records)
+}
+
+func views(list []*delivery) []Delivery {
+	out := make([]Delivery, 0, len(list))
+	for _, d := range list {
+		out = append(out, d.Delivery)
+	}
+	return out
+}
+
+// Redeliver sends the newest delivery with this GUID again, as the button does.
+func (h *webhooks) Redeliver(guid string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range slices.Backward(h.records) {
+		if d.GUID == guid {
+			h.again(d)
+			return nil
+		}
+	}
+	return fmt.Errorf("no delivery %s among the newest %d", guid, keptDeliveries)
+}
+
+// Send delivers any payload under any event name and returns its GUID, for
+// payloads that nobody's act produces.
+func (h *webhooks) Send(event string, payload []byte) string {
+	d := &delivery{Delivery: Delivery{GUID: newGUID(), Event: event, Payload: payload}}
+	h.add(d)
+	return d.GUID
+}
 
 // deliveryLife is how long a delivery is listed, can be read and redelivered
 // ("All deliveries from the past 3 days will be listed", redelivering webhooks).
@@ -10,17 +230,14 @@ const deliveryLife = 3 * 24 * time.Hour
 // at 25 MB", webhook events and payloads).
 const maxPayload = 25 << 20
 
-// neverFires as the number of copies means that an event leaves no trace.
-const neverFires = -1
-
 // Lose makes the next n events of a kind, or of any when event is empty, never
 // fire, as GitHub does with those whose payload is too large: they are neither
 // sent nor listed as deliveries.
-func (s *Server) Lose(event string, n int) {
-	s.courier.addTwist(&twist{event: event, copies: neverFires, left: n})
+func (h *webhooks) Lose(event string, n int) {
+	h.addFault(&deliveryFault{event: event, never: true, left: n})
 }
 
 // keeps reports whether a delivery was sent and is not too old to be shown.
-func (c *courier) keeps(d *delivery) bool {
-	return d.sent && c.now().Sub(d.at) <= deliveryLife
+func (h *webhooks) keeps(d *delivery) bool {
+	return d.Answered && h.clock().Sub(d.At) <= deliveryLife
 }

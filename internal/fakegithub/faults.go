@@ -1,7 +1,9 @@
 package fakegithub
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
@@ -26,8 +28,6 @@ type Fault struct {
 	Status int
 	// Message is the error message of the answer; empty means the status text.
 	Message string
-	// DocumentationURL marks a secondary limit for clients that look there.
-	DocumentationURL string
 	// Header is added to the answer (retry-after, x-ratelimit-remaining …).
 	Header http.Header
 	// Latency is waited before anything else.
@@ -45,26 +45,26 @@ type faultList struct {
 }
 
 // Inject adds a fault. Faults are looked through in the order they were added.
-func (s *Server) Inject(f Fault) {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
+func (l *faultList) Inject(f Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if f.Times == 0 {
 		f.Times = 1
 	}
-	s.faults.list = append(s.faults.list, &f)
+	l.list = append(l.list, &f)
 }
 
 // ClearFaults removes every fault and tells how many had hits left.
-func (s *Server) ClearFaults() int {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
+func (l *faultList) ClearFaults() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	left := 0
-	for _, f := range s.faults.list {
+	for _, f := range l.list {
 		if f.Times > 0 {
 			left++
 		}
 	}
-	s.faults.list = nil
+	l.list = nil
 	return left
 }
 
@@ -123,16 +123,81 @@ func (f Fault) reply() *reply {
 	if f.Status == 0 {
 		return nil
 	}
-	message := f.Message
-	if message == "" {
-		message = http.StatusText(f.Status)
-	}
-	rep := problem(f.Status, message)
-	if f.DocumentationURL != "" {
-		rep.body.(obj)["documentation_url"] = f.DocumentationURL
-	}
+	rep := problem(f.Status, cmp.Or(f.Message, http.StatusText(f.Status)))
 	for key, values := range f.Header {
 		rep.header[http.CanonicalHeaderKey(key)] = values
 	}
 	return rep
+}
+
+// Request is one request that the fake GitHub received. Status is 0 when the
+// connection was cut. It holds no credentials.
+type Request struct {
+	Method string
+	Path   string // without /api/v3
+	Query  string
+	Route  string // the route as documented, empty when GitHub has none such
+	Status int
+	Caller string // anonymous, app, installation:<id> or user:<login>
+	At     time.Time
+	Body   string // its first 4 KiB
+}
+
+const (
+	keptRequests = 10_000  // the newest ones
+	keptBody     = 4 << 10 // bytes of a body
+)
+
+type requestLog struct {
+	mu     sync.Mutex
+	list   []Request
+	counts map[string]int
+}
+
+func (l *requestLog) add(r Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts == nil {
+		l.counts = map[string]int{}
+	}
+	l.counts[r.Route]++
+	if len(l.list) == keptRequests {
+		l.list = append(l.list[:0], l.list[keptRequests/2:]...)
+	}
+	l.list = append(l.list, r)
+}
+
+func cut(body []byte) string { return string(body[:min(len(body), keptBody)]) }
+
+// Requests lists what was received, oldest first, at most the newest 10,000.
+func (l *requestLog) Requests() []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Request(nil), l.list...)
+}
+
+// Unknown lists the requests that no documented route answers.
+func (l *requestLog) Unknown() []Request {
+	var out []Request
+	for _, r := range l.Requests() {
+		if r.Route == "" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Calls counts requests by route since the start or the last ResetCalls; unknown
+// routes count under the empty string, git requests under their own routes.
+func (l *requestLog) Calls() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.counts)
+}
+
+// ResetCalls forgets the request log and its counts.
+func (l *requestLog) ResetCalls() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list, l.counts = nil, nil
 }

@@ -113,28 +113,6 @@ func TestThePrimaryLimitAnswers403WithTheReset(t *testing.T) {
 	}
 }
 
-func TestTheSecondaryLimitTellsHowLongToWait(t *testing.T) {
-	var clock clock
-	h := newHouse(t, clock.option)
-	h.talk()
-	h.LimitWrites(2, 500)
-	must(t, h.say("a"))
-	must(t, h.say("b"))
-	err := h.say("c")
-	var limited *github.AbuseRateLimitError
-	if !errors.As(err, &limited) || limited.GetRetryAfter() != time.Minute {
-		t.Fatalf("%v", err)
-	}
-	h.client = h.installationClient(nil) // the old client waits a minute by its own clock
-	clock.advance(time.Minute)
-	must(t, h.say("c"))
-	limits, _, err := h.client.RateLimit.Get(h.ctx)
-	must(t, err)
-	if limits.GetCore().Limit != 5000 {
-		t.Fatalf("%v", limits)
-	}
-}
-
 func TestAwaitSeesWhatRequestsDo(t *testing.T) {
 	h := newHouse(t)
 	h.talk()

@@ -3,13 +3,9 @@ package fakegithub_test
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -33,22 +29,12 @@ const (
 	repo   = "acme/tools"
 )
 
-// appKey is made once, because making a key takes longer than most tests.
-var appKey = sync.OnceValue(func() *rsa.PrivateKey {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
-	}
-	return key
-})
-
 // house is a fake GitHub with one repository, three people and an App client.
 type house struct {
 	*fakegithub.Server
 	t      *testing.T
 	ctx    context.Context
 	hooks  *receiver
-	pem    []byte         // the App's private key
 	app    *github.Client // with a JWT
 	client *github.Client // with an installation token
 }
@@ -58,18 +44,16 @@ func newHouse(t *testing.T, change ...func(*fakegithub.Options)) *house {
 	hooks := &receiver{t: t, status: http.StatusOK}
 	target := httptest.NewServer(hooks)
 	t.Cleanup(target.Close)
-	key := appKey()
-	opts := fakegithub.Options{AppID: 7, WebhookSecret: secret, WebhookURL: target.URL, PublicKey: &key.PublicKey}
+	opts := fakegithub.Options{AppID: 7, WebhookSecret: secret, WebhookURL: target.URL}
 	for _, f := range change {
 		f(&opts)
 	}
 	server, err := fakegithub.New(opts)
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Close()) })
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
-	h := &house{Server: server, t: t, ctx: ctx, hooks: hooks,
-		pem: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})}
+	h := &house{Server: server, t: t, ctx: ctx, hooks: hooks}
 	must(t, h.AddRepo(ctx, repo, map[string]string{"README.md": "hello\n", "run.sh": "#!/bin/sh\ntrue\n", "src/a.go": "package a\n"}))
 	must(t, h.AddUser("wendy", 101, map[string]string{repo: "write"}))
 	must(t, h.AddUser("rita", 102, map[string]string{repo: "read"}))
@@ -80,7 +64,7 @@ func newHouse(t *testing.T, change ...func(*fakegithub.Options)) *house {
 }
 
 func (h *house) appClient() *github.Client {
-	transport, err := ghinstallation.NewAppsTransport(http.DefaultTransport, 7, h.pem)
+	transport, err := ghinstallation.NewAppsTransport(http.DefaultTransport, 7, h.PrivateKeyPEM())
 	must(h.t, err)
 	transport.BaseURL = strings.TrimSuffix(h.APIURL(), "/")
 	return h.over(transport)
@@ -89,7 +73,7 @@ func (h *house) appClient() *github.Client {
 func (h *house) installationClient(permissions *github.InstallationPermissions) *github.Client {
 	id, err := h.InstallationID(repo)
 	must(h.t, err)
-	transport, err := ghinstallation.New(http.DefaultTransport, 7, id, h.pem)
+	transport, err := ghinstallation.New(http.DefaultTransport, 7, id, h.PrivateKeyPEM())
 	must(h.t, err)
 	transport.BaseURL = strings.TrimSuffix(h.APIURL(), "/")
 	client := h.over(transport)

@@ -10,8 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v60/github"
-
-	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 func TestCloneCommitAndPushWithAnInstallationToken(t *testing.T) {
@@ -150,28 +148,6 @@ func TestForcePushesAreAllowedAndRecorded(t *testing.T) {
 	if h.Issues(repo)[n-1].State != "closed" || len(h.settled("delete")) != 1 {
 		t.Fatal("a deleted branch closes its pull request")
 	}
-}
-
-func TestARepositoryWithoutCommitsTakesItsFirstPush(t *testing.T) {
-	h := newHouse(t)
-	must(t, h.AddRepo(h.ctx, "acme/empty", nil))
-	token := h.installationToken()
-	dir := t.TempDir()
-	if out, err := h.git(dir, token, "clone", "-q", h.WebURL()+"/acme/empty.git", "."); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
-	write(t, dir, "a", "b")
-	h.commitAll(dir, "First")
-	if out, err := h.git(dir, token, "push", "-q", "origin", "HEAD:refs/heads/trunk"); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
-	got, _, err := h.client.Repositories.Get(h.ctx, "acme", "empty")
-	must(t, err)
-	if got.GetDefaultBranch() != "trunk" {
-		t.Fatalf("the first branch becomes the default one, not %s", got.GetDefaultBranch())
-	}
-	_, err = h.PushCommit(h.ctx, "acme/empty", "wendy", fakegithub.Commit{Branch: "trunk", Message: "Second", Files: map[string]string{"a": "c"}})
-	must(t, err)
 }
 
 func TestGitTakesAnyCommitByIDAndTheHeadsOfPullRequests(t *testing.T) {

@@ -28,9 +28,9 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) {
 	if isGit && ((rest == "info/refs" && r.Method == http.MethodGet) || (service && r.Method == http.MethodPost)) {
 		entry.Route = r.Method + " /{owner}/{repo}.git/" + rest
 	}
-	fault := s.faults.take(r.Method, entry.Path, entry.Route)
+	fault := s.faultList.take(r.Method, entry.Path, entry.Route)
 	if !fault.before(r.Context()) {
-		s.requests.add(entry)
+		s.requestLog.add(entry)
 		panic(http.ErrAbortHandler)
 	}
 	out := &gitWriter{ResponseWriter: w, mute: fault.AbortAfter, status: http.StatusOK}
@@ -43,22 +43,22 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) {
 		s.answerGit(out, r, gitCall{rest: rest, write: rest == "git-receive-pack" || r.URL.Query().Get("service") == "git-receive-pack"}, full, &entry)
 	}
 	if fault.AbortAfter {
-		s.requests.add(entry)
+		s.requestLog.add(entry)
 		panic(http.ErrAbortHandler)
 	}
 	entry.Status = out.status
-	s.requests.add(entry)
+	s.requestLog.add(entry)
 }
 
 // answerGit checks credentials and access, then lets git-http-backend work.
 func (s *Server) answerGit(w http.ResponseWriter, r *http.Request, g gitCall, full string, entry *Request) {
-	s.mu.Lock()
+	s.world.mu.Lock()
 	who, refused := s.authenticate(r)
 	entry.Caller = who.name()
 	g.who = who
 	g.repo = s.world.repos[strings.ToLower(full)]
 	status, message, location := s.admitGit(g, refused, full, r)
-	s.mu.Unlock()
+	s.world.mu.Unlock()
 	switch {
 	case location != "":
 		http.Redirect(w, r, location, status)
@@ -76,11 +76,10 @@ func (s *Server) answerGit(w http.ResponseWriter, r *http.Request, g gitCall, fu
 
 // admitGit gives the answer of the access check, 200 when git may go on.
 func (s *Server) admitGit(g gitCall, refused *reply, full string, r *http.Request) (status int, message, location string) {
-	anonymous := g.who.token == nil && g.repo != nil && !g.repo.deleted && g.repo.public && !g.write
-	if refused != nil || (g.who.token == nil && !anonymous) {
+	if refused != nil || g.who.token == nil {
 		return http.StatusUnauthorized, "remote: Invalid username or token. Password authentication is not supported for Git operations.", ""
 	}
-	c := &call{r: r, who: g.who, repo: g.repo}
+	c := &call{base: s.base, r: r, who: g.who, repo: g.repo}
 	if g.repo == nil || g.repo.deleted || !c.sees(g.repo) || !c.has("contents:read") {
 		return http.StatusNotFound, "remote: Repository not found.", ""
 	}
@@ -103,9 +102,9 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, g gitCall, entr
 	defer g.repo.pushing.Unlock()
 	ctx := context.WithoutCancel(r.Context())
 	s.runBackend(w, r.WithContext(ctx), g)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.refsMoved(ctx, g.repo, g.who.account()); err != nil {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	if err := s.pushes.refsMoved(ctx, g.repo, g.who.account()); err != nil {
 		entry.Body = "after the push: " + err.Error()
 	}
 }

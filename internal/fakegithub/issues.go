@@ -1,7 +1,8 @@
 package fakegithub
 
 import (
-	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,70 +15,25 @@ const maxText = 65536
 // maxTitle is GitHub's limit on titles, in characters.
 const maxTitle = 256
 
-func (s *Server) listIssues(c *call) *reply {
-	state, labels := c.query("state", "open"), c.query("labels", "")
+// listIssues answers by the time of creation or, where sort asks for it, of the
+// last change; the newest first by default ("List repository issues").
+func (w issues) listIssues(c *call) *reply {
+	state, at := c.query("state", "open"), func(t *thread) time.Time { return t.created }
+	if c.query("sort", "created") == "updated" {
+		at = func(t *thread) time.Time { return t.updated }
+	}
 	since, _ := time.Parse(time.RFC3339, c.query("since", "")) // what is no time is as if it were not there
 	var list []*thread
 	for _, t := range c.repo.threads {
-		hasAll := !t.updated.Truncate(time.Second).Before(since)
-		for name := range strings.SplitSeq(labels, ",") {
-			hasAll = hasAll && (name == "" || slices.Contains(t.labels, name))
-		}
-		if hasAll && (state == "all" || t.state == state) {
+		if !t.updated.Truncate(time.Second).Before(since) && (state == "all" || t.state == state) {
 			list = append(list, t)
 		}
 	}
-	c.sort(list)
-	return page(s, c, list, func(t *thread) obj { return s.renderIssue(c.repo, t) }, array)
-}
-
-// sort puts threads, which come by number, in the order that sort and direction
-// ask for: the newest first by default ("List repository issues").
-func (c *call) sort(list []*thread) {
-	slices.SortStableFunc(list, func(a, b *thread) int {
-		switch c.query("sort", "created") {
-		case "updated":
-			return a.updated.Compare(b.updated)
-		case "comments":
-			return cmp.Compare(len(a.comments), len(b.comments))
-		}
-		return a.created.Compare(b.created)
-	})
+	slices.SortStableFunc(list, func(a, b *thread) int { return at(a).Compare(at(b)) })
 	if c.query("direction", "desc") == "desc" {
 		slices.Reverse(list)
 	}
-}
-
-func (s *Server) createIssue(c *call) *reply {
-	var want struct {
-		Title  string   `json:"title"`
-		Body   string   `json:"body"`
-		Labels []string `json:"labels"`
-	}
-	if bad := c.decode(&want); bad != nil {
-		return bad
-	}
-	if bad := checkThread("Issue", &want.Title, &want.Body); bad != nil {
-		return bad
-	}
-	if !c.triages() {
-		want.Labels = nil
-	}
-	rep := created(s.renderIssue(c.repo, s.openIssue(c.repo, c.who.account(), c.who.via(), want.Title, want.Body, want.Labels)))
-	rep.header.Set("Location", rep.body.(obj)["url"].(string))
-	return rep
-}
-
-// openIssue sends the opened event and, as GitHub does, one labeled event for
-// each label that the issue is opened with.
-func (s *Server) openIssue(r *repository, by *account, via *app, title, body string, labels []string) *thread {
-	t := s.addThread(r, by, via, title, body)
-	t.labels = labels
-	s.emitThread(r, t, "opened", by, nil)
-	for _, name := range labels {
-		s.labelAction(r, t, "labeled", name, by)
-	}
-	return t
+	return page(c, list, func(t *thread) obj { return w.renderIssue(c.repo, t) }, array)
 }
 
 // checkThread validates a title and a body where given.
@@ -93,82 +49,30 @@ func checkThread(resource string, title, body *string) *reply {
 	return nil
 }
 
-// addThread creates an issue; a pull request is one with pull set.
-func (s *Server) addThread(r *repository, author *account, via *app, title, body string) *thread {
-	now := s.now()
-	t := &thread{id: s.world.newID(), number: len(r.threads) + 1, title: title, body: body, author: author, via: via,
-		state: "open", created: now, updated: now}
-	r.threads = append(r.threads, t)
-	return t
-}
+func (w issues) getIssue(c *call, t *thread) *reply { return ok(w.renderIssue(c.repo, t)) }
 
-func (s *Server) getIssue(c *call) *reply {
-	if t := c.thread(); t != nil {
-		return ok(s.renderIssue(c.repo, t))
+// updateIssue changes the texts; nobody here asks for more.
+func (w issues) updateIssue(c *call, t *thread) *reply {
+	var want struct {
+		Title *string `json:"title"`
+		Body  *string `json:"body"`
 	}
-	return notFound()
-}
-
-// threadEdit is what PATCH of an issue or a pull request may ask for.
-type threadEdit struct {
-	Title       *string   `json:"title"`
-	Body        *string   `json:"body"`
-	State       *string   `json:"state"`
-	StateReason *string   `json:"state_reason"`
-	Labels      *[]string `json:"labels"`
-}
-
-func (s *Server) updateIssue(c *call) *reply {
-	t := c.thread()
-	if t == nil {
-		return notFound()
-	}
-	if refused := s.editThread(c, t, "Issue"); refused != nil {
-		return refused
-	}
-	return ok(s.renderIssue(c.repo, t))
-}
-
-func (s *Server) editThread(c *call, t *thread, resource string) *reply {
-	var want threadEdit
 	if bad := c.decode(&want); bad != nil {
 		return bad
-	}
-	if refused := c.mayTouch(t); refused != nil {
-		return refused
 	}
 	if refused := c.mayChange(t.author); refused != nil {
 		return refused
 	}
-	if bad := checkThread(resource, want.Title, want.Body); bad != nil {
+	if bad := checkThread("Issue", want.Title, want.Body); bad != nil {
 		return bad
 	}
-	if want.State != nil && *want.State != "open" && *want.State != "closed" {
-		return failed(resource, "state", "invalid", "")
-	}
-	if want.State != nil && *want.State == "open" && t.pull != nil && t.state == "closed" {
-		if why := t.pull.headGone(); why != "" {
-			return failed("PullRequest", "state", "custom", "state cannot be changed. "+why)
-		}
-	}
-	by := c.who.account()
-	s.editTexts(c.repo, t, want.Title, want.Body, by, false)
-	if want.Labels != nil && c.triages() {
-		s.setLabels(c.repo, t, *want.Labels, by)
-	}
-	if want.State != nil && *want.State != t.state {
-		reason := "completed"
-		if want.StateReason != nil {
-			reason = *want.StateReason
-		}
-		s.setState(c.repo, t, *want.State, reason, by)
-	}
-	return nil
+	w.editTexts(c.repo, t, want.Title, want.Body, c.who.account(), false)
+	return ok(w.renderIssue(c.repo, t))
 }
 
 // editTexts changes title and body and tells what they were. Without a change
 // nothing is sent, unless always asks for it (a re-save in the browser).
-func (s *Server) editTexts(r *repository, t *thread, title, body *string, by *account, always bool) {
+func (w issues) editTexts(r *repository, t *thread, title, body *string, by *account, always bool) {
 	changes := obj{}
 	if title != nil && *title != t.title {
 		changes["title"] = obj{"from": t.title}
@@ -181,22 +85,258 @@ func (s *Server) editTexts(r *repository, t *thread, title, body *string, by *ac
 	if len(changes) == 0 {
 		return
 	}
-	t.updated = s.now()
-	s.emitThread(r, t, "edited", by, obj{"changes": changes})
+	t.updated = w.now()
+	w.emitThread(r, t, "edited", by, obj{"changes": changes})
 }
 
-// setState closes or reopens.
-func (s *Server) setState(r *repository, t *thread, state, reason string, by *account) {
-	t.state, t.updated, t.closed, t.reason = state, s.now(), s.now(), ""
-	action := "closed"
-	if state == "open" {
-		t.closed, action = time.Time{}, "reopened"
+func (w issues) labelAction(r *repository, t *thread, action, name string, by *account) {
+	t.updated = w.now()
+	w.emitThread(r, t, action, by, obj{"label": w.renderLabel(r, name)})
+}
+
+// OpenIssue opens an issue and returns its number. As GitHub does, it sends one
+// labeled event for each label beside the opened one.
+func (w issues) OpenIssue(repo, as, title, body string, labels ...string) (int, error) {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return 0, err
 	}
-	if t.pull == nil {
-		t.reason = reason
-		if state == "open" {
-			t.reason = "reopened"
+	by, err := w.account(as)
+	if err != nil {
+		return 0, err
+	}
+	t := w.addThread(r, by, nil, title, body)
+	t.labels = labels
+	w.emitThread(r, t, "opened", by, nil)
+	for _, name := range labels {
+		w.labelAction(r, t, "labeled", name, by)
+	}
+	return t.number, nil
+}
+
+// EditBody changes the description. With the same text it is a re-save, which
+// sends an edited event whose old text equals the new one.
+func (w issues) EditBody(repo string, number int, as, body string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		w.editTexts(r, t, nil, &body, by, true)
+		return nil
+	})
+}
+
+// EditTitle changes the title.
+func (w issues) EditTitle(repo string, number int, as, title string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		w.editTexts(r, t, &title, nil, by, false)
+		return nil
+	})
+}
+
+// TouchIssue moves updated_at without changing any text: the person assigns
+// themselves, or, when assigned, leaves. GitHub sends assigned or unassigned.
+func (w issues) TouchIssue(repo string, number int, as string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		t.updated = w.now()
+		action := "assigned"
+		if slices.Contains(t.assignees, by) {
+			action = "unassigned"
+			t.assignees = slices.DeleteFunc(t.assignees, func(a *account) bool { return a == by })
+		} else {
+			t.assignees = append(t.assignees, by)
+		}
+		w.emitThread(r, t, action, by, obj{"assignee": w.renderUser(by)})
+		return nil
+	})
+}
+
+// AddLabel puts a label on an issue or pull request.
+func (w issues) AddLabel(repo string, number int, as, label string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		if !slices.Contains(t.labels, label) {
+			t.labels = append(t.labels, label)
+			w.labelAction(r, t, "labeled", label, by)
+		}
+		return nil
+	})
+}
+
+// RemoveLabel takes a label off.
+func (w issues) RemoveLabel(repo string, number int, as, label string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		if i := slices.Index(t.labels, label); i >= 0 {
+			t.labels = slices.Delete(t.labels, i, i+1)
+			w.labelAction(r, t, "unlabeled", label, by)
+		}
+		return nil
+	})
+}
+
+// CloseIssue closes an issue or, without merging, a pull request.
+func (w issues) CloseIssue(repo string, number int, as string) error {
+	return w.turn(repo, number, as, "closed")
+}
+
+// ReopenIssue opens a closed issue or pull request again.
+func (w issues) ReopenIssue(repo string, number int, as string) error {
+	return w.turn(repo, number, as, "open")
+}
+
+func (w issues) turn(repo string, number int, as, state string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		switch {
+		case t.state == state:
+			return fmt.Errorf("%s#%d is %s already", repo, number, state)
+		case t.pull != nil && !t.pull.mergedAt.IsZero():
+			return errors.New("a merged pull request stays closed")
+		case t.pull != nil && state == "open" && r.branches[t.pull.headRef] == "":
+			return fmt.Errorf("reopen %s#%d: the %s branch has been deleted", repo, number, t.pull.headRef)
+		}
+		w.setState(r, t, state, "completed", by)
+		return nil
+	})
+}
+
+func (w comments) listComments(c *call, t *thread) *reply {
+	list := t.comments
+	if since, err := time.Parse(time.RFC3339, c.query("since", "")); err == nil {
+		list = slices.DeleteFunc(slices.Clone(list), func(m *comment) bool { return m.updated.Before(since) })
+	}
+	return page(c, list, func(m *comment) obj { return w.renderComment(c.repo, t, m) }, array)
+}
+
+// text reads and validates the body of a comment.
+func (c *call) text() (string, *reply) {
+	var want struct {
+		Body *string `json:"body"`
+	}
+	if bad := c.decode(&want); bad != nil {
+		return "", bad
+	}
+	switch {
+	case want.Body == nil:
+		return "", invalid(`"body" wasn't supplied.`)
+	case strings.TrimSpace(*want.Body) == "":
+		return "", failed("IssueComment", "data", "unprocessable", "Body cannot be blank")
+	case utf8.RuneCountInString(*want.Body) > maxText:
+		return "", failed("IssueComment", "body", "custom", "body is too long (maximum is 65536 characters)")
+	}
+	return *want.Body, nil
+}
+
+func (w comments) createComment(c *call, t *thread) *reply {
+	body, bad := c.text()
+	if bad != nil {
+		return bad
+	}
+	return created(w.renderComment(c.repo, t, w.addComment(c.repo, t, c.who.account(), c.who.via(), body)))
+}
+
+func (w comments) addComment(r *repository, t *thread, by *account, via *app, body string) *comment {
+	m := &comment{id: w.newID(), author: by, via: via, body: body, created: w.now(), updated: w.now()}
+	t.comments = append(t.comments, m)
+	t.updated = m.created
+	w.emitComment(r, t, m, "created", by, nil)
+	return m
+}
+
+// comment finds a comment by id over all threads of the repository.
+func (r *repository) comment(id int64) (*thread, *comment) {
+	for _, t := range r.threads {
+		for _, m := range t.comments {
+			if m.id == id {
+				return t, m
+			}
 		}
 	}
-	s.emitThread(r, t, action, by, nil)
+	return nil, nil
+}
+
+func (w comments) updateComment(c *call, t *thread, m *comment) *reply {
+	if refused := c.mayChange(m.author); refused != nil {
+		return refused
+	}
+	body, bad := c.text()
+	if bad != nil {
+		return bad
+	}
+	if body != m.body {
+		w.editComment(c.repo, t, m, c.who.account(), body)
+	}
+	return ok(w.renderComment(c.repo, t, m))
+}
+
+func (w comments) editComment(r *repository, t *thread, m *comment, by *account, body string) {
+	from := m.body
+	m.body, m.updated = body, w.now()
+	w.emitComment(r, t, m, "edited", by, obj{"changes": obj{"body": obj{"from": from}}})
+}
+
+// Comment writes a comment and returns its id.
+func (w comments) Comment(repo string, number int, as, body string) (id int64, err error) {
+	err = w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		id = w.addComment(r, t, by, nil, body).id
+		return nil
+	})
+	return id, err
+}
+
+// EditComment changes the text of a comment.
+func (w comments) EditComment(repo string, id int64, as, body string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	t, m := r.comment(id)
+	if m == nil {
+		return fmt.Errorf("no comment %d in %s", id, repo)
+	}
+	by, err := w.account(as)
+	if err == nil {
+		w.editComment(r, t, m, by, body)
+	}
+	return err
+}
+
+func (w comments) reactToIssue(c *call, t *thread) *reply { return w.react(c, &t.reactions) }
+
+func (w comments) reactToComment(c *call, _ *thread, m *comment) *reply {
+	return w.react(c, &m.reactions)
+}
+
+func (w comments) reactToReviewComment(c *call) *reply {
+	for _, t := range c.repo.threads {
+		if t.pull == nil {
+			continue
+		}
+		for _, m := range t.pull.comments {
+			if m.id == c.id() {
+				return w.react(c, &m.reactions)
+			}
+		}
+	}
+	return notFound()
+}
+
+// react adds a reaction: 201 for a new one, 200 for one that was there. GitHub
+// sends no webhook for reactions.
+func (w comments) react(c *call, list *[]reaction) *reply {
+	var want struct {
+		Content string `json:"content"`
+	}
+	if bad := c.decode(&want); bad != nil {
+		return bad
+	}
+	if !slices.Contains(strings.Fields(reactionKinds), want.Content) {
+		return failed("Reaction", "content", "invalid", "")
+	}
+	user := c.who.account()
+	for _, known := range *list {
+		if known.user.id == user.id && known.content == want.Content {
+			return ok(w.renderReaction(known))
+		}
+	}
+	fresh := reaction{id: w.newID(), user: user, content: want.Content, created: w.now()}
+	*list = append(*list, fresh)
+	return created(w.renderReaction(fresh))
 }

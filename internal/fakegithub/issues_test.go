@@ -35,7 +35,6 @@ func TestIssuesAreListedAsGitHubDocumentsIt(t *testing.T) {
 		{github.IssueListByRepoOptions{Direction: "asc"}, "[1 2 3 4]"},
 		{github.IssueListByRepoOptions{Sort: "updated"}, "[1 4 3 2]"},
 		{github.IssueListByRepoOptions{Sort: "updated", Direction: "asc"}, "[2 3 4 1]"},
-		{github.IssueListByRepoOptions{Sort: "comments", Direction: "asc"}, "[2 3 4 1]"},
 		{github.IssueListByRepoOptions{Direction: "asc", Since: second}, "[1 2 3 4]"},
 		{github.IssueListByRepoOptions{Direction: "asc", Since: second.Add(time.Second)}, "[1 3 4]"},
 		{github.IssueListByRepoOptions{Direction: "asc", ListOptions: github.ListOptions{Page: 2, PerPage: 3}}, "[4]"},

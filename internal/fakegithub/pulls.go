@@ -2,19 +2,21 @@ package fakegithub
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-func (s *Server) listPulls(c *call) *reply {
+func (w pulls) listPulls(c *call) *reply {
 	state, head, base := c.query("state", "open"), c.query("head", ""), c.query("base", "")
 	var list []*thread
 	for _, t := range c.repo.threads {
 		if t.pull == nil || (state != "all" && t.state != state) || (base != "" && t.pull.baseRef != base) {
 			continue
 		}
-		if head != "" && !strings.EqualFold(head, t.pull.from.owner.login+":"+t.pull.headRef) {
+		if head != "" && !strings.EqualFold(head, c.repo.owner.login+":"+t.pull.headRef) {
 			continue
 		}
 		list = append(list, t)
@@ -22,11 +24,11 @@ func (s *Server) listPulls(c *call) *reply {
 	if c.query("direction", "desc") == "desc" {
 		slices.Reverse(list)
 	}
-	return page(s, c, list, func(t *thread) obj { return s.renderPullSimple(c.repo, t) }, array)
+	return page(c, list, func(t *thread) obj { return w.renderPullSimple(c.repo, t) }, array)
 }
 
-// pullWish is what POST /pulls asks for.
-type pullWish struct {
+// pullParams is what POST /pulls asks for.
+type pullParams struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
 	Head  string `json:"head"`
@@ -34,43 +36,38 @@ type pullWish struct {
 	Draft bool   `json:"draft"`
 }
 
-func (s *Server) createPull(c *call) *reply {
-	var want pullWish
+func (w pulls) createPull(c *call) *reply {
+	var want pullParams
 	if bad := c.decode(&want); bad != nil {
 		return bad
 	}
 	if !c.has("contents:read") {
 		return c.forbidden("contents:read")
 	}
-	t, bad := s.openPull(c.context(), c.repo, c.who.account(), c.who.via(), want)
+	t, bad := w.openPull(c.context(), c.repo, c.who.account(), c.who.via(), want)
 	if bad != nil {
 		return bad
 	}
-	rep := created(s.renderPull(c.repo, t))
-	rep.header.Set("Location", rep.body.(obj)["url"].(string))
-	return rep
+	return created(w.renderPull(c.repo, t))
 }
 
 // openPull validates as GitHub does and sends the opened event.
-func (s *Server) openPull(ctx context.Context, r *repository, by *account, via *app, want pullWish) (*thread, *reply) {
+func (w pulls) openPull(ctx context.Context, r *repository, by *account, via *app, want pullParams) (*thread, *reply) {
 	if bad := checkThread("PullRequest", &want.Title, &want.Body); bad != nil {
 		return nil, bad
 	}
-	from, head := s.world.headOf(r, want.Head)
-	if from == nil || from.branches[head] == "" {
+	head := strings.TrimPrefix(want.Head, r.owner.login+":")
+	headSHA, baseSHA := r.branches[head], r.branches[want.Base]
+	if headSHA == "" {
 		return nil, failed("PullRequest", "head", "invalid", "")
 	}
-	headSHA, baseSHA := from.branches[head], r.branches[want.Base]
 	if baseSHA == "" {
 		return nil, failed("PullRequest", "base", "invalid", "")
 	}
 	for _, t := range r.threads {
-		if t.pull != nil && t.state == "open" && t.pull.from == from && t.pull.headRef == head && t.pull.baseRef == want.Base {
-			return nil, failed("PullRequest", "", "custom", "A pull request already exists for "+from.owner.login+":"+head+".")
+		if t.pull != nil && t.state == "open" && t.pull.headRef == head && t.pull.baseRef == want.Base {
+			return nil, failed("PullRequest", "", "custom", "A pull request already exists for "+r.owner.login+":"+head+".")
 		}
-	}
-	if err := r.bring(ctx, from, headSHA); err != nil {
-		return nil, problem(http.StatusInternalServerError, err.Error())
 	}
 	diff, err := r.compare(ctx, baseSHA, headSHA)
 	switch {
@@ -79,81 +76,203 @@ func (s *Server) openPull(ctx context.Context, r *repository, by *account, via *
 	case diff.commits == 0:
 		return nil, failed("PullRequest", "", "custom", "No commits between "+want.Base+" and "+head)
 	}
-	t := s.addThread(r, by, via, want.Title, want.Body)
-	t.pull = &pull{id: s.world.newID(), draft: want.Draft, from: from, headRef: head, headSHA: headSHA, baseRef: want.Base, baseSHA: baseSHA}
-	if err := s.measure(ctx, r, t); err != nil {
+	t := w.addThread(r, by, via, want.Title, want.Body)
+	t.pull = &pull{id: w.newID(), draft: want.Draft, headRef: head, headSHA: headSHA, baseRef: want.Base, baseSHA: baseSHA}
+	if err := w.pushes().measure(ctx, r, t); err != nil {
 		return nil, problem(http.StatusInternalServerError, err.Error())
 	}
-	s.emitThread(r, t, "opened", by, nil)
+	w.emitThread(r, t, "opened", by, nil)
 	return t, nil
 }
 
-// pullOf finds the pull request of the call, nil if there is none.
-func (c *call) pullOf() *thread {
-	if t := c.thread(); t != nil && t.pull != nil {
-		return t
-	}
-	return nil
+func (w pulls) getPull(c *call, t *thread) *reply { return ok(w.renderPull(c.repo, t)) }
+
+func (w pulls) listReviews(c *call, t *thread) *reply {
+	return page(c, t.pull.reviews, func(v *review) obj { return w.renderReview(c.repo, t, v) }, array)
 }
 
-func (s *Server) getPull(c *call) *reply {
-	if t := c.pullOf(); t != nil {
-		return ok(s.renderPull(c.repo, t))
-	}
-	return notFound()
-}
-
-func (s *Server) updatePull(c *call) *reply {
-	t := c.pullOf()
-	if t == nil {
-		return notFound()
-	}
-	if refused := s.editThread(c, t, "PullRequest"); refused != nil {
-		return refused
-	}
-	return ok(s.renderPull(c.repo, t))
-}
-
-func (s *Server) listReviews(c *call) *reply {
-	t := c.pullOf()
-	if t == nil {
-		return notFound()
-	}
-	return page(s, c, t.pull.reviews, func(v *review) obj { return s.renderReview(c.repo, t, v) }, array)
-}
-
-func (s *Server) listReviewComments(c *call) *reply {
-	t := c.pullOf()
-	if t == nil {
-		return notFound()
-	}
-	return page(s, c, t.pull.comments, func(m *reviewComment) obj { return s.renderReviewComment(c.repo, t, m) }, array)
+func (w pulls) listReviewComments(c *call, t *thread) *reply {
+	return page(c, t.pull.comments, func(m *reviewComment) obj { return w.renderReviewComment(c.repo, t, m) }, array)
 }
 
 // addReview records a review and sends it; GitHub writes the state in lower
 // case in webhooks.
-func (s *Server) addReview(r *repository, t *thread, by *account, state, body string) *review {
-	v := &review{id: s.world.newID(), author: by, body: body, state: state, commit: t.pull.headSHA, submitted: s.now()}
+func (w pulls) addReview(r *repository, t *thread, by *account, state, body string) *review {
+	v := &review{id: w.newID(), author: by, body: body, state: state, commit: t.pull.headSHA, submitted: w.now()}
 	t.pull.reviews = append(t.pull.reviews, v)
 	t.updated = v.submitted
-	rendered := s.renderReview(r, t, v)
+	rendered := w.renderReview(r, t, v)
 	rendered["state"], rendered["body"] = strings.ToLower(state), textOrNull(body)
-	s.emit("pull_request_review", r, by, obj{"action": "submitted", "review": rendered, "pull_request": s.renderPullSimple(r, t)})
+	w.emit("pull_request_review", r, by, obj{"action": "submitted", "review": rendered, "pull_request": w.renderPullSimple(r, t)})
 	return v
 }
 
-// addReviewComment records a remark on one line of the new side.
-func (s *Server) addReviewComment(ctx context.Context, r *repository, t *thread, v *review, file string, line int, body string) (*reviewComment, error) {
-	hunk, err := r.hunk(ctx, t.pull.baseSHA, t.pull.headSHA, file)
-	if err != nil {
-		return nil, err
+// listPullsOfCommit lists "the merged pull request that introduced the commit to
+// the repository. If the commit is not present in the default branch, it will
+// only return open pull requests associated with the commit" (REST API, list
+// pull requests associated with a commit).
+func (w pulls) listPullsOfCommit(c *call) *reply {
+	sha, found := c.resolve(c.r.PathValue("ref"))
+	if !found {
+		return problem(http.StatusUnprocessableEntity, "No commit found for SHA: "+c.r.PathValue("ref"))
 	}
-	now := s.now()
-	m := &reviewComment{comment: comment{id: s.world.newID(), author: v.author, body: body, created: now, updated: now},
-		review: v.id, path: file, line: line, hunk: hunk, commit: t.pull.headSHA}
-	t.pull.comments = append(t.pull.comments, m)
-	t.updated = now
-	s.emit("pull_request_review_comment", r, v.author, obj{"action": "created", "comment": s.renderReviewComment(r, t, m),
-		"pull_request": s.renderPullSimple(r, t)})
-	return m, nil
+	var list []*thread
+	for _, t := range c.repo.threads {
+		if t.pull == nil || t.state == "closed" && t.pull.mergedAt.IsZero() {
+			continue
+		}
+		out, err := c.repo.git.run(c.context(), nil, "rev-list", t.pull.baseSHA+".."+t.pull.headSHA)
+		if t.pull.mergeSHA == sha || err == nil && slices.Contains(strings.Fields(string(out)), sha) {
+			list = append(list, t)
+		}
+	}
+	return page(c, list, func(t *thread) obj { return w.renderPullSimple(c.repo, t) }, array)
+}
+
+// comparison is what GitHub shows of base...head on a pull request.
+type comparison struct {
+	commits, files, additions, deletions int
+	mergeable                            bool
+}
+
+// compare asks git what a pull request from head to base would bring.
+func (r *repository) compare(ctx context.Context, base, head string) (comparison, error) {
+	key := base + "..." + head
+	var c comparison
+	out, err := r.git.run(ctx, nil, "rev-list", "--count", base+".."+head)
+	if err != nil {
+		return c, err
+	}
+	if c.commits, err = strconv.Atoi(strings.TrimSpace(string(out))); err != nil {
+		return c, err
+	}
+	if out, err = r.git.run(ctx, nil, "diff", "--numstat", key); err != nil {
+		return c, err // the two have no history in common
+	}
+	for line := range strings.Lines(string(out)) {
+		c.files++
+		f := strings.Fields(line)
+		if added, err := strconv.Atoi(f[0]); err == nil { // "-" for binary files
+			c.additions += added
+		}
+		if deleted, err := strconv.Atoi(f[1]); err == nil {
+			c.deletions += deleted
+		}
+	}
+	_, err = r.git.run(ctx, nil, "merge-tree", "--write-tree", base, head)
+	c.mergeable = err == nil
+	return c, nil
+}
+
+// hunk is the first hunk of a file between two commits, for review comments.
+func (r *repository) hunk(ctx context.Context, base, head, file string) (string, error) {
+	out, err := r.git.run(ctx, nil, "diff", base+"..."+head, "--", file)
+	if err != nil {
+		return "", err
+	}
+	text := string(out)
+	start := strings.Index(text, "\n@@")
+	if start < 0 {
+		return "", nil
+	}
+	text = text[start+1:]
+	if next := strings.Index(text, "\n@@"); next > 0 {
+		text = text[:next]
+	}
+	return strings.TrimSuffix(text, "\n"), nil
+}
+
+// PullRequest is what a person opens.
+type PullRequest struct {
+	Title, Body, Head, Base string // Base is the default branch when empty
+	Draft                   bool
+}
+
+// OpenPull opens a pull request and returns its number.
+func (w pulls) OpenPull(ctx context.Context, repo, as string, p PullRequest) (int, error) {
+	r, by, done, err := w.pushes().pusher(repo, as)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	if p.Base == "" {
+		p.Base = r.defaultBranch
+	}
+	t, bad := w.openPull(ctx, r, by, nil, pullParams(p))
+	if bad != nil {
+		return 0, fmt.Errorf("open a pull request in %s: %s", repo, bad)
+	}
+	return t.number, nil
+}
+
+// ClosePull closes a pull request without merging it.
+func (w pulls) ClosePull(repo string, number int, as string) error {
+	return w.issues().turn(repo, number, as, "closed")
+}
+
+// MergePull merges with a merge commit and returns its id.
+func (w pulls) MergePull(ctx context.Context, repo string, number int, as string) (string, error) {
+	r, by, done, err := w.pushes().pusher(repo, as)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	t, err := r.pull(number)
+	if err != nil {
+		return "", err
+	}
+	if t.state != "open" {
+		return "", fmt.Errorf("%s#%d is closed", repo, number)
+	}
+	base := r.branches[t.pull.baseRef]
+	tree, err := r.git.run(ctx, nil, "merge-tree", "--write-tree", base, t.pull.headSHA)
+	if err != nil {
+		return "", err
+	}
+	message := fmt.Sprintf("Merge pull request #%d from %s/%s\n\n%s\n", number, r.owner.login, t.pull.headRef, t.title)
+	out, err := r.git.run(ctx, []byte(message), "-c", "user.name="+by.login, "-c", "user.email="+email(by),
+		"commit-tree", strings.TrimSpace(string(tree)), "-p", base, "-p", t.pull.headSHA)
+	if err != nil {
+		return "", err
+	}
+	sha := strings.TrimSpace(string(out))
+	t.pull.mergedAt, t.pull.mergedBy, t.pull.mergeSHA = w.now(), by, sha
+	w.setState(r, t, "closed", "", by)
+	return sha, w.pushes().moveRef(ctx, r, by, "refs/heads/"+t.pull.baseRef, sha)
+}
+
+// Review submits a review; state is APPROVED, CHANGES_REQUESTED or COMMENTED.
+func (w pulls) Review(repo string, number int, as, state, body string) (id int64, err error) {
+	err = w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		if t.pull == nil || !slices.Contains([]string{"APPROVED", "CHANGES_REQUESTED", "COMMENTED"}, state) {
+			return fmt.Errorf("review %s#%d as %s: it must be a pull request and APPROVED, CHANGES_REQUESTED or COMMENTED", repo, number, state)
+		}
+		id = w.addReview(r, t, by, state, body).id
+		return nil
+	})
+	return id, err
+}
+
+// ReviewComment remarks on one line of the new side. As at GitHub it comes with a
+// review of its own, state COMMENTED and no text, and so with two events (reported
+// by consumers; the documents only say that every review comment has a review).
+func (w pulls) ReviewComment(ctx context.Context, repo string, number int, as, file string, line int, body string) (id int64, err error) {
+	err = w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		if t.pull == nil {
+			return fmt.Errorf("%s#%d is an issue, not a pull request", repo, number)
+		}
+		hunk, err := r.hunk(ctx, t.pull.baseSHA, t.pull.headSHA, file)
+		if err != nil {
+			return err
+		}
+		v, now := w.addReview(r, t, by, "COMMENTED", ""), w.now()
+		m := &reviewComment{comment: comment{id: w.newID(), author: by, body: body, created: now, updated: now},
+			review: v.id, path: file, line: line, hunk: hunk, commit: t.pull.headSHA}
+		t.pull.comments = append(t.pull.comments, m)
+		t.updated, id = now, m.id
+		w.emit("pull_request_review_comment", r, by, obj{"action": "created", "comment": w.renderReviewComment(r, t, m),
+			"pull_request": w.renderPullSimple(r, t)})
+		return nil
+	})
+	return id, err
 }

@@ -38,7 +38,7 @@ func TestTheAppOpensADraftPullRequest(t *testing.T) {
 	if len(found) != 1 || found[0].GetNumber() != made.GetNumber() {
 		t.Fatalf("%v", found)
 	}
-	_, _, err = h.client.PullRequests.Edit(h.ctx, "acme", "tools", made.GetNumber(), &github.PullRequest{Body: github.String("c")})
+	_, _, err = h.client.Issues.Edit(h.ctx, "acme", "tools", made.GetNumber(), &github.IssueRequest{Body: github.String("c")})
 	must(t, err)
 	hooks := h.settled("pull_request")
 	if len(hooks) != 2 || hooks[1].at("changes", "body", "from") != "b" || hooks[0].at("pull_request", "draft") != true {
@@ -74,7 +74,6 @@ func TestAPushMovesTheHeadAndADeletedBranchClosesThePull(t *testing.T) {
 	must(t, err)
 	forced, err := h.PushCommit(h.ctx, repo, "wendy", fakegithub.Commit{Branch: "work", Message: "Again", Files: map[string]string{"w.txt": "d\n"}, From: "main"})
 	must(t, err)
-	must(t, h.MarkReady(repo, n, "wendy"))
 	must(t, h.DeleteBranch(h.ctx, repo, "wendy", "work"))
 	var got []string
 	for _, k := range h.settled("") {
@@ -86,7 +85,7 @@ func TestAPushMovesTheHeadAndADeletedBranchClosesThePull(t *testing.T) {
 		}
 	}
 	want := []string{"push 0000000 " + first[:7], "create", "pull_request opened", "push " + first[:7] + " " + second[:7], "pull_request synchronize",
-		"push " + second[:7] + " " + forced[:7], "pull_request synchronize", "pull_request ready_for_review", "push " + forced[:7] + " 0000000", "delete", "pull_request closed"}
+		"push " + second[:7] + " " + forced[:7], "pull_request synchronize", "push " + forced[:7] + " 0000000", "delete", "pull_request closed"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
@@ -97,8 +96,9 @@ func TestAPushMovesTheHeadAndADeletedBranchClosesThePull(t *testing.T) {
 	if diff := cmp.Diff([]bool{false, false, true, false}, force); diff != "" {
 		t.Fatal(diff)
 	}
-	_, _, err = h.client.PullRequests.Edit(h.ctx, "acme", "tools", n, &github.PullRequest{State: github.String("open")})
-	wantStatus(t, err, 422, "branch has been deleted")
+	if err := h.ReopenIssue(repo, n, "wendy"); err == nil || !strings.Contains(err.Error(), "branch has been deleted") {
+		t.Fatalf("reopened without its branch: %v", err)
+	}
 	if _, err := h.File(h.ctx, repo, "refs/pull/1/head", "w.txt"); err != nil {
 		t.Fatalf("the head of the pull request outlives its branch: %v", err)
 	}

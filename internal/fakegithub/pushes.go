@@ -1,10 +1,14 @@
 package fakegithub
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,31 +27,20 @@ const noCommit = "0000000000000000000000000000000000000000"
 
 // refsMoved compares the repository on disk with what is remembered and does
 // what GitHub does after a push, branch by branch.
-func (s *Server) refsMoved(ctx context.Context, r *repository, by *account) error {
+func (w pushes) refsMoved(ctx context.Context, r *repository, by *account) error {
 	now, err := r.git.refs(ctx)
 	if err != nil {
 		return err
 	}
-	names := map[string]bool{}
-	for name := range r.branches {
-		names[name] = true
-	}
-	for name := range now {
-		names[name] = true
-	}
 	before := r.branches
 	r.branches = now
-	if len(before) == 0 && len(now) > 0 && now[r.defaultBranch] == "" { // the first branch becomes the default one
-		r.defaultBranch = slices.Min(slices.Collect(maps.Keys(now)))
-		if _, err := r.git.run(ctx, nil, "symbolic-ref", "HEAD", "refs/heads/"+r.defaultBranch); err != nil {
-			return err
-		}
-	}
+	names := maps.Clone(now)
+	maps.Copy(names, before)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if before[name] == now[name] {
 			continue
 		}
-		if err := s.branchMoved(ctx, r, name, before[name], now[name], by); err != nil {
+		if err := w.branchMoved(ctx, r, name, before[name], now[name], by); err != nil {
 			return err
 		}
 	}
@@ -56,94 +49,58 @@ func (s *Server) refsMoved(ctx context.Context, r *repository, by *account) erro
 
 // branchMoved records one push, sends its events and moves the pull requests
 // whose head it is.
-func (s *Server) branchMoved(ctx context.Context, r *repository, name, before, after string, by *account) error {
-	r.pushed = s.now()
-	p := Push{Branch: name, Before: orZero(before), After: orZero(after), By: by.login, At: s.now()}
-	var fresh []commitInfo
-	var err error
-	switch {
-	case after == "":
-	case before == "":
-		others := []string{after, "--not"}
-		for other, sha := range r.branches {
-			if other != name {
-				others = append(others, sha)
-			}
-		}
-		fresh, err = r.git.log(ctx, maxPushCommits, others...)
-	default:
-		if _, notAncestor := r.git.run(ctx, nil, "merge-base", "--is-ancestor", before, after); notAncestor != nil {
-			p.Forced = true
-		}
-		fresh, err = r.git.log(ctx, maxPushCommits, after, "^"+before)
+func (w pushes) branchMoved(ctx context.Context, r *repository, name, before, after string, by *account) error {
+	r.pushed = w.now()
+	p := Push{Branch: name, Before: cmp.Or(before, noCommit), After: cmp.Or(after, noCommit), By: by.login, At: w.now()}
+	if before != "" && after != "" {
+		_, notAncestor := r.git.run(ctx, nil, "merge-base", "--is-ancestor", before, after)
+		p.Forced = notAncestor != nil
 	}
+	r.pushes = append(r.pushes, p)
+	fields, err := w.pushFields(ctx, r, p, by)
 	if err != nil {
 		return err
 	}
-	r.pushes = append(r.pushes, p)
-	if s.world.installationOf(r) != nil {
-		fields, err := s.pushFields(ctx, r, p, fresh, by)
-		if err != nil {
-			return err
-		}
-		s.emit("push", r, by, fields)
-	}
+	w.emit("push", r, by, fields)
 	switch {
 	case before == "":
-		s.emit("create", r, by, obj{"ref": name, "ref_type": "branch", "master_branch": r.defaultBranch, "description": nil, "pusher_type": "user"})
+		w.emit("create", r, by, obj{"ref": name, "ref_type": "branch", "master_branch": r.defaultBranch, "description": nil, "pusher_type": "user"})
 	case after == "":
-		s.emit("delete", r, by, obj{"ref": name, "ref_type": "branch", "pusher_type": "user"})
+		w.emit("delete", r, by, obj{"ref": name, "ref_type": "branch", "pusher_type": "user"})
 	}
-	return s.moveHeads(ctx, r, p, by)
+	return w.moveHeads(ctx, r, p, by)
 }
 
 // moveHeads follows a push in the open pull requests of that branch, as head or
 // as base; when the head is gone they are closed.
-func (s *Server) moveHeads(ctx context.Context, r *repository, p Push, by *account) error {
+func (w pushes) moveHeads(ctx context.Context, r *repository, p Push, by *account) error {
 	for _, t := range r.threads {
-		if t.pull != nil && t.state == "open" && t.pull.baseRef == p.Branch && p.After != noCommit {
-			if err := s.measure(ctx, r, t); err != nil {
+		if t.pull == nil || t.state != "open" {
+			continue
+		}
+		isHead := t.pull.headRef == p.Branch
+		if isHead && p.After == noCommit {
+			w.setState(r, t, "closed", "", by)
+			continue
+		}
+		if isHead {
+			t.updated, t.pull.headSHA = w.now(), p.After
+		}
+		if isHead || t.pull.baseRef == p.Branch && p.After != noCommit {
+			if err := w.measure(ctx, r, t); err != nil {
 				return err
 			}
 		}
-	}
-	bases := []*repository{r}
-	if r.parent != nil && !r.parent.deleted {
-		bases = append(bases, r.parent)
-	}
-	for _, base := range bases {
-		for _, t := range base.threads {
-			if t.pull == nil || t.state != "open" || t.pull.from != r || t.pull.headRef != p.Branch {
-				continue
-			}
-			if err := s.moveHead(ctx, base, t, p, by); err != nil {
-				return err
-			}
+		if isHead {
+			w.emitThread(r, t, "synchronize", by, obj{"before": p.Before, "after": p.After})
 		}
 	}
-	return nil
-}
-
-// moveHead follows a push to the head of one pull request of r.
-func (s *Server) moveHead(ctx context.Context, r *repository, t *thread, p Push, by *account) error {
-	if p.After == noCommit {
-		s.setState(r, t, "closed", "", by)
-		return nil
-	}
-	t.updated, t.pull.headSHA = s.now(), p.After
-	if err := r.bring(ctx, t.pull.from, p.After); err != nil {
-		return err
-	}
-	if err := s.measure(ctx, r, t); err != nil {
-		return err
-	}
-	s.emitThread(r, t, "synchronize", by, obj{"before": p.Before, "after": p.After})
 	return nil
 }
 
 // measure writes refs/pull/<n>/head, which outlives the branch, and compares the
 // pull request with its base.
-func (s *Server) measure(ctx context.Context, r *repository, t *thread) error {
+func (w pushes) measure(ctx context.Context, r *repository, t *thread) error {
 	ref := fmt.Sprintf("refs/pull/%d/head", t.number)
 	if _, err := r.git.run(ctx, nil, "update-ref", ref, t.pull.headSHA); err != nil {
 		return err
@@ -154,7 +111,7 @@ func (s *Server) measure(ctx context.Context, r *repository, t *thread) error {
 }
 
 // moveRef sets or, with an empty commit, deletes a ref and follows it up.
-func (s *Server) moveRef(ctx context.Context, r *repository, by *account, ref, sha string) error {
+func (w pushes) moveRef(ctx context.Context, r *repository, by *account, ref, sha string) error {
 	args := []string{"update-ref", ref, sha}
 	if sha == "" {
 		args = []string{"update-ref", "-d", ref}
@@ -162,12 +119,147 @@ func (s *Server) moveRef(ctx context.Context, r *repository, by *account, ref, s
 	if _, err := r.git.run(ctx, nil, args...); err != nil {
 		return err
 	}
-	return s.refsMoved(ctx, r, by)
+	return w.refsMoved(ctx, r, by)
 }
 
-func orZero(sha string) string {
-	if sha == "" {
-		return noCommit
+// Commit is what a person pushes.
+type Commit struct {
+	Branch  string
+	Message string
+	// Files are added or replaced; a content that starts with "#!" is executable.
+	Files map[string]string
+	// Delete are paths to remove.
+	Delete []string
+	// From is the commit or branch to build on. Empty means the branch itself,
+	// or the default branch if it does not exist yet. Setting it for a branch
+	// that exists rewrites the branch, which is a force push.
+	From string
+}
+
+// PushCommit writes a commit as a person and returns its id.
+func (w pushes) PushCommit(ctx context.Context, repo, as string, c Commit) (string, error) {
+	r, by, done, err := w.pusher(repo, as)
+	if err != nil {
+		return "", err
 	}
-	return sha
+	defer done()
+	sha, err := w.writeCommit(ctx, r, by, c)
+	if err != nil {
+		return "", err
+	}
+	return sha, w.refsMoved(ctx, r, by)
+}
+
+// pusher takes the locks of a push, those of git before those of the world.
+func (w pushes) pusher(repo, as string) (*repository, *account, func(), error) {
+	w.mu.Lock()
+	r, errRepo := w.repo(repo)
+	by, errBy := w.account(as)
+	w.mu.Unlock()
+	if err := errors.Join(errRepo, errBy); err != nil {
+		return nil, nil, nil, err
+	}
+	r.pushing.Lock()
+	done := w.act()
+	return r, by, func() { done(); r.pushing.Unlock() }, nil
+}
+
+// writeCommit feeds git fast-import, which needs no checkout.
+func (w pushes) writeCommit(ctx context.Context, r *repository, by *account, c Commit) (string, error) {
+	from := c.From
+	if sha := r.branches[from]; sha != "" {
+		from = sha
+	}
+	if from == "" {
+		from = r.branches[c.Branch]
+	}
+	if from == "" {
+		from = r.branches[r.defaultBranch]
+	}
+	var in bytes.Buffer
+	fmt.Fprintf(&in, "commit refs/heads/%s\ncommitter %s <%s> %d +0000\n", c.Branch, by.login, email(by), w.now().Unix())
+	data(&in, c.Message)
+	if from != "" {
+		fmt.Fprintf(&in, "from %s\n", from)
+	}
+	for _, path := range slices.Concat(slices.Collect(maps.Keys(c.Files)), c.Delete) {
+		if strings.ContainsAny(path, "\"\n") {
+			return "", fmt.Errorf("path %q: quotes and line breaks are not supported here", path)
+		}
+	}
+	for _, path := range c.Delete {
+		fmt.Fprintf(&in, "D %s\n", path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.Files)) {
+		mode := "100644"
+		if strings.HasPrefix(c.Files[path], "#!") {
+			mode = "100755"
+		}
+		fmt.Fprintf(&in, "M %s inline %s\n", mode, path)
+		data(&in, c.Files[path])
+	}
+	if _, err := r.git.run(ctx, in.Bytes(), "fast-import", "--quiet", "--force"); err != nil {
+		return "", err
+	}
+	_, sha, err := r.git.object(ctx, "refs/heads/"+c.Branch)
+	return sha, err
+}
+
+func data(in *bytes.Buffer, text string) { fmt.Fprintf(in, "data %d\n%s\n", len(text), text) }
+
+// DeleteBranch removes a branch as a person.
+func (w pushes) DeleteBranch(ctx context.Context, repo, as, branch string) error {
+	r, by, done, err := w.pusher(repo, as)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if r.branches[branch] == "" {
+		return fmt.Errorf("no branch %s in %s", branch, repo)
+	}
+	return w.moveRef(ctx, r, by, "refs/heads/"+branch, "")
+}
+
+// maxPushCommits is how many commits a push event lists ("The array includes a
+// maximum of 2048 commits", webhook events and payloads, push).
+const maxPushCommits = 2048
+
+// pushFields is the payload of a push event. It lists the commits that no other
+// branch had before, oldest first, without the names of their files.
+func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *account) (obj, error) {
+	commits := []obj{}
+	if p.After != noCommit {
+		args := []string{"log", "-z", fmt.Sprintf("--max-count=%d", maxPushCommits), "--format=%H%n%T%n%an%n%ae%n%cI%n%B", p.After, "--not"}
+		if p.Before != noCommit {
+			args = append(args, p.Before)
+		}
+		for name, sha := range r.branches {
+			if name != p.Branch && p.Before == noCommit {
+				args = append(args, sha)
+			}
+		}
+		out, err := r.git.run(ctx, nil, append(args, "--")...)
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range slices.Backward(strings.Split(string(out), "\x00")) {
+			if f := strings.SplitN(record, "\n", 6); len(f) == 6 {
+				person := obj{"name": f[2], "email": f[3]}
+				commits = append(commits, obj{"id": f[0], "tree_id": f[1], "distinct": true, "message": strings.TrimRight(f[5], "\n"), "timestamp": f[4],
+					"url": w.webOf(r) + "/commit/" + f[0], "author": person, "committer": person, "added": []string{}, "removed": []string{}, "modified": []string{}})
+			}
+		}
+	}
+	var head any
+	if len(commits) > 0 {
+		head = commits[len(commits)-1]
+	}
+	return obj{"ref": "refs/heads/" + p.Branch, "before": p.Before, "after": p.After, "created": p.Before == noCommit,
+		"deleted": p.After == noCommit, "forced": p.Forced, "base_ref": nil, "commits": commits, "head_commit": head,
+		"compare": fmt.Sprintf("%s/compare/%.12s...%.12s", w.webOf(r), p.Before, p.After),
+		"pusher":  obj{"name": by.login, "email": email(by)}}, nil
+}
+
+func email(a *account) string {
+	return fmt.Sprintf("%d+%s@users.noreply.github.com", a.id, strings.ToLower(a.login))
 }

@@ -28,37 +28,29 @@ func TestEveryRefusalHasTheDocumentedShape(t *testing.T) {
 		message    string
 	}{
 		{nobody, "GET /repos/acme/tools", "", 404, "Not Found"},
-		{nobody, "GET /user", "", 401, "Requires authentication"},
 		{nobody, "GET /app", "", 401, "A JSON web token could not be decoded"},
 		{stranger, "GET /repos/acme/tools", "", 404, "Not Found"},
 		{inst, "GET /app", "", 401, "A JSON web token could not be decoded"},
-		{inst, "GET /user", "", 403, "Resource not accessible by integration"},
 		{inst, "GET /repos/acme/none", "", 404, "Not Found"},
 		{inst, "GET /repos/acme/tools/issues/99", "", 404, "Not Found"},
 		{inst, "GET /repos/acme/tools/collaborators/nobody-at-all/permission", "", 404, "is not a user"},
-		{inst, "GET /repos/acme/tools/branches/none", "", 404, "Branch not found"},
 		{inst, "GET /repos/acme/tools/commits/none/check-runs", "", 422, "No commit found for SHA: none"},
-		{inst, "DELETE /repos/acme/tools/git/refs/heads/none", "", 422, "Reference does not exist"},
-		{inst, "DELETE /repos/acme/tools/issues/1/labels/none", "", 404, "Label does not exist"},
 		{inst, "POST /repos/acme/tools/issues/1/comments", `{"body": `, 400, "Problems parsing JSON"},
 		{inst, "POST /repos/acme/tools/issues/1/comments", `{"body": 7}`, 422, "Invalid request.\n\nFor 'properties/body', number is not a string."},
 		{inst, "POST /repos/acme/tools/issues/1/comments", `{}`, 422, `"body" wasn't supplied.`},
 		{inst, "POST /repos/acme/tools/issues/1/comments", `{"body": "` + long + `"}`, 422, "Validation Failed"},
-		{inst, "POST /repos/acme/tools/issues", `{"title": ""}`, 422, "Validation Failed"},
-		{inst, "PATCH /repos/acme/tools/pulls/1", `{"body": "` + long + `"}`, 422, "Validation Failed"},
+		{inst, "PATCH /repos/acme/tools/issues/1", `{"body": "` + long + `"}`, 422, "Validation Failed"},
 		{inst, "POST /repos/acme/tools/issues/1/reactions", `{"content": "clap"}`, 422, "Validation Failed"},
 		{inst, "POST /repos/acme/tools/pulls", `{"title": "t", "head": "work", "base": "main"}`, 422, "Validation Failed"},
 		{inst, "POST /repos/acme/tools/pulls", `{"title": "t", "head": "main", "base": "main"}`, 422, "Validation Failed"},
 		{inst, checks, `{"name": "x", "head_sha": "` + head + `", "status": "completed"}`, 422, `"conclusion" wasn't supplied.`},
 		{inst, checks, `{"name": "x", "head_sha": "` + strings.Repeat("0", 40) + `"}`, 422, "No commit found for SHA"},
 		{reader, checks, `{"name": "x", "head_sha": "` + head + `"}`, 403, "You must authenticate via a GitHub App."},
-		{reader, "POST /repos/acme/tools/issues/1/labels", `["pawl"]`, 403, "Must have admin rights to Repository."},
 		{app, "POST /app/installations/99/access_tokens", "", 404, "Not Found"},
 		{app, grant, `{"permissions": {"workflows": "write"}}`, 422, "The permissions requested are not granted to this installation."},
-		{app, grant, `{"repositories": ["none"]}`, 422, "There is at least one repository that does not exist"},
+		{app, grant, `{"repository_ids": [1]}`, 422, "There is at least one repository that does not exist"},
 		{app, grant, `{"repository_ids": [` + strings.Repeat("1,", 500) + `1]}`, 422, "No more than 500 items are allowed"},
 		{app, "GET /app/hook/deliveries?cursor=what", "", 400, "Invalid cursor"},
-		{app, "POST /app/hook/deliveries/99/attempts", "", 404, "Not Found"},
 	} {
 		method, path, _ := strings.Cut(c.call, " ")
 		resp, raw := h.wire(c.as, method, path, c.body)
@@ -77,23 +69,6 @@ func TestEveryRefusalHasTheDocumentedShape(t *testing.T) {
 	}
 	if got := h.Issues(repo)[number-1]; len(got.Labels) != 0 || got.Body != "" {
 		t.Errorf("a refused request changed something: %+v", got)
-	}
-}
-
-func TestLabelsOfPeopleWhoMayNotTriageAreDropped(t *testing.T) {
-	h := newHouse(t)
-	body := `{"title": "Do this", "labels": ["pawl"]}`
-	for i, login := range []string{"rita", "wendy"} {
-		resp, raw := h.wire(h.userClient(login).Client(), "POST", "/repos/"+repo+"/issues", body)
-		if resp.StatusCode != 201 || resp.Header.Get("Location") == "" {
-			t.Fatalf("%s: %s", resp.Status, raw)
-		}
-		if got := len(h.Issues(repo)[i].Labels); got != i {
-			t.Errorf("%s set %d labels", login, got)
-		}
-	}
-	if got := len(h.settled("issues")); got != 3 {
-		t.Fatalf("%d events, want opened twice and labeled once", got)
 	}
 }
 

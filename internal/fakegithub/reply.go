@@ -25,10 +25,15 @@ type reply struct {
 }
 
 func ok(body any) *reply { return &reply{status: http.StatusOK, header: http.Header{}, body: body} }
-func created(body any) *reply {
-	return &reply{status: http.StatusCreated, header: http.Header{}, body: body}
+
+// created names the address of what was made, if it has one.
+func created(body obj) *reply {
+	rep := &reply{status: http.StatusCreated, header: http.Header{}, body: body}
+	if url, ok := body["url"].(string); ok {
+		rep.header.Set("Location", url)
+	}
+	return rep
 }
-func noContent() *reply { return &reply{status: http.StatusNoContent, header: http.Header{}} }
 
 // problem is an error in GitHub's form.
 func problem(status int, message string) *reply {
@@ -94,7 +99,7 @@ func (rep *reply) write(w http.ResponseWriter) {
 
 // page cuts a list as per_page (30, at most 100) and page ask and adds the Link
 // header. wrap makes the body from the cut list and the total.
-func page[T any](s *Server, c *call, list []T, render func(T) obj, wrap func([]obj, int) any) *reply {
+func page[T any](c *call, list []T, render func(T) obj, wrap func([]obj, int) any) *reply {
 	size := clamp(c.query("per_page", "30"), 30, 100)
 	number := clamp(c.query("page", "1"), 1, 1<<30)
 	last := max(1, (len(list)+size-1)/size)
@@ -106,7 +111,7 @@ func page[T any](s *Server, c *call, list []T, render func(T) obj, wrap func([]o
 	rep := ok(wrap(out, len(list)))
 	var links []string
 	link := func(n int, rel string) {
-		links = append(links, fmt.Sprintf(`<%s>; rel="%s"`, s.link(c, "page", strconv.Itoa(n)), rel))
+		links = append(links, fmt.Sprintf(`<%s>; rel="%s"`, c.link("page", strconv.Itoa(n)), rel))
 	}
 	if number > 1 {
 		link(number-1, "prev")
@@ -128,12 +133,12 @@ func page[T any](s *Server, c *call, list []T, render func(T) obj, wrap func([]o
 func array(list []obj, _ int) any { return list }
 
 // link is the address of this call with one query parameter replaced.
-func (s *Server) link(c *call, key, value string) string {
-	u := url.URL{Path: c.r.URL.Path, RawPath: c.r.URL.RawPath}
+func (c *call) link(key, value string) string {
+	u := url.URL{Path: "/api/v3" + c.r.URL.Path}
 	q := c.r.URL.Query()
 	q.Set(key, value)
 	u.RawQuery = q.Encode()
-	return s.base + u.String()
+	return c.base + u.String()
 }
 
 func clamp(text string, otherwise, most int) int {

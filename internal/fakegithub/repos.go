@@ -1,81 +1,26 @@
 package fakegithub
 
 import (
+	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
-	"net/http"
-	"path"
-	"slices"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
 
 // getRepo answers with the long form, which no other answer has.
-func (s *Server) getRepo(c *call) *reply {
-	body := s.renderRepo(c.repo)
+func (w repositories) getRepo(c *call) *reply {
+	body := w.renderRepo(c.repo)
 	body["network_count"], body["subscribers_count"], body["custom_properties"] = 0, 0, obj{}
-	if parent := c.repo.parent; parent != nil && !parent.deleted {
-		body["parent"], body["source"] = s.renderRepo(parent), s.renderRepo(parent)
-	}
 	return ok(body)
 }
 
-// getContents answers with a file in base64 or with the list of a directory.
-func (s *Server) getContents(c *call) *reply {
-	r, file := c.repo, strings.Trim(c.params["path"], "/")
-	ref := c.query("ref", r.defaultBranch)
-	sha, found := s.resolve(c, ref)
-	if !found {
-		if len(r.branches) == 0 {
-			return problem(http.StatusNotFound, "This repository is empty.")
-		}
-		return problem(http.StatusNotFound, "No commit found for the ref "+ref)
-	}
-	kind, id, err := r.git.object(c.context(), sha+":"+file)
-	switch {
-	case err != nil:
-		return notFound()
-	case kind == "blob":
-		content, err := r.git.run(c.context(), nil, "cat-file", "blob", id)
-		if err != nil {
-			return problem(http.StatusInternalServerError, err.Error())
-		}
-		body := s.renderContent(r, ref, "file", file, id, len(content))
-		body["encoding"], body["content"] = "base64", lines60(base64.StdEncoding.EncodeToString(content))
-		return ok(body)
-	}
-	entries, err := r.git.list(c.context(), id)
-	if err != nil {
-		return problem(http.StatusInternalServerError, err.Error())
-	}
-	list := []obj{}
-	for _, e := range entries {
-		list = append(list, s.renderContent(r, ref, e.kind, path.Join(file, e.name), e.sha, e.size))
-	}
-	return ok(list)
-}
-
-func (s *Server) renderContent(r *repository, ref, kind, file, sha string, size int) obj {
-	self := fmt.Sprintf("%srepos/%s/contents/%s?ref=%s", s.APIURL(), r.fullName(), file, ref)
-	blob := fmt.Sprintf("%srepos/%s/git/blobs/%s", s.APIURL(), r.fullName(), sha)
-	html := fmt.Sprintf("%s/%s/blob/%s/%s", s.base, r.fullName(), ref, file)
-	return obj{"type": kind, "name": path.Base(file), "path": file, "sha": sha, "size": size, "url": self,
-		"html_url": html, "git_url": blob, "download_url": nil, "_links": obj{"self": self, "git": blob, "html": html}}
-}
-
-// lines60 breaks base64 as GitHub does.
-func lines60(text string) string {
-	var b strings.Builder
-	for len(text) > 0 {
-		n := min(60, len(text))
-		b.WriteString(text[:n] + "\n")
-		text = text[n:]
-	}
-	return b.String()
-}
-
 // resolve turns a branch, "heads/x", "refs/heads/x" or a commit into a commit.
-func (s *Server) resolve(c *call, ref string) (string, bool) {
+func (c *call) resolve(ref string) (string, bool) {
 	name := strings.TrimPrefix(strings.TrimPrefix(ref, "refs/"), "heads/")
 	if sha := c.repo.branches[name]; sha != "" {
 		return sha, true
@@ -91,65 +36,185 @@ func isHex(s string) bool {
 	return len(s) >= 7 && len(s) <= 40 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-func (s *Server) getRef(c *call) *reply {
-	name, isHead := strings.CutPrefix(c.params["ref"], "heads/")
-	sha := c.repo.branches[name]
-	if !isHead || sha == "" {
-		return notFound()
-	}
-	api := s.APIURL() + "repos/" + c.repo.fullName()
-	return ok(obj{"ref": "refs/heads/" + name, "node_id": nodeID("Ref", c.repo.id), "url": api + "/git/refs/heads/" + name,
-		"object": obj{"type": "commit", "sha": sha, "url": api + "/git/commits/" + sha}})
-}
-
-func (s *Server) deleteRef(c *call) *reply {
-	name, isHead := strings.CutPrefix(c.params["ref"], "heads/")
-	if !isHead || c.repo.branches[name] == "" {
-		return problem(http.StatusUnprocessableEntity, "Reference does not exist")
-	}
-	if slices.Contains(c.repo.protected, name) {
-		return problem(http.StatusUnprocessableEntity, "Cannot delete this protected branch")
-	}
-	if name == c.repo.defaultBranch {
-		return problem(http.StatusUnprocessableEntity, "Cannot delete the default branch")
-	}
-	if err := s.moveRef(c.context(), c.repo, c.who.account(), "refs/heads/"+name, ""); err != nil {
-		return problem(http.StatusInternalServerError, err.Error())
-	}
-	return noContent()
-}
-
-func (s *Server) getBranch(c *call) *reply {
-	name := c.params["branch"]
-	sha := c.repo.branches[name]
-	if sha == "" {
-		return problem(http.StatusNotFound, "Branch not found")
-	}
-	commit, err := c.repo.git.commit(c.context(), sha)
-	if err != nil {
-		return problem(http.StatusInternalServerError, err.Error())
-	}
-	api := s.APIURL() + "repos/" + c.repo.fullName()
-	return ok(obj{"name": name, "protected": slices.Contains(c.repo.protected, name), "protection": obj{"enabled": slices.Contains(c.repo.protected, name)}, "protection_url": api + "/branches/" + name + "/protection",
-		"_links": obj{"self": api + "/branches/" + name, "html": s.base + "/" + c.repo.fullName() + "/tree/" + name},
-		"commit": s.renderCommit(c.repo, commit)})
-}
-
-func (s *Server) renderCommit(r *repository, commit commitInfo) obj {
-	api, web := s.APIURL()+"repos/"+r.fullName(), s.base+"/"+r.fullName()
-	parents := []obj{}
-	for _, p := range commit.parents {
-		parents = append(parents, obj{"sha": p, "url": api + "/commits/" + p, "html_url": web + "/commit/" + p})
-	}
-	person := obj{"name": commit.name, "email": commit.email, "date": stamp(commit.at)}
-	self := api + "/commits/" + commit.sha
-	return obj{"sha": commit.sha, "node_id": nodeID("Commit", r.id), "url": self, "html_url": web + "/commit/" + commit.sha,
-		"comments_url": self + "/comments", "author": nil, "committer": nil, "parents": parents,
-		"commit": obj{"message": commit.message, "author": person, "committer": person, "comment_count": 0,
-			"url":  api + "/git/commits/" + commit.sha,
-			"tree": obj{"sha": commit.tree, "url": api + "/git/trees/" + commit.tree}}}
-}
-
 func nodeID(kind string, id int64) string {
 	return kind[:1] + "_" + base64.RawURLEncoding.EncodeToString([]byte(kind+strconv.FormatInt(id, 10)))
+}
+
+// AddRepo makes a repository with one commit of these files on main, or without
+// commits when files is empty, and installs the App on it.
+func (w repositories) AddRepo(ctx context.Context, full string, files map[string]string) error {
+	defer w.act()()
+	owner, name, ok := strings.Cut(full, "/")
+	if !ok || owner == "" || name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("repository name %q: use owner/name", full)
+	}
+	if w.repos[strings.ToLower(full)] != nil {
+		return fmt.Errorf("the repository %q exists already", full)
+	}
+	holder := w.accounts[strings.ToLower(owner)]
+	if holder == nil {
+		holder = &account{id: w.newID(), login: owner, kind: "Organization"}
+		w.accounts[strings.ToLower(owner)] = holder
+	}
+	r := w.newRepository(holder, name)
+	if err := r.git.create(ctx, r.defaultBranch); err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		if _, err := w.pushes().writeCommit(ctx, r, holder, Commit{Branch: "main", Message: "Initial commit", Files: files}); err != nil {
+			return err
+		}
+		var err error
+		if r.branches, err = r.git.refs(ctx); err != nil {
+			return err
+		}
+	}
+	w.repos[strings.ToLower(full)] = r
+	w.apps().install(r)
+	return nil
+}
+
+func (w repositories) newRepository(owner *account, name string) *repository {
+	id, now := w.newID(), w.now()
+	return &repository{id: id, owner: owner, name: name, defaultBranch: "main", created: now, pushed: now,
+		git: bare{dir: filepath.Join(w.dir, fmtID(id)+".git"), home: w.dir}, roles: map[string]string{}, branches: map[string]string{}}
+}
+
+// RenameRepo gives a repository a new name; the former one redirects.
+func (w repositories) RenameRepo(repo, name string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	from := r.name
+	r.name = name
+	w.repos[strings.ToLower(r.fullName())] = r
+	w.emit("repository", r, r.owner, obj{"action": "renamed", "changes": obj{"repository": obj{"name": obj{"from": from}}}})
+	return nil
+}
+
+// DeleteRepo makes a repository disappear.
+func (w repositories) DeleteRepo(repo string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	w.emit("repository", r, r.owner, obj{"action": "deleted"})
+	r.deleted = true
+	return nil
+}
+
+// bare is a bare repository on disk, driven by real git.
+type bare struct {
+	dir  string
+	home string // an empty HOME, so that nobody's git config matters
+}
+
+// findBackend locates git-http-backend.
+func findBackend(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", "--exec-path").Output()
+	if err != nil {
+		return "", fmt.Errorf("find git (install git): %w", err)
+	}
+	backend := filepath.Join(strings.TrimSpace(string(out)), "git-http-backend")
+	if _, err := os.Stat(backend); err != nil {
+		return "", fmt.Errorf("find git-http-backend (part of Debian's git package): %w", err)
+	}
+	return backend, nil
+}
+
+func (b bare) environ() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C"}
+}
+
+func (b bare) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"--git-dir=" + b.dir}, args...)...)
+	cmd.Env = b.environ()
+	cmd.Stdin = bytes.NewReader(stdin)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("git %s in %s: %w: %s", args[0], filepath.Base(b.dir), err, strings.TrimSpace(stderr.String()))
+	}
+	return out, nil
+}
+
+// repoConfig allows pushes, hides the heads of pull requests from them and
+// serves any commit by its id, as GitHub does.
+const repoConfig = `[http]
+	receivepack = true
+[receive]
+	hideRefs = refs/pull
+	autogc = false
+[uploadpack]
+	allowFilter = true
+	allowAnySHA1InWant = true
+[gc]
+	auto = 0
+`
+
+// workflowGuard refuses new commits that touch workflows when the pusher may
+// not. GitHub words it the same.
+const workflowGuard = `#!/bin/sh
+[ "$FAKEGITHUB_WORKFLOWS" = deny ] || exit 0
+while read -r old new ref; do
+	case $new in *[!0]*) ;; *) continue ;; esac
+	file=$(git log -m --format= --name-only "$new" --not --all -- .github/workflows | head -n 1)
+	[ -z "$file" ] && continue
+	echo "refusing to allow a GitHub App to create or update workflow \` + "`$file\\`" + ` without \` + "`workflows\\`" + ` permission" >&2
+	exit 1
+done
+exit 0
+`
+
+func (b bare) create(ctx context.Context, branch string) error {
+	if _, err := b.run(ctx, nil, "init", "--quiet", "--bare", "--template=", "--initial-branch="+branch, b.dir); err != nil {
+		return err
+	}
+	config, err := os.OpenFile(filepath.Join(b.dir, "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if _, err = config.WriteString(repoConfig); err != nil {
+		return err
+	}
+	if err := config.Close(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(b.dir, "hooks"), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.dir, "hooks", "pre-receive"), []byte(workflowGuard), 0o755)
+}
+
+// refs lists branches as name to commit.
+func (b bare) refs(ctx context.Context) (map[string]string, error) {
+	out, err := b.run(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads")
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if sha, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			refs[name] = sha
+		}
+	}
+	return refs, nil
+}
+
+// object tells the kind and the id of what a revision names.
+func (b bare) object(ctx context.Context, rev string) (kind, sha string, err error) {
+	out, err := b.run(ctx, []byte(rev+"\n"), "cat-file", "--batch-check=%(objecttype) %(objectname)")
+	if err != nil {
+		return "", "", err
+	}
+	kind, sha, _ = strings.Cut(strings.TrimSpace(string(out)), " ")
+	switch kind {
+	case "blob", "tree", "commit", "tag":
+		return kind, sha, nil
+	}
+	return "", "", fmt.Errorf("no object %q in %s", rev, filepath.Base(b.dir))
 }

@@ -3,14 +3,11 @@ package fakegithub_test
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v60/github"
-
-	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 func (h *house) do(method, path, body string, header http.Header) (int, http.Header, string) {
@@ -132,58 +129,5 @@ func TestARenamedRepositoryRedirects(t *testing.T) {
 	must(t, h.DeleteRepo("acme/kit"))
 	if status, _, _ := h.do("GET", "repos/acme/kit", "", auth); status != 404 {
 		t.Fatalf("deleted: %d", status)
-	}
-}
-
-func TestContentsRefsAndBranches(t *testing.T) {
-	h := newHouse(t)
-	file, _, _, err := h.client.Repositories.GetContents(h.ctx, "acme", "tools", "README.md", nil)
-	must(t, err)
-	if text, err := file.GetContent(); err != nil || text != "hello\n" {
-		t.Fatalf("%q %v", text, err)
-	}
-	_, dir, _, err := h.client.Repositories.GetContents(h.ctx, "acme", "tools", "/", &github.RepositoryContentGetOptions{Ref: "main"})
-	must(t, err)
-	var names []string
-	for _, e := range dir {
-		names = append(names, e.GetType()+" "+e.GetPath())
-	}
-	if diff := cmp.Diff([]string{"file README.md", "file run.sh", "dir src"}, names); diff != "" {
-		t.Fatal(diff)
-	}
-	_, _, _, err = h.client.Repositories.GetContents(h.ctx, "acme", "tools", ".github/pawl.yml", nil)
-	wantStatus(t, err, 404, "Not Found")
-	sha, err := h.PushCommit(h.ctx, repo, "wendy", fakegithub.Commit{Branch: "feature/x", Message: "x", Files: map[string]string{"x": "1"}})
-	must(t, err)
-	ref, _, err := h.client.Git.GetRef(h.ctx, "acme", "tools", "heads/feature/x")
-	must(t, err)
-	branch, _, err := h.client.Repositories.GetBranch(h.ctx, "acme", "tools", "feature/x", 1)
-	must(t, err)
-	if ref.GetObject().GetSHA() != sha || branch.GetCommit().GetSHA() != sha || branch.GetCommit().GetCommit().GetMessage() != "x" {
-		t.Fatalf("%s: ref %v, branch %v", sha, ref, branch)
-	}
-	_, err = h.client.Git.DeleteRef(h.ctx, "acme", "tools", "heads/feature/x")
-	must(t, err)
-	_, _, err = h.client.Git.GetRef(h.ctx, "acme", "tools", "heads/feature/x")
-	wantStatus(t, err, 404, "Not Found")
-	must(t, h.AddRepo(h.ctx, "acme/empty", nil))
-	_, _, _, err = h.client.Repositories.GetContents(h.ctx, "acme", "empty", "README.md", nil)
-	wantStatus(t, err, 404, "This repository is empty.")
-	repos, _, err := h.client.Apps.ListRepos(h.ctx, nil)
-	must(t, err)
-	if repos.GetTotalCount() != 2 || !slices.Equal(h.Repos(), []string{"acme/empty", repo}) {
-		t.Fatalf("%v", repos)
-	}
-}
-
-func TestGraphQLIsRefusedClearly(t *testing.T) {
-	h := newHouse(t)
-	resp, err := http.Post(h.GraphQLURL(), "application/json", strings.NewReader(`{"query":"{viewer{login}}"}`))
-	must(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	must(t, err)
-	if !strings.Contains(string(body), "NOT_IMPLEMENTED") {
-		t.Fatalf("%s", body)
 	}
 }

@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -13,7 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,11 +22,6 @@ import (
 // Options say what the fake GitHub knows of the App under test. The zero value
 // is usable: an App with id 1 and slug "pawl", a generated key, no webhooks.
 type Options struct {
-	// Address is where to listen; empty means a free port on 127.0.0.1.
-	Address string
-	// DataDir holds the bare repositories. When it is empty a temporary
-	// directory is made and Close removes it.
-	DataDir string
 	// AppID is the id of the App; zero means 1.
 	AppID int64
 	// Slug is the App's short name, its bot is "<slug>[bot]"; empty means "pawl".
@@ -35,9 +31,6 @@ type Options struct {
 	WebhookSecret string
 	// WebhookURL receives deliveries; see also SetWebhookURL.
 	WebhookURL string
-	// PublicKey verifies the App's JWTs; when nil a key pair is generated and
-	// PrivateKeyPEM returns its private half.
-	PublicKey *rsa.PublicKey
 	// Permissions are what installations grant; nil means what Pawl asks for.
 	Permissions map[string]string
 	// Events are those that the App says it subscribes to; nil means what Pawl
@@ -52,54 +45,59 @@ type Options struct {
 }
 
 // Server is a running fake GitHub. All methods may be called from several
-// goroutines.
+// goroutines. Its methods stand with what they are about, on the types that it
+// embeds; what they share is the world.
 type Server struct {
-	base       string
-	secret     string
-	publicKey  *rsa.PublicKey
-	privatePEM []byte
-	now        func() time.Time
-	rateLimit  int
-	routes     []route
+	*world
+	people
+	credentials
+	apps
+	repositories
+	pushes
+	issues
+	comments
+	pulls
+	checks
+	readers
+	*webhooks
+	faultList
+	limitChecks
+	requestLog
 
-	dir      string
-	ownDir   bool
+	restAPI  http.Handler
 	backend  string // path of git-http-backend
 	http     *http.Server
 	served   chan struct{}
-	courier  *courier
-	faults   faultList
-	strict   strictness
-	requests requestLog
-	changed  bell
 	inFlight sync.WaitGroup
-
-	mu     sync.Mutex // guards everything below
-	world  world
-	quotas quotas
-	closed bool
+	quotas   quotas // world.mu guards it
+	closed   bool   // world.mu guards it
 }
 
 // New starts a fake GitHub. It needs git with git-http-backend. The caller must
 // Close it.
 func New(opts Options) (*Server, error) {
 	opts = withDefaults(opts)
-	s := &Server{secret: opts.WebhookSecret, publicKey: opts.PublicKey, now: opts.Now,
-		rateLimit: opts.RateLimit, routes: routeTable(), dir: opts.DataDir, served: make(chan struct{})}
-	if err := s.prepareKey(); err != nil {
-		return nil, err
-	}
-	if err := s.prepareDirs(); err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", opts.Address)
+	key, err := appKey()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen for the fake GitHub on %s: %w", opts.Address, err), s.removeDir())
+		return nil, fmt.Errorf("generate the App's key: %w", err)
+	}
+	w := newWorld(opts, key)
+	s := &Server{world: w, people: people{w}, credentials: credentials{w}, apps: apps{w}, repositories: repositories{w}, pushes: pushes{w},
+		issues: issues{w}, comments: comments{w}, pulls: pulls{w}, checks: checks{w}, readers: readers{w},
+		quotas: quotas{windows: map[string]*window{}, limit: opts.RateLimit}, served: make(chan struct{})}
+	if s.backend, err = findBackend(context.Background()); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp("", "fakegithub-"); err != nil {
+		return nil, fmt.Errorf("make a directory for the repositories: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen for the fake GitHub: %w", err), os.RemoveAll(s.dir))
 	}
 	s.base = "http://" + listener.Addr().String()
-	s.world = newWorld(opts, s.now())
-	s.quotas.windows = map[string]*window{}
-	s.courier = newCourier(opts, s.now, &s.changed)
+	s.webhooks = newWebhooks(opts, &s.world.changed)
+	w.webhooks, s.restAPI = s.webhooks, s.rest()
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		defer close(s.served)
@@ -109,21 +107,10 @@ func New(opts Options) (*Server, error) {
 }
 
 func withDefaults(o Options) Options {
-	if o.Address == "" {
-		o.Address = "127.0.0.1:0"
-	}
-	if o.AppID == 0 {
-		o.AppID = 1
-	}
-	if o.Slug == "" {
-		o.Slug = "pawl"
-	}
+	o.AppID, o.Slug, o.RateLimit = cmp.Or(o.AppID, 1), cmp.Or(o.Slug, "pawl"), cmp.Or(o.RateLimit, 5000)
 	if o.Permissions == nil {
 		o.Permissions = map[string]string{"checks": "write", "contents": "write", "issues": "write",
 			"pull_requests": "write", "metadata": "read"}
-	}
-	if o.RateLimit == 0 {
-		o.RateLimit = 5000
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -131,63 +118,24 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-func (s *Server) prepareKey() error {
-	if s.publicKey != nil {
-		return nil
-	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return fmt.Errorf("generate the App's key: %w", err)
-	}
-	s.publicKey = &key.PublicKey
-	s.privatePEM = pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-	return nil
-}
-
-func (s *Server) prepareDirs() error {
-	if s.dir == "" {
-		dir, err := os.MkdirTemp("", "fakegithub-")
-		if err != nil {
-			return fmt.Errorf("make a directory for the repositories: %w", err)
-		}
-		s.dir, s.ownDir = dir, true
-	}
-	abs, err := filepath.Abs(s.dir)
-	if err != nil {
-		return fmt.Errorf("resolve the data directory: %w", err)
-	}
-	s.dir = abs
-	if s.backend, err = findBackend(context.Background()); err != nil {
-		return errors.Join(err, s.removeDir())
-	}
-	return os.MkdirAll(s.dir, 0o755)
-}
-
-func (s *Server) removeDir() error {
-	if !s.ownDir {
-		return nil
-	}
-	return os.RemoveAll(s.dir)
-}
-
 // Close stops the server and the delivery of webhooks, cuts open connections
-// and removes the repositories if New made their directory. Requests that are
-// being processed are waited for, so no git is left running.
+// and removes the repositories. Requests that are being processed are waited for,
+// so no git is left running.
 func (s *Server) Close() error {
-	s.courier.close()
-	s.mu.Lock()
+	s.webhooks.close()
+	s.world.mu.Lock()
 	s.closed = true
-	s.mu.Unlock()
+	s.world.mu.Unlock()
 	err := s.http.Close()
 	<-s.served
 	s.inFlight.Wait()
-	return errors.Join(err, s.removeDir())
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // begin counts a request in, unless the server is closing.
 func (s *Server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
 	if !s.closed {
 		s.inFlight.Add(1)
 	}
@@ -199,24 +147,22 @@ func (s *Server) begin() bool {
 func (s *Server) WebURL() string { return s.base }
 
 // APIURL is the base of the REST API, with a trailing slash.
-func (s *Server) APIURL() string { return s.base + "/api/v3/" }
+func (s *Server) APIURL() string { return s.api() }
 
-// GraphQLURL is where the GraphQL API would be. Every query there is answered
-// with an error that says that it is not offered.
-func (s *Server) GraphQLURL() string { return s.base + "/api/graphql" }
+// PrivateKeyPEM is the App's private key.
+func (w *world) PrivateKeyPEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(w.key)})
+}
 
-// PrivateKeyPEM is the App's private key, nil when Options.PublicKey was given.
-func (s *Server) PrivateKeyPEM() []byte { return s.privatePEM }
-
-// SetWebhookURL says where deliveries go from now on; an empty URL means that
-// they are recorded as failed.
-func (s *Server) SetWebhookURL(url string) { s.courier.setURL(url) }
+// appKey is the App's key, the same at all servers of a process: making one takes
+// longer than most of what is done with it.
+var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // Await returns when cond holds. It is asked again after every request, push,
 // delivery and act of a person, so no test has to sleep.
 func (s *Server) Await(ctx context.Context, cond func() bool) error {
 	for {
-		rung := s.changed.next()
+		rung := s.world.changed.next()
 		if cond() {
 			return nil
 		}
@@ -228,13 +174,13 @@ func (s *Server) Await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// bell tells any number of waiters that something happened.
-type bell struct {
+// notifier tells any number of waiters that something happened.
+type notifier struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-func (b *bell) next() <-chan struct{} {
+func (b *notifier) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ch == nil {
@@ -243,11 +189,38 @@ func (b *bell) next() <-chan struct{} {
 	return b.ch
 }
 
-func (b *bell) ring() {
+func (b *notifier) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ch != nil {
 		close(b.ch)
 		b.ch = nil
 	}
+}
+
+// ServeHTTP answers REST below /api/v3, the form that makes an App from a
+// manifest, and everything else as git.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.begin() {
+		panic(http.ErrAbortHandler)
+	}
+	defer s.inFlight.Done()
+	defer s.world.changed.ring()
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/api/v3/"):
+		s.restAPI.ServeHTTP(w, r)
+	case s.servesManifest(w, r):
+	default:
+		s.serveGit(w, r)
+	}
+}
+
+// WaitDelivered returns when nothing is queued or being sent. What is held does
+// not count.
+func (s *Server) WaitDelivered(ctx context.Context) error {
+	return s.Await(ctx, func() bool {
+		s.webhooks.mu.Lock()
+		defer s.webhooks.mu.Unlock()
+		return len(s.webhooks.queue) == 0 && !s.webhooks.sending
+	})
 }

@@ -1,7 +1,6 @@
 package fakegithub_test
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,13 +15,12 @@ import (
 func TestCloseLeavesNothingBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Setenv("TMPDIR", t.TempDir())
-	key := appKey()
-	s, err := fakegithub.New(fakegithub.Options{PublicKey: &key.PublicKey})
+	s, err := fakegithub.New(fakegithub.Options{})
 	must(t, err)
 	must(t, s.AddRepo(t.Context(), repo, map[string]string{"a": "b"}))
 	must(t, s.WaitDelivered(t.Context()))
 	client := &http.Client{Transport: &http.Transport{}}
-	resp, err := client.Get(s.APIURL() + "rate_limit")
+	resp, err := client.Get(s.APIURL() + "app")
 	must(t, err)
 	resp.Body.Close()
 	client.CloseIdleConnections()
@@ -31,23 +29,6 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		t.Fatalf("left behind: %v %v", left, err)
 	}
 	goleak.VerifyNone(t, before)
-}
-
-func TestAGivenDataDirStaysAndATakenAddressIsAnError(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer taken.Close()
-	key, dir := appKey(), filepath.Join(t.TempDir(), "data")
-	if _, err := fakegithub.New(fakegithub.Options{PublicKey: &key.PublicKey, Address: taken.Addr().String()}); err == nil || !strings.Contains(err.Error(), "listen for the fake GitHub on") {
-		t.Fatal(err)
-	}
-	s, err := fakegithub.New(fakegithub.Options{PublicKey: &key.PublicKey, DataDir: dir})
-	must(t, err)
-	must(t, s.AddRepo(t.Context(), repo, map[string]string{"a": "b"}))
-	must(t, s.Close())
-	if repos, err := filepath.Glob(filepath.Join(dir, "*.git")); err != nil || len(repos) != 1 {
-		t.Fatalf("%v %v", repos, err)
-	}
 }
 
 func TestMistakesInATestAreTold(t *testing.T) {

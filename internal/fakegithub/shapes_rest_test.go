@@ -18,10 +18,11 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 	must(t, err)
 	reviewComment, err := h.ReviewComment(h.ctx, repo, 2, "rita", "one.txt", 1, "and this?")
 	must(t, err)
+	must(t, h.ClosePull(repo, 2, "wendy")) // so that its branch may have another
 	runs := h.CheckRuns(repo)
 	deliveries := h.Deliveries()
 	sha := h.Branches(repo)["one"]
-	app, inst, person := h.app.Client(), h.client.Client(), h.userClient("wendy").Client()
+	app, inst := h.app.Client(), h.client.Client()
 	fill := strings.NewReplacer("{repo}", "/repos/"+repo, "{inst}", fmt.Sprint(id), "{comment}", fmt.Sprint(commentID), "{sha}", sha,
 		"{remark}", fmt.Sprint(reviewComment), "{run}", fmt.Sprint(runs[len(runs)-1].ID), "{delivery}", fmt.Sprint(deliveries[0].ID))
 	for _, step := range []struct {
@@ -32,59 +33,36 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 	}{
 		{app, "GET /app", "", 200, "integration"},
 		{app, "GET /app/installations", "", 200, "[installation]"},
-		{app, "GET /app/installations/{inst}", "", 200, "installation"},
 		{app, "POST /app/installations/{inst}/access_tokens", "", 201, "installation-token"},
 		{app, "POST /app/installations/{inst}/access_tokens", `{"repositories": ["tools"], "permissions": {"issues": "read"}}`, 201, "installation-token"},
-		{app, "GET /app/hook/config", "", 200, "webhook-config"},
 		{app, "GET /app/hook/deliveries", "", 200, "[hook-delivery-item]"},
 		{app, "GET /app/hook/deliveries/{delivery}", "", 200, "hook-delivery"},
-		{app, "POST /app/hook/deliveries/{delivery}/attempts", "", 202, "object"},
-		{app, "GET {repo}/installation", "", 200, "installation"},
-		{inst, "GET /installation/repositories", "", 200, "get.installation.repositories"},
-		{inst, "GET /rate_limit", "", 200, "rate-limit-overview"},
-		{person, "GET /user", "", 200, "public-user|private-user"},
 		{inst, "GET /users/rita", "", 200, "public-user"},
 		{inst, "GET /users/pawl%5Bbot%5D", "", 200, "public-user"},
 		{inst, "GET {repo}", "", 200, "full-repository"},
 		{inst, "GET {repo}/collaborators/wendy/permission", "", 200, "repository-collaborator-permission"},
 		{inst, "GET {repo}/collaborators/noone/permission", "", 200, "repository-collaborator-permission"},
-		{inst, "GET {repo}/contents/README.md", "", 200, "content-file"},
-		{inst, "GET {repo}/contents/", "", 200, "[content-directory.item]"},
-		{inst, "GET {repo}/git/ref/heads/main", "", 200, "git-ref"},
-		{inst, "GET {repo}/branches/main", "", 200, "branch-with-protection"},
 		{inst, "GET {repo}/issues?state=all", "", 200, "[issue]"},
-		{inst, "POST {repo}/issues", `{"title": "new", "labels": ["a"]}`, 201, "issue"},
 		{inst, "GET {repo}/issues/2", "", 200, "issue"},
 		{inst, "PATCH {repo}/issues/1", `{"body": "other"}`, 200, "issue"},
 		{inst, "GET {repo}/issues/1/comments", "", 200, "[issue-comment]"},
 		{inst, "POST {repo}/issues/1/comments", `{"body": "one"}`, 201, "issue-comment"},
-		{inst, "GET {repo}/issues/comments/{comment}", "", 200, "issue-comment"},
 		{inst, "PATCH {repo}/issues/comments/{comment}", `{"body": "two"}`, 200, "issue-comment"},
-		{inst, "POST {repo}/issues/1/labels", `{"labels": ["x"]}`, 200, "[label]"},
-		{inst, "GET {repo}/issues/1/labels", "", 200, "[label]"},
-		{inst, "DELETE {repo}/issues/1/labels/x", "", 200, "[label]"},
 		{inst, "POST {repo}/issues/1/reactions", `{"content": "eyes"}`, 201, "reaction"},
 		{inst, "POST {repo}/issues/1/reactions", `{"content": "eyes"}`, 200, "reaction"},
-		{inst, "GET {repo}/issues/1/reactions", "", 200, "[reaction]"},
 		{inst, "POST {repo}/issues/comments/{comment}/reactions", `{"content": "eyes"}`, 201, "reaction"},
-		{inst, "GET {repo}/issues/comments/{comment}/reactions", "", 200, "[reaction]"},
 		{inst, "POST {repo}/pulls/comments/{remark}/reactions", `{"content": "eyes"}`, 201, "reaction"},
 		{inst, "GET {repo}/pulls?state=all", "", 200, "[pull-request-simple]"},
 		{inst, "GET {repo}/pulls/2", "", 200, "pull-request"},
 		{inst, "GET {repo}/pulls/3", "", 200, "pull-request"},
-		{inst, "PATCH {repo}/pulls/2", `{"state": "closed"}`, 200, "pull-request"},
 		{inst, "POST {repo}/pulls", `{"title": "p", "head": "one", "base": "main", "draft": true}`, 201, "pull-request"},
 		{inst, "GET {repo}/pulls/2/reviews", "", 200, "[pull-request-review]"},
 		{inst, "GET {repo}/pulls/2/comments", "", 200, "[pull-request-review-comment]"},
 		{inst, "POST {repo}/check-runs", `{"name": "n", "head_sha": "{sha}"}`, 201, "check-run"},
-		{inst, "GET {repo}/check-runs/{run}", "", 200, "check-run"},
 		{inst, "PATCH {repo}/check-runs/{run}", `{"output": {"title": "t", "summary": "s", "annotations": [{"path": "a", "start_line": 1, "end_line": 1, "annotation_level": "notice", "message": "m"}]}}`, 200, "check-run"},
 		{inst, "GET {repo}/check-runs/{run}/annotations", "", 200, "[check-annotation]"},
 		{inst, "GET {repo}/commits/{sha}/pulls", "", 200, "[pull-request-simple]"},
 		{inst, "GET {repo}/commits/{sha}/check-runs", "", 200, "get.commits.ref.check-runs"},
-		{inst, "DELETE {repo}/issues/comments/{comment}", "", 204, ""},
-		{inst, "DELETE {repo}/git/refs/heads/one", "", 204, ""},
-		{inst, "DELETE /installation/token", "", 204, ""},
 	} {
 		method, path, _ := strings.Cut(step.call, " ")
 		resp, raw := h.wire(step.as, method, fill.Replace(path), fill.Replace(step.body))

@@ -21,15 +21,6 @@ func TestACheckRunEventCarriesItsWholeSuiteAndRESTOnlyTheID(t *testing.T) {
 	}
 }
 
-func TestTheDefaultBranchCannotBeDeleted(t *testing.T) {
-	h := newHouse(t)
-	_, err := h.client.Git.DeleteRef(h.ctx, "acme", "tools", "heads/main")
-	wantStatus(t, err, 422, "Cannot delete the default branch")
-	if diff := cmp.Diff([]string{"main"}, keys(h.Branches(repo))); diff != "" {
-		t.Fatal(diff)
-	}
-}
-
 func TestTheShapeCheckSeesWhatIsMissingWrongAndUndocumented(t *testing.T) {
 	all := readShapes(t)
 	body := decodeExactly(t, []byte(`{"id": "7", "url": "u", "name": "bug", "color": "ededed", "default": false, "description": null, "shade": 1}`))

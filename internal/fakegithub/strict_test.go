@@ -9,20 +9,21 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-func TestTheWardenKnowsEveryDocumentedLimit(t *testing.T) {
+func TestTheCheckerKnowsEveryDocumentedLimit(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	refused := func(status int, header http.Header, text string, after time.Duration) func(*fakegithub.Warden) string {
-		return func(w *fakegithub.Warden) string {
-			w.Arrive(noon, "GET")
+	refused := func(status int, header http.Header, text string, after time.Duration) func(*fakegithub.LimitChecker) string {
+		return func(w *fakegithub.LimitChecker) string {
+			w.Arrive(noon, "GET", "/x")
 			w.Leave(noon, status, header, text)
-			return w.Arrive(noon.Add(after), "GET")
+			return w.Arrive(noon.Add(after), "GET", "/x")
 		}
 	}
-	many := func(n int, method string, gap, then time.Duration, leave bool) func(*fakegithub.Warden) string {
-		return func(w *fakegithub.Warden) string {
+	many := func(n int, request string, gap, then time.Duration, leave bool) func(*fakegithub.LimitChecker) string {
+		return func(w *fakegithub.LimitChecker) string {
 			now := noon
+			method, path, _ := strings.Cut(request, " ")
 			for range n {
-				if broken := w.Arrive(now, method); broken != "" {
+				if broken := w.Arrive(now, method, path); broken != "" {
 					return "early: " + broken
 				}
 				if leave {
@@ -30,13 +31,13 @@ func TestTheWardenKnowsEveryDocumentedLimit(t *testing.T) {
 				}
 				now = now.Add(gap)
 			}
-			return w.Arrive(now.Add(then-gap), method)
+			return w.Arrive(now.Add(then-gap), method, path)
 		}
 	}
 	later := http.Header{"Retry-After": {"30"}}
 	for _, tt := range []struct {
 		name string
-		do   func(*fakegithub.Warden) string
+		do   func(*fakegithub.LimitChecker) string
 		want string
 	}{
 		{"a hundred at once", many(99, "GET", 0, 0, false), ""},
@@ -48,6 +49,8 @@ func TestTheWardenKnowsEveryDocumentedLimit(t *testing.T) {
 		{"two writes in less than a second", many(1, "PATCH", 0, 999*time.Millisecond, true), "a write 999ms after the last"},
 		{"500 writes in an hour", many(499, "POST", 7*time.Second, 7*time.Second, true), ""},
 		{"501 writes in an hour", many(500, "POST", 7*time.Second, 7*time.Second, true), "501 content writes within an hour"},
+		{"501 check runs in an hour", many(500, "POST /repos/octo/hello/check-runs", 7*time.Second, 7*time.Second, true), ""},
+		{"two check runs in less than a second", many(1, "POST /repos/octo/hello/check-runs", 0, 999*time.Millisecond, true), "a write 999ms after the last"},
 		{"a request during a retry-after", refused(429, later, "", 29*time.Second), "a request 1s before the end of the wait that was asked for"},
 		{"one that was on the way", refused(429, later, "", time.Second), ""},
 		{"one after it", refused(403, later, "", 30*time.Second), ""},
@@ -56,7 +59,7 @@ func TestTheWardenKnowsEveryDocumentedLimit(t *testing.T) {
 		{"a missing permission", refused(403, nil, "Resource not accessible by integration", 2*time.Second), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.do(new(fakegithub.Warden)); got != tt.want {
+			if got := tt.do(new(fakegithub.LimitChecker)); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -51,8 +51,6 @@ func TestAnAppsCommentIsDeliveredAsTheBots(t *testing.T) {
 	must(t, err)
 	_, _, err = h.client.Issues.EditComment(h.ctx, "acme", "tools", made.GetID(), &github.IssueComment{Body: github.String("done")})
 	must(t, err)
-	_, err = h.client.Issues.DeleteComment(h.ctx, "acme", "tools", made.GetID())
-	must(t, err)
 	hooks := h.settled("issue_comment")
 	var actions []string
 	for _, k := range hooks {
@@ -62,7 +60,7 @@ func TestAnAppsCommentIsDeliveredAsTheBots(t *testing.T) {
 			t.Errorf("%s", k.raw)
 		}
 	}
-	if diff := cmp.Diff([]string{"created", "edited", "deleted"}, actions); diff != "" {
+	if diff := cmp.Diff([]string{"created", "edited"}, actions); diff != "" {
 		t.Fatal(diff)
 	}
 	if hooks[1].at("changes", "body", "from") != "on it <b>" {
@@ -88,10 +86,6 @@ func TestAPersonsTokenLooksLikeThePerson(t *testing.T) {
 	_, _, err = h.userClient("rita").Issues.EditComment(h.ctx, "acme", "tools", id, &github.IssueComment{Body: github.String("no")})
 	wantStatus(t, err, 403, "Must have")
 	must(t, h.EditComment(repo, id, "wendy", "better"))
-	must(t, h.DeleteComment(repo, id, "wendy"))
-	if left := h.Comments(repo, n); len(left) != 0 {
-		t.Fatalf("%+v", left)
-	}
 }
 
 func TestTextsAreValidated(t *testing.T) {
@@ -147,24 +141,6 @@ func TestReactionsAreKeptOnce(t *testing.T) {
 	_, _, err = h.client.Reactions.CreateIssueReaction(h.ctx, "acme", "tools", n, "thumbs")
 	wantStatus(t, err, 422, "Validation Failed")
 	if diff := cmp.Diff([]string{"eyes by pawl[bot]"}, h.Comments(repo, n)[0].Reactions); diff != "" {
-		t.Fatal(diff)
-	}
-}
-
-func TestLabelsByTheAPI(t *testing.T) {
-	h := newHouse(t)
-	n, err := h.OpenIssue(repo, "rita", "It breaks", "")
-	must(t, err)
-	labels, _, err := h.client.Issues.AddLabelsToIssue(h.ctx, "acme", "tools", n, []string{"pawl", "bug"})
-	must(t, err)
-	if len(labels) != 2 {
-		t.Fatalf("%v", labels)
-	}
-	_, err = h.client.Issues.RemoveLabelForIssue(h.ctx, "acme", "tools", n, "bug")
-	must(t, err)
-	_, err = h.client.Issues.RemoveLabelForIssue(h.ctx, "acme", "tools", n, "bug")
-	wantStatus(t, err, 404, "Label does not exist")
-	if diff := cmp.Diff([]string{"pawl"}, h.Issues(repo)[0].Labels); diff != "" {
 		t.Fatal(diff)
 	}
 }

@@ -1,15 +1,27 @@
 package fakegithub
 
 import (
+	"cmp"
+	"crypto/rsa"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// world is everything that GitHub remembers. Server.mu guards it.
+// world is everything that GitHub remembers, and what all parts of the server
+// need to change it and to tell of it.
 type world struct {
+	renderer
+	now      func() time.Time
+	dir      string          // of the bare repositories
+	key      *rsa.PrivateKey // the App's
+	secret   string
+	webhooks *webhooks
+	changed  notifier
+
+	mu            sync.Mutex // guards everything below
 	app           *app
 	otherApps     map[string]*app
 	accounts      map[string]*account    // by lower-case login
@@ -19,8 +31,30 @@ type world struct {
 	manifests     []Manifest // as they were submitted
 	codes         map[string]manifestCode
 	lastID        int64
-	began         time.Time
 }
+
+// The parts of the server, by what they are about. Each has the REST operations,
+// what they do to the world, and the acts of people on the same things.
+type (
+	people       struct{ *world } // accounts and roles
+	credentials  struct{ *world } // tokens and who a caller is
+	apps         struct{ *world } // Apps and installations
+	repositories struct{ *world } // repositories, their forks and contents
+	pushes       struct{ *world } // commits and what follows when a branch moves
+	issues       struct{ *world } // issues and labels; also those of pull requests
+	comments     struct{ *world } // comments and reactions
+	pulls        struct{ *world } // pull requests and reviews
+	checks       struct{ *world } // check runs and their buttons
+	readers      struct{ *world } // what a maintainer sees, for tests and the demo
+)
+
+// These three are needed by the others: a pull request is also an issue, and much
+// that people do moves a branch.
+func (w *world) issues() issues { return issues{w} }
+
+func (w *world) pushes() pushes { return pushes{w} }
+
+func (w *world) apps() apps { return apps{w} }
 
 type account struct {
 	id    int64
@@ -39,6 +73,7 @@ type app struct {
 }
 
 type installation struct {
+	app       *app
 	id        int64
 	account   *account
 	repos     map[int64]bool
@@ -55,9 +90,6 @@ type repository struct {
 	created       time.Time
 	pushed        time.Time
 	deleted       bool
-	public        bool
-	parent        *repository // what it was forked from, nil for most
-	protected     []string    // branches that take no pushes
 	git           bare
 	pushing       sync.Mutex        // taken before Server.mu, so that a push is one person's
 	roles         map[string]string // by lower-case login: read, triage, write, maintain, admin
@@ -91,7 +123,6 @@ type thread struct {
 type pull struct {
 	id       int64
 	draft    bool
-	from     *repository // where the head is: the repository itself or a fork
 	headRef  string
 	headSHA  string
 	baseRef  string
@@ -139,10 +170,11 @@ type reaction struct {
 	created time.Time
 }
 
-func newWorld(o Options, now time.Time) world {
-	w := world{otherApps: map[string]*app{}, accounts: map[string]*account{}, repos: map[string]*repository{},
-		tokens: map[string]*token{}, codes: map[string]manifestCode{}, lastID: 3_000_000_000, began: now} // above 2^31, as GitHub's ids are
-	w.app = w.newApp(o.AppID, o.Slug, o.Permissions, now)
+func newWorld(o Options, key *rsa.PrivateKey) *world {
+	w := &world{renderer: renderer{began: o.Now()}, now: o.Now, key: key, secret: o.WebhookSecret,
+		otherApps: map[string]*app{}, accounts: map[string]*account{}, repos: map[string]*repository{},
+		tokens: map[string]*token{}, codes: map[string]manifestCode{}, lastID: 3_000_000_000} // above 2^31, as GitHub's ids are
+	w.app = w.newApp(o.AppID, o.Slug, o.Permissions, w.now())
 	if o.Events != nil {
 		w.app.events = o.Events
 	}
@@ -200,17 +232,13 @@ func (w *world) installationByID(id int64) *installation {
 
 // reposOf lists the repositories of an installation by id.
 func (w *world) reposOf(in *installation) []*repository {
-	seen := map[int64]*repository{}
+	var list []*repository
 	for _, r := range w.repos {
-		if in.repos[r.id] && !r.deleted {
-			seen[r.id] = r
+		if in.repos[r.id] && !r.deleted && !slices.Contains(list, r) { // a renamed one is there twice
+			list = append(list, r)
 		}
 	}
-	list := make([]*repository, 0, len(seen))
-	for _, r := range seen {
-		list = append(list, r)
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].id < list[j].id })
+	slices.SortFunc(list, func(a, b *repository) int { return cmp.Compare(a.id, b.id) })
 	return list
 }
 
@@ -235,25 +263,70 @@ func (r *repository) pull(number int) (*thread, error) {
 }
 
 // role is what a person may do here: none, read, triage, write, maintain or
-// admin. Everybody reads a public repository.
+// admin.
 func (r *repository) role(a *account) string {
 	if a.id == r.owner.id {
 		return "admin"
 	}
-	role := r.roles[strings.ToLower(a.login)]
-	switch {
-	case r.public && rank(role) < rank("read"):
-		return "read"
-	case role == "":
-		return "none"
-	}
-	return role
+	return cmp.Or(r.roles[strings.ToLower(a.login)], "none")
 }
 
-// visibility is "public" or "private".
-func (r *repository) visibility() string {
-	if r.public {
-		return "public"
+// act locks the world for something a person does; call what it returns when
+// it is done.
+func (w *world) act() (done func()) {
+	w.mu.Lock()
+	return func() {
+		w.mu.Unlock()
+		w.changed.ring()
 	}
-	return "private"
+}
+
+// on finds what most acts of people need. Nobody asks whether they have the
+// permission: a test decides who may do what.
+func (w *world) on(repo string, number int, login string) (*repository, *thread, *account, error) {
+	r, err := w.repo(repo)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	t, err := r.thread(number)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	by, err := w.account(login)
+	return r, t, by, err
+}
+
+// actOn is what a person does on an issue or pull request.
+func (w *world) actOn(repo string, number int, as string, do func(*repository, *thread, *account) error) error {
+	defer w.act()()
+	r, t, by, err := w.on(repo, number, as)
+	if err != nil {
+		return err
+	}
+	return do(r, t, by)
+}
+
+// addThread creates an issue; a pull request is one with pull set.
+func (w *world) addThread(r *repository, author *account, via *app, title, body string) *thread {
+	now := w.now()
+	t := &thread{id: w.newID(), number: len(r.threads) + 1, title: title, body: body, author: author, via: via,
+		state: "open", created: now, updated: now}
+	r.threads = append(r.threads, t)
+	return t
+}
+
+// setState closes or reopens.
+func (w *world) setState(r *repository, t *thread, state, reason string, by *account) {
+	t.state, t.updated, t.closed, t.reason = state, w.now(), w.now(), ""
+	action := "closed"
+	if state == "open" {
+		t.closed, action = time.Time{}, "reopened"
+	}
+	if t.pull == nil {
+		t.reason = reason
+		if state == "open" {
+			t.reason = "reopened"
+		}
+	}
+	w.emitThread(r, t, action, by, nil)
 }

@@ -12,4 +12,14 @@
 //
 // The shapes of answers and errors follow what the providers document and what
 // the CLIs were recorded to understand.
+//
+// Where to look:
+//
+//	What can a test set, and what did the provider receive?   server.go
+//	What does each scenario do?                               scenarios.go
+//	Where does a conversation stand when a request arrives?   turn.go
+//	How is an answer written, cut off or left hanging?        answer.go
+//	How does each provider word a limit or another failure?   failures.go
+//	How does an edit become a call of the CLI's own tool?     tools.go
+//	The protocols                                             responses.go, chat.go, anthropic.go, gemini.go
 package fakeprovider

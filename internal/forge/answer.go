@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -8,39 +9,72 @@ import (
 	"time"
 
 	"github.com/google/go-github/v60/github"
+
+	"github.com/pawlbot/pawl/internal/text"
+)
+
+// maxAnswer bounds one answer in bytes. The largest that Pawl asks for is a
+// payload of 25 MB, or a page of 100 comments of at most 65,536 characters, four
+// bytes each.
+const maxAnswer = 32 << 20
+
+var (
+	errTooLarge = errors.New("the answer is larger than 32 MiB")
+	// errEmptyAnswer is a success without the thing it is about.
+	errEmptyAnswer = errors.New("the answer holds no id")
 )
 
 // answer is what one try came to: GitHub's answer, or that none arrived.
 type answer struct {
-	status    int // zero: no answer arrived
+	path      string
+	sent      bool // else the fence or the clock kept it back
+	status    int  // zero: no answer arrived
 	header    http.Header
 	message   string
-	secondary bool // GitHub called it a secondary limit
-	limit     bool // GitHub's words are those of a limit
-	err       error
+	secondary bool  // GitHub called it a secondary limit
+	limit     bool  // GitHub's words are those of a limit
+	err       error // why there is no answer, or none that can be used
 }
 
-// newAnswer reads what the wire and go-github saw of one try.
-func newAnswer(w *wire, err error) answer {
-	a := answer{status: w.status, header: w.header, err: err}
-	var failed *github.ErrorResponse
-	var hourly *github.RateLimitError
-	var abuse *github.AbuseRateLimitError
-	var otp *github.TwoFactorAuthError
+// read notes an answer. broken says that its body could not be read whole. A
+// success must hold some fields.
+func (a *answer) read(resp *http.Response, body []byte, broken error, holds []string) {
+	a.status, a.header = resp.StatusCode, resp.Header
 	switch {
-	case errors.As(err, &failed):
-		a.message = fullMessage(failed)
-		a.secondary = strings.Contains(strings.ToLower(a.message), "secondary rate limit")
-		a.limit = namesLimit(a.message) || namesLimit(failed.DocumentationURL)
-	case errors.As(err, &hourly):
-		a.message = hourly.Message
-	case errors.As(err, &abuse):
-		a.message, a.secondary = abuse.Message, true
-	case errors.As(err, &otp):
-		a.message = otp.Message
+	case a.status < 300:
+		a.err = broken
+		if broken == nil {
+			a.err = usable(body, holds)
+		}
+	case a.status >= 400:
+		var failed github.ErrorResponse
+		if json.Unmarshal(body, &failed) != nil {
+			return
+		}
+		message := fullMessage(failed)
+		a.secondary = strings.Contains(strings.ToLower(message), "secondary rate limit")
+		a.limit = namesLimit(message) || namesLimit(failed.DocumentationURL)
+		a.message = text.Redact(Clip(message, 1000))
 	}
-	a.message = Redact(Clip(a.message, 1000))
-	return a
+}
+
+// usable says why an answer is none: it must be JSON, and an object hold what it is
+// about.
+func usable(body []byte, holds []string) error {
+	if len(holds) == 0 && json.Valid(body) {
+		return nil
+	}
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal(body, &got); err != nil {
+		return err
+	}
+	for _, name := range holds {
+		switch string(got[name]) {
+		case "", "0", `""`, "null":
+			return errEmptyAnswer
+		}
+	}
+	return nil
 }
 
 // namesLimit says that a refusal is a limit by its words: GitHub's messages, those
@@ -58,7 +92,7 @@ func namesLimit(words string) bool {
 
 // fullMessage joins GitHub's message with the details it gives for 422, which
 // hold the part that says what is wrong.
-func fullMessage(e *github.ErrorResponse) string {
+func fullMessage(e github.ErrorResponse) string {
 	parts := []string{e.Message}
 	for _, detail := range e.Errors {
 		switch {
@@ -71,34 +105,30 @@ func fullMessage(e *github.ErrorResponse) string {
 	return strings.Join(parts, ": ")
 }
 
-// verdict is what an answer means for the call.
-type verdict int
+// class is what an answer means for the call.
+type class int
 
 const (
-	// fine: done.
-	fine verdict = iota
+	// done, or a redirect that may be followed.
+	done class = iota
 	// refused: GitHub said no, and will again.
 	refused
-	// unauthorized: the token is not valid, or no longer.
-	unauthorized
 	// limited: not done; ask again after a wait.
 	limited
 	// unknown: perhaps done, perhaps not.
 	unknown
 )
 
-// judge decides what an answer means. A 2xx with an error is an answer that
+// class decides what an answer means. A 2xx with an error is an answer that
 // broke off or cannot be read: GitHub may well have done the work.
-func judge(a answer) verdict {
+func (a answer) class() class {
 	switch {
-	case a.err == nil:
-		return fine
-	case a.status < 300, a.status >= 500, a.status == http.StatusRequestTimeout:
+	case a.status == 0, a.err != nil, a.status >= 500, a.status == http.StatusRequestTimeout:
 		return unknown
+	case a.status < 400:
+		return done
 	case isPage(a) && !saysWhen(a):
 		return unknown
-	case a.status == http.StatusUnauthorized:
-		return unauthorized
 	case isLimit(a):
 		return limited
 	default:
@@ -126,6 +156,15 @@ func isLimit(a answer) bool {
 // body is.
 func saysWhen(a answer) bool {
 	return a.status == http.StatusTooManyRequests || a.header.Get("Retry-After") != "" || exhausted(a.header)
+}
+
+// wantsPause says that GitHub wants no request for a time: it refused one for a
+// limit, answered the last one that the hour allows, or is down and says for how
+// long.
+func (a answer) wantsPause(now time.Time) bool {
+	reset, ok := resetTime(a.header)
+	_, after := retryAfter(a.header, now)
+	return a.class() == limited || ok && exhausted(a.header) && reset.After(now) || after && a.status >= 500
 }
 
 // exhausted says that the hourly limit is used up.

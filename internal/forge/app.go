@@ -2,71 +2,68 @@ package forge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 
 	"github.com/google/go-github/v60/github"
 )
 
 // App is who Pawl is at GitHub.
 type App struct {
-	ID   int64
-	Slug string
-	Name string
+	ID   int64  `json:"id"`
+	Slug string `json:"slug"`
+	Name string `json:"name"`
 	// Permissions maps a permission such as "checks" to "read" or "write".
-	Permissions map[string]string
+	Permissions map[string]string `json:"permissions"`
 	// Events are the webhook events the App subscribes to.
-	Events []string
+	Events []string `json:"events"`
 	// BotID and BotLogin name the user <slug>[bot] that GitHub gives as author
 	// of what the App writes.
 	// BotID is 0 where GitHub knows no such user.
-	BotID    int64
-	BotLogin string
+	BotID    int64  `json:"-"`
+	BotLogin string `json:"-"`
 }
 
 // App asks GitHub who the App is, once; later calls answer from memory. Of many
 // that come at once, as after a start, one asks and the others wait for it: a
 // person's address may ask for users 60 times an hour only.
 func (c *Client) App(ctx context.Context) (App, error) {
-	if known := c.known(); known != nil {
-		return *known, nil
-	}
 	select {
-	case c.asking <- struct{}{}:
-		defer func() { <-c.asking }()
+	case known := <-c.self:
+		defer func() { c.self <- known }()
+		if known != nil {
+			return *known, nil
+		}
+		app, err := c.askSelf(ctx)
+		if err != nil {
+			return App{}, fmt.Errorf("look up the App: %w", err)
+		}
+		known = &app
+		return app, nil
 	case <-ctx.Done():
 		return App{}, fmt.Errorf("look up the App: %w", context.Cause(ctx))
 	}
-	if known := c.known(); known != nil {
-		return *known, nil
+}
+
+func (c *Client) askSelf(ctx context.Context) (app App, err error) {
+	if _, err := c.do(ctx, request{route: "/app", as: asApp, holds: []string{"id", "slug"}, explain: explainSelf}, &app); err != nil {
+		return App{}, err
 	}
-	var got *github.App
-	err := c.do(ctx, request{method: http.MethodGet, route: "/app", as: asApp, explain: explainSelf, send: func(ctx context.Context, gh *github.Client) (err error) {
-		got, _, err = gh.Apps.Get(ctx, "")
-		if err == nil && (got.GetID() == 0 || got.GetSlug() == "") {
-			return errEmptyAnswer
-		}
-		return err
-	}})
-	if err != nil {
-		return App{}, fmt.Errorf("look up the App: %w", err)
-	}
-	app := App{
-		ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), Events: got.Events,
-		Permissions: permissions(got.Permissions), BotLogin: got.GetSlug() + "[bot]",
-	}
-	if app.BotID, err = c.userID(ctx, app.BotLogin); errors.Is(err, ErrNotFound) {
+	app.BotLogin = app.Slug + "[bot]"
+	app.BotID, err = c.userID(ctx, app.BotLogin)
+	if errors.Is(err, ErrNotFound) {
 		// Its id and performed_via_github_app still tell what the App wrote.
 		c.log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
-	} else if err != nil {
-		return App{}, fmt.Errorf("look up the App's bot user %s: %w", app.BotLogin, aboutNoThread(err))
+		return app, nil
 	}
-	c.selfMu.Lock()
-	c.self = &app
-	c.selfMu.Unlock()
+	if err != nil {
+		return App{}, fmt.Errorf("its bot user %s: %w", app.BotLogin, aboutNoThread(err))
+	}
 	return app, nil
 }
 
@@ -90,113 +87,101 @@ func aboutNoThread(err error) error {
 	return err
 }
 
-func (c *Client) known() *App {
-	c.selfMu.Lock()
-	defer c.selfMu.Unlock()
-	return c.self
-}
-
 // userID looks up a user without credentials, which is enough on github.com.
 // Where that is not allowed (an Enterprise Server in private mode answers 401 or
 // 404) or used up (60 an hour for each address), it takes a token of the App's first
 // installation that can read metadata only; the App's JWT is not accepted for
 // users.
 func (c *Client) userID(ctx context.Context, login string) (int64, error) {
-	r := request{method: http.MethodGet, route: "/users/{login}", as: anonymous}
-	var user *github.User
-	r.send = func(ctx context.Context, gh *github.Client) (err error) {
-		user, _, err = gh.Users.Get(ctx, url.PathEscape(login))
-		if err == nil && user.GetID() == 0 {
-			return errEmptyAnswer
-		}
-		return err
-	}
-	err := c.do(ctx, r)
-	var limit *RateLimited
-	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrNotFound) && !errors.As(err, &limit) {
-		return user.GetID(), err
+	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
+	var user Actor
+	_, err := c.do(ctx, r, &user)
+	_, limited := errors.AsType[*RateLimited](err)
+	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrNotFound) && !limited {
+		return user.ID, err
 	}
 	installation, token, tokenErr := c.metadataToken(ctx)
 	if tokenErr != nil {
 		return 0, fmt.Errorf("%s (and with a token: %w)", err, tokenErr)
 	}
 	r.as, r.token, r.repo.Installation = asToken, token, installation
-	err = c.do(ctx, r)
-	return user.GetID(), err
+	_, err = c.do(ctx, r, &user)
+	return user.ID, err
 }
 
 // metadataToken makes a token of the App's first installation that may read
 // metadata and nothing else.
 func (c *Client) metadataToken(ctx context.Context) (installation int64, token string, err error) {
-	err = c.do(ctx, request{method: http.MethodGet, route: "/app/installations", as: asApp, send: func(ctx context.Context, gh *github.Client) error {
-		all, _, err := gh.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: pageSize})
-		for _, one := range all {
-			if one.SuspendedAt == nil && installation == 0 {
-				installation = one.GetID()
-			}
-		}
-		return err
-	}})
-	if err != nil {
+	var all []github.Installation
+	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
+	if _, err := c.do(ctx, request{route: "/app/installations", query: query, as: asApp}, &all); err != nil {
 		return 0, "", err
 	}
-	if installation == 0 {
+	first := slices.IndexFunc(all, func(one github.Installation) bool { return one.SuspendedAt == nil })
+	if first < 0 {
 		return 0, "", errors.New("the App is installed nowhere; install it on a repository")
 	}
+	installation = all[first].GetID()
 	made, err := c.mint(ctx, installation, &github.InstallationTokenOptions{
 		Permissions: &github.InstallationPermissions{Metadata: github.String("read")},
 	})
 	return installation, made.GetToken(), err
 }
 
-// Installation is one account's or organisation's installation of the App.
-type Installation struct {
-	ID          int64
-	Account     string
-	Suspended   bool
-	Permissions map[string]string
+// NewApp is an App that GitHub made from a manifest, with its secrets: who has
+// them is the App.
+type NewApp struct {
+	ID            int64  `json:"id"`
+	Slug          string `json:"slug"`
+	Name          string `json:"name"`
+	Owner         Actor  `json:"owner"`
+	HTMLURL       string `json:"html_url"`
+	WebhookSecret string `json:"webhook_secret"`
+	PrivateKey    string `json:"pem"`
 }
 
-// InstallationFor finds the installation that reaches a repository;
-// ErrUninstalled when there is none.
-func (c *Client) InstallationFor(ctx context.Context, owner, name string) (Installation, error) {
-	repo := Repo{Owner: owner, Name: name}
-	if err := repo.check(); err != nil {
-		return Installation{}, err
-	}
-	var got *github.Installation
-	err := c.do(ctx, request{
-		method: http.MethodGet, route: "/repos/{owner}/{repo}/installation", as: asApp,
-		explain: func(a answer) (string, error) {
-			if a.status == http.StatusNotFound {
-				return "install the App on " + repo.FullName() + ", or check the name", ErrUninstalled
-			}
-			return explain(a)
-		},
-		send: func(ctx context.Context, gh *github.Client) (err error) {
-			got, _, err = gh.Apps.FindRepositoryInstallation(ctx, owner, name)
-			if err == nil && got.GetID() == 0 {
-				return errEmptyAnswer
-			}
-			return err
-		},
-	})
+// codePattern is what a code may look like; GitHub shows 40 hexadecimal digits.
+// Anything else would change the path of the request.
+var codePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// ValidCode reports whether a text can be the code of a manifest.
+func ValidCode(code string) bool { return codePattern.MatchString(code) }
+
+// ConvertManifest exchanges the code that GitHub gave for a manifest for the App
+// that it made (docs.github.com, "Registering a GitHub App from a manifest"). It
+// needs no credentials: the code is one. It is good once and for an hour, so a
+// request whose answer was lost may have used it up; where GitHub did not answer
+// properly, it is tried three times all the same.
+func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made NewApp, err error) {
+	api, err := baseURL("the API's address", apiURL)
 	if err != nil {
-		return Installation{}, fmt.Errorf("find the installation for %s: %w", repo.FullName(), err)
+		return NewApp{}, err
 	}
-	return Installation{
-		ID: got.GetID(), Account: got.GetAccount().GetLogin(), Suspended: got.SuspendedAt != nil,
-		Permissions: permissions(got.Permissions),
-	}, nil
+	if !ValidCode(code) {
+		return NewApp{}, errors.New("convert the manifest: the code is none that GitHub gives")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	defer transport.CloseIdleConnections()
+	c := &Client{api: api, agent: userAgent, plain: transport, limits: Limits{}.filled()}
+	c.fillDefaults()
+	const route = "/app-manifests/{code}/conversions"
+	_, err = c.do(ctx, request{
+		method: http.MethodPost, route: route, args: []any{code}, as: anonymous, holds: []string{"id", "pem"}, explain: explainConversion,
+	}, &made)
+	if failed, ok := errors.AsType[*Error](err); ok {
+		failed.Path = route // the code is a credential as long as it is good
+	}
+	if err != nil {
+		return NewApp{}, fmt.Errorf("convert the manifest: %w", err)
+	}
+	return made, nil
 }
 
-// permissions turns go-github's struct of pointers into the map that GitHub
-// sends: its JSON form is exactly that map.
-func permissions(p *github.InstallationPermissions) map[string]string {
-	all := make(map[string]string)
-	text, err := json.Marshal(p)
-	if err != nil || json.Unmarshal(text, &all) != nil || all == nil {
-		return map[string]string{}
+// explainConversion says what became of the code.
+func explainConversion(a answer) (hint string, kind error) {
+	hint, kind = explain(a)
+	if a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity {
+		hint = "the code was used before or is older than an hour"
 	}
-	return all
+	return hint, kind
 }

@@ -3,8 +3,8 @@ package forge
 import (
 	"bytes"
 	"container/list"
-	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 )
@@ -55,7 +55,7 @@ func (c *cache) get(key cacheKey) (*kept, bool) {
 }
 
 func (c *cache) put(k *kept) {
-	c.drop([]cacheKey{k.key})
+	c.drop(k.key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byKey == nil {
@@ -67,14 +67,12 @@ func (c *cache) put(k *kept) {
 	}
 }
 
-// drop forgets answers; one that could not be used must not come again.
-func (c *cache) drop(keys []cacheKey) {
+// drop forgets an answer.
+func (c *cache) drop(key cacheKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, key := range keys {
-		if e, ok := c.byKey[key]; ok {
-			c.remove(e)
-		}
+	if e, ok := c.byKey[key]; ok {
+		c.remove(e)
 	}
 }
 
@@ -84,38 +82,50 @@ func (c *cache) remove(e *list.Element) {
 	c.size -= k.weight()
 }
 
-// read answers a 304 with what is kept, and keeps an answer that has an ETag
-// and is whole, short and JSON.
-func (c *cache) read(key cacheKey, old *kept, resp *http.Response) {
-	switch tag := resp.Header.Get("ETag"); {
-	case resp.StatusCode == http.StatusNotModified && old != nil:
-		_ = resp.Body.Close()
+// cached is the transport that asks GitHub only for what changed.
+type cached struct {
+	*call
+	next http.RoundTripper
+}
+
+// RoundTrip sends one request. It answers a 304 with what is kept, and keeps an
+// answer that has an ETag and is short. One that could not be used is not asked
+// for by its tag again.
+func (t cached) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.writes() || t.once {
+		return t.next.RoundTrip(req)
+	}
+	key := cacheKey{t.limitKey(), req.URL.String()}
+	old, known := t.cache.get(key)
+	if known {
+		req = req.Clone(req.Context())
+		req.Header.Set("If-None-Match", old.header.Get("ETag"))
+	}
+	resp, err := t.next.RoundTrip(req)
+	switch {
+	case err != nil:
+		if t.last.status != 0 {
+			t.cache.drop(key)
+		}
+		return nil, err
+	case resp.StatusCode == http.StatusNotModified && known:
 		fresh := resp.Header
 		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
 		resp.Header = old.header.Clone()
-		for name, values := range fresh { // limits and date are today's
-			resp.Header[name] = values
-		}
-		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(old.body)), int64(len(old.body))
-	case resp.StatusCode == http.StatusOK && tag != "":
-		head, err := io.ReadAll(io.LimitReader(resp.Body, maxKept+1))
-		rest := io.Reader(resp.Body)
+		maps.Copy(resp.Header, fresh) // limits and date are today's
+		setAnswer(resp, old.body)
+	case resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "" && resp.ContentLength <= maxKept:
+		body, err := io.ReadAll(resp.Body)
 		if err != nil {
-			rest = failing{err}
-		} else if len(head) <= maxKept && json.Valid(head) {
-			c.put(&kept{key: key, header: resp.Header.Clone(), body: head})
+			return nil, err
 		}
-		resp.Body = joined{io.MultiReader(bytes.NewReader(head), rest), resp.Body}
+		setAnswer(resp, body)
+		t.cache.put(&kept{key: key, header: resp.Header.Clone(), body: body})
 	}
+	return resp, nil
 }
 
-// failing is a body that broke off.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// joined reads from one and closes the other.
-type joined struct {
-	io.Reader
-	io.Closer
+// setAnswer gives an answer its body, which is in memory as a whole.
+func setAnswer(resp *http.Response, body []byte) {
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }

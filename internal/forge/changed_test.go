@@ -64,7 +64,7 @@ func manyIssues(t *testing.T, n int, apart time.Duration) (*fakegithub.Server, *
 }
 
 // numbered checks that a list names the issues from 1 to n once each.
-func numbered(t *testing.T, list []Changed, n int) {
+func numbered(t *testing.T, list []Issue, n int) {
 	t.Helper()
 	times := map[int]int{}
 	for i, one := range list {

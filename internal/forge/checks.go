@@ -2,11 +2,15 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/google/go-github/v60/github"
+	"unicode/utf8"
 )
 
 // Limits of check runs (GitHub's REST reference, "Create a check run").
@@ -45,60 +49,46 @@ type CheckRun struct {
 // Action is a button. GitHub takes 20 characters for Label and Identifier and
 // 40 for Description.
 type Action struct {
-	Label       string
-	Description string
-	Identifier  string
+	Label       string `json:"label"`
+	Description string `json:"description"`
+	Identifier  string `json:"identifier"`
 }
 
 // Annotation is a remark at lines of a file. Level is notice, warning or
 // failure; an EndLine of zero means StartLine.
 type Annotation struct {
-	Path      string
-	StartLine int
-	EndLine   int
-	Level     string
-	Message   string
+	Path      string `json:"path"`
+	StartLine int    `json:"start_line"`
+	EndLine   int    `json:"end_line"`
+	Level     string `json:"annotation_level"`
+	Message   string `json:"message"`
 }
 
 // CheckRunRef is a check run that exists at GitHub.
 type CheckRunRef struct {
-	ID         int64
-	ExternalID string
-	HeadSHA    string
-	Status     string
-	Conclusion string
-	HTMLURL    string
-}
-
-func checkRunRef(r *github.CheckRun) CheckRunRef {
-	return CheckRunRef{
-		ID: r.GetID(), ExternalID: r.GetExternalID(), HeadSHA: r.GetHeadSHA(),
-		Status: r.GetStatus(), Conclusion: r.GetConclusion(), HTMLURL: r.GetHTMLURL(),
-	}
+	ID         int64  `json:"id"`
+	ExternalID string `json:"external_id"`
+	HeadSHA    string `json:"head_sha"`
+	Status     string `json:"status"`
+	Conclusion string `json:"conclusion"`
+	HTMLURL    string `json:"html_url"`
 }
 
 // CreateCheckRun makes a check run on a commit. When GitHub's answer is lost,
 // name and external id tell whether it is there, so that it is not made twice.
-func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (CheckRunRef, error) {
-	if err := run.check(); err != nil {
+func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (made CheckRunRef, err error) {
+	if err := run.validate(); err != nil {
 		return CheckRunRef{}, err
 	}
-	var made CheckRunRef
-	err := c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", urgency: cosmetic,
-		send: func(ctx context.Context, gh *github.Client) error {
-			got, _, err := gh.Checks.CreateCheckRun(ctx, repo.Owner, repo.Name, run.create(c.now()))
-			if err == nil && got.GetID() == 0 {
-				return errEmptyAnswer
-			}
-			made = checkRunRef(got)
-			return err
-		},
-		done: func(ctx context.Context) (found bool, err error) {
+	body := run.update(c.now())
+	body.HeadSHA, body.StartedAt = run.HeadSHA, run.StartedAt
+	_, err = c.on(ctx, repo, request{
+		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: body, urgency: cosmetic, holds: []string{"id"},
+		find: func(ctx context.Context) (found bool, err error) {
 			made, found, err = c.FindCheckRun(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
 			return found, err
 		},
-	})
+	}, &made)
 	return made, err
 }
 
@@ -110,69 +100,164 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (C
 // newest is asked what the check run shall say by then, so that changes meanwhile
 // need no request of their own; nil means that run stays. What newest returns must
 // be good for the same check run, or run is sent.
-func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun, newest func(context.Context) CheckRun) (CheckRunRef, error) {
-	if err := run.check(); err != nil {
+func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun, newest func(context.Context) CheckRun) (got CheckRunRef, err error) {
+	if err := run.validate(); err != nil {
 		return CheckRunRef{}, err
 	}
-	var updated CheckRunRef
-	path := fmt.Sprintf("repos/%s/check-runs/%d", repo.FullName(), id)
-	err := c.on(ctx, repo, request{
-		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", urgency: cosmetic,
-		send: func(ctx context.Context, gh *github.Client) error {
-			say := run
-			if newest != nil {
-				if n := newest(ctx); n.Name == run.Name && n.HeadSHA == run.HeadSHA && n.check() == nil {
-					say = n
-				}
+	r := request{
+		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, body: run.update(c.now()), urgency: cosmetic,
+	}
+	if newest != nil {
+		r.newest = func(ctx context.Context) any {
+			if n := newest(ctx); n.Name == run.Name && n.HeadSHA == run.HeadSHA && n.validate() == nil {
+				return n.update(c.now())
 			}
-			req, err := gh.NewRequest(http.MethodPatch, path, say.update(c.now()))
-			if err != nil {
-				return err
-			}
-			got := new(github.CheckRun)
-			if _, err := gh.Do(ctx, req, got); err != nil {
-				return err
-			}
-			updated = checkRunRef(got)
-			return nil
-		},
-	})
-	return updated, err
+			return run.update(c.now())
+		}
+	}
+	_, err = c.on(ctx, repo, r, &got)
+	return got, err
 }
 
 // FindCheckRun returns the newest check run of this App on a commit with the
 // name and the external id.
-func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externalID string) (CheckRunRef, bool, error) {
-	var newest CheckRunRef
+func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
+	r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{sha}, holds: []string{"check_runs"}, query: url.Values{
+		"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(c.appID, 10)},
+	}}
 	for page := 1; page != 0 && page <= maxPages; {
-		next := 0
-		err := c.on(ctx, repo, request{
-			method: http.MethodGet, route: "/repos/{owner}/{repo}/commits/{sha}/check-runs",
-			send: func(ctx context.Context, gh *github.Client) error {
-				got, resp, err := gh.Checks.ListCheckRunsForRef(ctx, repo.Owner, repo.Name, sha, &github.ListCheckRunsOptions{
-					CheckName: &name, Filter: github.String("all"), AppID: &c.appID,
-					ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
-				})
-				if err != nil {
-					return err
-				}
-				next = resp.NextPage
-				if got == nil {
-					return errEmptyAnswer
-				}
-				for _, run := range got.CheckRuns {
-					own := run.GetApp().GetID() == c.appID || run.App == nil
-					if own && run.GetName() == name && run.GetExternalID() == externalID && run.GetID() > newest.ID {
-						newest = checkRunRef(run)
-					}
-				}
-				return nil
-			},
-		})
-		if err != nil {
+		var got struct {
+			CheckRuns []struct {
+				CheckRunRef
+				Name string `json:"name"`
+				App  *struct {
+					ID int64 `json:"id"`
+				} `json:"app"`
+			} `json:"check_runs"`
+		}
+		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
 			return CheckRunRef{}, false, err
+		}
+		for _, run := range got.CheckRuns {
+			own := run.App == nil || run.App.ID == c.appID
+			if own && run.Name == name && run.ExternalID == externalID && run.ID > newest.ID {
+				newest = run.CheckRunRef
+			}
+		}
+	}
+	return newest, newest.ID != 0, nil
+}
+
+// validate refuses what GitHub would refuse and what cannot be cut: a shortened
+// identifier would be another button.
+func (run CheckRun) validate() error {
+	if run.Name == "" || run.HeadSHA == "" {
+		return errors.New("check run: it needs a name and a commit")
+	}
+	for _, action := range run.Actions {
+		if n := utf8.RuneCountInString(action.Identifier); n == 0 || n > maxLabel {
+			return fmt.Errorf("check run %s: the identifier %q of a button must have 1 to %d characters", run.Name, action.Identifier, maxLabel)
+		}
+	}
+	return nil
+}
+
+// checkBody is the body of a request that makes or changes a check run.
+type checkBody struct {
+	Name        string       `json:"name"`
+	HeadSHA     string       `json:"head_sha,omitempty"`
+	DetailsURL  string       `json:"details_url,omitempty"`
+	ExternalID  string       `json:"external_id,omitempty"`
+	Status      string       `json:"status,omitempty"`
+	Conclusion  string       `json:"conclusion,omitempty"`
+	StartedAt   time.Time    `json:"started_at,omitzero"`
+	CompletedAt time.Time    `json:"completed_at,omitzero"`
+	Output      *checkOutput `json:"output,omitempty"`
+	// Actions are sent where there are none, too: leaving them out keeps the old ones.
+	Actions []Action `json:"actions"`
+}
+
+type checkOutput struct {
+	Title       string       `json:"title"`
+	Summary     string       `json:"summary"`
+	Text        string       `json:"text,omitempty"`
+	Annotations []Annotation `json:"annotations,omitempty"`
+}
+
+// update is the body of the request that changes the check run.
+func (run CheckRun) update(now time.Time) checkBody {
+	b := checkBody{
+		Name: run.Name, DetailsURL: run.DetailsURL, ExternalID: run.ExternalID, Status: run.Status, Conclusion: run.Conclusion,
+		CompletedAt: run.CompletedAt, Output: run.output(), Actions: []Action{},
+	}
+	if run.Conclusion != "" && run.CompletedAt.IsZero() {
+		b.CompletedAt = now.UTC()
+	}
+	for _, action := range run.Actions[:min(len(run.Actions), maxActions)] {
+		action.Label, action.Description = clipLine(action.Label, maxLabel), clipLine(action.Description, maxDescription)
+		b.Actions = append(b.Actions, action)
+	}
+	return b
+}
+
+// output is nil for a check run without title and summary; GitHub wants both
+// where there is one.
+func (run CheckRun) output() *checkOutput {
+	if run.Title == "" && run.Summary == "" {
+		return nil
+	}
+	text := run.Text
+	sent := run.Annotations[:min(len(run.Annotations), maxAnnotations)]
+	if left := len(run.Annotations) - len(sent); left > 0 {
+		text = fmt.Sprintf("%d of %d annotations are left out.\n\n%s", left, len(run.Annotations), text)
+	}
+	out := &checkOutput{Title: clipLine(run.Title, maxTitle), Summary: Clip(run.Summary, MaxText), Text: Clip(text, MaxText)}
+	for _, note := range sent {
+		note.EndLine, note.Message = max(note.EndLine, note.StartLine), Clip(note.Message, MaxText)
+		out.Annotations = append(out.Annotations, note)
+	}
+	return out
+}
+
+const (
+	// annotationPages bounds how many pages of 100 are looked through. GitHub
+	// Actions makes at most 10 errors and 10 warnings a step and 50 a job
+	// (docs.github.com, "Workflow commands"); other Apps may make more.
+	annotationPages = 2
+	// maxMessage bounds the message of one annotation in bytes, so that 50 of them
+	// are about as long as a comment may be.
+	maxMessage = 1200
+)
+
+// Annotations reads what a check run says of lines: those of level failure first,
+// then the others, each kind in the order in which they were made, at most 50 of
+// the first 200. A message begins with the annotation's title, which often names
+// the test, unless it says the title itself.
+func (c *Client) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
+	var failures, others []Annotation
+	for page := 1; page != 0 && page <= annotationPages; {
+		var got []struct {
+			Annotation
+			Title string `json:"title"`
+		}
+		r := request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}}
+		next, err := c.page(ctx, repo, r, page, &got)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range got {
+			message := strings.TrimSpace(one.Message)
+			if title := strings.TrimSpace(one.Title); title != "" && !strings.Contains(message, title) {
+				message = title + ": " + message
+			}
+			if one.Message = Clip(message, maxMessage); one.Level == "failure" {
+				failures = append(failures, one.Annotation)
+			} else {
+				others = append(others, one.Annotation)
+			}
 		}
 		page = next
 	}
-	return newest, newest.ID != 0, nil
+	all := slices.Concat(failures, others)
+	return all[:min(len(all), maxAnnotations)], nil
 }

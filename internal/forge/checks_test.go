@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
@@ -66,14 +68,14 @@ func TestEverythingInACheckRunIsCutToGitHubsLimits(t *testing.T) {
 	if len(u.Actions) != 3 || utf8.RuneCountInString(u.Actions[0].Label) != 20 || utf8.RuneCountInString(u.Actions[0].Description) != 40 {
 		t.Errorf("actions = %+v", u.Actions[0])
 	}
-	if len(out.Annotations) != 50 || !strings.Contains(out.GetText(), "10 of 60 annotations are left out") {
-		t.Errorf("%d annotations; text starts %q", len(out.Annotations), out.GetText()[:60])
+	if len(out.Annotations) != 50 || !strings.Contains(out.Text, "10 of 60 annotations are left out") {
+		t.Errorf("%d annotations; text starts %q", len(out.Annotations), out.Text[:60])
 	}
-	if len(out.GetTitle()) > 260 || len(out.GetSummary()) > MaxText || len(out.GetText()) > MaxText {
-		t.Errorf("title %d, summary %d, text %d bytes", len(out.GetTitle()), len(out.GetSummary()), len(out.GetText()))
+	if len(out.Title) > 260 || len(out.Summary) > MaxText || len(out.Text) > MaxText {
+		t.Errorf("title %d, summary %d, text %d bytes", len(out.Title), len(out.Summary), len(out.Text))
 	}
 	run.Actions[0].Identifier = strings.Repeat("i", 21)
-	if err := run.check(); err == nil {
+	if err := run.validate(); err == nil {
 		t.Error("a long identifier was accepted")
 	}
 }
@@ -107,5 +109,50 @@ func TestACommitThatIsGoneIsInvalid(t *testing.T) {
 	_, err := c.CreateCheckRun(t.Context(), testRepo, CheckRun{Name: "pawl", HeadSHA: "abc"})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "No commit found") {
 		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAnnotationsAreReadFailuresFirstAndBounded(t *testing.T) {
+	gh, c, repo, sha := fake(t)
+	gh.AddOtherApp("ci", 900)
+	var notes []fakegithub.CheckAnnotation
+	for n := range 120 {
+		notes = append(notes, fakegithub.CheckAnnotation{Path: "a.go", Line: n + 1, Level: "warning", Message: "deprecated"})
+	}
+	for n := range 130 {
+		notes = append(notes, fakegithub.CheckAnnotation{Path: "a_test.go", Line: n + 1, Title: "TestSorted", Message: fmt.Sprint("case ", n, strings.Repeat(" x", 5000))})
+	}
+	id, err := gh.CompleteCheckRun("octo/hello", "ci", fakegithub.CheckResult{SHA: sha, Name: "unit", Conclusion: "failure", Annotations: notes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Annotations(t.Context(), repo, id)
+	if err != nil || len(got) != 50 {
+		t.Fatalf("%d annotations, %v; want 50", len(got), err)
+	}
+	if a := got[0]; a.Path != "a_test.go" || a.StartLine != 1 || !strings.HasPrefix(a.Message, "TestSorted: case 0 x") || len(a.Message) > maxMessage {
+		t.Errorf("the first is %s:%d %.40q of %d bytes, want the first failure, cut", a.Path, a.StartLine, a.Message, len(a.Message))
+	}
+	if a := got[49]; a.Level != "failure" || a.StartLine != 50 {
+		t.Errorf("the last is %s:%d (%s), want the fiftieth failure", a.Path, a.StartLine, a.Level)
+	}
+}
+
+func TestAFewFailuresAreFollowedByTheOtherAnnotations(t *testing.T) {
+	gh, c, repo, sha := fake(t)
+	gh.AddOtherApp("ci", 900)
+	id, err := gh.CompleteCheckRun("octo/hello", "ci", fakegithub.CheckResult{SHA: sha, Name: "unit", Conclusion: "failure", Annotations: []fakegithub.CheckAnnotation{
+		{Path: ".github", Line: 1, Level: "warning", Message: "Node.js 16 actions are deprecated."},
+		{Path: ".github", Line: 9, Title: "exit code 1", Message: "Process completed with exit code 1."},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Annotations(t.Context(), repo, id)
+	if err != nil || len(got) != 2 || got[0].Message != "Process completed with exit code 1." || got[1].Level != "warning" {
+		t.Errorf("%+v, %v; want the failure, then the warning", got, err)
+	}
+	if _, err := c.Annotations(t.Context(), repo, id+1); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a check run that does not exist: %v, want ErrNotFound", err)
 	}
 }

@@ -1,39 +1,18 @@
-// Package forge is Pawl's client for GitHub. It is thin: one small method for
-// each thing Pawl does there, with small types of its own, over go-github. What
-// it adds is that it survives GitHub: tokens that end in the middle of a run,
-// answers that get lost, limits, renamed repositories and removed
-// installations. It takes no decisions about threads and stores nothing.
-//
-// What callers get when GitHub fails: while it is down, ErrUnavailable after
-// three tries and some seconds (a write is tried once and then looked up); a try
-// of more than 30 s counts as no answer; a 401 in the middle of a run gets one
-// fresh token, a second one is ErrUnauthorized unless that token waited for its
-// place; a refusal for a limit is waited out for up to MaxWait in all, by
-// retry-after, else the reset, else a minute that doubles each time, and a longer
-// one is a *RateLimited at once, with nothing sent before its time; a 403 that
-// names no limit is ErrForbidden; a write whose answer was lost is looked up and
-// never done twice.
-//
-// Requests go through a governor for each installation, which keeps them within
-// the Limits together with all nodes of the same Shared.
-//
-// Every error is an *Error, a *RateLimited or a *Moved (or the context's own
-// error), so that a caller can branch with errors.Is and errors.As.
 package forge
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
-	"github.com/google/go-github/v60/github"
 	"github.com/rs/zerolog"
 )
 
@@ -96,14 +75,14 @@ type Client struct {
 	shared  Shared
 	node    string // names this client where the limits are shared
 
-	tokens    tokens
-	governors governors
-	cache     cache
-	stats     stats
+	fence func(context.Context) error // asked before each write; nil for none
 
-	asking chan struct{} // held while GitHub is asked who the App is
-	selfMu sync.Mutex
-	self   *App
+	minted   *tokenCache
+	limiters *limiters
+	cache    *cache
+	counts   *counts
+
+	self chan *App // holds who the App is, nil for not known; taken while GitHub is asked
 }
 
 // Repo names one repository and the installation through which Pawl reaches
@@ -123,8 +102,8 @@ func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 // Anything else would change the path of a request.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
-// check refuses names that would lead a request to another path.
-func (r Repo) check() error {
+// validate refuses names that would lead a request to another path.
+func (r Repo) validate() error {
 	for _, name := range []string{r.Owner, r.Name} {
 		if !namePattern.MatchString(name) || name == "." || name == ".." {
 			return fmt.Errorf("repository %q: not a name that GitHub gives; owner and name may hold letters, digits, '.', '_' and '-'", r.FullName())
@@ -160,24 +139,22 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		web: strings.TrimSuffix(web.String(), "/"), api: api, agent: cfg.UserAgent, appID: cfg.AppID,
 		plain: plain, signed: signed, maxWait: cfg.MaxWait, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
-		limits: cfg.Limits.filled(), shared: cfg.Shared, node: newNode(), asking: make(chan struct{}, 1),
+		limits: cfg.Limits.filled(), shared: cfg.Shared, node: rand.Text()[:12], self: make(chan *App, 1),
 	}
+	c.self <- nil
 	c.fillDefaults()
 	return c, nil
 }
 
 func (c *Client) fillDefaults() {
-	if c.agent == "" {
-		c.agent = "pawl"
-	}
-	if c.maxWait == 0 {
-		c.maxWait = defaultMaxWait
-	}
-	if c.shared == nil {
-		c.shared = new(memory)
-	}
+	c.minted, c.limiters = &tokenCache{byRepo: map[tokenKey]tokenSlot{}}, &limiters{byKey: map[int64]*limiter{}}
+	c.cache, c.counts = new(cache), &counts{sent: map[Count]int64{}}
+	c.agent, c.maxWait = cmp.Or(c.agent, "pawl"), cmp.Or(c.maxWait, defaultMaxWait)
 	if c.now == nil {
 		c.now = time.Now
+	}
+	if c.shared == nil {
+		c.shared = &memory{now: c.now}
 	}
 	if c.sleep == nil {
 		c.sleep = sleep
@@ -204,16 +181,6 @@ func baseURL(setting, text string) (*url.URL, error) {
 		u.Path += "/"
 	}
 	return u, nil
-}
-
-// github makes a go-github client for one try. It is new each time because
-// go-github remembers limits by its own clock and for all installations
-// alike; this package remembers them itself.
-func (c *Client) github(w *wire) *github.Client {
-	gh := github.NewClient(&http.Client{Transport: w, CheckRedirect: follow})
-	gh.BaseURL = c.api
-	gh.UserAgent = c.agent
-	return gh
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -3,7 +3,8 @@ package forge
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // MaxText is the length in bytes at which every body, summary and text is cut
@@ -21,43 +22,29 @@ const noticeRoom = 128
 // or HTML comment that the cut left open, and says how much is missing. A text
 // that fits is returned as it is, except that bytes which are not UTF-8 become
 // U+FFFD and NUL goes, as GitHub takes neither.
-func Clip(text string, limit int) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
-	if len(text) <= limit {
-		return text
+func Clip(body string, limit int) string {
+	body = strings.ToValidUTF8(strings.ReplaceAll(body, "\x00", ""), "\uFFFD")
+	if len(body) <= limit {
+		return body
 	}
 	if limit <= 2*noticeRoom {
-		return cutRunes(text, limit)
+		return text.Head(body, max(0, limit))
 	}
-	head := cutLines(text, limit-noticeRoom)
-	notice := fmt.Sprintf("\n\n*… %d more bytes were cut here*", len(text)-len(head))
+	head := cutLines(body, limit-noticeRoom)
+	notice := fmt.Sprintf("\n\n*… %d more bytes were cut here*", len(body)-len(head))
 	closing := closeOpen(head)
 	if len(closing)+len(notice) > noticeRoom {
 		// A fence of a hundred backticks is nobody's honest text.
-		return cutRunes(head, limit)
+		return text.Head(head, limit)
 	}
 	return head + closing + notice
 }
 
-// cutRunes cuts between two runes.
-func cutRunes(text string, limit int) string {
-	if limit <= 0 {
-		return ""
-	}
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
-}
-
 // cutLines cuts at the last line end in the second half of what fits, without
 // that line end, and else between two runes.
-func cutLines(text string, limit int) string {
-	head := cutRunes(text, limit)
-	if text[len(head)] == '\n' {
+func cutLines(body string, limit int) string {
+	head := text.Head(body, limit)
+	if body[len(head)] == '\n' {
 		return head
 	}
 	if end := strings.LastIndexByte(head, '\n'); end >= limit/2 {
@@ -68,10 +55,10 @@ func cutLines(text string, limit int) string {
 
 // closeOpen returns what closes the code fence or the HTML comment that is
 // open at the end of a text.
-func closeOpen(text string) string {
+func closeOpen(head string) string {
 	fence := ""
 	comment := false
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(head) {
 		switch mark, rest := fenceMark(line); {
 		case comment:
 			comment = !strings.Contains(line, "-->")
@@ -110,8 +97,8 @@ func fenceMark(line string) (mark, rest string) {
 }
 
 // clipLine makes one line of at most limit runes, for titles and labels.
-func clipLine(text string, limit int) string {
-	line := []rune(strings.Join(strings.Fields(Clip(text, MaxText)), " "))
+func clipLine(s string, limit int) string {
+	line := []rune(strings.Join(strings.Fields(Clip(s, MaxText)), " "))
 	if len(line) <= limit {
 		return string(line)
 	}

@@ -64,9 +64,9 @@ func TestAThreadIsReadSinceATime(t *testing.T) {
 	if _, err := gh.ReviewComment(t.Context(), "octo/hello", number, "ann", "a.txt", 1, "why?"); err != nil {
 		t.Fatal(err)
 	}
-	pull, err := c.Pull(t.Context(), repo, number)
-	if err != nil {
-		t.Fatal(err)
+	pull, err := c.Issue(t.Context(), repo, number)
+	if err != nil || !pull.IsPull() {
+		t.Fatalf("%+v, %v", pull, err)
 	}
 	since, later := pull.Updated.Add(-time.Hour), pull.Updated.Add(time.Hour)
 	if list, more, err := c.ChangedSince(t.Context(), repo, since); len(list) != 2 || more || err != nil {

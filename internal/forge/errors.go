@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // The kinds of an *Error, for errors.Is.
@@ -63,7 +65,7 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		b.WriteString("; " + e.Hint)
 	}
-	return Redact(b.String())
+	return text.Redact(b.String())
 }
 
 // Unwrap gives the kind and the cause to errors.Is and errors.As.
@@ -112,7 +114,7 @@ type Moved struct {
 }
 
 func (e *Moved) Error() string {
-	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, Redact(e.To))
+	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, text.Redact(e.To))
 }
 
 // explain gives the kind and the hint for an answer that is final.
@@ -133,4 +135,41 @@ func explain(a answer) (hint string, kind error) {
 	default:
 		return "see https://www.githubstatus.com and the network of this machine; it can be tried again later", ErrUnavailable
 	}
+}
+
+// redirected tells a repository or an issue that is elsewhere now from the redirect of
+// a proxy or a page for logging in, which says nothing about either. GitHub points
+// to "repositories/ID/…" of its own API.
+func (c *call) redirected() error {
+	a := c.last
+	to := a.header.Get("Location")
+	if at, err := c.api.Parse(to); err == nil && at.Host == c.api.Host && at.Path != a.path {
+		rest, ok := strings.CutPrefix(at.Path, c.api.Path)
+		if ok && (strings.HasPrefix(rest, "repositories/") || strings.HasPrefix(rest, "repos/")) {
+			return &Moved{Method: c.method, Path: a.path, To: to}
+		}
+	}
+	return &Error{Method: c.method, Path: a.path, Status: a.status, Message: "redirected to " + text.Redact(Clip(to, 200)), Kind: ErrUnavailable,
+		Hint: "that is no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way"}
+}
+
+// failure makes the error for the last answer, which ends the call.
+func (c *call) failure() error {
+	a := c.last
+	if a.status >= 300 && a.status < 400 {
+		return c.redirected()
+	}
+	read := explain
+	if c.explain != nil {
+		read = c.explain
+	}
+	hint, kind := read(a)
+	if isPage(a) {
+		hint, kind = "this is a page and no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way", ErrUnavailable
+	}
+	e := &Error{Method: c.method, Path: a.path, Status: a.status, Message: a.message, Kind: kind, Hint: hint}
+	if a.status < 300 {
+		e.Cause = a.err // no answer, or one that broke off
+	}
+	return e
 }

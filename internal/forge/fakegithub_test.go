@@ -40,9 +40,9 @@ func fake(t *testing.T) (*fakegithub.Server, *Client, Repo, string) {
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
 	must(err)
-	installation, err := c.InstallationFor(t.Context(), "octo", "hello")
+	installation, err := gh.InstallationID("octo/hello")
 	must(err)
-	repo := Repo{Owner: "octo", Name: "hello", Installation: installation.ID}
+	repo := Repo{Owner: "octo", Name: "hello", Installation: installation}
 	info, err := c.RepoInfo(t.Context(), repo)
 	must(err)
 	repo.ID = info.ID
@@ -68,7 +68,7 @@ func TestOneSolvedIssueAgainstTheFakeGitHubWithLostAnswers(t *testing.T) {
 		t.Error(err)
 	}
 	comment, err := c.CreateComment(ctx, repo, 1, "working", "<!-- pawl:status -->")
-	if err != nil || comment.AppID != testApp {
+	if err != nil || comment.App.ID != testApp {
 		t.Errorf("%+v, %v", comment, err)
 	}
 	run := CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "octo/hello#1", Status: "in_progress", Title: "T", Summary: "S"}

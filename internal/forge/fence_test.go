@@ -3,7 +3,6 @@ package forge
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 )
 
@@ -13,7 +12,7 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
 	defer end(nil)
 	open := true
-	fenced := WithFence(ctx, func(context.Context) error {
+	fenced := c.Fenced(func(context.Context) error {
 		if open {
 			return nil
 		}
@@ -21,7 +20,7 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 		return lost
 	})
 	write := func() error {
-		_, err := c.CreateComment(fenced, testRepo, 3, "hello", "<!-- mark -->")
+		_, err := fenced.CreateComment(ctx, testRepo, 3, "hello", "<!-- mark -->")
 		return err
 	}
 	if err := write(); err != nil {
@@ -37,15 +36,25 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 	}
 }
 
-func TestTheFenceIsForWritesOnly(t *testing.T) {
-	closed := WithFence(t.Context(), func(context.Context) error { return errors.New("closed") })
-	for method, refused := range map[string]bool{http.MethodGet: false, http.MethodPost: true, http.MethodPatch: true, http.MethodDelete: true} {
-		req, err := http.NewRequestWithContext(closed, method, "http://127.0.0.1/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := fenced(req); (err != nil) != refused {
-			t.Errorf("%s: %v, want refused: %v", method, err, refused)
-		}
+func TestTheFenceIsForWritesOnlyAndForThisClientOnly(t *testing.T) {
+	h, c := start(t)
+	if _, err := c.Token(t.Context(), testRepo); err != nil {
+		t.Fatal(err)
+	}
+	closed := c.Fenced(func(context.Context) error { return errors.New("closed") })
+	if _, err := closed.Issue(t.Context(), testRepo, 3); err != nil {
+		t.Errorf("a read: %v", err)
+	}
+	if err := closed.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err == nil {
+		t.Error("a reaction was sent")
+	}
+	if _, err := closed.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil); err == nil {
+		t.Error("a check run was changed")
+	}
+	if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+		t.Errorf("a reaction of who has no fence: %v", err)
+	}
+	if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")) + len(h.calls("PATCH /repos/octo/hello/check-runs/1")); n != 1 {
+		t.Errorf("%d writes were sent, want one", n)
 	}
 }

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -45,8 +46,8 @@ func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing
 		if _, err := c.Token(t.Context(), testRepo); err != nil {
 			t.Fatal(err)
 		}
-		g := c.governor(testRepo.Installation)
-		g.deciding <- struct{}{} // whoever is first cannot decide
+		stuck := &hanging{free: make(chan struct{})} // whoever is first hears nothing
+		c.limiter(testRepo.Installation).shared = stuck
 		go func() { _ = c.React(t.Context(), testRepo, OnIssue, 3, "eyes") }()
 		synctest.Wait()
 		began := time.Now()
@@ -55,6 +56,14 @@ func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing
 		if waited := time.Since(began); !errors.As(err, &limit) || waited > cosmeticWait+time.Second {
 			t.Errorf("it waited %v and got %v; want at most %v", waited, err, cosmeticWait)
 		}
-		<-g.deciding
+		close(stuck.free)
 	})
+}
+
+// hanging is a Shared that answers nobody for a time.
+type hanging struct{ free chan struct{} }
+
+func (h *hanging) UpdateShared(context.Context, string, func(time.Time, []byte) []byte) error {
+	<-h.free
+	return errors.New("it hung")
 }

@@ -201,7 +201,7 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request, body map[string]any
 	defer h.mu.Unlock()
 	auth := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	jwt := strings.HasPrefix(auth, "eyJ")
-	appRoute := r.URL.Path == "/app" || strings.HasPrefix(r.URL.Path, "/app/") || strings.HasSuffix(r.URL.Path, "/installation")
+	appRoute := r.URL.Path == "/app" || strings.HasPrefix(r.URL.Path, "/app/")
 	if appRoute != jwt || (!jwt && auth != "" && !h.valid[auth]) || (auth == "" && !strings.HasPrefix(r.URL.Path, "/users/")) {
 		reply(w, http.StatusUnauthorized, map[string]any{"message": "Bad credentials"})
 		return
@@ -232,8 +232,6 @@ func (h *hub) route(w http.ResponseWriter, r *http.Request, body map[string]any)
 		token := fmt.Sprintf("ghs_%040d", h.tokens)
 		h.valid[token] = true
 		return 201, map[string]any{"token": token, "expires_at": h.clock.Now().Add(h.expires).Format(time.RFC3339)}
-	case "GET /installation":
-		return 200, map[string]any{"id": 5, "account": map[string]any{"login": "octo"}, "permissions": map[string]string{"contents": "write"}}
 	case "GET ", "GET /repositories/77":
 		return 200, repo
 	case "GET /issues/3":

@@ -1,62 +1,54 @@
 package forge
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
-
-	"github.com/google/go-github/v60/github"
 )
 
 // Actor is an account at GitHub. ID stays when the login changes.
 type Actor struct {
-	ID    int64
-	Login string
-	Bot   bool
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+	// Type is User, Bot or another kind of account.
+	Type string `json:"type"`
 }
 
-func actor(u *github.User) Actor {
-	return Actor{ID: u.GetID(), Login: u.GetLogin(), Bot: u.GetType() == "Bot"}
-}
+// Bot says whether it is a program's account.
+func (a Actor) Bot() bool { return a.Type == "Bot" }
 
-// Issue is an issue or, with IsPull, the issue side of a pull request.
+// Issue is an issue or the issue side of a pull request.
 type Issue struct {
-	Number int
-	Title  string
-	Body   string
+	Number int    `json:"number"`
+	Title  string `json:"title"`
+	Body   string `json:"body"`
 	// State is open or closed.
-	State   string
-	Locked  bool
-	IsPull  bool
-	Author  Actor
-	Labels  []string
-	HTMLURL string
-	Created time.Time
-	Updated time.Time
-	// Closed is when it was closed; zero while it is open.
-	Closed time.Time
+	State   string    `json:"state"`
+	Author  Actor     `json:"user"`
+	HTMLURL string    `json:"html_url"`
+	Updated time.Time `json:"updated_at"`
+	// Closed is when, and ClosedBy by whom, it was closed, as far as GitHub says.
+	Closed   time.Time `json:"closed_at"`
+	ClosedBy Actor     `json:"closed_by"`
+	// PullRequest is nil for an issue that is none.
+	PullRequest *struct {
+		MergedAt time.Time `json:"merged_at"`
+	} `json:"pull_request"`
 }
+
+// IsPull says whether it is a pull request.
+func (i Issue) IsPull() bool { return i.PullRequest != nil }
+
+// Merged says whether it is a pull request that was merged, where GitHub's list says
+// so.
+func (i Issue) Merged() bool { return i.PullRequest != nil && !i.PullRequest.MergedAt.IsZero() }
 
 // Issue reads one issue or pull request.
-func (c *Client) Issue(ctx context.Context, repo Repo, number int) (Issue, error) {
-	var issue Issue
-	err := c.on(ctx, repo, request{method: http.MethodGet, route: "/repos/{owner}/{repo}/issues/{number}", send: func(ctx context.Context, gh *github.Client) error {
-		got, _, err := gh.Issues.Get(ctx, repo.Owner, repo.Name, number)
-		if err == nil && got.GetNumber() == 0 {
-			return errEmptyAnswer
-		}
-		issue = Issue{
-			Number: got.GetNumber(), Title: got.GetTitle(), Body: got.GetBody(), State: got.GetState(), Locked: got.GetLocked(),
-			IsPull: got != nil && got.IsPullRequest(), Author: actor(got.GetUser()), HTMLURL: got.GetHTMLURL(),
-			Created: got.GetCreatedAt().Time, Updated: got.GetUpdatedAt().Time, Closed: got.GetClosedAt().Time,
-		}
-		if got != nil {
-			for _, label := range got.Labels {
-				issue.Labels = append(issue.Labels, label.GetName())
-			}
-		}
-		return err
-	}})
+func (c *Client) Issue(ctx context.Context, repo Repo, number int) (issue Issue, err error) {
+	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, holds: []string{"number"}}, &issue)
 	return issue, err
 }
 
@@ -71,29 +63,108 @@ const (
 	OnReviewComment Target = "review_comment"
 )
 
+var reactionRoutes = map[Target]string{
+	OnIssue:         "/repos/{owner}/{repo}/issues/{number}/reactions",
+	OnIssueComment:  "/repos/{owner}/{repo}/issues/comments/{id}/reactions",
+	OnReviewComment: "/repos/{owner}/{repo}/pulls/comments/{id}/reactions",
+}
+
 // React puts a reaction such as "eyes" on something. Putting it there again
 // changes nothing at GitHub, so it may be repeated.
 func (c *Client) React(ctx context.Context, repo Repo, on Target, id int64, content string) error {
-	r := request{method: http.MethodPost, urgency: acknowledges}
-	switch on {
-	case OnIssue:
-		r.route = "/repos/{owner}/{repo}/issues/{number}/reactions"
-		r.send = func(ctx context.Context, gh *github.Client) error {
-			_, _, err := gh.Reactions.CreateIssueReaction(ctx, repo.Owner, repo.Name, int(id), content)
-			return err
-		}
-	case OnReviewComment:
-		r.route = "/repos/{owner}/{repo}/pulls/comments/{id}/reactions"
-		r.send = func(ctx context.Context, gh *github.Client) error {
-			_, _, err := gh.Reactions.CreatePullRequestCommentReaction(ctx, repo.Owner, repo.Name, id, content)
-			return err
-		}
-	default:
-		r.route = "/repos/{owner}/{repo}/issues/comments/{id}/reactions"
-		r.send = func(ctx context.Context, gh *github.Client) error {
-			_, _, err := gh.Reactions.CreateIssueCommentReaction(ctx, repo.Owner, repo.Name, id, content)
-			return err
-		}
+	_, err := c.on(ctx, repo, request{
+		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes[OnIssueComment]), args: []any{id},
+		body: map[string]string{"content": content}, urgency: acknowledges,
+	}, nil)
+	return err
+}
+
+// maxPages bounds the search for a comment. GitHub takes no more than 2,500
+// comments on an issue.
+const maxPages = 25
+
+// Comment is a comment on an issue or in a pull request's conversation.
+type Comment struct {
+	ID     int64 `json:"id"`
+	Author Actor `json:"user"`
+	// App is the App through which it was written; its ID is zero for none.
+	App struct {
+		ID int64 `json:"id"`
+	} `json:"performed_via_github_app"`
+	Body    string    `json:"body"`
+	HTMLURL string    `json:"html_url"`
+	Created time.Time `json:"created_at"`
+	Updated time.Time `json:"updated_at"`
+}
+
+// commentsRoute are the comments on an issue or in a pull request's conversation.
+const commentsRoute = "/repos/{owner}/{repo}/issues/{number}/comments"
+
+// CreateComment writes a comment that holds the marker, which is added at the
+// end where the body lacks it. When GitHub's answer is lost, the marker tells
+// whether the comment is there, so that it is not written twice.
+func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body, marker string) (made Comment, err error) {
+	if marker == "" {
+		return Comment{}, errors.New("create a comment: without a marker it could not be found again")
 	}
-	return c.on(ctx, repo, r)
+	_, err = c.on(ctx, repo, request{
+		method: http.MethodPost, route: commentsRoute, args: []any{number}, body: map[string]string{"body": withMarker(body, marker)},
+		urgency: acknowledges, holds: []string{"id"},
+		find: func(ctx context.Context) (found bool, err error) {
+			made, found, err = c.FindComment(ctx, repo, number, marker, 0)
+			return found, err
+		},
+	}, &made)
+	return made, err
+}
+
+// EditComment replaces a comment's body; the marker stays in it. ErrNotFound
+// when somebody deleted the comment.
+func (c *Client) EditComment(ctx context.Context, repo Repo, id int64, body, marker string) (edited Comment, err error) {
+	_, err = c.on(ctx, repo, request{
+		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}", args: []any{id},
+		body: map[string]string{"body": withMarker(body, marker)}, urgency: cosmetic, holds: []string{"id"},
+	}, &edited)
+	return edited, err
+}
+
+// FindComment returns the oldest comment that holds the marker and was written
+// by the given author. With authorID 0 that is the App itself. A marker alone
+// proves nothing: anybody can copy it, and a quoting reply does.
+func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker string, authorID int64) (Comment, bool, error) {
+	for page := 1; page != 0 && page <= maxPages; {
+		var comments []Comment // oldest first
+		next, err := c.page(ctx, repo, request{route: commentsRoute, args: []any{number}}, page, &comments)
+		if err != nil {
+			return Comment{}, false, err
+		}
+		for _, one := range comments {
+			if !strings.Contains(one.Body, marker) {
+				continue
+			}
+			wanted, err := c.wroteIt(ctx, one, authorID)
+			if err != nil || wanted {
+				return one, wanted, err
+			}
+		}
+		page = next
+	}
+	return Comment{}, false, nil
+}
+
+// wroteIt says whether a comment is by the author, or by the App when
+// authorID is 0. Only for a bot's comment that does not name its App is the
+// App's own user looked up.
+func (c *Client) wroteIt(ctx context.Context, one Comment, authorID int64) (bool, error) {
+	switch {
+	case authorID != 0:
+		return one.Author.ID == authorID, nil
+	case one.App.ID != 0 || !one.Author.Bot():
+		return one.App.ID == c.appID, nil
+	}
+	app, err := c.App(ctx)
+	if err == nil && app.BotID == 0 {
+		return one.Author.Login == app.BotLogin, nil
+	}
+	return err == nil && one.Author.ID == app.BotID, err
 }

@@ -48,7 +48,7 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 	for name, slow := range map[string]time.Duration{"by less than a second": 900 * time.Millisecond, "by as much as another node waits": 5500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				shared := new(memory)
+				shared := &memory{now: time.Now}
 				h, _ := bubble(t, nil)
 				at := &arrivals{hub: h}
 				a, b := at.client(t, shared), at.client(t, shared)
@@ -58,7 +58,7 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 					}
 				}
 				fences := 0
-				ctx := WithFence(t.Context(), func(ctx context.Context) error {
+				fenced := a.Fenced(func(ctx context.Context) error {
 					if fences++; fences == 1 {
 						return sleep(ctx, slow)
 					}
@@ -66,7 +66,7 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 				})
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					if err := a.React(ctx, testRepo, OnIssue, 3, "eyes"); err != nil {
+					if err := fenced.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
 						t.Error(err)
 					}
 				})
@@ -90,45 +90,47 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 func TestAWriteThatIsLateEachTimeIsLeftToTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := bubble(t, nil)
-		ctx := WithFence(t.Context(), func(ctx context.Context) error { return sleep(ctx, 2*time.Second) })
+		fenced := c.Fenced(func(ctx context.Context) error { return sleep(ctx, lateMost+time.Second) })
 		var limit *RateLimited
-		if err := c.React(ctx, testRepo, OnIssue, 3, "eyes"); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
+		if err := fenced.React(t.Context(), testRepo, OnIssue, 3, "eyes"); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
 			t.Errorf("err = %v, want a time to come", err)
 		}
 		if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 0 {
 			t.Errorf("%d writes were sent", n)
 		}
-		if g := c.governor(testRepo.Installation); g.inFlight != 0 || len(g.lanes[1]) != 0 {
-			t.Errorf("%d under way, %d waiting", g.inFlight, len(g.lanes[1]))
+		if l := c.limiter(testRepo.Installation); l.underWay != 0 || len(l.writes.waiting) != 0 {
+			t.Errorf("%d under way, %d waiting", l.underWay, len(l.writes.waiting))
 		}
 	})
 }
 
-func TestATokenThatIsRevokedWhileItWaitsForItsPlaceIsReplacedAgain(t *testing.T) {
+func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := bubble(t, nil)
-		for range 2 {
-			h.fail("POST /repos/octo/hello/issues/3/reactions", message(401, "Bad credentials"))
-		}
 		if _, err := c.Token(t.Context(), testRepo); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
-		// Acknowledgements go first, so that the pull request waits after its first
-		// refusal.
-		h.fail("POST /repos/octo/hello/pulls", message(401, "Bad credentials"), message(401, "Bad credentials"))
-		wg.Go(func() {
+		for range 10 {
+			wg.Go(func() {
+				if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Go(func() { // behind all of these
 			if _, err := c.CreatePull(t.Context(), testRepo, NewPull{Title: "T", Head: "b", Base: "main"}); err != nil {
 				t.Errorf("the pull request: %v", err)
 			}
 		})
-		for range 10 {
-			wg.Go(func() {
-				_ = sleep(t.Context(), time.Millisecond)
-				_ = c.React(t.Context(), testRepo, OnIssue, 3, "eyes")
-			})
+		for range 3 {
+			_ = sleep(t.Context(), 3*time.Second)
+			h.revoke()
 		}
 		wg.Wait()
+		if h.tokens != 4 {
+			t.Errorf("%d tokens were made, want one and one after each revocation", h.tokens)
+		}
 	})
 }
 

@@ -30,7 +30,7 @@ func TestAManifestIsConvertedOnce(t *testing.T) {
 	}
 	code := back.Query().Get("code")
 	app, err := ConvertManifest(t.Context(), gh.APIURL(), "pawl-test", code)
-	if err != nil || app.ID != testApp || app.Slug != "pawl" || app.Owner != "octo" || app.WebhookSecret != "a webhook secret" || app.PrivateKey != string(gh.PrivateKeyPEM()) {
+	if err != nil || app.ID != testApp || app.Slug != "pawl" || app.Owner.Login != "octo" || app.WebhookSecret != "a webhook secret" || app.PrivateKey != string(gh.PrivateKeyPEM()) {
 		t.Errorf("%+v, %v", app, err)
 	}
 	_, err = ConvertManifest(t.Context(), gh.APIURL(), "pawl-test", code)

@@ -4,96 +4,64 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
-
-	"github.com/google/go-github/v60/github"
 )
 
 // maxPullTitle is the longest title in characters that GitHub takes.
 const maxPullTitle = 256
 
-// Branch is one end of a pull request. Repo and RepoID are empty when the
-// repository (a fork) was deleted.
+// Branch is one end of a pull request. Its repository is empty when that (a fork)
+// was deleted.
 type Branch struct {
-	Ref    string
-	SHA    string
-	Repo   string
-	RepoID int64
+	Ref  string `json:"ref"`
+	SHA  string `json:"sha"`
+	Repo struct {
+		ID       int64  `json:"id"`
+		FullName string `json:"full_name"`
+	} `json:"repo"`
 }
 
 // Pull is a pull request.
 type Pull struct {
-	Number int
-	Title  string
-	Body   string
+	Number int `json:"number"`
 	// State is open or closed; a merged pull request is closed.
-	State               string
-	Draft               bool
-	Merged              bool
-	MaintainerCanModify bool
-	Author              Actor
-	Head                Branch
-	Base                Branch
-	HTMLURL             string
-	Updated             time.Time
+	State    string    `json:"state"`
+	Draft    bool      `json:"draft"`
+	MergedAt time.Time `json:"merged_at"`
+	Head     Branch    `json:"head"`
+	Base     Branch    `json:"base"`
+	HTMLURL  string    `json:"html_url"`
 }
 
-func pull(p *github.PullRequest) Pull {
-	return Pull{
-		Number: p.GetNumber(), Title: p.GetTitle(), Body: p.GetBody(), State: p.GetState(), Draft: p.GetDraft(),
-		Merged: p.GetMerged() || p.GetMergedAt().Time != time.Time{}, MaintainerCanModify: p.GetMaintainerCanModify(),
-		Author: actor(p.GetUser()), Head: branch(p.GetHead()), Base: branch(p.GetBase()),
-		HTMLURL: p.GetHTMLURL(), Updated: p.GetUpdatedAt().Time,
-	}
-}
-
-func branch(b *github.PullRequestBranch) Branch {
-	return Branch{Ref: b.GetRef(), SHA: b.GetSHA(), Repo: b.GetRepo().GetFullName(), RepoID: b.GetRepo().GetID()}
-}
+// Merged says whether it was merged.
+func (p Pull) Merged() bool { return !p.MergedAt.IsZero() }
 
 // Pull reads one pull request.
-func (c *Client) Pull(ctx context.Context, repo Repo, number int) (Pull, error) {
-	var found Pull
-	err := c.on(ctx, repo, request{method: http.MethodGet, route: "/repos/{owner}/{repo}/pulls/{number}", send: func(ctx context.Context, gh *github.Client) error {
-		got, _, err := gh.PullRequests.Get(ctx, repo.Owner, repo.Name, number)
-		if err == nil && got.GetNumber() == 0 {
-			return errEmptyAnswer
-		}
-		found = pull(got)
-		return err
-	}})
-	return found, err
+func (c *Client) Pull(ctx context.Context, repo Repo, number int) (pull Pull, err error) {
+	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/pulls/{number}", args: []any{number}, holds: []string{"number"}}, &pull)
+	return pull, err
 }
 
-// PullByHead returns the open pull request from a branch of the repository
-// itself. A fork's branch of the same name does not count.
-func (c *Client) PullByHead(ctx context.Context, repo Repo, branch string) (Pull, bool, error) {
-	return c.openPull(ctx, repo, branch, "")
-}
+// pullsRoute are the pull requests of a repository.
+const pullsRoute = "/repos/{owner}/{repo}/pulls"
 
-// openPull finds the open pull request from head to base; an empty base means
-// any. The answer is checked again because GitHub ignores a head filter it
-// cannot read and lists everything.
+// openPull finds the open pull request from head to base in the repository
+// itself: a fork's branch of the same name does not count. The answer is checked
+// again because GitHub ignores a head filter it cannot read and lists everything.
 func (c *Client) openPull(ctx context.Context, repo Repo, head, base string) (found Pull, ok bool, err error) {
-	err = c.on(ctx, repo, request{method: http.MethodGet, route: "/repos/{owner}/{repo}/pulls", send: func(ctx context.Context, gh *github.Client) error {
-		all, _, err := gh.PullRequests.List(ctx, repo.Owner, repo.Name, &github.PullRequestListOptions{
-			State: "open", Head: repo.Owner + ":" + head, Base: base, ListOptions: github.ListOptions{PerPage: pageSize},
-		})
-		if err != nil {
-			return err
+	var all []Pull
+	_, err = c.page(ctx, repo, request{route: pullsRoute, query: url.Values{
+		"state": {"open"}, "head": {repo.Owner + ":" + head}, "base": {base},
+	}}, 1, &all)
+	for _, p := range all {
+		own := p.Head.Repo.FullName != "" && strings.EqualFold(p.Head.Repo.FullName, p.Base.Repo.FullName)
+		if err == nil && own && p.State == "open" && p.Head.Ref == head && p.Base.Ref == base {
+			return p, true, nil
 		}
-		for _, one := range all {
-			p := pull(one)
-			own := strings.EqualFold(p.Head.Repo, one.GetBase().GetRepo().GetFullName())
-			if own && p.State == "open" && p.Head.Ref == head && (base == "" || p.Base.Ref == base) {
-				found, ok = p, true
-				return nil
-			}
-		}
-		return nil
-	}})
-	return found, ok, err
+	}
+	return Pull{}, false, err
 }
 
 // NewPull is a pull request to open from branch Head of the repository itself.
@@ -137,29 +105,17 @@ func (c *Client) CreatePull(ctx context.Context, repo Repo, p NewPull) (OpenedPu
 	return OpenedPull{Pull: existing, Existed: true}, nil
 }
 
-func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull) (OpenedPull, error) {
-	var opened OpenedPull
-	body := &github.NewPullRequest{
-		Title: github.String(clipLine(p.Title, maxPullTitle)), Body: github.String(Clip(p.Body, MaxText)),
-		Head: github.String(p.Head), Base: github.String(p.Base), Draft: github.Bool(p.Draft),
-	}
-	err := c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/pulls",
-		send: func(ctx context.Context, gh *github.Client) error {
-			got, _, err := gh.PullRequests.Create(ctx, repo.Owner, repo.Name, body)
-			if err == nil && got.GetNumber() == 0 {
-				return errEmptyAnswer
-			}
-			if err == nil {
-				opened.Pull = pull(got)
-			}
-			return err
+func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull) (opened OpenedPull, err error) {
+	_, err = c.on(ctx, repo, request{
+		method: http.MethodPost, route: pullsRoute, holds: []string{"number"},
+		body: map[string]any{
+			"title": clipLine(p.Title, maxPullTitle), "body": Clip(p.Body, MaxText), "head": p.Head, "base": p.Base, "draft": p.Draft,
 		},
-		done: func(ctx context.Context) (found bool, err error) {
+		find: func(ctx context.Context) (found bool, err error) {
 			opened.Pull, found, err = c.openPull(ctx, repo, p.Head, p.Base)
 			return found, err
 		},
-	})
+	}, &opened.Pull)
 	return opened, err
 }
 

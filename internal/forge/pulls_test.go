@@ -15,7 +15,8 @@ func TestAPullRequestIsOpenedAsADraft(t *testing.T) {
 		t.Fatalf("%+v, %v", opened, err)
 	}
 	read, err := c.Pull(t.Context(), testRepo, 10)
-	if err != nil || read.Head != (Branch{Ref: "pawl/issue-3", SHA: "abc", Repo: "octo/hello", RepoID: 77}) || read.State != "open" || read.Merged {
+	if err != nil || read.Head.Ref != "pawl/issue-3" || read.Head.SHA != "abc" || read.Head.Repo.FullName != "octo/hello" || read.Head.Repo.ID != 77 ||
+		read.State != "open" || read.Merged() {
 		t.Errorf("%+v, %v", read, err)
 	}
 }
@@ -56,10 +57,10 @@ func TestAForksBranchOfTheSameNameIsNotPawls(t *testing.T) {
 		{"number": 9, "state": "open", "head": map[string]any{"ref": "pawl/issue-3", "repo": nil}, "base": base},
 		{"number": 7, "state": "open", "head": map[string]any{"ref": "other", "repo": base["repo"]}, "base": base},
 	}
-	if found, ok, err := c.PullByHead(t.Context(), testRepo, "pawl/issue-3"); ok || err != nil {
+	if found, ok, err := c.openPull(t.Context(), testRepo, "pawl/issue-3", "main"); ok || err != nil {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
-	if found, ok, err := c.PullByHead(t.Context(), testRepo, "other"); !ok || err != nil || found.Number != 7 {
+	if found, ok, err := c.openPull(t.Context(), testRepo, "other", "main"); !ok || err != nil || found.Number != 7 {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
 }

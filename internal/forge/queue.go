@@ -6,109 +6,116 @@ import (
 	"time"
 )
 
-// start counts an admitted ticket as under way.
-func (g *governor) start(t *ticket, wait time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.remove(t)
-	g.inFlight++
-	if t.cost.Write {
-		g.open, g.opened = t, g.now().Add(wait)
-	}
-	g.wakeFirst()
+// urgency is what a request waits behind. Its zero value is for what the work
+// needs: tokens, reading, the pull request.
+type urgency int
+
+const (
+	// needed comes after what acknowledges.
+	needed urgency = iota
+	// acknowledges is a sign to a person who waits: a reaction, an answer.
+	acknowledges
+	// cosmetic shows how the work stands. It waits behind everything, for
+	// cosmeticWait only, and leaves a fifth of every limit to the rest.
+	cosmetic
+	// background is work for which nobody waits. It waits behind everything as
+	// long as others do, and leaves a fifth of every limit to the rest, that of the
+	// hour by GitHub's own count too.
+	background
+)
+
+// rank is the place in the queue.
+func (u urgency) rank() int {
+	return [...]int{needed: 1, acknowledges: 0, cosmetic: 2, background: 2}[u]
 }
 
-// leave ends a request that was admitted.
-func (g *governor) leave(t *ticket) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inFlight--
-	if g.open == t {
-		g.open = nil
+const (
+	// cosmeticWait bounds the wait of one cosmetic request: the work must not
+	// stand still for it. The caller shows the newest state later.
+	cosmeticWait = 10 * time.Second
+	// backgroundWait is how long work waits for limits for which nobody waits, and
+	// which holds up no step: a little more than the 60 s that GitHub asks for after
+	// a secondary limit without a time.
+	backgroundWait = 90 * time.Second
+)
+
+// patience is how long one call waits for limits, over all its tries.
+func (c *Client) patience(r request) time.Duration {
+	switch r.urgency {
+	case cosmetic:
+		return min(cosmeticWait, c.maxWait)
+	case background:
+		return max(backgroundWait, c.maxWait)
 	}
-	if t.cost.Write {
-		g.rested = g.now()
-	}
-	g.wakeFirst()
+	return c.maxWait
 }
 
-// drop ends a ticket whose wait was broken off.
-func (g *governor) drop(t *ticket, admitted bool) {
-	if admitted {
-		g.leave(t)
-		return
-	}
-	g.quit(t)
+// queue holds the requests of one kind that wait, the most urgent first. Reads
+// and writes queue apart, so a write that waits for its second holds up no read.
+type queue struct{ waiting []*waiter }
+
+// waiter is one request that waits.
+type waiter struct {
+	rank  int
+	woken bool               // since it was last looked at
+	wake  context.CancelFunc // nil while it does not sleep
 }
 
-// quit takes a ticket out of its queue.
-func (g *governor) quit(t *ticket) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.remove(t)
-	g.wakeFirst()
-}
+func (q *queue) place(w *waiter) int { return slices.Index(q.waiting, w) }
 
-func (g *governor) remove(t *ticket) {
-	lane := &g.lanes[t.lane()]
-	if i := slices.Index(*lane, t); i >= 0 {
-		*lane = slices.Delete(*lane, i, i+1)
-	}
-}
-
-// join puts a ticket behind all that are at least as urgent, and wakes those
+// join puts a request behind all that are at least as urgent, and wakes those
 // that it overtakes, because they may not want to wait longer.
-func (g *governor) join(t *ticket) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	lane := &g.lanes[t.lane()]
-	i := len(*lane)
-	for i > 0 && (*lane)[i-1].urgency.rank() > t.urgency.rank() {
+func (l *limiter) join(q *queue, w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := len(q.waiting)
+	for i > 0 && q.waiting[i-1].rank > w.rank {
 		i--
-		wake((*lane)[i])
+		q.waiting[i].rouse()
 	}
-	*lane = slices.Insert(*lane, i, t)
+	q.waiting = slices.Insert(q.waiting, i, w)
 }
 
-// wakeFirst lets the first of each lane look again.
-func (g *governor) wakeFirst() {
-	for _, lane := range g.lanes {
-		if len(lane) > 0 {
-			wake(lane[0])
+// quit takes a request out of its queue.
+func (l *limiter) quit(q *queue, w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q.waiting = slices.Delete(q.waiting, q.place(w), q.place(w)+1)
+	l.wakeFirst()
+}
+
+// wakeFirst lets the first of each queue look again.
+func (l *limiter) wakeFirst() {
+	for _, q := range []*queue{&l.reads, &l.writes} {
+		if len(q.waiting) > 0 {
+			q.waiting[0].rouse()
 		}
 	}
 }
 
-func wake(t *ticket) {
-	t.woken = true
-	if t.wake != nil {
-		t.wake()
+func (w *waiter) rouse() {
+	w.woken = true
+	if w.wake != nil {
+		w.wake()
 	}
 }
 
-// doze waits until the ticket is woken, for a duration when it is first, and else
-// for what is left of its patience. The error is the context's.
-func (g *governor) doze(ctx context.Context, t *ticket, wait, patience time.Duration) error {
+// doze waits for a time or until the request is woken. The error is the
+// context's.
+func (l *limiter) doze(ctx context.Context, w *waiter, wait time.Duration) error {
 	sleeping, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g.mu.Lock()
-	if t.woken {
+	l.mu.Lock()
+	if w.woken {
 		cancel()
 	}
-	first := g.lanes[t.lane()][0] == t
-	t.wake = cancel
-	g.mu.Unlock()
-	switch {
-	case sleeping.Err() != nil:
-	case first:
-		_ = g.sleep(sleeping, wait) // woken early is as good
-	default:
-		// It looks again when its patience has ended, whether or not those before
-		// it came to anything.
-		_ = g.sleep(sleeping, patience)
+	w.wake = cancel
+	l.mu.Unlock()
+	if sleeping.Err() == nil {
+		_ = l.sleep(sleeping, wait) // woken early is as good
 	}
-	g.mu.Lock()
-	t.wake = nil
-	g.mu.Unlock()
+	l.mu.Lock()
+	w.wake = nil
+	l.mu.Unlock()
 	return ctx.Err()
 }

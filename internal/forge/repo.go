@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
@@ -12,51 +11,31 @@ import (
 
 // RepoInfo is what Pawl wants to know of a repository.
 type RepoInfo struct {
-	ID            int64
-	Owner         string
-	Name          string
-	DefaultBranch string
-	Private       bool
-	Archived      bool
-	// Renamed says that the repository was asked for under an old name; Owner
-	// and Name are the new ones.
-	Renamed bool
+	ID            int64  `json:"id"`
+	FullName      string `json:"full_name"` // the new one of a repository that was asked for under an old name
+	DefaultBranch string `json:"default_branch"`
 }
 
 // RepoInfo reads the repository, following a rename.
-func (c *Client) RepoInfo(ctx context.Context, repo Repo) (RepoInfo, error) {
-	var info RepoInfo
-	err := c.do(ctx, request{method: http.MethodGet, route: "/repos/{owner}/{repo}", repo: repo, send: func(ctx context.Context, gh *github.Client) error {
-		got, _, err := gh.Repositories.Get(ctx, repo.Owner, repo.Name)
-		if err == nil && got.GetID() == 0 {
-			return errEmptyAnswer
-		}
-		info = RepoInfo{
-			ID: got.GetID(), Owner: got.GetOwner().GetLogin(), Name: got.GetName(), DefaultBranch: got.GetDefaultBranch(),
-			Private: got.GetPrivate(), Archived: got.GetArchived(),
-		}
-		info.Renamed = !strings.EqualFold(info.Owner+"/"+info.Name, repo.FullName())
-		return err
-	}})
+func (c *Client) RepoInfo(ctx context.Context, repo Repo) (info RepoInfo, err error) {
+	_, err = c.do(ctx, request{route: "/repos/{owner}/{repo}", repo: repo, holds: []string{"id"}}, &info)
 	return info, err
 }
 
 // on does a request on a repository. When GitHub answers that it has moved,
 // the error says under which name it is now.
-func (c *Client) on(ctx context.Context, repo Repo, r request) error {
-	if err := repo.check(); err != nil {
-		return err
+func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*github.Response, error) {
+	if err := repo.validate(); err != nil {
+		return nil, err
 	}
 	r.repo = repo
-	err := c.do(ctx, r)
-	var moved *Moved
-	if !errors.As(err, &moved) {
-		return err
+	resp, err := c.do(ctx, r, into)
+	if moved, ok := errors.AsType[*Moved](err); ok {
+		if info, err := c.RepoInfo(ctx, repo); err == nil && !strings.EqualFold(info.FullName, repo.FullName()) {
+			moved.To = info.FullName
+		}
 	}
-	if info, lookErr := c.RepoInfo(ctx, repo); lookErr == nil && info.Renamed {
-		moved.To = info.Owner + "/" + info.Name
-	}
-	return err
+	return resp, err
 }
 
 // Permission returns the level a person has on the repository: admin,
@@ -67,20 +46,9 @@ func (c *Client) Permission(ctx context.Context, repo Repo, login string) (strin
 		Permission string `json:"permission"`
 		RoleName   string `json:"role_name"`
 	}
-	path := "repos/" + repo.FullName() + "/collaborators/" + url.PathEscape(login) + "/permission"
-	err := c.on(ctx, repo, request{
-		method: http.MethodGet, route: "/repos/{owner}/{repo}/collaborators/{login}/permission",
-		send: func(ctx context.Context, gh *github.Client) error {
-			req, err := gh.NewRequest(http.MethodGet, path, nil)
-			if err != nil {
-				return err
-			}
-			_, err = gh.Do(ctx, req, &got)
-			return err
-		},
-	})
-	var failed *Error
-	if errors.As(err, &failed) && failed.Status == http.StatusNotFound && strings.Contains(failed.Message, "is not a user") {
+	_, err := c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/collaborators/{login}/permission", args: []any{login}}, &got)
+	failed, ok := errors.AsType[*Error](err)
+	if ok && failed.Status == http.StatusNotFound && strings.Contains(failed.Message, "is not a user") {
 		return "none", nil
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ func TestAReadOfARenamedRepositoryFollows(t *testing.T) {
 	h, c := start(t)
 	h.fail("GET /repos/octo/old", status(301, `{}`, "Location", h.URL+"/repositories/77"))
 	info, err := c.RepoInfo(t.Context(), Repo{Owner: "octo", Name: "old", ID: 77, Installation: 5})
-	want := RepoInfo{ID: 77, Owner: "octo", Name: "hello", DefaultBranch: "main", Renamed: true}
+	want := RepoInfo{ID: 77, FullName: "octo/hello", DefaultBranch: "main"}
 	if diff := cmp.Diff(want, info); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -97,12 +97,10 @@ func TestPermissionIsReadFromTheRoleAndFailsClosed(t *testing.T) {
 func TestNamesThatLeaveTheirPathAreRefused(t *testing.T) {
 	h, c := start(t)
 	for _, name := range []string{"..", ".", "", "a/b", "a?b", "a b", "a%2f", strings.Repeat("a", 101)} {
-		repo := Repo{Owner: "octo", Name: name, Installation: 5}
-		if _, err := c.Issue(t.Context(), repo, 3); err == nil {
-			t.Errorf("%q was accepted", name)
-		}
-		if _, err := c.InstallationFor(t.Context(), name, "hello"); err == nil {
-			t.Errorf("owner %q was accepted", name)
+		for _, repo := range []Repo{{Owner: "octo", Name: name, Installation: 5}, {Owner: name, Name: "hello", Installation: 5}} {
+			if _, err := c.Issue(t.Context(), repo, 3); err == nil {
+				t.Errorf("%q was accepted", repo.FullName())
+			}
 		}
 	}
 	if len(h.seen) != 0 {
@@ -184,18 +182,6 @@ func TestARefusalToSayWhoTheAppIsEndsNoRun(t *testing.T) {
 		if !errors.Is(err, tt.kind) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrUninstalled) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-	}
-}
-
-func TestTheInstallationOfARepositoryIsFound(t *testing.T) {
-	_, c := start(t)
-	got, err := c.InstallationFor(t.Context(), "octo", "hello")
-	want := Installation{ID: 5, Account: "octo", Permissions: map[string]string{"contents": "write"}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Error(err, diff)
-	}
-	if _, err := c.InstallationFor(t.Context(), "octo", "elsewhere"); !errors.Is(err, ErrUninstalled) {
-		t.Errorf("err = %v", err)
 	}
 }
 

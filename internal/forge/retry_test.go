@@ -25,7 +25,7 @@ func TestAReadIsTriedThreeTimes(t *testing.T) {
 			h, c := start(t)
 			h.fail(issueRoute, broken, broken)
 			issue, err := c.Issue(t.Context(), testRepo, 3)
-			if err != nil || !issue.IsPull || issue.Labels[0] != "pawl" {
+			if err != nil || !issue.IsPull() || issue.Author.Login != "pawl[bot]" {
 				t.Fatalf("%+v, %v", issue, err)
 			}
 			if n := len(h.calls(issueRoute)); n != 3 || len(h.clock.slept) != 2 || h.clock.total() > 2*time.Second {

@@ -17,11 +17,10 @@ import (
 // that a push that starts with it can finish. GitHub's tokens live one hour.
 const tokenMargin = 5 * time.Minute
 
-// tokens caches one installation token per repository, in memory only. Its
-// zero value is ready.
-type tokens struct {
+// tokenCache holds one installation token per repository, in memory only.
+type tokenCache struct {
 	mu     sync.Mutex
-	byRepo map[tokenKey]*tokenSlot
+	byRepo map[tokenKey]tokenSlot
 }
 
 // tokenKey names a repository by its id, and by its name only where the id is
@@ -31,40 +30,39 @@ type tokenKey struct {
 	name             string
 }
 
-// tokenSlot holds one token. busy is held while the token is read or made, so
-// that many calls at once make one token; it is a channel so that waiting for
-// it ends with the context.
-type tokenSlot struct {
-	busy    chan struct{}
+// tokenSlot holds one token, which is taken out while it is read or made, so that
+// many calls at once make one token.
+type tokenSlot chan token
+
+// token is one that GitHub made; its zero value has ended.
+type token struct {
 	value   string
 	expires time.Time
 }
 
-func (t *tokens) slot(repo Repo) *tokenSlot {
+func (t *tokenCache) slot(repo Repo) tokenSlot {
 	key := tokenKey{installation: repo.Installation, id: repo.ID}
 	if repo.ID == 0 {
 		key.name = strings.ToLower(repo.FullName())
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byRepo == nil {
-		t.byRepo = make(map[tokenKey]*tokenSlot)
-	}
 	if t.byRepo[key] == nil {
-		t.byRepo[key] = &tokenSlot{busy: make(chan struct{}, 1)}
+		t.byRepo[key] = make(tokenSlot, 1)
+		t.byRepo[key] <- token{}
 	}
 	return t.byRepo[key]
 }
 
 // drop forgets a token that GitHub refused. A newer one stays: another call
 // may have replaced it meanwhile. An empty refused drops any token.
-func (t *tokens) drop(repo Repo, refused string) {
+func (t *tokenCache) drop(repo Repo, refused string) {
 	s := t.slot(repo)
-	s.busy <- struct{}{}
-	defer func() { <-s.busy }()
-	if refused == "" || s.value == refused {
-		s.value, s.expires = "", time.Time{}
+	known := <-s
+	if refused == "" || known.value == refused {
+		known = token{}
 	}
+	s <- known
 }
 
 // Token returns an installation token that reaches this repository only, with
@@ -72,34 +70,35 @@ func (t *tokens) drop(repo Repo, refused string) {
 // REST and git (user x-access-token). It is a secret and opaque: it must not
 // reach an agent, an argument list, a file or a log.
 func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
-	if err := repo.check(); err != nil {
+	if err := repo.validate(); err != nil {
 		return "", err
 	}
 	if repo.Installation <= 0 {
-		return "", fmt.Errorf("token for %s: the installation id is not known; take it from the webhook or from InstallationFor", repo.FullName())
+		return "", fmt.Errorf("token for %s: the installation id is not known; take it from the webhook", repo.FullName())
 	}
-	s := c.tokens.slot(repo)
+	s := c.minted.slot(repo)
+	var known token
 	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
+	case known = <-s:
+		defer func() { s <- known }()
 	case <-ctx.Done():
 		return "", fmt.Errorf("token for %s: %w", repo.FullName(), ctx.Err())
 	}
-	if s.value != "" && c.now().Before(s.expires.Add(-tokenMargin)) {
-		return s.value, nil
+	if c.now().Before(known.expires.Add(-tokenMargin)) {
+		return known.value, nil
 	}
 	made, err := c.mint(ctx, repo.Installation, narrow(repo))
 	if err != nil {
 		return "", fmt.Errorf("token for %s: %w", repo.FullName(), err)
 	}
 	crash.Point("token_minted")
-	s.value, s.expires = made.GetToken(), made.GetExpiresAt().Time
-	return s.value, nil
+	known = token{made.GetToken(), made.GetExpiresAt().Time}
+	return known.value, nil
 }
 
 // Forget drops the repository's token, for a caller whose git push was refused
 // with it. The next Token makes a fresh one.
-func (c *Client) Forget(repo Repo) { c.tokens.drop(repo, "") }
+func (c *Client) Forget(repo Repo) { c.minted.drop(repo, "") }
 
 // narrow asks for one repository and exactly the permissions of app.yml. The
 // workflows permission is left out on purpose: without it GitHub refuses
@@ -122,20 +121,11 @@ func narrow(repo Repo) *github.InstallationTokenOptions {
 
 // mint makes a token. Making one more than needed does no harm, so it is
 // simply repeated when an answer is lost.
-func (c *Client) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (*github.InstallationToken, error) {
-	var made *github.InstallationToken
-	err := c.do(ctx, request{
-		method: http.MethodPost, route: "/app/installations/{installation}/access_tokens", as: asApp,
-		explain: explainMint,
-		send: func(ctx context.Context, gh *github.Client) error {
-			got, _, err := gh.Apps.CreateInstallationToken(ctx, installation, opts)
-			if err == nil && (got.GetToken() == "" || got.ExpiresAt == nil) {
-				return errEmptyAnswer
-			}
-			made = got
-			return err
-		},
-	})
+func (c *Client) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (made github.InstallationToken, err error) {
+	_, err = c.do(ctx, request{
+		method: http.MethodPost, route: "/app/installations/{installation}/access_tokens", args: []any{installation}, body: opts, as: asApp,
+		holds: []string{"token", "expires_at"}, explain: explainMint,
+	}, &made)
 	return made, err
 }
 
@@ -153,4 +143,22 @@ func explainMint(a answer) (hint string, kind error) {
 	default:
 		return explain(a)
 	}
+}
+
+// authorized returns a request with what says as whom it is sent. The token goes to
+// the API's host only: follow lets no redirect lead elsewhere.
+func (c *call) authorized(req *http.Request) (_ *http.Request, token string, err error) {
+	switch c.as {
+	case asApp, anonymous:
+		return req, "", nil
+	case asToken:
+		token = c.token
+	default:
+		if token, err = c.Token(req.Context(), c.repo); err != nil {
+			return nil, "", err
+		}
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+token)
+	return req, token, nil
 }

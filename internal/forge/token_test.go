@@ -101,7 +101,7 @@ func TestALateRefusalDoesNotDropANewerToken(t *testing.T) {
 	old, _ := c.Token(t.Context(), testRepo)
 	c.Forget(testRepo)
 	fresh, _ := c.Token(t.Context(), testRepo)
-	c.tokens.drop(testRepo, old)
+	c.minted.drop(testRepo, old)
 	if got, err := c.Token(t.Context(), testRepo); err != nil || got != fresh || h.tokens != 2 {
 		t.Errorf("token %q of %d, %v", got, h.tokens, err)
 	}
@@ -154,8 +154,8 @@ func TestALostTokenAnswerIsAskedForAgain(t *testing.T) {
 
 func TestAWaitForATokenEndsWithTheContext(t *testing.T) {
 	_, c := start(t)
-	s := c.tokens.slot(testRepo)
-	s.busy <- struct{}{}
+	s := c.minted.slot(testRepo)
+	<-s // somebody makes it
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Token(ctx, testRepo); !errors.Is(err, context.Canceled) {
@@ -170,21 +170,5 @@ func TestTokensNeverAppearInErrors(t *testing.T) {
 	_, err := c.Issue(t.Context(), testRepo, 3)
 	if err == nil || strings.Contains(err.Error(), "aB3") || !strings.Contains(err.Error(), "[redacted token]") {
 		t.Errorf("err = %v", err)
-	}
-}
-
-func TestRedactKnowsTheFormsOfTokens(t *testing.T) {
-	for _, secret := range []string{
-		"ghs_" + strings.Repeat("a", 36), "ghp_" + strings.Repeat("Z9", 18), "github_pat_" + strings.Repeat("a_", 30),
-		"ghs_" + strings.Repeat("x.y-z_", 80), "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxMjM0NTYifQ.c2lnbmF0dXJlc2ln",
-	} {
-		if got := Redact("https://x-access-token:" + secret + "@github.com/o/r"); strings.Contains(got, secret[8:]) {
-			t.Errorf("Redact left %q", got)
-		}
-	}
-	for _, plain := range []string{"ghs_short", "a plain sentence.", ""} {
-		if got := Redact(plain); got != plain {
-			t.Errorf("Redact(%q) = %q", plain, got)
-		}
 	}
 }

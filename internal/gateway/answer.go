@@ -1,6 +1,11 @@
 package gateway
 
-import "encoding/json"
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
 
 // tokens are the figures of one answer. Input includes cached and what was
 // written to a cache, of which a part is kept for an hour; output includes
@@ -30,22 +35,10 @@ type answer struct {
 
 // reader reads one event of a stream, or a whole answer that is not streamed.
 // What it does not know it ignores.
-type reader func(data []byte, a *answer)
+type reader func(e gjson.Result, a *answer)
 
-// readerOf gives the reader of a kind of call, nil where nothing is to be read.
-func readerOf(kind callKind) reader {
-	switch kind {
-	case responses:
-		return readResponses
-	case chat:
-		return readChat
-	case messages:
-		return readMessages
-	case generate:
-		return readGemini
-	}
-	return nil
-}
+// readers are those of the kinds of calls that a model answers.
+var readers = map[callKind]reader{responses: readResponses, chat: readChat, messages: readMessages, generate: readGemini}
 
 // nothing reports whether an answer that ended says and does nothing.
 func (a *answer) nothing() bool {
@@ -88,19 +81,229 @@ const maxContext = 1 << 20
 // bytesPerToken is the usual rule of thumb for English and code.
 const bytesPerToken = 4
 
-// count is a number of tokens from a provider. One that is negative or absurd is
-// read as the nearest that is not, so that no answer lowers a total.
-type count int64
+// says counts text that a person can read.
+func (a *answer) says(text string) {
+	a.prose += len(text)
+	a.text = a.text || strings.TrimSpace(text) != ""
+}
 
-// maxCount is more than any model takes in one call.
-const maxCount = 1 << 40
-
-func (c *count) UnmarshalJSON(b []byte) error {
-	var f float64
-	if err := json.Unmarshal(b, &f); err != nil {
-		*c = 0 // a field of another type tells nothing
-		return nil
+// ends notes why the model ended its answer, "" where it did not. Only after the
+// plain ends asking once more may help.
+func (a *answer) ends(why string, plain ...string) {
+	if why != "" {
+		a.ended, a.plainEnd = true, slices.Contains(plain, why)
 	}
-	*c = count(min(max(f, 0), maxCount))
-	return nil
+}
+
+// usage takes down the figures of an answer whose input includes the cached.
+func (a *answer) usage(input, cached, output int64, final bool) {
+	a.tokens = tokens{input: input, cached: cached, output: output}
+	a.inputTold, a.outTold = true, a.outTold || final
+}
+
+// each has a reader read each element of a list.
+func (a *answer) each(list gjson.Result, read reader) {
+	list.ForEach(func(_, v gjson.Result) bool {
+		read(v, a)
+		return true
+	})
+}
+
+// readResponses reads an event or a whole body of the Responses API.
+func readResponses(e gjson.Result, a *answer) {
+	kind, delta := e.Get("type").Str, e.Get("delta").Str
+	switch {
+	case kind == "" && e.Get("object").Str == "response":
+		readResponse(e, a)
+	case kind == "error":
+		a.failure = []byte(e.Raw)
+	case kind == "response.failed":
+		a.failure = []byte(e.Get("response").Raw)
+		a.ended, a.over = true, true
+		readResponse(e.Get("response"), a)
+	case kind == "response.completed" || kind == "response.incomplete":
+		readResponse(e.Get("response"), a)
+	case e.Get("item").IsObject():
+		item := e.Get("item")
+		readItem(item, a)
+		if kind == "response.output_item.done" {
+			// What of it did not come in pieces: the arguments of a tool of each
+			// kind, and sealed reasoning.
+			whole := len(item.Get("arguments").Str) + len(item.Get("input").Str) + len(item.Get("action").Raw) + len(item.Get("encrypted_content").Str)
+			a.other += max(whole-a.piece, 0)
+			a.piece = 0
+		}
+	case strings.HasSuffix(kind, "_call_arguments.delta") || strings.HasSuffix(kind, "_call_input.delta"):
+		a.tool = true
+		a.other += len(delta)
+		a.piece += len(delta)
+	case kind == "response.output_text.delta" || kind == "response.refusal.delta":
+		a.says(delta)
+	case strings.HasSuffix(kind, ".delta"):
+		a.prose += len(delta)
+	}
+}
+
+// readResponse reads the response as a whole, which ends the answer.
+func readResponse(r gjson.Result, a *answer) {
+	if !r.IsObject() {
+		return
+	}
+	a.ended, a.over = true, true
+	a.plainEnd = r.Get("status").Str == "completed" || r.Get("incomplete_details.reason").Str == "max_output_tokens"
+	a.each(r.Get("output"), readItem)
+	if u := r.Get("usage"); u.IsObject() {
+		a.usage(count(u.Get("input_tokens")), count(u.Get("input_tokens_details.cached_tokens")), count(u.Get("output_tokens")), true)
+	}
+}
+
+// readItem sees tool calls of every kind (function_call, custom_tool_call,
+// local_shell_call, tool_search_call, …) and visible text, whose length was counted
+// when it came in pieces.
+func readItem(item gjson.Result, a *answer) {
+	kind := item.Get("type").Str
+	a.tool = a.tool || strings.HasSuffix(kind, "_call")
+	if kind == "message" {
+		a.each(item.Get("content"), func(c gjson.Result, a *answer) {
+			a.text = a.text || strings.TrimSpace(c.Get("text").Str+c.Get("refusal").Str) != ""
+		})
+	}
+}
+
+// readChat reads a chunk or a whole body of chat completions.
+func readChat(c gjson.Result, a *answer) {
+	if c.Get("error").Type != gjson.Null {
+		a.failure = []byte(c.Raw)
+	}
+	a.each(c.Get("choices"), func(choice gjson.Result, a *answer) {
+		readChatMessage(choice.Get("delta"), a)
+		readChatMessage(choice.Get("message"), a)
+		a.ends(choice.Get("finish_reason").Str, "stop", "length")
+	})
+	if u := c.Get("usage"); u.IsObject() { // some servers count in every chunk
+		a.usage(count(u.Get("prompt_tokens")), count(u.Get("prompt_tokens_details.cached_tokens")), count(u.Get("completion_tokens")), a.ended)
+	}
+}
+
+// readChatMessage reads a delta of a stream or a whole message.
+func readChatMessage(m gjson.Result, a *answer) {
+	a.says(m.Get("content").String() + m.Get("refusal").Str) // parts of another form are text, too
+	a.prose += len(m.Get("reasoning_content").Str) + len(m.Get("reasoning").Str)
+	a.each(m.Get("tool_calls"), readCall)
+	if call := m.Get("function_call"); call.Type != gjson.Null {
+		readCall(call, a)
+	}
+}
+
+// readCall counts how much of a tool's call the model has written.
+func readCall(call gjson.Result, a *answer) {
+	a.tool = true
+	a.other += len(call.Get("arguments").Str) + len(call.Get("function.name").Str) + len(call.Get("function.arguments").Str)
+}
+
+// onlyUsage reports whether a chunk of a chat completion carries nothing but usage.
+func onlyUsage(c gjson.Result) bool {
+	return c.Get("usage").Type != gjson.Null && len(c.Get("choices").Array()) == 0
+}
+
+// readMessages reads an event or a whole body of the Messages API.
+func readMessages(e gjson.Result, a *answer) {
+	stop := func(why gjson.Result) { a.ends(why.Str, "end_turn", "stop_sequence", "max_tokens") }
+	switch e.Get("type").Str {
+	case "error":
+		a.failure = []byte(e.Raw)
+	case "message":
+		a.each(e.Get("content"), readBlock)
+		stop(e.Get("stop_reason"))
+		readMessagesUsage(e.Get("usage"), a, true)
+		a.over = true
+	case "message_start":
+		readMessagesUsage(e.Get("message.usage"), a, false)
+	case "content_block_start":
+		readBlock(e.Get("content_block"), a)
+	case "content_block_delta":
+		readBlock(e.Get("delta"), a)
+	case "message_delta":
+		stop(e.Get("delta.stop_reason"))
+		readMessagesUsage(e.Get("usage"), a, true)
+	case "message_stop":
+		a.over = true
+	}
+}
+
+// readBlock reads a block of the content, or a piece of one.
+func readBlock(b gjson.Result, a *answer) {
+	a.says(b.Get("text").Str)
+	a.prose += len(b.Get("thinking").Str)
+	// What agents and people do not read: a piece of a tool's arguments, the
+	// whole of them, a signature, redacted reasoning.
+	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw) + len(b.Get("signature").Str) + len(b.Get("data").Str)
+	// tool_use, server_tool_use, mcp_tool_use
+	kind := b.Get("type").Str
+	a.tool = a.tool || strings.HasSuffix(kind, "tool_use") || kind == "input_json_delta"
+}
+
+// messagesTokens are the figures of Messages as that protocol parts them. Its
+// input leaves out what was read from and written to the cache.
+type messagesTokens struct {
+	fresh, read, written, hour, output int64
+}
+
+// readMessagesUsage adds the three kinds of input together, so that input means
+// the same in all protocols. Fields that a later event lacks keep their value.
+func readMessagesUsage(u gjson.Result, a *answer, final bool) {
+	if !u.IsObject() {
+		return
+	}
+	m := &a.messages
+	for name, to := range map[string]*int64{
+		"input_tokens": &m.fresh, "cache_read_input_tokens": &m.read, "cache_creation_input_tokens": &m.written, "output_tokens": &m.output,
+	} {
+		if v := u.Get(name); v.Type != gjson.Null {
+			*to = count(v)
+			a.inputTold = true
+		}
+	}
+	if kept := u.Get("cache_creation"); kept.IsObject() {
+		m.hour = count(kept.Get("ephemeral_1h_input_tokens"))
+	}
+	a.tokens = tokens{input: m.fresh + m.read + m.written, cached: m.read, written: m.written, forHour: min(m.hour, m.written), output: m.output}
+	a.outTold = a.outTold || final
+}
+
+// readGemini reads a chunk of a stream, a whole body, or the array of chunks
+// that a stream without alt=sse is.
+func readGemini(c gjson.Result, a *answer) {
+	if c.IsArray() {
+		a.each(c, func(chunk gjson.Result, a *answer) {
+			if !chunk.IsArray() {
+				readGemini(chunk, a)
+			}
+		})
+		return
+	}
+	if c.Get("error").Type != gjson.Null {
+		a.failure = []byte(c.Raw)
+	}
+	a.each(c.Get("candidates"), func(candidate gjson.Result, a *answer) {
+		a.each(candidate.Get("content.parts"), readPart)
+		finish := candidate.Get("finishReason").Str
+		a.ends(finish, "STOP", "MAX_TOKENS")
+		a.over = a.over || finish != ""
+	})
+	if c.Get("promptFeedback.blockReason").Str != "" {
+		a.ended, a.over = true, true
+	}
+	if u := c.Get("usageMetadata"); u.IsObject() { // each replaces the one before
+		a.usage(count(u.Get("promptTokenCount"))+count(u.Get("toolUsePromptTokenCount")), count(u.Get("cachedContentTokenCount")),
+			count(u.Get("candidatesTokenCount"))+count(u.Get("thoughtsTokenCount")), a.ended)
+	}
+}
+
+func readPart(part gjson.Result, a *answer) {
+	text, call, code := part.Get("text").Str, part.Get("functionCall").Raw, part.Get("executableCode").Raw
+	a.prose += len(text)
+	a.other += len(call) + len(code) + len(part.Get("thoughtSignature").Str)
+	a.text = a.text || part.Get("thought").Type != gjson.True && strings.TrimSpace(text) != ""
+	a.tool = a.tool || call != "" || code != ""
 }

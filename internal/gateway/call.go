@@ -1,13 +1,20 @@
 package gateway
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 const (
@@ -33,6 +40,7 @@ type call struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	req   request
+	url   *url.URL // of the provider
 	// number orders the calls of the session as they were sent.
 	number int64
 	// reserved is what was set aside of the budget.
@@ -55,19 +63,17 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.end()
-	if !g.guests.admit(r, s) {
+	if !g.conns.admit(r, s) {
 		w.Header().Set("Connection", "close")
 	}
 	protocol := s.grant.Provider.Protocol
-	if crowded {
-		s.change(func(u *Usage) { u.Refused++ })
+	switch {
+	case crowded:
 		w.Header().Set("Connection", "close")
-		tooFast(protocol, fmt.Sprintf("more than %d calls at the same time", maxWaiting), 1).write(w)
+		s.refuse(w, tooFast(protocol, fmt.Sprintf("more than %d calls at the same time", maxWaiting), 1))
 		return
-	}
-	if !known || ro.protocol != protocol {
-		s.change(func(u *Usage) { u.Refused++ })
-		refuse(protocol, http.StatusNotFound, fmt.Sprintf("no such path for agents: %s %s", r.Method, r.URL.Path)).write(w)
+	case !known || ro.protocol != protocol:
+		s.refuse(w, refuse(protocol, http.StatusNotFound, fmt.Sprintf("no such path for agents: %s %s", r.Method, r.URL.Path)))
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -81,6 +87,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = rc.SetWriteDeadline(time.Unix(1, 0))
 	})()
 	(&call{Session: s, route: ro, in: r, w: w, rc: rc}).serve(ctx)
+}
+
+// refuse counts and gives a refusal.
+func (s *Session) refuse(w http.ResponseWriter, no *refusal) {
+	s.change(func(u *Usage) { u.Refused++ })
+	no.write(w)
 }
 
 // whenClosed calls f when the session is closed before the returned function is
@@ -113,65 +125,49 @@ func (c *call) serve(ctx context.Context) {
 		defer func() { c.release(c.reserved) }()
 	}
 	if refused != nil {
-		c.change(func(u *Usage) { u.Refused++ })
-		refused.write(c.w)
+		c.refuse(c.w, refused)
 		return
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	c.change(func(*Usage) { c.number = c.standing.begin() })
-	first, cancel := context.WithCancel(ctx)
-	defer cancel()
-	resp, err := c.send(first, c.req.body)
-	c.bodySent()
-	if err != nil {
-		c.unreachable(ctx, err)
-		return
+	c.change(func(*Usage) {
+		c.limits.calls++
+		c.number = c.limits.calls
+	})
+	proxy := httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { // the body is added when it is sent
+			r.Out.URL, r.Out.Host, r.Out.Header = c.url, "", outbound(c.in.Header, c.grant.Provider)
+		},
+		Transport:     roundTrip(func(out *http.Request) (*http.Response, error) { return c.exchange(ctx, out) }),
+		ErrorHandler:  c.unreachable,
+		FlushInterval: -1, // at once
+		ErrorLog:      log.New(io.Discard, "", 0),
 	}
-	defer resp.Body.Close()
-	if c.req.size >= largeRequest { // rung 1 would need it, but an answer may take minutes
-		c.req.body, resp.Request = nil, nil
-	}
-	switch {
-	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		c.unreachable(ctx, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode))
-	case resp.StatusCode >= 400:
-		c.refused(resp)
-	case isStream(resp):
-		c.stream(ctx, resp, cancel)
-	default:
-		c.whole(resp)
-	}
+	proxy.ServeHTTP(c.w, c.in.WithContext(ctx))
 }
 
 // admit waits until the call may have its place; nil when it ended before. The
 // caller must call what it gives.
 func (c *call) admit(ctx context.Context) (free func()) {
-	taken := []chan struct{}{}
-	free = func() {
-		for _, place := range taken {
-			<-place
-		}
-	}
 	places := []chan struct{}{c.slots}
 	if n := c.in.ContentLength; n < 0 || n >= largeRequest {
 		places = append(places, c.large, c.gateway.large)
 	}
-	for _, place := range places {
+	leave := func(taken []chan struct{}) {
+		for _, place := range taken {
+			<-place
+		}
+	}
+	for i, place := range places {
 		select {
 		case place <- struct{}{}:
-			taken = append(taken, place)
 		case <-ctx.Done():
-			free()
+			leave(places[:i])
 			return nil
 		}
 	}
-	c.bodySent = sync.OnceFunc(func() {
-		for _, place := range taken[1:] {
-			<-place
-		}
-	})
+	c.bodySent = sync.OnceFunc(func() { leave(places[1:]) })
 	return func() {
 		c.bodySent()
 		<-c.slots
@@ -186,32 +182,32 @@ func (c *call) prepare() *refusal {
 	}
 	var err error
 	if c.req, err = readRequest(c.route, body, c.grant.HostedTools); err != nil {
-		no := refuse(c.route.protocol, http.StatusBadRequest, err.Error())
-		return &no
+		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
+	}
+	if c.url, err = c.grant.Provider.target(c.route, c.in.URL.Query()); err != nil {
+		return refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: correct base_url")
 	}
 	return nil
 }
 
 // readBody gives the body, or how to refuse it.
-func (c *call) readBody() ([]byte, *refusal) {
+func (c *call) readBody() (string, *refusal) {
 	if enc := c.in.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		no := refuse(c.route.protocol, http.StatusUnsupportedMediaType, "compressed requests are not read; turn request compression off")
-		return nil, &no
+		return "", refuse(c.route.protocol, http.StatusUnsupportedMediaType, "compressed requests are not read; turn request compression off")
 	}
 	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // of the connection, so by the machine's clock
-	// Grow would write zeros also where the memory has them already.
-	body := bytes.NewBuffer(make([]byte, 0, int(min(max(c.in.ContentLength, 0), maxRequest))+bytes.MinRead))
-	_, err := body.ReadFrom(http.MaxBytesReader(c.w, c.in.Body, maxRequest))
+	var body strings.Builder
+	body.Grow(int(min(max(c.in.ContentLength, 0), maxRequest)))
+	_, err := io.Copy(&body, http.MaxBytesReader(c.w, c.in.Body, maxRequest))
 	_ = c.rc.SetReadDeadline(time.Time{})
 	if err == nil {
-		return body.Bytes(), nil
+		return body.String(), nil
 	}
 	status, text := http.StatusBadRequest, "the body ended early"
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		status, text = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d MiB", maxRequest>>20)
 	}
-	no := refuse(c.route.protocol, status, text)
-	return nil, &no
+	return "", refuse(c.route.protocol, status, text)
 }
 
 // forbidden asks the breaker and the budget; nil means that the call may go, or
@@ -227,8 +223,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 		if ok {
 			c.reserved = wanted
 		} else if why != "" {
-			no := refuseLimit(c.route, c.in.Header, Limit{Kind: UsageLimit}, "Pawl stopped it: "+why+".", now)
-			return &no
+			return refuseLimit(c.route, c.in.Header, policy.Limit{Kind: policy.UsageLimit}, "Pawl stopped it: "+why+".", now)
 		}
 	}
 	if c.grant.Limited == nil {
@@ -238,10 +233,5 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 	if !closed {
 		return nil
 	}
-	message := l.Message
-	if message == "" {
-		message = "the account is limited (" + l.Kind + ")"
-	}
-	no := refuseLimit(c.route, c.in.Header, l, message, now)
-	return &no
+	return refuseLimit(c.route, c.in.Header, l, cmp.Or(l.Message, "the account is limited ("+string(l.Kind)+")"), now)
 }

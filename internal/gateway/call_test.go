@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 const okMessage = `{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":5,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":7}}`
@@ -224,7 +226,7 @@ func TestTheKeyIsMaskedInWhatAProviderEchoes(t *testing.T) {
 		t.Errorf("%v", resp.Header)
 	}
 	l := <-s.limits
-	if l.Kind != Auth || strings.Contains(l.Message, testKey) {
+	if l.Kind != policy.Auth || strings.Contains(l.Message, testKey) {
 		t.Errorf("%+v", l)
 	}
 	want := "data: {\"a\":\"" + strings.Repeat("*", len(testKey)) + "\"}\n\ndata: " + testKey[:half] + "x\n\n"
@@ -309,11 +311,11 @@ func TestTheGatewayListensOnLoopbackUntilItsContextEnds(t *testing.T) {
 }
 
 func TestEventsPassAsTheyCome(t *testing.T) {
-	for _, most := range []int{0, 1 << 20} {
+	for most, kind := range map[int]string{0: "response.output_text.delta", 1 << 20: "response.function_call_arguments.delta"} {
 		seen := make(chan struct{})
 		p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 			for _, text := range []string{"one", "two", "three"} {
-				sse(ev("response.output_text.delta", `"delta":"`+text+`"`))(w, r)
+				sse(ev(kind, `"delta":"`+text+`"`))(w, r)
 				<-seen // the next is not sent before this one has arrived
 			}
 		})
@@ -323,7 +325,7 @@ func TestEventsPassAsTheyCome(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range []string{"one", "two", "three"} {
-			want := ev("response.output_text.delta", `"delta":"`+text+`"`)
+			want := ev(kind, `"delta":"`+text+`"`)
 			got := make([]byte, len(want))
 			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != want {
 				t.Fatalf("%q, %v", got, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // cli is a real agent: its command line, environment and files of its home.
@@ -62,7 +63,7 @@ func runCLI(t *testing.T, name string, s *stand) (printed string, code int, tree
 	if out, err := exec.Command("git", "init", "-q", tree).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, agent.argv[0]), agent.argv[1:]...)
 	var out strings.Builder
@@ -96,8 +97,8 @@ func TestRealAgentsThroughTheGateway(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	closed := func(l Limit) func(*Grant) {
-		return func(g *Grant) { g.Limited = func(context.Context) (Limit, bool) { return l, true } }
+	closed := func(l policy.Limit) func(*Grant) {
+		return func(g *Grant) { g.Limited = func(context.Context) (policy.Limit, bool) { return l, true } }
 	}
 	cases := map[string]struct {
 		scenario string
@@ -106,8 +107,11 @@ func TestRealAgentsThroughTheGateway(t *testing.T) {
 	}{
 		"prose":         {"prose", withNoAnswer(4000), 0},
 		"budget":        {"edit-success", func(g *Grant) { g.MaxTokens = 1 }, 4},
-		"limit":         {"edit-success", closed(Limit{Kind: UsageLimit, Message: "the plan is used up", ResetsAt: testNow().Add(time.Hour)}), 4},
-		"unknown reset": {"edit-success", closed(Limit{Kind: UsageLimit, Message: "the plan is used up"}), 4},
+		"limit":         {"edit-success", closed(policy.Limit{Kind: policy.UsageLimit, Message: "the plan is used up", ResetsAt: testNow().Add(time.Hour)}), 4},
+		"unknown reset": {"edit-success", closed(policy.Limit{Kind: policy.UsageLimit, Message: "the plan is used up"}), 4},
+	}
+	if testing.Short() {
+		t.Skip("needs the agent CLIs, which make check does without")
 	}
 	for _, name := range []string{"codex", "claude", "opencode", "gemini"} {
 		if _, err := os.Stat("../../testdata/clis/node_modules/.bin/" + name); err != nil {

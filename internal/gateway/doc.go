@@ -1,13 +1,31 @@
-// Package gateway is the door between agents and the providers of their models.
-// It is a reverse proxy on the host's loopback to which the base URL of an agent
+// Package gateway stands between agents and the providers of their models. It is
+// a reverse proxy on the host's loopback to which the base URL of an agent
 // points. The agent holds a token of one attempt; the provider's key stays here.
 //
 // A call goes through in this order: the token is looked up, the path must be
 // one of the few that agents need, the breaker's word and the attempt's budget
 // are asked, the call is sent with the provider's key, and the answer is passed
-// on as it comes while its tokens are counted and refusals are read. An answer
-// that comes to nothing is tried once more within the same answer (rung 1).
+// on as it comes while its tokens are counted and refusals are read. With rung 1
+// an answer is held back until it is known to come to something, and one that
+// does not is asked for once more.
 //
 // What an agent sends is hostile: sizes are bounded, headers and queries pass by
 // allowlist, and redirects of a provider are not followed.
+//
+//	question                                                      file
+//	how does a call go through, and what is bounded on its way    call.go
+//	which paths are there, and where do they go                   route.go
+//	which headers pass, and where is the key put in               route.go
+//	what may a request ask for                                    request.go
+//	how is a provider called, and what of its answer passes       upstream.go
+//	how is a stream parted into events                            stream.go
+//	how are tokens, text and tool calls read of an answer         answer.go
+//	when is an answer asked for once more                         rung.go
+//	what is the opposite thinking mode                            thinking.go
+//	what may an attempt use, and what did it use                  session.go, budget.go
+//	what does a model cost                                        provider.go
+//	what does an agent see that is refused                        refuse.go
+//	whose are the connections                                     connlimiter.go
+//	how is the key kept out of what an agent sees                 upstream.go send, ../text/secret.go
+//	how is JSON read                                              json.go
 package gateway

@@ -13,6 +13,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 const testKey = "sk-provider-SECRET-0123456789abcdef"
@@ -67,7 +69,7 @@ type stand struct {
 	*Gateway
 	*Session
 	log    *lockedBuffer
-	limits chan Limit
+	limits chan policy.Limit
 }
 
 type lockedBuffer struct {
@@ -92,7 +94,7 @@ func testNow() time.Time { return time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) 
 // open starts a gateway for the provider at base; change may alter the grant.
 func open(t testing.TB, protocol Protocol, base string, change func(*Grant)) *stand {
 	t.Helper()
-	s := &stand{log: &lockedBuffer{}, limits: make(chan Limit, 64)}
+	s := &stand{log: &lockedBuffer{}, limits: make(chan policy.Limit, 64)}
 	transport := newTransport()
 	s.Gateway = New(Options{Now: testNow, Log: zerolog.New(s.log).Level(zerolog.DebugLevel), Transport: transport})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,7 +104,7 @@ func open(t testing.TB, protocol Protocol, base string, change func(*Grant)) *st
 	if protocol == OpenAI && !strings.HasSuffix(base, "/v1") {
 		base += "/v1"
 	}
-	g := Grant{Attempt: "o/r#1/1", Provider: Provider{Name: "test", Protocol: protocol, BaseURL: base, Key: testKey}, OnLimit: func(l Limit) { s.limits <- l }}
+	g := Grant{Attempt: "o/r#1/1", Provider: Provider{Name: "test", Protocol: protocol, BaseURL: base, Key: testKey}, OnLimit: func(l policy.Limit) { s.limits <- l }}
 	if change != nil {
 		change(&g)
 	}

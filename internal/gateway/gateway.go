@@ -44,7 +44,7 @@ type Gateway struct {
 	log       zerolog.Logger
 	transport http.RoundTripper
 	large     chan struct{} // taken by calls that send a large body
-	guests    *guests
+	conns     *connLimiter
 
 	mu       sync.Mutex
 	url      string
@@ -61,7 +61,10 @@ func New(o Options) *Gateway {
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
-	return &Gateway{now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), guests: newGuests(), sessions: map[[sha256.Size]byte]*Session{}}
+	return &Gateway{
+		now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), conns: newConnLimiter(),
+		sessions: map[[sha256.Size]byte]*Session{},
+	}
 }
 
 // newTransport has no limit on the time to the first byte: a model may think for
@@ -94,7 +97,7 @@ func (g *Gateway) Listen(ctx context.Context) error {
 	g.url = "http://" + ln.Addr().String()
 	g.server = &http.Server{
 		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.log, "", 0),
-		ConnState: g.guests.watch, ConnContext: withConn,
+		ConnState: g.conns.onState, ConnContext: withConn,
 	}
 	g.served = make(chan struct{})
 	server, served := g.server, g.served
@@ -158,10 +161,4 @@ func (g *Gateway) find(tokens []string) *Session {
 		}
 	}
 	return nil
-}
-
-func (g *Gateway) forget(s *Session) {
-	g.mu.Lock()
-	delete(g.sessions, s.hash)
-	g.mu.Unlock()
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
 )
 
 func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
@@ -25,52 +28,52 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol Protocol
 		answer   http.HandlerFunc
-		kind     string
+		kind     policy.Ending
 		in       time.Duration // until the reset, 0 unknown
 		exact    bool
 	}{
-		"codex plan":          {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","resets_at":`+unixAt+`,"resets_in_seconds":9}}`), UsageLimit, time.Hour, true},
-		"codex plan, seconds": {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_in_seconds":3600}}`), UsageLimit, time.Hour, true},
-		"codex plan, headers": {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x"}}`, "X-Codex-Primary-Used-Percent", "100.0", "X-Codex-Primary-Reset-At", unixAt, "X-Codex-Secondary-Used-Percent", "40", "X-Codex-Secondary-Reset-At", "1895251986"), UsageLimit, time.Hour, true},
-		"codex plan, unknown": {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_at":null}}`), UsageLimit, 0, false},
-		"too near":            {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_in_seconds":3}}`), UsageLimit, time.Minute, false},
-		"too far":             {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_in_seconds":1e9}}`), UsageLimit, 8 * 24 * time.Hour, false},
-		"not included":        {OpenAI, plain(429, `{"error":{"type":"usage_not_included","message":"Usage not included in your plan"}}`), UsageLimit, 0, false},
-		"insufficient quota":  {OpenAI, plain(429, `{"error":{"message":"`+quota+`","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`), UsageLimit, 0, false},
-		"openai rate":         {OpenAI, plain(429, `{"error":{"message":"Rate limit reached for m. Please try again in 20s.","type":"requests","code":"rate_limit_exceeded"}}`, "Retry-After", "2"), RateLimited, 2 * time.Second, true},
-		"openai rate, text":   {OpenAI, plain(429, `{"error":{"message":"Rate limit reached for m. Please try again in 1m2.5s.","type":"requests","code":"rate_limit_exceeded"}}`), RateLimited, 62500 * time.Millisecond, false},
-		"openai rate, window": {OpenAI, plain(429, `{"error":{"message":"Rate limit","type":"tokens","code":"rate_limit_exceeded"}}`, "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m0s"), RateLimited, 6 * time.Minute, true},
-		"a day's rate":        {OpenAI, plain(429, `{"error":{"message":"Rate limit reached on requests per day (RPD)","code":"rate_limit_exceeded"}}`), UsageLimit, 0, false},
-		"payment":             {OpenAI, plain(402, `{"error":"Insufficient credits"}`), UsageLimit, 0, false},
-		"openai key":          {OpenAI, plain(401, `{"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}`), Auth, 0, false},
-		"openai overload":     {OpenAI, plain(503, `{"error":{"code":"server_is_overloaded","message":"x"}}`), Overloaded, 0, false},
-		"a proxy's page":      {OpenAI, plain(502, `<html>502</html>`), Overloaded, 0, false},
+		"codex plan":          {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","resets_at":`+unixAt+`,"resets_in_seconds":9}}`), policy.UsageLimit, time.Hour, true},
+		"codex plan, seconds": {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_in_seconds":3600}}`), policy.UsageLimit, time.Hour, true},
+		"codex plan, headers": {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x"}}`, "X-Codex-Primary-Used-Percent", "100.0", "X-Codex-Primary-Reset-At", unixAt, "X-Codex-Secondary-Used-Percent", "40", "X-Codex-Secondary-Reset-At", "1895251986"), policy.UsageLimit, time.Hour, true},
+		"codex plan, unknown": {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_at":null}}`), policy.UsageLimit, 0, false},
+		"too near":            {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_in_seconds":3}}`), policy.UsageLimit, time.Minute, true},
+		"too far":             {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"x","resets_in_seconds":1e9}}`), policy.UsageLimit, 8 * 24 * time.Hour, true},
+		"not included":        {OpenAI, plain(429, `{"error":{"type":"usage_not_included","message":"Usage not included in your plan"}}`), policy.UsageLimit, 0, false},
+		"insufficient quota":  {OpenAI, plain(429, `{"error":{"message":"`+quota+`","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`), policy.UsageLimit, 0, false},
+		"openai rate":         {OpenAI, plain(429, `{"error":{"message":"Rate limit reached for m. Please try again in 20s.","type":"requests","code":"rate_limit_exceeded"}}`, "Retry-After", "2"), policy.RateLimited, 2 * time.Second, true},
+		"openai rate, text":   {OpenAI, plain(429, `{"error":{"message":"Rate limit reached for m. Please try again in 1m2.5s.","type":"requests","code":"rate_limit_exceeded"}}`), policy.RateLimited, 62500 * time.Millisecond, false},
+		"openai rate, window": {OpenAI, plain(429, `{"error":{"message":"Rate limit","type":"tokens","code":"rate_limit_exceeded"}}`, "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m0s"), policy.RateLimited, 6 * time.Minute, true},
+		"a day's rate":        {OpenAI, plain(429, `{"error":{"message":"Rate limit reached on requests per day (RPD)","code":"rate_limit_exceeded"}}`), policy.UsageLimit, 0, false},
+		"payment":             {OpenAI, plain(402, `{"error":"Insufficient credits"}`), policy.UsageLimit, 0, false},
+		"openai key":          {OpenAI, plain(401, `{"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}`), policy.Auth, 0, false},
+		"openai overload":     {OpenAI, plain(503, `{"error":{"code":"server_is_overloaded","message":"x"}}`), policy.Overloaded, 0, false},
+		"a proxy's page":      {OpenAI, plain(502, `<html>502</html>`), policy.Overloaded, 0, false},
 		"no such model":       {OpenAI, plain(404, `{"error":{"code":"model_not_found","message":"The model does not exist"}}`), "", 0, false},
 		"context":             {OpenAI, plain(400, `{"error":{"code":"context_length_exceeded","message":"too long"}}`), "", 0, false},
 		"claude plan": {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit. Please try again later."}}`,
-			"Anthropic-Ratelimit-Unified-Status", "rejected", "Anthropic-Ratelimit-Unified-Reset", unixAt, "Retry-After", "3601"), UsageLimit, time.Hour, true},
-		"claude plan, unknown": {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit. Please try again later."}}`), RateLimited, 0, false},
-		"claude rate":          {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"Number of request tokens has exceeded your per-minute rate limit"}}`, "Retry-After", "30"), RateLimited, 30 * time.Second, true},
-		"claude rate, window":  {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, "Anthropic-Ratelimit-Input-Tokens-Remaining", "0", "Anthropic-Ratelimit-Input-Tokens-Reset", testNow().Add(40*time.Second).Format(time.RFC3339)), RateLimited, 40 * time.Second, true},
-		"claude credit":        {Anthropic, plain(400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`), UsageLimit, 0, false},
-		"claude overload":      {Anthropic, plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), Overloaded, 0, false},
-		"claude permission":    {Anthropic, plain(403, `{"type":"error","error":{"type":"permission_error","message":"x"}}`), Auth, 0, false},
-		"gemini day":           {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+"\nPlease retry in 3600s.", perDay+","+delay("3600s")), UsageLimit, time.Hour, true},
-		"gemini day, soon":     {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+"\nPlease retry in 34.07s.", perDay+","+delay("34s")), UsageLimit, 0, false},
-		"gemini minute":        {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+" Please retry in 2s.", delay("2s")), RateLimited, 2 * time.Second, true},
-		"gemini long delay":    {Gemini, g(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", delay("3600s")), UsageLimit, time.Hour, true},
-		"gemini capacity":      {Gemini, g(429, "RESOURCE_EXHAUSTED", "You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.", `{"reason":"QUOTA_EXHAUSTED","metadata":{"quotaResetTimeStamp":"`+at.Format(time.RFC3339)+`"}}`), UsageLimit, time.Hour, true},
-		"gemini credits":       {Gemini, g(429, "RESOURCE_EXHAUSTED", "Your prepayment credits are depleted.", ""), UsageLimit, 0, false},
-		"gemini key":           {Gemini, g(400, "INVALID_ARGUMENT", "API key not valid.", `{"reason":"API_KEY_INVALID"}`), Auth, 0, false},
-		"gemini overload":      {Gemini, g(503, "UNAVAILABLE", "The model is overloaded.", ""), Overloaded, 0, false},
+			"Anthropic-Ratelimit-Unified-Status", "rejected", "Anthropic-Ratelimit-Unified-Reset", unixAt, "Retry-After", "3601"), policy.UsageLimit, time.Hour, true},
+		"claude plan, unknown": {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit. Please try again later."}}`), policy.RateLimited, 0, false},
+		"claude rate":          {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"Number of request tokens has exceeded your per-minute rate limit"}}`, "Retry-After", "30"), policy.RateLimited, 30 * time.Second, true},
+		"claude rate, window":  {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, "Anthropic-Ratelimit-Input-Tokens-Remaining", "0", "Anthropic-Ratelimit-Input-Tokens-Reset", testNow().Add(40*time.Second).Format(time.RFC3339)), policy.RateLimited, 40 * time.Second, true},
+		"claude credit":        {Anthropic, plain(400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`), policy.UsageLimit, 0, false},
+		"claude overload":      {Anthropic, plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), policy.Overloaded, 0, false},
+		"claude permission":    {Anthropic, plain(403, `{"type":"error","error":{"type":"permission_error","message":"x"}}`), policy.Auth, 0, false},
+		"gemini day":           {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+"\nPlease retry in 3600s.", perDay+","+delay("3600s")), policy.UsageLimit, time.Hour, true},
+		"gemini day, soon":     {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+"\nPlease retry in 34.07s.", perDay+","+delay("34s")), policy.UsageLimit, 0, false},
+		"gemini minute":        {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+" Please retry in 2s.", delay("2s")), policy.RateLimited, 2 * time.Second, true},
+		"gemini long delay":    {Gemini, g(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", delay("3600s")), policy.UsageLimit, time.Hour, true},
+		"gemini capacity":      {Gemini, g(429, "RESOURCE_EXHAUSTED", "You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.", `{"reason":"QUOTA_EXHAUSTED","metadata":{"quotaResetTimeStamp":"`+at.Format(time.RFC3339)+`"}}`), policy.UsageLimit, time.Hour, true},
+		"gemini credits":       {Gemini, g(429, "RESOURCE_EXHAUSTED", "Your prepayment credits are depleted.", ""), policy.UsageLimit, 0, false},
+		"gemini key":           {Gemini, g(400, "INVALID_ARGUMENT", "API key not valid.", `{"reason":"API_KEY_INVALID"}`), policy.Auth, 0, false},
+		"gemini overload":      {Gemini, g(503, "UNAVAILABLE", "The model is overloaded.", ""), policy.Overloaded, 0, false},
 		"gemini context":       {Gemini, g(400, "INVALID_ARGUMENT", "The input token count exceeds the maximum.", ""), "", 0, false},
 
-		"responses stream, rate":     {OpenAI, sse(ev("response.failed", `"response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Please try again in 2.5s. Visit"}}`)), RateLimited, 2500 * time.Millisecond, false},
-		"responses stream, quota":    {OpenAI, sse(ev("response.failed", `"response":{"error":{"code":"insufficient_quota","message":"x"}}`)), UsageLimit, 0, false},
-		"responses stream, overload": {OpenAI, sse(ev("error", `"code":"server_is_overloaded","message":"x"`)), Overloaded, 0, false},
+		"responses stream, rate":     {OpenAI, sse(ev("response.failed", `"response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Please try again in 2.5s. Visit"}}`)), policy.RateLimited, 2500 * time.Millisecond, false},
+		"responses stream, quota":    {OpenAI, sse(ev("response.failed", `"response":{"error":{"code":"insufficient_quota","message":"x"}}`)), policy.UsageLimit, 0, false},
+		"responses stream, overload": {OpenAI, sse(ev("error", `"code":"server_is_overloaded","message":"x"`)), policy.Overloaded, 0, false},
 		"responses stream, context":  {OpenAI, sse(ev("response.failed", `"response":{"error":{"code":"context_length_exceeded","message":"x"}}`)), "", 0, false},
-		"messages stream, overload":  {Anthropic, sse(ev("error", `"error":{"type":"overloaded_error","message":"Overloaded"}`)), Overloaded, 0, false},
-		"gemini stream, quota":       {Gemini, sse(data(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"` + quota + `","details":[` + perDay + `,` + delay("3600s") + `]}}`)), UsageLimit, time.Hour, true},
+		"messages stream, overload":  {Anthropic, sse(ev("error", `"error":{"type":"overloaded_error","message":"Overloaded"}`)), policy.Overloaded, 0, false},
+		"gemini stream, quota":       {Gemini, sse(data(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"` + quota + `","details":[` + perDay + `,` + delay("3600s") + `]}}`)), policy.UsageLimit, time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, c.answer)
@@ -87,7 +90,13 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 			if u.Limit == nil || len(s.limits) != 1 {
 				t.Fatalf("%+v, told %d times", u, len(s.limits))
 			}
-			want := Limit{Kind: c.kind, Message: u.Limit.Message, At: testNow(), Exact: c.exact}
+			want := policy.Limit{Kind: c.kind, Message: u.Limit.Message, Source: policy.SourceNone}
+			switch {
+			case c.exact:
+				want.Source = policy.SourceStructured
+			case c.in != 0:
+				want.Source = policy.SourceText
+			}
 			if c.in != 0 {
 				want.ResetsAt = testNow().Add(c.in)
 			}
@@ -165,33 +174,34 @@ func TestWhileTheBreakerIsOpenTheProviderIsNotCalled(t *testing.T) {
 	in := testNow().Add(90 * time.Second)
 	for _, c := range []struct {
 		protocol       Protocol
-		path, kind     string
+		path           string
+		kind           policy.Ending
 		status         int
 		contains, wait string
 	}{
-		{OpenAI, "/v1/responses", UsageLimit, 429, fmt.Sprintf(`"resets_at":%d`, in.Unix()), "90"},
-		{OpenAI, "/v1/chat/completions", UsageLimit, 402, "insufficient_quota", "90"},
-		{OpenAI, "/v1/chat/completions", RateLimited, 429, "rate_limit_exceeded", "90"},
-		{OpenAI, "/v1/responses", Overloaded, 503, "server_is_overloaded", "90"},
-		{OpenAI, "/v1/responses", Auth, 401, "invalid_api_key", ""},
-		{Anthropic, "/v1/messages", UsageLimit, 429, "rate_limit_error", "90"},
-		{Anthropic, "/v1/messages/count_tokens", RateLimited, 429, "rate_limit_error", "90"},
-		{Anthropic, "/v1/messages", Overloaded, 529, "overloaded_error", "90"},
-		{Gemini, "/v1beta/models/m:generateContent", UsageLimit, 429, "PerDay", "90"},
-		{Gemini, "/v1beta/models/m:generateContent", RateLimited, 429, `"retryDelay":"90s"`, "90"},
-		{Gemini, "/v1beta/models/m:generateContent", Overloaded, 503, "UNAVAILABLE", "90"},
+		{OpenAI, "/v1/responses", policy.UsageLimit, 429, fmt.Sprintf(`"resets_at":%d`, in.Unix()), "90"},
+		{OpenAI, "/v1/chat/completions", policy.UsageLimit, 402, "insufficient_quota", "90"},
+		{OpenAI, "/v1/chat/completions", policy.RateLimited, 429, "rate_limit_exceeded", "90"},
+		{OpenAI, "/v1/responses", policy.Overloaded, 503, "server_is_overloaded", "90"},
+		{OpenAI, "/v1/responses", policy.Auth, 401, "invalid_api_key", ""},
+		{Anthropic, "/v1/messages", policy.UsageLimit, 429, "rate_limit_error", "90"},
+		{Anthropic, "/v1/messages/count_tokens", policy.RateLimited, 429, "rate_limit_error", "90"},
+		{Anthropic, "/v1/messages", policy.Overloaded, 529, "overloaded_error", "90"},
+		{Gemini, "/v1beta/models/m:generateContent", policy.UsageLimit, 429, "PerDay", "90"},
+		{Gemini, "/v1beta/models/m:generateContent", policy.RateLimited, 429, `"retryDelay":"90s"`, "90"},
+		{Gemini, "/v1beta/models/m:generateContent", policy.Overloaded, 503, "UNAVAILABLE", "90"},
 	} {
 		p := newProvider(t, plain(200, `{}`))
 		s := open(t, c.protocol, p.URL, func(g *Grant) {
-			g.Limited = func(context.Context) (Limit, bool) {
-				return Limit{Kind: c.kind, Message: "the plan is used up", ResetsAt: in}, true
+			g.Limited = func(context.Context) (policy.Limit, bool) {
+				return policy.Limit{Kind: c.kind, Message: "the plan is used up", ResetsAt: in}, true
 			}
 		})
 		resp, body := s.post(t, c.path, `{"model":"m"}`)
 		if resp.StatusCode != c.status || !strings.Contains(body, c.contains) || !strings.Contains(body, "the plan is used up") || resp.Header.Get("Retry-After") != c.wait {
 			t.Errorf("%s %s: %d %v %s", c.path, c.kind, resp.StatusCode, resp.Header, body)
 		}
-		if l, ok := readFailure(resp.StatusCode, resp.Header, []byte(body)).limit(testNow()); !ok || l.Kind != c.kind && c.kind != RateLimited {
+		if l, ok := limit.Read(resp.StatusCode, resp.Header, []byte(body)).Limit(testNow()); !ok || l.Kind != c.kind && c.kind != policy.RateLimited {
 			t.Errorf("%s %s is read back as %+v", c.path, c.kind, l)
 		}
 		if u := s.settled(); len(p.requests()) != 0 || u.Requests != 0 || u.Refused != 1 {

@@ -2,16 +2,15 @@ package gateway
 
 import (
 	"bytes"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/internal/limit"
 )
 
 func TestEventsAreFoundHoweverTheyArrive(t *testing.T) {
@@ -82,127 +81,84 @@ func FuzzReaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, status int) {
 		for _, kind := range []callKind{responses, chat, messages, generate} {
 			var a answer
-			for range 3 {
-				readerOf(kind)(data, &a)
+			if e, ok := parsed(string(data)); ok {
+				for range 3 {
+					readers[kind](e, &a)
+				}
 			}
 			a.settle(len(data))
 			if tk := a.tokens; tk.input < 0 || tk.cached < 0 || tk.output < 0 || tk.input > 3*maxCount || tk.output > 3*maxCount {
 				t.Errorf("%s: %+v", kind, tk)
 			}
 			if a.failure != nil {
-				readFailure(0, nil, a.failure).limit(testNow())
+				limit.Read(0, nil, a.failure).Limit(testNow())
 			}
 		}
-		l, ok := readFailure(status, nil, data).limit(testNow())
-		if ok && !l.ResetsAt.IsZero() && (l.ResetsAt.Before(testNow()) || l.ResetsAt.After(testNow().Add(latest))) {
+		l, ok := limit.Read(status, nil, data).Limit(testNow())
+		if ok && !l.ResetsAt.IsZero() && (l.ResetsAt.Before(testNow()) || l.ResetsAt.After(testNow().Add(limit.Latest))) {
 			t.Errorf("a reset that cannot be: %+v", l)
 		}
 	})
 }
 
-func TestTheRedactorMasksTheKeyHoweverItArrives(t *testing.T) {
-	const key = "abcabcabd"
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOfN(rapid.SampledFrom([]rune("abcd\n")), 0, 200, -1).Draw(t, "text")
-		for range rapid.IntRange(0, 3).Draw(t, "keys") {
-			at := rapid.IntRange(0, len(text)).Draw(t, "at")
-			text = text[:at] + key + text[at:]
-		}
-		got, err := io.ReadAll(newRedactor(pieces(t, text), key))
-		if want := strings.ReplaceAll(text, key, "*********"); err != nil || string(got) != want {
-			t.Fatalf("%q became %q, want %q, error %v", text, got, want, err)
-		}
-	})
-}
-
-// pieces reads a text in pieces of random sizes.
-func pieces(t *rapid.T, text string) io.Reader {
-	var parts []io.Reader
-	for rest := text; rest != ""; {
-		n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
-		parts = append(parts, strings.NewReader(rest[:n]))
-		rest = rest[n:]
-	}
-	return io.MultiReader(parts...)
-}
-
-func TestTheRedactorPassesErrorsOnAndHoldsBackNoWholeLine(t *testing.T) {
-	broken := errors.New("broken")
-	got, err := io.ReadAll(newRedactor(io.MultiReader(strings.NewReader("sk-prov"), iotest.ErrReader(broken)), testKey))
-	if string(got) != "sk-prov" || !errors.Is(err, broken) {
-		t.Errorf("%q, %v", got, err)
-	}
-	r, w := io.Pipe()
-	defer w.Close()
-	go w.Write([]byte("data: sk-\n\n"))
-	buf := make([]byte, 100)
-	if n, err := newRedactor(r, testKey).Read(buf); err != nil || string(buf[:n]) != "data: sk-\n\n" {
-		t.Errorf("%q, %v", buf[:n], err)
-	}
-}
-
-func TestAnObjectIsScannedAsEncodingJSONReadsIt(t *testing.T) {
+func TestWhatIsNoJSONIsNotRead(t *testing.T) {
 	for _, text := range []string{
-		`{}`, ` { "a" : 1 , "b":[{"c":"}\\\""},"]"],"d":null,"e":-1.5e3,"f":"\\","a":2} `, `{"mod\u0065l":"x","":{}}`,
+		``, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":tru}`, `{"a":"}`, `{a:1}`, `{"a":]}`, `{,"a":1}`, `{'a':1}`, `{"a":[{b:1}]}`,
+		strings.Repeat("[", manyBrackets+1), strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20), // too deep for a stack
 	} {
-		if diff := cmp.Diff(objectOf([]byte(text)), scanObject([]byte(text))); diff != "" {
-			t.Errorf("%s: %s", text, diff)
+		if got, ok := parsed(text); ok {
+			t.Errorf("%.40s: %.40s", text, got.Raw)
 		}
 	}
-	for _, text := range []string{``, `null`, `[]`, `"a"`, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":tru}`, `{"a":"}`, `{a:1}`, `{"a":]}`, `{,"a":1}`} {
-		if got := scanObject([]byte(text)); got != nil {
-			t.Errorf("%s: %s", text, got)
+	if _, ok := parsed(strings.Repeat("[", 9000) + strings.Repeat("]", 9000)); !ok {
+		t.Error("a deep text is not read")
+	}
+	if many := "[" + strings.Repeat("{},", manyBrackets) + "{}]"; true {
+		if got, ok := parsed(many); !ok || !got.IsArray() {
+			t.Error("a text with many brackets is not read")
 		}
 	}
 }
 
-func TestAFieldIsFoundHoweverItsNameIsWritten(t *testing.T) {
-	for text, want := range map[string]bool{
-		`[{"a":1},{"tools":[]}]`:                 true,
-		`[{"a":{"\u0074ools":[]}}]`:              true,
-		`[{"\u0074\u006f\u006F\u006c\u0073":1}]`: true,
-		`[{"a":"tools"}]`:                        true, // may be
-		`[{"a":"\u001b[0m"}]`:                    true, // may be
-		`[{"a":"-\u001b[0m"}]`:                   false,
-		`[{"a":"\\u001b"}]`:                      true, // may be
-		`[{"a":"\"tools\":[]"},{"tool":1}]`:      false,
-		`[{"Tools":[],"toolsets":1,"":2}]`:       false,
-		`[{"a":"tools":[`:                        true, // broken
-		``:                                       true,
-	} {
-		if got := mayName([]byte(text), "tools"); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
-	}
-}
-
-// Property: a name is seen in whatever way its letters are written.
-func TestANameIsSeenInEverySpelling(t *testing.T) {
+// Property: fields are found as encoding/json finds them, in whatever way the
+// letters of their names are written, and the last of one name counts.
+func TestFieldsAreFoundHoweverTheirNamesAreWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spelled := ""
 		for _, c := range "tools" {
 			spelled += rapid.SampledFrom([]string{string(c), fmt.Sprintf(`\u%04x`, c), fmt.Sprintf(`\u%04X`, c)}).Draw(t, "letter")
 		}
-		text := fmt.Sprintf(`{"input":[{"x":"\\\"","%s":[1]}],"x":["%s-"]}`, spelled, spelled)
-		f, within := scanNamed([]byte(text), "tools")
-		if objectOf(listOf(f["input"])[0])["tools"] == nil || !within["input"] {
-			t.Errorf("%s: %v", text, within)
+		text := fmt.Sprintf(`{"tools":0,"x":"\\\"","%s":[1],"y":["%s-"]}`, spelled, spelled)
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		e, _ := parsed(text)
+		f := fieldsOf(e)
+		if f["tools"].Raw != string(want["tools"]) || len(f) != len(want) || !mayName(text, "tools") {
+			t.Errorf("%s: %v", text, f)
 		}
 	})
 }
 
-func FuzzScanObject(f *testing.F) {
-	f.Add([]byte(`{"a":[{"b":"\\\""}],"c":null}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		got := scanObject(text)
-		if want := objectOf(text); want != nil {
-			for name := range want {
-				if !utf8.ValidString(name) || strings.ContainsRune(name, utf8.RuneError) {
-					return // encoding/json repairs names that are not UTF-8
-				}
+func FuzzFields(f *testing.F) {
+	f.Add(`{"a":[{"b":"\\\""}],"c":null}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		e, ok := parsed(text)
+		if ok != json.Valid([]byte(text)) {
+			t.Fatalf("%q: valid %v", text, ok)
+		}
+		var want map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &want) != nil || !ok {
+			return
+		}
+		got := fieldsOf(e)
+		for name, value := range want {
+			if !utf8.ValidString(name) || strings.ContainsRune(name, utf8.RuneError) {
+				return // encoding/json repairs names that are not UTF-8
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%q: %s", text, diff)
+			if got[name].Raw != string(value) {
+				t.Errorf("%q: %s is %s", text, name, got[name].Raw)
 			}
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // TestWhatARequestBringsUponItselfIsNoLimit has an agent provoke refusals that
@@ -53,7 +55,7 @@ func TestARefusedKeyIsToldInOurOwnWords(t *testing.T) {
 		if resp.StatusCode != 401 || strings.Contains(body, "cdef") || !strings.Contains(body, `"error"`) {
 			t.Errorf("%s: %d %s", protocol, resp.StatusCode, body)
 		}
-		if l := <-s.limits; l.Kind != Auth || strings.Contains(l.Message, "cdef") || !strings.Contains(l.Message, "Incorrect API key") {
+		if l := <-s.limits; l.Kind != policy.Auth || strings.Contains(l.Message, "cdef") || !strings.Contains(l.Message, "Incorrect API key") {
 			t.Errorf("%s: %+v", protocol, l)
 		}
 	}

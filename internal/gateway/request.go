@@ -1,25 +1,27 @@
 package gateway
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 )
 
 // request is what the gateway reads of a request's body.
 type request struct {
-	body   []byte // as it is sent to the provider
+	body   string // as it is sent to the provider
 	size   int    // bytes of it as it is first sent, also when it is no longer held
 	model  string
 	most   int64 // tokens that the answer may have, by the request or the usual
 	stream bool
 	tools  bool // it offers tools
-	// countAdded is true where the gateway asked for the usage of a streamed chat
+	// usageAdded is true where the gateway asked for the usage of a streamed chat
 	// completion, so that the chunk that carries it is kept from the agent.
-	countAdded bool
+	usageAdded bool
 }
 
 // maxModel bounds the name of a model in bytes; some of routers have eighty.
@@ -27,46 +29,44 @@ const maxModel = 256
 
 // readRequest checks a body and prepares it for the provider. An error is the
 // client's fault and its text is for the agent.
-func readRequest(r route, body []byte, hosted bool) (request, error) {
+func readRequest(r route, body string, hosted bool) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
 		return out, nil
 	}
-	// Names are compared exactly, as providers do: with encoding/json's structs
-	// "MODEL" would replace "model", and another price than the real one count.
-	f, offers := scanNamed(body, "tools")
-	if f == nil {
+	whole, ok := parsed(body)
+	f := fieldsOf(whole)
+	if !ok || f == nil {
 		return out, errors.New("the body is no JSON object")
 	}
-	if string(f["background"]) == "true" {
+	if f["background"].Type == gjson.True {
 		return out, errors.New("background is not allowed: an answer that goes on after the call could not be counted")
 	}
 	if r.protocol != Gemini {
-		out.model, out.stream = f.text("model"), string(f["stream"]) == "true"
+		out.model, out.stream = f["model"].Str, f["stream"].Type == gjson.True
 	}
 	if err := standardTier(f); err != nil {
 		return out, err
 	}
 	if !hosted {
-		stripped, changed, err := withoutHosted(r.kind, f, offers)
+		changed, err := dropHosted(r.kind, f)
 		if err != nil {
 			return out, err
 		}
 		if changed {
-			f, body = stripped, encoded(stripped)
-			out.body = body
+			out.body = f.json()
 		}
 	}
 	out.most = mostOf(r.kind, f)
 	if len(out.model) > maxModel {
 		return out, fmt.Errorf("the name of the model is longer than %d bytes", maxModel)
 	}
-	tools := bytes.TrimLeft(f["tools"], "[ \n\r\t") // what is in the list
-	out.tools = len(tools) > 0 && tools[0] == '{' || r.kind == responses && bytes.Contains(body, []byte(`"additional_tools"`))
-	if r.kind == chat && out.stream {
-		out.body, out.countAdded = withCount(body, f)
+	out.tools = f["tools"].Get("0").IsObject() || r.kind == responses && strings.Contains(body, `"additional_tools"`)
+	if r.kind == chat && out.stream && f["stream_options"].Get("include_usage").Type != gjson.True {
+		if asked, err := sjson.Set(out.body, "stream_options.include_usage", true); err == nil {
+			out.body, out.usageAdded = asked, true
+		}
 	}
-	out.body = unmarked(r.kind, out.body)
 	out.size = len(out.body)
 	return out, nil
 }
@@ -86,16 +86,16 @@ func mostOf(kind callKind, f fields) int64 {
 	if kind == generate {
 		for _, name := range []string{"generationConfig", "generation_config"} {
 			if f.has(name) {
-				f = scanObject(f[name])
+				f = fieldsOf(f[name])
 			}
 		}
 	}
 	most, answers := int64(0), int64(1)
 	for _, name := range limitNames[kind] {
-		most = max(most, f.integer(name))
+		most = max(most, count(f[name]))
 	}
 	for _, name := range answerNames[kind] {
-		answers = max(answers, f.integer(name))
+		answers = max(answers, count(f[name]))
 	}
 	if most == 0 {
 		most = usualOutput
@@ -113,36 +113,126 @@ const (
 // standardTier refuses what the provider serves faster for a higher price.
 func standardTier(f fields) error {
 	for _, name := range []string{"service_tier", "serviceTier", "speed"} {
-		switch tier := strings.ToLower(f.text(name)); {
+		switch tier := strings.ToLower(f[name].Str); {
 		case !f.has(name) || tier == "auto" || tier == "default" || tier == "standard" || tier == "standard_only":
 		default:
-			return fmt.Errorf("%s %.40s is not allowed: it has another price; leave it out", name, f[name])
+			return fmt.Errorf("%s %.40s is not allowed: it has another price; leave it out", name, f[name].Raw)
 		}
 	}
 	return nil
 }
 
-// withCount asks for the usage at the end of a streamed chat completion, which
-// is not told otherwise. f are the fields of the body.
-func withCount(body []byte, f fields) ([]byte, bool) {
-	if !f.has("stream_options") {
-		open := bytes.IndexByte(body, '{') + 1
-		return slices.Concat([]byte(`{"stream_options":{"include_usage":true},`), body[open:]), true
-	}
-	o := objectOf(f["stream_options"])
-	if o == nil || string(o["include_usage"]) == "true" {
-		return body, false
-	}
-	o.set("include_usage", true)
-	f.set("stream_options", o)
-	return encoded(f), true
+// hostedTypes begin the types of tools that the provider runs itself, in
+// Responses and Messages. Of the CLIs only Codex offers one unasked
+// (web_search, 0.169.0); Claude Code and Gemini CLI search in calls of their own.
+var hostedTypes = []string{
+	"web_search", "web_fetch", "code_interpreter", "code_execution", "image_generation", "file_search", "computer", "mcp",
 }
 
-// onlyCount reports whether a chunk of a chat completion carries nothing but usage.
-func onlyCount(data []byte) bool {
-	var c struct {
-		Choices []json.RawMessage `json:"choices"`
-		Usage   json.RawMessage   `json:"usage"`
+// geminiLocal are the fields of Gemini's tools that the agent runs; each other
+// one names something that Google does.
+var geminiLocal = map[string]bool{"functionDeclarations": true, "function_declarations": true}
+
+// errHosted refuses a call that is for nothing but a hosted tool.
+var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
+
+// dropHosted takes hosted tools out of the fields of a request, so that an agent
+// that offers one among its own works on without it. An error refuses a request
+// that has nothing else, or that asks for the same in another way.
+func dropHosted(kind callKind, f fields) (changed bool, err error) {
+	for _, name := range []string{"mcp_servers", "web_search_options", "plugins", "container", "prompt"} {
+		empty := f[name].IsArray() && len(f[name].Array()) == 0
+		if kind != generate && f.has(name) && !empty {
+			return false, errHosted
+		}
 	}
-	return json.Unmarshal(data, &c) == nil && len(c.Choices) == 0 && len(c.Usage) > 0 && string(c.Usage) != "null"
+	if strings.HasSuffix(f["model"].Str, ":online") { // OpenRouter's search
+		return false, errHosted
+	}
+	local, changed := localTools(kind, f["tools"])
+	if changed && len(local) == 0 {
+		return false, errHosted
+	}
+	if changed {
+		f.set("tools", list(local))
+	}
+	if kind == responses && mayName(f["input"].Raw, "tools") {
+		if input, less := withoutAdditional(f["input"]); less {
+			f.set("input", list(input))
+			changed = true
+		}
+	}
+	if forced := fieldsOf(f["tool_choice"]); changed && forced != nil && hosted(kind, forced) {
+		return false, errHosted
+	}
+	return changed, nil
+}
+
+// localTools are those of a list that the agent runs; changed is false where
+// these are all.
+func localTools(kind callKind, tools gjson.Result) (local []string, changed bool) {
+	if !tools.IsArray() {
+		return nil, false
+	}
+	tools.ForEach(func(_, entry gjson.Result) bool {
+		tool, raw := fieldsOf(entry), entry.Raw
+		switch {
+		case kind == generate:
+			names := len(tool)
+			maps.DeleteFunc(tool, func(name string, _ gjson.Result) bool { return !geminiLocal[name] })
+			if len(tool) < names {
+				changed = true
+				raw = tool.json()
+			}
+			if len(tool) == 0 && names > 0 {
+				return true
+			}
+		case hosted(kind, tool):
+			changed = true
+			return true
+		}
+		local = append(local, raw)
+		return true
+	})
+	return local, changed
+}
+
+func hosted(kind callKind, tool fields) bool {
+	name := tool["type"].Str
+	if kind == chat {
+		return name != "" && name != "function" && name != "custom"
+	}
+	if strings.HasPrefix(fieldsOf(tool["environment"])["type"].Str, "container") { // a shell of the provider's
+		return true
+	}
+	return slices.ContainsFunc(hostedTypes, func(start string) bool { return strings.HasPrefix(name, start) })
+}
+
+// mayName reports whether JSON may have an object in it with a field of this
+// name, which has no letter that an escape other than \u stands for. Looking
+// takes a tenth of the time that parting a long conversation would.
+func mayName(raw, name string) bool {
+	return strings.Contains(raw, `"`+name+`"`) || strings.Contains(raw, `\u`)
+}
+
+// withoutAdditional takes hosted tools out of the items by which Codex adds
+// tools in the course of a session.
+func withoutAdditional(input gjson.Result) (out []string, changed bool) {
+	if !input.IsArray() {
+		return nil, false
+	}
+	input.ForEach(func(_, entry gjson.Result) bool {
+		raw := entry.Raw
+		if mayName(raw, "tools") {
+			if item := fieldsOf(entry); item.has("tools") {
+				if local, less := localTools(responses, item["tools"]); less {
+					item.set("tools", list(local))
+					raw, changed = item.json(), true
+				}
+			}
+		}
+		out = append(out, raw)
+		return true
+	})
+	return out, changed
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // callKind is what a path asks for.
@@ -33,35 +35,29 @@ type route struct {
 // reach the provider's path.
 var geminiPath = regexp.MustCompile(`^/v1beta/models/([A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*):(streamGenerateContent|generateContent|countTokens)$`)
 
+// routes are the paths that name no model. OpenAI's base URL has the version.
+var routes = map[string]route{
+	"/v1/responses":             {kind: responses, protocol: OpenAI, method: http.MethodPost, path: "/responses"},
+	"/v1/chat/completions":      {kind: chat, protocol: OpenAI, method: http.MethodPost, path: "/chat/completions"},
+	"/v1/models":                {kind: models, protocol: OpenAI, method: http.MethodGet, path: "/models"},
+	"/v1/messages":              {kind: messages, protocol: Anthropic, method: http.MethodPost, path: "/v1/messages"},
+	"/v1/messages/count_tokens": {kind: countTokens, protocol: Anthropic, method: http.MethodPost, path: "/v1/messages/count_tokens"},
+}
+
 // routeOf answers false for whatever is not on the list. The path is compared as
 // it was sent: one with an escape in it is no path of ours.
 func routeOf(r *http.Request) (route, bool) {
-	found := route{method: http.MethodPost}
 	p := r.URL.EscapedPath()
-	switch p {
-	case "/v1/responses":
-		found.kind, found.protocol = responses, OpenAI
-	case "/v1/chat/completions":
-		found.kind, found.protocol = chat, OpenAI
-	case "/v1/models":
-		found.kind, found.protocol, found.method = models, OpenAI, http.MethodGet
-	case "/v1/messages":
-		found.kind, found.protocol = messages, Anthropic
-	case "/v1/messages/count_tokens":
-		found.kind, found.protocol = countTokens, Anthropic
-	default:
+	found, known := routes[p]
+	if !known {
 		m := geminiPath.FindStringSubmatch(p)
 		if m == nil || len(m[1]) > 128 {
 			return route{}, false
 		}
-		found.kind, found.protocol, found.model, found.stream = generate, Gemini, m[1], m[2] == "streamGenerateContent"
+		found = route{kind: generate, protocol: Gemini, method: http.MethodPost, path: p, model: m[1], stream: m[2] == "streamGenerateContent"}
 		if m[2] == "countTokens" {
 			found.kind = countTokens
 		}
-	}
-	found.path = p
-	if found.protocol == OpenAI { // whose base URL has the version
-		found.path = strings.TrimPrefix(p, "/v1")
 	}
 	return found, r.Method == found.method
 }
@@ -81,10 +77,10 @@ func shapeOf(r *http.Request) Protocol {
 // target is the URL of the provider for a route. Of the query only what the
 // protocols define is kept: the form of the stream, the beta switch of Messages
 // and the client's version that Codex names when it lists models.
-func (p Provider) target(r route, query url.Values) (string, error) {
+func (p Provider) target(r route, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(p.base())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	u.Path += r.path
 	u.RawPath, u.Fragment = "", ""
@@ -95,5 +91,81 @@ func (p Provider) target(r route, query url.Values) (string, error) {
 		}
 	}
 	u.RawQuery = kept.Encode()
-	return u.String(), nil
+	return u, nil
+}
+
+// requestHeaders may pass from an agent to the provider. Not on the list, and so
+// dropped, are credentials, cookies, whatever names an organisation, project or
+// account (it would change who pays), and hop-by-hop headers.
+var requestHeaders = map[string]bool{
+	"Accept": true, "Content-Type": true, "User-Agent": true,
+	"Anthropic-Version": true, "Anthropic-Beta": true, "X-App": true,
+	"Openai-Beta": true, "Originator": true, "Version": true, "Session_id": true, "Session-Id": true, "Conversation_id": true,
+	"Thread_id": true, "Thread-Id": true, "X-Client-Request-Id": true,
+	"X-Goog-Api-Client": true,
+}
+
+// responseHeaders may pass from the provider to an agent.
+var responseHeaders = map[string]bool{
+	"Content-Type": true, "Cache-Control": true, "Retry-After": true, "Retry-After-Ms": true, "Request-Id": true, "X-Request-Id": true,
+	"X-Should-Retry": true, "Openai-Model": true, "Openai-Processing-Ms": true, "Openai-Version": true, "X-Models-Etag": true,
+}
+
+// responsePrefixes are families of headers that tell limits.
+var responsePrefixes = []string{"X-Ratelimit-", "Anthropic-Ratelimit-", "X-Codex-"}
+
+// tokensOf gives what a request carries in the places where the CLIs put a key.
+func tokensOf(r *http.Request) []string {
+	var found []string
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		found = append(found, strings.TrimSpace(token))
+	}
+	for _, token := range []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key")} {
+		if token != "" {
+			found = append(found, token)
+		}
+	}
+	return found
+}
+
+// outbound are the headers of the call to the provider. It asks for an answer
+// without compression, so that tokens can be counted while it passes.
+func outbound(in http.Header, p Provider) http.Header {
+	out := http.Header{}
+	for name, values := range in {
+		if requestHeaders[name] || strings.HasPrefix(name, "X-Stainless-") {
+			out[name] = values
+		}
+	}
+	out.Set("Accept-Encoding", "identity")
+	if p.Key == "" {
+		return out
+	}
+	switch p.Protocol {
+	case Anthropic:
+		out.Set("X-Api-Key", p.Key)
+	case Gemini:
+		out.Set("X-Goog-Api-Key", p.Key)
+	default:
+		out.Set("Authorization", "Bearer "+p.Key)
+	}
+	return out
+}
+
+// inbound are the headers that an agent may see, with the key masked.
+func inbound(from http.Header, key string) http.Header {
+	to := http.Header{}
+	for name, values := range from {
+		keep := responseHeaders[name]
+		for _, prefix := range responsePrefixes {
+			keep = keep || strings.HasPrefix(name, prefix)
+		}
+		if !keep {
+			continue
+		}
+		for _, v := range values {
+			to.Add(name, text.Mask(v, key))
+		}
+	}
+	return to
 }

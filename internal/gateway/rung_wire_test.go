@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // in parts a text into deltas of at most ten bytes.
@@ -22,10 +24,10 @@ func in(text string) []string {
 	return parts
 }
 
-func limitedAfter(asked *int) func(context.Context) (Limit, bool) {
-	return func(context.Context) (Limit, bool) {
+func limitedAfter(asked *int) func(context.Context) (policy.Limit, bool) {
+	return func(context.Context) (policy.Limit, bool) {
 		*asked++
-		return Limit{Kind: RateLimited}, *asked > 1
+		return policy.Limit{Kind: policy.RateLimited}, *asked > 1
 	}
 }
 
@@ -34,7 +36,7 @@ func streamResponses(id string, s script) []string {
 	output := []any{}
 	emit := func(kind string, e object) {
 		e["type"], e["sequence_number"] = kind, len(out)
-		out = append(out, string(named(kind, e)))
+		out = append(out, "event: "+kind+"\ndata: "+encoded(e)+"\n\n")
 	}
 	head := func(status string) object {
 		return object{"id": "resp_" + id, "object": "response", "created_at": 1, "status": status, "output": []any{}}
@@ -90,7 +92,7 @@ func streamResponses(id string, s script) []string {
 
 func checkResponses(events []string) (h heard, err error) {
 	added, open, ids := 0.0, map[float64]string{}, map[string]bool{}
-	done := []any{}
+	done, id := []any{}, any(nil)
 	for i, text := range events {
 		e, err := decoded(text)
 		if err != nil {
@@ -102,6 +104,9 @@ func checkResponses(events []string) (h heard, err error) {
 		}
 		if (kind == "response.created") != (i == 0) || (kind == "response.completed") != (i == len(events)-1) {
 			return h, fmt.Errorf("%s as event %d of %d", kind, i, len(events))
+		}
+		if r, ok := e["response"].(map[string]any); ok && i == 0 {
+			id = r["id"]
 		}
 		index, _ := e["output_index"].(float64)
 		if id, ok := e["item_id"].(string); ok && open[index] != id {
@@ -129,7 +134,7 @@ func checkResponses(events []string) (h heard, err error) {
 			}
 		case "response.completed":
 			r := e["response"].(map[string]any)
-			if r["id"] != "resp_a" || len(open) > 0 || !reflect.DeepEqual(r["output"], any(done)) {
+			if r["id"] != id || len(open) > 0 || !reflect.DeepEqual(r["output"], any(done)) {
 				return h, fmt.Errorf("the end does not fit: %v open, done %v: %s", open, done, text)
 			}
 			u := r["usage"].(map[string]any)
@@ -160,7 +165,7 @@ func wholeText(item map[string]any, h *heard) error {
 
 func streamChat(id string, s script) []string {
 	chunk := func(delta object, finish any) string {
-		return string(unnamed(object{"id": "c-" + id, "created": 1, "model": "m", "choices": []any{object{"index": 0, "delta": delta, "finish_reason": finish}}}))
+		return data(encoded(object{"id": "c-" + id, "created": 1, "model": "m", "choices": []any{object{"index": 0, "delta": delta, "finish_reason": finish}}}))
 	}
 	out := []string{chunk(object{"role": "assistant", "content": ""}, nil)}
 	for _, d := range in(s.thinking) {
@@ -178,25 +183,27 @@ func streamChat(id string, s script) []string {
 		out = append(out, chunk(object{"tool_calls": []any{object{"index": 0, "id": "call", "function": object{"name": s.tool, "arguments": "{}"}}}}, nil))
 	}
 	out = append(out, chunk(object{}, finish))
-	out = append(out, string(unnamed(object{"id": "c-" + id, "created": 1, "model": "m", "choices": []any{}, "usage": object{"prompt_tokens": scriptInput, "completion_tokens": scriptOutput, "total_tokens": scriptInput + scriptOutput}})))
+	out = append(out, data(encoded(object{"id": "c-" + id, "created": 1, "model": "m", "choices": []any{}, "usage": object{"prompt_tokens": scriptInput, "completion_tokens": scriptOutput, "total_tokens": scriptInput + scriptOutput}})))
 	return append(out, data("[DONE]"))
 }
 
 func checkChat(events []string) (h heard, err error) {
-	roles, ends := 0, 0
+	roles, ends, id := 0, 0, any(nil)
 	for i, text := range events {
 		if text == "[DONE]" {
 			if i != len(events)-1 || ends != 1 || roles != 1 {
 				return h, fmt.Errorf("[DONE] as event %d of %d, %d ends, %d roles", i, len(events), ends, roles)
 			}
-			h.text = strings.ReplaceAll(h.text, paragraph, "")
 			return h, nil
 		}
 		e, err := decoded(text)
 		if err != nil {
 			return h, err
 		}
-		if e["id"] != "c-a" {
+		if id == nil {
+			id = e["id"]
+		}
+		if e["id"] != id {
 			return h, fmt.Errorf("another id: %s", text)
 		}
 		if u, ok := e["usage"].(map[string]any); ok {
@@ -226,12 +233,12 @@ func checkChat(events []string) (h heard, err error) {
 }
 
 func streamMessages(id string, s script) []string {
-	out := []string{ev("message_start", `"message":{"id":"msg_`+id+`","role":"assistant","content":[],"usage":{"input_tokens":70,"cache_read_input_tokens":30,"output_tokens":1}}`), ev("ping", "")}
+	out := []string{ev("message_start", `"message":{"id":"msg_`+id+`","role":"assistant","content":[],"usage":{"input_tokens":70,"cache_read_input_tokens":30,"output_tokens":1}}`), ": thinking\n\n"}
 	n := 0
 	block := func(start, deltaKind, name, text string, last bool) {
 		out = append(out, ev("content_block_start", fmt.Sprintf(`"index":%d,"content_block":%s`, n, start)))
 		for _, d := range in(text) {
-			out = append(out, ev("content_block_delta", fmt.Sprintf(`"index":%d,"delta":%s`, n, jsonOf(object{"type": deltaKind, name: d}))))
+			out = append(out, ev("content_block_delta", fmt.Sprintf(`"index":%d,"delta":%s`, n, encoded(object{"type": deltaKind, name: d}))))
 		}
 		if last {
 			return
@@ -292,9 +299,10 @@ func checkMessages(events []string) (h heard, err error) {
 			}
 			kind, next = "", next+1
 		case "message_delta":
-			u := e["usage"].(map[string]any)
 			ends++
-			h.output = int64(u["output_tokens"].(float64))
+			h.output = int64(e["usage"].(map[string]any)["output_tokens"].(float64))
+		case "message_start":
+			u := e["message"].(map[string]any)["usage"].(map[string]any)
 			for _, part := range []string{"input_tokens", "cache_read_input_tokens"} {
 				n, _ := u[part].(float64)
 				h.input += int64(n)
@@ -313,7 +321,7 @@ func streamGemini(id string, s script) []string {
 		if finish != "" {
 			c["finishReason"] = finish
 		}
-		return string(unnamed(object{"candidates": []any{c}, "responseId": "g-" + id, "usageMetadata": object{"promptTokenCount": scriptInput, "candidatesTokenCount": output, "totalTokenCount": scriptInput + output}}))
+		return data(encoded(object{"candidates": []any{c}, "responseId": "g-" + id, "usageMetadata": object{"promptTokenCount": scriptInput, "candidatesTokenCount": output, "totalTokenCount": scriptInput + output}}))
 	}
 	var out []string
 	for _, d := range in(s.thinking) {
@@ -366,6 +374,5 @@ func checkGemini(events []string) (h heard, err error) {
 	if ends != 1 {
 		return h, fmt.Errorf("%d ends", ends)
 	}
-	h.text = strings.ReplaceAll(h.text, paragraph, "")
 	return h, nil
 }

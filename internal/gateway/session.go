@@ -3,8 +3,11 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
+	"regexp"
+	"strings"
 	"sync"
-	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // maxCalls bounds the calls of one attempt at the same time; more wait. Agents
@@ -34,16 +37,17 @@ type Grant struct {
 	HostedTools bool
 	NoAnswer    NoAnswer
 	// Limited is the breaker's word, asked before each call; nil means never.
-	Limited func(context.Context) (Limit, bool)
+	Limited func(context.Context) (policy.Limit, bool)
 	// OnLimit is told each limit that counts as soon as it is seen. It must not block.
-	OnLimit func(Limit)
+	OnLimit func(policy.Limit)
 }
 
 // NoAnswer sets rung 1. The zero value turns it off.
 type NoAnswer struct {
 	// MaxBytes is how much prose and reasoning a streamed answer may have
 	// without a tool call before it is halted and tried once more; with it on,
-	// an empty answer is tried once more, too.
+	// an empty answer is tried once more, too. Until that is known the agent sees
+	// nothing of the answer.
 	MaxBytes int
 }
 
@@ -63,7 +67,7 @@ type Usage struct {
 	CostKnown bool
 	// Limit is the last one that counts and that no later call's answer followed;
 	// nil where there is none.
-	Limit *Limit
+	Limit *policy.Limit
 	// BudgetStopped says why calls were refused; empty while none was.
 	BudgetStopped string
 	NoAnswer      Fired
@@ -97,7 +101,7 @@ type Session struct {
 	atMost   float64       // cost in USD with models without a price at the dearest price
 	reserved share         // what the calls in flight may come to
 	freed    chan struct{} // closed when some of it is given back; nil while nobody waits
-	standing standing
+	limits   modelLimits
 }
 
 // Token is what the agent sends in the place of a key.
@@ -107,13 +111,20 @@ func (s *Session) Token() string { return s.token }
 func (s *Session) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.copied()
+	u := s.usage
+	if s.limits.limit != nil {
+		limit := *s.limits.limit
+		u.Limit = &limit
+	}
+	return u
 }
 
 // Close revokes the token, ends the calls in flight, waits for their last
 // figures, and gives the totals. Further calls give the same.
 func (s *Session) Close() Usage {
-	s.gateway.forget(s)
+	s.gateway.mu.Lock()
+	delete(s.gateway.sessions, s.hash)
+	s.gateway.mu.Unlock()
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
@@ -121,17 +132,8 @@ func (s *Session) Close() Usage {
 	}
 	s.mu.Unlock()
 	s.calls.Wait()
-	s.gateway.guests.leave(s)
+	s.gateway.conns.release(s)
 	return s.Usage()
-}
-
-func (s *Session) copied() Usage {
-	u := s.usage
-	if s.standing.limit != nil {
-		limit := *s.standing.limit
-		u.Limit = &limit
-	}
-	return u
 }
 
 // begin counts a call in; false when the session is closed. crowded is true when
@@ -154,9 +156,9 @@ func (s *Session) end() {
 
 // limited takes a limit down that a call met and tells it to whoever waits for
 // it, if it says something of this attempt.
-func (s *Session) limited(l Limit, model string, call int64, ofAccount bool) bool {
+func (s *Session) limited(l policy.Limit, model string, call int64, ofAccount bool) bool {
 	s.mu.Lock()
-	counts := s.standing.refused(s.grant, model, call, l, ofAccount)
+	counts := s.limits.refused(s.grant, model, call, l, ofAccount)
 	s.mu.Unlock()
 	if counts && s.grant.OnLimit != nil {
 		s.grant.OnLimit(l)
@@ -170,11 +172,75 @@ func (s *Session) change(f func(*Usage)) {
 	f(&s.usage)
 }
 
-// wait is how long to tell an agent to wait for a limit, in whole seconds, 0
-// where nobody knows.
-func (l Limit) wait(now time.Time) int64 {
-	if l.ResetsAt.IsZero() {
-		return 0
-	}
-	return max(int64(l.ResetsAt.Sub(now)+time.Second-1)/int64(time.Second), 1)
+// modelLimits is what a session knows of the limits of its models. Calls are
+// numbered as they begin, so that an answer tells what of it is over.
+type modelLimits struct {
+	calls    int64            // begun so far
+	answered map[string]int64 // by model, the last call that got an answer
+	limit    *policy.Limit
+	model    string // that the limit was met with
+	call     int64  // that met it
 }
+
+// maxAnswered bounds the models whose answers are remembered. Agents use two or
+// three; one that makes names up gets no more.
+const maxAnswered = 64
+
+// refused takes a limit down. It answers false where the limit says nothing of
+// this attempt: another model was meant, or a call that began later is answered.
+func (m *modelLimits) refused(g Grant, model string, call int64, l policy.Limit, ofAccount bool) bool {
+	if !ofAccount && !g.means(model) {
+		return false
+	}
+	for other, at := range m.answered {
+		if at > call && (other == model || g.means(other)) {
+			return false
+		}
+	}
+	m.limit, m.model, m.call = &l, model, call
+	return true
+}
+
+// answers notes that the bytes of an answer arrive, after which a limit that an
+// earlier call met is over. A small model's answer says nothing of the model
+// that the attempt was given.
+func (m *modelLimits) answers(g Grant, model string, call int64) {
+	if m.answered == nil {
+		m.answered = map[string]int64{}
+	}
+	if _, known := m.answered[model]; known || len(m.answered) < maxAnswered {
+		m.answered[model] = max(m.answered[model], call)
+	}
+	if m.limit != nil && call > m.call && (model == m.model || g.means(model)) {
+		m.limit = nil
+	}
+}
+
+// alias matches a model's name without a version, as Claude Code and Gemini CLI
+// take them: sonnet, flash, flash-lite.
+var alias = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*$`)
+
+// means reports whether a model is the one that the attempt was given. Names
+// that leave the choice to the agent mean every model.
+func (g Grant) means(model string) bool {
+	want, got := strings.ToLower(g.Model), strings.ToLower(model)
+	want, _, _ = strings.Cut(want, "[") // opus[1m] is opus
+	switch want {
+	case "", "auto", "default", "opusplan", got:
+		return true
+	}
+	for _, pair := range [][2]string{{want, got}, {got, want}} {
+		if rest, ok := strings.CutPrefix(pair[0], pair[1]); ok && dated.MatchString(rest) {
+			return true
+		}
+	}
+	if !alias.MatchString(want) {
+		return false
+	}
+	at := strings.LastIndex("-"+got, "-"+want)
+	return at >= 0 && afterAlias.MatchString(got[at+len(want):])
+}
+
+// afterAlias is what follows an alias within a model's name: a version, a date,
+// or nothing. flash-lite is not flash.
+var afterAlias = regexp.MustCompile(`^(?:-\d[\d.-]*)?(?:-(?:preview|latest|exp)[\w.-]*)?$`)

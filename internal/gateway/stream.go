@@ -2,116 +2,188 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sync"
 )
 
-// strand is one streamed answer of the provider while it is read.
-type strand struct {
-	body  io.Reader
-	read  reader
+// stream is one streamed answer of the provider. Reading gives its events as
+// they came, each one whole, without those that only the gateway asked for;
+// closing books it.
+type stream struct {
+	*call
+	from  io.ReadCloser
+	read  reader // nil where nothing is to be read
 	split splitter
 	buf   []byte
-	queue []event
-	err   error
+	queue []event      // what came and was not read yet
+	out   bytes.Buffer // what was read and not given yet
+	end   error        // how it ended, with a queue before it
+	err   error        // the same, when all was read
 	said  answer
-	// begins is called once, when the model is seen at work.
+	// begins is called when the model is seen at work, and does something once.
 	begins func()
+	book   func(*answer)
 }
 
-func newStrand(resp *http.Response, read reader, key string, begins func()) *strand {
-	return &strand{body: newRedactor(resp.Body, key), read: read, begins: sync.OnceFunc(begins), buf: make([]byte, 32<<10)}
+func (c *call) newStream(resp *http.Response) *stream {
+	return &stream{
+		call: c, from: resp.Body, read: readers[c.route.kind],
+		buf: make([]byte, 32<<10), begins: sync.OnceFunc(c.answers), book: c.account,
+	}
 }
 
-// next gives the next event, having read it. It calls idle before it may block.
-// The error is io.EOF at the end of the stream, io.ErrUnexpectedEOF where it
-// comes before that of the answer.
-func (s *strand) next(idle func()) (event, error) {
-	for len(s.queue) == 0 {
-		if errors.Is(s.err, io.EOF) && s.said.cut() {
-			return event{}, io.ErrUnexpectedEOF
-		}
-		if s.err != nil {
-			return event{}, s.err
-		}
-		idle()
-		n, err := s.body.Read(s.buf)
+// Read gives the next bytes. The error is io.EOF at the end of the stream,
+// io.ErrUnexpectedEOF where it comes before that of the answer.
+func (s *stream) Read(p []byte) (int, error) {
+	for s.out.Len() == 0 && s.err == nil || len(s.queue) > 0 {
+		s.next()
+	}
+	if s.out.Len() == 0 {
+		return 0, s.err
+	}
+	return s.out.Read(p)
+}
+
+// Close books the answer.
+func (s *stream) Close() error {
+	if s.read != nil {
+		s.book(&s.said)
+	}
+	return s.from.Close()
+}
+
+// next reads one event, which it waits for.
+func (s *stream) next() {
+	for len(s.queue) == 0 && s.end == nil {
+		n, err := s.from.Read(s.buf)
 		s.split.feed(s.buf[:n], s.push)
 		if err != nil {
 			s.split.flush(s.push)
-			s.err = err
+			s.end = err
 		}
 	}
-	e := s.queue[0]
-	s.queue = s.queue[1:]
-	if s.read != nil && len(e.data) > 0 {
-		s.read(e.data, &s.said)
+	if len(s.queue) > 0 {
+		s.take(s.queue[0])
+		s.queue = s.queue[1:]
+		return
+	}
+	if s.err = s.end; errors.Is(s.err, io.EOF) && s.said.cut() {
+		s.err = io.ErrUnexpectedEOF
+	}
+}
+
+func (s *stream) push(e event) { s.queue = append(s.queue, e) }
+
+// take reads an event.
+func (s *stream) take(e event) {
+	if string(e.data) == "[DONE]" {
+		s.said.over = s.said.over || s.route.kind == chat
+	} else if data, ok := parsed(string(e.data)); ok && s.read != nil {
+		s.read(data, &s.said)
 		if s.said.begun() && s.said.failure == nil {
 			s.begins()
 		}
+		if s.req.usageAdded && onlyUsage(data) {
+			return
+		}
 	}
-	return e, nil
+	s.out.Write(e.raw)
 }
 
-func (s *strand) push(e event) {
-	raw := bytes.Clone(e.raw)
-	kept := event{raw: raw}
-	if e.data != nil {
-		kept.data = dataOf(raw)
-	}
-	s.queue = append(s.queue, kept)
+// maxEvent bounds one event in bytes. The last event of Responses repeats the
+// whole answer; a longer one passes unread.
+const maxEvent = 16 << 20
+
+// event is one event of a stream.
+type event struct {
+	raw  []byte // as it came, with the empty line that ends it
+	data []byte // its data lines, joined; nil in a comment and in a piece of an event that is too long
 }
 
-// errLeft means that the agent no longer reads.
-var errLeft = errors.New("the agent left")
-
-// stream passes a streamed answer on, event by event as they come.
-func (c *call) stream(ctx context.Context, resp *http.Response, halt context.CancelFunc) {
-	s := newStrand(resp, readerOf(c.route.kind), c.grant.Provider.Key, c.answers)
-	inbound(c.w.Header(), resp.Header, c.grant.Provider.Key)
-	c.w.WriteHeader(resp.StatusCode)
-	if s.read != nil {
-		defer func() { c.account(&s.said) }()
-	}
-	pass := c.pass
-	if c.guarded() {
-		pass = func(s *strand) error { return c.guard(ctx, s, halt) }
-	}
-	err := pass(s)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLeft) {
-		panic(http.ErrAbortHandler) // ends the connection as the provider's did
-	}
+// splitter cuts a stream of server-sent events. What it emits, joined, is what
+// it was fed. The zero value is ready; max 0 means maxEvent.
+type splitter struct {
+	max     int
+	buf     []byte
+	scanned int  // bytes of buf that were searched for line ends
+	line    int  // where in buf the line begins that is not complete yet
+	broken  bool // within an event that is too long
+	midline bool // the beginning of the unfinished line was emitted already
 }
 
-func (c *call) pass(s *strand) error {
+// feed takes the next bytes of the stream.
+func (s *splitter) feed(p []byte, emit func(event)) {
+	s.buf = append(s.buf, p...)
+	start := 0
 	for {
-		e, err := s.next(c.flush)
-		if err != nil {
-			return err
+		at := bytes.IndexByte(s.buf[s.scanned:], '\n')
+		if at < 0 {
+			s.scanned = len(s.buf)
+			break
 		}
-		if err := c.show(e); err != nil {
-			return err
+		end := s.scanned + at + 1
+		line := s.buf[s.line:end]
+		s.scanned, s.line = end, end
+		empty := !s.midline && (len(line) == 1 || len(line) == 2 && line[0] == '\r')
+		s.midline = false
+		if empty {
+			s.emit(s.buf[start:end], emit)
+			s.broken = false
+			start = end
 		}
 	}
-}
-
-// show gives an event to the agent, unless only the gateway asked for it.
-func (c *call) show(e event) error {
-	if c.req.countAdded && onlyCount(e.data) {
-		return nil
+	limit := s.max
+	if limit == 0 {
+		limit = maxEvent
 	}
-	return c.put(e.raw)
-}
-
-func (c *call) put(p []byte) error {
-	if _, err := c.w.Write(p); err != nil {
-		return errLeft
+	if len(s.buf)-start > limit {
+		s.broken, s.midline = true, s.midline || len(s.buf) > s.line
+		s.emit(s.buf[start:], emit)
+		start, s.line = len(s.buf), len(s.buf)
 	}
-	return nil
+	s.compact(start)
 }
 
-// flush sends what was written. An error shows at the next write.
-func (c *call) flush() { _ = c.rc.Flush() }
+// flush emits what is left when the stream ended.
+func (s *splitter) flush(emit func(event)) {
+	s.emit(s.buf, emit)
+	*s = splitter{max: s.max}
+}
+
+func (s *splitter) compact(start int) {
+	rest := copy(s.buf, s.buf[start:])
+	s.buf = s.buf[:rest]
+	s.scanned -= start
+	s.line -= start
+}
+
+func (s *splitter) emit(raw []byte, emit func(event)) {
+	if len(raw) == 0 {
+		return
+	}
+	e := event{raw: bytes.Clone(raw)}
+	if !s.broken {
+		e.data = dataOf(e.raw)
+	}
+	emit(e)
+}
+
+// dataOf joins the data lines of an event. One line, the usual case, is not copied.
+func dataOf(raw []byte) []byte {
+	var data []byte
+	for line := range bytes.Lines(raw) {
+		value, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue
+		}
+		value = bytes.TrimPrefix(bytes.TrimRight(value, "\r\n"), []byte(" "))
+		if data == nil {
+			data = value[:len(value):len(value)]
+			continue
+		}
+		data = append(append(data, '\n'), value...)
+	}
+	return data
+}

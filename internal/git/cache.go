@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Cache is a bare repository on this machine that holds everything fetched so
@@ -163,11 +167,7 @@ func (c *Cache) forgetMissing(ctx context.Context, r Remote, full map[string]str
 		}
 	}
 	before := len(full)
-	for name, ref := range full {
-		if !there[ref] {
-			delete(full, name)
-		}
-	}
+	maps.DeleteFunc(full, func(_, ref string) bool { return !there[ref] })
 	if len(full) == 0 {
 		if err := c.checkEmpty(ctx, r); err != nil {
 			return false, err
@@ -192,11 +192,11 @@ func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
 func (c *Cache) commits(ctx context.Context, full map[string]string) (map[string]string, error) {
 	found := make(map[string]string, len(full))
 	for name, ref := range full {
-		out, err := c.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", cacheRef(ref) + "^{commit}"}})
+		commit, err := line(c.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", cacheRef(ref) + "^{commit}"}}))
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a commit: %w", ref, err)
 		}
-		found[name] = strings.TrimSpace(string(out))
+		found[name] = commit
 	}
 	return found, nil
 }
@@ -246,4 +246,59 @@ func (c *Cache) ReadFile(ctx context.Context, commit, path string, limit int64) 
 		return nil, tooLarge("%s in %s has %s bytes, at most %d are read", path, commit, fields[3], limit)
 	}
 	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}, limit: int(max(limit, 1))})
+}
+
+// lockPoll is how often a waiting goroutine asks for the lock again.
+const lockPoll = 20 * time.Millisecond
+
+// lock takes the cache for one writer among all goroutines and processes. The
+// lock belongs to the open file: hand it to the git process as well, so that a
+// git which outlives a killed Pawl still holds it. Closing the file gives the
+// lock back.
+func (c *Cache) lock(ctx context.Context) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(c.dir, "pawl.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the cache: %w", err)
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock the cache %s: %w", c.dir, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("wait for the lock of %s: %w", c.dir, context.Cause(ctx))
+		case <-time.After(lockPoll):
+		}
+	}
+	if err := c.clean(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// clean removes what a killed git left behind: with the lock held, nobody else
+// can be using these files.
+func (c *Cache) clean() error {
+	for _, pattern := range []string{"*.lock", "refs/pawl/*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {
+		stale, err := filepath.Glob(filepath.Join(c.dir, pattern))
+		if err != nil {
+			return fmt.Errorf("look for stale files: %w", err)
+		}
+		for _, path := range stale {
+			if filepath.Base(path) == "pawl.lock" {
+				continue
+			}
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("remove a stale file: %w", err)
+			}
+		}
+	}
+	return nil
 }

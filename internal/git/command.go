@@ -55,9 +55,11 @@ func Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := p.run(ctx, command{args: []string{"version"}})
-	return strings.TrimSpace(string(out)), err
+	return line(p.run(ctx, command{args: []string{"version"}}))
 }
+
+// line is the output of a command that answers with one line.
+func line(out []byte, err error) (string, error) { return strings.TrimSpace(string(out)), err }
 
 // settings are given to every git command with the highest precedence, so that
 // nothing in a repository can override them.

@@ -38,7 +38,7 @@ func commit(ctx context.Context, run func(context.Context, command) ([]byte, err
 		args = append(args, "-p", parent)
 	}
 	date := fmt.Sprintf("%d +0000", s.When.Unix())
-	out, err := run(ctx, command{
+	return line(run(ctx, command{
 		args: append(args, "-F", "-"),
 		env: []string{
 			"GIT_AUTHOR_NAME=" + s.Name, "GIT_AUTHOR_EMAIL=" + s.Email, "GIT_AUTHOR_DATE=" + date,
@@ -46,8 +46,7 @@ func commit(ctx context.Context, run func(context.Context, command) ([]byte, err
 		},
 		// git refuses a NUL byte, and a message may quote an agent.
 		stdin: strings.ReplaceAll(strings.ToValidUTF8(s.Message, "�"), "\x00", "") + "\n",
-	})
-	return strings.TrimSpace(string(out)), err
+	}))
 }
 
 // Merge merges two commits of the cache without a work tree. With conflicts it
@@ -103,9 +102,9 @@ func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
 	if err := checkIDs(a, b); err != nil {
 		return "", fmt.Errorf("merge base: %w", err)
 	}
-	out, err := c.run(ctx, command{args: []string{"merge-base", a, b}})
+	base, err := line(c.run(ctx, command{args: []string{"merge-base", a, b}}))
 	if err != nil && exitCode(err) != 1 {
 		return "", fmt.Errorf("merge base of %s and %s: %w", a, b, err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return base, nil
 }

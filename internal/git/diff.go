@@ -1,11 +1,10 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -87,65 +86,8 @@ func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (text 
 	out, err := w.run(ctx, command{limit: limit, args: []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv",
 		"--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", from, to}})
 	if errors.Is(err, ErrTooLarge) {
-		end := strings.LastIndexByte(string(out), '\n') + 1
+		end := bytes.LastIndexByte(out, '\n') + 1
 		return string(out[:end]), true, nil
 	}
-	if err != nil {
-		return "", false, err
-	}
-	return string(out), false, nil
-}
-
-// Without is tree with every protected path put back to what it is in base: the
-// changed ones restored, the new ones removed, the deleted ones returned. It
-// also returns the paths that this undid. A file that stands where a protected
-// path needs a directory is undone too.
-func (w *Workspace) Without(ctx context.Context, tree, base string, protected func(path string) bool) (string, []string, error) {
-	changes, err := w.Changes(ctx, base, tree)
-	if err != nil {
-		return "", nil, err
-	}
-	var back, drop strings.Builder
-	for _, c := range changes {
-		switch {
-		case !protected(c.Path):
-		case c.OldMode == modeNone:
-			fmt.Fprintf(&drop, "0 %s\t%s\x00", c.NewID, c.Path)
-		default:
-			fmt.Fprintf(&back, "%s %s\t%s\x00", c.OldMode, c.OldID, c.Path)
-		}
-	}
-	if back.Len()+drop.Len() == 0 {
-		return tree, nil, nil
-	}
-	dir, err := os.MkdirTemp(w.root, "index")
-	if err != nil {
-		return "", nil, fmt.Errorf("restore protected paths: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	restored, err := w.rewrite(ctx, filepath.Join(dir, "index"), tree, drop.String()+back.String())
-	if err != nil {
-		return "", nil, fmt.Errorf("restore protected paths: %w", err)
-	}
-	undone, err := w.Changes(ctx, restored, tree)
-	var paths []string
-	for _, c := range undone {
-		paths = append(paths, c.Path)
-	}
-	return restored, paths, err
-}
-
-// rewrite is tree with entries (in the format of update-index --index-info)
-// replaced, by way of an index of its own.
-func (w *Workspace) rewrite(ctx context.Context, index, tree, entries string) (string, error) {
-	env := []string{"GIT_INDEX_FILE=" + index}
-	if _, err := w.run(ctx, command{args: []string{"read-tree", tree}, env: env}); err != nil {
-		return "", err
-	}
-	update := []string{"update-index", "--add", "--replace", "-z", "--index-info"}
-	if _, err := w.run(ctx, command{args: update, env: env, stdin: entries}); err != nil {
-		return "", err
-	}
-	out, err := w.run(ctx, command{args: []string{"write-tree"}, env: env})
-	return strings.TrimSpace(string(out)), err
+	return string(out), false, err
 }

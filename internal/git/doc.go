@@ -8,4 +8,17 @@
 // against them were not enough. So every checkout has two git directories: a
 // throw-away .git inside for the agent, which the host never reads, and one
 // beside it that only the host uses.
+//
+//	question                                                     file
+//	how is git started, with which settings and environment      command.go
+//	what is fetched into the cache, how is it kept sound         cache.go
+//	how does a token reach git, which URLs are allowed           remote.go
+//	what is a checkout, how large may it get, how is it removed  workspace.go
+//	what is looked at before a tree is taken                     survey.go
+//	what becomes part of the commit, what is left out            snapshot.go
+//	which files are withheld from the agent and put back         protected.go
+//	how is a commit or merge made without hooks                  commit.go
+//	what did an attempt change                                   diff.go
+//	when is a push refused, why never forced                     push.go
+//	which errors can a caller tell apart                         errors.go
 package git

@@ -1,10 +1,12 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -43,17 +45,11 @@ type commandError struct {
 }
 
 func (e *commandError) Error() string {
-	var b strings.Builder
-	b.WriteString("git " + e.op)
+	op := "git " + e.op
 	if e.kind != nil {
-		b.WriteString(": " + e.kind.Error())
+		op += ": " + e.kind.Error()
 	}
-	if e.stderr != "" {
-		b.WriteString(": " + e.stderr)
-	} else {
-		b.WriteString(": " + e.cause.Error())
-	}
-	return b.String()
+	return op + ": " + cmp.Or(e.stderr, e.cause.Error())
 }
 
 // Unwrap lets errors.Is see both the kind and the cause.
@@ -80,46 +76,30 @@ func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cau
 // first match wins. The texts are from git's http.c, remote-curl.c and
 // transport.c, from libcurl's strerror.c, and from GitHub's answers.
 var phrases = []struct {
-	text string
-	kind error
+	kind  error
+	texts []string
 }{
-	{"Repository not found", ErrNotFound},
-	{"' not found", ErrNotFound},
-	{"returned error: 404", ErrNotFound},
-	{"does not appear to be a git repository", ErrNotFound},
-	{"Authentication failed", ErrAuth},
-	{"could not read Username", ErrAuth},
-	{"could not read Password", ErrAuth},
-	{"returned error: 401", ErrAuth},
-	{"returned error: 403", ErrAuth},
-	{"returned error: 429", ErrUnavailable},
-	{"returned error: 5", ErrUnavailable},
-	{"Could not resolve host", ErrUnavailable},
-	{"Failed to connect", ErrUnavailable},
-	{"Couldn't connect", ErrUnavailable},
-	{"Connection refused", ErrUnavailable},
-	{"Connection reset", ErrUnavailable},
-	{"Connection timed out", ErrUnavailable},
-	{"Operation timed out", ErrUnavailable},
-	{"Operation too slow", ErrUnavailable},
-	{"Empty reply from server", ErrUnavailable},
-	{"transfer closed with", ErrUnavailable},
-	{"RPC failed", ErrUnavailable},
-	{"early EOF", ErrUnavailable},
-	{"unexpected disconnect", ErrUnavailable},
-	{"the remote end hung up unexpectedly", ErrUnavailable},
-	{"SSL_ERROR_SYSCALL", ErrUnavailable},
-	{"gnutls_handshake", ErrUnavailable},
+	{ErrNotFound, []string{"Repository not found", "' not found", "returned error: 404", "does not appear to be a git repository"}},
+	{ErrAuth, []string{"Authentication failed", "could not read Username", "could not read Password", "returned error: 401",
+		"returned error: 403"}},
+	{ErrUnavailable, []string{"returned error: 429", "returned error: 5", "Could not resolve host", "Failed to connect",
+		"Couldn't connect", "Connection refused", "Connection reset", "Connection timed out", "Operation timed out",
+		"Operation too slow", "Empty reply from server", "transfer closed with", "RPC failed", "early EOF",
+		"unexpected disconnect", "the remote end hung up unexpectedly", "SSL_ERROR_SYSCALL", "gnutls_handshake"}},
 }
 
 // classify names the kind of a failed conversation with a server, or nil.
 func classify(stderr string) error {
 	for _, p := range phrases {
-		if strings.Contains(stderr, p.text) {
+		if containsAny(stderr, p.texts) {
 			return p.kind
 		}
 	}
 	return nil
+}
+
+func containsAny(s string, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(s, text) })
 }
 
 var (

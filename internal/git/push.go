@@ -82,16 +82,14 @@ func rejection(why string) error {
 	if !strings.HasPrefix(why, "[remote rejected]") {
 		return nil
 	}
-	for _, race := range []string{"cannot lock ref", "failed to update ref", "reference already exists", "is at ", "stale info",
-		"incorrect old value", "non-fast-forward", "fetch first", "failed to lock"} {
-		if strings.Contains(why, race) {
-			return ErrRejected
-		}
-	}
-	for _, trouble := range []string{"Internal Server Error", "unpacker error", "timeout", "timed out", "shallow update"} {
-		if strings.Contains(why, trouble) {
-			return ErrUnavailable
-		}
+	race := []string{"cannot lock ref", "failed to update ref", "reference already exists", "is at ", "stale info",
+		"incorrect old value", "non-fast-forward", "fetch first", "failed to lock"}
+	trouble := []string{"Internal Server Error", "unpacker error", "timeout", "timed out", "shallow update"}
+	switch {
+	case containsAny(why, race):
+		return ErrRejected
+	case containsAny(why, trouble):
+		return ErrUnavailable
 	}
 	return ErrProtected
 }

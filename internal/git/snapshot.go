@@ -85,11 +85,8 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 			return Snapshot{}, err
 		}
 	}
-	out, err := w.run(ctx, command{args: []string{"write-tree"}})
-	if err != nil {
-		return Snapshot{}, err
-	}
-	return Snapshot{Tree: strings.TrimSpace(string(out)), Left: s.left}, nil
+	tree, err := line(w.run(ctx, command{args: []string{"write-tree"}}))
+	return Snapshot{Tree: tree, Left: s.left}, err
 }
 
 // sorter decides what happens to each path that differs from the index.

@@ -1,10 +1,12 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,19 +25,10 @@ type Limits struct {
 
 // orDefaults fills the zero fields.
 func (l Limits) orDefaults() Limits {
-	if l.Files == 0 {
-		l.Files = 20_000
+	return Limits{
+		Files: cmp.Or(l.Files, 20_000), FileBytes: cmp.Or(l.FileBytes, 100<<20),
+		TotalBytes: cmp.Or(l.TotalBytes, 512<<20), Time: cmp.Or(l.Time, 2*time.Minute),
 	}
-	if l.FileBytes == 0 {
-		l.FileBytes = 100 << 20
-	}
-	if l.TotalBytes == 0 {
-		l.TotalBytes = 512 << 20
-	}
-	if l.Time == 0 {
-		l.Time = 2 * time.Minute
-	}
-	return l
 }
 
 // CheckoutSpec says what a checkout holds.
@@ -77,17 +70,8 @@ func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, er
 	if err := checkIDs(spec.Commit); err != nil {
 		return nil, fmt.Errorf("checkout: %w", err)
 	}
-	root, err := filepath.Abs(spec.Dir)
+	root, err := newDir(spec.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("checkout: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(root), 0o700); err != nil {
-		return nil, fmt.Errorf("checkout: %w", err)
-	}
-	if err := os.Mkdir(root, 0o700); err != nil {
-		return nil, fmt.Errorf("checkout: %w", err)
-	}
-	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, fmt.Errorf("checkout: %w", err)
 	}
 	w := &Workspace{
@@ -98,6 +82,21 @@ func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, er
 		return nil, errors.Join(fmt.Errorf("checkout of %s: %w", spec.Commit, err), w.Close())
 	}
 	return w, nil
+}
+
+// newDir makes a directory that does not exist, and returns its path without links.
+func newDir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(dir), 0o700)
+	}
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }
 
 // fill makes both git directories and writes the files.
@@ -111,11 +110,11 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	if err := os.Mkdir(w.Dir, 0o755); err != nil {
 		return err
 	}
-	out, err := w.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", spec.Commit + "^{tree}"}})
+	var err error
+	w.StartTree, err = line(w.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", spec.Commit + "^{tree}"}}))
 	if err != nil {
 		return err
 	}
-	w.StartTree = strings.TrimSpace(string(out))
 	if _, err := w.run(ctx, command{args: []string{"read-tree", "-m", "-u", w.StartTree}}); err != nil {
 		return err
 	}
@@ -153,17 +152,11 @@ func (w *Workspace) freezeLinks(ctx context.Context) error {
 // agentDir makes the throw-away .git. The index is a copy of the host's, so
 // that the agent's first git status need not read every file.
 func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
-	branch := spec.Branch
-	if branch == "" {
-		branch = "work"
-	}
+	branch := cmp.Or(spec.Branch, "work")
 	updates := ""
-	refs := map[string]string{branch: spec.Commit}
-	for name, commit := range spec.Branches {
-		if name != branch {
-			refs[name] = commit
-		}
-	}
+	refs := map[string]string{}
+	maps.Copy(refs, spec.Branches)
+	refs[branch] = spec.Commit
 	for name, commit := range refs {
 		ref, err := fullRef(name)
 		if err != nil {

@@ -265,7 +265,7 @@ func TestAHangThatNobodyForesawEnds(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(elsewhere, "HEAD"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := checkout(t, map[string]string{"a": "a"}, Limits{Time: 500 * time.Millisecond})
+	w := checkout(t, map[string]string{"a": "a"}, Limits{Time: 3 * time.Second})
 	write(t, w.Dir, map[string]string{"d/f": "f"})
 	if err := os.Symlink(elsewhere, filepath.Join(w.Dir, "d", ".git")); err != nil {
 		t.Fatal(err)

@@ -6,41 +6,45 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // deliveryTimeout is how long the handling of one delivery may take: it asks
 // GitHub once or twice.
 const deliveryTimeout = 2 * time.Minute
 
-// What one process keeps of the deliveries that it is to handle. Their rows are
-// the queue: what does not fit here, or is lost with the process, is given out
-// again by the store's sweep. Payloads beyond inboxBytes are read from their rows.
+// What one process keeps of the deliveries that it stored and is to handle. Their
+// rows are the queue: what does not fit here, or is lost with the process, is due
+// again there after a while. Payloads beyond inboxBytes are read from their rows.
 const (
 	deliveryWorkers = 8
 	inboxDeliveries = 20000
 	inboxBytes      = 8 << 20
+	// deliveriesAtOnce is how many that are due one claim takes at most: a process
+	// that dies keeps no more of them from the others.
+	deliveriesAtOnce = 4 * deliveryWorkers
 )
 
-// inbox hands stored deliveries to the workers of this process, in the order in
-// which they came. A delivery is not a job of River's: inserting, fetching and
-// completing one took more processor time than storing and handling the delivery.
+// inbox hands deliveries to the workers of this process, in the order in which they
+// came.
 type inbox struct {
-	handle  func(context.Context, solver.Delivery) error
+	handle  func(context.Context, thread.Delivery) error
 	logger  *slog.Logger
-	waiting chan *solver.Delivery // a pointer, since empty places take memory, too
+	waiting chan *thread.Delivery // a pointer, since empty places take memory, too
+	emptied chan struct{}         // none wait any more
 
 	mu    sync.Mutex
 	here  map[string]bool // the GUIDs that wait or are being handled
 	bytes int             // of the payloads that wait
 }
 
-func newInbox(handle func(context.Context, solver.Delivery) error, logger *slog.Logger) *inbox {
-	return &inbox{handle: handle, logger: logger, waiting: make(chan *solver.Delivery, inboxDeliveries), here: map[string]bool{}}
+func newInbox(handle func(context.Context, thread.Delivery) error, logger *slog.Logger) *inbox {
+	return &inbox{handle: handle, logger: logger, waiting: make(chan *thread.Delivery, inboxDeliveries), here: map[string]bool{},
+		emptied: make(chan struct{}, 1)}
 }
 
 // put takes what fits and is not here already. It never blocks.
-func (in *inbox) put(deliveries []solver.Delivery) {
+func (in *inbox) put(deliveries []thread.Delivery) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, d := range deliveries {
@@ -54,11 +58,14 @@ func (in *inbox) put(deliveries []solver.Delivery) {
 		case in.waiting <- &d:
 			in.here[d.GUID] = true
 			in.bytes += len(d.Payload)
-		default: // it is full, and the sweep gives the rest out later
+		default: // it is full; the rest becomes due in its rows
 			return
 		}
 	}
 }
+
+// idle reports whether no delivery waits for a worker.
+func (in *inbox) idle() bool { return len(in.waiting) == 0 }
 
 // work handles deliveries one after the other until ctx ends.
 func (in *inbox) work(ctx context.Context) {
@@ -70,6 +77,12 @@ func (in *inbox) work(ctx context.Context) {
 			in.mu.Lock()
 			in.bytes -= len(d.Payload)
 			in.mu.Unlock()
+			if in.idle() {
+				select {
+				case in.emptied <- struct{}{}:
+				default:
+				}
+			}
 			in.one(ctx, *d)
 			in.mu.Lock()
 			delete(in.here, d.GUID)
@@ -79,8 +92,8 @@ func (in *inbox) work(ctx context.Context) {
 }
 
 // one handles a delivery in its own time. The handler has noted in the row when
-// one that failed is tried again; where it could not, the sweep does so.
-func (in *inbox) one(ctx context.Context, d solver.Delivery) {
+// one that failed is tried again; where it could not, its claim ends.
+func (in *inbox) one(ctx context.Context, d thread.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	if err := in.handle(ctx, d); err != nil && ctx.Err() == nil {

@@ -9,28 +9,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func delivery(n, size int) solver.Delivery {
-	return solver.Delivery{GUID: fmt.Sprint("guid-", n), Payload: make([]byte, size)}
+func delivery(n, size int) thread.Delivery {
+	return thread.Delivery{GUID: fmt.Sprint("guid-", n), Payload: make([]byte, size)}
 }
 
 func TestADeliveryThatIsHereIsNotTakenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handled, proceed := 0, make(chan struct{})
-		in := newInbox(func(context.Context, solver.Delivery) error { handled++; <-proceed; return nil }, slog.New(slog.DiscardHandler))
+		in := newInbox(func(context.Context, thread.Delivery) error { handled++; <-proceed; return nil }, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		go in.work(ctx)
-		in.put([]solver.Delivery{delivery(1, 2), delivery(1, 2)})
+		in.put([]thread.Delivery{delivery(1, 2), delivery(1, 2)})
 		synctest.Wait()
-		in.put([]solver.Delivery{delivery(1, 2)}) // while it is being handled
+		in.put([]thread.Delivery{delivery(1, 2)}) // while it is being handled
 		close(proceed)
 		synctest.Wait()
 		if handled != 1 {
 			t.Errorf("handled %d times, want once", handled)
 		}
-		in.put([]solver.Delivery{delivery(1, 2)}) // its handling failed, and the sweep gives it out again
+		in.put([]thread.Delivery{delivery(1, 2)}) // its handling failed, and it is due again
 		synctest.Wait()
 		if handled != 2 || len(in.here) != 0 || in.bytes != 0 {
 			t.Errorf("handled %d times; left: %v, %d bytes", handled, in.here, in.bytes)
@@ -42,9 +42,9 @@ func TestADeliveryThatIsHereIsNotTakenAgain(t *testing.T) {
 func TestTheInboxIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := map[string]int{}
-		in := newInbox(func(_ context.Context, d solver.Delivery) error { seen[d.GUID] = len(d.Payload); return nil }, slog.New(slog.DiscardHandler))
+		in := newInbox(func(_ context.Context, d thread.Delivery) error { seen[d.GUID] = len(d.Payload); return nil }, slog.New(slog.DiscardHandler))
 		for n := range inboxDeliveries + 10 {
-			in.put([]solver.Delivery{delivery(n, 1<<10)})
+			in.put([]thread.Delivery{delivery(n, 1<<10)})
 		}
 		if len(in.waiting) != inboxDeliveries || len(in.here) != inboxDeliveries || in.bytes > inboxBytes {
 			t.Fatalf("%d wait, %d are known, %d bytes", len(in.waiting), len(in.here), in.bytes)
@@ -63,7 +63,7 @@ func TestADeliveryThatHangsOrFailsDoesNotStopTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var at []time.Duration
-		in := newInbox(func(ctx context.Context, d solver.Delivery) error {
+		in := newInbox(func(ctx context.Context, d thread.Delivery) error {
 			at = append(at, time.Since(began))
 			if d.GUID == "guid-1" {
 				<-ctx.Done()
@@ -72,7 +72,7 @@ func TestADeliveryThatHangsOrFailsDoesNotStopTheNext(t *testing.T) {
 			return errors.New("GitHub is down")
 		}, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
-		in.put([]solver.Delivery{delivery(1, 0), delivery(2, 0), delivery(3, 0)})
+		in.put([]thread.Delivery{delivery(1, 0), delivery(2, 0), delivery(3, 0)})
 		go in.work(ctx)
 		time.Sleep(2 * deliveryTimeout)
 		stop()

@@ -2,40 +2,42 @@ package queue
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
-
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
+
+// Store is where the rows are that say what is due.
+type Store interface {
+	// Claim takes the leases of threads that are due, at most so many.
+	Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error)
+	// ClaimDeliveries gives the caller deliveries that are due, at most so many.
+	ClaimDeliveries(ctx context.Context, most int) ([]thread.Delivery, error)
+	// Listen calls wake whenever another node made threads due, until ctx ends.
+	Listen(ctx context.Context, wake func())
+}
 
 // Options are what the queue works with; all but Workers and Logger are needed.
 type Options struct {
-	// DB is the store's pool, for SQLite the one writing connection.
-	DB       *sql.DB
-	Postgres bool
+	Store Store
+	// Node names this process in leases.
+	Node string
 	// Workers is how many steps, and so attempts, run at a time; 0 means 4.
 	Workers int
 	// HandleDelivery handles one stored delivery, of which maybe only the GUID is
 	// known here. It notes in the store what became of it, also when it is to be
 	// tried again, and must do nothing for a delivery that was handled already.
-	HandleDelivery func(ctx context.Context, d solver.Delivery) error
-	// Due reports whether the thread needs a step. A job that finds it false is a
-	// duplicate and does nothing.
-	Due func(ctx context.Context, t solver.Thread) (bool, error)
-	// Step takes the thread's next step, and stores when the thread is due again,
-	// also where the step fails. A *solver.HeldError is no failure: whoever holds
-	// the lease enqueues again on giving it back. ctx ends when the queue stops;
-	// the step should then leave a state to go on from.
-	Step func(ctx context.Context, t solver.Thread) error
+	HandleDelivery func(ctx context.Context, d thread.Delivery) error
+	// Step works on a thread whose lease was asked for at a time, gives the lease
+	// back, and stores when the thread is due again, also where it fails. ctx ends
+	// when the queue stops; the step should then leave a state to go on from.
+	Step func(ctx context.Context, l thread.Lease, asked time.Time) error
 	// Sweep is called every SweepInterval and must not take longer.
 	Sweep  func(ctx context.Context) error
 	Logger *slog.Logger
@@ -44,33 +46,33 @@ type Options struct {
 // SweepInterval is how often Sweep is called.
 const SweepInterval = 5 * time.Second
 
-// The name of River's queue, and how many steps are worked at a time where
-// Options does not say.
 const (
-	stepQueue      = "steps"
+	// pollInterval is how late at most work starts that nothing woke this process
+	// for: the end of a wait, and what a lost connection kept another node from
+	// telling. Looking takes three reads of an index.
+	pollInterval = time.Second
+	// claimTime bounds one claim, which takes milliseconds.
+	claimTime = 10 * time.Second
+	// threadsAtOnce is how many threads one claim takes at most, so that others get
+	// theirs meanwhile.
+	threadsAtOnce  = 8
 	defaultWorkers = 4
 )
 
-// Queue is a River client for steps, an inbox of deliveries and a sweep. It
-// implements store.Enqueuer, also before Start.
+// Queue claims what is due and works it off: threads by steps, deliveries by their
+// handler. It implements store.Queue, also before Start.
 type Queue struct {
-	client *river.Client[*sql.Tx]
-	bell   bell
-	inbox  *inbox
-	sweep  func(context.Context) error
-	logger *slog.Logger
-
-	end  context.CancelFunc // of the sweep and the inbox's workers
-	ends sync.WaitGroup
+	o     Options
+	woken chan struct{} // threads may be due
+	inbox *inbox
+	end   context.CancelFunc
+	ends  sync.WaitGroup
 }
 
-// New prepares a queue; nothing runs until Start. The database must have
-// River's tables, which the store's migration makes.
-func New(o Options) (*Queue, error) { return newQueue(o, pollInterval) }
-
-func newQueue(o Options, poll time.Duration) (*Queue, error) {
-	if o.DB == nil || o.HandleDelivery == nil || o.Due == nil || o.Step == nil || o.Sweep == nil {
-		return nil, errors.New("queue: DB, HandleDelivery, Due, Step and Sweep are needed")
+// New prepares a queue; nothing runs until Start.
+func New(o Options) (*Queue, error) {
+	if o.Store == nil || o.Node == "" || o.HandleDelivery == nil || o.Step == nil || o.Sweep == nil {
+		return nil, errors.New("queue: Store, Node, HandleDelivery, Step and Sweep are needed")
 	}
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
@@ -78,97 +80,159 @@ func newQueue(o Options, poll time.Duration) (*Queue, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	workers := river.NewWorkers()
-	if err := river.AddWorkerSafely(workers, &stepWorker{due: o.Due, step: o.Step, logger: o.Logger}); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
-	}
-	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(o.DB)
-	if o.Postgres {
-		driver = riverdatabasesql.New(o.DB)
-	}
-	bell := newBell()
-	driver = belled{driver, bell}
-	client, err := river.NewClient(driver, config(o, workers, poll))
-	if err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
-	}
-	return &Queue{client: client, bell: bell, inbox: newInbox(o.HandleDelivery, o.Logger), sweep: o.Sweep, logger: o.Logger}, nil
+	return &Queue{o: o, woken: make(chan struct{}, 1), inbox: newInbox(o.HandleDelivery, o.Logger)}, nil
 }
 
-// River's times.
-//
-// pollInterval is how late at most the jobs start that the bell does not tell
-// of: those of other nodes, and scheduled ones, which River makes available every
-// 5 s.
-//
-// fetchCooldown bounds the rate of jobs at workers / cooldown (measured by
-// others: exactly that).
-//
-// rescueAfter only tidies up the rows of a killed process. Its work has long
-// been taken up by the sweep, and a job that is merely long is protected by its
-// lease.
-//
-// keepCompleted keeps River's table small; what happened is in the store.
-const (
-	pollInterval  = 500 * time.Millisecond
-	fetchCooldown = 2 * time.Millisecond
-	rescueAfter   = 10 * time.Minute
-	keepCompleted = 2 * time.Minute
-	keepDiscarded = 7 * 24 * time.Hour
-)
-
-func config(o Options, workers *river.Workers, poll time.Duration) *river.Config {
-	return &river.Config{
-		Queues: map[string]river.QueueConfig{
-			stepQueue: {MaxWorkers: o.Workers},
-		},
-		Workers:                     workers,
-		Logger:                      o.Logger,
-		FetchPollInterval:           poll,
-		FetchCooldown:               fetchCooldown,
-		RescueStuckJobsAfter:        rescueAfter,
-		CompletedJobRetentionPeriod: keepCompleted,
-		CancelledJobRetentionPeriod: keepCompleted,
-		DiscardedJobRetentionPeriod: keepDiscarded,
-	}
-}
-
-// Start begins to work steps and deliveries and to sweep. The work goes on until Stop, also
-// when ctx ends.
-func (q *Queue) Start(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
-	if err := q.client.Start(ctx); err != nil {
-		return fmt.Errorf("start the queue: %w", err)
-	}
-	ctx, q.end = context.WithCancel(ctx)
+// Start begins to work steps and deliveries and to sweep. The work goes on until
+// Stop, also when ctx ends.
+func (q *Queue) Start(ctx context.Context) {
+	ctx, q.end = context.WithCancel(context.WithoutCancel(ctx))
 	for range deliveryWorkers {
 		q.ends.Go(func() { q.inbox.work(ctx) })
 	}
+	q.ends.Go(func() { q.claimDeliveries(ctx) })
+	q.ends.Go(func() { q.claimThreads(ctx) })
+	q.ends.Go(func() { q.o.Store.Listen(ctx, q.wake) })
 	q.ends.Go(func() { q.sweepEvery(ctx, SweepInterval) })
-	return nil
 }
 
-// Stop fetches no more jobs, ends the contexts of those at work so that they
-// leave a state to go on from, and waits for them until ctx ends. Steps that were
-// cut off enqueue themselves again, for the next Start or another node; deliveries
-// are taken up by the next sweep that finds them due.
+// Stop claims nothing more, ends the contexts of those at work so that they leave
+// a state to go on from, and waits for them until ctx ends. What was cut off is due
+// in its row, for the next Start or another node.
 func (q *Queue) Stop(ctx context.Context) error {
 	if q.end == nil {
 		return nil
 	}
 	q.end()
-	err := q.client.StopAndCancel(ctx)
 	ended := make(chan struct{})
 	go func() { q.ends.Wait(); close(ended) }()
 	select {
 	case <-ended:
+		return nil
 	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
+		return fmt.Errorf("stop the queue: %w", ctx.Err())
 	}
-	if err != nil {
-		return fmt.Errorf("stop the queue: %w", err)
+}
+
+// Committed wakes the workers for threads that became due, and takes the
+// deliveries that this process is to handle.
+func (q *Queue) Committed(threads bool, deliveries []thread.Delivery) {
+	if threads {
+		q.wake()
 	}
-	return nil
+	q.inbox.put(deliveries)
+}
+
+// wake has the threads looked at once more. A second call before that is done adds
+// nothing: the look sees both.
+func (q *Queue) wake() {
+	select {
+	case q.woken <- struct{}{}:
+	default:
+	}
+}
+
+// claimThreads claims as many threads as there are free workers, whenever any may
+// be due.
+func (q *Queue) claimThreads(ctx context.Context) {
+	free := make(chan struct{}, q.o.Workers)
+	for range q.o.Workers {
+		free <- struct{}{}
+	}
+	for {
+		n := takeSome(ctx, free)
+		if ctx.Err() != nil {
+			return
+		}
+		asked := time.Now()
+		leases := q.claim(ctx, n)
+		for _, l := range leases {
+			q.ends.Go(func() {
+				defer func() { free <- struct{}{} }()
+				q.step(ctx, l, asked)
+			})
+		}
+		for range n - len(leases) {
+			free <- struct{}{}
+		}
+		if len(leases) == n {
+			continue // more may be due
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.woken:
+		// By chance, so that of several nodes not always the same one comes first: it
+		// may be one that has no place for an attempt, while another has.
+		case <-time.After(pollInterval/2 + rand.N(pollInterval)):
+		}
+	}
+}
+
+// takeSome waits for a free worker and takes those that are free, up to
+// threadsAtOnce.
+func takeSome(ctx context.Context, free chan struct{}) (n int) {
+	select {
+	case <-ctx.Done():
+		return 0
+	case <-free:
+	}
+	for n = 1; n < threadsAtOnce; n++ {
+		select {
+		case <-free:
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	leases, err := q.o.Store.Claim(ctx, q.o.Node, n)
+	q.warn(ctx, err, "threads were not claimed; they stay due")
+	return leases
+}
+
+// step works one thread. One that panics has stored when it is tried again, as any
+// that fails.
+func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
+	id := slog.String("thread", l.Thread.String())
+	defer func() {
+		if p := recover(); p != nil {
+			q.o.Logger.ErrorContext(ctx, "a step panicked; it is tried again", id, slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	q.warn(ctx, q.o.Step(ctx, l, asked), "a step failed; it is tried again", id)
+}
+
+// claimDeliveries has this process handle deliveries that are due, a few at a time
+// and only while it has no others.
+func (q *Queue) claimDeliveries(ctx context.Context) {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		for more := true; more && q.inbox.idle() && ctx.Err() == nil; {
+			more = q.claimSome(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.inbox.emptied:
+		case <-poll.C:
+		}
+	}
+}
+
+// claimSome reports whether there may be more.
+func (q *Queue) claimSome(ctx context.Context) (more bool) {
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	deliveries, err := q.o.Store.ClaimDeliveries(ctx, deliveriesAtOnce)
+	q.warn(ctx, err, "deliveries were not claimed; they stay due")
+	q.inbox.put(deliveries)
+	return len(deliveries) == deliveriesAtOnce
 }
 
 // sweepEvery sweeps at once, for what a crash left behind, and then at the
@@ -177,9 +241,7 @@ func (q *Queue) sweepEvery(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		if err := q.sweep(ctx); err != nil && ctx.Err() == nil {
-			q.logger.ErrorContext(ctx, "the sweep failed; it is repeated", slog.String("err", err.Error()))
-		}
+		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; it is repeated")
 		select {
 		case <-ctx.Done():
 			return
@@ -188,25 +250,9 @@ func (q *Queue) sweepEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Step enqueues a step of the thread in the transaction, at once if the time is
-// zero or has passed.
-func (q *Queue) Step(ctx context.Context, tx *sql.Tx, t solver.Thread, at time.Time) error {
-	opts := &river.InsertOpts{}
-	if at.After(time.Now()) {
-		// River keeps milliseconds; a step that came early would find nothing due.
-		opts.ScheduledAt = at.Truncate(time.Millisecond).Add(time.Millisecond)
+// warn logs an error, unless it is the end of the queue.
+func (q *Queue) warn(ctx context.Context, err error, what string, more ...any) {
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		q.o.Logger.WarnContext(ctx, what, append(more, slog.String("err", err.Error()))...)
 	}
-	if _, err := q.client.InsertManyFastTx(ctx, tx, []river.InsertManyParams{{Args: stepArgs{t}, InsertOpts: opts}}); err != nil {
-		return fmt.Errorf("queue a step of %s: %w", t, err)
-	}
-	return nil
-}
-
-// Committed wakes the workers for steps that were just committed, and takes the
-// deliveries that this process is to handle.
-func (q *Queue) Committed(steps bool, deliveries []solver.Delivery) {
-	if steps {
-		q.bell.ring()
-	}
-	q.inbox.put(deliveries)
 }

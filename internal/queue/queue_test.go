@@ -7,147 +7,252 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertype"
 	"go.uber.org/goleak"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTheBellStartsJobs pins what the queue knows of River's inside: a River
-// that does not hear the bell would not poll within this test.
-func TestTheBellStartsJobs(t *testing.T) {
+// rows is a store of threads and deliveries that are due. What is claimed is due no
+// more.
+type rows struct {
+	mu         sync.Mutex
+	threads    []int
+	deliveries []thread.Delivery
+	claims     []int // how many each claim of threads gave
+	err        error
+}
+
+func (r *rows) Claim(_ context.Context, owner string, most int) (leases []thread.Lease, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.threads) > 0 && len(leases) < most && r.err == nil {
+		leases = append(leases, thread.Lease{Thread: thread.ID{Owner: "octo", Name: "cat", Number: r.threads[0]}, Owner: owner})
+		r.threads = r.threads[1:]
+	}
+	r.claims = append(r.claims, len(leases))
+	return leases, r.err
+}
+
+func (r *rows) ClaimDeliveries(_ context.Context, most int) ([]thread.Delivery, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(most, len(r.deliveries))
+	claimed := r.deliveries[:n]
+	r.deliveries = r.deliveries[n:]
+	return claimed, nil
+}
+
+func (r *rows) Listen(ctx context.Context, _ func()) { <-ctx.Done() }
+
+func (r *rows) add(threads ...int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.threads = append(r.threads, threads...)
+}
+
+func noDelivery(context.Context, thread.Delivery) error { return nil }
+
+// started is a queue at work until the test ends.
+func started(t *testing.T, o Options) *Queue {
+	t.Helper()
+	if o.Sweep == nil {
+		o.Sweep = func(context.Context) error { return nil }
+	}
+	if o.HandleDelivery == nil {
+		o.HandleDelivery = noDelivery
+	}
+	o.Node = "node"
+	q, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Start(t.Context())
+	t.Cleanup(func() {
+		if err := q.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+func TestWhatIsCommittedIsWorkedAtOnceOnTheRealStore(t *testing.T) {
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	started := make(chan string, 100)
-	q, err := newQueue(Options{
-		DB: s.DB(), Due: s.Due,
-		Step: func(ctx context.Context, th solver.Thread) error { started <- th.String(); return nil },
-		HandleDelivery: func(ctx context.Context, d solver.Delivery) error {
-			started <- d.GUID
-			return s.FinishDelivery(ctx, d.GUID, solver.Handled, "")
+	begun := make(chan string, 100)
+	q := started(t, Options{
+		Store: s,
+		Step: func(ctx context.Context, l thread.Lease, _ time.Time) error {
+			begun <- l.Thread.String()
+			return s.Release(ctx, l)
 		},
-		Sweep: func(context.Context) error { return nil },
-	}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+		HandleDelivery: func(ctx context.Context, d thread.Delivery) error {
+			begun <- d.GUID
+			return s.FinishDelivery(ctx, d.GUID, thread.Handled, "")
+		},
+	})
 	s.UseQueue(q)
-	if err := q.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer q.Stop(context.Background())
 	for n := range 10 {
-		th := solver.Thread{Owner: "octo", Name: "cat", Number: n + 1}
+		th := thread.ID{Owner: "octo", Name: "cat", Number: n + 1}
 		if _, err := s.Append(t.Context(), th, true); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, started, th.String())
+		if got := <-begun; got != th.String() {
+			t.Fatalf("%s began, want %s", got, th)
+		}
 		guid := fmt.Sprint("guid-", n)
-		if _, err := s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: time.Now()}); err != nil {
+		if _, err := s.Receive(t.Context(), thread.Delivery{GUID: guid, Event: "ping", ReceivedAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, started, guid)
-	}
-}
-
-func expect(t *testing.T, started <-chan string, want string) {
-	t.Helper()
-	select {
-	case got := <-started:
-		if got != want {
-			t.Fatalf("%s started, want %s", got, want)
+		if got := <-begun; got != guid {
+			t.Fatalf("%s began, want %s", got, guid)
 		}
-	case <-time.After(time.Minute):
-		t.Fatalf("%s did not start", want)
+	}
+	if err := q.Stop(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
 
-func TestTwoRingsAreOneNotification(t *testing.T) {
-	b := newBell()
-	b.ring()
-	b.ring()
-	n, err := listener{bell: b}.WaitForNotification(t.Context())
-	if err != nil || n.Topic != "river_insert" || n.Payload != `{"queue": "steps"}` {
-		t.Errorf("%+v, %v", n, err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if n, err := (listener{bell: b}).WaitForNotification(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("a second notification: %+v, %v", n, err)
-	}
+func TestAWakeUpNeedsNoPollAndAPollNeedsNoWakeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var at []time.Duration
+		r := &rows{}
+		q := started(t, Options{Store: r, Workers: 1, Step: func(context.Context, thread.Lease, time.Time) error {
+			at = append(at, time.Since(began))
+			return nil
+		}})
+		time.Sleep(300 * time.Millisecond)
+		r.add(1)
+		q.Committed(true, nil)
+		synctest.Wait()
+		r.add(2) // nobody tells
+		time.Sleep(2 * pollInterval)
+		synctest.Wait()
+		if len(at) != 2 || at[0] != 300*time.Millisecond || at[1] > 300*time.Millisecond+3*pollInterval/2 {
+			t.Errorf("steps began after %v, want the first at once and the second within a poll and a half", at)
+		}
+	})
+}
+
+func TestThreadsAreClaimedForFreeWorkersOnlyAndAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rows{}
+		for n := range 30 {
+			r.add(n + 1)
+		}
+		proceed := make(chan struct{})
+		running := 0
+		started(t, Options{Store: r, Workers: 10, Step: func(context.Context, thread.Lease, time.Time) error {
+			running++
+			<-proceed
+			return nil
+		}})
+		synctest.Wait()
+		if want := []int{8, 2}; running != 10 || fmt.Sprint(r.claims) != fmt.Sprint(want) {
+			t.Errorf("%d steps run after claims of %v, want 10 after %v", running, r.claims, want)
+		}
+		close(proceed)
+		synctest.Wait()
+		if running != 30 || len(r.threads) != 0 {
+			t.Errorf("%d steps ran, and %v are left", running, r.threads)
+		}
+	})
+}
+
+func TestDeliveriesThatAreDueAreClaimedOnlyWhileNoneWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rows{}
+		for n := range 100 {
+			r.deliveries = append(r.deliveries, delivery(n, 0))
+		}
+		handled, proceed := 0, make(chan struct{})
+		started(t, Options{Store: r, Step: func(context.Context, thread.Lease, time.Time) error { return nil },
+			HandleDelivery: func(context.Context, thread.Delivery) error { <-proceed; handled++; return nil }})
+		time.Sleep(10 * time.Second)
+		if left := 100 - deliveriesAtOnce; len(r.deliveries) != left {
+			t.Errorf("%d are left to others, want %d", len(r.deliveries), left)
+		}
+		close(proceed)
+		synctest.Wait() // without a poll
+		if handled != 100 {
+			t.Errorf("%d were handled, want 100", handled)
+		}
+	})
 }
 
 func TestTheSweepRunsAtOnceAndEveryFiveSecondsAlsoAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, sweeps := time.Now(), []time.Duration{}
-		q := &Queue{logger: slog.New(slog.DiscardHandler), sweep: func(context.Context) error {
+		started(t, Options{Store: &rows{}, Step: func(context.Context, thread.Lease, time.Time) error { return nil }, Sweep: func(context.Context) error {
 			sweeps = append(sweeps, time.Since(began))
 			return errors.New("the disk is on fire")
-		}}
-		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
-		defer cancel()
-		q.sweepEvery(ctx, SweepInterval)
+		}})
+		time.Sleep(11 * time.Second)
 		if want := []time.Duration{0, 5 * time.Second, 10 * time.Second}; fmt.Sprint(sweeps) != fmt.Sprint(want) {
 			t.Errorf("swept after %v, want %v", sweeps, want)
 		}
 	})
 }
 
-func TestAStepJob(t *testing.T) {
-	held := fmt.Errorf("acquire: %w", &solver.HeldError{Owner: "other"})
-	broken := errors.New("GitHub is down")
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	const older = 300
+func TestStopCutsStepsOffAndWaitsForThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		q := started(t, Options{Store: &rows{threads: []int{1}}, Step: func(ctx context.Context, _ thread.Lease, _ time.Time) error {
+			<-ctx.Done()
+			time.Sleep(time.Second) // it writes down where it is
+			ended = true
+			return ctx.Err()
+		}})
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := q.Stop(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a stop that ran out of time says %v", err)
+		}
+		if err := q.Stop(t.Context()); err != nil || !ended {
+			t.Errorf("stopped with %v; the step ended: %t", err, ended)
+		}
+	})
+}
+
+func TestWhatFailsIsSaidAndStopsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
-		ctx                context.Context
-		job                rivertype.JobRow
-		due                bool
-		dueErr, stepErr    error
-		wantStep, wantText bool
+		claim error
+		step  func(context.Context) error
+		want  string
 	}{
-		"that is due is worked":                 {due: true, wantStep: true},
-		"that is not due is a duplicate":        {},
-		"that cannot be asked about says so":    {due: true, dueErr: broken, wantText: true},
-		"of an older version is always worked":  {job: rivertype.JobRow{MaxAttempts: older}, wantStep: true},
-		"whose thread is held says nothing":     {due: true, stepErr: held, wantStep: true},
-		"that fails says so":                    {due: true, stepErr: broken, wantStep: true, wantText: true},
-		"that is cut off by Stop says nothing":  {ctx: cancelled, due: true, stepErr: context.Canceled, wantStep: true},
-		"that ends well while it is cut off":    {ctx: cancelled, due: true, wantStep: true},
-		"of an older version that fails is one": {job: rivertype.JobRow{MaxAttempts: older}, stepErr: broken, wantStep: true, wantText: true},
+		"a step that fails":         {step: func(context.Context) error { return errors.New("GitHub is down") }, want: "GitHub is down"},
+		"a step that panics":        {step: func(context.Context) error { panic("nil map") }, want: "nil map"},
+		"a step that is cut off":    {step: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+		"a step that ends well":     {step: func(context.Context) error { return nil }},
+		"a database that is broken": {claim: errors.New("the disk is full"), want: "the disk is full"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stepped := false
-			var said bytes.Buffer
-			w := &stepWorker{
-				due:    func(context.Context, solver.Thread) (bool, error) { return c.due, c.dueErr },
-				step:   func(context.Context, solver.Thread) error { stepped = true; return c.stepErr },
-				logger: slog.New(slog.NewTextHandler(&said, nil)),
-			}
-			if c.job.MaxAttempts == 0 {
-				c.job.MaxAttempts = stepArgs{}.InsertOpts().MaxAttempts
-			}
-			if c.ctx == nil {
-				c.ctx = t.Context()
-			}
-			// River never has anything left to do for it.
-			if err := w.Work(c.ctx, &river.Job[stepArgs]{JobRow: &c.job}); err != nil || stepped != c.wantStep {
-				t.Errorf("stepped %t, %v; want %t and no error", stepped, err, c.wantStep)
-			}
-			if got := bytes.Contains(said.Bytes(), []byte(broken.Error())); got != c.wantText {
-				t.Errorf("it said %q", &said)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var said bytes.Buffer
+				r := &rows{threads: []int{1}, err: c.claim}
+				q := started(t, Options{Store: r, Workers: 2, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+					Step: func(ctx context.Context, _ thread.Lease, _ time.Time) error { return c.step(ctx) }})
+				time.Sleep(time.Millisecond)
+				if err := q.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if got := said.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+					t.Errorf("it said %q", got)
+				}
+			})
 		})
 	}
 }

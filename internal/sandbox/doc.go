@@ -9,7 +9,8 @@
 // is new enough to forbid it, so an agent's own sandbox must be switched off.
 // Memory, CPU and disk are not limited; /tmp is in memory, so large builds want
 // a TMPDIR below the home directory. Pawl should not run as root: then whatever
-// the kernel grants to root as an owner is kept away by mounts alone. When Pawl ends, even by kill -9, everything inside ends with it.
+// the kernel grants to root as an owner is kept away by mounts alone. When Pawl
+// ends, even by kill -9, everything inside ends with it.
 //
 // Mode None is an ordinary process of the same user. It can read and write
 // whatever Pawl can, so it is for trusted agents only. It gets the same
@@ -17,4 +18,11 @@
 // process group, its descendants, and everything that carries the marker,
 // sessions and double forks included. What None cannot find is a process that
 // cleared its environment, left its session and outlived its parents.
+//
+//	question                                                     file
+//	what can a program be given, and what if it cannot start     sandbox.go
+//	what of the host does a program see                          bwrap.go
+//	how is a program started, bounded and ended                  process.go
+//	how is bubblewrap's PID namespace followed                   process.go
+//	how are processes found that an earlier Pawl left            family.go
 package sandbox

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,34 +17,18 @@ import (
 // Sweep kills what an earlier Pawl left running: every process whose Marker starts
 // with prefix. In mode Auto that is a sandbox whose bubblewrap was cut off between
 // making its child and the child's asking to die with it. It returns how many there
-// were. Call it
-// before anything is started, with a prefix that only this Pawl uses. An empty
-// prefix is refused, since it would fit other Pawls' processes too.
-func Sweep(ctx context.Context, prefix string) (int, error) {
+// were. Call it before anything is started, with a prefix that only this Pawl uses.
+// An empty prefix is refused, since it would fit other Pawls' processes too.
+func Sweep(prefix string) (int, error) {
 	if prefix == "" {
 		return 0, errors.New("sweep: no prefix")
 	}
 	find := func() []int { return family(Marker+"="+prefix, 0) }
 	n := 0
-	// A process shows no environment while it starts another program, so nothing
-	// counts as found only when it is so twice.
-	for quiet := 0; quiet < 2; {
-		found := len(find())
-		n += found
-		if found > 0 {
-			quiet = 0
-			if left := killAll(find); left > 0 {
-				return n, fmt.Errorf("sweep: %d of %d processes did not die: end them by hand (%s=%s…)", left, n, Marker, prefix)
-			}
-			continue
-		}
-		if quiet++; quiet == 2 {
-			break
-		}
-		select {
-		case <-time.After(pollEvery):
-		case <-ctx.Done():
-			return n, context.Cause(ctx)
+	for found := twice(find)(); len(found) > 0; found = twice(find)() {
+		n += len(found)
+		if left := killAll(find); left > 0 {
+			return n, fmt.Errorf("sweep: %d of %d processes did not die: end them by hand (%s=%s…)", left, n, Marker, prefix)
 		}
 	}
 	return n, nil

@@ -234,7 +234,7 @@ func TestWhatAKilledPawlLeftIsSwept(t *testing.T) {
 		spec.ID = "other-" + node
 		return spec
 	}())
-	n, err := Sweep(t.Context(), node)
+	n, err := Sweep(node)
 	if err != nil || n < detached {
 		t.Errorf("%d swept, %v", n, err)
 	}
@@ -247,10 +247,10 @@ func TestWhatAKilledPawlLeftIsSwept(t *testing.T) {
 	default:
 	}
 	other.Kill()
-	if n, err := Sweep(t.Context(), node); n != 0 || err != nil {
+	if n, err := Sweep(node); n != 0 || err != nil {
 		t.Errorf("a second sweep: %d, %v", n, err)
 	}
-	if _, err := Sweep(t.Context(), ""); err == nil {
+	if _, err := Sweep(""); err == nil {
 		t.Error("everybody's processes would have been swept")
 	}
 }
@@ -299,7 +299,7 @@ func TestASandboxThatIsLeftIsSwept(t *testing.T) {
 	spec := script(t, "echo ready; (setsid sleep 1000 &); sleep 1000")
 	spec.ID = node + "attempt-1"
 	p, _ := started(t, in(t, Auto), spec)
-	if n, err := Sweep(t.Context(), node); err != nil || n == 0 {
+	if n, err := Sweep(node); err != nil || n == 0 {
 		t.Errorf("%d swept, %v", n, err)
 	}
 	<-p.done

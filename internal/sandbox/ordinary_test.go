@@ -12,6 +12,9 @@ import (
 // TestAnOrdinaryUserHasTheSameSandbox runs the other tests again as the user
 // nobody when they run as root.
 func TestAnOrdinaryUserHasTheSameSandbox(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs all tests of the package once more: make test does")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("the tests run as an ordinary user already")
 	}

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	leases := make([]solver.Lease, 100)
+	leases := make([]thread.Lease, 100)
 	for n := range leases {
-		leases[n] = must(s.Acquire(ctx, thread(n+1), "node", c.Now()))(t)
+		leases[n] = must(s.Acquire(ctx, issue(n+1), "node", c.Now()))(t)
 	}
 	probe := func(most int) (in int) {
 		var entered atomic.Int64
@@ -60,10 +60,10 @@ func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
 func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	dead := must(s.Acquire(ctx, thread(1), "dead", c.Now()))(t)
+	dead := must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
 	must(s.EnterAccount(ctx, dead, "main", 1, c.Now()))(t)
-	c.Advance(solver.LeaseTime - time.Second)
-	next := must(s.Acquire(ctx, thread(2), "next", c.Now()))(t)
+	c.Advance(thread.LeaseTime - time.Second)
+	next := must(s.Acquire(ctx, issue(2), "next", c.Now()))(t)
 	if must(s.EnterAccount(ctx, next, "main", 1, c.Now()))(t) {
 		t.Error("entered while the holder's lease lasts")
 	}
@@ -72,26 +72,26 @@ func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
 		t.Error("refused although the holder's lease ran out")
 	}
 	// The holder was only paused: it must not come back beside the next one.
-	if _, err := s.Renew(ctx, dead, c.Now()); !errors.Is(err, solver.ErrLeaseLost) {
+	if _, err := s.Renew(ctx, dead, c.Now()); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("renew: %v, want ErrLeaseLost", err)
 	}
-	if _, err := s.EnterAccount(ctx, dead, "main", 9, c.Now()); !errors.Is(err, solver.ErrLeaseLost) {
+	if _, err := s.EnterAccount(ctx, dead, "main", 9, c.Now()); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("enter: %v, want ErrLeaseLost", err)
 	}
-	if err := s.LeaveAccount(ctx, dead, "main"); !errors.Is(err, solver.ErrLeaseLost) {
+	if err := s.LeaveAccount(ctx, dead, "main"); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("leave: %v, want ErrLeaseLost", err)
 	}
 	// Its thread goes on, in nobody's account.
-	if w := must(s.Stale(ctx, c.Now()))(t); w.Threads != 1 {
-		t.Errorf("the sweep woke %d threads, want the dead one's", w.Threads)
+	if n := must(s.Sweep(ctx, c.Now()))(t); n != 1 {
+		t.Errorf("the sweep freed %d threads, want the dead one's", n)
 	}
-	again := must(s.Acquire(ctx, thread(1), "again", c.Now()))(t)
+	again := must(s.Acquire(ctx, issue(1), "again", c.Now()))(t)
 	if must(s.EnterAccount(ctx, again, "main", 1, c.Now()))(t) {
 		t.Error("entered beside the next one")
 	}
 	// One who takes a thread over does not inherit what it was in.
-	c.Advance(solver.LeaseTime)
-	must(s.Acquire(ctx, thread(2), "heir", c.Now()))(t)
+	c.Advance(thread.LeaseTime)
+	must(s.Acquire(ctx, issue(2), "heir", c.Now()))(t)
 	if !must(s.EnterAccount(ctx, again, "main", 1, c.Now()))(t) {
 		t.Error("an account was inherited with the thread")
 	}
@@ -101,12 +101,12 @@ func withoutABoundEverybodyEnters(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for n := range 3 {
-		l := must(s.Acquire(ctx, thread(n+1), "node", c.Now()))(t)
+		l := must(s.Acquire(ctx, issue(n+1), "node", c.Now()))(t)
 		if !must(s.EnterAccount(ctx, l, "main", 0, c.Now()))(t) {
 			t.Error("refused without a bound")
 		}
 	}
-	l := must(s.Acquire(ctx, thread(9), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(9), "node", c.Now()))(t)
 	if must(s.EnterAccount(ctx, l, "main", 3, c.Now()))(t) {
 		t.Error("those that entered without a bound are not counted")
 	}
@@ -116,11 +116,11 @@ func withoutABoundEverybodyEnters(t *testing.T, dsn string) {
 		}
 	}
 	// A holder whose lease ran out and whom nobody replaced goes on.
-	c.Advance(2 * solver.LeaseTime)
+	c.Advance(2 * thread.LeaseTime)
 	if !must(s.EnterAccount(ctx, l, "main", 1, c.Now()))(t) {
 		t.Error("refused by leases that ran out")
 	}
-	if _, err := s.Acquire(ctx, thread(9), "thief", c.Now()); err == nil {
+	if _, err := s.Acquire(ctx, issue(9), "thief", c.Now()); err == nil {
 		t.Error("a lease that entering had extended was taken")
 	}
 }

@@ -17,25 +17,24 @@ import (
 
 	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// benchStore is a SQLite store whose jobs are put into River's tables; with
-// work, they are run as well.
+// benchStore is a SQLite store; with work, a queue works off what is due.
 func benchStore(b *testing.B, work bool) *store.Store {
 	b.Helper()
 	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
 	b.Cleanup(func() { s.Close() })
 	q := must(queue.New(queue.Options{
-		DB: s.DB(), Due: s.Due, Step: func(context.Context, solver.Thread) error { return nil },
-		HandleDelivery: func(ctx context.Context, d solver.Delivery) error {
-			return s.FinishDelivery(ctx, d.GUID, solver.Handled, "")
+		Store: s, Node: "node", Step: func(ctx context.Context, l thread.Lease, _ time.Time) error { return s.Release(ctx, l) },
+		HandleDelivery: func(ctx context.Context, d thread.Delivery) error {
+			return s.FinishDelivery(ctx, d.GUID, thread.Handled, "")
 		},
-		Sweep: func(ctx context.Context) error { _, err := s.Stale(ctx, time.Now()); return err },
+		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, time.Now()); return err },
 	}))(b)
 	s.UseQueue(q)
 	if work {
-		check(b, q.Start(b.Context()))
+		q.Start(b.Context())
 		b.Cleanup(func() { check(b, q.Stop(context.Background())) })
 	}
 	return s
@@ -76,7 +75,7 @@ func BenchmarkReceive(b *testing.B) {
 		wg.Go(func() {
 			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
 				from := time.Now()
-				if _, err := s.Receive(b.Context(), solver.Delivery{GUID: fmt.Sprint("g", n), Event: "issues", Payload: body, ReceivedAt: from}); err != nil {
+				if _, err := s.Receive(b.Context(), thread.Delivery{GUID: fmt.Sprint("g", n), Event: "issues", Payload: body, ReceivedAt: from}); err != nil {
 					b.Error(err)
 				}
 				took[n-1] = time.Since(from)
@@ -102,7 +101,7 @@ func BenchmarkReceiveAtOneThousandPerSecond(b *testing.B) {
 				due := started.Add(time.Duration(n) * time.Millisecond)
 				time.Sleep(time.Until(due))
 				wg.Go(func() {
-					if _, err := s.Receive(b.Context(), solver.Delivery{GUID: fmt.Sprint("g", n), Event: "issues", Payload: body, ReceivedAt: due}); err != nil {
+					if _, err := s.Receive(b.Context(), thread.Delivery{GUID: fmt.Sprint("g", n), Event: "issues", Payload: body, ReceivedAt: due}); err != nil {
 						b.Error(err)
 					}
 					took[n] = time.Since(due)
@@ -117,21 +116,21 @@ func BenchmarkReceiveAtOneThousandPerSecond(b *testing.B) {
 func BenchmarkAppend(b *testing.B) {
 	s := benchStore(b, false)
 	for n := range b.N {
-		must(s.Append(b.Context(), thread(n%100+1), true, event(fmt.Sprint(n), "a comment")))(b)
+		must(s.Append(b.Context(), issue(n%100+1), true, event(fmt.Sprint(n), "a comment")))(b)
 	}
 }
 
 func BenchmarkUpdateShared(b *testing.B) {
 	s := benchStore(b, false)
 	for range b.N {
-		check(b, s.UpdateShared(b.Context(), "limits", func(old []byte) []byte { return append(old[:0], "a hundred bytes or so"...) }))
+		check(b, s.UpdateShared(b.Context(), "limits", func(_ time.Time, old []byte) []byte { return append(old[:0], "a hundred bytes or so"...) }))
 	}
 }
 
 func BenchmarkAcquireRelease(b *testing.B) {
 	s := benchStore(b, false)
 	for n := range b.N {
-		l := must(s.Acquire(b.Context(), thread(n%100+1), "node", time.Now()))(b)
+		l := must(s.Acquire(b.Context(), issue(n%100+1), "node", time.Now()))(b)
 		check(b, s.Release(b.Context(), l))
 	}
 }
@@ -145,7 +144,7 @@ func BenchmarkSweep(b *testing.B) {
 		INSERT INTO threads (owner, name, number, wake_at, updated_at) SELECT 'octo', 'cat', i, ?1 + i, 0 FROM n`, time.Now().Add(time.Hour).UnixMicro()))(b)
 	b.ResetTimer()
 	for range b.N {
-		must(s.Stale(b.Context(), time.Now()))(b)
+		must(s.Sweep(b.Context(), time.Now()))(b)
 	}
 }
 
@@ -155,25 +154,21 @@ func BenchmarkStart(b *testing.B) {
 	b.Cleanup(func() { s.Close() })
 	begun := make(chan time.Time)
 	q := must(queue.New(queue.Options{
-		DB: s.DB(), Due: s.Due, HandleDelivery: noDelivery,
-		Step: func(ctx context.Context, t solver.Thread) error {
+		Store: s, Node: "node", HandleDelivery: noDelivery,
+		Step: func(ctx context.Context, l thread.Lease, _ time.Time) error {
 			begun <- time.Now()
-			l, err := s.Acquire(ctx, t, "node", time.Now())
-			if err != nil {
-				return err
-			}
 			return s.Release(ctx, l)
 		},
-		Sweep: func(ctx context.Context) error { _, err := s.Stale(ctx, time.Now()); return err },
+		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, time.Now()); return err },
 	}))(b)
 	s.UseQueue(q)
-	check(b, q.Start(b.Context()))
+	q.Start(b.Context())
 	b.Cleanup(func() { check(b, q.Stop(context.Background())) })
 	var took []time.Duration
 	b.ResetTimer()
 	started := time.Now()
 	for n := range b.N {
-		must(s.Append(b.Context(), thread(n+1), true, event("", n)))(b)
+		must(s.Append(b.Context(), issue(n+1), true, event("", n)))(b)
 		committed := time.Now()
 		took = append(took, (<-begun).Sub(committed))
 		time.Sleep(rand.N(30 * time.Millisecond)) // not in step with the poll
@@ -266,7 +261,7 @@ func fillOld(b *testing.B, s *store.Store, body []byte) {
 	b.Helper()
 	// As it is stored. It is also the newest record: one of a year ago would be a
 	// reason not to trust the clock.
-	must(s.Receive(b.Context(), solver.Delivery{GUID: "model", Event: "issues", Payload: body, ReceivedAt: time.Now().Add(-time.Minute)}))(b)
+	must(s.Receive(b.Context(), thread.Delivery{GUID: "model", Event: "issues", Payload: body, ReceivedAt: time.Now().Add(-time.Minute)}))(b)
 	old := time.Now().Add(-365 * 24 * time.Hour).UnixMicro()
 	for _, query := range []string{
 		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 30000)
@@ -296,7 +291,7 @@ func receiveUntil(ctx context.Context, b *testing.B, s *store.Store, body []byte
 			return waits
 		case due := <-tick.C:
 			wg.Go(func() {
-				if _, err := s.Receive(b.Context(), solver.Delivery{GUID: crand.Text(), Event: "issues", Payload: body, ReceivedAt: due}); err != nil {
+				if _, err := s.Receive(b.Context(), thread.Delivery{GUID: crand.Text(), Event: "issues", Payload: body, ReceivedAt: due}); err != nil {
 					b.Error(err)
 				}
 				mu.Lock()

@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func deliveriesAreHandedOnInTheirOrder(t *testing.T, dsn string) {
@@ -23,7 +24,7 @@ func deliveriesAreHandedOnInTheirOrder(t *testing.T, dsn string) {
 	send := func(guid string) {
 		want = append(want, guid)
 		wg.Go(func() {
-			must(s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
+			must(s.Receive(t.Context(), thread.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
 		})
 	}
 	send("first")
@@ -47,13 +48,13 @@ func deliveriesAreHandedOnInTheirOrder(t *testing.T, dsn string) {
 // A clock that was wrong when a delivery came must not make it old at once.
 func aDeliveryOfAWrongClockIsNotGivenUp(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
-	must(s.Receive(t.Context(), solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now().AddDate(-1, 0, 0)}))(t)
+	must(s.Receive(t.Context(), thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now().AddDate(-1, 0, 0)}))(t)
 	r.take()
 	for range 5 {
-		check(t, s.FinishDelivery(t.Context(), "g", solver.Failed, "Bad credentials"))
+		check(t, s.FinishDelivery(t.Context(), "g", thread.Failed, "Bad credentials"))
 		c.Advance(time.Hour)
-		if w := must(s.Stale(t.Context(), c.Now()))(t); w.Deliveries != 1 {
-			t.Errorf("the sweep gave out %d deliveries, want 1", w.Deliveries)
+		if n := claimed(t, s); n != 1 {
+			t.Errorf("%d deliveries are due, want 1", n)
 		}
 	}
 }
@@ -62,9 +63,9 @@ func aDeliveryOfAWrongClockIsNotGivenUp(t *testing.T, dsn string) {
 func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
-	must(s.Receive(ctx, solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now().Add(-2 * 24 * time.Hour)}))(t)
+	must(s.Receive(ctx, thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now().Add(-2 * 24 * time.Hour)}))(t)
 	r.take()
-	given := func() bool { return must(s.Stale(ctx, c.Now()))(t).Deliveries == 1 }
+	given := func() bool { return claimed(t, s) == 1 }
 	for _, q := range []struct{ until, due time.Duration }{
 		{2 * time.Minute, 2 * time.Minute},
 		{50 * time.Minute, 50 * time.Minute},
@@ -80,10 +81,10 @@ func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 			t.Errorf("until %s: it was not given out after %s", q.until, q.due)
 		}
 	}
-	if d := must(s.Delivery(ctx, "g"))(t); d.State != solver.Failed || d.Note != "GitHub's limit" {
+	if d := must(s.Delivery(ctx, "g"))(t); d.State != thread.Failed || d.Note != "GitHub's limit" {
 		t.Errorf("left as %+v", d)
 	}
-	if err := s.PostponeDelivery(ctx, "none", "", c.Now()); !errors.Is(err, solver.ErrNotFound) {
+	if err := s.PostponeDelivery(ctx, "none", "", c.Now()); !errors.Is(err, thread.ErrNotFound) {
 		t.Errorf("a delivery that is not there: %v", err)
 	}
 }
@@ -92,16 +93,33 @@ func TestADeliveryThatWasGivenToAProcessThatDiedIsDueAtTheNextStart(t *testing.T
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, c := open(t, dsn)
 	for _, guid := range []string{"received", "failed"} {
-		must(s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
+		must(s.Receive(t.Context(), thread.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
 	}
-	check(t, s.FinishDelivery(t.Context(), "failed", solver.Failed, "GitHub is down"))
+	check(t, s.FinishDelivery(t.Context(), "failed", thread.Failed, "GitHub is down"))
 	c.Advance(2 * time.Hour)
-	if w := must(s.Stale(t.Context(), c.Now()))(t); w.Deliveries != 2 {
-		t.Fatalf("the sweep gave out %d deliveries, want 2", w.Deliveries)
+	if n := claimed(t, s); n != 2 {
+		t.Fatalf("%d deliveries are due, want 2", n)
 	}
 	check(t, s.Close())
 	again, _, _ := open(t, dsn)
-	if w := must(again.Stale(t.Context(), c.Now()))(t); w.Deliveries != 2 {
-		t.Errorf("after the start %d deliveries are due, want 2", w.Deliveries)
+	if n := claimed(t, again); n != 2 {
+		t.Errorf("after the start %d deliveries are due, want 2", n)
 	}
+}
+
+// The lock on the file proves that the process that held the leases is dead.
+func TestASQLiteFilesLeasesEndWithTheProcess(t *testing.T) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	for restart := range 3 { // also when it dies again before it came to anything
+		if l := must(s.Acquire(ctx, issue(1), fmt.Sprint("node", restart), c.Now()))(t); restart > 0 && l.From != fmt.Sprint("node", restart-1) {
+			t.Errorf("taken over from %q", l.From)
+		}
+		check(t, s.Close())
+		s = must(store.Open(ctx, dsn, store.Options{Now: c.Now}))(t)
+		s.UseQueue(&recorder{})
+		wantDue(t, s, 1)
+	}
+	check(t, s.Close())
 }

@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // Retention says before which times records may go. A zero time keeps all of a
@@ -100,4 +104,221 @@ func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total
 			return total, nil
 		}
 	}
+}
+
+// pace bounds what the transactions of one cleaning take from deliveries that
+// arrive meanwhile: they come between two of them.
+type pace struct {
+	rows    int           // that the next one changes at most
+	longest time.Duration // that one took
+	logged  int           // rows since SQLite's log was copied
+}
+
+const (
+	// cleanChunk is how many rows one transaction changes at most, and leastChunk
+	// where rows are so large, or the disk is so slow, that more take too long.
+	cleanChunk, leastChunk = 100, 5
+	// cleanTime is what one should take: a fifth of the 50 ms that nothing should
+	// be held up for. A hundred ordinary rows take two (BenchmarkClean).
+	cleanTime = 10 * time.Millisecond
+	// cleanRest is how many times as long as a transaction took nothing is cleaned
+	// after it, so that a quarter of the database's time goes into cleaning at most.
+	// A hundred thousand rows take ten to twenty seconds that way.
+	cleanRest = 3
+	// cleanLog is after how many rows SQLite's log is copied into the file: they
+	// fill about 4 MB of it.
+	cleanLog = 8 * cleanChunk
+)
+
+// newPace begins with few rows, which may be large ones.
+func newPace() pace { return pace{rows: 2 * leastChunk} }
+
+// took takes down what a transaction took. Beyond cleanTime the next one has half
+// of the rows; well below it, twice as many.
+func (p *pace) took(d time.Duration) {
+	p.logged += p.rows
+	p.longest = max(p.longest, d)
+	switch {
+	case d > cleanTime:
+		p.rows = max(leastChunk, p.rows/2)
+	case d < cleanTime/2:
+		p.rows = min(cleanChunk, 2*p.rows)
+	}
+}
+
+// writeSome writes in one transaction, and then leaves the database to others.
+// It does not wait for the disk, since what a power cut brings back is cleaned
+// again: an fsync takes longer than the rest, and a delivery that follows waits
+// for its own anyway. The log is copied in between, or a commit would copy 32 MB
+// of it while everybody waits.
+func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
+	asked := time.Now()
+	var began time.Time
+	err := s.writeUnsynced(ctx, func(tx *txn) error {
+		began = time.Now()
+		return fn(tx)
+	})
+	if err != nil {
+		return err
+	}
+	s.pace.took(time.Since(began))
+	rest := time.NewTimer(cleanRest * time.Since(asked))
+	defer rest.Stop()
+	if !s.postgres && s.pace.logged >= cleanLog {
+		s.pace.logged = 0
+		s.copyLog()
+	}
+	select {
+	case <-rest.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// forgetThreads forgets the threads that are over and were not touched since a
+// time. A log goes as a whole or not at all: half of one would tell a false story,
+// and Pawl could do again what it has done. So a thread first loses its name, in
+// one transaction, and is unknown from then on; its events go after that, however
+// many they are. What is told of its number later begins a new log.
+func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
+	for {
+		rows := s.pace.rows
+		old, err := s.oldThreads(ctx, before, rows)
+		if err != nil {
+			return err
+		}
+		for i := range old {
+			if old[i].over, err = s.over(ctx, old[i].thread); err != nil {
+				return err
+			}
+		}
+		forgotten, err := s.takeNames(ctx, old)
+		if err != nil {
+			return err
+		}
+		s.done.Threads += forgotten
+		if len(old) < rows {
+			return s.dropNameless(ctx)
+		}
+	}
+}
+
+// oldThread is a thread that nothing was done with since updatedAt.
+type oldThread struct {
+	id, updatedAt int64
+	thread        thread.ID
+	over          bool
+}
+
+// oldThreads are the next ones, at most so many, that were not looked at since they were touched.
+func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) ([]oldThread, error) {
+	rows, err := s.r.QueryContext(ctx, s.q(`SELECT id, owner, name, number, updated_at FROM threads
+		WHERE kept_at <> updated_at AND updated_at < ?1 AND `+untouched+" ORDER BY updated_at, id LIMIT ?2"), micros(before), most)
+	return list(rows, err, func(scan func(...any) error) (o oldThread, err error) {
+		err = scan(&o.id, &o.thread.Owner, &o.thread.Name, &o.thread.Number, &o.updatedAt)
+		return o, err
+	})
+}
+
+// untouched holds for a thread with a name that nobody works on or will work on.
+const untouched = "owner <> '' AND wake_at = 0 AND queued_at = 0 AND lease_owner = ''"
+
+// over reports whether a thread may be forgotten. A log that cannot be read
+// stays for a person to look at.
+func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
+	events, err := s.Events(ctx, t, 0)
+	if err != nil {
+		return false, err
+	}
+	state, err := thread.Fold(events)
+	if err != nil {
+		return false, nil
+	}
+	_, running := state.Running()
+	return !running && !state.Open() && (state.Closed != "" || !state.Tracked()), nil
+}
+
+// takeNames takes the names of threads that are over, unless they were touched
+// meanwhile, and marks the others as looked at. It counts the names taken.
+func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, err error) {
+	if len(old) == 0 {
+		return 0, nil
+	}
+	err = s.writeSome(ctx, func(tx *txn) error {
+		taken = 0
+		for _, o := range old {
+			change := "kept_at = updated_at"
+			if o.over {
+				change = "owner = '', name = '', number = id, active = 0"
+			}
+			res, err := tx.ExecContext(ctx, s.q("UPDATE threads SET "+change+" WHERE id = ?1 AND updated_at = ?2 AND "+untouched), o.id, o.updatedAt)
+			if err != nil {
+				return err
+			}
+			n, err := res.RowsAffected()
+			if err != nil {
+				return err
+			}
+			if n == 0 || !o.over {
+				continue
+			}
+			taken++
+			if _, err := tx.ExecContext(ctx, s.q("DELETE FROM aliases WHERE thread_id = ?1"), o.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return taken, err
+}
+
+// dropNameless removes the events of threads without a name, as many rows in a
+// transaction as the pace says, and then the threads.
+func (s *cleaning) dropNameless(ctx context.Context) error {
+	for {
+		events, more := 0, true
+		err := s.writeSome(ctx, func(tx *txn) (err error) {
+			events, more, err = s.dropSome(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("drop events: %w", err)
+		}
+		s.done.Events += events
+		if !more {
+			return nil
+		}
+	}
+}
+
+func (s *cleaning) dropSome(ctx context.Context, tx *txn) (events int, more bool, err error) {
+	for left := int64(s.pace.rows); left > 0; {
+		var id int64
+		err := tx.QueryRowContext(ctx, "SELECT id FROM threads WHERE owner = '' ORDER BY number LIMIT 1"+s.locking(" FOR UPDATE SKIP LOCKED")).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return events, false, nil
+		}
+		if err != nil {
+			return events, false, err
+		}
+		res, err := tx.ExecContext(ctx, s.q(`DELETE FROM events WHERE thread_id = ?1
+			AND seq < (SELECT min(seq) FROM events WHERE thread_id = ?1) + ?2`), id, left)
+		if err != nil {
+			return events, false, err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return events, false, err
+		}
+		events += int(n)
+		if n == left {
+			break
+		}
+		if _, err := tx.ExecContext(ctx, s.q("DELETE FROM threads WHERE id = ?1"), id); err != nil {
+			return events, false, err
+		}
+		left -= n + 1
+	}
+	return events, true, nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func aClockThatMayBeWrongRemovesNothing(t *testing.T, dsn string) {
@@ -17,8 +17,8 @@ func aClockThatMayBeWrongRemovesNothing(t *testing.T, dsn string) {
 		return store.Retention{Deliveries: c.Now().Add(day), Threads: c.Now().Add(day)}
 	}
 	deliver := func(guid string, age time.Duration) {
-		must(s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", Payload: []byte("{}"), ReceivedAt: c.Now().Add(-age)}))(t)
-		check(t, s.FinishDelivery(ctx, guid, solver.Handled, ""))
+		must(s.Receive(ctx, thread.Delivery{GUID: guid, Event: "ping", Payload: []byte("{}"), ReceivedAt: c.Now().Add(-age)}))(t)
+		check(t, s.FinishDelivery(ctx, guid, thread.Handled, ""))
 	}
 	refused := func() {
 		t.Helper()

@@ -12,37 +12,37 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func closed() solver.NewEvent {
-	return solver.NewEvent{Kind: solver.KindThread, Data: solver.Change{What: "closed", By: "octo"}}
+func closed() thread.NewEvent {
+	return thread.NewEvent{Kind: thread.KindThread, Data: thread.Change{What: "closed", By: "octo"}}
 }
 
-func stopped() solver.NewEvent {
-	d := solver.Decided{Seen: 1}
+func stopped() thread.NewEvent {
+	d := thread.Decided{Seen: 1}
 	d.Action = "stop"
-	return solver.NewEvent{Kind: solver.KindDecision, Data: d}
+	return thread.NewEvent{Kind: thread.KindDecision, Data: d}
 }
 
-func feedback() solver.NewEvent { return event("", solver.Feedback{Reason: "a command"}) }
+func feedback() thread.NewEvent { return event("", thread.Feedback{Reason: "a command"}) }
 
 func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	const day = 24 * time.Hour
-	log := func(n int, events ...solver.NewEvent) { must(s.Append(ctx, thread(n), false, events...))(t) }
+	log := func(n int, events ...thread.NewEvent) { must(s.Append(ctx, issue(n), false, events...))(t) }
 	log(1, feedback(), stopped(), closed())
 	log(2, feedback(), stopped())                                                  // not closed
-	log(3, solver.NewEvent{Kind: solver.KindIgnored, Data: solver.Feedback{}})     // never worked on
+	log(3, thread.NewEvent{Kind: thread.KindIgnored, Data: thread.Feedback{}})     // never worked on
 	log(4, feedback(), closed())                                                   // the run has not ended
-	log(5, feedback(), stopped(), closed(), event("k", solver.Feedback{}))         // asked again
-	log(6, solver.NewEvent{Kind: solver.KindFeedback, Data: "no feedback at all"}) // cannot be read
+	log(5, feedback(), stopped(), closed(), event("k", thread.Feedback{}))         // asked again
+	log(6, thread.NewEvent{Kind: thread.KindFeedback, Data: "no feedback at all"}) // cannot be read
 	log(7, feedback(), stopped(), closed())
-	l := must(s.Acquire(ctx, thread(7), "node", c.Now()))(t) // somebody is at it
-	must(s.Append(ctx, thread(8), true, feedback(), stopped(), closed()))(t)
-	pull := must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
-	check(t, s.AppendLeased(ctx, pull, solver.Batch{Alias: 70}))
+	l := must(s.Acquire(ctx, issue(7), "node", c.Now()))(t) // somebody is at it
+	must(s.Append(ctx, issue(8), true, feedback(), stopped(), closed()))(t)
+	pull := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, pull, thread.Batch{Alias: 70}))
 	check(t, s.Release(ctx, pull))
 	c.Advance(100 * day)
 	log(9, feedback(), stopped(), closed()) // too new
@@ -58,18 +58,18 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	clean(store.Cleaned{})
 	for n := 1; n <= 9; n++ {
 		gone := n == 1 || n == 3
-		if got := must(s.Events(ctx, thread(n), 0))(t); (len(got) == 0) != gone {
+		if got := must(s.Events(ctx, issue(n), 0))(t); (len(got) == 0) != gone {
 			t.Errorf("thread %d has %d events", n, len(got))
 		}
 	}
-	if _, err := s.Thread(ctx, thread(1)); !errors.Is(err, solver.ErrNotFound) {
+	if _, err := s.Thread(ctx, issue(1)); !errors.Is(err, thread.ErrNotFound) {
 		t.Errorf("a forgotten thread: %v, want ErrNotFound", err)
 	}
-	if got := must(s.Resolve(ctx, thread(70)))(t); got != thread(70) {
+	if got := must(s.Resolve(ctx, issue(70)))(t); got != issue(70) {
 		t.Errorf("its pull request belongs to %s", got)
 	}
 	for _, r := range must(s.Threads(ctx, 100))(t) {
-		if r.Thread == thread(1) || r.Thread.Owner == "" {
+		if r.Thread == issue(1) || r.Thread.Owner == "" {
 			t.Errorf("%q is listed", r.Thread)
 		}
 	}
@@ -80,7 +80,7 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	clean(store.Cleaned{Threads: 3, Events: 9})
 	// What is told later begins a new log.
 	log(1, feedback())
-	if got := must(s.Events(ctx, thread(1), 0))(t); len(got) != 1 || got[0].Seq != 1 {
+	if got := must(s.Events(ctx, issue(1), 0))(t); len(got) != 1 || got[0].Seq != 1 {
 		t.Errorf("the new log is %v", got)
 	}
 	clean(store.Cleaned{})
@@ -97,20 +97,20 @@ func aTransactionOfTheCleaningIsSmall(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	const most = 100
-	many := make([]solver.NewEvent, 1000)
+	many := make([]thread.NewEvent, 1000)
 	for i := range many {
-		many[i] = solver.NewEvent{Kind: solver.KindIgnored, Data: solver.Feedback{}}
+		many[i] = thread.NewEvent{Kind: thread.KindIgnored, Data: thread.Feedback{}}
 	}
-	must(s.Append(ctx, thread(1), false, many...))(t)
-	for n := range 500 {
-		must(s.Append(ctx, thread(n+2), false, many[0]))(t)
+	must(s.Append(ctx, issue(1), false, many...))(t)
+	for n := range 150 {
+		must(s.Append(ctx, issue(n+2), false, many[0]))(t)
 	}
 	var wg sync.WaitGroup
-	for n := range 1000 {
+	for n := range 300 {
 		wg.Go(func() {
 			guid := fmt.Sprint("g", n)
-			must(s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", Payload: []byte("{}"), ReceivedAt: c.Now()}))(t)
-			check(t, s.FinishDelivery(ctx, guid, solver.Handled, ""))
+			must(s.Receive(ctx, thread.Delivery{GUID: guid, Event: "ping", Payload: []byte("{}"), ReceivedAt: c.Now()}))(t)
+			check(t, s.FinishDelivery(ctx, guid, thread.Handled, ""))
 		})
 	}
 	wg.Wait()
@@ -121,11 +121,11 @@ func aTransactionOfTheCleaningIsSmall(t *testing.T, dsn string) {
 		t.Errorf("the longest transaction took %s", got.Longest)
 	}
 	got.Longest = 0
-	if want := (store.Cleaned{Deliveries: 1000, Threads: 501, Events: 1500}); got != want {
+	if want := (store.Cleaned{Deliveries: 300, Threads: 151, Events: 1150}); got != want {
 		t.Errorf("cleaned %+v, want %+v", got, want)
 	}
 	sizes := watch()
-	if len(sizes) < 3000/most {
+	if len(sizes) < (300+151+1150)/most {
 		t.Errorf("%d transactions", len(sizes))
 	}
 	for _, n := range sizes {
@@ -179,7 +179,7 @@ func nodesCleanAtTheSameTime(t *testing.T, dsn string) {
 	nodes, _ := nodes(t, dsn, c.Now)
 	ctx := t.Context()
 	for n := range 300 {
-		must(nodes[0].Append(ctx, thread(n+1), false, feedback(), stopped(), closed()))(t)
+		must(nodes[0].Append(ctx, issue(n+1), false, feedback(), stopped(), closed()))(t)
 	}
 	c.Advance(time.Hour)
 	var mu sync.Mutex

@@ -1,8 +1,11 @@
 package store
 
 import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,45 +30,33 @@ type clock struct {
 	opened  time.Time // the same moment, for the time that passed since
 	boot    func() time.Duration
 	booted  time.Duration // the same moment, by boot
-	ahead   *atomic.Int64 // the last difference of the clock of leases, a time.Duration
-	off     *atomic.Int64 // the last Skew, a time.Duration
-	jump    *jump
-}
 
-// jump is when a difference changed last by more than mostSkew, and when a
-// suspension ended last that was longer than mostPause.
-type jump struct {
 	mu    sync.Mutex
-	by    time.Duration // the difference since then
-	at    time.Time
-	slept time.Duration // all suspensions
-	woken time.Time     // zero while none was so long
+	ahead time.Duration // the clock of leases of the machine's, when it was looked at last
+	off   time.Duration // the last Skew
+	// jumped is when the skew changed last by more than mostSkew, to jump; slept is
+	// how long all suspensions took, and woken when the last ended that was longer
+	// than mostPause, zero while none was.
+	jumped, woken time.Time
+	jump, slept   time.Duration
 }
 
-// see takes down a difference, and how long the machine was suspended in all.
-func (j *jump) see(d, slept time.Duration) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if (d - j.by).Abs() > mostSkew {
-		j.by, j.at = d, time.Now()
+func newClock(wall func() time.Time) *clock {
+	return &clock{wall: wall, started: wall().Round(0), opened: time.Now(), boot: sinceBoot, booted: sinceBoot(), jumped: time.Now()}
+}
+
+// note takes down what a comparison found, and how long the machine was suspended
+// in all.
+func (c *clock) note(ahead, off, slept time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if (off - c.jump).Abs() > mostSkew {
+		c.jump, c.jumped = off, time.Now()
 	}
-	if slept-j.slept > mostPause {
-		j.woken = time.Now()
+	if slept-c.slept > mostPause {
+		c.woken = time.Now()
 	}
-	j.slept = slept
-}
-
-// ago is for how long this process has run since the difference changed, and
-// since the long suspension; the latter for ever when there was none.
-func (j *jump) ago() (changed, woken time.Duration) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return time.Since(j.at), time.Since(j.woken)
-}
-
-func newClock(wall func() time.Time) clock {
-	return clock{wall: wall, started: wall().Round(0), opened: time.Now(), boot: sinceBoot, booted: sinceBoot(),
-		ahead: new(atomic.Int64), off: new(atomic.Int64), jump: &jump{at: time.Now()}}
+	c.ahead, c.off, c.slept = ahead, off, slept
 }
 
 // sinceBoot is the time since the machine's start, suspensions included: no
@@ -81,10 +72,10 @@ func sinceBoot() time.Duration {
 
 // running is how long ago the store was opened, whatever clock was set meanwhile
 // and without suspensions.
-func (c clock) running() time.Duration { return time.Since(c.opened) }
+func (c *clock) running() time.Duration { return time.Since(c.opened) }
 
 // suspended is how long the machine stood still since the store was opened.
-func (c clock) suspended() time.Duration { return max(0, c.boot()-c.booted-c.running()) }
+func (c *clock) suspended() time.Duration { return max(0, c.boot()-c.booted-c.running()) }
 
 // sameClock is how far two clocks may be apart and still count as the same:
 // small beside a lease of 30 s, large beside what NTP leaves.
@@ -107,24 +98,37 @@ func ahead(reference, before, after time.Time) time.Duration {
 // last looked at, and on SQLite behind what it would show had nobody set it since
 // the start; zero when they agreed within a second. It tells an operator that this
 // node's clock is wrong.
-func (s *Store) Skew() time.Duration { return time.Duration(s.clock.off.Load()) }
+func (s *database) Skew() time.Duration {
+	s.clock.mu.Lock()
+	defer s.clock.mu.Unlock()
+	return s.clock.off
+}
 
 // leaseSkew is how far the clock that judges leases was ahead of this machine's
 // at the same time.
-func (s *Store) leaseSkew() time.Duration { return time.Duration(s.clock.ahead.Load()) }
+func (s *database) leaseSkew() time.Duration {
+	s.clock.mu.Lock()
+	defer s.clock.mu.Unlock()
+	return s.clock.ahead
+}
 
 // referenceColumn is the database's clock as a column, in microseconds; SQLite
 // has none of its own.
-func (s *Store) referenceColumn() string {
+func (s *database) referenceColumn() string {
 	if s.postgres {
 		return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 	}
 	return "0"
 }
 
+// clockOf is a query for compareClocks that reads nothing else.
+func (s *database) clockOf(ctx context.Context, query func(context.Context, string, ...any) *sql.Row) func(reference *int64) error {
+	return func(reference *int64) error { return query(ctx, "SELECT "+s.referenceColumn()).Scan(reference) }
+}
+
 // compareClocks runs a query that reads referenceColumn, and returns how far the
 // clock that judges leases is ahead of the machine's.
-func (s *Store) compareClocks(query func(reference *int64) error) (time.Duration, error) {
+func (s *database) compareClocks(query func(reference *int64) error) (time.Duration, error) {
 	// Round takes the monotonic clock off, which no setting moves.
 	before := s.clock.wall().Round(0)
 	var micros int64
@@ -139,9 +143,70 @@ func (s *Store) compareClocks(query func(reference *int64) error) (time.Duration
 		before = after
 	}
 	off := ahead(reference.Add(slept), before, after)
-	s.clock.off.Store(int64(off))
-	s.clock.jump.see(off, slept)
 	d := ahead(reference, before, after)
-	s.clock.ahead.Store(int64(d))
+	s.clock.note(d, off, slept)
 	return d, nil
+}
+
+// dueNow is the time by which deliveries are due, and that threads queue by, whichever
+// node looks.
+func (s *database) dueNow() time.Time {
+	if s.postgres {
+		return s.now().Add(s.Skew())
+	}
+	return s.now()
+}
+
+// ErrClock means that the machine's clock may be wrong, so that nothing can be
+// called old.
+var ErrClock = errors.New("the clock may be wrong, so nothing was removed")
+
+const (
+	// mostSkew is how far the clock may be off the database's or, with SQLite, may
+	// have been set since the start. GitHub refuses the App's tokens beyond it.
+	mostSkew = time.Minute
+	// mostPause is how old the newest record may be when Pawl starts, and how long
+	// the machine may be suspended: the clock that ran meanwhile is that of the
+	// board, whose battery may be empty. trustTime is how long a server runs after a
+	// longer pause before it believes its clock: one that is a year ahead is set
+	// within minutes, or a person has seen that GitHub takes no tokens.
+	mostPause = 2 * 24 * time.Hour
+	trustTime = 24 * time.Hour
+)
+
+// trustClock returns ErrClock, with the reason and what to do, when the clock is
+// not to be trusted with what is old. One that is behind removes too little, and
+// one that is ahead would take GUIDs, logs and transcripts that are still needed.
+func (s *database) trustClock(ctx context.Context) error {
+	if _, err := s.compareClocks(s.clockOf(ctx, s.r.QueryRowContext)); err != nil {
+		return fmt.Errorf("compare the clocks: %w", err)
+	}
+	off := s.Skew().Abs().Round(time.Second)
+	s.clock.mu.Lock()
+	changed, woken := time.Since(s.clock.jumped), time.Since(s.clock.woken)
+	s.clock.mu.Unlock()
+	switch {
+	case s.postgres && off > mostSkew:
+		return fmt.Errorf("%w: it is %s off the database's; set it", ErrClock, off)
+	case !s.postgres && off > mostSkew && changed < trustTime:
+		return fmt.Errorf("%w: it was set by %s since the start; if it is right, old records are removed a day later", ErrClock, off)
+	case woken < trustTime:
+		return fmt.Errorf("%w: the machine was suspended for more than %s; if the clock is right, old records are removed a day later", ErrClock, mostPause)
+	}
+	started := s.clock.started
+	if s.clock.running() >= trustTime {
+		return nil
+	}
+	// What was stored since the start has its time from the clock in question.
+	var delivery, thread int64
+	if err := s.r.QueryRowContext(ctx, s.q(`SELECT (SELECT coalesce(max(received_at), 0) FROM deliveries WHERE received_at <= ?1),
+		(SELECT coalesce(max(updated_at), 0) FROM threads WHERE updated_at <= ?1)`), micros(started)).Scan(&delivery, &thread); err != nil {
+		return fmt.Errorf("look up the newest record: %w", err)
+	}
+	newest := fromMicros(max(delivery, thread))
+	if pause := started.Sub(newest); !newest.IsZero() && pause > mostPause {
+		return fmt.Errorf("%w: the newest record was %s old at the start; if the clock is right, old records are removed a day after it",
+			ErrClock, pause.Round(time.Hour))
+	}
+	return nil
 }

@@ -14,8 +14,8 @@ func TestAJumpOfTheClockIsTheLastLargeChange(t *testing.T) {
 		after := func(pause, difference, want time.Duration) {
 			t.Helper()
 			time.Sleep(pause)
-			c.jump.see(difference, 0)
-			if got, _ := c.jump.ago(); got != want {
+			c.note(0, difference, 0)
+			if got := time.Since(c.jumped); got != want {
 				t.Errorf("the last jump was %s ago, want %s", got, want)
 			}
 		}
@@ -50,9 +50,9 @@ func newMachine(t *testing.T) *machine {
 
 // runs lets the process run for a day, as far as what it saw of its clocks.
 func (m *machine) runs() {
-	m.clock.jump.at = m.clock.jump.at.Add(-trustTime)
-	if !m.clock.jump.woken.IsZero() {
-		m.clock.jump.woken = m.clock.jump.woken.Add(-trustTime)
+	m.clock.jumped = m.clock.jumped.Add(-trustTime)
+	if !m.clock.woken.IsZero() {
+		m.clock.woken = m.clock.woken.Add(-trustTime)
 	}
 }
 

@@ -6,39 +6,33 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // aClockThatWasAYearAheadHoldsNothing: what was written then has times that are
 // a year off, and none of it may wait for a year.
 func aClockThatWasAYearAheadHoldsNothing(t *testing.T, dsn string) {
-	s, r, c := open(t, dsn)
+	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	const year = 365 * 24 * time.Hour
 	c.Advance(year)
-	must(s.Acquire(ctx, thread(1), "dead", c.Now()))(t)
-	must(s.Append(ctx, thread(2), true, event("", "its job is lost")))(t)
-	must(s.Receive(ctx, solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)
+	must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
+	must(s.Append(ctx, issue(2), true, event("", "woken by a wrong clock")))(t)
+	must(s.Receive(ctx, thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)
 	c.Advance(-year)
-	if _, err := s.Acquire(ctx, thread(1), "node", c.Now()); err == nil {
+	if _, err := s.Acquire(ctx, issue(1), "node", c.Now()); err == nil {
 		t.Error("a lease was taken that may be held")
 	}
-	r.take()
-	must(s.Stale(ctx, c.Now()))(t)
-	c.Advance(solver.LeaseTime)
-	if w := must(s.Stale(ctx, c.Now()))(t); w.Threads != 1 {
-		t.Errorf("%d threads are woken when the dead holder's lease must be over, want 1", w.Threads)
+	wantDue(t, s, 2)
+	must(s.Sweep(ctx, c.Now()))(t)
+	c.Advance(thread.LeaseTime)
+	if n := must(s.Sweep(ctx, c.Now()))(t); n != 1 {
+		t.Errorf("%d threads are freed when the dead holder's lease must be over, want 1", n)
 	}
-	must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
 	c.Advance(time.Hour)
-	must(s.Stale(ctx, c.Now()))(t)
-	steps, guids := r.take()
-	woken := false
-	for _, st := range steps {
-		woken = woken || st.thread == thread(2)
-	}
-	if !woken || len(guids) == 0 {
-		t.Errorf("after an hour %v and %v were enqueued, want the lost thread and delivery as well", steps, guids)
+	if n := claimed(t, s); n != 1 {
+		t.Errorf("%d deliveries are due after an hour, want the one of the wrong clock", n)
 	}
 }
 
@@ -55,17 +49,17 @@ func aClockThatIsSetMovesNoLease(t *testing.T, dsn string) {
 			s := must(store.Open(ctx, dsn, store.Options{Now: machine, Wall: machine}))(t)
 			defer s.Close()
 			s.UseQueue(&recorder{})
-			th := solver.Thread{Owner: "octo", Name: name, Number: 1}
+			th := thread.ID{Owner: "octo", Name: name, Number: 1}
 			l := must(s.Acquire(ctx, th, "node", machine()))(t)
 			must(s.EnterAccount(ctx, l, name, 1, machine()))(t)
 			c.Advance(by)
-			if w := must(s.Stale(ctx, machine()))(t); w.Threads != 0 {
-				t.Errorf("the sweep woke %d threads", w.Threads)
+			if n := must(s.Sweep(ctx, machine()))(t); n != 0 {
+				t.Errorf("the sweep freed %d threads", n)
 			}
 			if _, err := s.Acquire(ctx, th, "thief", machine()); err == nil {
 				t.Error("the lease was taken")
 			}
-			other := must(s.Acquire(ctx, solver.Thread{Owner: "octo", Name: name, Number: 2}, "node", machine()))(t)
+			other := must(s.Acquire(ctx, thread.ID{Owner: "octo", Name: name, Number: 2}, "node", machine()))(t)
 			if must(s.EnterAccount(ctx, other, name, 1, machine()))(t) {
 				t.Error("the account was entered")
 			}
@@ -93,7 +87,7 @@ func aWrongClockStealsNothing(t *testing.T, dsn string) {
 			defer right.Close()
 			off := must(store.Open(ctx, dsn, store.Options{Now: wrong, Wall: wrong}))(t)
 			defer off.Close()
-			th := func(n int) solver.Thread { return solver.Thread{Owner: "octo", Name: name, Number: n} }
+			th := func(n int) thread.ID { return thread.ID{Owner: "octo", Name: name, Number: n} }
 			held := must(right.Acquire(ctx, th(1), "right", time.Now()))(t)
 			must(right.EnterAccount(ctx, held, name, 1, time.Now()))(t)
 			if _, err := off.Acquire(ctx, th(1), "off", wrong()); !isHeld(err) {
@@ -103,16 +97,16 @@ func aWrongClockStealsNothing(t *testing.T, dsn string) {
 			if must(off.EnterAccount(ctx, l, name, 1, wrong()))(t) {
 				t.Error("the node that is off enters an account that is in use")
 			}
-			for _, l := range []solver.Lease{l, must(off.Renew(ctx, l, wrong()))(t)} {
-				if left := time.Until(l.Until); left < 0 || left > solver.LeaseTime+time.Second {
+			for _, l := range []thread.Lease{l, must(off.Renew(ctx, l, wrong()))(t)} {
+				if left := time.Until(l.Until); left < 0 || left > thread.LeaseTime+time.Second {
 					t.Errorf("the node that is off holds a lease for another %s", left)
 				}
 			}
 			if _, err := right.Acquire(ctx, th(2), "right", time.Now()); !isHeld(err) {
 				t.Errorf("the lease of the node that is off does not hold: %v", err)
 			}
-			if w := must(off.Stale(ctx, wrong()))(t); w.Threads != 0 {
-				t.Errorf("the sweep of the node that is off woke %d threads", w.Threads)
+			if n := must(off.Sweep(ctx, wrong()))(t); n != 0 {
+				t.Errorf("the sweep of the node that is off freed %d threads", n)
 			}
 			must(right.Renew(ctx, held, time.Now()))(t)
 			if right.Skew() != 0 || (off.Skew()+by).Abs() > time.Minute {
@@ -123,6 +117,6 @@ func aWrongClockStealsNothing(t *testing.T, dsn string) {
 }
 
 func isHeld(err error) bool {
-	_, held := errors.AsType[*solver.HeldError](err)
+	_, held := errors.AsType[*thread.HeldError](err)
 	return held
 }

@@ -1,18 +1,21 @@
 // Package store keeps the logs of threads, their leases, the webhook deliveries
 // and what threads share (breakers, cooldowns, accounts in use, grades, blobs) in
-// SQLite or PostgreSQL. It implements solver.Store with one code for both
+// SQLite or PostgreSQL. It implements thread.Store with one code for both
 // databases; only opening, migrating, row locks and the clock of leases differ.
 //
 // Every time in the database is an integer of microseconds since 1970 in UTC,
 // and 0 stands for none.
 //
-// # Wake-ups
+// # What is due
 //
-// A thread that needs a step has queued_at set, and in the transaction that set
-// it a step job was given to the queue. Acquire clears it. Whoever finds it set
-// when a lease is given back enqueues again, so a wake-up that meets a running
-// or just finished step always leads to one more. What a crash leaves behind is
-// found by Stale.
+// What is due stands in the row that it is about, and is claimed there. A thread
+// that needs a step has queued_at set, or a wake_at that has come; Claim takes its
+// lease, which is the claim, and clears both. A thread whose lease is held is not
+// due. Release leaves queued_at alone, so a wake-up that meets a running or just
+// finished step always leads to one more. Sweep frees the threads of holders that
+// died. A delivery that is not finished has retry_at set, which is when it is due;
+// claiming it puts that off. The queue is told after each commit what became due,
+// and other nodes by NOTIFY; nothing depends on their hearing it.
 //
 // # Several nodes
 //
@@ -22,8 +25,8 @@
 // Nothing of the state is in memory: group commits and the turn of writes order
 // the work of one node only. What two nodes could do at once is decided by row
 // locks (threads, breakers, deliveries), by an advisory lock in the transaction
-// (accounts, grades, blobs), or skipped by whoever comes second (the sweep, the
-// cleaning). A transaction takes its locks in this order: advisory lock, thread,
+// (accounts, grades, blobs), or skipped by whoever comes second (claims, the sweep,
+// the cleaning). A transaction takes its locks in this order: advisory lock, thread,
 // breaker, cooldown, alias. Leases are judged by one clock, see clock.go.
 //
 // # Faults
@@ -35,4 +38,21 @@
 // process writes nothing more and Fatal says why. A damaged file, one on a
 // read-only file system, and one that another program holds are refused by Open,
 // with what to do about it.
+//
+// # Where to look
+//
+//	question                                               file
+//	how is a thread claimed, how does a lease end          lease.go
+//	where do the 30 s of a lease stand                     thread.LeaseTime; what counts them: clock.go
+//	who frees the threads of a dead node, how often        lease.go (Sweep), called by internal/queue
+//	why has a repeated event no second effect              log.go, insertEvents
+//	when is a delivery answered, how many share a commit   receive.go
+//	where is a delivery claimed, when is it tried again    deliveries.go
+//	in what form is a payload stored                       payload.go
+//	how do nodes tell each other that something is due     postgres.go, Listen
+//	what happens on a full disk, after a failed fsync      database.go
+//	who may open a SQLite file                             sqlite.go, lockFile
+//	what is removed, in how large transactions             clean.go; by a wrong clock: clock.go, trustClock
+//	how many attempts may run on an account                accounts.go
+//	what does an upgrade change                            migrations, migrate.go
 package store

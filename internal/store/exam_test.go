@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -11,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// TestEveryDatabasePassesTheExam is the contract of solver.Store: SQLite in
+// TestEveryDatabasePassesTheExam is the contract of thread.Store: SQLite in
 // memory, SQLite in a file and PostgreSQL sit the same exam.
 func TestEveryDatabasePassesTheExam(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
@@ -91,20 +92,23 @@ func questions() []question {
 		{"GradesAreChangedAtOnce", gradesAreChangedAtOnce},
 		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},
 		{"SharedBlobsCountEveryUpdate", sharedBlobsCountEveryUpdate},
+		{"SharedBlobsAreDatedByTheDatabasesClock", sharedBlobsAreDatedByTheDatabasesClock},
 		{"OneOfManyEntersAnAccount", oneOfManyEntersAnAccount},
 		{"ADeadHoldersAccountIsFree", aDeadHoldersAccountIsFree},
 		{"WithoutABoundEverybodyEnters", withoutABoundEverybodyEnters},
 		{"ThreadsListsWhatHadAnAttemptOrAWait", threadsListsWhatHadAnAttemptOrAWait},
 		{"AWakeUpIsQueuedOnce", aWakeUpIsQueuedOnce},
-		{"AFailedEnqueueKeepsNothing", aFailedEnqueueKeepsNothing},
-		{"ReleaseQueuesWhatArrivedMeanwhile", releaseQueuesWhatArrivedMeanwhile},
-		{"AWakeTimeIsStoredWithItsJob", aWakeTimeIsStoredWithItsJob},
+		{"ThreadsAreClaimedInTheOrderInWhichTheyWereWoken", threadsAreClaimedInTheirOrder},
+		{"AThreadIsClaimedOnce", aThreadIsClaimedOnce},
+		{"ReleaseMakesDueWhatArrivedMeanwhile", releaseMakesDueWhatArrivedMeanwhile},
+		{"AWakeTimeIsStored", aWakeTimeIsStored},
 		{"AFailedStepIsTriedAgain", aFailedStepIsTriedAgain},
 		{"AFailureKeepsTheWait", aFailureKeepsTheWait},
 		{"FailuresInARowAreCounted", failuresInARowAreCounted},
 		{"AStepThatIsCutOffIsFreeAtOnce", aStepThatIsCutOffIsFreeAtOnce},
 		{"ANoteIsForWhoTakesOver", aNoteIsForWhoTakesOver},
 		{"DeliveriesAreStoredOnce", deliveriesAreStoredOnce},
+		{"APayloadThatCannotBeReadStaysDue", aPayloadThatCannotBeReadStaysDue},
 		{"AnEndedCallerDoesNotBreakTheBatch", anEndedCallerDoesNotBreakTheBatch},
 		{"ABatchThatFailsFailsForAll", aBatchThatFailsFailsForAll},
 		{"DeliveriesBeyondTheQueueAreRefused", deliveriesBeyondTheQueueAreRefused},
@@ -119,7 +123,7 @@ func questions() []question {
 		{"ATransactionOfTheCleaningIsSmall", aTransactionOfTheCleaningIsSmall},
 		{"FailedDeliveriesAreTriedAgainMoreAndMoreRarely", failedDeliveriesAreTriedAgain},
 		{"TheSweepWakesWhatWasLost", theSweepWakesWhatWasLost},
-		{"TheSweepDoesNotFloodABacklog", theSweepDoesNotFloodABacklog},
+		{"AClaimedDeliveryIsNobodyElses", aClaimedDeliveryIsNobodyElses},
 		{"StatsCount", statsCount},
 		{"ANewerSchemaIsRefused", aNewerSchemaIsRefused},
 		{"AWakeUpDuringAStepLeadsToOneMore", aWakeUpDuringAStepLeadsToOneMore},
@@ -151,48 +155,52 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// recorder is a queue that remembers what it was given.
+// recorder is a queue that remembers what it was told.
 type recorder struct {
 	mu         sync.Mutex
-	steps      []step
+	wakes      int
 	deliveries []string
-	err        error
 }
 
-type step struct {
-	thread solver.Thread
-	at     time.Time
-}
-
-func (r *recorder) Step(_ context.Context, _ *sql.Tx, t solver.Thread, at time.Time) error {
+func (r *recorder) Committed(threads bool, deliveries []thread.Delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err == nil {
-		r.steps = append(r.steps, step{t, at})
+	if threads {
+		r.wakes++
 	}
-	return r.err
-}
-
-func (r *recorder) Committed(_ bool, deliveries []solver.Delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, d := range deliveries {
 		r.deliveries = append(r.deliveries, d.GUID)
 	}
 }
 
-func (r *recorder) fail(err error) {
+func (r *recorder) take() (wakes int, deliveries []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = err
+	wakes, deliveries = r.wakes, r.deliveries
+	r.wakes, r.deliveries = 0, nil
+	return wakes, deliveries
 }
 
-func (r *recorder) take() (steps []step, deliveries []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	steps, deliveries = r.steps, r.deliveries
-	r.steps, r.deliveries = nil, nil
-	return steps, deliveries
+// wantWakes compares how often the queue was told since the last look.
+func wantWakes(t *testing.T, r *recorder, want int) {
+	t.Helper()
+	if got, _ := r.take(); got != want {
+		t.Errorf("the queue was woken %d times, want %d", got, want)
+	}
+}
+
+// wantDue compares the numbers of the threads that a claim would find now.
+func wantDue(t *testing.T, s *store.Store, want ...int) {
+	t.Helper()
+	if diff := cmp.Diff(want, must(s.Due(t.Context()))(t)); diff != "" {
+		t.Errorf("due threads (-want +got)\n%s", diff)
+	}
+}
+
+// claimed is how many deliveries are due; they are due no more.
+func claimed(t *testing.T, s *store.Store) int {
+	t.Helper()
+	return len(must(s.ClaimDeliveries(t.Context(), 1000))(t))
 }
 
 // open opens a store with a recorder and a clock; the test closes it.
@@ -209,10 +217,10 @@ func open(t testing.TB, dsn string) (*store.Store, *recorder, *clock) {
 	return s, r, c
 }
 
-func thread(n int) solver.Thread { return solver.Thread{Owner: "octo", Name: "cat", Number: n} }
+func issue(n int) thread.ID { return thread.ID{Owner: "octo", Name: "cat", Number: n} }
 
-func event(key string, data any) solver.NewEvent {
-	return solver.NewEvent{Key: key, Kind: solver.KindFeedback, At: time.Now(), Data: data}
+func event(key string, data any) thread.NewEvent {
+	return thread.NewEvent{Key: key, Kind: thread.KindFeedback, At: time.Now(), Data: data}
 }
 
 func must[T any](v T, err error) func(testing.TB) T {

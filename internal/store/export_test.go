@@ -1,10 +1,33 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetWall sets the machine's clock after the start; Options.Wall is the one from
 // the start on.
 func (s *Store) SetWall(wall func() time.Time) { s.clock.wall = wall }
 
+// Postgres reports whether the database is PostgreSQL.
+func (s *Store) Postgres() bool { return s.postgres }
+
 // Gathered is how many deliveries wait for the transaction being written.
 func (s *Store) Gathered() int { return len(s.receiver.waiting) }
+
+// Due are the numbers of the threads that a claim would find.
+func (s *Store) Due(ctx context.Context) (numbers []int, err error) {
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT number FROM threads WHERE "+woken+" OR "+waited+" ORDER BY number"), micros(s.now()))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, rows.Err()
+}

@@ -16,7 +16,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // receive stores a delivery of n bytes that cannot be stored in fewer.
@@ -25,7 +25,7 @@ func receive(ctx context.Context, s *store.Store, guid string, n int) error {
 	if _, err := rand.Read(payload); err != nil {
 		return err
 	}
-	_, err := s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", Payload: payload, ReceivedAt: time.Now()})
+	_, err := s.Receive(ctx, thread.Delivery{GUID: guid, Event: "ping", Payload: payload, ReceivedAt: time.Now()})
 	return err
 }
 
@@ -48,7 +48,7 @@ func wantCode(t *testing.T, s *store.Store, err error, code int) {
 func works(t *testing.T, s *store.Store, answered ...string) {
 	t.Helper()
 	check(t, receive(t.Context(), s, fmt.Sprint("after", time.Now().UnixNano()), 10))
-	must(s.Append(t.Context(), thread(1), true, event("", "after")))(t)
+	must(s.Append(t.Context(), issue(1), true, event("", "after")))(t)
 	for _, guid := range answered {
 		if _, err := s.Delivery(t.Context(), guid); err != nil {
 			t.Error(err)
@@ -63,7 +63,7 @@ func TestAFullDatabaseRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 	check(t, s.DB().QueryRow("PRAGMA page_count").Scan(&pages))
 	must(s.DB().Exec(fmt.Sprintf("PRAGMA max_page_count=%d", pages+2)))(t)
 	wantCode(t, s, receive(t.Context(), s, "large", 1<<20), sqlite3.SQLITE_FULL)
-	if _, err := s.Delivery(t.Context(), "large"); !errors.Is(err, solver.ErrNotFound) {
+	if _, err := s.Delivery(t.Context(), "large"); !errors.Is(err, thread.ErrNotFound) {
 		t.Errorf("a refused delivery: %v, want ErrNotFound", err)
 	}
 	must(s.DB().Exec("PRAGMA max_page_count=1000000"))(t)
@@ -100,7 +100,7 @@ func TestAFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 		}
 	}
 	wantCode(t, s, full, sqlite3.SQLITE_FULL)
-	if _, err := s.Append(t.Context(), thread(1), true, event("", strings.Repeat("x", 1<<20))); err == nil {
+	if _, err := s.Append(t.Context(), issue(1), true, event("", strings.Repeat("x", 1<<20))); err == nil {
 		t.Error("an event was appended to a full disk")
 	}
 	must(s.Deliveries(t.Context(), 10))(t) // reading goes on
@@ -115,7 +115,7 @@ func TestAReadOnlyFileSystemIsRefused(t *testing.T) {
 	dir := tmpfs(t)
 	dsn := "sqlite:" + filepath.Join(dir, "pawl.db")
 	s, _, _ := open(t, dsn)
-	must(s.Append(t.Context(), thread(1), false, event("", 1)))(t)
+	must(s.Append(t.Context(), issue(1), false, event("", 1)))(t)
 	check(t, s.Close())
 	check(t, syscall.Mount("pawl", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=8m"))
 	wantRefusal(t, dsn, "read-only file system", "write access")
@@ -140,6 +140,7 @@ func TestALockedDatabaseRefusesDeliveriesUntilItIsFree(t *testing.T) {
 }
 
 func TestADatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
+	t.Parallel() // it waits for the lock
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	check(t, s.Close())
@@ -157,7 +158,7 @@ func TestDamageFoundWhileInUseEndsAllWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	for n := range 200 {
-		must(s.Append(t.Context(), thread(n), false, event("", strings.Repeat("x", 1000))))(t)
+		must(s.Append(t.Context(), issue(n), false, event("", strings.Repeat("x", 1000))))(t)
 	}
 	check(t, s.Close())
 	s, _, _ = open(t, "sqlite:"+path)
@@ -168,7 +169,7 @@ func TestDamageFoundWhileInUseEndsAllWrites(t *testing.T) {
 	must(s.DB().Exec("PRAGMA shrink_memory"))(t) // forget the pages that were read before
 	var found error
 	for n := 0; found == nil && n < 200; n++ {
-		_, found = s.Append(t.Context(), thread(n), true, event("", 1))
+		_, found = s.Append(t.Context(), issue(n), true, event("", 1))
 	}
 	wantFatal(t, s, found, "restore a backup")
 }
@@ -184,7 +185,7 @@ func TestAFileThatLosesItsNameEndsAllWrites(t *testing.T) {
 	} {
 		for when, look := range map[string]func(*store.Store) error{
 			"probe": func(s *store.Store) error { return s.Ping(t.Context()) },
-			"sweep": func(s *store.Store) error { _, err := s.Stale(t.Context(), time.Now()); return err },
+			"sweep": func(s *store.Store) error { _, err := s.Sweep(t.Context(), time.Now()); return err },
 		} {
 			t.Run(name+", "+when, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "pawl.db")
@@ -211,7 +212,7 @@ func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 	if err := receive(t.Context(), s, "later", 10); !errors.Is(err, told) {
 		t.Errorf("a later delivery: %v, want %v", err, told)
 	}
-	if _, err := s.Append(t.Context(), thread(1), true); !errors.Is(err, told) {
+	if _, err := s.Append(t.Context(), issue(1), true); !errors.Is(err, told) {
 		t.Errorf("a later event: %v, want %v", err, told)
 	}
 	if err := s.Ping(t.Context()); !errors.Is(err, told) {

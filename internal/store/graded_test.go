@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func gradesAreChangedAtOnce(t *testing.T, dsn string) {
@@ -21,9 +21,9 @@ func gradesAreChangedAtOnce(t *testing.T, dsn string) {
 	for range 8 {
 		wg.Go(func() {
 			for range 10 {
-				err := s.PutGraded(ctx, "octo/cat#1/1", func(old store.GradedRow) store.GradedRow {
+				err := s.PutGraded(ctx, "octo/cat#1/1", func(old thread.GradeRow) thread.GradeRow {
 					n, _ := strconv.Atoi(string(old.Data))
-					return store.GradedRow{At: at, Backend: "codex", Repo: "octo/cat", Data: []byte(strconv.Itoa(n + 1))}
+					return thread.GradeRow{At: at, Backend: "codex", Repo: "octo/cat", Data: []byte(strconv.Itoa(n + 1))}
 				})
 				if err != nil {
 					t.Error(err)
@@ -32,13 +32,13 @@ func gradesAreChangedAtOnce(t *testing.T, dsn string) {
 		})
 	}
 	wg.Wait()
-	want := []store.GradedRow{{ID: "octo/cat#1/1", At: at, Backend: "codex", Repo: "octo/cat", Data: []byte("80")}}
+	want := []thread.GradeRow{{ID: "octo/cat#1/1", At: at, Backend: "codex", Repo: "octo/cat", Data: []byte("80")}}
 	if diff := cmp.Diff(want, must(s.Graded(ctx, time.Time{}, 10))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	for name, keep := range map[string]func(store.GradedRow) store.GradedRow{
-		"no data":  func(store.GradedRow) store.GradedRow { return store.GradedRow{} },
-		"the same": func(old store.GradedRow) store.GradedRow { return old },
+	for name, keep := range map[string]func(thread.GradeRow) thread.GradeRow{
+		"no data":  func(thread.GradeRow) thread.GradeRow { return thread.GradeRow{} },
+		"the same": func(old thread.GradeRow) thread.GradeRow { return old },
 	} {
 		check(t, s.PutGraded(ctx, "octo/cat#1/1", keep))
 		check(t, s.PutGraded(ctx, "new", keep))
@@ -46,7 +46,7 @@ func gradesAreChangedAtOnce(t *testing.T, dsn string) {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}
-	if err := s.PutGraded(ctx, "", func(r store.GradedRow) store.GradedRow { return r }); err == nil {
+	if err := s.PutGraded(ctx, "", func(r thread.GradeRow) thread.GradeRow { return r }); err == nil {
 		t.Error("a grade of no attempt was taken")
 	}
 }
@@ -55,8 +55,8 @@ func theNewestGradesComeOldestFirst(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for n := range 5 {
-		check(t, s.PutGraded(ctx, fmt.Sprint("attempt ", n), func(store.GradedRow) store.GradedRow {
-			return store.GradedRow{At: c.Now().Add(time.Duration(n) * time.Hour), Data: []byte("\x00\xff not text")}
+		check(t, s.PutGraded(ctx, fmt.Sprint("attempt ", n), func(thread.GradeRow) thread.GradeRow {
+			return thread.GradeRow{At: c.Now().Add(time.Duration(n) * time.Hour), Data: []byte("\x00\xff not text")}
 		}))
 	}
 	ids := func(since time.Time, limit int) (ids []string) {
@@ -85,7 +85,7 @@ func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	ctx := t.Context()
 	value := func() (v string) {
-		check(t, s.UpdateShared(ctx, "limits", func(old []byte) []byte { v = string(old); return nil }))
+		check(t, s.UpdateShared(ctx, "limits", func(_ time.Time, old []byte) []byte { v = string(old); return nil }))
 		return v
 	}
 	if got := value(); got != "" {
@@ -95,13 +95,13 @@ func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
 	for n := range 8 {
 		wg.Go(func() {
 			for range 25 {
-				if err := s.UpdateShared(ctx, "limits", func(old []byte) []byte {
+				if err := s.UpdateShared(ctx, "limits", func(_ time.Time, old []byte) []byte {
 					n, _ := strconv.Atoi(string(old))
 					return []byte(strconv.Itoa(n + 1))
 				}); err != nil {
 					t.Error(err)
 				}
-				must(s.Append(ctx, thread(n+1), false, event("", "a write that waits for the disk")))(t)
+				must(s.Append(ctx, issue(n+1), false, event("", "a write that waits for the disk")))(t)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.UpdateShared(ended, "limits", func([]byte) []byte { return []byte("late") }); err == nil {
+	if err := s.UpdateShared(ended, "limits", func(time.Time, []byte) []byte { return []byte("late") }); err == nil {
 		t.Error("a caller that had ended changed the blob")
 	}
 	if got := value(); got != "200" {
@@ -120,4 +120,20 @@ func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
 	if err := s.Ping(ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+// Nodes whose clocks differ must agree on when GitHub was asked last.
+func sharedBlobsAreDatedByTheDatabasesClock(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	c.Advance(24 * time.Hour)
+	want := c.Now()
+	if s.Postgres() {
+		want = time.Now()
+	}
+	check(t, s.UpdateShared(t.Context(), "limits", func(now time.Time, old []byte) []byte {
+		if now.Sub(want).Abs() > time.Hour {
+			t.Errorf("dated %v, want %v", now, want)
+		}
+		return []byte("1")
+	}))
 }

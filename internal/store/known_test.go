@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func storedGUIDsAreKnown(t *testing.T, dsn string) {
@@ -17,7 +17,7 @@ func storedGUIDsAreKnown(t *testing.T, dsn string) {
 		guid := fmt.Sprintf("guid-%04d", n)
 		asked = append(asked, guid)
 		if n%400 == 7 {
-			must(s.Receive(t.Context(), solver.Delivery{GUID: guid, Event: "issues", ReceivedAt: c.Now()}))(t)
+			must(s.Receive(t.Context(), thread.Delivery{GUID: guid, Event: "issues", ReceivedAt: c.Now()}))(t)
 			want[guid] = true
 		}
 	}

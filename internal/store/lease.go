@@ -3,111 +3,178 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/crash"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Acquire takes the thread's lease for one step, or returns a *solver.HeldError
-// for as long as anybody else's lasts, also one of the same owner. It clears the
-// pending wake-up and a wake-up time that has come; one still to come stays. Where
-// the time was that of a retry, the step is the retry, and the time before it is back.
-func (s *Store) Acquire(ctx context.Context, t solver.Thread, owner string, now time.Time) (solver.Lease, error) {
-	if owner == "" {
-		return solver.Lease{}, fmt.Errorf("acquire %s: the owner has no name", t)
+// Claim takes the leases of threads that are due, at most so many: first of those
+// that somebody woke, the longest waiting first, then of those whose time has come.
+// A thread whose lease somebody holds is not due; Release makes it so again when it
+// was woken meanwhile. Rows that another node is just claiming are left to it.
+func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
+	defer wrap(&err, "claim threads")
+	now := micros(s.now())
+	var due bool
+	if err := s.r.QueryRowContext(ctx, s.q("SELECT EXISTS (SELECT 1 FROM threads WHERE "+woken+") OR EXISTS (SELECT 1 FROM threads WHERE "+waited+")"), now).
+		Scan(&due); err != nil || !due {
+		return nil, err // where nothing is due, nothing needs to be locked
 	}
-	var lease solver.Lease
-	err := s.write(ctx, func(tx *txn) error {
+	err = s.write(ctx, func(tx *txn) error {
+		leases = nil
+		for _, which := range []struct {
+			query string
+			args  []any
+		}{{woken + " ORDER BY queued_at", nil}, {waited + " ORDER BY wake_at", []any{now}}} {
+			rows, err := s.dueRows(ctx, tx, which.query, most-len(leases), which.args)
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				lease, err := s.take(ctx, tx, r, owner, fromMicros(now))
+				if err != nil {
+					return err
+				}
+				leases = append(leases, lease)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return leases, nil
+}
+
+// What is due, each by an index of its own. Waits end by the clock of each node, as
+// policy sees them.
+const (
+	woken  = "queued_at > 0 AND lease_until = 0"
+	waited = "wake_at > 0 AND wake_at <= ?1 AND lease_until = 0"
+)
+
+// dueRows locks rows that are due, and no one that is locked already.
+func (s *threads) dueRows(ctx context.Context, tx *txn, which string, most int, args []any) (found []row, err error) {
+	if most <= 0 {
+		return nil, nil
+	}
+	query := fmt.Sprintf("SELECT %s, %s FROM threads WHERE %s LIMIT %d%s", rowColumns, s.referenceColumn(), which, most, s.locking(" FOR UPDATE SKIP LOCKED"))
+	ahead, err := s.compareClocks(func(reference *int64) error {
+		rows, err := tx.QueryContext(ctx, s.q(query), args...)
+		found, err = list(rows, err, func(scan func(...any) error) (row, error) {
+			return scanRow(func(columns ...any) error { return scan(append(columns, reference)...) })
+		})
+		if err == nil && len(found) == 0 {
+			return sql.ErrNoRows // no clock was read
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
+	}
+	for i := range found {
+		found[i].ahead = ahead
+	}
+	return found, nil
+}
+
+// Acquire takes the lease of one thread for a step, due or not, or returns a
+// *thread.HeldError for as long as anybody else's lasts, also one of the same owner.
+func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string, now time.Time) (lease thread.Lease, err error) {
+	defer wrap(&err, "acquire %s", t)
+	if owner == "" {
+		return thread.Lease{}, errors.New("the owner has no name")
+	}
+	err = s.write(ctx, func(tx *txn) error {
 		r, err := s.lockThread(ctx, tx, t, now)
 		if err != nil {
 			return err
 		}
-		leaseNow := now.Add(r.ahead)
-		if r.leaseOwner != "" && r.leaseUntil.After(leaseNow) {
-			return &solver.HeldError{Owner: r.leaseOwner, Until: r.leaseUntil}
+		if r.leaseOwner != "" && r.leaseUntil.After(now.Add(r.ahead)) {
+			return &thread.HeldError{Owner: r.leaseOwner, Until: r.leaseUntil}
 		}
-		if !r.laterAt.IsZero() {
-			r.wakeAt = r.laterAt
-		}
-		if !r.wakeAt.IsZero() && !r.wakeAt.After(now) {
-			r.wakeAt = time.Time{}
-		}
-		lease = solver.Lease{Thread: t, Owner: owner, Epoch: r.epoch + 1, Until: leaseNow.Add(solver.LeaseTime), From: r.leaseOwner}
-		_, err = tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
-			later_at = 0, queued_at = 0, requeue_at = 0, account = '' WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+		lease, err = s.take(ctx, tx, r, owner, now)
 		return err
 	})
-	if err != nil {
-		return solver.Lease{}, fmt.Errorf("acquire %s: %w", t, err)
+	return lease, err
+}
+
+// take gives the lease of a locked row to a step. It clears the pending wake-up and
+// a wake-up time that has come; one still to come stays. Where the time was that of
+// a retry, the step is the retry, and the time before it is back.
+func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now time.Time) (thread.Lease, error) {
+	if !r.laterAt.IsZero() {
+		r.wakeAt = r.laterAt
 	}
-	return lease, nil
+	if !r.wakeAt.IsZero() && !r.wakeAt.After(now) {
+		r.wakeAt = time.Time{}
+	}
+	lease := thread.Lease{Thread: r.thread, Owner: owner, Epoch: r.epoch + 1, Until: now.Add(r.ahead + thread.LeaseTime), From: r.leaseOwner}
+	_, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
+		later_at = 0, queued_at = 0, account = '' WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+	return lease, err
 }
 
 // Renew extends the lease from now on, also one that ran out, as long as nobody
-// took it; otherwise it returns solver.ErrLeaseLost.
-func (s *Store) Renew(ctx context.Context, l solver.Lease, now time.Time) (solver.Lease, error) {
-	err := s.write(ctx, func(tx *txn) error {
-		r, err := s.checkLease(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		l.Until = now.Add(r.ahead + solver.LeaseTime)
-		_, err = tx.ExecContext(ctx, s.q("UPDATE threads SET lease_until = ?2 WHERE id = ?1"), r.id, micros(l.Until))
+// took it; otherwise it returns thread.ErrLeaseLost.
+func (s *threads) Renew(ctx context.Context, l thread.Lease, now time.Time) (thread.Lease, error) {
+	err := s.leased(ctx, "renew", l, func(tx *txn, r row) error {
+		l.Until = now.Add(r.ahead + thread.LeaseTime)
+		_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET lease_until = ?2 WHERE id = ?1"), r.id, micros(l.Until))
 		return err
 	})
 	if err != nil {
-		return solver.Lease{}, fmt.Errorf("renew %s: %w", l.Thread, err)
+		return thread.Lease{}, err
 	}
 	return l, nil
 }
 
 // Release gives the lease back, and with it the account that the thread entered,
-// and forgets earlier failures and the note. What arrived while the step ran is
-// enqueued now, so no step needs to wait for the lease.
-func (s *Store) Release(ctx context.Context, l solver.Lease) error {
-	err := s.write(ctx, func(tx *txn) error {
-		r, err := s.checkLease(ctx, tx, l)
-		if errors.Is(err, solver.ErrLeaseLost) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = '', lease_until = 0, account = '',
-			failures = 0, note = NULL WHERE id = ?1`), r.id); err != nil {
-			return err
-		}
-		now := s.now()
-		due := !r.wakeAt.IsZero() && !r.wakeAt.After(now)
-		if r.queuedAt.IsZero() && !due {
-			return nil
-		}
-		now = s.dueNow()
-		return s.enqueue(ctx, tx, r, now, now, requeueAfter)
-	})
-	if err != nil {
-		return fmt.Errorf("release %s: %w", l.Thread, err)
-	}
-	return nil
+// and forgets earlier failures and the note. A thread that was woken while the step
+// ran is due now.
+func (s *threads) Release(ctx context.Context, l thread.Lease) error {
+	return s.ReleaseUnfinished(ctx, l, nil)
 }
 
-// AppendLeased writes a batch under the lease, or returns solver.ErrLeaseLost.
+// nothingLater stands in later_at where the thread waited for nothing before its
+// retry; it is a time that has long come.
+const nothingLater = 1
+
+// ReleaseUnfinished is Release for a step that did not come to its end. The same
+// transaction stores when the thread is tried again, so that no kill loses that. A
+// wake-up time that is still to come stays, and comes back with the next step. A
+// step that is never tried again, without a retry, is one that came to its end.
+func (s *threads) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry thread.Retry) error {
+	err := s.leased(ctx, "release", l, func(tx *txn, r row) error {
+		failures, laterAt, note := 0, int64(0), ", note = NULL"
+		if retry != nil {
+			failures, note = r.failures+1, ""
+			if at := s.now().Add(retry(failures)); r.wakeAt.IsZero() || at.Before(r.wakeAt) {
+				laterAt, r.wakeAt = max(micros(r.wakeAt), nothingLater), at
+			}
+		}
+		tx.due = s.isDue(r)
+		_, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = '', lease_until = 0, account = '',
+			failures = ?2, later_at = ?3, wake_at = ?4`+note+" WHERE id = ?1"), r.id, failures, laterAt, micros(r.wakeAt))
+		return err
+	})
+	if errors.Is(err, thread.ErrLeaseLost) {
+		return nil
+	}
+	return err
+}
+
+// AppendLeased writes a batch under the lease, or returns thread.ErrLeaseLost.
 // A wake-up time of zero leaves an earlier one as it is.
-func (s *Store) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch) error {
+func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
 	encoded, err := encode(b.Events)
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", l.Thread, err)
 	}
-	err = s.write(ctx, func(tx *txn) error {
+	return s.leased(ctx, "append to", l, func(tx *txn, r row) error {
 		now := s.now()
-		r, err := s.checkLease(ctx, tx, l)
-		if err != nil {
-			return err
-		}
 		if _, err := s.insertEvents(ctx, tx, &r, encoded, now); err != nil {
 			return err
 		}
@@ -122,89 +189,52 @@ func (s *Store) AppendLeased(ctx context.Context, l solver.Lease, b solver.Batch
 		}
 		return s.setAlias(ctx, tx, r, b.Alias)
 	})
-	if err != nil {
-		return fmt.Errorf("append to %s: %w", l.Thread, err)
-	}
-	return nil
+}
+
+// leased runs fn in one transaction, with the locked row of a thread whose lease is
+// ours. An error says what was being done.
+func (s *database) leased(ctx context.Context, what string, l thread.Lease, fn func(*txn, row) error) (err error) {
+	defer wrap(&err, "%s %s", what, l.Thread)
+	return s.write(ctx, func(tx *txn) error {
+		r, err := s.checkLease(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		return fn(tx, r)
+	})
 }
 
 // checkLease locks the thread's row and returns it if the lease is still ours.
 // A lease that ran out is, until somebody takes it.
-func (s *Store) checkLease(ctx context.Context, tx *txn, l solver.Lease) (row, error) {
+func (s *database) checkLease(ctx context.Context, tx *txn, l thread.Lease) (row, error) {
 	r, err := s.findThread(ctx, tx, l.Thread)
 	if errors.Is(err, sql.ErrNoRows) {
-		return row{}, solver.ErrLeaseLost
+		return row{}, thread.ErrLeaseLost
 	}
 	if err != nil {
 		return row{}, err
 	}
 	if r.leaseOwner != l.Owner || r.epoch != l.Epoch {
-		return row{}, solver.ErrLeaseLost
+		return row{}, thread.ErrLeaseLost
 	}
 	return r, nil
 }
 
-// setWake stores when the thread goes on and enqueues a step for that time. The
-// same time again needs no second job.
-func (s *Store) setWake(ctx context.Context, tx *txn, r row, at, now time.Time) error {
+// isDue reports whether a thread is due once its lease is given back.
+func (s *threads) isDue(r row) bool {
+	return !r.queuedAt.IsZero() || !r.wakeAt.IsZero() && !r.wakeAt.After(s.now())
+}
+
+// setWake stores when the thread goes on.
+func (s *threads) setWake(ctx context.Context, tx *txn, r row, at, now time.Time) error {
 	if at.IsZero() || micros(at) == micros(r.wakeAt) {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, s.q("UPDATE threads SET wake_at = ?2, updated_at = ?3, active = 1 WHERE id = ?1"),
-		r.id, micros(at), micros(now)); err != nil {
-		return err
-	}
-	if s.queue == nil || !at.After(now) {
-		return nil // one that is due already is enqueued by Release
-	}
-	if err := s.queue.Step(ctx, tx.Tx, r.thread, at); err != nil {
-		return fmt.Errorf("schedule a step of %s: %w", r.thread, err)
-	}
-	return nil
+	_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET wake_at = ?2, updated_at = ?3, active = 1 WHERE id = ?1"), r.id, micros(at), micros(now))
+	return err
 }
 
-// updateBreaker reads, changes and writes an account's breaker. The row is
-// there before it is locked, so that two nodes cannot both start from nothing.
-func (s *Store) updateBreaker(ctx context.Context, tx *txn, b solver.Batch) error {
-	if b.Breaker == nil {
-		return nil
-	}
-	if _, err := tx.ExecContext(ctx, s.q("INSERT INTO breakers (account, state) VALUES (?1, '{}') ON CONFLICT (account) DO NOTHING"), b.Account); err != nil {
-		return fmt.Errorf("breaker of %s: %w", b.Account, err)
-	}
-	var state []byte
-	if err := tx.QueryRowContext(ctx, s.q("SELECT state FROM breakers WHERE account = ?1"+s.locking(" FOR UPDATE")), b.Account).Scan(&state); err != nil {
-		return fmt.Errorf("breaker of %s: %w", b.Account, err)
-	}
-	var breaker solver.Breaker
-	if err := json.Unmarshal(state, &breaker); err != nil {
-		return fmt.Errorf("breaker of %s: %w", b.Account, err)
-	}
-	state, err := json.Marshal(b.Breaker(breaker))
-	if err != nil {
-		return fmt.Errorf("breaker of %s: %w", b.Account, err)
-	}
-	crash.Point("breaker_write")
-	if _, err := tx.ExecContext(ctx, s.q("UPDATE breakers SET state = ?2 WHERE account = ?1"), b.Account, string(state)); err != nil {
-		return fmt.Errorf("breaker of %s: %w", b.Account, err)
-	}
-	crash.Point("breaker_written")
-	return nil
-}
-
-func (s *Store) setCooldown(ctx context.Context, tx *txn, t solver.Thread, c *solver.Cooldown) error {
-	if c == nil {
-		return nil
-	}
-	if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO cooldowns (backend, repo, class, until, thread) VALUES (?1, ?2, ?3, ?4, ?5)
-		ON CONFLICT (repo, backend) DO UPDATE SET class = excluded.class, until = excluded.until, thread = excluded.thread`),
-		c.Backend, t.Repo(), c.Class, micros(c.Until), c.Thread); err != nil {
-		return fmt.Errorf("cooldown of %s: %w", c.Backend, err)
-	}
-	return nil
-}
-
-func (s *Store) setAlias(ctx context.Context, tx *txn, r row, number int) error {
+func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) error {
 	if number == 0 || number == r.thread.Number {
 		return nil
 	}
@@ -212,6 +242,114 @@ func (s *Store) setAlias(ctx context.Context, tx *txn, r row, number int) error 
 		ON CONFLICT (owner, name, number) DO UPDATE SET thread_id = excluded.thread_id`),
 		r.thread.Owner, r.thread.Name, number, r.id); err != nil {
 		return fmt.Errorf("alias #%d: %w", number, err)
+	}
+	return nil
+}
+
+// mostNoted bounds a note, in bytes: it is rewritten with every change of the
+// thread's row.
+const mostNoted = 16 << 10
+
+// Note keeps what the holder of a lease wants whoever takes the thread over to
+// know, in the place of its last note; the next Release ends it. The error is
+// thread.ErrLeaseLost for a thread that was taken over. It does not wait for the
+// disk: after a power cut or a crash of PostgreSQL the last notes may be missing,
+// but a crash of Pawl alone loses none.
+func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err error) {
+	defer wrap(&err, "note on %s", l.Thread)
+	if len(note) > mostNoted {
+		return fmt.Errorf("%d bytes, of at most %d", len(note), mostNoted)
+	}
+	return s.writeUnsynced(ctx, func(tx *txn) error {
+		r, err := s.checkLease(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, s.q("UPDATE threads SET note = ?2 WHERE id = ?1"), r.id, note)
+		return err
+	})
+}
+
+// Noted is the thread's last note; nil where there is none.
+func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err error) {
+	err = s.r.QueryRowContext(ctx, s.q("SELECT note FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"), t.Owner, t.Name, t.Number).Scan(&note)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("read the note on %s: %w", t, err)
+	}
+	return note, nil
+}
+
+// sweepRows is how many rows one statement of a sweep changes at most, so that it
+// holds the write lock for milliseconds.
+const sweepRows = 500
+
+// Sweep makes threads due whose lease ran out while it was held: their holder died,
+// or cannot reach the database. It returns how many. And it brings back times that
+// no clock of now could have given. It is meant to run every few seconds, on every
+// node, and costs nothing for threads that merely wait.
+func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error) {
+	defer wrap(&err, "sweep")
+	if err := s.stillThere(); err != nil {
+		return 0, err
+	}
+	err = s.write(ctx, func(tx *txn) error {
+		ahead, err := s.compareClocks(s.clockOf(ctx, tx.QueryRowContext))
+		if err != nil {
+			return err
+		}
+		leaseNow := now.Add(ahead)
+		if s.postgres {
+			now = leaseNow // several nodes have to agree on what is late
+		}
+		if err := s.boundTimes(ctx, tx, now, leaseNow); err != nil {
+			return err
+		}
+		freed, err = s.endLeases(ctx, tx, now, leaseNow)
+		tx.due = freed > 0
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return freed, nil
+}
+
+// freeLeases gives leases back and makes their threads due now, ?1. The name of the
+// holder stays, and tells who takes the thread over from whom; a holder that is alive
+// after all goes on with Renew, as long as nobody took the thread.
+const freeLeases = "UPDATE threads SET lease_until = 0, queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE ?1 END"
+
+// endLeases gives back the leases that ran out.
+func (s *Store) endLeases(ctx context.Context, tx *txn, now, leaseNow time.Time) (int, error) {
+	res, err := tx.ExecContext(ctx, s.q(freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= ?2 LIMIT ?3"+s.locking(" FOR UPDATE SKIP LOCKED")+")"),
+		micros(now), micros(leaseNow), sweepRows)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
+// longestWait is above everything that a thread may wait for, which is eight days.
+const longestWait = 9 * 24 * time.Hour
+
+// boundTimes brings times back that no clock of now could have given: the clock
+// was ahead when they were, and would keep leases and waits for as long. A thread
+// that waits for such a time decides again now.
+func (s *Store) boundTimes(ctx context.Context, tx *txn, now, leaseNow time.Time) error {
+	for _, late := range []struct {
+		table, id, column string
+		latest, instead   time.Time
+	}{
+		{"threads", "id", "lease_until", leaseNow.Add(thread.LeaseTime), leaseNow.Add(thread.LeaseTime)},
+		{"threads", "id", "wake_at", now.Add(longestWait), now},
+		{"deliveries", "guid", "retry_at", now.Add(lookAtMost), now.Add(lookAtMost)},
+	} {
+		query := fmt.Sprintf("UPDATE %[1]s SET %[3]s = ?3 WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s > ?1 LIMIT ?2%[4]s)",
+			late.table, late.id, late.column, s.locking(" FOR UPDATE SKIP LOCKED"))
+		if _, err := tx.ExecContext(ctx, s.q(query), micros(late.latest), sweepRows, micros(late.instead)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

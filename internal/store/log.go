@@ -9,54 +9,64 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
+// threads are the logs of threads and their leases.
+type threads struct {
+	*database
+	*accounts
+	// resolve and events are the queries that every webhook asks. SQLite's driver
+	// parses a statement each time that is not prepared, which takes longer than these
+	// take to run; PostgreSQL's prepares all by itself.
+	resolve, events *sql.Stmt
+}
+
+func (s *threads) prepare(ctx context.Context) (err error) {
+	defer wrap(&err, "prepare")
+	if s.resolve, err = s.r.PrepareContext(ctx, s.q(`SELECT t.owner, t.name, t.number FROM aliases a JOIN threads t ON t.id = a.thread_id
+		WHERE a.owner = ?1 AND a.name = ?2 AND a.number = ?3`)); err != nil {
+		return err
+	}
+	s.events, err = s.r.PrepareContext(ctx, s.q(`SELECT e.seq, e.kind, e.at, e.data FROM events e JOIN threads t ON t.id = e.thread_id
+		WHERE t.owner = ?1 AND t.name = ?2 AND t.number = ?3 AND e.seq > ?4 ORDER BY e.seq`))
+	return err
+}
+
 // Resolve returns the thread that a number belongs to.
-func (s *Store) Resolve(ctx context.Context, t solver.Thread) (solver.Thread, error) {
+func (s *threads) Resolve(ctx context.Context, t thread.ID) (thread.ID, error) {
 	owner := t
-	err := s.prepared.resolve.QueryRowContext(ctx, t.Owner, t.Name, t.Number).Scan(&owner.Owner, &owner.Name, &owner.Number)
+	err := s.resolve.QueryRowContext(ctx, t.Owner, t.Name, t.Number).Scan(&owner.Owner, &owner.Name, &owner.Number)
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, nil
 	}
 	if err != nil {
-		return solver.Thread{}, fmt.Errorf("resolve %s: %w", t, err)
+		return thread.ID{}, fmt.Errorf("resolve %s: %w", t, err)
 	}
 	return owner, nil
 }
 
 // Events returns the thread's log after a sequence number, oldest first.
-func (s *Store) Events(ctx context.Context, t solver.Thread, after int64) ([]solver.Event, error) {
-	rows, err := s.prepared.events.QueryContext(ctx, t.Owner, t.Name, t.Number, after)
-	if err != nil {
-		return nil, fmt.Errorf("read the log of %s: %w", t, err)
-	}
-	defer rows.Close()
-	var events []solver.Event
-	for rows.Next() {
-		var e solver.Event
+func (s *threads) Events(ctx context.Context, t thread.ID, after int64) (events []thread.Event, err error) {
+	defer wrap(&err, "read the log of %s", t)
+	rows, err := s.events.QueryContext(ctx, t.Owner, t.Name, t.Number, after)
+	return list(rows, err, func(scan func(...any) error) (e thread.Event, err error) {
 		var at int64
 		var data []byte
-		if err := rows.Scan(&e.Seq, &e.Kind, &at, &data); err != nil {
-			return nil, fmt.Errorf("read the log of %s: %w", t, err)
-		}
+		err = scan(&e.Seq, &e.Kind, &at, &data)
 		e.At, e.Data = fromMicros(at), data
-		events = append(events, e)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the log of %s: %w", t, err)
-	}
-	return events, nil
+		return e, err
+	})
 }
 
 // Append appends without a lease. With wake a step follows, unless every one of
 // the events was known already: then whoever appended them woke the thread.
-func (s *Store) Append(ctx context.Context, t solver.Thread, wake bool, events ...solver.NewEvent) (int, error) {
+func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (fresh int, err error) {
+	defer wrap(&err, "append to %s", t)
 	encoded, err := encode(events)
 	if err != nil {
-		return 0, fmt.Errorf("append to %s: %w", t, err)
+		return 0, err
 	}
-	fresh := 0
 	err = s.write(ctx, func(tx *txn) error {
 		now := s.now()
 		row, err := s.lockThread(ctx, tx, t, now)
@@ -72,7 +82,7 @@ func (s *Store) Append(ctx context.Context, t solver.Thread, wake bool, events .
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("append to %s: %w", t, err)
+		return 0, err
 	}
 	return fresh, nil
 }
@@ -80,7 +90,7 @@ func (s *Store) Append(ctx context.Context, t solver.Thread, wake bool, events .
 // row is the part of a thread's row that decisions in a transaction need.
 type row struct {
 	id                           int64
-	thread                       solver.Thread
+	thread                       thread.ID
 	seq                          int64
 	leaseOwner                   string
 	epoch                        int64
@@ -101,7 +111,7 @@ func scanRow(scan func(...any) error) (r row, err error) {
 
 // lockThread returns the thread's row, new if need be, and keeps others from
 // writing it until the transaction ends.
-func (s *Store) lockThread(ctx context.Context, tx *txn, t solver.Thread, now time.Time) (row, error) {
+func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID, now time.Time) (row, error) {
 	r, err := s.findThread(ctx, tx, t)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return r, err
@@ -114,7 +124,7 @@ func (s *Store) lockThread(ctx context.Context, tx *txn, t solver.Thread, now ti
 }
 
 // findThread locks the thread's row or returns sql.ErrNoRows.
-func (s *Store) findThread(ctx context.Context, tx *txn, t solver.Thread) (r row, err error) {
+func (s *database) findThread(ctx context.Context, tx *txn, t thread.ID) (r row, err error) {
 	ahead, err := s.compareClocks(func(reference *int64) error {
 		r, err = scanRow(func(columns ...any) error {
 			return tx.QueryRowContext(ctx, s.q("SELECT "+rowColumns+", "+s.referenceColumn()+
@@ -130,14 +140,14 @@ func (s *Store) findThread(ctx context.Context, tx *txn, t solver.Thread) (r row
 // encodedEvent is an event as a row.
 type encodedEvent struct {
 	key  sql.NullString
-	kind solver.Kind
+	kind thread.Kind
 	at   int64
 	data string
 }
 
 // encode makes rows of events before a transaction begins, so that an event
 // that cannot be written as JSON holds no lock.
-func encode(events []solver.NewEvent) ([]encodedEvent, error) {
+func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 	rows := make([]encodedEvent, len(events))
 	for i, e := range events {
 		data, err := json.Marshal(e.Data)
@@ -150,7 +160,7 @@ func encode(events []solver.NewEvent) ([]encodedEvent, error) {
 }
 
 // insertEvents appends the events whose keys are new and counts them.
-func (s *Store) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
+func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {
 		res, err := tx.ExecContext(ctx, s.q(`INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -167,7 +177,7 @@ func (s *Store) insertEvents(ctx context.Context, tx *txn, r *row, events []enco
 		}
 		r.seq++
 		fresh++
-		if e.kind == solver.KindAttemptStarted || e.kind == solver.KindDecision {
+		if e.kind == thread.KindAttemptStarted || e.kind == thread.KindDecision {
 			active = 1
 		}
 	}
@@ -180,30 +190,13 @@ func (s *Store) insertEvents(ctx context.Context, tx *txn, r *row, events []enco
 	return fresh, err
 }
 
-// wake marks the thread as needing a step and enqueues one, unless that has
-// been done since the last step began.
-func (s *Store) wake(ctx context.Context, tx *txn, r row) error {
+// wake makes the thread due, unless it has been since its last step began. The time
+// is by dueNow: a node whose clock is ahead must not queue behind all others.
+func (s *threads) wake(ctx context.Context, tx *txn, r row) error {
 	if !r.queuedAt.IsZero() {
 		return nil
 	}
-	now := s.dueNow()
-	return s.enqueue(ctx, tx, r, now, now, requeueAfter)
-}
-
-// enqueue marks the thread as queued since a time, gives the queue a step, and
-// tells the sweep when to look whether that step was lost. Both times are by
-// dueNow: a node whose clock is ahead must not put the sweep of the others off.
-func (s *Store) enqueue(ctx context.Context, tx *txn, r row, since, now time.Time, lookAfter time.Duration) error {
-	if _, err := tx.ExecContext(ctx, s.q("UPDATE threads SET queued_at = ?2, requeue_at = ?3 WHERE id = ?1"),
-		r.id, micros(since), micros(now.Add(lookAfter))); err != nil {
-		return err
-	}
-	if s.queue == nil {
-		return nil
-	}
-	if err := s.queue.Step(ctx, tx.Tx, r.thread, time.Time{}); err != nil {
-		return fmt.Errorf("enqueue a step of %s: %w", r.thread, err)
-	}
-	tx.steps = true
-	return nil
+	tx.due = true
+	_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET queued_at = ?2 WHERE id = ?1"), r.id, micros(s.dueNow()))
+	return err
 }

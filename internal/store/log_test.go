@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func seqIsGaplessWhenManyAppend(t *testing.T, dsn string) {
@@ -21,14 +21,14 @@ func seqIsGaplessWhenManyAppend(t *testing.T, dsn string) {
 			for i := range each {
 				// Every key is used by two writers: one of them appends it.
 				key := fmt.Sprintf("%d-%d", w/2, i)
-				if _, err := s.Append(t.Context(), thread(1), i%3 == 0, event(key, w), event("", i)); err != nil {
+				if _, err := s.Append(t.Context(), issue(1), i%3 == 0, event(key, w), event("", i)); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	events := must(s.Events(t.Context(), thread(1), 0))(t)
+	events := must(s.Events(t.Context(), issue(1), 0))(t)
 	if want := writers*each + writers/2*each; len(events) != want {
 		t.Errorf("%d events, want %d", len(events), want)
 	}
@@ -42,24 +42,22 @@ func seqIsGaplessWhenManyAppend(t *testing.T, dsn string) {
 func aRepeatedKeyIsNotAppendedAgain(t *testing.T, dsn string) {
 	s, r, _ := open(t, dsn)
 	ctx := t.Context()
-	if n := must(s.Append(ctx, thread(1), true, event("a", 1), event("a", 2), event("", 3)))(t); n != 2 {
+	if n := must(s.Append(ctx, issue(1), true, event("a", 1), event("a", 2), event("", 3)))(t); n != 2 {
 		t.Errorf("%d events were new, want 2", n)
 	}
-	must(s.Acquire(ctx, thread(1), "node", time.Now()))(t) // clears the wake-up
+	must(s.Acquire(ctx, issue(1), "node", time.Now()))(t) // clears the wake-up
 	r.take()
-	if n := must(s.Append(ctx, thread(1), true, event("a", 4)))(t); n != 0 {
+	if n := must(s.Append(ctx, issue(1), true, event("a", 4)))(t); n != 0 {
 		t.Errorf("%d events were new, want none", n)
 	}
-	if steps, _ := r.take(); len(steps) != 0 {
-		t.Errorf("a repeated event woke the thread: %v", steps)
-	}
-	if n := must(s.Append(ctx, thread(2), false, event("a", 5)))(t); n != 1 {
+	wantWakes(t, r, 0)
+	if n := must(s.Append(ctx, issue(2), false, event("a", 5)))(t); n != 1 {
 		t.Error("a key of one thread kept an event out of another")
 	}
-	if n := must(s.Append(ctx, thread(1), false, event("b", 6)))(t); n != 1 {
+	if n := must(s.Append(ctx, issue(1), false, event("b", 6)))(t); n != 1 {
 		t.Error("a new key was not appended")
 	}
-	if got := must(s.Events(ctx, thread(1), 2))(t); len(got) != 1 || got[0].Seq != 3 {
+	if got := must(s.Events(ctx, issue(1), 2))(t); len(got) != 1 || got[0].Seq != 3 {
 		t.Errorf("the log goes on with %v", got)
 	}
 }
@@ -69,19 +67,19 @@ func eventsComeBackAsTheyWereAppended(t *testing.T, dsn string) {
 	ctx := t.Context()
 	at := time.Date(2026, 11, 21, 8, 0, 0, 123456000, time.FixedZone("X", 3600))
 	hostile := "quote ' \x00 \u2028 😀 \\u0000"
-	must(s.Append(ctx, thread(1), false,
-		solver.NewEvent{Kind: solver.KindFeedback, At: at, Data: map[string]string{"text": hostile}},
-		solver.NewEvent{Kind: solver.KindDecision}))(t)
-	got := must(s.Events(ctx, thread(1), 0))(t)
+	must(s.Append(ctx, issue(1), false,
+		thread.NewEvent{Kind: thread.KindFeedback, At: at, Data: map[string]string{"text": hostile}},
+		thread.NewEvent{Kind: thread.KindDecision}))(t)
+	got := must(s.Events(ctx, issue(1), 0))(t)
 	data, _ := json.Marshal(map[string]string{"text": hostile})
-	want := []solver.Event{
-		{Seq: 1, Kind: solver.KindFeedback, At: at.UTC(), Data: data},
-		{Seq: 2, Kind: solver.KindDecision, Data: json.RawMessage("null")},
+	want := []thread.Event{
+		{Seq: 1, Kind: thread.KindFeedback, At: at.UTC(), Data: data},
+		{Seq: 2, Kind: thread.KindDecision, Data: json.RawMessage("null")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := must(s.Events(ctx, thread(2), 0))(t); len(got) != 0 {
+	if got := must(s.Events(ctx, issue(2), 0))(t); len(got) != 0 {
 		t.Errorf("an unknown thread has the log %v", got)
 	}
 }
@@ -89,11 +87,11 @@ func eventsComeBackAsTheyWereAppended(t *testing.T, dsn string) {
 func anAliasBelongsToItsThread(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	l := must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
-	check(t, s.AppendLeased(ctx, l, solver.Batch{Alias: 7}))
-	check(t, s.AppendLeased(ctx, l, solver.Batch{Alias: 7}))
-	other := solver.Thread{Owner: "octo", Name: "dog", Number: 7}
-	for in, want := range map[solver.Thread]solver.Thread{thread(7): thread(1), thread(1): thread(1), thread(8): thread(8), other: other} {
+	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{Alias: 7}))
+	check(t, s.AppendLeased(ctx, l, thread.Batch{Alias: 7}))
+	other := thread.ID{Owner: "octo", Name: "dog", Number: 7}
+	for in, want := range map[thread.ID]thread.ID{issue(7): issue(1), issue(1): issue(1), issue(8): issue(8), other: other} {
 		if got := must(s.Resolve(ctx, in))(t); got != want {
 			t.Errorf("%s belongs to %s, want %s", in, got, want)
 		}

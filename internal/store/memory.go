@@ -15,7 +15,7 @@ import (
 //
 // Connections of this process share a database by its name, which nobody else
 // reaches. One without a name is its connection's alone.
-func (s *Store) openMemory(ctx context.Context, name string, o Options) (err error) {
+func (s *database) openMemory(ctx context.Context, name string, o Options) (err error) {
 	if strings.ContainsAny(name, "/?#%\x00") || name != "" && len(o.Image) > 0 {
 		return fmt.Errorf("open memory:%.100q: want a plain name, or none with an image", name)
 	}
@@ -39,16 +39,16 @@ func (s *Store) openMemory(ctx context.Context, name string, o Options) (err err
 	if len(o.Image) > 0 {
 		return nil
 	}
-	return s.migrate(ctx, o.Logger)
+	return s.migrate(ctx)
 }
 
 // load makes an image the connection's database.
-func (s *Store) load(ctx context.Context, image []byte) error {
+func (s *database) load(ctx context.Context, image []byte) error {
 	return s.raw(ctx, func(c imager) error { return c.Deserialize(image) })
 }
 
 // Image is a copy of a database that was opened in memory, for Options.Image.
-func (s *Store) Image(ctx context.Context) (image []byte, err error) {
+func (s *database) Image(ctx context.Context) (image []byte, err error) {
 	err = s.raw(ctx, func(c imager) (err error) {
 		image, err = c.Serialize()
 		return err
@@ -65,7 +65,7 @@ type imager interface {
 	Deserialize(image []byte) error
 }
 
-func (s *Store) raw(ctx context.Context, f func(imager) error) (err error) {
+func (s *database) raw(ctx context.Context, f func(imager) error) (err error) {
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
 		return err

@@ -9,26 +9,26 @@ import (
 func TestANamelessDatabaseInMemoryIsNobodyElses(t *testing.T) {
 	s, _, _ := open(t, "memory:")
 	other, _, _ := open(t, "memory:")
-	must(s.Append(t.Context(), thread(1), true, event("", 1)))(t)
-	if got := must(other.Events(t.Context(), thread(1), 0))(t); len(got) != 0 {
+	must(s.Append(t.Context(), issue(1), true, event("", 1)))(t)
+	if got := must(other.Events(t.Context(), issue(1), 0))(t); len(got) != 0 {
 		t.Errorf("another database has %d of its events", len(got))
 	}
 }
 
 func TestAnImageIsACopy(t *testing.T) {
 	s, _, _ := open(t, "memory:")
-	must(s.Append(t.Context(), thread(1), true, event("", "before")))(t)
+	must(s.Append(t.Context(), issue(1), true, event("", "before")))(t)
 	image := must(s.Image(t.Context()))(t)
-	must(s.Append(t.Context(), thread(1), true, event("", "after")))(t)
+	must(s.Append(t.Context(), issue(1), true, event("", "after")))(t)
 	for range 2 {
 		c := must(store.Open(t.Context(), "memory:", store.Options{Image: image}))(t)
-		must(c.Append(t.Context(), thread(1), true, event("", "in the copy")))(t)
-		if got := must(c.Events(t.Context(), thread(1), 0))(t); len(got) != 2 {
+		must(c.Append(t.Context(), issue(1), true, event("", "in the copy")))(t)
+		if got := must(c.Events(t.Context(), issue(1), 0))(t); len(got) != 2 {
 			t.Errorf("the copy has %d events, want the one before it and its own", len(got))
 		}
 		check(t, c.Close())
 	}
-	if got := must(s.Events(t.Context(), thread(1), 0))(t); len(got) != 2 {
+	if got := must(s.Events(t.Context(), issue(1), 0))(t); len(got) != 2 {
 		t.Errorf("the original has %d events, want 2", len(got))
 	}
 }

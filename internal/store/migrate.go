@@ -2,17 +2,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"fmt"
 	"io/fs"
-	"log/slog"
 
 	"github.com/pressly/goose/v3"
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
-	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/pawlbot/pawl/internal/crash"
 )
@@ -20,75 +14,51 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-func (s *Store) goose() (*goose.Provider, error) {
+// goose has the migrations of this program, and the version of the newest of them.
+func (s *database) goose() (p *goose.Provider, newest int64, err error) {
+	defer wrap(&err, "read the migrations")
 	dir, dialect := "migrations/sqlite", goose.DialectSQLite3
 	if s.postgres {
 		dir, dialect = "migrations/postgres", goose.DialectPostgres
 	}
 	files, err := fs.Sub(migrations, dir)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return goose.NewProvider(dialect, s.w, files, goose.WithDisableGlobalRegistry(true))
+	if p, err = goose.NewProvider(dialect, s.w, files, goose.WithDisableGlobalRegistry(true)); err != nil {
+		return nil, 0, err
+	}
+	sources := p.ListSources()
+	return p, sources[len(sources)-1].Version, nil
 }
 
-// migrate brings the schema, ours and then River's, to what this program knows.
+// migrate brings the tables to what this program knows.
 // It refuses one that a newer program wrote.
-func (s *Store) migrate(ctx context.Context, logger *slog.Logger) error {
+func (s *database) migrate(ctx context.Context) error {
 	if err := s.checkOurs(ctx); err != nil {
 		return err
 	}
-	p, err := s.goose()
+	p, known, err := s.goose()
 	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	if err := s.checkNewer(ctx, p); err != nil {
 		return err
+	}
+	version, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	if version > known {
+		return newerError(version, known)
 	}
 	crash.Point("migrating")
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	crash.Point("migrated")
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.w)
-	if s.postgres {
-		driver = riverdatabasesql.New(s.w)
-	}
-	if err := migrateRiver(ctx, driver, logger); err != nil {
-		return err
-	}
-	return s.dropDeliveryJobs(ctx)
-}
-
-// dropDeliveryJobs removes the jobs that deliveries had in older versions; nobody
-// would fetch them any more.
-func (s *Store) dropDeliveryJobs(ctx context.Context) error {
-	if _, err := s.w.ExecContext(ctx, "DELETE FROM river_job WHERE queue = 'deliveries'"); err != nil {
-		return fmt.Errorf("remove the deliveries' old jobs: %w", err)
-	}
-	return nil
-}
-
-func migrateRiver(ctx context.Context, driver riverdriver.Driver[*sql.Tx], logger *slog.Logger) error {
-	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: logger})
-	if err != nil {
-		return fmt.Errorf("migrate the queue: %w", err)
-	}
-	if _, err := m.ExistingVersions(ctx); err != nil { // also for a version that this River does not know
-		return fmt.Errorf("read the queue's schema: %w; if a newer pawl wrote the database, install the newer version", err)
-	}
-	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("migrate the queue: %w", err)
-	}
-	crash.Point("queue_migrated")
 	return nil
 }
 
 // checkOurs refuses a database with tables of something else in it.
-func (s *Store) checkOurs(ctx context.Context) error {
+func (s *database) checkOurs(ctx context.Context) error {
 	query := `SELECT count(*), coalesce(sum(CASE WHEN name = 'goose_db_version' THEN 1 ELSE 0 END), 0)
 		FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
 	if s.postgres {
@@ -106,19 +76,19 @@ func (s *Store) checkOurs(ctx context.Context) error {
 }
 
 // checkCurrent is for readers: the schema must be the one this program knows.
-func (s *Store) checkCurrent(ctx context.Context) error {
-	p, err := s.goose()
+func (s *database) checkCurrent(ctx context.Context) error {
+	_, known, err := s.goose()
 	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
+		return err
 	}
-	version, err := s.schemaVersion(ctx)
+	var version int64
+	err = s.r.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
 	if err != nil && isBusy(err) {
 		return err // tables may well be there
 	}
 	if err != nil {
 		return fmt.Errorf("the schema cannot be read: %w; start pawl serve once, it creates the tables", err)
 	}
-	known := newest(p)
 	if version > known {
 		return newerError(version, known)
 	}
@@ -126,27 +96,6 @@ func (s *Store) checkCurrent(ctx context.Context) error {
 		return fmt.Errorf("the schema is at version %d, this pawl wants %d; start pawl serve once, it migrates the database", version, known)
 	}
 	return nil
-}
-
-func (s *Store) schemaVersion(ctx context.Context) (version int64, err error) {
-	err = s.r.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
-	return version, err
-}
-
-func (s *Store) checkNewer(ctx context.Context, p *goose.Provider) error {
-	version, err := p.GetDBVersion(ctx)
-	if err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
-	}
-	if known := newest(p); version > known {
-		return newerError(version, known)
-	}
-	return nil
-}
-
-func newest(p *goose.Provider) int64 {
-	sources := p.ListSources()
-	return sources[len(sources)-1].Version
 }
 
 func newerError(found, known int64) error {

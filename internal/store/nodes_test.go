@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // TestNodesShareOneDatabase opens several stores on one PostgreSQL, as the nodes
@@ -53,12 +54,12 @@ func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 	ctx := t.Context()
 	for round := range 5 {
 		var in atomic.Int64
-		var entered solver.Lease
+		var entered thread.Lease
 		var wg sync.WaitGroup
 		for n := range 99 {
 			wg.Go(func() {
 				s := nodes[n%len(nodes)]
-				l, err := s.Acquire(ctx, thread(n+1), fmt.Sprint("node ", n%len(nodes)), c.Now())
+				l, err := s.Acquire(ctx, issue(n+1), fmt.Sprint("node ", n%len(nodes)), c.Now())
 				if err != nil {
 					t.Error(err)
 					return
@@ -82,7 +83,7 @@ func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 		if round%2 == 0 {
 			check(t, nodes[0].Release(ctx, entered))
 		} else { // the holder dies
-			c.Advance(solver.LeaseTime + time.Second)
+			c.Advance(thread.LeaseTime + time.Second)
 		}
 	}
 }
@@ -94,7 +95,7 @@ func aDeliveryIsFreshOnOneNode(t *testing.T, dsn string) {
 	var wg sync.WaitGroup
 	for n := range 150 {
 		wg.Go(func() {
-			ok, err := nodes[n%3].Receive(t.Context(), solver.Delivery{GUID: fmt.Sprint("g", n/3), Event: "ping", ReceivedAt: c.Now()})
+			ok, err := nodes[n%3].Receive(t.Context(), thread.Delivery{GUID: fmt.Sprint("g", n/3), Event: "ping", ReceivedAt: c.Now()})
 			if err != nil {
 				t.Error(err)
 			}
@@ -114,26 +115,38 @@ func oneNodeSweepsUp(t *testing.T, dsn string) {
 	nodes, r := nodes(t, dsn, c.Now)
 	ctx := t.Context()
 	for n := range 60 {
-		must(nodes[n%3].Append(ctx, thread(n+1), true, event("", n)))(t)
-		must(nodes[n%3].Receive(ctx, solver.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()}))(t)
+		must(nodes[n%3].Append(ctx, issue(n+1), true, event("", n)))(t)
+		must(nodes[n%3].Receive(ctx, thread.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()}))(t)
 	}
 	r.take()
 	c.Advance(time.Minute)
+	var threads, deliveries atomic.Int64
 	var wg sync.WaitGroup
 	for _, s := range nodes {
 		wg.Go(func() {
-			if _, err := s.Stale(ctx, c.Now()); err != nil {
-				t.Error(err)
+			for ctx.Err() == nil {
+				leases, err := s.Claim(ctx, "node", 7)
+				list, err2 := s.ClaimDeliveries(ctx, 7)
+				if err := errors.Join(err, err2); err != nil {
+					t.Error(err)
+					return
+				}
+				if len(leases)+len(list) == 0 {
+					return
+				}
+				threads.Add(int64(len(leases)))
+				deliveries.Add(int64(len(list)))
 			}
 		})
 	}
 	wg.Wait()
 	// What one node passed over, because another was at it, is not left.
-	if w := must(nodes[0].Stale(ctx, c.Now()))(t); w != (store.Woken{}) {
-		t.Errorf("the next sweep woke %+v", w)
+	for _, s := range nodes {
+		threads.Add(int64(len(must(s.Claim(ctx, "node", 60))(t))))
+		deliveries.Add(int64(claimed(t, s)))
 	}
-	if steps, guids := r.take(); len(steps) != 60 || len(guids) != 60 {
-		t.Errorf("%d steps and %d deliveries were enqueued, want 60 of each", len(steps), len(guids))
+	if threads.Load() != 60 || deliveries.Load() != 60 {
+		t.Errorf("%d threads and %d deliveries were claimed, want 60 of each once", threads.Load(), deliveries.Load())
 	}
 }
 
@@ -142,18 +155,15 @@ func noWakeUpIsLostBetweenNodes(t *testing.T, dsn string) {
 	ctx := t.Context()
 	now := time.Now
 	var mu sync.Mutex
-	seen := map[solver.Thread]int{}
+	seen := map[thread.ID]int{}
 	complete := make(chan struct{}, 1)
 	var stores []*store.Store
-	for n := range 3 {
+	for range 3 {
 		s := must(store.Open(ctx, dsn, store.Options{}))(t)
 		t.Cleanup(func() { s.Close() })
 		stores = append(stores, s)
-		start(t, s, now, func(ctx context.Context, th solver.Thread) error {
-			l, err := s.Acquire(ctx, th, fmt.Sprint("node ", n), now())
-			if err != nil {
-				return err
-			}
+		start(t, s, now, func(ctx context.Context, l thread.Lease, _ time.Time) error {
+			th := l.Thread
 			defer s.Release(ctx, l)
 			events, err := s.Events(ctx, th, 0)
 			if err != nil {
@@ -179,7 +189,7 @@ func noWakeUpIsLostBetweenNodes(t *testing.T, dsn string) {
 	for _, s := range stores {
 		wg.Go(func() {
 			for i := range threads * each {
-				if _, err := s.Append(ctx, thread(i%threads+1), true, event("", i)); err != nil {
+				if _, err := s.Append(ctx, issue(i%threads+1), true, event("", i)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -4,15 +4,18 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // wantRefusal opens and wants an error with every one of the words.
@@ -36,26 +39,26 @@ func openedForReadingItReadsOnly(t *testing.T, dsn string) {
 		t.Errorf("a database that is not there: %v", err)
 	}
 	s, _, c := open(t, dsn)
-	must(s.Append(ctx, thread(1), true, event("", 1)))(t)
+	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
 	r := must(store.OpenReadOnly(ctx, dsn, store.Options{}))(t)
 	defer r.Close()
-	must(s.Append(ctx, thread(1), true, event("", 2)))(t)
-	if got := must(r.Events(ctx, thread(1), 0))(t); len(got) != 2 {
+	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
+	if got := must(r.Events(ctx, issue(1), 0))(t); len(got) != 2 {
 		t.Errorf("%d events are seen beside a writer, want 2", len(got))
 	}
-	if _, err := r.Append(ctx, thread(1), false, event("", 3)); err == nil {
+	if _, err := r.Append(ctx, issue(1), false, event("", 3)); err == nil {
 		t.Error("a reader appended")
 	}
-	if _, err := r.Acquire(ctx, thread(1), "reader", c.Now()); err == nil {
+	if _, err := r.Acquire(ctx, issue(1), "reader", c.Now()); err == nil {
 		t.Error("a reader took a lease")
 	}
-	if _, err := r.Receive(ctx, solver.Delivery{GUID: "g"}); err == nil {
+	if _, err := r.Receive(ctx, thread.Delivery{GUID: "g"}); err == nil {
 		t.Error("a reader stored a delivery")
 	}
 	check(t, s.Close())
 	alone := must(store.OpenReadOnly(ctx, dsn, store.Options{}))(t)
 	defer alone.Close()
-	if got := must(alone.Events(ctx, thread(1), 0))(t); len(got) != 2 {
+	if got := must(alone.Events(ctx, issue(1), 0))(t); len(got) != 2 {
 		t.Errorf("%d events are seen after the writer, want 2", len(got))
 	}
 }
@@ -64,14 +67,9 @@ func aNewerSchemaIsRefused(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	check(t, s.Close())
 	db := rawDB(t, dsn)
-	for _, change := range []struct{ do, undo string }{
-		{"INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)", "DELETE FROM goose_db_version WHERE version_id = 999"},
-		{"INSERT INTO river_migration (line, version) VALUES ('main', 999)", "DELETE FROM river_migration WHERE version = 999"},
-	} {
-		must(db.Exec(change.do))(t)
-		wantRefusal(t, dsn, "newer pawl", "install the newer version")
-		must(db.Exec(change.undo))(t)
-	}
+	must(db.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)"))(t)
+	wantRefusal(t, dsn, "newer pawl", "install the newer version")
+	must(db.Exec("DELETE FROM goose_db_version WHERE version_id = 999"))(t)
 	s = must(store.Open(t.Context(), dsn, store.Options{}))(t)
 	check(t, s.Close())
 }
@@ -109,7 +107,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	for n := range 200 {
-		must(s.Append(t.Context(), thread(n), false, event("", strings.Repeat("x", 1000))))(t)
+		must(s.Append(t.Context(), issue(n), false, event("", strings.Repeat("x", 1000))))(t)
 	}
 	check(t, s.Close())
 	f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
@@ -120,6 +118,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 }
 
 func TestASecondWriterIsRefusedAndToldWhoWrites(t *testing.T) {
+	t.Parallel() // it waits for the lock
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	wantRefusal(t, "sqlite:"+path, "in use by process", "stop it first")
@@ -130,7 +129,7 @@ func TestASecondWriterIsRefusedAndToldWhoWrites(t *testing.T) {
 	check(t, os.Link(path, other))
 	wantRefusal(t, "sqlite:"+other, "in use by another process", "stop that one first")
 	check(t, os.Remove(other))
-	must(s.Append(t.Context(), thread(1), false, event("", "the first one goes on")))(t)
+	must(s.Append(t.Context(), issue(1), false, event("", "the first one goes on")))(t)
 	check(t, s.Close())
 	s = must(store.Open(t.Context(), "sqlite:"+link, store.Options{}))(t)
 	check(t, s.Close())
@@ -139,7 +138,7 @@ func TestASecondWriterIsRefusedAndToldWhoWrites(t *testing.T) {
 func TestEveryCommitReachesTheDisk(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	// What the nodes share does not wait for the disk, on the same connection.
-	check(t, s.UpdateShared(t.Context(), "limits", func([]byte) []byte { return []byte("{}") }))
+	check(t, s.UpdateShared(t.Context(), "limits", func(time.Time, []byte) []byte { return []byte("{}") }))
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000"} {
 		var got string
 		check(t, s.DB().QueryRow("PRAGMA "+pragma).Scan(&got))
@@ -152,7 +151,7 @@ func TestEveryCommitReachesTheDisk(t *testing.T) {
 func TestADatabaseIsItsOwnersOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
-	must(s.Append(t.Context(), thread(1), false, event("", 1)))(t)
+	must(s.Append(t.Context(), issue(1), false, event("", 1)))(t)
 	for _, p := range []string{path, path + "-wal", path + "-shm", path + ".lock"} {
 		if info := must(os.Stat(p))(t); info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %s", p, info.Mode())
@@ -191,11 +190,22 @@ func TestAReadOnlyFileIsRefused(t *testing.T) {
 func TestWritesWaitForNobodyAfterClose(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	check(t, s.Close())
-	if _, err := s.Receive(context.Background(), solver.Delivery{GUID: "late"}); err == nil {
+	if _, err := s.Receive(context.Background(), thread.Delivery{GUID: "late"}); err == nil {
 		t.Error("a closed store took a delivery")
 	}
-	if _, err := s.Append(context.Background(), thread(1), false, event("", 1)); err == nil || errors.Is(err, sql.ErrNoRows) {
+	if _, err := s.Append(context.Background(), issue(1), false, event("", 1)); err == nil || errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("a closed store appended: %v", err)
 	}
 	check(t, s.Close())
+}
+
+// In SQLite before 3.51.3 resetting a write-ahead log can corrupt the file.
+func TestTheSQLiteThatIsLinkedInIsNewEnough(t *testing.T) {
+	s, _, _ := open(t, "memory:")
+	var version string
+	check(t, s.DB().QueryRow("SELECT sqlite_version()").Scan(&version))
+	var v [3]int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil || slices.Compare(v[:], []int{3, 51, 3}) < 0 {
+		t.Errorf("SQLite %s (%v) is linked in; want 3.51.3 or newer: take a newer modernc.org/sqlite", version, err)
+	}
 }

@@ -8,44 +8,53 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// packed begins a payload that is stored compressed: an S2 block that needs the
-// dictionary. No JSON begins with its first byte, so payloads that were stored
-// before any were compressed are read as they are.
-var packed = []byte("\xffs2\x01")
+// The first byte of a stored payload says how it is stored. What begins as JSON can
+// was stored as it came, before payloads had such a byte.
+const (
+	formatPlain = 0x00
+	formatS2    = 0x01
+)
 
-// payloadWords is an issue_comment event about GitHub's own example repository. Most
-// of a payload is names of fields and addresses, and it has nearly all of them. What
-// was packed with it can be read only with it: another one needs another beginning
-// of what is packed, and this one stays.
-//
+// oldHead begins what versions before had packed, with these words as a dictionary.
+// Nothing is packed so any more, and no upgrade may lose what was.
+var oldHead = []byte("\xffs2\x01")
+
 //go:embed payload_words.json
-var payloadWords []byte
+var oldWords []byte
 
-var dictionary = s2.MakeDict(payloadWords, []byte(`{"action":"`))
-
-// pack compresses a payload for storing, in less time than the disk takes for what
-// it saves: a comment's 10 KB become 1 KB, and SQLite writes each byte twice, to its
-// log and at the checkpoint. What does not get smaller is stored as it is.
+// pack makes a payload smaller for storing, in less time than the disk takes for
+// what it saves: SQLite writes each byte twice, to its log and at the checkpoint.
 func pack(payload []byte) []byte {
-	if bytes.HasPrefix(payload, packed) || len(payload) >= len(packed)+64 {
-		small := make([]byte, len(packed)+s2.MaxEncodedLen(len(payload)))
-		small = small[:copy(small, packed)+len(dictionary.Encode(small[len(packed):], payload))]
-		if len(small) < len(payload) || bytes.HasPrefix(payload, packed) {
-			return bytes.Clone(small)
-		}
+	if len(payload) == 0 {
+		return nil
 	}
-	return payload
+	small := make([]byte, 1+s2.MaxEncodedLen(len(payload)))
+	small[0] = formatS2
+	if n := 1 + len(s2.Encode(small[1:], payload)); n <= len(payload) {
+		return bytes.Clone(small[:n])
+	}
+	return append([]byte{formatPlain}, payload...)
 }
 
-// unpack is the inverse of pack.
-func unpack(stored []byte) ([]byte, error) {
-	small, ok := bytes.CutPrefix(stored, packed)
-	if !ok {
+// unpack is the inverse of pack, also for what earlier versions stored.
+func unpack(stored []byte) (payload []byte, err error) {
+	if len(stored) == 0 {
 		return stored, nil
 	}
-	payload, err := dictionary.Decode(nil, small)
+	switch old, isOld := bytes.CutPrefix(stored, oldHead); {
+	case isOld:
+		payload, err = s2.MakeDict(oldWords, []byte(`{"action":"`)).Decode(nil, old)
+	case stored[0] == formatS2:
+		payload, err = s2.Decode(nil, stored[1:])
+	case stored[0] == formatPlain:
+		return stored[1:], nil
+	case stored[0] >= '\t' && stored[0] <= '~':
+		return stored, nil
+	default:
+		err = fmt.Errorf("form %#x is none that this pawl knows", stored[0])
+	}
 	if err != nil {
-		return nil, fmt.Errorf("its stored payload is damaged: %w", err)
+		return nil, fmt.Errorf("its stored payload cannot be read: %w", err)
 	}
 	return payload, nil
 }

@@ -2,19 +2,20 @@ package store
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // postgresConns is how many connections one node uses: the workers, the
-// heartbeats, the queue's polls and the pages share them.
+// heartbeats, claims and the pages share them.
 const postgresConns = 16
 
 // lockTime is how long a statement waits for a lock before it fails; the address may
@@ -22,13 +23,13 @@ const postgresConns = 16
 // migration: who waits for a long one fails, and is started again by its supervisor.
 const lockTime = time.Minute
 
-// postgresDB opens a pool. A node that is stopped in the middle of a transaction
+// postgresConfig reads an address. A node that is stopped in the middle of a transaction
 // would keep the rows that it locked for as long as it stands still, and the
 // thread from everybody else; so the server ends a transaction that nobody goes
 // on with for a heartbeat. No transaction of Pawl waits for anything but the
 // database. The address may carry a password, so no error shows
 // it.
-func postgresDB(dsn string, params map[string]string) (*sql.DB, error) {
+func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("database: the postgres:// address cannot be read; want postgres://user:password@host:port/name")
@@ -36,51 +37,58 @@ func postgresDB(dsn string, params map[string]string) (*sql.DB, error) {
 	config.RuntimeParams["application_name"] = "pawl"
 	// What locks rows and reads them goes by this; a database may have another default.
 	config.RuntimeParams["default_transaction_isolation"] = "read committed"
-	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(solver.HeartbeatTime.Milliseconds(), 10)
+	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(thread.HeartbeatTime.Milliseconds(), 10)
 	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen {
 		config.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTime.Milliseconds(), 10)
 	}
-	for k, v := range params {
-		config.RuntimeParams[k] = v
-	}
-	if params["default_transaction_read_only"] == "on" {
-		config.ValidateConnect = nil // target_session_attrs may want a host for writing
-	}
-	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(postgresConns)
-	db.SetMaxIdleConns(postgresConns)
-	return db, nil
+	return config, nil
 }
 
-func (s *Store) openPostgres(ctx context.Context, dsn string, o Options) (err error) {
+// openPostgres connects, and migrates the database or, for a reader, looks that it
+// is migrated.
+func (s *database) openPostgres(ctx context.Context, dsn string, reading bool) (err error) {
 	s.postgres = true
-	if s.w, err = postgresDB(dsn, nil); err != nil {
+	if s.config, err = postgresConfig(dsn); err != nil {
 		return err
 	}
+	if reading {
+		s.config.RuntimeParams["default_transaction_read_only"] = "on"
+		s.config.ValidateConnect = nil // target_session_attrs may want a host for writing
+	}
+	s.w = stdlib.OpenDB(*s.config)
+	s.w.SetMaxOpenConns(postgresConns)
+	s.w.SetMaxIdleConns(postgresConns)
 	s.r = s.w
 	if err := s.w.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w; is it running, and may this user connect to this database?", err)
 	}
-	return s.migratePostgres(ctx, o)
+	if reading {
+		return s.checkCurrent(ctx)
+	}
+	return s.migratePostgres(ctx)
 }
 
-func (s *Store) readPostgres(ctx context.Context, dsn string) (err error) {
-	s.postgres = true
-	if s.w, err = postgresDB(dsn, map[string]string{"default_transaction_read_only": "on"}); err != nil {
-		return err
+// Unreachable reports whether Open failed because no PostgreSQL that takes
+// connections was found, which may change by itself: nothing listens yet, or what
+// listens is starting, stopping or full. A wrong password or a missing database is
+// not among it.
+func Unreachable(err error) bool {
+	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch answer.Code {
+		case "57P03", "57P01", "57P02", "53300": // cannot_connect_now, admin_shutdown, crash_shutdown, too_many_connections
+			return true
+		}
+		return false
 	}
-	s.r = s.w
-	if err := s.w.PingContext(ctx); err != nil {
-		return fmt.Errorf("connect to PostgreSQL: %w; is it running, and may this user connect to this database?", err)
-	}
-	return s.checkCurrent(ctx)
+	_, ok := errors.AsType[*pgconn.ConnectError](err)
+	return ok
 }
 
 // migrationLock is the advisory lock that lets one node migrate at a time; the
 // number is "pawl" in ASCII.
 const migrationLock = 0x7061776c
 
-func (s *Store) migratePostgres(ctx context.Context, o Options) (err error) {
+func (s *database) migratePostgres(ctx context.Context) (err error) {
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
@@ -95,12 +103,12 @@ func (s *Store) migratePostgres(ctx context.Context, o Options) (err error) {
 			err = fmt.Errorf("unlock the migration: %w", uerr)
 		}
 	}()
-	return s.migrate(ctx, o.Logger)
+	return s.migrate(ctx)
 }
 
 // whoMigrates says how to get rid of a server that was stopped while it held the
 // lock, as far as that can be known.
-func (s *Store) whoMigrates(ctx context.Context) (hint string) {
+func (s *database) whoMigrates(ctx context.Context) (hint string) {
 	var pid int
 	var host string
 	err := s.w.QueryRowContext(ctx, `SELECT l.pid, coalesce(host(a.client_addr), 'the machine of the database') FROM pg_locks l JOIN pg_stat_activity a USING (pid)
@@ -110,4 +118,53 @@ func (s *Store) whoMigrates(ctx context.Context) (hint string) {
 		return ""
 	}
 	return fmt.Sprintf("; a server on %s holds the lock: wait until it serves, or, if it hangs, end it with SELECT pg_terminate_backend(%d) and start again", host, pid)
+}
+
+// wakeChannel is what nodes notify each other on that threads became due.
+const wakeChannel = "pawl_due"
+
+// listenAgain is how long Listen waits before it connects again. Polls find what
+// became due meanwhile.
+const listenAgain = 5 * time.Second
+
+// notify tells all nodes, when the transaction is committed, that threads became
+// due. SQLite's only process knows it.
+func (s *database) notify(ctx context.Context, tx *txn) error {
+	if !s.postgres {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, "SELECT pg_notify($1, '')", wakeChannel); err != nil {
+		return fmt.Errorf("notify the other nodes: %w", err)
+	}
+	return nil
+}
+
+// Listen calls wake whenever a node of the same PostgreSQL database made threads
+// due, until ctx ends. It has a connection of its own, and connects again when that
+// is lost. With SQLite it returns at once.
+func (s *Store) Listen(ctx context.Context, wake func()) {
+	for s.postgres && ctx.Err() == nil {
+		_ = s.listen(ctx, wake) // whatever it was: it is tried again, and the poll goes on
+		select {
+		case <-ctx.Done():
+		case <-time.After(listenAgain):
+		}
+	}
+}
+
+func (s *Store) listen(ctx context.Context, wake func()) error {
+	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "LISTEN "+wakeChannel); err != nil {
+		return err
+	}
+	for {
+		wake() // also for what came before it listened
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return err
+		}
+	}
 }

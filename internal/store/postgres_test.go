@@ -61,14 +61,14 @@ func TestSettingsOfTheDatabaseDoNotChangeWhatTheStoreReliesOn(t *testing.T) {
 	if isolation != "read committed" {
 		t.Errorf("transactions are %s, want read committed", isolation)
 	}
-	must(s.Append(t.Context(), thread(1), true, event("", 1)))(t)
+	must(s.Append(t.Context(), issue(1), true, event("", 1)))(t)
 
 	r := must(store.OpenReadOnly(t.Context(), dsn, store.Options{}))(t)
 	defer r.Close()
-	if events := must(r.Events(t.Context(), thread(1), 0))(t); len(events) != 1 {
+	if events := must(r.Events(t.Context(), issue(1), 0))(t); len(events) != 1 {
 		t.Errorf("%d events are read, want 1", len(events))
 	}
-	if _, err := r.Append(t.Context(), thread(1), true, event("", 2)); err == nil {
+	if _, err := r.Append(t.Context(), issue(1), true, event("", 2)); err == nil {
 		t.Error("a store for reading wrote")
 	}
 }

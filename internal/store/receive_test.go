@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func deliveriesAreStoredOnce(t *testing.T, dsn string) {
@@ -27,7 +27,7 @@ func deliveriesAreStoredOnce(t *testing.T, dsn string) {
 	var wg sync.WaitGroup
 	for n := range 64 {
 		wg.Go(func() {
-			d := solver.Delivery{GUID: fmt.Sprintf("guid-%02d", n/2), Event: "issues", Payload: payload, ReceivedAt: c.Now()}
+			d := thread.Delivery{GUID: fmt.Sprintf("guid-%02d", n/2), Event: "issues", Payload: payload, ReceivedAt: c.Now()}
 			ok, err := s.Receive(ctx, d)
 			if err != nil {
 				t.Error(err)
@@ -46,27 +46,54 @@ func deliveriesAreStoredOnce(t *testing.T, dsn string) {
 	if len(guids) != 32 || len(slices.Compact(guids)) != 32 {
 		t.Errorf("enqueued %v, want every GUID once", guids)
 	}
-	want := solver.Delivery{GUID: "guid-03", Event: "issues", Payload: payload, ReceivedAt: c.Now().UTC(), State: solver.Received}
+	want := thread.Delivery{GUID: "guid-03", Event: "issues", Payload: payload, ReceivedAt: c.Now().UTC(), State: thread.Received}
 	if diff := cmp.Diff(want, must(s.Delivery(ctx, "guid-03"))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	check(t, s.FinishDelivery(ctx, "guid-03", solver.Unparsable, "not UTF-8: \x00\xff"))
-	want.State, want.Note, want.Payload = solver.Unparsable, "not UTF-8: ", nil
+	check(t, s.FinishDelivery(ctx, "guid-03", thread.Unparsable, "not UTF-8: \x00\xff"))
+	want.State, want.Note, want.Payload = thread.Unparsable, "not UTF-8: ", nil
 	list := must(s.Deliveries(ctx, 100))(t)
-	i := slices.IndexFunc(list, func(d solver.Delivery) bool { return d.GUID == "guid-03" })
+	i := slices.IndexFunc(list, func(d thread.Delivery) bool { return d.GUID == "guid-03" })
 	if len(list) != 32 || i < 0 || cmp.Diff(want, list[i]) != "" {
 		t.Errorf("listed %d: %v", len(list), list[max(i, 0)])
 	}
-	if _, err := s.Delivery(ctx, "none"); !errors.Is(err, solver.ErrNotFound) {
+	if _, err := s.Delivery(ctx, "none"); !errors.Is(err, thread.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
-	if err := s.FinishDelivery(ctx, "none", solver.Handled, ""); !errors.Is(err, solver.ErrNotFound) {
+	if err := s.FinishDelivery(ctx, "none", thread.Handled, ""); !errors.Is(err, thread.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	for _, bad := range []string{"", "a b", "a\x00b", "ä", string(bytes.Repeat([]byte("g"), 101))} {
-		if _, err := s.Receive(ctx, solver.Delivery{GUID: bad}); err == nil {
+		if _, err := s.Receive(ctx, thread.Delivery{GUID: bad}); err == nil {
 			t.Errorf("the GUID %q was taken", bad)
 		}
+	}
+}
+
+// aPayloadThatCannotBeReadStaysDue: the next version may be able to read it.
+func aPayloadThatCannotBeReadStaysDue(t *testing.T, dsn string) {
+	s, r, c := open(t, dsn)
+	ctx := t.Context()
+	must(s.Receive(ctx, thread.Delivery{GUID: "g", Event: "issues", Payload: []byte("[]"), ReceivedAt: c.Now()}))(t)
+	r.take()
+	for range 3 {
+		check(t, s.FinishDelivery(ctx, "g", thread.Unparsable, "no object"))
+		c.Advance(time.Hour + time.Second)
+		if n := claimed(t, s); n != 1 {
+			t.Errorf("%d deliveries are due, want the one that could not be read", n)
+		}
+	}
+	if d := must(s.Delivery(ctx, "g"))(t); d.State != thread.Unparsable || string(d.Payload) != "[]" {
+		t.Errorf("it is kept as %+v", d)
+	}
+	// One whose stored form is of a newer version is an error, and as due as before.
+	must(rawDB(t, dsn).Exec("UPDATE deliveries SET payload = " + map[bool]string{true: "'\x02'::bytea", false: "x'02'"}[s.Postgres()]))(t)
+	if d, err := s.Delivery(ctx, "g"); err == nil {
+		t.Errorf("a form of the future is read as %+v", d)
+	}
+	c.Advance(time.Hour)
+	if n := claimed(t, s); n != 1 {
+		t.Errorf("%d deliveries are due, want the one of the future", n)
 	}
 }
 
@@ -81,7 +108,7 @@ func anEndedCallerDoesNotBreakTheBatch(t *testing.T, dsn string) {
 			if n%2 == 0 {
 				ctx = ended
 			}
-			fresh, err := s.Receive(ctx, solver.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()})
+			fresh, err := s.Receive(ctx, thread.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()})
 			if n%2 == 1 && (err != nil || !fresh) {
 				t.Errorf("delivery %d: fresh %t, %v", n, fresh, err)
 			}
@@ -100,14 +127,14 @@ func aBatchThatFailsFailsForAll(t *testing.T, dsn string) {
 	accept := refuse(t, s, dsn, "7")
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		must(s.Receive(t.Context(), solver.Delivery{GUID: "first", Event: "ping", ReceivedAt: c.Now()}))(t)
+		must(s.Receive(t.Context(), thread.Delivery{GUID: "first", Event: "ping", ReceivedAt: c.Now()}))(t)
 	})
 	for g.blocked.Load() == 0 {
 		runtime.Gosched()
 	}
 	for n := range 16 {
 		wg.Go(func() {
-			if _, err := s.Receive(t.Context(), solver.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()}); err == nil || !strings.Contains(err.Error(), "refused") {
+			if _, err := s.Receive(t.Context(), thread.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()}); err == nil || !strings.Contains(err.Error(), "refused") {
 				t.Errorf("delivery %d: %v", n, err)
 			}
 		})
@@ -124,7 +151,7 @@ func aBatchThatFailsFailsForAll(t *testing.T, dsn string) {
 		t.Errorf("%v are to be handled, want the first only", guids)
 	}
 	accept()
-	if fresh := must(s.Receive(t.Context(), solver.Delivery{GUID: "7", Event: "ping", ReceivedAt: c.Now()}))(t); !fresh {
+	if fresh := must(s.Receive(t.Context(), thread.Delivery{GUID: "7", Event: "ping", ReceivedAt: c.Now()}))(t); !fresh {
 		t.Error("a delivery that was refused before is not fresh")
 	}
 }
@@ -149,7 +176,7 @@ func refuse(t *testing.T, s *store.Store, dsn, guid string) (accept func()) {
 	return func() { must(db.Exec("DROP TRIGGER refuse"))(t) }
 }
 
-func (g *gate) Committed(steps bool, deliveries []solver.Delivery) {
+func (g *gate) Committed(steps bool, deliveries []thread.Delivery) {
 	g.blocked.Add(1)
 	<-g.open
 	g.recorder.Committed(steps, deliveries)
@@ -163,7 +190,7 @@ func deliveriesBeyondTheQueueAreRefused(t *testing.T, dsn string) {
 	var wg sync.WaitGroup
 	send := func(n int, payload []byte) {
 		wg.Go(func() {
-			_, err := s.Receive(t.Context(), solver.Delivery{GUID: fmt.Sprint(n), Event: "ping", Payload: payload, ReceivedAt: c.Now()})
+			_, err := s.Receive(t.Context(), thread.Delivery{GUID: fmt.Sprint(n), Event: "ping", Payload: payload, ReceivedAt: c.Now()})
 			switch {
 			case errors.Is(err, store.ErrBusy):
 				if busy.Add(1) == 1 {
@@ -200,15 +227,15 @@ func pruneKeepsGUIDsThirtyDays(t *testing.T, dsn string) {
 	ctx := t.Context()
 	day := 24 * time.Hour
 	for guid, age := range map[string]time.Duration{"old": 31 * day, "open": 31 * day, "middle": 10 * day, "new": day} {
-		must(s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", Payload: []byte("{}"), ReceivedAt: c.Now().Add(-age)}))(t)
+		must(s.Receive(ctx, thread.Delivery{GUID: guid, Event: "ping", Payload: []byte("{}"), ReceivedAt: c.Now().Add(-age)}))(t)
 		if guid != "open" {
-			check(t, s.FinishDelivery(ctx, guid, solver.Handled, ""))
+			check(t, s.FinishDelivery(ctx, guid, thread.Handled, ""))
 		}
 	}
 	if n := must(s.Clean(ctx, store.Retention{Deliveries: c.Now().Add(-7 * day)}))(t); n.Payloads+n.Deliveries != 2 {
 		t.Errorf("cleaned %+v, want 2 in all", n)
 	}
-	if _, err := s.Delivery(ctx, "old"); !errors.Is(err, solver.ErrNotFound) {
+	if _, err := s.Delivery(ctx, "old"); !errors.Is(err, thread.ErrNotFound) {
 		t.Errorf("a delivery of 31 days: %v, want ErrNotFound", err)
 	}
 	for guid, payload := range map[string]string{"open": "{}", "middle": "", "new": "{}"} {
@@ -216,7 +243,7 @@ func pruneKeepsGUIDsThirtyDays(t *testing.T, dsn string) {
 			t.Errorf("%s has payload %q, want %q", guid, d.Payload, payload)
 		}
 	}
-	if fresh := must(s.Receive(ctx, solver.Delivery{GUID: "middle", Event: "ping", ReceivedAt: c.Now()}))(t); fresh {
+	if fresh := must(s.Receive(ctx, thread.Delivery{GUID: "middle", Event: "ping", ReceivedAt: c.Now()}))(t); fresh {
 		t.Error("a GUID younger than 30 days was forgotten")
 	}
 }
@@ -224,12 +251,12 @@ func pruneKeepsGUIDsThirtyDays(t *testing.T, dsn string) {
 func failedDeliveriesAreTriedAgain(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
-	must(s.Receive(ctx, solver.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)
+	must(s.Receive(ctx, thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)
 	r.take()
 	began, last, tries := c.Now(), c.Now(), 0
 	for range 4 * 24 * 60 { // four days of sweeps, a minute apart
 		c.Advance(time.Minute)
-		if w := must(s.Stale(ctx, c.Now()))(t); w.Deliveries > 0 {
+		if claimed(t, s) > 0 {
 			most := 6 * time.Minute
 			if age := c.Now().Sub(began); age > 80*time.Minute {
 				most = min(age/15, time.Hour) + time.Minute
@@ -238,13 +265,13 @@ func failedDeliveriesAreTriedAgain(t *testing.T, dsn string) {
 				t.Errorf("after %s it was tried %s after the try before, want at most %s", c.Now().Sub(began), gap, most)
 			}
 			last, tries = c.Now(), tries+1
-			check(t, s.FinishDelivery(ctx, "g", solver.Failed, "GitHub is down"))
+			check(t, s.FinishDelivery(ctx, "g", thread.Failed, "GitHub is down"))
 		}
 	}
 	if tries < 100 || tries > 250 || last.Sub(began) > 3*24*time.Hour+2*time.Hour {
 		t.Errorf("tried %d times, the last after %s; want it more and more rarely for three days", tries, last.Sub(began))
 	}
-	if d := must(s.Delivery(ctx, "g"))(t); d.State != solver.Failed || d.Note != "GitHub is down" {
+	if d := must(s.Delivery(ctx, "g"))(t); d.State != thread.Failed || d.Note != "GitHub is down" {
 		t.Errorf("left as %+v", d)
 	}
 }

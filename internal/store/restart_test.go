@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // whatWasAnsweredSurvivesARestart kills the server under load and starts it
@@ -25,9 +25,9 @@ func whatWasAnsweredSurvivesARestart(t *testing.T, server *postgres) {
 		wg.Go(func() {
 			for n := 0; ; n++ {
 				name := fmt.Sprintf("%d-%d", w, n)
-				_, err := s.Receive(ctx, solver.Delivery{GUID: name, Event: "ping", ReceivedAt: c.Now()})
+				_, err := s.Receive(ctx, thread.Delivery{GUID: name, Event: "ping", ReceivedAt: c.Now()})
 				if err == nil {
-					_, err = s.Append(ctx, thread(w+1), true, event(name, n))
+					_, err = s.Append(ctx, issue(w+1), true, event(name, n))
 				}
 				select {
 				case results <- result{name, err}:
@@ -82,7 +82,7 @@ func whatWasAnsweredSurvivesARestart(t *testing.T, server *postgres) {
 		}
 	}
 	for w := range 8 {
-		for i, e := range must(s.Events(ctx, thread(w+1), 0))(t) {
+		for i, e := range must(s.Events(ctx, issue(w+1), 0))(t) {
 			if e.Seq != int64(i+1) {
 				t.Fatalf("event %d of thread %d has seq %d", i, w+1, e.Seq)
 			}

@@ -19,9 +19,6 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// minSQLite is the first version in which resetting a WAL cannot corrupt it.
-const minSQLite = "3.51.3"
-
 // sqliteReaders is how many connections read beside the one that writes.
 const sqliteReaders = 4
 
@@ -36,7 +33,7 @@ func sqliteDSN(path string, params ...string) string {
 	return u.String()
 }
 
-func (s *Store) openSQLite(ctx context.Context, path string, o Options) (err error) {
+func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if path, err = sqlitePath(path); err != nil {
 		return err
 	}
@@ -61,22 +58,25 @@ func (s *Store) openSQLite(ctx context.Context, path string, o Options) (err err
 	if err := s.checkSQLite(ctx, "wal"); err != nil {
 		return explain(path, err)
 	}
-	if err := s.migrate(ctx, o.Logger); err != nil {
+	if err := s.migrate(ctx); err != nil {
 		return explain(path, err)
 	}
 	return explain(path, s.nobodyElse(ctx))
 }
 
-// nobodyElse makes all deliveries due that are not handled, or failed: no other
-// process has this file, so nobody is at work on them.
-func (s *Store) nobodyElse(ctx context.Context) error {
+// nobodyElse makes everything due that somebody was at work on, and deliveries that
+// failed: no other process has this file, so whoever was is dead.
+func (s *database) nobodyElse(ctx context.Context) error {
 	return s.write(ctx, func(tx *txn) error {
-		_, err := tx.ExecContext(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1")
+		if _, err := tx.ExecContext(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, freeLeases+" WHERE lease_until > 0", micros(s.now()))
 		return err
 	})
 }
 
-func (s *Store) readSQLite(ctx context.Context, path string) (err error) {
+func (s *database) readSQLite(ctx context.Context, path string) (err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
@@ -159,8 +159,8 @@ func createFile(path string) (*os.File, error) {
 
 // stillThere ends all writes once the file or its log has been removed or replaced:
 // what is written then is in a file that no start will find.
-func (s *Store) stillThere() error {
-	if s.file == nil || s.receiver == nil { // no SQLite file, or not yet opened
+func (s *database) stillThere() error {
+	if s.file == nil || !s.serving {
 		return nil
 	}
 	own, err := s.file.Stat()
@@ -181,17 +181,10 @@ func (s *Store) stillThere() error {
 		"put it back where it was, or restore a backup, and start pawl again", s.file.Name()))
 }
 
-// checkSQLite looks at the library, turns on write-ahead logging, which gives the
-// journal mode that is wanted, reads the whole file for damage and sees that it
-// can be written.
-func (s *Store) checkSQLite(ctx context.Context, journal string) error {
-	var version, mode, damage string
-	if err := s.w.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
-		return err
-	}
-	if !atLeast(version, minSQLite) {
-		return fmt.Errorf("SQLite %s is linked in, but %s or newer is needed; rebuild with a newer modernc.org/sqlite", version, minSQLite)
-	}
+// checkSQLite reads the whole file for damage, turns on write-ahead logging, which
+// gives the journal mode that is wanted, and sees that the file can be written.
+func (s *database) checkSQLite(ctx context.Context, journal string) error {
+	var mode, damage string
 	if err := s.w.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&damage); err != nil {
 		return err
 	}
@@ -204,24 +197,7 @@ func (s *Store) checkSQLite(ctx context.Context, journal string) error {
 	if mode != journal {
 		return fmt.Errorf("write-ahead logging cannot be turned on (journal mode %s); put the file on a local disk", mode)
 	}
-	return s.Ping(ctx)
-}
-
-// atLeast compares dotted versions of numbers.
-func atLeast(version, min string) bool {
-	var v, m [3]int
-	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
-		return false
-	}
-	if _, err := fmt.Sscanf(min, "%d.%d.%d", &m[0], &m[1], &m[2]); err != nil {
-		return false
-	}
-	for i := range v {
-		if v[i] != m[i] {
-			return v[i] > m[i]
-		}
-	}
-	return true
+	return (&records{s}).Ping(ctx)
 }
 
 const hintDamaged = "restore a backup, or move it away and start anew"
@@ -273,7 +249,8 @@ func lockFile(path string) (*os.File, error) {
 	if host, err := os.Hostname(); err == nil {
 		holder = fmt.Sprintf("process %d on %s\n", os.Getpid(), host)
 	}
-	if err := errors.Join(f.Truncate(0), writeAt(f, holder)); err != nil {
+	_, err = f.WriteAt([]byte(holder), 0)
+	if err = errors.Join(f.Truncate(int64(len(holder))), err); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w; look at the disk: is it full?", path, err)
 	}
@@ -294,7 +271,23 @@ func takeLock(f *os.File) error {
 	}
 }
 
-func writeAt(f *os.File, text string) error {
-	_, err := f.WriteAt([]byte(text), 0)
-	return err
+// When SQLite's write-ahead log goes into the database file. A commit that finds
+// sqliteLog pages in the log does so itself, and everybody waits for it: at SQLite's
+// default of 1,000 pages a pause of several milliseconds for every 4 MB. So, after
+// each checkpointBytes of payloads, and in the rests of the cleaning, a reading
+// connection copies the pages beside the commits, and leaves little to that one
+// (BenchmarkReceive: 1.3 times as many deliveries a second). The less it copies at a
+// time, the shorter a commit waits for the disk meanwhile: p99 20 ms with 4 MB, 8 ms
+// with 512 KB. The log's file stays as large as it once was, 32 MB or little more.
+const (
+	checkpointBytes = 512 << 10
+	sqliteLog       = 8000
+)
+
+// copyLog copies the log into the database file, beside the commits. Only a
+// failure that finds the database unusable matters: a later commit tries again.
+func (s *database) copyLog() {
+	if _, err := s.r.ExecContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+		s.broken.see(fmt.Errorf("checkpoint: %w", err))
+	}
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func unhandledDeliveriesAreCounted(t *testing.T, dsn string) {
@@ -22,11 +22,11 @@ func unhandledDeliveriesAreCounted(t *testing.T, dsn string) {
 	want(0, time.Time{})
 	first := c.Now()
 	for _, guid := range []string{"a", "b", "c"} {
-		must(s.Receive(ctx, solver.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
+		must(s.Receive(ctx, thread.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
 		c.Advance(time.Minute)
 	}
 	want(3, first)
-	check(t, s.FinishDelivery(ctx, "a", solver.Handled, ""))
-	check(t, s.FinishDelivery(ctx, "b", solver.Failed, "GitHub is down"))
+	check(t, s.FinishDelivery(ctx, "a", thread.Handled, ""))
+	check(t, s.FinishDelivery(ctx, "b", thread.Failed, "GitHub is down"))
 	want(1, first)
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // in is a retry after a time.
-func in(wait time.Duration) solver.Retry {
+func in(wait time.Duration) thread.Retry {
 	return func(int) time.Duration { return wait }
 }
 
 // failing takes a thread's lease and gives it back as a step that failed.
-func failing(t *testing.T, s *store.Store, c *clock, retry solver.Retry, batches ...solver.Batch) {
+func failing(t *testing.T, s *store.Store, c *clock, retry thread.Retry, batches ...thread.Batch) {
 	t.Helper()
-	l := must(s.Acquire(t.Context(), thread(1), "node", c.Now()))(t)
+	l := must(s.Acquire(t.Context(), issue(1), "node", c.Now()))(t)
 	for _, b := range batches {
 		check(t, s.AppendLeased(t.Context(), l, b))
 	}
@@ -28,80 +28,74 @@ func failing(t *testing.T, s *store.Store, c *clock, retry solver.Retry, batches
 func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
-	must(s.Append(ctx, thread(1), true, event("", 1)))(t)
+	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
 	r.take()
 	at := c.Now().UTC().Add(time.Minute)
 	failing(t, s, c, in(time.Minute))
-	wantSteps(t, r, step{thread(1), at})
-	if row := must(s.Thread(ctx, thread(1)))(t); row.Running || !row.WakeAt.Equal(at) {
+	if row := must(s.Thread(ctx, issue(1)))(t); row.Running || !row.WakeAt.Equal(at) {
 		t.Errorf("after the failure: %+v, want it free and woken at %s", row, at)
 	}
-	woken := func() int { return must(s.Stale(ctx, c.Now()))(t).Threads }
-	if n := woken(); n != 0 || must(s.Due(ctx, thread(1)))(t) {
-		t.Errorf("it is due at once, and the sweep woke %d", n)
-	}
-	c.Advance(time.Minute + 3*time.Second)
-	if n := woken(); n != 1 || !must(s.Due(ctx, thread(1)))(t) {
-		t.Errorf("the sweep woke %d when it is due, want 1", n)
-	}
+	wantDue(t, s)
+	c.Advance(time.Minute)
+	wantDue(t, s, 1)
 	// A step that does all there is to do leaves nothing of it.
-	check(t, s.Release(ctx, must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
 	c.Advance(time.Hour)
-	if row := must(s.Thread(ctx, thread(1)))(t); !row.WakeAt.IsZero() || woken() != 0 {
+	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
 		t.Errorf("after a step that ended well it wakes at %s", row.WakeAt)
 	}
+	wantDue(t, s)
 	// What comes before the retry is its step.
 	failing(t, s, c, in(time.Hour))
-	must(s.Append(ctx, thread(1), true, event("", 2)))(t)
-	check(t, s.Release(ctx, must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)))
-	if row := must(s.Thread(ctx, thread(1)))(t); !row.WakeAt.IsZero() {
+	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
+	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
 		t.Errorf("a retry that was not needed is left at %s", row.WakeAt)
 	}
 	// A lost lease stores nothing.
-	lost := must(s.Acquire(ctx, thread(1), "slow", c.Now()))(t)
-	c.Advance(solver.LeaseTime + time.Second)
-	must(s.Acquire(ctx, thread(1), "quick", c.Now()))(t)
+	lost := must(s.Acquire(ctx, issue(1), "slow", c.Now()))(t)
+	c.Advance(thread.LeaseTime + time.Second)
+	must(s.Acquire(ctx, issue(1), "quick", c.Now()))(t)
 	r.take()
 	check(t, s.ReleaseUnfinished(ctx, lost, in(time.Minute)))
-	if row := must(s.Thread(ctx, thread(1)))(t); !row.WakeAt.IsZero() || !row.Running {
+	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() || !row.Running {
 		t.Errorf("a lost lease left %+v behind", row)
 	}
-	wantSteps(t, r)
+	wantWakes(t, r, 0)
 }
 
 // aFailureKeepsTheWait: a thread that waits for a long time is tried again
 // soon where a step fails meanwhile, and then waits on.
 func aFailureKeepsTheWait(t *testing.T, dsn string) {
-	s, r, c := open(t, dsn)
+	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	reset := c.Now().UTC().Add(5 * time.Hour)
 	wakeAt := func(want time.Time) {
 		t.Helper()
-		if got := must(s.Thread(ctx, thread(1)))(t).WakeAt; !got.Equal(want) {
+		if got := must(s.Thread(ctx, issue(1)))(t).WakeAt; !got.Equal(want) {
 			t.Errorf("it wakes at %s, want %s", got, want)
 		}
 	}
-	failing(t, s, c, in(time.Minute), solver.Batch{WakeAt: reset})
-	wantSteps(t, r, step{thread(1), reset}, step{thread(1), c.Now().UTC().Add(time.Minute)})
+	failing(t, s, c, in(time.Minute), thread.Batch{WakeAt: reset})
 	wakeAt(c.Now().Add(time.Minute))
 	for range 3 { // again and again, in time or before it
 		c.Advance(time.Minute)
 		failing(t, s, c, in(time.Minute))
 		wakeAt(c.Now().Add(time.Minute))
-		must(s.Append(ctx, thread(1), true, event("", "early")))(t)
+		must(s.Append(ctx, issue(1), true, event("", "early")))(t)
 		failing(t, s, c, in(time.Minute))
 	}
 	// One that is killed while it is tried again keeps both.
-	must(s.Acquire(ctx, thread(1), "dead", c.Now()))(t)
-	c.Advance(solver.LeaseTime + time.Second)
-	must(s.Stale(ctx, c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
+	c.Advance(thread.LeaseTime + time.Second)
+	must(s.Sweep(ctx, c.Now()))(t)
 	failing(t, s, c, in(time.Minute))
 	// A wait that ends before the retry does so, and is the retry.
 	c.Advance(reset.Sub(c.Now()) - time.Second)
 	failing(t, s, c, in(time.Minute))
 	wakeAt(reset)
 	c.Advance(time.Second)
-	check(t, s.Release(ctx, must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
 	wakeAt(time.Time{})
 }
 
@@ -121,11 +115,11 @@ func failuresInARowAreCounted(t *testing.T, dsn string) {
 	for n := 1; n < 4; n++ {
 		fail(n)
 	}
-	check(t, s.Release(ctx, must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
 	fail(1)
 	// The dead count for nothing, and take nothing from the count.
-	must(s.Acquire(ctx, thread(1), "dead", c.Now()))(t)
-	c.Advance(solver.LeaseTime)
+	must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
+	c.Advance(thread.LeaseTime)
 	fail(2)
 }
 
@@ -133,9 +127,7 @@ func aStepThatIsCutOffIsFreeAtOnce(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	failing(t, s, c, in(0))
-	wantSteps(t, r, step{thread: thread(1)})
-	if !must(s.Due(ctx, thread(1)))(t) {
-		t.Error("it is not due")
-	}
-	must(s.Acquire(ctx, thread(1), "another", c.Now()))(t)
+	wantWakes(t, r, 1)
+	wantDue(t, s, 1)
+	must(s.Acquire(ctx, issue(1), "another", c.Now()))(t)
 }

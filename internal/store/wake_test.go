@@ -1,111 +1,159 @@
 package store_test
 
 import (
-	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
-
-// wantSteps compares what was enqueued since the last look.
-func wantSteps(t *testing.T, r *recorder, want ...step) {
-	t.Helper()
-	got, _ := r.take()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" {
-		t.Errorf("steps (-want +got)\n%s", diff)
-	}
-}
 
 func aWakeUpIsQueuedOnce(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
-	must(s.Append(ctx, thread(1), false, event("", 1)))(t)
-	wantSteps(t, r)
-	must(s.Append(ctx, thread(1), true))(t) // a wake-up needs no event
-	must(s.Append(ctx, thread(1), true, event("", 2)))(t)
-	wantSteps(t, r, step{thread: thread(1)})
-	if due := must(s.Due(ctx, thread(1)))(t); !due {
-		t.Error("a woken thread is not due")
+	must(s.Append(ctx, issue(1), false, event("", 1)))(t)
+	wantWakes(t, r, 0)
+	wantDue(t, s)
+	must(s.Append(ctx, issue(1), true))(t) // a wake-up needs no event
+	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
+	wantWakes(t, r, 1)
+	wantDue(t, s, 1)
+	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	wantDue(t, s)
+	must(s.Append(ctx, issue(1), true, event("", 3)))(t)
+	wantWakes(t, r, 1)
+	wantDue(t, s) // the lease is held
+	check(t, s.Release(ctx, l))
+	wantWakes(t, r, 1)
+	wantDue(t, s, 1)
+}
+
+func threadsAreClaimedInTheirOrder(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
+	check(t, s.Release(ctx, l))
+	for _, n := range []int{4, 3, 5, 2} {
+		c.Advance(time.Second)
+		must(s.Append(ctx, issue(n), true))(t)
 	}
-	must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
-	if due := must(s.Due(ctx, thread(1)))(t); due {
-		t.Error("a thread whose step began is due")
+	var got []int
+	for _, most := range []int{1, 2, 3, 3} {
+		leases := must(s.Claim(ctx, "node", most))(t)
+		for _, l := range leases {
+			got = append(got, l.Thread.Number)
+		}
 	}
-	must(s.Append(ctx, thread(1), true, event("", 3)))(t)
-	wantSteps(t, r, step{thread: thread(1)})
-	if due := must(s.Due(ctx, thread(99)))(t); due {
-		t.Error("an unknown thread is due")
+	// Those that somebody woke come before those that waited.
+	if diff := cmp.Diff([]int{4, 3, 5, 2, 1}, got); diff != "" {
+		t.Errorf("claimed (-want +got)\n%s", diff)
 	}
 }
 
-func aFailedEnqueueKeepsNothing(t *testing.T, dsn string) {
-	s, r, _ := open(t, dsn)
-	r.fail(errTest)
-	if _, err := s.Append(t.Context(), thread(1), true, event("a", 1)); !errors.Is(err, errTest) {
-		t.Errorf("got %v, want %v", err, errTest)
+// aThreadIsClaimedOnce: many claim at a time, and the claim is the lease.
+func aThreadIsClaimedOnce(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	for n := range 20 {
+		must(s.Append(ctx, issue(n+1), true, event("", n)))(t)
 	}
-	if got := must(s.Events(t.Context(), thread(1), 0))(t); len(got) != 0 {
-		t.Errorf("the event was kept without its step: %v", got)
+	var mu sync.Mutex
+	claims := map[thread.ID]int{}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for {
+				leases, err := s.Claim(ctx, fmt.Sprint("worker ", n), 2)
+				if err != nil {
+					t.Error(err)
+				}
+				if err != nil || len(leases) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, l := range leases {
+					claims[l.Thread]++
+				}
+				mu.Unlock()
+				for _, l := range leases {
+					if _, err := s.Acquire(ctx, l.Thread, "another", c.Now()); !isHeld(err) {
+						t.Errorf("a claimed thread's lease: %v, want it held", err)
+					}
+					if err := s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{event("", "claimed")}}); err != nil {
+						t.Errorf("append under a claim: %v", err)
+					}
+				}
+			}
+		})
 	}
-	r.fail(nil)
-	must(s.Append(t.Context(), thread(1), true, event("a", 1)))(t)
-	wantSteps(t, r, step{thread: thread(1)})
+	wg.Wait()
+	wantDue(t, s)
+	for th, n := range claims {
+		if n != 1 {
+			t.Errorf("%s was claimed %d times", th, n)
+		}
+	}
+	if len(claims) != 20 {
+		t.Errorf("%d threads were claimed, want 20", len(claims))
+	}
 }
 
-func releaseQueuesWhatArrivedMeanwhile(t *testing.T, dsn string) {
+func releaseMakesDueWhatArrivedMeanwhile(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
-	l := must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
 	check(t, s.Release(ctx, l))
-	wantSteps(t, r)
+	wantWakes(t, r, 0)
+	wantDue(t, s)
 
-	l = must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
-	must(s.Append(ctx, thread(1), true, event("", 1)))(t)
-	wantSteps(t, r, step{thread: thread(1)}) // that job meets the held lease
+	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
+	r.take() // whoever looks now finds the lease held
 	check(t, s.Release(ctx, l))
-	wantSteps(t, r, step{thread: thread(1)})
+	wantWakes(t, r, 1)
+	wantDue(t, s, 1)
 
 	// So does a wake-up time that came while the step ran.
-	l = must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
-	check(t, s.AppendLeased(ctx, l, solver.Batch{WakeAt: c.Now().Add(time.Second)}))
-	r.take()
+	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
 	c.Advance(2 * time.Second)
+	wantDue(t, s)
 	check(t, s.Release(ctx, l))
-	wantSteps(t, r, step{thread: thread(1)})
+	wantWakes(t, r, 1)
+	wantDue(t, s, 1)
 }
 
-func aWakeTimeIsStoredWithItsJob(t *testing.T, dsn string) {
+func aWakeTimeIsStored(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	first, second := c.Now().UTC().Add(time.Hour), c.Now().UTC().Add(2*time.Hour)
-	l := must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
-	check(t, s.AppendLeased(ctx, l, solver.Batch{WakeAt: first}))
-	check(t, s.AppendLeased(ctx, l, solver.Batch{WakeAt: first}))
-	check(t, s.AppendLeased(ctx, l, solver.Batch{WakeAt: second}))
-	check(t, s.AppendLeased(ctx, l, solver.Batch{Events: []solver.NewEvent{event("", 1)}}))
+	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: first}))
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: second}))
+	check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{event("", 1)}}))
 	check(t, s.Release(ctx, l))
-	wantSteps(t, r, step{thread(1), first}, step{thread(1), second})
-	wakeAt := func() time.Time { return must(s.Thread(ctx, thread(1)))(t).WakeAt }
+	wantWakes(t, r, 0)
+	wakeAt := func() time.Time { return must(s.Thread(ctx, issue(1)))(t).WakeAt }
 	if got := wakeAt(); !got.Equal(second) {
 		t.Errorf("wakes at %s, want %s", got, second)
 	}
 	// A step that comes before its time leaves the time; one after takes it.
-	l = must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
+	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
 	check(t, s.Release(ctx, l))
 	if got := wakeAt(); !got.Equal(second) {
 		t.Errorf("an early step changed the time to %s", got)
 	}
+	wantDue(t, s)
 	c.Advance(2 * time.Hour)
-	if !must(s.Due(ctx, thread(1)))(t) {
-		t.Error("a thread whose time has come is not due")
-	}
-	l = must(s.Acquire(ctx, thread(1), "node", c.Now()))(t)
+	wantDue(t, s, 1)
+	l = must(s.Claim(ctx, "node", 1))(t)[0]
 	check(t, s.Release(ctx, l))
 	if got := wakeAt(); !got.IsZero() {
 		t.Errorf("a step after its time left the time %s", got)
 	}
-	wantSteps(t, r)
+	wantDue(t, s)
 }

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,9 +13,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // now is the moment at which every page is looked at.
@@ -50,15 +52,11 @@ func open(t *testing.T, change func(*web.Options)) *site {
 	})
 	cfg := config.Default()
 	cfg.Backends = []config.Backend{{Name: "codex", Kind: "codex", Account: "main"}, {Name: "claude", Kind: "command", Account: "second"}}
-	fold := &solver.Solver{Store: s.store, Config: cfg, Now: func() time.Time { return now }}
+	fold := &solver.Solver{Env: attempt.Env{Store: s.store, Config: cfg, Now: func() time.Time { return now }}}
 	o := web.Options{
 		Hook:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hook "+r.Method) }),
 		Store: s.store, View: fold.View,
-		Stats: func(ctx context.Context) (web.Stats, error) {
-			st, err := s.store.Stats(ctx)
-			return web.Stats(st), err
-		},
-		Requests: func() []web.Requests { return []web.Requests{{"GET", "/repos/{owner}/{repo}", 3}} },
+		Requests: func() []forge.Count { return []forge.Count{{Method: "GET", Route: "/repos/{owner}/{repo}", Sent: 3}} },
 		Counters: s.counters, Build: web.Build{Version: "v1.2.3", Commit: "0f3c9a1", Go: "go1.26"},
 		WebURL: "https://github.com", MaxLimits: 3, Now: func() time.Time { return now }, Log: zerolog.New(s.log),
 	}
@@ -80,12 +78,12 @@ func (s *site) now() time.Time {
 }
 
 // happened appends one event as it was written at that time.
-func (s *site) happened(thread string, at time.Time, kind solver.Kind, data any) {
+func (s *site) happened(issue string, at time.Time, kind thread.Kind, data any) {
 	s.t.Helper()
 	s.mu.Lock()
 	s.clock = at
 	s.mu.Unlock()
-	if _, err := s.store.Append(s.t.Context(), s.thread(thread), false, solver.NewEvent{Kind: kind, At: at, Data: data}); err != nil {
+	if _, err := s.store.Append(s.t.Context(), s.thread(issue), false, thread.NewEvent{Kind: kind, At: at, Data: data}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.mu.Lock()
@@ -94,9 +92,9 @@ func (s *site) happened(thread string, at time.Time, kind solver.Kind, data any)
 }
 
 // leased writes a batch under a lease that is given back.
-func (s *site) leased(thread string, b solver.Batch) {
+func (s *site) leased(issue string, b thread.Batch) {
 	s.t.Helper()
-	lease, err := s.store.Acquire(s.t.Context(), s.thread(thread), "node", now)
+	lease, err := s.store.Acquire(s.t.Context(), s.thread(issue), "node", now)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -108,9 +106,9 @@ func (s *site) leased(thread string, b solver.Batch) {
 	}
 }
 
-func (s *site) thread(name string) solver.Thread {
+func (s *site) thread(name string) thread.ID {
 	s.t.Helper()
-	t, err := solver.ParseThread(name)
+	t, err := thread.Parse(name)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // Detail is something that people want to know of a server and that does not
@@ -77,14 +79,14 @@ type parts []question
 func newParts(o Options) parts {
 	all := parts{ask("database", func(ctx context.Context) []result {
 		if err := o.Store.Ping(ctx); err != nil {
-			return []result{{Name: "database", Detail: line(err.Error(), maxDetail)}}
+			return []result{{Name: "database", Detail: text.Line(err.Error(), maxDetail)}}
 		}
 		return []result{{Name: "database", OK: true}}
 	})}
 	for _, d := range o.Details {
 		all = append(all, ask(d.Name, func(ctx context.Context) []result {
-			ok, text := d.Run(ctx)
-			return []result{{Name: d.Name, OK: ok, Detail: line(text, maxDetail)}}
+			ok, told := d.Run(ctx)
+			return []result{{Name: d.Name, OK: ok, Detail: text.Line(told, maxDetail)}}
 		}))
 	}
 	return all
@@ -105,7 +107,7 @@ func (p parts) answers(ctx context.Context) [][]result {
 
 // readiness asks everything anew, and answers 503 when the first part fails.
 // Details are told besides and change nothing.
-func readiness(p parts, learned *standing) http.Handler {
+func readiness(p parts, learned *learningCache) http.Handler {
 	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all := p.answers(r.Context())
@@ -131,15 +133,15 @@ func readiness(p parts, learned *standing) http.Handler {
 
 // signals are the sources of grades that nothing is learned from at present. That
 // harms no webhook and no attempt.
-func signals(ctx context.Context, learned *standing) []result {
+func signals(ctx context.Context, learned *learningCache) []result {
 	known, err := learned.get(ctx)
 	if err != nil {
-		return []result{{Name: "signals", Detail: line(err.Error(), maxDetail)}}
+		return []result{{Name: "signals", Detail: text.Line(err.Error(), maxDetail)}}
 	}
 	var out []result
 	for _, h := range known.Sources {
 		if h.Degraded {
-			out = append(out, result{Name: "signal " + string(h.Source), Detail: line("degraded: "+h.Reason, maxDetail)})
+			out = append(out, result{Name: "signal " + string(h.Source), Detail: text.Line("degraded: "+h.Reason, maxDetail)})
 		}
 	}
 	return out

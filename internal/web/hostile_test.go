@@ -9,39 +9,39 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // evil tries to leave every place that a string can stand in.
-const evil = "\"'><script>alert(1)</script><img src=x onerror=alert(1)></pre></title></style>{{.}}<!-- \x1b[31mred\x1b[0m \u202eevil\u202c \u200b\x00 javascript:alert(1)"
+const evil = "\"'><script>alert(1)</script><img src=x onerror=alert(1)></pre></title></style>{{.}}<!-- \x1b[31mred\x1b[0m \u202eevil\u202c \u200b\x00\u3164\ufe0f javascript:alert(1)"
 
 // attacked is a thread in which every string is hostile.
-func (s *site) attacked(thread string) {
+func (s *site) attacked(issue string) {
 	f := remark(policy.Source(evil), evil, evil, evil, evil)
 	f.Snapshot = about(evil, "javascript:alert(1)")
 	f.Snapshot.Pull, f.Snapshot.HeadRef = true, evil
-	s.happened(thread, now.Add(-time.Hour), solver.KindFeedback, f)
-	s.happened(thread, now, solver.KindIgnored, remark(policy.Source(evil), evil, evil, evil, evil))
+	s.happened(issue, now.Add(-time.Hour), thread.KindFeedback, f)
+	s.happened(issue, now, thread.KindIgnored, remark(policy.Source(evil), evil, evil, evil, evil))
 	a := start(1, evil, evil, evil)
 	a.Effort = evil
-	s.happened(thread, now, solver.KindAttemptStarted, a)
-	s.happened(thread, now, solver.KindAttemptEnded, solver.Ended{
+	s.happened(issue, now, thread.KindAttemptStarted, a)
+	s.happened(issue, now, thread.KindAttemptEnded, policy.Receipt{
 		N: 1, Ending: policy.Ending(evil), Outcome: policy.Outcome(evil), Detail: evil, Reasons: []string{evil}, StartTree: "a", EndTree: "b",
 		Commit: "0f3c/../../evil", Pushed: true, LeftOut: []string{evil}, Final: evil, Edits: policy.Edits{Operations: 60, Files: 1, MaxRepeat: 30, MaxRepeatPath: evil},
-		Verify: []solver.Verified{{Command: evil, Output: evil, Exit: 1}}, Limit: &solver.Limit{Kind: evil, Message: evil},
+		Verify: []policy.Verified{{Command: evil, Output: evil, Exit: 1}}, Limit: &policy.Limit{Kind: evil, Message: evil},
 		Transcript: "/var/lib/pawl/transcript",
 	})
-	s.happened(thread, now, solver.KindThread, solver.Change{What: evil, By: evil, Detail: evil, Delivery: evil})
-	s.happened(thread, now, solver.KindQuestion, solver.Question{Feedback: f, Word: evil})
-	s.happened(thread, now, solver.KindControl, solver.Control{Feedback: f, Backend: evil})
-	s.happened(thread, now, solver.KindActDone, solver.Act{Key: "pull_request", ID: 3, URL: "data:text/html,<script>alert(1)</script>", Note: evil})
-	s.happened(thread, now, solver.Kind(evil), json.RawMessage(`{}`))
-	s.leased(thread, solver.Batch{
+	s.happened(issue, now, thread.KindThread, thread.Change{What: evil, By: evil, Detail: evil, Delivery: evil})
+	s.happened(issue, now, thread.KindQuestion, thread.Question{Feedback: f, Word: evil})
+	s.happened(issue, now, thread.KindControl, thread.Control{Feedback: f, Backend: evil})
+	s.happened(issue, now, thread.KindActDone, thread.Act{Key: "pull_request", ID: 3, URL: "data:text/html,<script>alert(1)</script>", Note: evil})
+	s.happened(issue, now, thread.Kind(evil), json.RawMessage(`{}`))
+	s.leased(issue, thread.Batch{
 		Account: evil, Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Kind: policy.Ending(evil), Consecutive: 2} },
-		Cooldown: &solver.Cooldown{Backend: evil, Class: evil, Until: now.Add(time.Hour), Thread: evil},
-		Events: []solver.NewEvent{{Kind: solver.KindDecision, At: now, Data: solver.Decided{Seen: 9,
-			Decision: policy.Decision{Action: policy.Action(evil), Rule: evil, Reasons: []string{evil}, Hint: evil, Until: now.Add(time.Hour)},
-			Problems: []solver.Problem{{Path: evil, Line: 1, Message: evil}}}}},
+		Cooldown: &thread.Cooldown{Backend: evil, Class: evil, Until: now.Add(time.Hour), Thread: evil},
+		Events: []thread.NewEvent{{Kind: thread.KindDecision, At: now, Data: thread.Decided{Seen: 9,
+			Decision: policy.Decision{Action: policy.Action(evil), Rule: evil, Reasons: policy.Because(evil, evil), Hint: evil, Until: now.Add(time.Hour)},
+			Problems: []thread.Problem{{Path: evil, Line: 1, Message: evil}}}}},
 	})
 }
 
@@ -60,7 +60,7 @@ func TestHostileStringsDoNotBreakOut(t *testing.T) {
 		if !strings.Contains(page, "&lt;script&gt;alert(1)") {
 			t.Errorf("%s does not show the hostile text", path)
 		}
-		if strings.ContainsAny(page, "\x00\x1b\u202e\u202c\u200b") {
+		if strings.ContainsAny(page, "\x00\x1b\u202e\u202c\u200b\u3164\ufe0f") {
 			t.Errorf("%s holds invisible characters", path)
 		}
 		for z := html.NewTokenizer(strings.NewReader(page)); z.Next() != html.ErrorToken; {
@@ -97,9 +97,9 @@ func TestServerPathsAreNotShown(t *testing.T) {
 func TestHugeTextsAreCut(t *testing.T) {
 	s := open(t, nil)
 	f := remark(policy.FromComment, "octocat", "solve", "command solve", strings.Repeat("<é\x00", 200_000))
-	s.happened("acme/widgets#1", now, solver.KindFeedback, f)
-	s.happened("acme/widgets#1", now, solver.KindAttemptStarted, start(1, "codex", "main", "feedback"))
-	s.happened("acme/widgets#1", now, solver.KindAttemptEnded, solver.Ended{N: 1, Ending: policy.Crashed, Outcome: policy.Outcome(policy.Crashed),
+	s.happened("acme/widgets#1", now, thread.KindFeedback, f)
+	s.happened("acme/widgets#1", now, thread.KindAttemptStarted, start(1, "codex", "main", "feedback"))
+	s.happened("acme/widgets#1", now, thread.KindAttemptEnded, policy.Receipt{N: 1, Ending: policy.Crashed, Outcome: policy.Outcome(policy.Crashed),
 		Final: strings.Repeat("final ", 100_000), Detail: strings.Repeat("detail ", 100_000)})
 	for _, path := range []string{"/", "/threads/acme/widgets/1"} {
 		if n := len(s.page(path)); n > 64<<10 {

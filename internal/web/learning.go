@@ -7,17 +7,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// standingTime is how long what was learned is shown again before it is computed
+// cacheTime is how long what was learned is shown again before it is computed
 // anew: up to 2,000 rows are read for it, and anybody may ask for a page.
-const standingTime = 5 * time.Second
+const cacheTime = 5 * time.Second
 
-// standing computes what was learned, at most once in standingTime. It may be
+// learningCache computes what was learned, at most once in cacheTime. It may be
 // asked by many goroutines.
-type standing struct {
+type learningCache struct {
 	ask func(ctx context.Context) (solver.Standing, error)
 	now func() time.Time
 
@@ -27,14 +29,14 @@ type standing struct {
 }
 
 // get returns what was learned; nothing where nobody can be asked.
-func (s *standing) get(ctx context.Context) (solver.Standing, error) {
+func (s *learningCache) get(ctx context.Context) (solver.Standing, error) {
 	if s.ask == nil {
 		return solver.Standing{}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if age := now.Sub(s.at); !s.at.IsZero() && age >= 0 && age < standingTime {
+	if age := now.Sub(s.at); !s.at.IsZero() && age >= 0 && age < cacheTime {
 		return s.last, nil
 	}
 	got, err := s.ask(ctx)
@@ -73,8 +75,8 @@ type violation struct{ Attempt, Href, Check string }
 // maxViolations is how many violations of a source are named, the newest of them.
 const maxViolations = 5
 
-// learning is nil where there is nothing to show.
-func learning(s solver.Standing) *learningData {
+// learningOf is nil where there is nothing to show.
+func learningOf(s solver.Standing) *learningData {
 	if len(s.Arms) == 0 && len(s.Sources) == 0 {
 		return nil
 	}
@@ -91,10 +93,10 @@ func learning(s solver.Standing) *learningData {
 	return d
 }
 
-func arm(a policy.ArmView) armLine {
+func arm(a learning.ArmView) armLine {
 	low, high := percent(a.Low), percent(a.High)
 	return armLine{
-		Backend: line(a.Backend, maxName), Mean: fmt.Sprintf("%.2f", a.Mean), Interval: fmt.Sprintf("%.2f to %.2f", a.Low, a.High),
+		Backend: text.Line(a.Backend, maxName), Mean: fmt.Sprintf("%.2f", a.Mean), Interval: fmt.Sprintf("%.2f to %.2f", a.Low, a.High),
 		Share: fmt.Sprintf("%d %%", percent(a.Share)), Rewards: number(int64(a.Rewards)),
 		Low: low, Width: max(1, high-low), Middle: max(0, min(98, percent(a.Mean)-1)), Part: percent(a.Share),
 	}
@@ -103,8 +105,8 @@ func arm(a policy.ArmView) armLine {
 // percent is a share in whole hundredths.
 func percent(v float64) int { return int(min(max(v, 0), 1)*100 + 0.5) }
 
-func source(h policy.SourceHealth) sourceLine {
-	l := sourceLine{Source: line(string(h.Source), maxName), Coverage: "–", Valid: "–", State: "believed", Class: "done"}
+func source(h learning.SourceHealth) sourceLine {
+	l := sourceLine{Source: text.Line(string(h.Source), maxName), Coverage: "–", Valid: "–", State: "believed", Class: "done"}
 	if h.Attempts > 0 {
 		l.Coverage = fmt.Sprintf("%d of %d (%d %%)", h.Values, h.Attempts, percent(h.Coverage))
 	}
@@ -117,7 +119,7 @@ func source(h policy.SourceHealth) sourceLine {
 		l.State, l.Class = "silent", "dim"
 	}
 	if h.Degraded {
-		l.State, l.Class, l.Reason = "degraded", "failed", line(h.Reason, maxReason)
+		l.State, l.Class, l.Reason = "degraded", "failed", text.Line(h.Reason, maxReason)
 	}
 	for i := len(h.Violations) - 1; i >= 0; i-- {
 		if len(l.Broken) == maxViolations {
@@ -125,9 +127,9 @@ func source(h policy.SourceHealth) sourceLine {
 			break
 		}
 		v := h.Violations[i]
-		b := violation{Attempt: line(v.Attempt, maxName), Check: spaced(line(string(v.Check), maxName))}
+		b := violation{Attempt: text.Line(v.Attempt, maxName), Check: text.Spaced(text.Line(string(v.Check), maxName))}
 		if slash := strings.LastIndexByte(v.Attempt, '/'); slash > 0 {
-			if t, err := solver.ParseThread(v.Attempt[:slash]); err == nil {
+			if t, err := thread.Parse(v.Attempt[:slash]); err == nil {
 				b.Href = href(t)
 			}
 		}

@@ -11,31 +11,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
 )
 
 // learnt is what four backends and seven sources may have come to.
 func learnt(context.Context) (solver.Standing, error) {
-	arm := func(name string, good, bad float64, n int) policy.Arm {
-		return policy.Arm{Option: policy.Option{Backend: name}, Level: policy.Global, Posterior: policy.Posterior{Good: good, Bad: bad, N: n}, Rewards: n}
+	arm := func(name string, good, bad float64, n int) learning.Arm {
+		return learning.Arm{Option: policy.Option{Backend: name}, Level: policy.Global, Posterior: learning.Posterior{Good: good, Bad: bad, N: n}, Rewards: n}
 	}
-	broken := func(at time.Duration, attempt string, c policy.Check) policy.Violation {
-		return policy.Violation{Source: policy.JudgeSource, Check: c, Attempt: attempt, Reason: "implausible", At: now.Add(-at)}
+	broken := func(at time.Duration, attempt string, c learning.Check) learning.Violation {
+		return learning.Violation{Source: learning.JudgeSource, Check: c, Attempt: attempt, Reason: "implausible", At: now.Add(-at)}
 	}
 	s := solver.Standing{Mode: policy.ModeAuto, InForce: policy.ModeShadow}
-	s.Arms = policy.View([]policy.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)})
-	s.Sources = []policy.SourceHealth{
-		{Source: policy.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},
-		{Source: policy.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
-		{Source: policy.JudgeSource, Attempts: 40, Values: 30, Failed: 9, Coverage: 0.75, Valid: 0.87, Degraded: true,
+	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)})
+	s.Sources = []learning.SourceHealth{
+		{Source: learning.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},
+		{Source: learning.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
+		{Source: learning.JudgeSource, Attempts: 40, Values: 30, Failed: 9, Coverage: 0.75, Valid: 0.87, Degraded: true,
 			Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#9/1 (floor_with_work), acme/widgets#7/2 (floor_with_work)",
-			Violations: []policy.Violation{
+			Violations: []learning.Violation{
 				broken(60*time.Hour, "acme/gadgets#3/1", "unavailable"), broken(50*time.Hour, "acme/gadgets#4/1", "failed_answer"),
 				broken(9*time.Hour, "acme/widgets#7/2", "floor_with_work"), broken(2*time.Hour, "acme/widgets#9/1", "floor_with_work"),
 			}},
-		{Source: policy.JournalSource},
+		{Source: learning.JournalSource},
 	}
 	return s, nil
 }
@@ -64,7 +66,9 @@ func TestTheStatusPageShowsWhatWasLearned(t *testing.T) {
 func TestMetricsTellWhatWasLearned(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = learnt
-		o.Points = func() []web.Points { return []web.Points{{Installation: 0, Used: 3}, {Installation: 77, Used: 412}} }
+		o.Points = func() []forge.Points {
+			return []forge.Points{{Installation: 0, Used: 3}, {Installation: 77, Used: 412}}
+		}
 		o.Skew = func() time.Duration { return -90 * time.Minute }
 	})
 	got := ours(s.page("/metrics"))
@@ -112,11 +116,11 @@ func TestGradesThatCannotBeReadFailNothingButTheirOwnParts(t *testing.T) {
 
 func TestReceiptsAreCounted(t *testing.T) {
 	s := open(t, nil)
-	s.counters.Receipt("codex", solver.Ended{
-		Tokens: solver.Tokens{Input: 1000, CachedInput: 800, Output: 50}, CostUSD: cost(0.25), Turns: 4, ToolCalls: 9, AgentMS: 45_000,
-		Rungs: []solver.Rung{{Rung: 4, Times: 3, Recovered: true}, {Rung: 2}},
+	s.counters.Receipt("codex", policy.Receipt{
+		Tokens: policy.Tokens{Input: 1000, CachedInput: 800, Output: 50}, CostUSD: cost(0.25), Turns: 4, ToolCalls: 9, AgentMS: 45_000,
+		Rungs: []policy.Rung{{Rung: 4, Times: 3, Recovered: true}, {Rung: 2}},
 	})
-	s.counters.Receipt("codex", solver.Ended{Tokens: solver.Tokens{Input: 5, CachedInput: 10}, AgentMS: 7_300_000})
+	s.counters.Receipt("codex", policy.Receipt{Tokens: policy.Tokens{Input: 5, CachedInput: 10}, AgentMS: 7_300_000})
 	var got []string
 	for _, l := range ours(s.page("/metrics")) {
 		for _, name := range []string{"pawl_tokens", "pawl_cost", "pawl_turns", "pawl_tool_calls", "pawl_rungs", "pawl_attempt_duration_seconds_count", `le="60"`} {

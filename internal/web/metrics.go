@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // scrapeTime bounds what one scrape asks of the database; Prometheus gives up
@@ -20,9 +22,9 @@ const scrapeTime = 5 * time.Second
 
 // metrics answers GET /metrics from a registry of its own. When the database
 // cannot be read the metrics that do not come from it are still given.
-func metrics(o Options, learned *standing, p parts) http.Handler {
+func metrics(o Options, learned *learningCache, p parts) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newScrape(o, learned, p))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, learned, p, descriptions()})
 	r.MustRegister(o.Counters.all()...)
 	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{o.Log}, MaxRequestsInFlight: scrapesAtOnce,
@@ -38,55 +40,47 @@ type scrapeLog struct{ zerolog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprintln(v...))) }
 
+// descriptions are the metrics that are read from the store, the GitHub client and
+// this machine. Those that count up end in _total.
+func descriptions() map[string]*prometheus.Desc {
+	all := map[string]*prometheus.Desc{}
+	desc := func(name, help string, labels ...string) {
+		all[name] = prometheus.NewDesc("pawl_"+name, help, labels, nil)
+	}
+	desc("deliveries", "Webhook deliveries kept, by what became of them.", "state")
+	desc("delivery_age_seconds", "How long the oldest delivery has waited that nobody has tried to handle.")
+	desc("threads", "Threads that a step runs on, that need a step, and that wait for a time.", "state")
+	desc("queue_age_seconds", "How long the oldest thread that needs a step has waited.")
+	desc("breaker_consecutive", "Failures of a kind in a row on a backend account.", "account", "kind")
+	desc("breaker_open", "Whether a backend account may not be called at all.", "account", "kind")
+	desc("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", "account", "kind")
+	desc("cooldowns", "On how many repositories a backend rests after an edit loop.", "backend", "class")
+	desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route")
+	desc("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.", "installation")
+	desc("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second.")
+	desc("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", "source")
+	desc("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", "source")
+	desc("signal_violations", "Implausible values of a source of grades in the last 7 days.", "source")
+	desc("signal_degraded", "Whether nothing is learned from a source of grades because of its violations.", "source")
+	desc("backend_reward_mean", "The reward that is expected of a backend, its posterior mean over all repositories.", "backend")
+	desc("backend_choice_ratio", "How often sampling would choose a backend.", "backend")
+	desc("backend_rewards", "Rewards that were learned from, by backend; late signals may take some back.", "backend")
+	desc("healthy", "Whether a part of this server works; without its database it is not ready.", "part")
+	desc("build_info", "Always 1; the labels name the program.", "version", "commit", "go")
+	return all
+}
+
 // scrape reads the store and the GitHub client each time it is asked.
 type scrape struct {
 	Options
-	learned                                    *standing
-	parts                                      parts
-	deliveries, deliveryAge, threads, queueAge *prometheus.Desc
-	breakers, open, resets, cooldowns          *prometheus.Desc
-	requests, points, skew, build              *prometheus.Desc
-	coverage, valid, violations, degraded      *prometheus.Desc
-	mean, share, rewards, healthy              *prometheus.Desc
-}
-
-func newScrape(o Options, learned *standing, p parts) *scrape {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("pawl_"+name, help, labels, nil)
-	}
-	return &scrape{
-		Options:     o,
-		learned:     learned,
-		parts:       p,
-		deliveries:  desc("deliveries", "Webhook deliveries kept, by what became of them.", "state"),
-		deliveryAge: desc("delivery_age_seconds", "How long the oldest delivery has waited that nobody has tried to handle."),
-		threads:     desc("threads", "Threads that a step runs on, that need a step, and that wait for a time.", "state"),
-		queueAge:    desc("queue_age_seconds", "How long the oldest thread that needs a step has waited."),
-		breakers:    desc("breaker_consecutive", "Failures of a kind in a row on a backend account.", "account", "kind"),
-		open:        desc("breaker_open", "Whether a backend account may not be called at all.", "account", "kind"),
-		resets:      desc("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", "account", "kind"),
-		cooldowns:   desc("cooldowns", "On how many repositories a backend rests after an edit loop.", "backend", "class"),
-		requests:    desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route"),
-		points:      desc("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.", "installation"),
-		skew:        desc("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second."),
-		coverage:    desc("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", "source"),
-		valid:       desc("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", "source"),
-		violations:  desc("signal_violations", "Implausible values of a source of grades in the last 7 days.", "source"),
-		degraded:    desc("signal_degraded", "Whether nothing is learned from a source of grades because of its violations.", "source"),
-		mean:        desc("backend_reward_mean", "The reward that is expected of a backend, its posterior mean over all repositories.", "backend"),
-		share:       desc("backend_choice_ratio", "How often sampling would choose a backend.", "backend"),
-		rewards:     desc("backend_rewards", "Rewards that were learned from, by backend; late signals may take some back.", "backend"),
-		healthy:     desc("healthy", "Whether a part of this server works; without its database it is not ready.", "part"),
-		build:       desc("build_info", "Always 1; the labels name the program.", "version", "commit", "go"),
-	}
+	learned *learningCache
+	parts   parts
+	descs   map[string]*prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (s *scrape) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		s.deliveries, s.deliveryAge, s.threads, s.queueAge, s.breakers, s.open, s.resets, s.cooldowns, s.requests, s.points, s.skew, s.build,
-		s.coverage, s.valid, s.violations, s.degraded, s.mean, s.share, s.rewards, s.healthy,
-	} {
+	for _, d := range s.descs {
 		out <- d
 	}
 }
@@ -95,48 +89,48 @@ func (s *scrape) Describe(out chan<- *prometheus.Desc) {
 func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
-	give(out, s.build, prometheus.GaugeValue, 1, s.Build.Version, s.Build.Commit, s.Build.Go)
+	s.give(out, "build_info", 1, s.Build.Version, s.Build.Commit, s.Build.Go)
 	for _, r := range s.Requests() {
-		give(out, s.requests, prometheus.CounterValue, float64(r.Sent), r.Method, r.Route)
+		s.give(out, "github_requests_total", float64(r.Sent), r.Method, r.Route)
 	}
 	if s.Points != nil {
 		for _, p := range s.Points() {
-			give(out, s.points, prometheus.CounterValue, float64(p.Used), strconv.FormatInt(p.Installation, 10))
+			s.give(out, "github_points_total", float64(p.Used), strconv.FormatInt(p.Installation, 10))
 		}
 	}
 	if s.Skew != nil {
-		give(out, s.skew, prometheus.GaugeValue, s.Skew().Seconds())
+		s.give(out, "database_clock_ahead_seconds", s.Skew().Seconds())
 	}
 	for _, r := range s.parts.answers(ctx) {
-		give(out, s.healthy, prometheus.GaugeValue, flag(r[0].OK), r[0].Name)
+		s.give(out, "healthy", flag(r[0].OK), r[0].Name)
 	}
 	s.counts(ctx, out)
 	s.held(ctx, out)
-	s.worth(ctx, out)
+	s.backends(ctx, out)
 }
 
-// worth is what was learned, and from what.
-func (s *scrape) worth(ctx context.Context, out chan<- prometheus.Metric) {
+// backends is what was learned, and from what.
+func (s *scrape) backends(ctx context.Context, out chan<- prometheus.Metric) {
 	known, err := s.learned.get(ctx)
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.mean, err)
+		out <- prometheus.NewInvalidMetric(s.descs["backend_reward_mean"], err)
 		return
 	}
 	for _, a := range known.Arms {
-		give(out, s.mean, prometheus.GaugeValue, a.Mean, a.Backend)
-		give(out, s.share, prometheus.GaugeValue, a.Share, a.Backend)
-		give(out, s.rewards, prometheus.GaugeValue, float64(a.Rewards), a.Backend)
+		s.give(out, "backend_reward_mean", a.Mean, a.Backend)
+		s.give(out, "backend_choice_ratio", a.Share, a.Backend)
+		s.give(out, "backend_rewards", float64(a.Rewards), a.Backend)
 	}
 	for _, h := range known.Sources {
 		name := string(h.Source)
 		if h.Attempts > 0 {
-			give(out, s.coverage, prometheus.GaugeValue, h.Coverage, name)
+			s.give(out, "signal_coverage_ratio", h.Coverage, name)
 		}
 		if h.Values > 0 {
-			give(out, s.valid, prometheus.GaugeValue, h.Valid, name)
+			s.give(out, "signal_valid_ratio", h.Valid, name)
 		}
-		give(out, s.violations, prometheus.GaugeValue, float64(len(h.Violations)), name)
-		give(out, s.degraded, prometheus.GaugeValue, flag(h.Degraded), name)
+		s.give(out, "signal_violations", float64(len(h.Violations)), name)
+		s.give(out, "signal_degraded", flag(h.Degraded), name)
 	}
 }
 
@@ -149,38 +143,38 @@ func flag(b bool) float64 {
 }
 
 func (s *scrape) counts(ctx context.Context, out chan<- prometheus.Metric) {
-	stats, err := s.Stats(ctx)
+	stats, err := s.Store.Stats(ctx)
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.threads, err)
+		out <- prometheus.NewInvalidMetric(s.descs["threads"], err)
 		return
 	}
 	for _, state := range deliveryStates() {
-		give(out, s.deliveries, prometheus.GaugeValue, float64(stats.Deliveries[state]), string(state))
+		s.give(out, "deliveries", float64(stats.Deliveries[state]), string(state))
 	}
-	give(out, s.deliveryAge, prometheus.GaugeValue, stats.DeliveryAge.Seconds())
-	give(out, s.threads, prometheus.GaugeValue, float64(stats.Running), "running")
-	give(out, s.threads, prometheus.GaugeValue, float64(stats.Queued), "queued")
-	give(out, s.threads, prometheus.GaugeValue, float64(stats.Waiting), "waiting")
-	give(out, s.queueAge, prometheus.GaugeValue, stats.QueueAge.Seconds())
+	s.give(out, "delivery_age_seconds", stats.DeliveryAge.Seconds())
+	s.give(out, "threads", float64(stats.Running), "running")
+	s.give(out, "threads", float64(stats.Queued), "queued")
+	s.give(out, "threads", float64(stats.Waiting), "waiting")
+	s.give(out, "queue_age_seconds", stats.QueueAge.Seconds())
 }
 
 func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	breakers, err := s.Store.Breakers(ctx)
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.breakers, err)
+		out <- prometheus.NewInvalidMetric(s.descs["breaker_consecutive"], err)
 	}
 	now := s.Now()
 	for account, b := range breakers {
-		give(out, s.breakers, prometheus.GaugeValue, float64(b.Consecutive), account, string(b.Kind))
+		s.give(out, "breaker_consecutive", float64(b.Consecutive), account, string(b.Kind))
 		_, open := b.Open(now, s.MaxLimits)
-		give(out, s.open, prometheus.GaugeValue, flag(open), account, string(b.Kind))
+		s.give(out, "breaker_open", flag(open), account, string(b.Kind))
 		if b.ResetsAt.After(now) {
-			give(out, s.resets, prometheus.GaugeValue, b.ResetsAt.Sub(now).Seconds(), account, string(b.Kind))
+			s.give(out, "limit_seconds_left", b.ResetsAt.Sub(now).Seconds(), account, string(b.Kind))
 		}
 	}
 	cooldowns, err := s.Store.Cooldowns(ctx, "", now)
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.cooldowns, err)
+		out <- prometheus.NewInvalidMetric(s.descs["cooldowns"], err)
 	}
 	resting := map[[2]string]int{}
 	for _, all := range cooldowns {
@@ -189,19 +183,111 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 		}
 	}
 	for what, n := range resting {
-		give(out, s.cooldowns, prometheus.GaugeValue, float64(n), what[0], what[1])
+		s.give(out, "cooldowns", float64(n), what[0], what[1])
 	}
 }
 
 // give sends one number. Labels may come from outside, and a metric with broken
 // UTF-8 would be refused.
-func give(out chan<- prometheus.Metric, d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+func (s *scrape) give(out chan<- prometheus.Metric, name string, v float64, labels ...string) {
 	for i, l := range labels {
 		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
 	}
-	m, err := prometheus.NewConstMetric(d, kind, v, labels...)
+	kind := prometheus.GaugeValue
+	if strings.HasSuffix(name, "_total") {
+		kind = prometheus.CounterValue
+	}
+	m, err := prometheus.NewConstMetric(s.descs[name], kind, v, labels...)
 	if err != nil {
-		m = prometheus.NewInvalidMetric(d, err)
+		m = prometheus.NewInvalidMetric(s.descs[name], err)
 	}
 	out <- m
+}
+
+// Counters count what this process has done. The solver calls the methods; all may be
+// called by many goroutines. Backends, endings,
+// outcomes, rules, rungs and statuses are of the configuration or of Pawl, so no label
+// can grow.
+type Counters struct {
+	webhooks, attempts, decisions, tokens, cost, turns, calls, rungs *prometheus.CounterVec
+	durations                                                        *prometheus.HistogramVec
+	takeOvers                                                        prometheus.Counter
+}
+
+// durationBuckets are in seconds: an agent that fails at once takes some, a long
+// attempt hours.
+func durationBuckets() []float64 { return []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200} }
+
+// NewCounters returns counters that stand at nothing.
+func NewCounters() *Counters {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_" + name + "_total", Help: help}, labels)
+	}
+	c := &Counters{
+		webhooks:  counter("webhooks", "Requests to the webhook address of this node, by the status of the answer.", "code"),
+		attempts:  counter("attempts", "Attempts that ended on this node.", "backend", "ending", "outcome"),
+		decisions: counter("decisions", "Decisions taken on this node.", "rule", "action"),
+		tokens:    counter("tokens", "Tokens that attempts of this node used; those of cached input are not counted as input again.", "backend", "kind"),
+		cost:      counter("cost_usd", "What attempts of this node cost in US dollars, where that is known.", "backend"),
+		turns:     counter("turns", "Turns of the agents of this node, where they tell them.", "backend"),
+		calls:     counter("tool_calls", "Calls of tools by the agents of this node, where they tell them.", "backend"),
+		rungs:     counter("rungs", "Recoveries that fired on this node, by rung and whether they helped.", "rung", "recovered"),
+		takeOvers: prometheus.NewCounter(prometheus.CounterOpts{Name: "pawl_take_overs_total",
+			Help: "Threads that this node took over when the lease of a node ran out that did not give it back."}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds", Buckets: durationBuckets(),
+			Help: "How long the agents of attempts on this node ran."}, []string{"backend"}),
+	}
+	for _, status := range hookAnswers() {
+		c.webhooks.WithLabelValues(strconv.Itoa(status))
+	}
+	return c
+}
+
+// all are the collectors of the counters.
+func (c *Counters) all() []prometheus.Collector {
+	return []prometheus.Collector{c.webhooks, c.attempts, c.decisions, c.tokens, c.cost, c.turns, c.calls, c.rungs, c.durations, c.takeOvers}
+}
+
+// Attempt counts an attempt that ended; the ending is empty for one that Pawl
+// cut short before its agent told any.
+func (c *Counters) Attempt(backend string, ending policy.Ending, outcome policy.Outcome) {
+	c.attempts.WithLabelValues(backend, string(ending), string(outcome)).Inc()
+}
+
+// TakeOver counts a thread that was taken from a node that did not give it back.
+func (c *Counters) TakeOver() { c.takeOvers.Inc() }
+
+// Receipt counts what an attempt that ended used.
+func (c *Counters) Receipt(backend string, r policy.Receipt) {
+	// A counter must not be given less than nothing, whatever an agent says.
+	add := func(to *prometheus.CounterVec, n float64, labels ...string) {
+		to.WithLabelValues(labels...).Add(max(0, n))
+	}
+	add(c.tokens, float64(r.Tokens.Input-r.Tokens.CachedInput), backend, "input")
+	add(c.tokens, float64(r.Tokens.CachedInput), backend, "cached_input")
+	add(c.tokens, float64(r.Tokens.Output), backend, "output")
+	if r.CostUSD != nil {
+		add(c.cost, *r.CostUSD, backend)
+	}
+	add(c.turns, float64(r.Turns), backend)
+	add(c.calls, float64(r.ToolCalls), backend)
+	for _, g := range r.Rungs {
+		add(c.rungs, float64(max(1, g.Times)), strconv.Itoa(g.Rung), strconv.FormatBool(g.Recovered))
+	}
+	c.durations.WithLabelValues(backend).Observe((time.Duration(r.AgentMS) * time.Millisecond).Seconds())
+}
+
+// Decision counts a decision that was taken, those to start an attempt
+// included.
+func (c *Counters) Decision(rule policy.Rule, action policy.Action) {
+	c.decisions.WithLabelValues(string(rule), string(action)).Inc()
+}
+
+// hookAnswers are what the webhook endpoint answers; each is counted from 0 on, so
+// that the first of a kind is an increase.
+func hookAnswers() []int {
+	return []int{
+		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
+		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable,
+	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -74,7 +74,7 @@ func TestTheStatusPageSaysWhatWaitsAndForHowLong(t *testing.T) {
 func TestAPullRequestOfPawlLeadsToItsIssue(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
-	s.leased("acme/widgets#7", solver.Batch{Alias: 8})
+	s.leased("acme/widgets#7", thread.Batch{Alias: 8})
 	answer, _ := s.get("/threads/acme/widgets/8")
 	if got := answer.Header.Get("Location"); answer.StatusCode != http.StatusFound || got != "../../../threads/acme/widgets/7" {
 		t.Errorf("%s to %q", answer.Status, got)
@@ -145,7 +145,7 @@ func TestThePolicyAllowsTheStyleThatIsSent(t *testing.T) {
 func TestAnEventThatCannotBeReadIsNamedAndDoesNotHideTheRest(t *testing.T) {
 	s := open(t, nil)
 	s.everything()
-	s.happened("acme/widgets#7", now, solver.KindDecision, []int{1})
+	s.happened("acme/widgets#7", now, thread.KindDecision, []int{1})
 	page := s.page("/threads/acme/widgets/7")
 	for _, want := range []string{"The thread cannot be shown: event 11 (decision)", "attempt 2 changed the tree and the verify commands passed", "unreadable"} {
 		if !strings.Contains(page, want) {
@@ -171,7 +171,7 @@ func TestLongLogsShowTheNewestAndCountTheRest(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	for n := range 300 {
-		s.happened("acme/widgets#7", now, solver.KindIgnored, remark(policy.FromComment, "octocat", "", fmt.Sprintf("reason %d", n), "text"))
+		s.happened("acme/widgets#7", now, thread.KindIgnored, remark(policy.FromComment, "octocat", "", fmt.Sprintf("reason %d", n), "text"))
 	}
 	page := s.page("/threads/acme/widgets/7")
 	if !strings.Contains(page, "110 earlier ones not shown") || !strings.Contains(page, "reason 299") || strings.Contains(page, "reason 99<") {
@@ -209,8 +209,8 @@ func TestLimitsOfAnAccountAreToldAsTheyAre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, nil)
-			s.happened("acme/widgets#1", now, solver.KindFeedback, remark(policy.FromComment, "octocat", "solve", "command solve", ""))
-			s.leased("acme/widgets#1", solver.Batch{Account: "main", Breaker: func(policy.Breaker) policy.Breaker { return c.b }})
+			s.happened("acme/widgets#1", now, thread.KindFeedback, remark(policy.FromComment, "octocat", "solve", "command solve", ""))
+			s.leased("acme/widgets#1", thread.Batch{Account: "main", Breaker: func(policy.Breaker) policy.Breaker { return c.b }})
 			if page := s.page("/"); !strings.Contains(page, c.want) {
 				t.Errorf("the status page does not say %q", c.want)
 			}

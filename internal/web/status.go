@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // maxThreads is how many threads the status page shows.
@@ -50,19 +52,39 @@ type held struct {
 	Name, Href, Text, Class string
 }
 
+// summary is what both pages say of a thread first.
+type summary struct {
+	Name, Subject, Heading string
+	State, Class           string
+	// Step says that a node works on the thread at this moment.
+	Step    bool
+	Rule    string
+	Reasons []string
+	// Broken is why the thread cannot be shown.
+	Broken string
+}
+
+// summarise is the summary of a thread, or why it cannot be shown, with the first
+// reasons of its last decision.
+func summarise(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time, most int) summary {
+	s := summary{Name: text.Line(row.Thread.String(), maxName), Step: row.Running}
+	if err != nil {
+		s.State, s.Class, s.Broken = "unreadable", "failed", text.Line(err.Error(), maxReason)
+		return s
+	}
+	s.Subject, s.Heading, s.State, s.Class = text.Line(f.Title, maxTitle), headline(f), text.Spaced(f.State), class(f.State)
+	s.Rule = text.Spaced(text.Line(string(f.Rule), maxName))
+	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return text.Instant(now, t) }), most)
+	return s
+}
+
 // threadLine is one thread in the list.
 type threadLine struct {
-	Name, Href, Title     string
-	State, Class, Heading string
-	// Step says that a node works on the thread at this moment.
-	Step           bool
-	Rule           string
-	Reasons        []string
+	summary
+	Href           string
 	Attempts       int
 	Earlier        int // attempts of earlier runs
 	Until, Changed moment
-	// Broken is why the thread cannot be shown.
-	Broken string
 }
 
 // status answers GET /.
@@ -80,7 +102,7 @@ func (p *pages) status(w http.ResponseWriter, r *http.Request) {
 func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	now := p.Now()
 	data := statusData{frame: p.frame("Pawl", "./", now)}
-	stats, err := p.Stats(ctx)
+	stats, err := p.Store.Stats(ctx)
 	if err != nil {
 		return data, err
 	}
@@ -100,7 +122,7 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	if err != nil {
 		return data, err
 	}
-	data.Learning = learning(known)
+	data.Learning = learningOf(known)
 	data.Counts = counts(stats)
 	data.Breakers = p.breakers(breakers, now)
 	waits := 0
@@ -124,7 +146,7 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 }
 
 // counts are the numbers at the top.
-func counts(s Stats) []count {
+func counts(s store.Stats) []count {
 	of := func(name string, n int, note string) count {
 		return count{Name: name, Value: number(int64(n)), Note: note}
 	}
@@ -132,23 +154,23 @@ func counts(s Stats) []count {
 		if d < time.Second {
 			return ""
 		}
-		return "oldest " + checkrun.Span(d)
+		return "oldest " + text.Span(d)
 	}
 	all := []count{of("running", s.Running, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
 	for _, state := range deliveryStates() {
 		c := of("deliveries "+string(state), s.Deliveries[state], "")
-		if state == solver.Received {
+		if state == thread.Received {
 			c.Note = old(s.DeliveryAge)
 		}
-		c.Bad = state == solver.Failed && s.Deliveries[state] > 0
+		c.Bad = state == thread.Failed && s.Deliveries[state] > 0
 		all = append(all, c)
 	}
 	return all
 }
 
 // deliveryStates are shown and counted also where there are none of them.
-func deliveryStates() []solver.DeliveryState {
-	return []solver.DeliveryState{solver.Received, solver.Handled, solver.Unparsable, solver.Failed}
+func deliveryStates() []thread.DeliveryState {
+	return []thread.DeliveryState{thread.Received, thread.Handled, thread.Unparsable, thread.Failed}
 }
 
 // breakers are the accounts that something is held against.
@@ -156,7 +178,7 @@ func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 	var out []held
 	for _, account := range slices.Sorted(maps.Keys(all)) {
 		b := all[account]
-		h := held{Name: line(account, maxName), Class: "waiting"}
+		h := held{Name: text.Line(account, maxName), Class: "waiting"}
 		state := "closed"
 		reset, limited := b.Limited(now)
 		_, open := b.Open(now, p.MaxLimits)
@@ -168,12 +190,12 @@ func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 		default:
 			h.Class = "done"
 		}
-		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, spaced(line(string(b.Kind), maxName)), state)
+		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, text.Spaced(text.Line(string(b.Kind), maxName)), state)
 		switch {
 		case !b.ResetsAt.IsZero() && !limited:
-			h.Text += ", was reset at " + checkrun.Instant(now, b.ResetsAt)
+			h.Text += ", was reset at " + text.Instant(now, b.ResetsAt)
 		case !reset.IsZero():
-			h.Text += ", " + checkrun.Left(now, reset)
+			h.Text += ", " + text.Left(now, reset)
 		default:
 			h.Text += ", reset unknown"
 		}
@@ -183,13 +205,13 @@ func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 }
 
 // cooling are the backends that rest on a repository after an edit loop.
-func cooling(all map[string][]solver.Cooldown, now time.Time) []held {
+func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 	var out []held
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
 		for _, c := range all[repo] {
-			h := held{Name: line(c.Backend, maxName) + " on " + line(repo, maxName), Class: "failed",
-				Text: line(c.Class, maxName) + " edit loop, " + checkrun.Left(now, c.Until)}
-			if t, err := solver.ParseThread(c.Thread); err == nil {
+			h := held{Name: text.Line(c.Backend, maxName) + " on " + text.Line(repo, maxName), Class: "failed",
+				Text: text.Line(c.Class, maxName) + " edit loop, " + text.Left(now, c.Until)}
+			if t, err := thread.Parse(c.Thread); err == nil {
 				h.Href = href(t)
 			}
 			out = append(out, h)
@@ -198,16 +220,14 @@ func cooling(all map[string][]solver.Cooldown, now time.Time) []held {
 	return out
 }
 
-// listed is one thread as the list shows it.
-func listed(row solver.ThreadRow, f checkrun.Facts, err error, now time.Time) threadLine {
-	t := threadLine{Name: line(row.Thread.String(), maxName), Href: href(row.Thread), Step: row.Running, Changed: ago(now, row.UpdatedAt)}
+// listed is one thread as the list shows it. The state stands beside the headline,
+// which need not say it again.
+func listed(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time) threadLine {
+	t := threadLine{summary: summarise(row, f, err, now, 2), Href: href(row.Thread), Changed: ago(now, row.UpdatedAt)}
 	if err != nil {
-		t.State, t.Class, t.Broken = "unreadable", "failed", line(err.Error(), maxReason)
 		return t
 	}
-	t.Title, t.State, t.Class, t.Heading = line(f.Title, maxTitle), spaced(string(f.State)), class(f.State), unlabelled(headline(f))
-	t.Rule = spaced(line(f.Rule, maxName))
-	t.Reasons = shortened(now, f.Reasons, 2)
+	t.Heading = strings.TrimPrefix(strings.TrimPrefix(t.Heading, "Waiting: "), "Stopped: ")
 	for _, a := range f.Attempts {
 		if a.Run == f.Run {
 			t.Attempts++
@@ -221,28 +241,19 @@ func listed(row solver.ThreadRow, f checkrun.Facts, err error, now time.Time) th
 	return t
 }
 
-// shortened are the first reasons, each on one line with its times as people
-// write them, and how many more there are.
-func shortened(now time.Time, reasons []string, most int) []string {
+// shortened are the first reasons, each on one line, and how many more there are.
+func shortened(reasons []string, most int) []string {
 	var out []string
 	for i, r := range reasons {
 		if i == most {
 			return append(out, "and "+plural(len(reasons)-most, "more reason"))
 		}
-		out = append(out, readable(now, line(r, maxReason)))
+		out = append(out, text.Line(r, maxReason))
 	}
 	return out
 }
 
-// unlabelled is a headline without the state in front, which stands beside it.
-func unlabelled(s string) string {
-	for _, state := range []string{"Waiting: ", "Stopped: "} {
-		s = strings.TrimPrefix(s, state)
-	}
-	return s
-}
-
 // href is the address of a thread's page, seen from the status page.
-func href(t solver.Thread) string {
+func href(t thread.ID) string {
 	return "threads/" + url.PathEscape(t.Owner) + "/" + url.PathEscape(t.Name) + "/" + strconv.Itoa(t.Number)
 }

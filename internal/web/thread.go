@@ -2,13 +2,18 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // How much of a thread its page shows: the newest of each.
@@ -31,28 +36,20 @@ const (
 // threadData is the page of one thread.
 type threadData struct {
 	frame
-	Name, Heading   string
-	State, Class    string
-	Step            bool
-	Wake            moment
-	Rule            string
-	Reasons         []string
-	Hint            string
-	RequestedBy     string
-	Request         string
-	Branch          string
-	Issue, Pull     string
-	Limit           string
-	Problems        []string
-	Verdicts        []verdict
-	Run             int
-	Attempts        []attemptLine
-	EarlierAttempts int
-	Remarks         []remark
-	Events          []eventLine
-	EarlierEvents   int
-	Broken          string
-	Subject         string
+	summary
+	Wake                 moment
+	Hint                 string
+	RequestedBy, Request string
+	Branch, Issue, Pull  string
+	Limit                string
+	Problems             []string
+	Verdicts             []verdict
+	Run                  int
+	Attempts             []attemptLine
+	EarlierAttempts      int
+	Remarks              []remark
+	Events               []eventLine
+	EarlierEvents        int
 }
 
 // verdict is one of Pawl's judgements of the run.
@@ -72,7 +69,7 @@ type remark struct {
 func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := within(r)
 	defer cancel()
-	t, err := solver.ParseThread(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
+	t, err := thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
 	if err != nil {
 		plain(w, http.StatusNotFound, "No such thread.")
 		return
@@ -91,7 +88,7 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := p.threadData(ctx, t)
 	switch {
-	case errors.Is(err, solver.ErrNotFound):
+	case errors.Is(err, thread.ErrNotFound):
 		plain(w, http.StatusNotFound, "No such thread: nothing happened on it since Pawl is here.")
 	case err != nil:
 		p.unavailable(w, r, err)
@@ -100,7 +97,7 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *pages) threadData(ctx context.Context, t solver.Thread) (threadData, error) {
+func (p *pages) threadData(ctx context.Context, t thread.ID) (threadData, error) {
 	row, err := p.Store.Thread(ctx, t)
 	if err != nil {
 		return threadData{}, err
@@ -110,38 +107,33 @@ func (p *pages) threadData(ctx context.Context, t solver.Thread) (threadData, er
 		return threadData{}, err
 	}
 	now := p.Now()
-	name := line(t.String(), maxName)
-	d := threadData{frame: p.frame(name+" · Pawl", "../../../", now), Name: name, Step: row.Running, Wake: until(now, row.WakeAt)}
+	d := threadData{frame: p.frame(text.Line(t.String(), maxName)+" · Pawl", "../../../", now), Wake: until(now, row.WakeAt)}
 	d.EarlierEvents = max(0, len(events)-maxEvents)
 	for _, e := range slices.Backward(events[d.EarlierEvents:]) {
-		d.Events = append(d.Events, told(e, now))
+		d.Events = append(d.Events, eventRow(e, now))
 	}
 	f, err := p.View(ctx, t)
 	if ctx.Err() != nil {
 		return d, err
 	}
-	if err != nil {
-		// The log itself can still be read, and says which event is at fault.
-		d.State, d.Class, d.Broken = "unreadable", "failed", line(err.Error(), maxReason)
-		return d, nil
+	d.summary = summarise(row, f, err, now, maxReasons)
+	if err == nil { // otherwise the log itself can be read, and says which event is at fault
+		p.show(&d, t, f, now)
 	}
-	p.show(&d, t, f, now)
 	return d, nil
 }
 
 // show fills in what the fold says.
-func (p *pages) show(d *threadData, t solver.Thread, f checkrun.Facts, now time.Time) {
-	d.Subject, d.Heading, d.State, d.Class = line(f.Title, maxTitle), headline(f), spaced(string(f.State)), class(f.State)
-	d.Rule, d.Hint = spaced(line(f.Rule, maxName)), readable(now, line(f.Hint, maxReason))
-	d.Reasons = shortened(now, f.Reasons, maxReasons)
-	d.RequestedBy, d.Request = line(f.RequestedBy, maxName), text(f.Request, maxRequest)
-	d.Branch, d.Issue, d.Pull = line(f.Branch, maxName), webURL(f.IssueURL), webURL(f.PullURL)
+func (p *pages) show(d *threadData, t thread.ID, f checkrun.Facts, now time.Time) {
+	d.Hint = text.Line(f.Hint, maxReason)
+	d.RequestedBy, d.Request = text.Line(f.RequestedBy, maxName), text.Block(f.Request, maxRequest)
+	d.Branch, d.Issue, d.Pull = text.Line(f.Branch, maxName), text.URL(f.IssueURL), text.URL(f.PullURL)
 	d.Limit = limit(f, now)
 	d.Run = f.Run
 	for _, x := range f.Problems {
-		d.Problems = append(d.Problems, line(problem(x), maxReason))
+		d.Problems = append(d.Problems, text.Line(problem(x), maxReason))
 	}
-	d.Verdicts = verdicts(f, now)
+	d.Verdicts = verdicts(f)
 	d.EarlierAttempts = max(0, len(f.Attempts)-maxAttempts)
 	for i, a := range slices.Backward(f.Attempts) {
 		if i < d.EarlierAttempts {
@@ -150,7 +142,114 @@ func (p *pages) show(d *threadData, t solver.Thread, f checkrun.Facts, now time.
 		d.Attempts = append(d.Attempts, p.attempt(t, f, i, a))
 	}
 	for _, r := range slices.Backward(f.Feedback) {
-		d.Remarks = append(d.Remarks, remark{When: ago(now, r.When), By: line(r.By, maxName), Source: spaced(line(r.Source, maxName)),
-			Reason: line(r.Reason, maxReason), Excerpt: text(r.Excerpt, maxExcerpt), Accepted: r.Accepted})
+		d.Remarks = append(d.Remarks, remark{When: ago(now, r.When), By: text.Line(r.By, maxName), Source: text.Spaced(text.Line(r.Source, maxName)),
+			Reason: text.Line(r.Reason, maxReason), Excerpt: text.Block(r.Excerpt, maxExcerpt), Accepted: r.Accepted})
 	}
+}
+
+// eventLine is one row of a thread's log.
+type eventLine struct {
+	Seq    int64
+	When   moment
+	Kind   string
+	Fields []field
+}
+
+// field is one chosen part of an event.
+type field struct{ Name, Value string }
+
+// maxField is how much of a field is shown, in characters.
+const maxField = 160
+
+// eventRow is an event with the parts that an operator looks for. Prompts,
+// descriptions, transcripts and configuration stay in the log.
+func eventRow(e thread.Event, now time.Time) eventLine {
+	fields, err := chosen(e)
+	if err != nil {
+		fields = pairs("unreadable", err.Error())
+	}
+	return eventLine{Seq: e.Seq, When: logged(now, e.At), Kind: text.Line(string(e.Kind), 40), Fields: fields}
+}
+
+// chosen picks the fields of one kind of event; an event of a newer version has
+// none that are known.
+func chosen(e thread.Event) ([]field, error) {
+	switch e.Kind {
+	case thread.KindFeedback, thread.KindIgnored:
+		return decoded(e, func(f thread.Feedback) []field { return feedback(f) })
+	case thread.KindControl:
+		return decoded(e, func(c thread.Control) []field { return append(feedback(c.Feedback), pairs("backend", c.Backend)...) })
+	case thread.KindQuestion:
+		return decoded(e, func(q thread.Question) []field { return append(feedback(q.Feedback), pairs("word", q.Word)...) })
+	case thread.KindThread:
+		return decoded(e, func(c thread.Change) []field {
+			return pairs("what", c.What, "by", c.By, "detail", c.Detail, "delivery", c.Delivery)
+		})
+	case thread.KindWithdrawn:
+		return decoded(e, func(w thread.Withdrawn) []field { return pairs("events", fmt.Sprint(w.Seqs), "reason", w.Reason) })
+	case thread.KindDecision:
+		return decoded(e, func(d thread.Decided) []field { return decision(d.Decision) })
+	case thread.KindAttemptStarted:
+		return decoded(e, func(s thread.Started) []field {
+			return append(pairs("attempt", fmt.Sprint(s.N), "run", fmt.Sprint(s.Run), "backend", s.Backend, "account", s.Account, "effort", s.Effort),
+				decision(s.Decision)...)
+		})
+	case thread.KindAttemptEnded:
+		return decoded(e, ended)
+	case thread.KindActStarted, thread.KindActDone:
+		return decoded(e, func(a thread.Act) []field { return pairs("act", a.Key, "url", a.URL, "note", a.Note) })
+	}
+	return nil, nil
+}
+
+func decoded[T any](e thread.Event, pick func(T) []field) ([]field, error) {
+	var data T
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return nil, err
+	}
+	return pick(data), nil
+}
+
+func feedback(f thread.Feedback) []field {
+	said := f.Raw
+	if said == "" {
+		said = f.Text
+	}
+	return pairs("source", string(f.Source), "by", f.By.Login, "command", f.Command, "reason", f.Reason, "text", said, "delivery", f.Delivery)
+}
+
+func decision(d policy.Decision) []field {
+	return pairs("action", string(d.Action), "rule", string(d.Rule), "reasons", d.Reasons.String(), "until", stamp(d.Until))
+}
+
+func ended(r policy.Receipt) []field {
+	pushed := ""
+	if r.Pushed {
+		pushed = r.Commit
+	}
+	fields := pairs("attempt", fmt.Sprint(r.N), "ending", string(r.Ending), "outcome", string(r.Outcome), "detail", r.Detail,
+		"reasons", strings.Join(r.Reasons, "; "), "pushed", pushed, "exit", fmt.Sprint(r.Exit))
+	if r.Limit != nil {
+		fields = append(fields, pairs("limit", r.Limit.Message, "resets", stamp(r.Limit.ResetsAt))...)
+	}
+	return fields
+}
+
+// stamp is a time as the log has it, empty for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// pairs are names and values in turn, without those that have no value.
+func pairs(of ...string) []field {
+	var out []field
+	for i := 0; i+1 < len(of); i += 2 {
+		if v := text.Line(of[i+1], maxField); v != "" {
+			out = append(out, field{of[i], v})
+		}
+	}
+	return out
 }

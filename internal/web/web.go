@@ -1,80 +1,49 @@
 package web
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Store is what the pages and the metrics read.
-type Store interface {
-	// Ping reports whether the database can be written to.
-	Ping(ctx context.Context) error
-	// Threads lists threads that had at least one attempt or wait, newest first.
-	Threads(ctx context.Context, limit int) ([]solver.ThreadRow, error)
-	// Thread returns one thread's row or solver.ErrNotFound.
-	Thread(ctx context.Context, t solver.Thread) (solver.ThreadRow, error)
-	// Resolve returns the thread that a number belongs to.
-	Resolve(ctx context.Context, t solver.Thread) (solver.Thread, error)
-	// Events returns a thread's log after a sequence number, oldest first.
-	Events(ctx context.Context, t solver.Thread, after int64) ([]solver.Event, error)
-	// Breakers returns the breakers that are not zero, by account.
-	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
-	// Cooldowns returns the cooldowns that end after now, by repository; all of
-	// them for the repository "".
-	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]solver.Cooldown, error)
-}
-
-// Stats are the store's counts.
-type Stats struct {
-	Waiting    int           // threads with a wake-up time
-	Running    int           // threads whose lease somebody holds
-	Queued     int           // threads that need a step
-	QueueAge   time.Duration // of the oldest of those; zero when there are none
-	Deliveries map[solver.DeliveryState]int
-	// DeliveryAge is how long the oldest delivery that nobody has handled has
-	// waited; zero when there is none.
-	DeliveryAge time.Duration
-}
-
-// Requests says how often one kind of request was sent to GitHub.
-type Requests struct {
-	Method string
-	// Route is the path with its variable parts in braces.
-	Route string
-	Sent  int64
-}
-
-// Points says what the requests of one installation have cost of GitHub's points.
-type Points struct {
-	Installation int64
-	Used         int64
-}
-
 // Build names the program that serves.
-type Build struct{ Version, Commit, Go string }
+type Build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
 
 // Options are the parts that the pages show. All are required, except that
 // Details may be empty, and Learning, Points and Skew nil.
 type Options struct {
 	// Hook takes every request to the webhook address, whatever its method.
 	Hook  http.Handler
-	Store Store
+	Store *store.Store
 	// View is the fold of one thread in the words of the check runs.
-	View     func(ctx context.Context, t solver.Thread) (checkrun.Facts, error)
-	Stats    func(ctx context.Context) (Stats, error)
-	Requests func() []Requests
+	View     func(ctx context.Context, t thread.ID) (checkrun.Facts, error)
+	Requests func() []forge.Count
 	Details  []Detail
 	Counters *Counters
 	// Learning is what was learned of the backends.
 	Learning func(ctx context.Context) (solver.Standing, error)
-	Points   func() []Points
+	Points   func() []forge.Points
 	// Skew is how far the clock of the database is ahead of this machine's; see
 	// store.Skew for SQLite.
 	Skew  func() time.Duration
@@ -102,10 +71,10 @@ const (
 // New returns the handler of the whole server. What is not listed in the
 // contract is a plain 404.
 func New(o Options) http.Handler {
-	learned := &standing{ask: o.Learning, now: o.Now}
+	learned := &learningCache{ask: o.Learning, now: o.Now}
 	p, parts := newPages(o, learned), newParts(o)
 	mux := http.NewServeMux()
-	mux.Handle(HookPath, counting(o.Counters, o.Hook))
+	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, o.Hook))
 	pages := make(chan struct{}, pagesAtOnce)
 	mux.Handle("GET /{$}", inLine(pages, http.HandlerFunc(p.status)))
 	mux.Handle("GET /threads/{owner}/{repo}/{n}", inLine(pages, http.HandlerFunc(p.thread)))
@@ -145,4 +114,165 @@ func Server(h http.Handler) *http.Server {
 		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 	}
+}
+
+//go:embed page.html status.html thread.html
+var templates embed.FS
+
+//go:embed style.css
+var style string
+
+// pageTime bounds the work on one page; refresh is after how many seconds a
+// browser asks for it again.
+const (
+	pageTime = 10 * time.Second
+	refresh  = 15
+)
+
+// pages renders the HTML pages.
+type pages struct {
+	Options
+	learned                *learningCache
+	statusPage, threadPage *template.Template
+	policy                 string // the Content-Security-Policy
+}
+
+func newPages(o Options, s *learningCache) *pages {
+	parse := func(name string) *template.Template {
+		return template.Must(template.New("page.html").ParseFS(templates, "page.html", name))
+	}
+	sum := sha256.Sum256([]byte(style))
+	return &pages{
+		Options: o, learned: s, statusPage: parse("status.html"), threadPage: parse("thread.html"),
+		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	}
+}
+
+// frame is what every page has around its content. Home leads to the status
+// page: a relative address, so that a proxy may serve the pages below a path.
+type frame struct {
+	Title   string
+	Home    string
+	Style   template.CSS
+	Refresh int
+	Build   Build
+	At      moment
+}
+
+func (p *pages) frame(title, home string, now time.Time) frame {
+	return frame{Title: title, Home: home, Style: template.CSS(style), Refresh: refresh, Build: p.Build,
+		At: at(now, now.UTC().Format("2006-01-02 15:04:05 UTC"))}
+}
+
+// render answers with a page, or with 500 and no half page.
+func (p *pages) render(w http.ResponseWriter, page *template.Template, data any) {
+	var b bytes.Buffer
+	if err := page.Execute(&b, data); err != nil {
+		p.Log.Error().Err(err).Msg("render a page")
+		plain(w, http.StatusInternalServerError, "The page could not be rendered; the server's log says why.")
+		return
+	}
+	guard(w.Header())
+	w.Header().Set("Content-Security-Policy", p.policy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// Whoever asked has gone away if this does not arrive.
+	_, _ = b.WriteTo(w)
+}
+
+// unavailable answers when the store cannot be read. The cause stays in the
+// log.
+func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody is waiting any more
+	}
+	p.Log.Error().Err(err).Str("path", text.Line(r.URL.Path, 200)).Msg("a page could not be shown")
+	plain(w, http.StatusServiceUnavailable, "The database could not be read; see /readyz and the server's log.")
+}
+
+// plain answers with one line of text.
+func plain(w http.ResponseWriter, status int, s string) {
+	guard(w.Header())
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, s+"\n") // as above
+}
+
+// guard keeps browsers from guessing types, framing, caching and telling other
+// sites where a link was followed.
+func guard(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// within bounds the work on a page.
+func within(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), pageTime)
+}
+
+// headline is the sentence that says where a thread stands: the title of its
+// check run.
+func headline(f checkrun.Facts) string {
+	return text.Line(checkrun.Checks(f)[0].Title, 200)
+}
+
+// class is the style of a state; a word of ours, never one of the log.
+func class(s checkrun.State) string {
+	switch s {
+	case checkrun.Running, checkrun.Waiting, checkrun.Stopped, checkrun.Done, checkrun.Failed:
+		return string(s)
+	case checkrun.ConfigError:
+		return string(checkrun.Failed)
+	}
+	return "other"
+}
+
+// moment is a time as a page shows it: short, with the whole time behind it.
+type moment struct{ Text, Full, ISO string }
+
+// ago is a time in the past; the zero time shows as nothing.
+func ago(now, t time.Time) moment {
+	if t.IsZero() {
+		return moment{}
+	}
+	if d := now.Sub(t); d >= time.Second {
+		return at(t, text.Span(d)+" ago")
+	}
+	return at(t, "now")
+}
+
+// until is a time to come; the zero time shows as nothing.
+func until(now, t time.Time) moment {
+	if t.IsZero() {
+		return moment{}
+	}
+	return at(t, text.Left(now, t))
+}
+
+// logged is a time to the second, with the date where it is not today's.
+func logged(now, t time.Time) moment {
+	now, t = now.UTC(), t.UTC()
+	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
+		return at(t, t.Format(time.TimeOnly))
+	}
+	return at(t, t.Format(time.DateTime))
+}
+
+func at(t time.Time, text string) moment {
+	t = t.UTC()
+	return moment{Text: text, Full: t.Format("2006-01-02 15:04:05 UTC"), ISO: t.Format(time.RFC3339)}
+}
+
+// number is a count with thin spaces between thousands.
+func number(n int64) string {
+	return strings.ReplaceAll(text.Count(n), ",", "\u2009")
+}
+
+// plural counts things.
+func plural(n int, thing string) string {
+	return strings.ReplaceAll(text.Plural(n, thing), ",", "\u2009")
 }

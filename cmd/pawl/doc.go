@@ -1,0 +1,21 @@
+// Command pawl is the whole of Pawl: the GitHub App, and the tools that go with
+// it. This room holds flags, wiring and one file for each command; what a command
+// does is in the rooms that it calls.
+//
+//	question                                                    file
+//	how is a command found, which exit code has it               main.go
+//	where are the parts of a server put together                 serve.go, node.open and begin
+//	how does a server end at SIGTERM                             serve.go, node.serve and end
+//	which pages are served, what makes a server ready            pages.go; when is GitHub out of reach: pages.go, githubHealth
+//	what is done every few seconds, hours; which files go        housekeeping.go
+//	who owns the data directory                                  housekeeping.go, claimData
+//	where does the gateway listen, which program is run_tests    serve.go, startGateway and self
+//	how do spans leave the process                               tracing.go
+//	how is the log written                                       main.go, logger
+//	pawl demo: what is played, by which agent                    demo.go, demo_acts.go
+//	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
+//	pawl doctor: what is checked                                 doctor.go, doctor_agents.go
+//	pawl inspect: one transcript                                 inspect.go
+//	pawl status, and its --export                                status.go
+//	pawl replay, calibrate, setup, mcp                           replay.go, calibrate.go, setup.go, mcp.go call internal/…
+package main

@@ -1,0 +1,203 @@
+// Package handlerstest is what the tests of handlers and of internal/catchup have in
+// common: a repository at a fake GitHub, a client of it, an SQLite store, and a clock
+// that the test moves. It knows nothing of handlers, whose own tests use it, too.
+package handlerstest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const (
+	// Repo is the repository, in which ada may write and mallory may read.
+	Repo = "acme/widgets"
+	// Secret signs its webhooks.
+	Secret = "a secret of sixteen bytes or more"
+)
+
+// World is the repository with what stands around it. Nothing works off the queue:
+// Handle does, when the test asks for it.
+type World struct {
+	T      *testing.T
+	GitHub *fakegithub.Server
+	Store  *store.Store
+	Forge  *forge.Client
+	// Deliver handles one delivery; New's caller sets it.
+	Deliver func(context.Context, thread.Delivery) error
+	Hook    string // where webhooks go
+
+	began  time.Time    // a whole second
+	offset atomic.Int64 // since then
+}
+
+// New is a GitHub without the repository: Serve and Install come next.
+func New(t *testing.T) *World {
+	t.Helper()
+	w := &World{T: t, began: time.Now().Truncate(time.Second)}
+	var err error
+	w.GitHub, err = fakegithub.New(fakegithub.Options{WebhookSecret: Secret, Now: w.Now})
+	w.Must(err)
+	t.Cleanup(func() { w.Must(w.GitHub.Close()) })
+	w.Store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{Now: w.Now})
+	w.Must(err)
+	t.Cleanup(func() { w.Must(w.Store.Close()) })
+	w.Forge = w.Client()
+	return w
+}
+
+// Client is a new client of the App.
+func (w *World) Client() *forge.Client {
+	w.T.Helper()
+	client, err := forge.New(forge.Config{
+		WebURL: w.GitHub.WebURL(), APIURL: w.GitHub.APIURL(), AppID: 1, PrivateKey: w.GitHub.PrivateKeyPEM(), Now: w.Now,
+		Sleep: w.sleep,
+	})
+	w.Must(err)
+	return client
+}
+
+// Serve answers webhooks.
+func (w *World) Serve(hook http.Handler) {
+	w.T.Helper()
+	srv := httptest.NewServer(hook)
+	w.T.Cleanup(srv.Close)
+	w.Hook = srv.URL
+	w.GitHub.SetWebhookURL(w.Hook)
+}
+
+// Install makes the repository and installs the App there. What GitHub tells of it
+// goes to who serves.
+func (w *World) Install() {
+	w.T.Helper()
+	w.Must(w.GitHub.AddRepo(w.T.Context(), Repo, map[string]string{"a.txt": "one\n"}))
+	w.Must(w.GitHub.AddUser("ada", 1001, map[string]string{Repo: "write"}))
+	w.Must(w.GitHub.AddUser("mallory", 1002, map[string]string{Repo: "read"}))
+	w.Must(w.GitHub.Install(Repo))
+	w.Handle()
+}
+
+// Now is a time that goes on by a microsecond with each look at it, so that nothing
+// happens at the same time, and a test's second ends only where the test lets time
+// pass: GitHub dates by the second.
+func (w *World) Now() time.Time {
+	return w.began.Add(time.Duration(w.offset.Add(int64(time.Microsecond))))
+}
+
+// sleep is how the client of GitHub waits: time passes, and nobody waits for it.
+func (w *World) sleep(ctx context.Context, d time.Duration) error {
+	w.Pass(d)
+	return ctx.Err()
+}
+
+// Pass lets time go by.
+func (w *World) Pass(d time.Duration) { w.offset.Add(int64(d)) }
+
+// Must ends the test where there is an error.
+func (w *World) Must(err error) {
+	w.T.Helper()
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Handle does the work of the queue: each delivery that was stored and not
+// handled.
+func (w *World) Handle() {
+	w.T.Helper()
+	w.Must(w.GitHub.WaitDelivered(w.T.Context()))
+	list, err := w.Store.Deliveries(w.T.Context(), 5000)
+	w.Must(err)
+	for _, d := range slices.Backward(list) {
+		w.Must(w.Deliver(w.T.Context(), d))
+	}
+}
+
+// Tracked is a thread that the writer asked Pawl to work on, and on which a run
+// has ended.
+func (w *World) Tracked(number int) thread.ID {
+	w.T.Helper()
+	_, err := w.GitHub.Comment(Repo, number, "ada", "/pawl solve")
+	w.Must(err)
+	w.Handle()
+	t := thread.ID{Owner: "acme", Name: "widgets", Number: number}
+	_, err = w.Store.Append(w.T.Context(), t, false, thread.NewEvent{Kind: thread.KindDecision, At: w.Now(),
+		Data: thread.Decided{Decision: policy.Decision{Action: policy.DoDone, Rule: "done"}, Seen: 1}})
+	w.Must(err)
+	w.Pass(time.Second)
+	return t
+}
+
+// Issue is a tracked issue of the writer.
+func (w *World) Issue(body string) thread.ID {
+	w.T.Helper()
+	n, err := w.GitHub.OpenIssue(Repo, "ada", "A title", body)
+	w.Must(err)
+	return w.Tracked(n)
+}
+
+// Pull is a tracked pull request of the writer.
+func (w *World) Pull() thread.ID {
+	w.T.Helper()
+	_, err := w.GitHub.PushCommit(w.T.Context(), Repo, "ada", fakegithub.Commit{Branch: "topic", Message: "Two", Files: map[string]string{"a.txt": "two\n"}})
+	w.Must(err)
+	n, err := w.GitHub.OpenPull(w.T.Context(), Repo, "ada", fakegithub.PullRequest{Title: "Two lines", Body: "More.", Head: "topic"})
+	w.Must(err)
+	return w.Tracked(n)
+}
+
+// Log is a thread's log.
+func (w *World) Log(t thread.ID) []thread.Event {
+	w.T.Helper()
+	events, err := w.Store.Events(w.T.Context(), t, 0)
+	w.Must(err)
+	return events
+}
+
+// Judged are the remarks of a log, as "+ text" or "- text: reason".
+func (w *World) Judged(t thread.ID) []string {
+	w.T.Helper()
+	var list []string
+	for _, e := range w.Log(t) {
+		if !slices.Contains([]thread.Kind{thread.KindFeedback, thread.KindIgnored, thread.KindControl, thread.KindQuestion}, e.Kind) {
+			continue
+		}
+		var f thread.Feedback
+		w.Must(json.Unmarshal(e.Data, &f))
+		text, _, _ := strings.Cut(f.Raw, "\n")
+		if e.Kind == thread.KindIgnored {
+			list = append(list, "- "+text+": "+f.Reason)
+		} else {
+			list = append(list, "+ "+text)
+		}
+	}
+	return list
+}
+
+// Changes are the changes of a log, without what brought them.
+func (w *World) Changes(t thread.ID) []thread.Change {
+	w.T.Helper()
+	var list []thread.Change
+	for _, e := range w.Log(t) {
+		if e.Kind == thread.KindThread {
+			var c thread.Change
+			w.Must(json.Unmarshal(e.Data, &c))
+			c.Snapshot, c.Delivery = nil, ""
+			list = append(list, c)
+		}
+	}
+	return list
+}

@@ -1,0 +1,97 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const issueRoute = "GET /repos/{owner}/{repo}/issues/{number}"
+
+// The closing of a thread that Pawl does not know is in no log.
+func TestAFirstOrderThatTheClosingOvertookAsksForNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		does func(w *house, n int, says func())
+		want []string
+	}{
+		{"closed after it", func(w *house, n int, says func()) {
+			says()
+			w.Pass(2 * time.Second)
+			w.Must(w.GitHub.CloseIssue(houseRepo, n, "ada"))
+		}, []string{"- /pawl solve: the thread was closed after it was made"}},
+		{"closed before it", func(w *house, n int, says func()) {
+			w.Must(w.GitHub.CloseIssue(houseRepo, n, "ada"))
+			w.Pass(2 * time.Second)
+			says()
+		}, []string{"+ /pawl solve"}},
+		{"closed and reopened after it", func(w *house, n int, says func()) {
+			says()
+			w.Pass(2 * time.Second)
+			w.Must(w.GitHub.CloseIssue(houseRepo, n, "ada"))
+			w.Must(w.GitHub.ReopenIssue(houseRepo, n, "ada"))
+		}, []string{"+ /pawl solve"}},
+		{"GitHub does not show the issue", func(w *house, n int, says func()) {
+			w.GitHub.Inject(fakegithub.Fault{Route: issueRoute, Status: http.StatusNotFound, Message: "Not Found"})
+			says()
+		}, []string{"+ /pawl solve"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newHouse(t)
+			n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
+			w.Must(err)
+			w.Handle()
+			c.does(w, n, func() {
+				_, err := w.GitHub.Comment(houseRepo, n, "ada", "/pawl solve")
+				w.Must(err)
+			})
+			w.Handle()
+			if got := w.Judged(thread.ID{Owner: "acme", Name: "widgets", Number: n}); fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("judged %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestGitHubIsAskedOnceWhetherAThreadIsClosedAndNotForWhatIsIgnored(t *testing.T) {
+	w := newHouse(t)
+	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
+	w.Must(err)
+	says := func(login, text string) {
+		_, err := w.GitHub.Comment(houseRepo, n, login, text)
+		w.Must(err)
+		w.Handle()
+	}
+	says("ada", "what do you think?")
+	says("mallory", "/pawl solve")
+	says("ada", "/pawl status")
+	if asked := w.GitHub.Calls()[issueRoute]; asked != 0 {
+		t.Errorf("it was asked %d times before anybody asked for work who may", asked)
+	}
+	says("ada", "/pawl solve")
+	says("ada", "/pawl solve more")
+	if asked := w.GitHub.Calls()[issueRoute]; asked != 1 {
+		t.Errorf("it was asked %d times, want once, at the first order", asked)
+	}
+}
+
+// Of a thread that Pawl works on the log tells when it was closed.
+func TestAnOrderThatTheClosingOvertookIsNoneOnAThreadThatPawlWorksOn(t *testing.T) {
+	w := newHouse(t)
+	issue := w.Issue("Please.")
+	began := w.Now().UTC().Truncate(time.Second)
+	w.Pass(10 * time.Second)
+	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))
+	w.Handle()
+	before := len(w.Judged(issue))
+	w.Must(w.tell(w.h, issue, "late", told{1, "created", "/pawl retry", 1}, began))
+	w.Must(w.tell(w.h, issue, "after", told{2, "created", "/pawl retry now", 60}, began))
+	want := []string{"- /pawl retry: the thread was closed by ada after it was made", "+ /pawl retry now"}
+	if got := w.Judged(issue)[before:]; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("judged %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,75 @@
+// Package agenttest reads the runs of real agent CLIs that testdata/agents
+// holds, one txtar archive a run, for the tests of several rooms.
+//
+// A run has expected.json (what its ending should be called), exit.txt and,
+// where the CLI wrote them, stdout.jsonl, stderr.txt and, from Codex,
+// rollout-events.jsonl; a second step of the same session has exit2.txt and so
+// on. Every file of an archive ends in a newline; where the CLI wrote none, the
+// archive's comment says so.
+package agenttest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+const extension = ".txtar"
+
+// Names gives the runs in a folder, sorted. Folders count as runs too: a
+// recording is a folder before it is packed.
+func Names(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() || filepath.Ext(entry.Name()) == extension {
+			names = append(names, strings.TrimSuffix(entry.Name(), extension))
+		}
+	}
+	return names
+}
+
+// Files gives the files of one run.
+func Files(t testing.TB, run string) fs.FS {
+	t.Helper()
+	archive, err := txtar.ParseFile(run + extension)
+	if os.IsNotExist(err) {
+		return os.DirFS(run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := txtar.FS(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// Text gives one file of a run, "" where the run has none of this name.
+func Text(t testing.TB, run, name string) string {
+	t.Helper()
+	b, err := fs.ReadFile(Files(t, run), name)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Unpack writes the files of one run into a new folder of the test.
+func Unpack(t testing.TB, run string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, Files(t, run)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

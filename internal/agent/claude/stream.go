@@ -1,0 +1,239 @@
+package claude
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/edit"
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// parseLine reads one line of `claude -p --output-format stream-json`, or of a
+// session file of Claude Code. Lines that are not events give nothing.
+func parseLine(raw []byte, emit func(agent.Event)) {
+	line := agent.Line(raw)
+	session := line.Get("session_id").Str
+	if session == "" {
+		session = line.Get("sessionId").Str
+	}
+	say := func(e agent.Event) {
+		e.Session = session
+		emit(e)
+	}
+	switch line.Get("type").Str {
+	case "system":
+		readSystem(line, say)
+	case "assistant":
+		readAssistant(line, say)
+	case "user":
+		readUser(line.Get("message.content"), say)
+	case "rate_limit_event":
+		readLimit(line.Get("rate_limit_info"), say)
+	case "result":
+		say(readResult(line))
+	}
+}
+
+func readSystem(line gjson.Result, emit func(agent.Event)) {
+	switch line.Get("subtype").Str {
+	case "init":
+		emit(agent.Event{Kind: agent.SessionStarted, ID: line.Get("session_id").Str, Dir: line.Get("cwd").Str})
+		emit(agent.Event{Kind: agent.TurnStarted})
+	case "api_retry":
+		name, status := line.Get("error").Str, int(agent.Count(line.Get("error_status")))
+		e := agent.Event{Kind: agent.Notice, Ending: endingOf(name, status, ""), Text: fmt.Sprintf("API retry %d of %d: %s",
+			agent.Count(line.Get("attempt")), agent.Count(line.Get("max_retries")), name)}
+		if status != 0 {
+			e.Text += fmt.Sprintf(" (HTTP status %d)", status)
+		} else if e.Ending == "" {
+			e.Ending = policy.Disconnected // no answer of the server at all
+		}
+		emit(e)
+	}
+}
+
+// readLimit reads the state of a plan's window. A refusal that names no
+// window and no reset is the transient 429 of the API and not the plan's limit.
+func readLimit(info gjson.Result, emit func(agent.Event)) {
+	if info.Get("status").Str != "rejected" {
+		return
+	}
+	e := agent.Event{Kind: agent.Notice, Ending: policy.RateLimited, Text: "the provider rejected the request"}
+	if window := info.Get("rateLimitType").Str; window != "" {
+		e.Ending, e.Text = policy.UsageLimit, e.Text+": the limit of the window "+agent.Shorten(window, 80)
+	}
+	if at := agent.Count(info.Get("resetsAt")); at > 0 {
+		e.Ending, e.ResetsAt = policy.UsageLimit, time.Unix(at, 0).UTC()
+	}
+	emit(e)
+}
+
+// readAssistant reads a message of the model, or one that the CLI wrote in
+// its place to show an error.
+func readAssistant(line gjson.Result, emit func(agent.Event)) {
+	message := line.Get("message")
+	content, name := message.Get("content"), line.Get("error").Str
+	if name != "" || message.Get("model").Str == "<synthetic>" || line.Get("isApiErrorMessage").Bool() {
+		readSynthetic(content, name, emit)
+		return
+	}
+	sub := line.Get("parent_tool_use_id").Str != ""
+	agent.Each(content, func(part gjson.Result) {
+		switch part.Get("type").Str {
+		case "text":
+			text := part.Get("text")
+			e := agent.Event{Kind: agent.Message, Text: text.Str, Wrote: text.Str, Quotes: limit.Mentioned(text.Raw)}
+			if sub {
+				e.Kind = agent.Thought // a helper of the agent talks to the agent
+			}
+			emit(e)
+		case "thinking":
+			emit(agent.Event{Kind: agent.Thought, Quotes: limit.Mentioned(part.Get("thinking").Raw)})
+		case "tool_use", "server_tool_use", "mcp_tool_use":
+			name, input := part.Get("name").Str, part.Get("input")
+			emit(agent.Event{Kind: agent.ToolCall, ID: part.Get("id").Str, Edits: editsOf(name, input),
+				Wrote: name + " " + input.Raw, Ran: true, Quotes: limit.Mentioned(input.Raw)})
+		}
+	})
+	// Only session files name the reason here; the stream leaves it to the result.
+	switch reason := message.Get("stop_reason").Str; {
+	case sub:
+	case reason == "end_turn":
+		emit(agent.Event{Kind: agent.StepEnded, Ending: policy.Completed})
+	case reason == "max_tokens":
+		emit(agent.Event{Kind: agent.StepEnded, Ending: policy.CutOff})
+	}
+}
+
+func readSynthetic(content gjson.Result, name string, emit func(agent.Event)) {
+	var texts []string
+	agent.Each(content, func(part gjson.Result) {
+		if s := part.Get("text").Str; s != "" {
+			texts = append(texts, s)
+		}
+	})
+	text := strings.Join(texts, "\n")
+	ending, known := limit.IsMessage(text)
+	if !known && (name != "" || strings.HasPrefix(text, "API Error")) {
+		ending, known = endingOf(name, 0, text), true
+	}
+	if known {
+		emit(agent.Event{Kind: agent.Notice, Text: text, Ending: ending})
+	}
+}
+
+// editsOf are the edits that a tool call makes.
+func editsOf(tool string, input gjson.Result) []policy.Edit {
+	if path := input.Get("notebook_path").Str; tool == "NotebookEdit" && path != "" {
+		e := edit.Replaced(path, "", input.Get("new_source").Str)
+		e.Key = edit.Mix(e.Key, edit.Hash(input.Get("cell_id").Raw+input.Get("edit_mode").Raw))
+		return []policy.Edit{e}
+	}
+	return agent.EditTools{
+		Write: []string{"Write"}, Replace: []string{"Edit"}, Several: []string{"MultiEdit"},
+		Path: "file_path", Before: "old_string", After: "new_string",
+	}.Edits(tool, input)
+}
+
+// readUser reads what tools answered.
+func readUser(content gjson.Result, emit func(agent.Event)) {
+	agent.Each(content, func(part gjson.Result) {
+		switch part.Get("type").Str {
+		case "tool_result", "mcp_tool_result":
+			content := part.Get("content").Raw
+			e := agent.Event{Kind: agent.ToolCall, ID: part.Get("tool_use_id").Str, Done: true,
+				Rejected: part.Get("is_error").Bool(), Quotes: limit.Mentioned(content)}
+			e.Fail(e.Rejected, content)
+			emit(e)
+		case "text":
+			if text := part.Get("text").Str; strings.HasPrefix(text, "[Request interrupted by user") {
+				emit(agent.Event{Kind: agent.Notice, Text: text, Ending: policy.Killed})
+			}
+		}
+	})
+}
+
+// readResult reads the final event. Its subtype stays "success" when the API
+// refused; is_error tells.
+func readResult(line gjson.Result) agent.Event {
+	subtype := line.Get("subtype").Str
+	e := agent.Event{Kind: agent.Finished, Text: line.Get("result").Str, Turns: int(agent.Count(line.Get("num_turns"))),
+		Cost: agent.Dollars(line.Get("total_cost_usd")), Tokens: tokensOf(line.Get("usage"))}
+	e.Ending = stopOf(line.Get("terminal_reason").Str, subtype, line.Get("stop_reason").Str)
+	refused := line.Get("is_error").Bool() || strings.HasPrefix(subtype, "error")
+	if refused && e.Text == "" {
+		var all []string
+		agent.Each(line.Get("errors"), func(v gjson.Result) { all = append(all, v.Str) })
+		e.Text = strings.Join(all, "\n")
+	}
+	if refused && e.Ending == "" {
+		e.Ending = endingOf("", int(agent.Count(line.Get("api_error_status"))), e.Text)
+	}
+	if refused && e.Text == "" {
+		e.Text = subtype
+	}
+	if refused || e.Ending != "" {
+		e.Kind = agent.Failed
+	}
+	return e
+}
+
+// stopOf names the ending that the reasons of a result stand for.
+func stopOf(terminal, subtype, stopped string) policy.Ending {
+	switch {
+	case strings.HasPrefix(terminal, "aborted"):
+		return policy.Killed
+	case terminal == "prompt_too_long", stopped == "model_context_window_exceeded":
+		return policy.ContextOverflow
+	case strings.HasPrefix(subtype, "error_max_turns"), strings.HasPrefix(subtype, "error_max_budget"), terminal == "max_turns":
+		return policy.TurnLimit
+	case stopped == "refusal":
+		return policy.NoAnswer
+	case stopped == "max_tokens":
+		return policy.CutOff
+	}
+	return ""
+}
+
+// certain are the endings of the names of errors that tell one for sure, vague of
+// those that tell one where nothing else does.
+var (
+	certain = map[string]policy.Ending{
+		"authentication_failed": policy.Auth,
+		"oauth_org_not_allowed": policy.Auth,
+		"billing_error":         policy.UsageLimit,
+		"model_not_found":       policy.Misconfigured,
+		"max_output_tokens":     policy.CutOff,
+		"overloaded":            policy.Overloaded,
+	}
+	vague = map[string]policy.Ending{"rate_limit": policy.RateLimited, "server_error": policy.Overloaded}
+)
+
+// endingOf names the ending of an error by its name, where that is clear,
+// else by its text, else by the HTTP status; "" where nothing tells.
+func endingOf(name string, status int, text string) policy.Ending {
+	said, _ := limit.Classify(text)
+	if said == policy.Crashed {
+		said = ""
+	}
+	return cmp.Or(certain[name], said, limit.OfStatus(status), vague[name])
+}
+
+// tokensOf sums the input, which the API counts apart by how it was cached.
+func tokensOf(usage gjson.Result) *policy.Tokens {
+	if !usage.Exists() {
+		return nil
+	}
+	cached := agent.Count(usage.Get("cache_read_input_tokens"))
+	return &policy.Tokens{
+		Input:       agent.Count(usage.Get("input_tokens")) + agent.Count(usage.Get("cache_creation_input_tokens")) + cached,
+		CachedInput: cached,
+		Output:      agent.Count(usage.Get("output_tokens")),
+	}
+}

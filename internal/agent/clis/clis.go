@@ -1,0 +1,105 @@
+// Package clis is the one table of the agents: which adapter a kind of backend has,
+// and whose transcript a file is. It also runs the operator's own program.
+package clis
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/claude"
+	"github.com/pawlbot/pawl/internal/agent/codex"
+	"github.com/pawlbot/pawl/internal/agent/gemini"
+	"github.com/pawlbot/pawl/internal/agent/opencode"
+)
+
+// known are the CLIs by the kind of their backends, which is the name of their
+// stream as well.
+var known = map[string]func() agent.Adapter{
+	agent.StreamCodex: codex.Adapter, agent.StreamClaude: claude.Adapter, agent.StreamGemini: gemini.Adapter, agent.StreamOpencode: opencode.Adapter,
+}
+
+// For returns the adapter of a backend kind ("codex", "command"). The stream
+// matters for the kind "command" only, where it says how standard output is to
+// be read; empty means plain there.
+func For(kind, stream string) (agent.Adapter, error) {
+	if kind == "command" {
+		return commandAdapter(stream)
+	}
+	if adapter := known[kind]; adapter != nil {
+		return adapter(), nil
+	}
+	return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use codex, claude, gemini, opencode or command", kind)
+}
+
+// ForStream returns the adapter that reads transcripts of one format.
+func ForStream(stream string) (agent.Adapter, error) {
+	if stream == "" || stream == agent.StreamPlain {
+		return agent.Adapter{Name: "command", Stream: agent.StreamPlain, Command: commandCommand}, nil
+	}
+	if adapter := known[stream]; adapter != nil {
+		return adapter(), nil
+	}
+	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, codex, claude, gemini or opencode", stream)
+}
+
+// commandAdapter runs the operator's own program: the prompt on standard
+// input, the attempt in PAWL_ variables. Its output is read as that of a CLI.
+func commandAdapter(stream string) (agent.Adapter, error) {
+	cli, err := ForStream(stream)
+	if err != nil {
+		return agent.Adapter{}, err
+	}
+	return agent.Adapter{
+		Name: "command", Stream: cli.Stream, Command: commandCommand, Parse: cli.Parse, Tries: cli.Tries, Exit: cli.Exit, ReadWait: cli.ReadWait,
+	}, nil
+}
+
+// commandCommand is the command line of the kind "command". An endpoint reaches
+// it by the variables that the client libraries look at.
+func commandCommand(r agent.Request) (agent.Command, error) {
+	if len(r.Argv) == 0 || r.Argv[0] == "" {
+		return agent.Command{}, fmt.Errorf("the backend has no program: set argv to the program and its arguments")
+	}
+	if err := r.Endpoint.Check("a command", agent.ProtocolOpenAI, agent.ProtocolAnthropic, agent.ProtocolGemini); err != nil {
+		return agent.Command{}, err
+	}
+	own := map[string]string{
+		"HOME":         r.Home,
+		"PAWL_ATTEMPT": strconv.Itoa(r.Attempt),
+		"PAWL_THREAD":  r.Thread,
+		"PAWL_RUNG":    r.Rung,
+		"PAWL_EFFORT":  r.Effort,
+	}
+	return agent.Command{Argv: r.Argv, Env: agent.Environ(r.Allowed(), r.Endpoint.Variables(), own), Stdin: r.Prompt}, nil
+}
+
+// Detect names the CLI whose transcript begins with head: codex, claude,
+// gemini, opencode, or plain where no line of it is an event of one of these.
+// A few kilobytes are enough.
+func Detect(head []byte) string {
+	for raw := range bytes.Lines(head) {
+		line := agent.Line(raw)
+		kind, subtype := line.Get("type").Str, line.Get("subtype").Str
+		has := func(name string) bool { return line.Get(name).Exists() }
+		switch kind {
+		case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed":
+			return agent.StreamCodex
+		case "assistant", "rate_limit_event":
+			return agent.StreamClaude
+		case "step_start":
+			return agent.StreamOpencode
+		}
+		switch {
+		case (kind == "system" || kind == "result") && subtype != "":
+			return agent.StreamClaude
+		case has("sessionID"), has("part"):
+			return agent.StreamOpencode
+		case kind == "init" && has("session_id"), kind == "message" && has("role"), kind == "tool_use" && has("tool_name"),
+			kind == "error" && has("severity"):
+			return agent.StreamGemini
+		}
+	}
+	return agent.StreamPlain
+}

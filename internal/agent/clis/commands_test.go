@@ -1,0 +1,341 @@
+package clis_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+)
+
+// throughAProxy is a request for a CLI with an endpoint; the operator's own keys
+// stand in its environment to see that none gets past the endpoint.
+func throughAProxy(protocol, model string) agent.Request {
+	return agent.Request{
+		Prompt: "Fix it.", Dir: "/work/repo", Home: "/h", Model: model, Effort: "high",
+		Env: map[string]string{"PATH": "/usr/bin", "OPENAI_API_KEY": "own-key", "ANTHROPIC_API_KEY": "own-key",
+			"CLAUDE_CODE_OAUTH_TOKEN": "own-key", "GEMINI_API_KEY": "own-key", "GOOGLE_API_KEY": "own-key"},
+		Endpoint: agent.Endpoint{Protocol: protocol, URL: "http://127.0.0.1:9", Token: "the-token"},
+		TestTool: []string{"/bin/pawl", "mcp", `--say="x"`},
+	}
+}
+
+// everyCLI are the adapters with a request that each of them takes.
+var everyCLI = map[string]func() (agent.Adapter, agent.Request){
+	"codex": func() (agent.Adapter, agent.Request) {
+		return cli("codex"), throughAProxy(agent.ProtocolOpenAI, "gpt-5")
+	},
+	"claude": func() (agent.Adapter, agent.Request) {
+		return cli("claude"), throughAProxy(agent.ProtocolAnthropic, "claude-sonnet-4-5")
+	},
+	"gemini": func() (agent.Adapter, agent.Request) {
+		return cli("gemini"), throughAProxy(agent.ProtocolGemini, "gemini-2.5-pro")
+	},
+	"opencode": func() (agent.Adapter, agent.Request) {
+		return cli("opencode"), throughAProxy(agent.ProtocolOpenAI, "vendor/m")
+	},
+}
+
+// cli returns the adapter of a kind; the tests name none that is unknown.
+func cli(kind string) agent.Adapter {
+	a, err := clis.For(kind, "")
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+func command(t *testing.T, a agent.Adapter, r agent.Request) agent.Command {
+	t.Helper()
+	c, err := a.Command(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
+	want := map[string]agent.Command{
+		"codex": {
+			Argv: []string{"codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules",
+				"--model=gpt-5", "-c", `model_reasoning_effort="high"`, "-"},
+			Env: []string{"CODEX_HOME=/h/.codex", "HOME=/h", "LANG=C.UTF-8", "PATH=/usr/bin", "PAWL_ENDPOINT_TOKEN=the-token", "TERM=dumb", "TZ=UTC"},
+		},
+		"claude": {
+			Argv: []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions", "--setting-sources", "user",
+				"--strict-mcp-config", "--model=claude-sonnet-4-5", "--effort=high", "--mcp-config=/h/.claude/pawl-mcp.json"},
+			Env: []string{"ANTHROPIC_API_KEY=the-token", "ANTHROPIC_BASE_URL=http://127.0.0.1:9", "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=300000", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+				"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT=2100000", "CLAUDE_CONFIG_DIR=/h/.claude", "CLAUDE_STREAM_IDLE_TIMEOUT_MS=3600000",
+				"DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_TELEMETRY=1", "HOME=/h", "IS_SANDBOX=1", "LANG=C.UTF-8", "MCP_TIMEOUT=30000", "MCP_TOOL_TIMEOUT=2100000", "PATH=/usr/bin", "TERM=dumb", "TZ=UTC"},
+		},
+		"gemini": {
+			Argv: []string{"gemini", "--output-format", "stream-json", "--approval-mode", "yolo", "--skip-trust", "--extensions=none",
+				"--model=gemini-2.5-pro", "--allowed-mcp-server-names=pawl"},
+			Env: []string{"GEMINI_API_KEY=the-token", "GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_SANDBOX=false", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9",
+				"HOME=/h", "LANG=C.UTF-8", "NO_BROWSER=true", "PATH=/usr/bin", "TERM=dumb", "TZ=UTC"},
+		},
+		"opencode": {
+			Argv: []string{"opencode", "run", "--format", "json", "--pure", "--print-logs", "--log-level", "INFO", "--title", "pawl",
+				"--model=pawl/vendor/m", "--variant=high"},
+			Env: []string{"HOME=/h", "LANG=C.UTF-8", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_CLAUDE_CODE=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+				"OPENCODE_DISABLE_EXTERNAL_SKILLS=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_PROJECT_CONFIG=1",
+				"OPENCODE_DISABLE_SHARE=1", "PATH=/usr/bin", "PAWL_ENDPOINT_TOKEN=the-token", "TERM=dumb", "TZ=UTC", "XDG_CACHE_HOME=/h/.cache",
+				"XDG_CONFIG_HOME=/h/.config", "XDG_DATA_HOME=/h/.local/share", "XDG_STATE_HOME=/h/.local/state"},
+		},
+	}
+	for name, example := range everyCLI {
+		a, r := example()
+		got := command(t, a, r)
+		files := strings.Join(slices.Sorted(maps.Values(got.Files)), "\n")
+		if strings.Contains(strings.Join(got.Argv, " ")+files, "the-token") || strings.Contains(strings.Join(got.Env, " "), "own-key") {
+			t.Errorf("%s: the token is not in the environment only, or a key of the operator's gets past the endpoint: %+v", name, got)
+		}
+		if got.Stdin != "Fix it." {
+			t.Errorf("%s: standard input is %q", name, got.Stdin)
+		}
+		got.Stdin, got.Files = "", nil
+		if d := cmp.Diff(want[name], got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+func TestTheTestToolAndTheEndpointReachEveryConfiguration(t *testing.T) {
+	want := map[string][]string{
+		"codex": {`model_provider = "pawl"`, `base_url = "http://127.0.0.1:9/v1"`, `env_key = "PAWL_ENDPOINT_TOKEN"`, `[mcp_servers.pawl]`,
+			`command = "/bin/pawl"`, `args = ["mcp", "--say=\"x\""]`, `tool_timeout_sec = 2100`, `trust_level = "untrusted"`},
+		"claude": {`{"mcpServers":{"pawl":{"args":["mcp","--say=\"x\""],"command":"/bin/pawl","timeout":2100000}}}`},
+		"gemini": {`"command": "/bin/pawl"`, `"timeout": 2100000`, `"selectedType": "gemini-api-key"`, `"thinkingBudget": 24576`, `"ignoreLocalEnv": true`},
+		"opencode": {`"baseURL": "http://127.0.0.1:9/v1"`, `"npm": "@ai-sdk/openai-compatible"`, `"apiKey": "{env:PAWL_ENDPOINT_TOKEN}"`, `"vendor/m"`,
+			`"reasoningEffort": "high"`, `"timeout": 2100000`, `"share": "disabled"`},
+	}
+	for name, example := range everyCLI {
+		a, r := example()
+		for path, text := range command(t, a, r).Files {
+			for _, part := range want[name] {
+				if !strings.Contains(text, part) {
+					t.Errorf("%s: %s lacks %s:\n%s", name, path, part, text)
+				}
+			}
+			if strings.HasSuffix(path, ".json") && !json.Valid([]byte(text)) {
+				t.Errorf("%s: %s is no JSON:\n%s", name, path, text)
+			}
+		}
+		r.TestTool = nil
+		for path, text := range command(t, a, r).Files {
+			if strings.Contains(text, "/bin/pawl") {
+				t.Errorf("%s: %s names a test tool that was not asked for", name, path)
+			}
+		}
+	}
+}
+
+func TestCLIsContinueASession(t *testing.T) {
+	const id = "01a1fd2a-efb1-7451-8d0f-9bf2a7204a41"
+	for name, c := range map[string]struct{ session, argument string }{
+		"codex": {id, id}, "claude": {id, id}, "gemini": {id, "--resume=" + id},
+		"opencode": {"ses_e02cd51d1ffeuSkOCwwLQqBUbS", "--session=ses_e02cd51d1ffeuSkOCwwLQqBUbS"},
+	} {
+		a, r := everyCLI[name]()
+		r.Session = c.session
+		if got := command(t, a, r); !slices.Contains(got.Argv, c.argument) {
+			t.Errorf("%s: %q", name, got.Argv)
+		}
+		for _, bad := range []string{"--last", "../../x", "latest --yolo", "ses_"} {
+			r.Session = bad
+			if got, err := a.Command(r); !errors.Is(err, agent.ErrSession) {
+				t.Errorf("%s: the session %q gave %q, error %v", name, bad, got.Argv, err)
+			}
+		}
+	}
+}
+
+func TestWhatACLICannotDoIsRefusedWithAHint(t *testing.T) {
+	for name, c := range map[string]struct {
+		cli    string
+		change func(*agent.Request)
+		hint   string
+	}{
+		"codex elsewhere":     {"codex", func(r *agent.Request) { r.Endpoint.Protocol = agent.ProtocolGemini }, "with the protocol openai"},
+		"claude elsewhere":    {"claude", func(r *agent.Request) { r.Endpoint.Protocol = agent.ProtocolOpenAI }, "with the protocol anthropic"},
+		"gemini elsewhere":    {"gemini", func(r *agent.Request) { r.Endpoint.Protocol = agent.ProtocolOpenAI }, "with the protocol gemini"},
+		"opencode elsewhere":  {"opencode", func(r *agent.Request) { r.Endpoint.Protocol = "smtp" }, "openai or anthropic or gemini"},
+		"no token":            {"claude", func(r *agent.Request) { r.Endpoint.Token = "" }, "lacks its URL or its token"},
+		"codex's effort":      {"codex", func(r *agent.Request) { r.Effort = `high" -c x="y` }, "use none, minimal, low, medium, high, xhigh or max"},
+		"claude's effort":     {"claude", func(r *agent.Request) { r.Effort = "minimal" }, "use low, medium, high, xhigh or max"},
+		"gemini's effort":     {"gemini", func(r *agent.Request) { r.Effort = "max" }, "use low, medium or high"},
+		"opencode's effort":   {"opencode", func(r *agent.Request) { r.Effort = "nosuch" }, "is not an effort of opencode"},
+		"gemini's model":      {"gemini", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
+		"opencode's model":    {"opencode", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
+		"opencode's provider": {"opencode", func(r *agent.Request) { r.Endpoint, r.Model = agent.Endpoint{}, "m" }, "PROVIDER/m"},
+	} {
+		a, r := everyCLI[c.cli]()
+		c.change(&r)
+		if got, err := a.Command(r); err == nil || !strings.Contains(err.Error(), c.hint) {
+			t.Errorf("%s: %q, error %v", name, got.Argv, err)
+		}
+	}
+}
+
+func TestWithoutAnEndpointTheCLISignsInByItself(t *testing.T) {
+	for name, want := range map[string]string{"": "oauth-personal", "GEMINI_API_KEY": "gemini-api-key", "GOOGLE_API_KEY": "vertex-ai"} {
+		got := command(t, cli("gemini"), agent.Request{Home: "/h", Model: "gemini-2.5-pro", Env: map[string]string{name: "k"}})
+		if !strings.Contains(got.Files[".gemini/settings.json"], `"selectedType": "`+want+`"`) {
+			t.Errorf("gemini with %q: %s", name, got.Files[".gemini/settings.json"])
+		}
+	}
+	got := command(t, cli("claude"), agent.Request{Home: "/h", Env: map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "own"}})
+	if !slices.Contains(got.Env, "CLAUDE_CODE_OAUTH_TOKEN=own") {
+		t.Errorf("claude: %q", got.Env)
+	}
+	got = command(t, cli("opencode"), agent.Request{Home: "/h", Model: "zai/glm"})
+	if strings.Contains(got.Files[".config/opencode/opencode.json"], "provider") || !slices.Contains(got.Argv, "--model=zai/glm") {
+		t.Errorf("opencode: %+v", got)
+	}
+	for name, example := range everyCLI {
+		a, _ := example()
+		if a.Credential == "" || strings.HasPrefix(a.Credential, "/") || a.Version.Judge(a.Version.Checked).Kind != agent.VersionChecked {
+			t.Errorf("%s: credential %q, version %+v", name, a.Credential, a.Version)
+		}
+	}
+}
+
+func TestACommandGetsTheEndpointOfItsProtocol(t *testing.T) {
+	a, err := clis.For("command", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for protocol, want := range map[string]string{
+		agent.ProtocolOpenAI: "OPENAI_BASE_URL=http://127.0.0.1:9/v1", agent.ProtocolAnthropic: "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
+		agent.ProtocolGemini: "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9",
+	} {
+		r := throughAProxy(protocol, "")
+		r.Argv = []string{"/bin/agent"}
+		if got := command(t, a, r); !slices.Contains(got.Env, want) || strings.Contains(strings.Join(got.Env, " "), "own-key") {
+			t.Errorf("%s: %q", protocol, got.Env)
+		}
+	}
+}
+
+// TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint has the environment name
+// other ways to a model.
+func TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint(t *testing.T) {
+	for name, make := range everyCLI {
+		a, r := make()
+		r.Env = map[string]string{"PATH_OF_TESTS": "elsewhere"}
+		for _, v := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BEDROCK_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS"} {
+			r.Env[v] = "elsewhere"
+		}
+		passed := 0
+		for _, e := range command(t, a, r).Env {
+			if strings.HasSuffix(e, "=elsewhere") {
+				passed++
+			}
+		}
+		if passed != 1 {
+			t.Errorf("%s: %d of the variables are set, want the one that is harmless", name, passed)
+		}
+	}
+}
+
+func TestCodexIsStartedWithoutItsTraps(t *testing.T) {
+	r := agent.Request{
+		Prompt: "Fix it.", Dir: `/work/a "b"\c`, Home: "/home/agent", Model: "gpt-5", Effort: "high",
+		Env: map[string]string{"PATH": "/usr/bin", "OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
+	}
+	got, err := cli("codex").Command(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agent.Command{
+		Argv: []string{"codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules", "--model=gpt-5", "-c", `model_reasoning_effort="high"`, "-"},
+		Env: []string{"CODEX_HOME=/home/agent/.codex", "HOME=/home/agent", "LANG=C.UTF-8", "OPENAI_API_KEY=sk-x",
+			"OPENAI_BASE_URL=http://127.0.0.1:9/v1", "PATH=/usr/bin", "TERM=dumb", "TZ=UTC"},
+		Stdin: "Fix it.",
+		Files: map[string]string{".codex/config.toml": `check_for_update_on_startup = false
+approval_policy = "never"
+cli_auth_credentials_store = "file"
+model_provider = "pawl"
+
+[analytics]
+enabled = false
+
+[feedback]
+enabled = false
+
+[history]
+persistence = "none"
+
+[shell_environment_policy]
+exclude = ["OPENAI_API_KEY", "CODEX_API_KEY", "PAWL_ENDPOINT_TOKEN"]
+
+[projects."/work/a \"b\"\\c"]
+trust_level = "untrusted"
+
+[model_providers.pawl]
+name = "pawl"
+base_url = "http://127.0.0.1:9/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+request_max_retries = 2
+stream_max_retries = 3
+`},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if strings.Contains(strings.Join(got.Argv, " ")+got.Files[".codex/config.toml"], "sk-x") {
+		t.Error("the key stands in the arguments or a file")
+	}
+}
+
+func TestCodexContinuesASession(t *testing.T) {
+	got, err := cli("codex").Command(agent.Request{Home: "/h", Session: "01a1fd2a-efb1-7451-8d0f-9bf2a7204a41", Argv: []string{"/opt/codex"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"/opt/codex", "exec", "resume", "01a1fd2a-efb1-7451-8d0f-9bf2a7204a41"}; !slices.Equal(got.Argv[:4], want) {
+		t.Errorf("%q, want %q first", got.Argv, want)
+	}
+	if strings.Contains(got.Files[".codex/config.toml"], "model_provider") {
+		t.Error("a provider of its own without a key or address of one")
+	}
+	for _, bad := range []agent.Request{{Session: "--last"}, {Session: "../../x"}, {Effort: `high" -c x="y`}} {
+		if c, err := cli("codex").Command(bad); err == nil {
+			t.Errorf("%+v gave %q", bad, c.Argv)
+		}
+	}
+}
+
+func TestACommandGetsItsAttempt(t *testing.T) {
+	a, err := clis.For("command", "codex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := a.Command(agent.Request{
+		Prompt: "Fix it.", Home: "/h", Argv: []string{"/bin/agent", "-x"}, Attempt: 3, Thread: "o/r#7", Rung: "retry", Effort: "high",
+		Env: map[string]string{"MY_KEY": "k", "PAWL_THREAD": "forged"},
+	})
+	want := agent.Command{Argv: []string{"/bin/agent", "-x"}, Stdin: "Fix it.",
+		Env: []string{"HOME=/h", "MY_KEY=k", "PAWL_ATTEMPT=3", "PAWL_EFFORT=high", "PAWL_RUNG=retry", "PAWL_THREAD=o/r#7"}}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Error(d, err)
+	}
+	if _, err := a.Command(agent.Request{}); err == nil {
+		t.Error("a command without a program was accepted")
+	}
+}
+
+func TestUnknownKindsAndStreamsAreRefusedWithAHint(t *testing.T) {
+	for _, c := range [][2]string{{"", ""}, {"nope", ""}, {"command", "nope"}} {
+		if _, err := clis.For(c[0], c[1]); err == nil || !strings.Contains(err.Error(), "use ") {
+			t.Errorf("For(%q, %q): error %v", c[0], c[1], err)
+		}
+	}
+}

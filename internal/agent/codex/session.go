@@ -1,0 +1,248 @@
+package codex
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/edit"
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Bounds of looking for and reading a session file: the agent may have filled HOME.
+const (
+	maxSessionEntries = 50_000
+	maxSessionBytes   = 512 << 20
+)
+
+// sessions is where codex keeps its session files, below HOME, as
+// sessions/YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
+const sessions = ".codex/sessions"
+
+// openSession opens the session file of a thread. It follows no link out
+// of home and opens nothing but regular files. A missing file is fs.ErrNotExist.
+func openSession(home, thread string) (io.ReadCloser, error) {
+	if !agent.SafeSession.MatchString(thread) {
+		return nil, fmt.Errorf("session %q: %w", agent.Shorten(thread, 80), fs.ErrNotExist)
+	}
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	name, err := findSession(root.FS(), thread)
+	if err != nil {
+		return nil, err
+	}
+	// O_NONBLOCK: opening a pipe that the agent put there must not wait.
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("session file %s is not a regular file", name), err, f.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(f, maxSessionBytes), f}, nil
+}
+
+// findSession returns the newest session file of a thread.
+func findSession(home fs.FS, thread string) (string, error) {
+	found, seen := "", 0
+	err := fs.WalkDir(home, sessions, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if seen++; seen > maxSessionEntries {
+			return fs.SkipAll
+		}
+		if d.IsDir() && strings.Count(name, "/") > strings.Count(sessions, "/")+3 {
+			return fs.SkipDir
+		}
+		base := path.Base(name)
+		if strings.HasPrefix(base, "rollout-") && strings.HasSuffix(base, "-"+thread+".jsonl") && name > found {
+			found = name
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("look for session %s: %w", thread, err)
+	}
+	if found == "" {
+		return "", fmt.Errorf("session %s: %w", thread, fs.ErrNotExist)
+	}
+	return found, nil
+}
+
+// FoldSession folds the lines of a session file. Each task_started opens
+// a turn and makes what the turns before it said old.
+func FoldSession(r io.Reader) (agent.Session, error) {
+	var s agent.Session
+	var before, total *policy.Tokens
+	err := agent.ReadLines(r, func(raw []byte) {
+		line := agent.Line(raw)
+		payload := line.Get("payload")
+		if line.Get("type").Str != "event_msg" {
+			return
+		}
+		switch payload.Get("type").Str {
+		case "task_started":
+			s, before = agent.Session{}, total
+		case "token_count":
+			if usage := payload.Get("info.total_token_usage"); usage.Exists() {
+				total = tokensOf(usage)
+				spent := *total
+				if before != nil {
+					spent = total.Minus(*before)
+				}
+				s.Tokens = &spent
+			}
+			if w := windowsOf(payload.Get("rate_limits")); w != nil {
+				s.Windows = w
+			}
+		case "task_complete", "error":
+			failure := payload.Get("error")
+			if !failure.Exists() {
+				failure = payload
+			}
+			if message := failure.Get("message").Str; message != "" {
+				s.Failure = agent.Shorten(message, agent.MaxText)
+				s.Code, s.Ending = errorOf(failure.Get("codex_error_info"))
+			}
+		case "turn_aborted":
+			s.Ending, s.Code = policy.Killed, "turn_aborted"
+		}
+	})
+	return s, err
+}
+
+// endings are those that the codes of codex_error_info stand for.
+var endings = map[string]policy.Ending{
+	"usage_limit_exceeded":    policy.UsageLimit,
+	"context_window_exceeded": policy.ContextOverflow,
+	"server_overloaded":       policy.Overloaded,
+	"internal_server_error":   policy.Overloaded,
+	"unauthorized":            policy.Auth,
+	"model_not_found":         policy.Misconfigured,
+	"sandbox_error":           policy.Misconfigured,
+	"session_budget_exceeded": policy.TurnLimit,
+	"cyber_policy":            policy.NoAnswer,
+}
+
+// errorOf names the code of codex_error_info, which is a name or an object
+// of a name and details, and the ending that it stands for.
+func errorOf(info gjson.Result) (string, policy.Ending) {
+	code, status := info.Str, int64(0)
+	if info.IsObject() {
+		info.ForEach(func(key, value gjson.Result) bool {
+			code, status = agent.Shorten(key.Str, 80), agent.Count(value.Get("http_status_code"))
+			return true
+		})
+	}
+	switch code {
+	case "http_connection_failed", "response_stream_connection_failed", "response_stream_disconnected", "response_too_many_failed_attempts":
+		if status != 0 {
+			return fmt.Sprintf("%s (HTTP status %d)", code, status), limit.OfStatus(int(status))
+		}
+	}
+	return code, endings[code]
+}
+
+func windowsOf(limits gjson.Result) []agent.Window {
+	var windows []agent.Window
+	for _, name := range []string{"primary", "secondary"} {
+		w := limits.Get(name)
+		used, resets := w.Get("used_percent"), agent.Count(w.Get("resets_at"))
+		if resets > 0 && used.Type == gjson.Number {
+			windows = append(windows, agent.Window{UsedPercent: used.Num, ResetsAt: time.Unix(resets, 0).UTC()})
+		}
+	}
+	return windows
+}
+
+// parseSessionLine gives what the agent itself wrote in one line of a session
+// file: commands, patches, tool arguments and messages.
+func parseSessionLine(raw []byte, emit func(agent.Event)) {
+	line := agent.Line(raw)
+	if line.Get("type").Str != "response_item" {
+		return
+	}
+	payload := line.Get("payload")
+	switch payload.Get("type").Str {
+	case "function_call":
+		emit(callOf(payload, payload.Get("arguments").Str))
+	case "custom_tool_call":
+		emit(callOf(payload, payload.Get("input").Str))
+	case "function_call_output", "custom_tool_call_output":
+		emit(answerOf(payload))
+	case "local_shell_call":
+		emit(agent.Event{Kind: agent.ToolCall, Ran: true, Wrote: payload.Get("action").Raw})
+	case "message":
+		if payload.Get("role").Str != "assistant" {
+			return
+		}
+		agent.Each(payload.Get("content"), func(part gjson.Result) {
+			emit(agent.Event{Kind: agent.Message, Wrote: part.Get("text").Str})
+		})
+	}
+}
+
+func callOf(payload gjson.Result, arguments string) agent.Event {
+	return agent.Event{Kind: agent.ToolCall, ID: payload.Get("call_id").Str, Ran: true,
+		Wrote: payload.Get("name").Str + " " + arguments, Edits: editsOf(arguments)}
+}
+
+// editsOf are the edits of a call in the session file: the patches in the
+// arguments, whether apply_patch is a tool of its own, which may be a free-form
+// one, or a shell command, which may be a list of words.
+func editsOf(arguments string) []policy.Edit {
+	if !strings.Contains(arguments, "*** Begin Patch") {
+		return nil
+	}
+	given := agent.Line([]byte(arguments))
+	for _, name := range []string{"input", "command", "cmd"} {
+		patch := given.Get(name)
+		switch {
+		case patch.Str != "":
+			return edit.Patch(patch.Str)
+		case patch.IsArray():
+			var all []policy.Edit
+			agent.Each(patch, func(word gjson.Result) {
+				edits := edit.Patch(word.Str)
+				all = append(all, edits[:min(len(edits), edit.Max-len(all))]...)
+			})
+			return all
+		}
+	}
+	return edit.Patch(arguments)
+}
+
+// exitCode matches the exit code of a command in what the model was told of it.
+var exitCode = regexp.MustCompile(`"exit_code":\s*(-?\d+)|(?:Exit code:|Process exited with code) (-?\d+)`)
+
+// answerOf is the end of a call in the session file.
+func answerOf(payload gjson.Result) agent.Event {
+	output := payload.Get("output")
+	e := agent.Event{Kind: agent.ToolCall, ID: payload.Get("call_id").Str, Done: true}
+	if m := exitCode.FindStringSubmatch(cmp.Or(output.Str, output.Raw)); m != nil && m[1]+m[2] != "0" {
+		e.Fail(true, output.Raw)
+		// A patch that could not be applied changed nothing, and a command that
+		// failed may have changed something; it has no edits unless it is a patch.
+		e.Rejected = true
+	}
+	return e
+}

@@ -1,0 +1,8 @@
+package agent
+
+// Times of the runner that tests wait for.
+const (
+	LingerTime = lingerTime
+	DrainTime  = drainTime
+	QuietWait  = quietWait
+)

@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Request says what an agent shall do and where. It holds no secrets except
+// those that the operator listed for the backend in Env.
+type Request struct {
+	Prompt string
+	// Dir is the checkout as the agent sees it; the caller starts the process there.
+	Dir string
+	// Home is the agent's own HOME as the agent sees it.
+	Home string
+	// Model and Effort are passed on where the CLI knows them; empty means its default.
+	Model, Effort string
+	// Session names an earlier session of the same CLI and HOME to continue; empty starts afresh.
+	Session string
+	// Argv is the program with its first arguments. Empty means the CLI's own
+	// name, looked up on PATH; the kind "command" needs it.
+	Argv []string
+	// Env is the environment that the operator allows, PATH included.
+	Env map[string]string
+	// Endpoint is where the CLI finds its model: a proxy on loopback and the
+	// token for it. The zero value means that the CLI signs in by itself, by
+	// variables in Env or by the credential file in HOME. The kind "command" gets
+	// it in PAWL_ variables.
+	Endpoint Endpoint
+	// TestTool is the command line of a stdio MCP server that offers the tool
+	// run_tests; empty for none. The kind "command" is not told of it.
+	TestTool []string
+	// Attempt, Thread and Rung are told to agents of the kind "command".
+	Attempt      int
+	Thread, Rung string
+}
+
+// Command is what to start. Argv is never handed to a shell.
+type Command struct {
+	Argv []string
+	// Env is the whole environment, as NAME=value, sorted.
+	Env []string
+	// Stdin is written to the process and then closed: an open standard input
+	// makes some CLIs wait for ever.
+	Stdin string
+	// Files are written below HOME before the start, by slash-separated relative path.
+	Files map[string]string
+}
+
+// ErrSession says that Request.Session is not of the form that the CLI gives its
+// sessions. The same request without it starts afresh.
+var ErrSession = errors.New("start afresh")
+
+// Start is how a CLI is started, beside what is the same for all of them. The
+// command that it makes has the prompt on standard input, the operator's
+// variables without those that lead past the endpoint, and Home as HOME.
+type Start struct {
+	// Program is the CLI's own name, for requests without Argv.
+	Program string
+	// Protocols are those of the endpoints that it can use, Efforts the words
+	// that it knows, the least first.
+	Protocols, Efforts []string
+	// Sessions matches the sessions that it gives.
+	Sessions *regexp.Regexp
+	// Build adds what is its own: its arguments, its variables, its files.
+	Build func(Request) (Launch, error)
+}
+
+// Launch is what a CLI needs beside its program: its arguments, its variables by
+// name, and its files below HOME.
+type Launch struct {
+	Args       []string
+	Env, Files map[string]string
+}
+
+// Command turns a request into what to start.
+func (s Start) Command(r Request) (Command, error) {
+	if err := r.Endpoint.Check(s.Program, s.Protocols...); err != nil {
+		return Command{}, err
+	}
+	if last := len(s.Efforts) - 1; r.Effort != "" && !slices.Contains(s.Efforts, r.Effort) {
+		return Command{}, fmt.Errorf("%q is not an effort of %s: use %s or %s", Shorten(r.Effort, 80), s.Program, strings.Join(s.Efforts[:last], ", "), s.Efforts[last])
+	}
+	if r.Session != "" && !s.Sessions.MatchString(r.Session) {
+		return Command{}, fmt.Errorf("%q is no session of %s: %w", r.Session, s.Program, ErrSession)
+	}
+	own, err := s.Build(r)
+	if err != nil {
+		return Command{}, err
+	}
+	program := r.Argv
+	if len(program) == 0 {
+		program = []string{s.Program}
+	}
+	return Command{
+		Argv: slices.Concat(program, own.Args), Env: Environ(usual, r.Allowed(), own.Env, map[string]string{"HOME": r.Home}),
+		Stdin: r.Prompt, Files: own.Files,
+	}, nil
+}
+
+// usual are the variables that a CLI gets unless the operator sets them. TZ is
+// UTC because codex prints reset times in the local zone without naming it.
+var usual = map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
+
+// Environ lists an environment in the form that exec wants, sorted so that
+// equal requests give equal commands. Later maps win.
+func Environ(layers ...map[string]string) []string {
+	all := map[string]string{}
+	for _, layer := range layers {
+		maps.Copy(all, layer)
+	}
+	list := make([]string, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, name+"="+all[name])
+	}
+	return list
+}
+
+// SafeSession matches the sessions of codex, claude and gemini, which are UUIDs.
+var SafeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
+
+// The protocols of an endpoint.
+const (
+	ProtocolOpenAI    = "openai"
+	ProtocolAnthropic = "anthropic"
+	ProtocolGemini    = "gemini"
+)
+
+// Endpoint is a proxy on loopback through which a CLI reaches its model. The
+// zero value stands for none.
+type Endpoint struct {
+	// Protocol is what the proxy speaks: openai (POST /v1/responses and
+	// /v1/chat/completions), anthropic (POST /v1/messages) or gemini
+	// (POST /v1beta/models/…).
+	Protocol string
+	// URL is http://127.0.0.1:PORT, without a slash at the end.
+	URL string
+	// Token lets an attempt use the proxy. It reaches the CLI as an environment
+	// variable and in no other way.
+	Token string
+}
+
+// TokenVariable carries the token for CLIs whose configuration can name a
+// variable. It is none that a CLI or a script would use unasked.
+const TokenVariable = "PAWL_ENDPOINT_TOKEN"
+
+// OnlyToken is the variable with the token; none for the zero value.
+func (e Endpoint) OnlyToken() map[string]string {
+	if e == (Endpoint{}) {
+		return map[string]string{}
+	}
+	return map[string]string{TokenVariable: e.Token}
+}
+
+// credentials are the variables by which the CLIs sign in or are sent
+// elsewhere. Where there is an endpoint none of them may get past it.
+var credentials = []string{
+	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_OAUTH_TOKEN",
+	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_GATEWAY",
+	"ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_BEDROCK_MANTLE_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_FOUNDRY_BASE_URL", "ANTHROPIC_AWS_BASE_URL",
+	"ANTHROPIC_FOUNDRY_API_KEY", "AWS_BEARER_TOKEN_BEDROCK",
+	"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT",
+	"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_CLI_CUSTOM_HEADERS", "CODE_ASSIST_ENDPOINT",
+	"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS",
+}
+
+// Check refuses an endpoint that a CLI cannot use.
+func (e Endpoint) Check(cli string, speaks ...string) error {
+	switch {
+	case e == Endpoint{}:
+		return nil
+	case !slices.Contains(speaks, e.Protocol):
+		return fmt.Errorf("%s cannot use a provider of the protocol %q: give the backend a provider with the protocol %s", cli, e.Protocol, strings.Join(speaks, " or "))
+	case e.URL == "" || e.Token == "":
+		return fmt.Errorf("the endpoint of %s lacks its URL or its token", cli)
+	}
+	return nil
+}
+
+// Allowed is the environment that the operator allows, without what would lead
+// past the endpoint.
+func (r Request) Allowed() map[string]string {
+	env := map[string]string{}
+	for name, value := range r.Env {
+		if r.Endpoint == (Endpoint{}) || !slices.Contains(credentials, name) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// Variables are those by which the client libraries of the three protocols find
+// their server and key; none for the zero value.
+func (e Endpoint) Variables() map[string]string {
+	switch e.Protocol {
+	case ProtocolOpenAI:
+		return map[string]string{"OPENAI_BASE_URL": e.URL + "/v1", "OPENAI_API_KEY": e.Token}
+	case ProtocolAnthropic:
+		return map[string]string{"ANTHROPIC_BASE_URL": e.URL, "ANTHROPIC_API_KEY": e.Token}
+	case ProtocolGemini:
+		return map[string]string{"GOOGLE_GEMINI_BASE_URL": e.URL, "GEMINI_API_KEY": e.Token}
+	}
+	return map[string]string{}
+}
+
+// ToolServer is the name under which the CLIs know the server of the test tool.
+const ToolServer = "pawl"
+
+// Bounds for the test tool. Tests may take thirty minutes, and the tool itself
+// gives up before a CLI does, whose defaults begin at 60 s.
+const (
+	ToolStartup = 30 * time.Second
+	ToolTimeout = 35 * time.Minute
+)

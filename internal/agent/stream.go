@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// maxLine is how much of a line is parsed. The longest line in the recorded
+// runs has 335 kB; what decides a line stands in its first bytes.
+const maxLine = 1 << 20
+
+// ReadLines calls visit with each line of r without its line ending. A line
+// longer than maxLine is given as far as that, once. The slice is valid only
+// during the call. The last line needs no line ending. Memory does not grow
+// with the input.
+func ReadLines(r io.Reader, visit func(line []byte)) error {
+	b := bufio.NewReaderSize(gulps{r}, maxLine)
+	for {
+		line, err := b.ReadSlice('\n')
+		if len(line) > 0 {
+			visit(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
+		}
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = b.ReadSlice('\n')
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// gulp is how much is read at once: little enough that the bytes are still in
+// the processor's cache when they are parsed.
+const gulp = 128 << 10
+
+// gulps reads no more than a gulp at once.
+type gulps struct{ io.Reader }
+
+func (g gulps) Read(p []byte) (int, error) { return g.Reader.Read(p[:min(len(p), gulp)]) }
+
+// excerpt passes the beginning of what is written to it on and keeps the end.
+// What is between them is left out.
+type excerpt struct {
+	to      io.Writer // takes the beginning
+	room    int64     // of the beginning, in bytes
+	tailMax int
+	tail    []byte
+	next    int   // where the next byte of a full tail goes
+	after   int64 // bytes that came after the beginning
+	err     error // of writing to it
+}
+
+// Write never fails, because a full disk must not stop the agent's output from
+// being read; close tells of the error.
+func (e *excerpt) Write(p []byte) (int, error) {
+	n := len(p)
+	if take := min(int64(n), e.room); take > 0 {
+		if e.err == nil {
+			_, e.err = e.to.Write(p[:take])
+		}
+		e.room -= take
+		p = p[take:]
+	}
+	e.after += int64(len(p))
+	if len(p) > e.tailMax {
+		p = p[len(p)-e.tailMax:]
+	}
+	if grow := min(e.tailMax-len(e.tail), len(p)); grow > 0 {
+		e.tail = append(e.tail, p[:grow]...)
+		p = p[grow:]
+	}
+	for len(p) > 0 {
+		took := copy(e.tail[e.next:], p)
+		e.next = (e.next + took) % len(e.tail)
+		p = p[took:]
+	}
+	return n, nil
+}
+
+// close writes the end, after a note where bytes are missing, and returns the
+// first error.
+func (e *excerpt) close(note string) error {
+	end := slices.Concat(e.tail[e.next:], e.tail[:e.next])
+	if missing := e.after - int64(len(end)); missing > 0 {
+		end = slices.Concat(fmt.Appendf(nil, "\n[pawl: %d bytes are left out here%s]\n", missing, note), end)
+	}
+	if e.err == nil {
+		_, e.err = e.to.Write(end)
+	}
+	return e.err
+}
+
+// keeper is an excerpt in memory.
+type keeper struct {
+	excerpt
+	text strings.Builder
+}
+
+func newKeeper(head int64, tail int) *keeper {
+	k := &keeper{excerpt: excerpt{room: head, tailMax: tail}}
+	k.to = &k.text
+	return k
+}
+
+// String ends the excerpt and gives it.
+func (k *keeper) String() string {
+	_ = k.close("") // memory takes everything
+	return k.text.String()
+}
+
+// transcriptTail is how much of the end of an overlong transcript is kept, at
+// most: the end holds the final event.
+const transcriptTail = 256 << 10
+
+// newTranscript copies a stream to w as it comes. What goes beyond a limit in
+// bytes is left out in the middle, with a note at the cut; a limit of zero means
+// none, and a nil writer keeps nothing.
+func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() error) {
+	if w == nil {
+		w = io.Discard
+	}
+	if limit == 0 {
+		limit = math.MaxInt64
+	}
+	tail := min(transcriptTail, limit/2)
+	e := &excerpt{to: w, room: limit - tail, tailMax: int(tail)}
+	return e, func() error { return e.close(fmt.Sprintf("; the limit of a transcript is %d bytes", limit)) }
+}
+
+// InspectOptions says what is known of a recorded run beside its transcript.
+type InspectOptions struct {
+	// Dir is the checkout that the agent worked in; file names are given
+	// relative to it. Empty leaves them as they are.
+	Dir string
+	// Exit is how the process ended; nil where that is unknown.
+	Exit *Exit
+	// Stderr is what the process wrote to standard error.
+	Stderr string
+	// OnCall is told of each call that ended; nil where nobody asks.
+	OnCall func(Call)
+	// Now is when the run ended, for times that are told relative to it.
+	Now time.Time
+	// Zone is that of clock times without a zone; nil means UTC.
+	Zone *time.Location
+}
+
+// Inspect reads a recorded transcript with the parser that reads running
+// agents. The error is one of reading r, never of the agent.
+func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
+	read := newReading(a, o.Dir, nil)
+	circles := policy.NewCircles()
+	read.tally.onCall = func(d Call) {
+		d.Count(circles)
+		if o.OnCall != nil {
+			o.OnCall(d)
+		}
+	}
+	err := read.stdout(r)
+	if err != nil {
+		err = fmt.Errorf("read the transcript: %w", err)
+	}
+	read.stderr.Write([]byte(o.Stderr))
+	report := read.conclude(o.Exit, stop{}, o.Now, o.Zone)
+	report.Edits = circles.Edits()
+	return report, err
+}
+
+// reading collects what one process printed.
+type reading struct {
+	adapter  Adapter
+	tally    *tally
+	onEvent  func(Event)
+	alive    func()          // told of each sign of life; nil where nobody asks
+	tellWait func(RetryWait) // told of each wait for the provider; nil where nobody asks
+	plain    *keeper         // nil for structured streams
+	stderr   *keeper
+	bytes    int64
+}
+
+// stderrHalf bounds the head and the tail of standard error.
+const stderrHalf = 32 << 10
+
+func newReading(a Adapter, dir string, onEvent func(Event)) *reading {
+	r := &reading{adapter: a, tally: newTally(a, dir), onEvent: onEvent, stderr: newKeeper(stderrHalf, stderrHalf)}
+	if a.Parse == nil {
+		r.plain = newKeeper(plainHead, plainTail)
+	}
+	return r
+}
+
+// Write counts standard output on its way to the parser.
+func (r *reading) Write(p []byte) (int, error) {
+	r.bytes += int64(len(p))
+	if r.adapter.Parse == nil {
+		r.plain.Write(p)
+		r.live()
+	}
+	return len(p), nil
+}
+
+func (r *reading) live() {
+	if r.alive != nil {
+		r.alive()
+	}
+}
+
+// stdout reads standard output to its end.
+func (r *reading) stdout(in io.Reader) error {
+	in = io.TeeReader(in, r)
+	if r.adapter.Parse == nil {
+		_, err := io.Copy(io.Discard, in)
+		return err
+	}
+	var last Kind
+	emit := func(e Event) {
+		last = e.Kind
+		r.tally.add(e)
+		if r.onEvent != nil {
+			r.onEvent(e)
+		}
+	}
+	return ReadLines(in, func(line []byte) {
+		last = 0
+		r.adapter.Parse(line, emit)
+		if last != Notice {
+			r.live()
+		}
+	})
+}
+
+// errors reads standard error to its end. Only for plain agents is it a sign
+// of life: the others log their retries there.
+func (r *reading) errors(in io.Reader) error {
+	var to io.Writer = r.stderr
+	if r.adapter.Parse == nil {
+		to = io.MultiWriter(to, lively{r})
+	}
+	if r.tellWait != nil && r.adapter.ReadWait != nil {
+		to = io.MultiWriter(to, &waitReader{read: r.adapter.ReadWait, told: r.tellWait})
+	}
+	_, err := io.Copy(to, in)
+	return err
+}
+
+// lively takes everything for a sign of life.
+type lively struct{ r *reading }
+
+func (l lively) Write(p []byte) (int, error) {
+	l.r.live()
+	return len(p), nil
+}
+
+func (r *reading) conclude(exit *Exit, why stop, now time.Time, zone *time.Location) Report {
+	rep := &r.tally.rep
+	if exit != nil {
+		rep.Exit, rep.ExitKnown = *exit, true
+	}
+	rep.Stderr, rep.OutputBytes = r.stderr.String(), r.bytes
+	if r.plain != nil {
+		rep.output = r.plain.String()
+	}
+	return r.tally.conclude(why, now, zone)
+}

@@ -1,0 +1,89 @@
+package agent_test
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+)
+
+// endless repeats a text up to a size.
+type endless struct {
+	text []byte
+	left int64
+	at   int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(int64(len(p)), e.left)], e.text[e.at:])
+	e.at, e.left = (e.at+n)%len(e.text), e.left-int64(n)
+	return n, nil
+}
+
+func codexOutput(outputBytes int) []byte {
+	return []byte(`{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"/bin/bash -lc 'seq 1 4000'","aggregated_output":"` +
+		strings.Repeat(`line 7: the quick brown \"fox\" jumps\n`, outputBytes/38) + `","exit_code":0,"status":"completed"}}` + "\n")
+}
+
+// TestAGigabyteOfOutputCostsLittleMemory reads 1 GB in lines of 3 MB and as one
+// line without an end, and counts what was allocated in all.
+func TestAGigabyteOfOutputCostsLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("volume: make test runs it")
+	}
+	plain, err := clis.For("command", agent.StreamPlain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		text    []byte
+		adapter agent.Adapter
+	}{
+		"codex lines of 3 MB":   {codexOutput(3 << 20), stream(agent.StreamCodex)},
+		"codex lines of 300 kB": {codexOutput(300 << 10), stream(agent.StreamCodex)},
+		"one endless line":      {[]byte("x"), stream(agent.StreamCodex)},
+		"plain":                 {[]byte("a line of a plain agent\n"), plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := c.text
+			for len(text) < 64<<10 {
+				text = append(text, text...)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got, err := agent.Inspect(&endless{text: text, left: 1 << 30}, c.adapter, agent.InspectOptions{})
+			runtime.ReadMemStats(&after)
+			if err != nil || got.OutputBytes != 1<<30 {
+				t.Errorf("%d bytes, error %v", got.OutputBytes, err)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 48<<20 {
+				t.Errorf("%d MB were allocated", used>>20)
+			}
+		})
+	}
+}
+
+func BenchmarkStream(b *testing.B) {
+	for name, size := range map[string]int{"lines of 300 B": 76, "lines of 4 kB": 4 << 10, "lines of 300 kB": 300 << 10} {
+		b.Run(name, func(b *testing.B) {
+			text := codexOutput(size)
+			for len(text) < 1<<20 {
+				text = append(text, text...)
+			}
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := agent.Inspect(bytes.NewReader(text), stream(agent.StreamCodex), agent.InspectOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

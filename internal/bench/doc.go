@@ -1,0 +1,19 @@
+// Command bench measures the built program from outside, against a fake GitHub
+// on loopback, and prints one table: what, measured, aim, met. It judges
+// nothing: a missed aim is a line in the table, and only a measurement that could
+// not be made is an error. `make bench` runs it; an argument names one section
+// to run alone (start, memory, webhooks, agent, calls, streams, ratios, ignored,
+// growth, steps).
+//
+// Where to look:
+//
+//	Which sections are there, and how is the table printed?  main.go
+//	How is a server started, and an issue solved?            rig.go
+//	start, memory: time to ready, memory when idle           memory.go
+//	growth: memory and punctuality with many waiting threads growth.go
+//	agent, calls: from webhook to agent, calls of an issue   agent.go
+//	streams: a large transcript of an agent                  streams.go
+//	webhooks, ignored: answers under load, cost of a comment webhooks.go
+//	ratios: against a dispatcher, Probot, HMAC, the regexps  ratios.go
+//	steps: steps a second, on SQLite and PostgreSQL          steps.go
+package main

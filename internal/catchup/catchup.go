@@ -1,0 +1,226 @@
+package catchup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Archive is where deliveries are stored, and can be asked for.
+type Archive interface {
+	handlers.Deliveries
+	// Known tells which of the GUIDs were stored; the others are missing.
+	Known(ctx context.Context, guids []string) (map[string]bool, error)
+	// Unhandled counts the deliveries that nobody has tried to handle yet.
+	Unhandled(ctx context.Context) (int, error)
+	// Oldest is when the oldest delivery that is known was stored; zero when none
+	// is.
+	Oldest(ctx context.Context) (time.Time, error)
+	// EachThread calls f with the threads about which something was decided, newest
+	// first, at most limit.
+	EachThread(ctx context.Context, limit int, f func(thread.ID)) error
+	// UpdateShared replaces a small value that all nodes share.
+	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
+}
+
+// Duty sees to it that one of several nodes looks; see store.Duty.
+type Duty interface {
+	Begin(ctx context.Context) (mine bool, err error)
+	Hold(ctx context.Context) error
+	End(ctx context.Context) error
+}
+
+// Watcher finds what webhooks did not bring: deliveries that failed, from
+// GitHub's list of them, and events that never fired, from what GitHub says of
+// Pawl's own threads. What it knows of its progress it keeps in memory, so a new
+// one looks as far back as it can: a delivery that came a moment after the start
+// must not hide the gap before it. Its methods must not be called at the same
+// time; several nodes may each have one, of which the duty lets one look.
+type Watcher struct {
+	handlers *handlers.Handlers
+	archive  Archive
+	duty     Duty
+	bounds   bounds
+	// listed is when GitHub sent the newest delivery of the last list; zero before
+	// the first. What that list named and Pawl does not have is in left, by GUID.
+	listed time.Time
+	left   map[string]missing
+	seen   map[string]progress // of the reconciliation, by repository
+	turn   string              // the repository that was reconciled last
+	putOff int                 // how often in a row the reconciliation was
+}
+
+// bounds are the most that one look does; the rest comes with the next ones.
+type bounds struct {
+	// failures is how many payloads may fail before the look ends: GitHub is down
+	// then, or has lost some of them.
+	failures int
+	// repos are the repositories to reconcile, which go by turns, threads the changed
+	// threads of each, and again those of them that failed before. A repository
+	// without changes costs one request, a changed thread three or four.
+	repos, threads, again int
+	// quiet is how long the reconciliation waits for the deliveries that wait to be
+	// handled: a thousand are handled in less.
+	quiet time.Duration
+}
+
+// New makes a Watcher that has not looked yet.
+func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
+	return &Watcher{
+		handlers: h, archive: a, duty: d, bounds: bounds{failures: 30, repos: 200, threads: 50, again: 10, quiet: time.Minute},
+		left: map[string]missing{}, seen: map[string]progress{},
+	}
+}
+
+// askDuty is how often a node asks whether it is its turn to look.
+const askDuty = 15 * time.Second
+
+// Watch catches up whenever it is this node's duty, until ctx ends. What fails is
+// logged and done at the next turn. After the first time, which has the most to look
+// at, it calls first.
+func (c *Watcher) Watch(ctx context.Context, first func()) {
+	tick := time.NewTicker(askDuty)
+	defer tick.Stop()
+	for {
+		if c.onDuty(ctx) {
+			first()
+			first = func() {}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// onDuty looks if it is this node's turn, and reports whether it was.
+func (c *Watcher) onDuty(ctx context.Context) bool {
+	mine, err := c.duty.Begin(ctx)
+	if mine {
+		c.look(ctx)
+		err = c.duty.End(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.handlers.Log.Warn().Err(err).Msg("whose turn it is to look for missed deliveries is not known; that is tried again")
+	}
+	return mine
+}
+
+func (c *Watcher) look(ctx context.Context) {
+	log := c.handlers.Log
+	if m, err := c.Missed(ctx); err != nil && ctx.Err() == nil {
+		log.Warn().Err(err).Int("taken", m.Taken).Msg("missed deliveries not all taken in; GitHub keeps them for 3 days and they are looked for again")
+	} else if m.Taken+m.Gone > 0 {
+		log.Info().Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries taken in")
+	}
+	if c.busy(ctx) {
+		return
+	}
+	if n, err := c.Reconcile(ctx); err != nil && ctx.Err() == nil {
+		log.Warn().Err(err).Int("found", n).Msg("threads not all reconciled with GitHub; that is tried again")
+	} else if n > 0 {
+		log.Info().Int("found", n).Msg("events found that no webhook brought")
+	}
+}
+
+const (
+	// lookQuiet is how often it is looked whether deliveries still wait to be handled.
+	lookQuiet = 500 * time.Millisecond
+	// maxPutOff is how often in a row the reconciliation is put off because they did
+	// not come to their end. A queue that is never empty must not end it.
+	maxPutOff = 1
+)
+
+// busy reports whether deliveries wait to be handled, after some time for them.
+// They say more than the reconciliation can find, such as who made an edit, so
+// they come first.
+func (c *Watcher) busy(ctx context.Context) bool {
+	n, err := c.unhandled(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.handlers.Log.Warn().Err(err).Msg("threads not reconciled with GitHub; that is tried again")
+		}
+		return true
+	}
+	if n == 0 || c.putOff >= maxPutOff {
+		c.putOff = 0
+		return false
+	}
+	c.putOff++
+	c.handlers.Log.Debug().Int("deliveries", n).Msg("threads are reconciled with GitHub when the deliveries are handled")
+	return true
+}
+
+// unhandled waits until no delivery waits to be handled, but not for long, and
+// returns how many do.
+func (c *Watcher) unhandled(ctx context.Context) (n int, err error) {
+	began := time.Now()
+	tick := time.NewTicker(lookQuiet)
+	defer tick.Stop()
+	for {
+		n, err := c.archive.Unhandled(ctx)
+		if n == 0 || err != nil || time.Since(began) >= c.bounds.quiet {
+			return n, err
+		}
+		select {
+		case <-ctx.Done():
+			return n, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Counts counts what one look at GitHub's list came to.
+type Counts struct {
+	// Listed are the deliveries that GitHub named, each attempt counted.
+	Listed int
+	// Taken are those that were stored now, Gone those whose payload GitHub does
+	// not give any more or that are no deliveries Pawl could have accepted.
+	Taken, Gone int
+}
+
+// firstStartKey names, among what the nodes share, when Pawl began to listen.
+const firstStartKey = "first-start"
+
+// startSlack is how much GitHub's clock may be behind this one.
+const startSlack = time.Minute
+
+// Begin notes when Pawl began to listen on this database, if that is not known
+// yet. Call it before webhooks are answered: a first server that is killed before
+// its first look would otherwise leave what was sent to it meanwhile to nobody.
+func (c *Watcher) Begin(ctx context.Context) error {
+	if _, err := c.firstStart(ctx); err != nil {
+		return fmt.Errorf("note when Pawl began to listen: %w", err)
+	}
+	return nil
+}
+
+// firstStart is when Pawl began to listen on this database: the first time that
+// anybody asked, or when the oldest delivery came that is stored. What was sent
+// before that was sent to nobody, and a database that is new must not do the
+// orders of the last three days. The answer is kept with what the nodes share; a
+// time to come, of a clock that was ahead, counts as now.
+func (c *Watcher) firstStart(ctx context.Context) (time.Time, error) {
+	now := c.handlers.Now().UTC()
+	oldest, err := c.archive.Oldest(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var first time.Time
+	err = c.archive.UpdateShared(ctx, firstStartKey, func(_ time.Time, old []byte) []byte {
+		first = now
+		if !oldest.IsZero() && oldest.Before(now) {
+			first = oldest
+		}
+		if at, err := time.Parse(time.RFC3339, string(old)); err == nil && !at.After(first) {
+			first = at
+			return nil
+		}
+		return []byte(first.Format(time.RFC3339))
+	})
+	return first.Add(-startSlack), err
+}

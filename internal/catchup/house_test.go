@@ -1,0 +1,80 @@
+package catchup
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/handlers/handlerstest"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const houseRepo = handlerstest.Repo
+
+// house is the real ingress, handlers and SQLite store in front of a fake GitHub.
+type house struct {
+	*handlerstest.World
+	h *handlers.Handlers
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	w := &house{World: handlerstest.New(t)}
+	w.h = &handlers.Handlers{Store: w.Store, Forge: w.Forge, Now: w.Now, Solver: &solver.Solver{Env: attempt.Env{Store: w.Store, Now: w.Now}, Forge: w.Forge}}
+	w.Deliver = w.h.Deliver
+	w.serve(handlerstest.Secret)
+	w.Install()
+	return w
+}
+
+// serve answers webhooks that are signed with a secret.
+func (w *house) serve(secret string) {
+	w.T.Helper()
+	in, err := handlers.NewIngress([]string{secret}, w.h.EventHandlers(), w.Store, w.Now, zerolog.Nop())
+	w.Must(err)
+	w.Serve(in)
+}
+
+// duty is the duty to look, as a node sees it.
+func (w *house) duty(node string) *store.Duty {
+	return w.Store.Duty("catch-up", node, 5*time.Minute)
+}
+
+// watcher is one that has not looked yet.
+func (w *house) watcher() *Watcher { return New(w.h, w.Store, w.duty("node")) }
+
+// missed looks once and checks how many it took in.
+func (w *house) missed(c *Watcher, want int) {
+	w.T.Helper()
+	m, err := c.Missed(w.T.Context())
+	w.Must(err)
+	if m.Taken != want {
+		w.T.Errorf("took in %d missed deliveries of %d listed, want %d", m.Taken, m.Listed, want)
+	}
+}
+
+// reconciled looks once and checks how many events it found.
+func (w *house) reconciled(c *Watcher, want int) {
+	w.T.Helper()
+	n, err := c.Reconcile(w.T.Context())
+	w.Must(err)
+	if n != want {
+		w.T.Errorf("found %d events, want %d", n, want)
+	}
+}
+
+// newRemarks are the remarks after those that tracking a thread made.
+func (w *house) newRemarks(t thread.ID, want ...string) {
+	w.T.Helper()
+	got := w.Judged(t)[1:]
+	if diff := cmp.Diff(want, slices.Clip(got)); diff != "" {
+		w.T.Errorf("judged (-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,207 @@
+package catchup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const (
+	// lookBack is how old a missed delivery can be. GitHub keeps them for 3 days;
+	// the rest is for the time that taking them in needs.
+	lookBack = 70 * time.Hour
+	// keptAtGitHub is how long GitHub keeps one (docs.github.com, "Redelivering
+	// webhooks"); what could not be had until then is lost.
+	keptAtGitHub = 72 * time.Hour
+	// overlap is how much of the last list is looked at again: GitHub lists a
+	// delivery only after its answer, for which it waits up to 30 s.
+	overlap = 10 * time.Minute
+	// maxLists bounds one look, in pages of 100 deliveries.
+	maxLists = 1000
+)
+
+// missing is a delivery that GitHub named and that is not stored.
+type missing struct {
+	forge.Delivery
+	failed int // how often its payload was asked for in vain
+}
+
+// Missed lists the App's deliveries at GitHub back to those that the last look
+// saw, at most 70 h and never to before Pawl's first start, and stores those that
+// Pawl never stored, whatever it answered: an outage, a full disk, a wrong webhook
+// secret and a proxy that refuses large bodies all lose deliveries. A payload from
+// the API needs no signature, for it was asked for over TLS with the App's key;
+// beyond that it must pass what a webhook must. A payload that cannot be had is
+// asked for again by each later look, after those that never failed, until GitHub
+// does not keep it any more. An error means that some are left.
+func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
+	var m Counts
+	since, err := c.since(ctx)
+	if err != nil {
+		return m, fmt.Errorf("when to begin: %w", err)
+	}
+	most := c.bounds.failures
+	listErr := c.list(ctx, since, &m)
+	if listErr != nil {
+		// What the list named until then is taken in, if GitHub gives it at all.
+		listErr, most = fmt.Errorf("list deliveries: %w", listErr), 1
+	}
+	todo, err := c.todo(ctx, &m)
+	if err != nil {
+		return m, errors.Join(listErr, err)
+	}
+	return m, errors.Join(listErr, c.takeIn(ctx, todo, most, &m))
+}
+
+// takeIn stores missing deliveries until so many have failed.
+func (c *Watcher) takeIn(ctx context.Context, todo []missing, most int, m *Counts) error {
+	var failures []error
+	for _, d := range todo {
+		err := c.fetch(ctx, d.Delivery, m)
+		if err == nil {
+			delete(c.left, d.GUID)
+			continue
+		}
+		failures = append(failures, err)
+		var limited *forge.RateLimited
+		if ctx.Err() != nil || errors.As(err, &limited) || len(failures) == most {
+			break
+		}
+		d.failed++
+		c.left[d.GUID] = d
+	}
+	return errors.Join(failures...)
+}
+
+// since is where a list of deliveries may end.
+func (c *Watcher) since(ctx context.Context) (time.Time, error) {
+	since := c.handlers.Now().Add(-lookBack)
+	if from := c.listed.Add(-overlap); from.After(since) {
+		return from, nil
+	}
+	first, err := c.firstStart(ctx)
+	if first.After(since) {
+		since = first
+	}
+	return since, err
+}
+
+// list notes the deliveries since a time that were not stored, also when it does
+// not come to its end; then the next look begins where this one did.
+func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
+	asked := map[string]bool{}
+	newest := c.listed
+	cursor := ""
+	for page := 0; ; page++ {
+		if page == maxLists {
+			c.handlers.Log.Warn().Int("listed", m.Listed).Msg("GitHub lists more deliveries than are looked through; older missed ones stay missed")
+			break
+		}
+		if err := c.duty.Hold(ctx); err != nil {
+			return err
+		}
+		list, next, err := c.handlers.Forge.Deliveries(ctx, cursor)
+		if err != nil {
+			return err
+		}
+		found := map[string]missing{}
+		reached := next == "" || next == cursor
+		for _, d := range list {
+			if d.At.After(newest) {
+				newest = d.At
+			}
+			if d.At.Before(since) {
+				reached = true
+				continue
+			}
+			m.Listed++
+			// The newest attempt of each comes first, and is enough.
+			if c.handlers.Reads(d.Event, d.Action) && handlers.ValidGUID(d.GUID) && !asked[d.GUID] {
+				asked[d.GUID] = true
+				found[d.GUID] = missing{Delivery: d, failed: c.left[d.GUID].failed}
+			}
+		}
+		if err := c.forgetKnown(ctx, found); err != nil {
+			return err
+		}
+		maps.Copy(c.left, found)
+		if reached {
+			break
+		}
+		cursor = next
+	}
+	c.listed = newest
+	return nil
+}
+
+// forgetKnown takes those that are stored out of a list.
+func (c *Watcher) forgetKnown(ctx context.Context, from map[string]missing) error {
+	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(from)))
+	for guid := range known {
+		delete(from, guid)
+	}
+	return err
+}
+
+// todo are the missing deliveries, in the order in which they happened, those
+// last that failed most often. What is too old to be had is given up.
+func (c *Watcher) todo(ctx context.Context, m *Counts) ([]missing, error) {
+	if err := c.forgetKnown(ctx, c.left); err != nil {
+		return nil, err
+	}
+	oldest := c.handlers.Now().Add(-keptAtGitHub)
+	var todo []missing
+	for guid, d := range c.left {
+		if d.At.Before(oldest) {
+			c.handlers.Log.Warn().Str("delivery", guid).Str("event", d.Event).Int("failed", d.failed).Msg("missed delivery lost: GitHub did not give its payload while it kept it")
+			m.Gone++
+			delete(c.left, guid)
+			continue
+		}
+		todo = append(todo, d)
+	}
+	slices.SortFunc(todo, func(a, b missing) int {
+		return cmp.Or(cmp.Compare(a.failed, b.failed), a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+	})
+	return todo, nil
+}
+
+// fetch stores one delivery as its webhook would have been.
+func (c *Watcher) fetch(ctx context.Context, d forge.Delivery, m *Counts) error {
+	if err := c.duty.Hold(ctx); err != nil {
+		return err
+	}
+	log := c.handlers.Log.With().Str("delivery", d.GUID).Str("event", d.Event).Int("answered", d.StatusCode).Time("sent", d.At).Logger()
+	payload, err := c.handlers.Forge.DeliveryPayload(ctx, d.ID)
+	switch {
+	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone):
+		log.Warn().Err(err).Msg("missed delivery lost: GitHub does not keep it any more")
+		m.Gone++
+		return nil
+	case err != nil:
+		return fmt.Errorf("delivery %s: %w", d.GUID, err)
+	case len(payload) == 0 || len(payload) > handlers.MaxPayload:
+		log.Warn().Int("bytes", len(payload)).Msg("missed delivery lost: its payload is empty or larger than 25 MiB")
+		m.Gone++
+		return nil
+	}
+	fresh, err := c.archive.Receive(ctx, thread.Delivery{
+		GUID: d.GUID, Event: d.Event, Payload: payload, ReceivedAt: c.handlers.Now(), State: thread.Received,
+	})
+	if err != nil {
+		return err
+	}
+	if fresh {
+		m.Taken++
+		log.Info().Msg("missed delivery taken in")
+	}
+	return nil
+}

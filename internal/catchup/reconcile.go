@@ -1,0 +1,307 @@
+package catchup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unique"
+
+	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const (
+	// firstLook is how far back the first reconciliation looks. Missed deliveries
+	// go back 70 h; this reaches over a server that was down for longer.
+	firstLook = 7 * 24 * time.Hour
+	// lookedTwice is how much of the last look is looked at again: GitHub's times
+	// are whole seconds, and its lists lag behind by some.
+	lookedTwice = time.Minute
+	// maxReconciled bounds the threads that are known to one look; those touched
+	// last go first.
+	maxReconciled = 50_000
+)
+
+// Reconcile compares Pawl's own threads with GitHub: comments, reviews,
+// description, head and state that changed since the last look, at most 7 days
+// ago. What the log does not hold becomes the event that its webhook would have
+// become, except for edits: who made one is not known here, so it is logged and
+// ignored. It returns how many it found. An error means that some repositories or
+// threads are left for the next look.
+func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
+	own, err := c.own(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, name := range c.inTurn(slices.Sorted(maps.Keys(own))) {
+		if err := c.duty.Hold(ctx); err != nil {
+			return found, err
+		}
+		c.turn = name
+		n, err := c.repository(ctx, name, own[name])
+		delete(own, name)
+		found += n
+		if ctx.Err() != nil {
+			return found, ctx.Err()
+		}
+		if err != nil && !gone(err) {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// own are Pawl's own threads by repository, in small letters, newest first. Their
+// names share memory.
+func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
+	own := map[string][]thread.ID{}
+	return own, c.archive.EachThread(ctx, maxReconciled, func(t thread.ID) {
+		t.Owner, t.Name = unique.Make(t.Owner).Value(), unique.Make(t.Name).Value()
+		name := strings.ToLower(t.Repo())
+		own[name] = append(own[name], t)
+	})
+}
+
+// inTurn are the repositories of this look: those after the one that was last.
+func (c *Watcher) inTurn(names []string) []string {
+	if len(names) <= c.bounds.repos {
+		return names
+	}
+	i, met := slices.BinarySearch(names, c.turn)
+	if met {
+		i++
+	}
+	return slices.Concat(names[i:], names[:i])[:c.bounds.repos]
+}
+
+// gone says that a repository is gone or closed to the App. It has said so by its
+// own event, or will have nothing to say.
+func gone(err error) bool {
+	return errors.Is(err, forge.ErrUninstalled) || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrGone)
+}
+
+// repository reconciles the threads of one repository that changed, in the order
+// in which they did, so that it can go on where it ended. A thread that fails
+// holds up no other; it is tried again by the next looks.
+func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) (found int, err error) {
+	repo, err := c.repoOf(ctx, own)
+	if err != nil || repo.Installation == 0 {
+		return 0, err
+	}
+	l := &look{Watcher: c, repo: repo, own: own, began: c.handlers.Now(), last: c.seen[name]}
+	l.since = l.last.since(l.began)
+	l.next = progress{until: l.last.until, final: map[int]time.Time{}, failed: maps.Clone(l.last.failed)}
+	changed, more, err := c.handlers.Forge.ChangedSince(ctx, repo, l.since)
+	if err != nil {
+		return 0, err
+	}
+	whole, err := l.through(ctx, changed)
+	if err == nil {
+		err = l.again(ctx)
+	}
+	if l.next.more = more && whole; l.next.more && l.next.until.Equal(l.last.until) {
+		// More changes in one second than a list holds.
+		l.next.until = l.next.until.Add(time.Second)
+	}
+	c.seen[name] = l.next
+	return l.found, errors.Join(append(l.errs, err)...)
+}
+
+// maxLogs is how many logs are read for what they know of their repository.
+const maxLogs = 20
+
+// repoOf is the repository of threads with its installation, which the first of
+// their logs that can be read and tells it knows.
+func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo, err error) {
+	for _, t := range own[:min(len(own), maxLogs)] {
+		_, state, readErr := c.read(ctx, t)
+		if n := state.Snapshot; readErr == nil && n.Installation != 0 {
+			return forge.Repo{Owner: t.Owner, Name: t.Name, ID: n.RepoID, Installation: n.Installation}, nil
+		}
+		err = errors.Join(err, readErr)
+	}
+	return repo, err
+}
+
+func (c *Watcher) read(ctx context.Context, t thread.ID) ([]thread.Event, thread.State, error) {
+	events, err := c.handlers.Store.Events(ctx, t, 0)
+	if err != nil {
+		return nil, thread.State{}, err
+	}
+	state, err := thread.Fold(events)
+	if err != nil {
+		return nil, state, fmt.Errorf("thread %s: %w", t, err)
+	}
+	return events, state, nil
+}
+
+// thread reads one changed issue or pull request and takes in what the log of
+// its thread does not hold.
+func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i forge.Issue, since time.Time) (found int, err error) {
+	h := c.handlers
+	events, state, err := c.read(ctx, t)
+	if err != nil || !state.Tracked() {
+		return 0, err
+	}
+	app, err := h.Forge.App(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("who this App is: %w", err)
+	}
+	log := readLog(events)
+	if log.began.After(since) {
+		since = log.began
+	}
+	now := there{Issue: i}
+	if now.comments, err = h.Forge.CommentsSince(ctx, repo, i.Number, since); err != nil {
+		return 0, err
+	}
+	if i.IsPull() {
+		if now.pull, err = h.Forge.Pull(ctx, repo, i.Number); err != nil {
+			return 0, err
+		}
+		if now.reviews, err = h.Forge.Reviews(ctx, repo, i.Number); err != nil {
+			return 0, err
+		}
+		if now.remarks, err = h.Forge.ReviewCommentsSince(ctx, repo, i.Number, since); err != nil {
+			return 0, err
+		}
+	}
+	for _, it := range unseen(now, log, state, app, t, repo) {
+		note, err := h.Decide(ctx, it, handlers.Reconciled)
+		if err != nil {
+			return found, err
+		}
+		found++
+		h.Log.Info().Str("thread", t.String()).Str("key", it.Key).Str("note", note).Msg("found by the reconciliation")
+	}
+	return found, nil
+}
+
+// progress is how far the reconciliation of a repository came.
+type progress struct {
+	until time.Time // when the last change that was looked at was made
+	// final are the changes by number, as their times, that were looked at so
+	// long after they were made that no other can have been made at that time.
+	final map[int]time.Time
+	// more says that the last list was cut, so the next begins where it ended.
+	more bool
+	// failed are the threads, by number, that could not be reconciled.
+	failed map[int]failedThread
+}
+
+// failedThread is a change that could not be looked at. As long as no list names
+// its thread again, GitHub shows the thread as it was then.
+type failedThread struct {
+	forge.Issue
+	since time.Time // of the look that failed first
+	tries int
+}
+
+// since is where the next look of a repository begins.
+func (p progress) since(now time.Time) time.Time {
+	switch {
+	case p.until.IsZero():
+		return now.Add(-firstLook)
+	case p.more:
+		return p.until
+	}
+	return p.until.Add(-lookedTwice)
+}
+
+// look is one reconciliation of one repository.
+type look struct {
+	*Watcher
+	repo        forge.Repo
+	own         []thread.ID
+	began       time.Time
+	since       time.Time
+	last, next  progress
+	read, found int
+	errs        []error
+}
+
+// through looks at what changed, until it is enough for one look; whole says that
+// it came to the end. The error ends it; what concerns a single thread is in errs.
+func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, err error) {
+	for _, i := range changed {
+		t, err := l.handlers.Store.Resolve(ctx, thread.ID{Owner: l.own[0].Owner, Name: l.own[0].Name, Number: i.Number})
+		if err != nil {
+			return false, err
+		}
+		if slices.Contains(l.own, t) && !l.last.final[i.Number].Equal(i.Updated) {
+			if l.read++; l.read > l.bounds.threads {
+				return false, nil
+			}
+			f := l.next.failed[i.Number]
+			f.Issue = i
+			if f.since.IsZero() {
+				f.since = l.since
+			}
+			if err := l.thread(ctx, t, f); err != nil {
+				return false, err
+			}
+		}
+		if i.Updated.After(l.next.until) {
+			l.next.until = i.Updated
+		}
+		if l.began.Sub(i.Updated) > lookedTwice {
+			l.next.final[i.Number] = i.Updated
+		}
+	}
+	return true, nil
+}
+
+// again looks at threads that failed in an earlier look and did not change since,
+// those first that were tried least. After 7 days a thread is given up.
+func (l *look) again(ctx context.Context) error {
+	old := slices.DeleteFunc(slices.Collect(maps.Values(l.next.failed)), func(f failedThread) bool {
+		before, ok := l.last.failed[f.Number]
+		return !ok || f.tries != before.tries // it was looked at just now
+	})
+	slices.SortFunc(old, func(a, b failedThread) int {
+		return cmp.Or(cmp.Compare(a.tries, b.tries), cmp.Compare(a.Number, b.Number))
+	})
+	for _, f := range old[:min(len(old), l.bounds.again)] {
+		if l.began.Sub(f.Updated) > firstLook {
+			delete(l.next.failed, f.Number)
+			continue
+		}
+		t, err := l.handlers.Store.Resolve(ctx, thread.ID{Owner: l.own[0].Owner, Name: l.own[0].Name, Number: f.Number})
+		if err != nil {
+			return err
+		}
+		if err := l.thread(ctx, t, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thread looks at one thread and notes when that fails. The error is one that the
+// other threads of the repository would meet as well.
+func (l *look) thread(ctx context.Context, t thread.ID, f failedThread) error {
+	n, err := l.Watcher.thread(ctx, l.repo, t, f.Issue, f.since)
+	l.found += n
+	var limited *forge.RateLimited
+	switch {
+	case err == nil, gone(err) && !errors.Is(err, forge.ErrUninstalled):
+		delete(l.next.failed, f.Number)
+		return nil
+	case ctx.Err() != nil, errors.As(err, &limited), errors.Is(err, forge.ErrUninstalled):
+		return fmt.Errorf("#%d: %w", f.Number, err)
+	}
+	if l.next.failed == nil {
+		l.next.failed = map[int]failedThread{}
+	}
+	f.tries++
+	l.next.failed[f.Number] = f
+	l.errs = append(l.errs, fmt.Errorf("#%d: %w", f.Number, err))
+	return nil
+}

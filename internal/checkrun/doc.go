@@ -1,0 +1,26 @@
+// Package checkrun renders everything that Pawl writes on GitHub: the three
+// check runs, the status comment, the block in a pull request's description
+// and the answers to commands.
+//
+// Every function is pure: the same facts give the same bytes. All strings in
+// the facts are taken as hostile, whoever wrote them. They appear only as inline
+// code, in fenced blocks, or as words that Markdown and GitHub take for nothing
+// but words, so none of them can mention a person, refer to an issue, link,
+// load a picture, close a block or forge one of Pawl's markers.
+//
+//	what is known of a thread?                            facts.go, Facts
+//	which conclusion has a stopped or failed run?         run.go, runStatus
+//	where do the words of a title come from?              run.go, headline; policy.Rule.Words
+//	what happens next, and what can a person do?          run.go, outlook
+//	which buttons fit a state?                            checkrun.go, buttons
+//	how does a configuration error get its line?          run.go, annotations
+//	which columns has the table of attempts?              attempts.go, table
+//	how is a recovery shown, and what it cost?            attempts.go, rungs
+//	what is folded away, and what is quoted how long?     attempts.go, addDetails
+//	when does pawl/severity fail?                         verdicts.go, severityConclusion
+//	when does pawl/stagnation ask a person to act?        verdicts.go, stagnation
+//	the status comment, /pawl status, why and a wrong command  comment.go
+//	what of a pull request's description is Pawl's?       comment.go, cutBlock
+//	what is left out of a text that is too long?          checkrun.go, page
+//	how is hostile text made harmless?                    internal/text
+package checkrun

@@ -1,0 +1,197 @@
+package checkrun
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// severity renders the edit-loop verdict on the last attempt that ended.
+func severity(f Facts) Check {
+	c := check(f, NameSeverity)
+	a, ok := f.last()
+	conclusion, known := severityConclusion(f.Severity.Class)
+	if !ok || !known {
+		return c.pending(f, "Severity")
+	}
+	c.Status, c.Conclusion = Completed, conclusion
+	counts := counted(a.Edits)
+	p := &page{}
+	if f.Severity.Class == policy.None {
+		c.Title = title("No edit loop", counts)
+		p.sentence(fmt.Sprintf("Attempt %d was no edit loop.", a.N))
+	} else {
+		what := string(f.Severity.Class) + " edit loop"
+		c.Title = title(strings.ToUpper(what[:1])+what[1:], counts+cooldown(f))
+		p.sentence(resting(f) + ".")
+	}
+	p.list(reasons(f.Severity.Reasons, 5)...)
+	p.sentence(editChart(a))
+	p.list(severityOutlook(f)...)
+	p.sentence(table(f, tableRows))
+	p.fold("What the classes mean", classes)
+	c.Summary = p.fit()
+	if conclusion == Failure {
+		c.Actions = buttons(f)
+	}
+	return c
+}
+
+const classes = `- none: no loop; the check succeeds
+- mild: the check is neutral and blocks nothing
+- moderate and severe: the check fails
+
+An edit loop cools its backend down on this repository, the longer the worse it was, and counts against the backend when the next one is chosen.`
+
+func severityConclusion(class policy.Class) (conclusion string, known bool) {
+	switch class {
+	case policy.None:
+		return Success, true
+	case policy.Mild:
+		return Neutral, true
+	case policy.Moderate, policy.Severe:
+		return Failure, true
+	}
+	return "", false
+}
+
+// counted are an attempt's edits in words.
+func counted(e policy.Edits) string {
+	if e.Operations <= 0 {
+		return "no edits"
+	}
+	return fmt.Sprintf("%s, %s on one file", text.Plural(e.Operations, "edit"), text.Count(e.MaxRepeat))
+}
+
+// resting says which backend went in circles where, and how long it rests.
+func resting(f Facts) string {
+	looped := f.Severity.Backend
+	if a, ok := f.last(); ok && looped == "" {
+		looped = a.Backend
+	}
+	return fmt.Sprintf("%s on %s: %s edit loop%s", text.Name(text.Label(looped)), text.Name(repoName(f.Thread)), text.Label(f.Severity.Class), cooldown(f))
+}
+
+// cooldown is what is left of the backend's cooldown, after a comma.
+func cooldown(f Facts) string {
+	until := f.Severity.CooldownUntil
+	switch {
+	case until.IsZero():
+		return ""
+	case until.After(f.Now):
+		return ", " + text.Left(f.Now, until)
+	}
+	return ", its cooldown ended at " + text.Instant(f.Now, until)
+}
+
+// editChart draws how much of an attempt's work went into one file.
+func editChart(a Attempt) string {
+	e := a.Edits
+	if e.Operations <= 0 {
+		return ""
+	}
+	share := clamp(float64(e.MaxRepeat) / float64(e.Operations))
+	width := len(text.Count(e.Operations))
+	rows := fmt.Sprintf("all edits    %s %s in %s\none file     %s %*s, %.0f %%", bar(1), text.Count(e.Operations), text.Plural(e.Files, "file"),
+		bar(share), width, text.Count(e.MaxRepeat), share*100)
+	if e.MaxRepeatPath != "" {
+		rows += ": " + text.Line(e.MaxRepeatPath, 120)
+	}
+	return text.Fence(rows, 1_000)
+}
+
+func severityOutlook(f Facts) []string {
+	s := f.Severity
+	if s.Class == policy.None {
+		return nil
+	}
+	var lines []string
+	if s.CooldownUntil.After(f.Now) {
+		lines = append(lines, fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
+			text.Span(s.Cooldown), text.Instant(f.Now, s.CooldownUntil)),
+			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.")
+	} else {
+		lines = append(lines, "**Next:** this backend may be used again.")
+	}
+	return append(lines, fmt.Sprintf("The attempt is graded %.2f of 1.", clamp(s.Grade)))
+}
+
+// chartRows is how many comparisons the stagnation chart shows.
+const chartRows = 8
+
+// stagnation renders the verdict on attempts that come to the same point again.
+func stagnation(f Facts) Check {
+	c := check(f, NameStagnation)
+	if _, ok := f.last(); !ok {
+		return c.pending(f, "Stagnation")
+	}
+	s := f.Stagnation
+	kind := similarKind(s.Kind)
+	if kind == "" {
+		kind = "result"
+	}
+	c.Status = Completed
+	p := &page{}
+	switch {
+	case s.Escalated:
+		c.Conclusion = ActionRequired
+		c.Title = title("Stagnation", fmt.Sprintf("%s in a row with the same %s as the one before", text.Plural(s.Similar, "attempt"), kind))
+		p.sentence("The attempts come to the same " + kind + " again: going on the same way would not help.")
+	case s.Similar > 0:
+		c.Conclusion = Neutral
+		c.Title = title("Similar", fmt.Sprintf("%s with the same %s as the one before (%.2f)", text.Plural(s.Similar, "attempt"), kind, clamp(s.Similarity)))
+		p.sentence("The last attempt came to a similar " + kind + " as the one before; if that goes on, Pawl escalates.")
+	default:
+		c.Conclusion, c.Title = Success, "No stagnation"
+		p.sentence("The last attempt repeats no other.")
+	}
+	p.list(reasons(s.Reasons, 5)...)
+	p.sentence(similarityChart(f))
+	p.list(stagnationOutlook(f, kind)...)
+	p.sentence(table(f, tableRows))
+	p.fold("What is compared", compared)
+	c.Summary = p.fit()
+	if s.Escalated {
+		c.Actions = buttons(f)
+	}
+	return c
+}
+
+const compared = `Each attempt is compared with the one before it, by 64-bit fingerprints: 1.00 is the same text.
+
+- failure: what the agent or the verifier said of the failure; the next attempt is told what was tried and asked for a different approach
+- revision: the change itself; another backend takes the next attempt where there is one`
+
+// similarityChart draws how alike neighbouring attempts were, newest last.
+func similarityChart(f Facts) string {
+	run := f.run()
+	var rows []string
+	for i := max(1, len(run)-chartRows); i < len(run); i++ {
+		a := run[i]
+		if !a.ended() {
+			continue
+		}
+		row := fmt.Sprintf("attempt %d and %d  %s %.2f  %s", run[i-1].N, a.N, bar(a.Similarity), clamp(a.Similarity), similarKind(a.SimilarKind))
+		rows = append(rows, strings.TrimRight(row, " "))
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return text.Fence(strings.Join(rows, "\n"), 2_000)
+}
+
+func stagnationOutlook(f Facts, kind string) []string {
+	if !f.Stagnation.Escalated {
+		return nil
+	}
+	if f.State == Stopped || f.State == Failed {
+		return outlook(f)
+	}
+	next := "**Next:** the next attempt is told what was tried and asked for a different approach."
+	if kind == "revision" {
+		next = "**Next:** another backend takes the next attempt where there is one; it is asked for a different approach."
+	}
+	return []string{next, "**You can:** comment what to do differently, `/pawl use BACKEND`, or `/pawl stop`."}
+}

@@ -1,0 +1,271 @@
+package fakegithub
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// quotas hold the primary limit per caller. world.mu guards them.
+type quotas struct {
+	windows map[string]*window
+	limit   int // requests an hour
+}
+
+// window is one hour of one caller.
+type window struct {
+	limit int
+	used  int
+	reset time.Time
+}
+
+// anonymousLimit is what GitHub documents for requests without credentials.
+const anonymousLimit = 60
+
+// charge takes one request from the caller's hour.
+func (q *quotas) charge(name string, now time.Time) (*window, *reply) {
+	limit := q.limit
+	if name == "anonymous" {
+		limit = anonymousLimit
+	}
+	w := q.windows[name]
+	if w == nil || !now.Before(w.reset) {
+		w = &window{limit: limit, reset: now.Add(time.Hour).Truncate(time.Second)}
+		q.windows[name] = w
+	}
+	if w.used >= w.limit {
+		rep := problem(http.StatusForbidden, "API rate limit exceeded for "+strings.Replace(name, ":", " ID ", 1)+".")
+		rep.body.(obj)["documentation_url"] = docs + "/overview/rate-limits-for-the-rest-api"
+		return w, rep
+	}
+	w.used++
+	return w, nil
+}
+
+// refund gives back the request of a conditional GET.
+func (w *window) refund() { w.used-- }
+
+// mark adds the rate limit headers.
+func (w *window) mark(rep *reply) *reply {
+	rep.header.Set("X-RateLimit-Limit", strconv.Itoa(w.limit))
+	rep.header.Set("X-RateLimit-Remaining", strconv.Itoa(w.limit-w.used))
+	rep.header.Set("X-RateLimit-Used", strconv.Itoa(w.used))
+	rep.header.Set("X-RateLimit-Reset", fmt.Sprint(w.reset.Unix()))
+	rep.header.Set("X-RateLimit-Resource", "core")
+	return rep
+}
+
+// Violation is one request that broke GitHub's documented limits.
+type Violation struct {
+	Caller string // installation:<id>
+	Rule   string // what was broken, in words
+	Method string
+	Path   string
+	At     time.Time
+}
+
+// limitChecks holds what Strict turned on. Its zero value checks nothing.
+type limitChecks struct {
+	mu      sync.Mutex
+	on      bool
+	callers map[string]*LimitChecker
+	banned  map[string]bool
+	found   []Violation
+}
+
+// Strict checks every REST request of every installation against GitHub's
+// secondary limits from now on: 100 at once, 900 points a minute, 80 writes of
+// content a minute and 500 an hour, a second between two writes, and no request while a
+// refusal asks for a wait. Who breaks one gets 403 for the rest of the server's
+// life, and the request is listed in Violations.
+func (l *limitChecks) Strict() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.on, l.callers, l.banned = true, map[string]*LimitChecker{}, map[string]bool{}
+}
+
+// Violations lists what Strict found, oldest first. Requests of a caller that
+// is banned already are not listed.
+func (l *limitChecks) Violations() []Violation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.found)
+}
+
+// checkedRequest is one request that is checked against the limits; nil is one
+// that nobody checks.
+type checkedRequest struct {
+	checks  *limitChecks
+	checker *LimitChecker
+	now     func() time.Time
+	gone    bool
+	banned  bool
+}
+
+// arrive notes a request before anything delays it; who finds out the caller.
+func (l *limitChecks) arrive(r *http.Request, path string, now func() time.Time, who func() (caller, *reply)) *checkedRequest {
+	l.mu.Lock()
+	on := l.on
+	l.mu.Unlock()
+	if !on {
+		return nil
+	}
+	from, refused := who()
+	name := from.name()
+	if refused != nil || !strings.HasPrefix(name, "installation:") {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := &checkedRequest{checks: l, checker: l.callers[name], now: now}
+	if v.checker == nil {
+		v.checker = new(LimitChecker)
+		l.callers[name] = v.checker
+	}
+	if rule := v.checker.Arrive(now(), r.Method, path); rule != "" && !l.banned[name] {
+		l.banned[name] = true
+		l.found = append(l.found, Violation{Caller: name, Rule: rule, Method: r.Method, Path: path, At: now()})
+	}
+	v.banned = l.banned[name]
+	return v
+}
+
+// refusal is the answer to who is banned.
+func (v *checkedRequest) refusal() *reply {
+	if v == nil || !v.banned {
+		return nil
+	}
+	return problem(http.StatusForbidden, "This App was blocked for breaking the limits; see Violations.")
+}
+
+// leave notes the answer, nil when the connection is cut. Only the first call
+// counts.
+func (v *checkedRequest) leave(rep *reply) {
+	if v == nil || v.gone {
+		return
+	}
+	v.gone = true
+	v.checks.mu.Lock()
+	defer v.checks.mu.Unlock()
+	if rep == nil {
+		v.checker.Leave(v.now(), 0, nil, "")
+		return
+	}
+	message := ""
+	if body, ok := rep.body.(obj); ok {
+		message, _ = body["message"].(string)
+	}
+	v.checker.Leave(v.now(), rep.status, rep.header, message)
+}
+
+// GitHub's secondary limits and what it asks of clients ("Rate limits for the
+// REST API", "Best practices for using the REST API"). It does not say which
+// requests generate content; here every write does but those of check runs.
+const (
+	mostAtOnce       = 100
+	mostPoints       = 900 // a minute; a read costs 1, a write 5
+	mostContent      = 80  // a minute
+	mostContentHour  = 500
+	leastSpacing     = time.Second // between two writes
+	unspecifiedPause = time.Minute // after a refusal that names no time
+	// onTheWay is how long after a refusal requests may arrive that were sent
+	// before its answer did.
+	onTheWay = time.Second
+)
+
+// LimitChecker checks the requests of one caller against all documented limits. It
+// works on times that it is given. Its zero value has seen nothing.
+type LimitChecker struct {
+	atOnce  int
+	points  []spent // of the last minute
+	content []time.Time
+	wrote   time.Time // the last write
+	refused time.Time
+	until   time.Time
+}
+
+type spent struct {
+	at     time.Time
+	points int
+}
+
+// Arrive notes a request and returns what it breaks, or "". Every arrival is
+// followed by one Leave.
+func (l *LimitChecker) Arrive(now time.Time, method, path string) (broken string) {
+	l.atOnce++
+	points, write := 1, false
+	if method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions {
+		points, write = 5, true
+	}
+	for len(l.points) > 0 && now.Sub(l.points[0].at) >= time.Minute {
+		l.points = l.points[1:]
+	}
+	l.points = append(l.points, spent{now, points})
+	sum := 0
+	for _, s := range l.points {
+		sum += s.points
+	}
+	switch {
+	case now.Before(l.until) && now.Sub(l.refused) > onTheWay:
+		broken = fmt.Sprintf("a request %v before the end of the wait that was asked for", l.until.Sub(now))
+	case l.atOnce > mostAtOnce:
+		broken = fmt.Sprintf("%d requests at once", l.atOnce)
+	case sum > mostPoints:
+		broken = fmt.Sprintf("%d points within a minute", sum)
+	}
+	if write {
+		if more := l.write(now, !strings.Contains(path, "/check-runs")); broken == "" {
+			broken = more
+		}
+	}
+	return broken
+}
+
+func (l *LimitChecker) write(now time.Time, content bool) (broken string) {
+	if !l.wrote.IsZero() && now.Sub(l.wrote) < leastSpacing {
+		broken = fmt.Sprintf("a write %v after the last", now.Sub(l.wrote))
+	}
+	l.wrote = now
+	if !content {
+		return broken
+	}
+	for len(l.content) > 0 && now.Sub(l.content[0]) >= time.Hour {
+		l.content = l.content[1:]
+	}
+	l.content = append(l.content, now)
+	minute := 0
+	for i := len(l.content) - 1; i >= 0 && now.Sub(l.content[i]) < time.Minute; i-- {
+		minute++
+	}
+	switch {
+	case minute > mostContent:
+		return fmt.Sprintf("%d content writes within a minute", minute)
+	case len(l.content) > mostContentHour:
+		return fmt.Sprintf("%d content writes within an hour", len(l.content))
+	}
+	return broken
+}
+
+// Leave notes the answer to a request; status is 0 when none was sent. A
+// refusal for a limit starts the wait that it asks for.
+func (l *LimitChecker) Leave(now time.Time, status int, header http.Header, message string) {
+	l.atOnce--
+	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
+		return
+	}
+	until := time.Time{}
+	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
+		until = now.Add(time.Duration(seconds) * time.Second)
+	} else if reset, err := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64); err == nil && header.Get("X-RateLimit-Remaining") == "0" {
+		until = time.Unix(reset, 0)
+	} else if status == http.StatusTooManyRequests || strings.Contains(message, "secondary rate limit") {
+		until = now.Add(unspecifiedPause)
+	}
+	if until.After(l.until) {
+		l.refused, l.until = now, until
+	}
+}

@@ -1,0 +1,276 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+)
+
+// credentials says as whom a request is sent.
+type credentials int
+
+const (
+	asInstallation credentials = iota
+	asApp
+	anonymous
+	asToken
+)
+
+// request is one call to GitHub, which all transports see.
+type request struct {
+	method string // empty means GET
+	// route is the path with its variable parts in braces: {owner} and {repo} are
+	// the repository's, the others are args in their order.
+	route string
+	args  []any
+	query url.Values
+	body  any // as JSON; nil for none
+	as    credentials
+	// repo is the repository whose token is used with asInstallation; with
+	// asToken only its installation counts, as the one whose limits apply.
+	repo Repo
+	// token is what is sent with asToken.
+	token string
+	// urgency is what it waits behind.
+	urgency urgency
+	// once says that the answer is not read again, and not worth keeping.
+	once bool
+	// holds names fields without which an answer is none.
+	holds []string
+	// newest is asked for the body when the request has its place, which may be long
+	// after it was made; nil keeps the body.
+	newest func(context.Context) any
+	// find looks up whether a creation whose answer was lost has been done. Nil
+	// means that doing it again changes nothing.
+	find func(context.Context) (bool, error)
+	// explain replaces the function explain for the request's final answers;
+	// nil keeps it.
+	explain func(answer) (hint string, kind error)
+}
+
+// writes says whether it changes something at GitHub.
+func (r request) writes() bool {
+	return r.method != http.MethodGet && r.method != http.MethodHead && r.method != http.MethodOptions
+}
+
+// checkRun says whether it is about a check run, which GitHub does not count as
+// content.
+func (r request) checkRun() bool { return strings.Contains(r.route, "/check-runs") }
+
+// braces is a variable part of a route.
+var braces = regexp.MustCompile(`\{[a-z]+\}`)
+
+// address is the route with its variable parts filled in, below the API's address.
+func (r request) address() string {
+	args := r.args
+	if strings.HasPrefix(r.route, "/repos/") {
+		args = append([]any{r.repo.Owner, r.repo.Name}, args...)
+	}
+	path := braces.ReplaceAllStringFunc(r.route[1:], func(string) string {
+		next := args[0]
+		args = args[1:]
+		return url.PathEscape(fmt.Sprint(next))
+	})
+	if len(r.query) > 0 {
+		path += "?" + r.query.Encode()
+	}
+	return path
+}
+
+func (r request) limitKey() int64 {
+	switch r.as {
+	case asApp:
+		return asAppKey
+	case anonymous:
+		return anonymousKey
+	default:
+		return r.repo.Installation
+	}
+}
+
+// call is a request on its way through the transports of one client:
+//
+//	retries → places → cached → exchange
+type call struct {
+	request
+	*Client
+	patience time.Duration // left for waits for limits
+	last     answer
+	ended    error // what the transports gave up with
+}
+
+// errFound says that a write whose answer was lost has been done.
+var errFound = errors.New("found at GitHub")
+
+// do sends a request until it is done, refused, or out of tries, and reads the
+// answer into a value. Where GitHub did it although its answer was lost, there is
+// neither a value nor a response, and the request's find has what was made.
+func (c *Client) do(ctx context.Context, r request, into any) (*github.Response, error) {
+	if r.method == "" {
+		r.method = http.MethodGet
+	}
+	it := &call{request: r, Client: c, patience: c.patience(r)}
+	it.last.path = r.route
+	base := c.plain
+	if r.as == asApp {
+		base = c.signed
+	}
+	// go-github remembers limits by its own clock and for all installations alike,
+	// so its client is a new one each time; this package remembers them itself.
+	gh := github.NewClient(&http.Client{CheckRedirect: follow, Transport: retries{it, places{it, cached{it, exchange{it, base}}}}})
+	gh.BaseURL, gh.UserAgent = c.api, c.agent
+	req, err := gh.NewRequest(r.method, r.address(), r.body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := gh.Do(ctx, req, into)
+	switch {
+	case err == nil:
+		return resp, nil
+	case errors.Is(it.ended, errFound):
+		return nil, nil
+	case it.ended != nil:
+		return nil, it.ended
+	}
+	if it.last.class() == done { // GitHub said something that cannot be read
+		it.last.err = err
+	}
+	return nil, it.failure()
+}
+
+// pageSize is the largest page GitHub gives.
+const pageSize = 100
+
+// page reads one page of a list, and returns the number of the next one: zero
+// after the last.
+func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into any) (next int, err error) {
+	q := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}
+	maps.Copy(q, r.query)
+	r.query = q
+	resp, err := c.on(ctx, repo, r, into)
+	if err != nil || resp.NextPage <= page {
+		return 0, err
+	}
+	return resp.NextPage, nil
+}
+
+// exchange is the transport that sends a request, reads its answer whole, and
+// notes what came back.
+type exchange struct {
+	*call
+	next http.RoundTripper
+}
+
+// RoundTrip sends one request. An answer that broke off or cannot be used is an
+// error.
+func (t exchange) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.counts.add(t.method, t.route)
+	t.last.sent = true
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		t.last.err = err
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	_ = resp.Body.Close()
+	if len(body) > maxAnswer {
+		err = errTooLarge
+	}
+	t.last.read(resp, body, err, t.holds)
+	if t.last.err != nil {
+		return nil, t.last.err
+	}
+	setAnswer(resp, body)
+	return resp, nil
+}
+
+// maxRedirects is how many redirects a read follows: GitHub sends one for a
+// renamed repository.
+const maxRedirects = 3
+
+// follow lets a read go where GitHub points on the same host, and stops
+// everything else: http.Client would turn a redirected POST into a GET, and a
+// write that lands elsewhere is not what the caller asked for.
+func follow(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	sameHost := req.URL.Host == first.URL.Host && req.URL.Scheme == first.URL.Scheme
+	if first.Method != http.MethodGet || !sameHost || len(via) > maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// Count says how often one kind of request was sent, tries that failed
+// included.
+type Count struct {
+	Method string
+	// Route is the path with its variable parts in braces.
+	Route string
+	Sent  int64
+}
+
+// counts counts requests.
+type counts struct {
+	mu   sync.Mutex
+	sent map[Count]int64
+}
+
+func (s *counts) add(method, route string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent[Count{Method: method, Route: route}]++
+}
+
+// Points is what the requests of one installation have cost.
+type Points struct {
+	// Installation is its id; 0 stands for requests as the App itself, -1 for
+	// those without credentials.
+	Installation int64
+	// Used counts GitHub's points since the client was made: 1 for a request
+	// that reads, 5 for one that writes, none for an answer that nothing changed.
+	Used int64
+}
+
+// Points returns what this client's requests have cost, sorted by installation.
+func (c *Client) Points() []Points {
+	c.limiters.mu.Lock()
+	defer c.limiters.mu.Unlock()
+	all := make([]Points, 0, len(c.limiters.byKey))
+	for key, l := range c.limiters.byKey {
+		l.mu.Lock()
+		all = append(all, Points{Installation: key, Used: l.used})
+		l.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b Points) int { return cmp.Compare(a.Installation, b.Installation) })
+	return all
+}
+
+// Stats returns how many requests went to GitHub since the client was made,
+// sorted by route and method. Retries, pages, token requests and followed
+// redirects each count.
+func (c *Client) Stats() []Count {
+	c.counts.mu.Lock()
+	defer c.counts.mu.Unlock()
+	all := make([]Count, 0, len(c.counts.sent))
+	for kind, n := range c.counts.sent {
+		kind.Sent = n
+		all = append(all, kind)
+	}
+	slices.SortFunc(all, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Route, b.Route), cmp.Compare(a.Method, b.Method))
+	})
+	return all
+}

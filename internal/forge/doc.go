@@ -1,0 +1,48 @@
+// Package forge is Pawl's client for GitHub. It is thin: one small method for
+// each thing Pawl does there, with small types of its own, over go-github. What
+// it adds is that it survives GitHub: tokens that end in the middle of a run,
+// answers that get lost, limits, renamed repositories and removed
+// installations. It takes no decisions about threads and stores nothing.
+//
+// Each call is one use of go-github over a chain of transports, and ends as one
+// error:
+//
+//	retries → places → cached → exchange → GitHub
+//
+// What callers get when GitHub fails: while it is down, ErrUnavailable after
+// three tries and some seconds (a write is tried once and then looked up); a try
+// of more than 30 s counts as no answer; a 401 in the middle of a run gets one
+// fresh token, a second one is ErrUnauthorized; a refusal for a limit is waited out for up to MaxWait in all, by
+// retry-after, else the reset, else a minute that doubles each time, and a longer
+// one is a *RateLimited at once, with nothing sent before its time; a 403 that
+// names no limit is ErrForbidden; a write whose answer was lost is looked up and
+// never done twice.
+//
+// Every error is an *Error, a *RateLimited or a *Moved (or the context's own
+// error), so that a caller can branch with errors.Is and errors.As.
+//
+// Where to look:
+//
+//	question                                             file
+//	where is a token made, kept and replaced?            token.go
+//	how often is a call repeated, and after which wait?   retry.go
+//	where is a write looked up before it is repeated?    retry.go (afterFailure); each request's find
+//	what goes over the wire, and in which order?         call.go (do)
+//	who has to wait, and who goes first?                 limiter.go (enter), queue.go
+//	what are GitHub's limits, and when is one used up?   limits.go (admit)
+//	how do nodes keep the limits together?               limiter.go (Shared, update)
+//	where is a secondary limit obeyed?                   answer.go (limitEnds), limits.go (answered)
+//	what if a request misses its place, or the lease?    retry.go (places, Fenced)
+//	what is asked with an ETag?                          cache.go
+//	what does an answer mean: limit, refusal, no answer? answer.go (class)
+//	which errors are there, with which hints?            errors.go
+//	where is a renamed repository found out?             errors.go (redirected), repo.go (on)
+//	who is the App, and its bot user?                    app.go
+//	how long may a text be, and how is it cut?           clip.go
+//	check runs, buttons, annotations                     checks.go
+//	issues, comments, reactions                          issues.go
+//	pull requests                                        pulls.go
+//	deliveries and changes that were missed              missed.go
+//	permissions, the default branch                      repo.go
+//	an App made from a manifest                          app.go
+package forge

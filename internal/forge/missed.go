@@ -1,0 +1,183 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Delivery is one attempt of GitHub to send one webhook. Attempts at the same
+// webhook share the GUID and differ in the id.
+type Delivery struct {
+	ID   int64  `json:"id"`
+	GUID string `json:"guid"`
+	// Event and Action are those of the payload; Action is empty where the event
+	// has none.
+	Event  string `json:"event"`
+	Action string `json:"action"`
+	// At is when GitHub sent it.
+	At         time.Time `json:"delivered_at"`
+	Redelivery bool      `json:"redelivery"`
+	// StatusCode is what was answered; zero when no connection was made.
+	StatusCode int `json:"status_code"`
+}
+
+// Deliveries reads one page of the App's webhook deliveries, newest first. An
+// empty cursor begins with the newest one; next is empty on the last page.
+// github.com lists those of 3 days, an Enterprise Server those of 7
+// (docs.github.com, "Redelivering webhooks").
+func (c *Client) Deliveries(ctx context.Context, cursor string) (page []Delivery, next string, err error) {
+	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	resp, err := c.do(ctx, request{route: "/app/hook/deliveries", query: query, as: asApp, urgency: background}, &page)
+	if err != nil {
+		return nil, "", err
+	}
+	return page, resp.Cursor, nil
+}
+
+// DeliveryPayload reads what a delivery carried. It is nil where GitHub keeps no
+// payload, and ErrNotFound means that it keeps nothing of the delivery. GitHub
+// may have written the JSON anew, so a signature of it would not fit.
+func (c *Client) DeliveryPayload(ctx context.Context, id int64) ([]byte, error) {
+	var got struct {
+		Request struct {
+			Payload json.RawMessage `json:"payload"`
+		} `json:"request"`
+	}
+	_, err := c.do(ctx, request{
+		route: "/app/hook/deliveries/{id}", args: []any{id}, as: asApp, urgency: background, once: true, holds: []string{"id"},
+	}, &got)
+	if raw := got.Request.Payload; err == nil && len(raw) > 0 && string(raw) != "null" {
+		return raw, nil
+	}
+	return nil, err
+}
+
+// The reads of the reconciliation: what changed in a repository and on a thread
+// since a time. GitHub's since is inclusive and in whole seconds.
+
+// maxChangedPages bounds what one call reads of a list, in pages of 100.
+const maxChangedPages = 10
+
+// ChangedSince lists the issues and pull requests of a repository that were
+// updated since a time, those updated longest ago first. more says that there
+// are others after them.
+//
+// A change while it reads moves its thread to the end of GitHub's list, and what
+// follows would come a place sooner: numbered pages would skip one. So each
+// request asks from where the last answer ended. Only where one second fills a
+// page is the next page of that second read.
+func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (list []Issue, more bool, err error) {
+	at := map[int]time.Time{} // of each number in the list
+	since, page := since.UTC().Truncate(time.Second), 1
+	for range maxChangedPages {
+		var got []Issue
+		next, err := c.page(ctx, repo, request{route: "/repos/{owner}/{repo}/issues", urgency: background, query: url.Values{
+			"state": {"all"}, "sort": {"updated"}, "direction": {"asc"}, "since": {since.Format(time.RFC3339)},
+		}}, page, &got)
+		if err != nil {
+			return nil, false, err
+		}
+		last := since
+		for _, one := range got {
+			if one.Number <= 0 || one.Updated.Before(since) || at[one.Number].Equal(one.Updated) {
+				continue
+			}
+			at[one.Number] = one.Updated
+			list = append(list, one)
+			last = later(last, one.Updated)
+		}
+		if more = next != 0; !more {
+			break
+		}
+		if page++; last.After(since) {
+			since, page = last, 1
+		}
+	}
+	// A thread that changed meanwhile was listed twice; the last is how it is now.
+	list = slices.DeleteFunc(list, func(one Issue) bool { return !at[one.Number].Equal(one.Updated) })
+	return list, more, nil
+}
+
+// CommentsSince lists the comments on an issue or in a pull request's
+// conversation that were written or edited since a time, oldest first.
+func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
+	return readPages[Comment](ctx, c, repo, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
+}
+
+func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().Format(time.RFC3339)}} }
+
+// Review is a review of a pull request as a whole.
+type Review struct {
+	ID     int64 `json:"id"`
+	Author Actor `json:"user"`
+	// App is the App through which it was written; its ID is zero for none.
+	App struct {
+		ID int64 `json:"id"`
+	} `json:"performed_via_github_app"`
+	Body string `json:"body"`
+	// State is APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING.
+	State string `json:"state"`
+	// SHA is the commit that was reviewed.
+	SHA     string `json:"commit_id"`
+	HTMLURL string `json:"html_url"`
+	// Submitted is zero for a review that is still being written.
+	Submitted time.Time `json:"submitted_at"`
+}
+
+// Reviews lists the reviews of a pull request, oldest first. GitHub has no way to
+// ask for the new ones only.
+func (c *Client) Reviews(ctx context.Context, repo Repo, number int) ([]Review, error) {
+	return readPages[Review](ctx, c, repo, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
+}
+
+// ReviewComment is a remark on a line of a pull request. Line is zero where the
+// line is gone.
+type ReviewComment struct {
+	Comment
+	Path string `json:"path"`
+	Line int    `json:"line"`
+	SHA  string `json:"commit_id"`
+}
+
+// ReviewCommentsSince lists the remarks on lines of a pull request that were
+// written or edited since a time, oldest first.
+func (c *Client) ReviewCommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]ReviewComment, error) {
+	return readPages[ReviewComment](ctx, c, repo, request{
+		route: pullsRoute + "/{number}/comments", args: []any{number}, urgency: background, query: from(since),
+	})
+}
+
+// commitForm is what names a commit; anything else would change the path of a
+// request.
+var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+
+// PullsOfCommit lists the pull requests that brought a commit into the
+// repository or, for one that is not in the default branch, that are open with
+// it. An unknown commit is ErrNotFound or ErrInvalid.
+func (c *Client) PullsOfCommit(ctx context.Context, repo Repo, sha string) ([]Pull, error) {
+	if !commitForm.MatchString(sha) {
+		return nil, fmt.Errorf("commit %.80q: want 7 to 64 hexadecimal digits", sha)
+	}
+	return readPages[Pull](ctx, c, repo, request{route: "/repos/{owner}/{repo}/commits/{sha}/pulls", args: []any{sha}})
+}
+
+// readPages reads a list, at most maxChangedPages pages.
+func readPages[T any](ctx context.Context, c *Client, repo Repo, r request) (list []T, err error) {
+	for page := 1; page != 0 && page <= maxChangedPages; {
+		var got []T
+		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
+			return nil, err
+		}
+		list = append(list, got...)
+	}
+	return list, nil
+}

@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+const (
+	// maxUnknown bounds the connections that have not shown a token yet. An agent
+	// sends it at once, so the one that waited longest gives way to the next.
+	maxUnknown = 256
+	// maxConns bounds the kept connections of one attempt; one more is closed
+	// after its call. One agent with ten parallel helpers of its own holds about
+	// twelve.
+	maxConns = 64
+)
+
+// connLimiter knows whose the connections are, so that nobody can take them from
+// the others by opening many.
+type connLimiter struct {
+	mu      sync.Mutex
+	unknown []net.Conn // without a token, the oldest first
+	owners  map[net.Conn]*Session
+	held    map[*Session]int
+}
+
+func newConnLimiter() *connLimiter {
+	return &connLimiter{owners: map[net.Conn]*Session{}, held: map[*Session]int{}}
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// onState is told each change of a connection by the server.
+func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		l.unknown = append(l.unknown, c)
+		if len(l.unknown) > maxUnknown {
+			l.unknown[0].Close() // the server notices and says nothing
+			l.unknown = l.unknown[1:]
+		}
+	case http.StateClosed, http.StateHijacked:
+		l.disown(c)
+		l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })
+	}
+}
+
+// admit notes that a connection showed the token of a session. It answers false
+// where the session holds enough others: the connection must end with its call.
+func (l *connLimiter) admit(r *http.Request, s *Session) bool {
+	c, ok := r.Context().Value(connKey{}).(net.Conn)
+	if !ok {
+		return true // not served by Listen
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })
+	if l.owners[c] == s {
+		return true
+	}
+	l.disown(c)
+	l.owners[c] = s
+	l.held[s]++
+	return l.held[s] <= maxConns
+}
+
+// release makes the connections of a session that is over unknown again.
+func (l *connLimiter) release(s *Session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c, owner := range l.owners {
+		if owner == s {
+			l.disown(c)
+			l.unknown = append(l.unknown, c)
+		}
+	}
+}
+
+func (l *connLimiter) disown(c net.Conn) {
+	s := l.owners[c]
+	if s == nil {
+		return
+	}
+	delete(l.owners, c)
+	if l.held[s]--; l.held[s] == 0 {
+		delete(l.held, s)
+	}
+}

@@ -1,0 +1,223 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/internal/text"
+)
+
+// roundTrip makes a function a transport of net/http.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// exchange sends the call and gives what the agent is to see of the answer. Its
+// response is made anew, so that nothing passes that was not allowed: no other
+// headers, no trailers. An error means that the provider cannot be reached.
+func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response, error) {
+	resp, err := c.send(ctx, out, c.req.body)
+	c.bodySent()
+	if err != nil {
+		return nil, err
+	}
+	if c.req.size >= largeRequest { // rung 1 would need it, but an answer may take minutes
+		c.req.body, resp.Request = "", nil
+	}
+	answer := &http.Response{StatusCode: resp.StatusCode, Header: inbound(resp.Header, c.grant.Provider.Key), Body: resp.Body}
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		resp.Body.Close()
+		return nil, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
+	case resp.StatusCode >= 400:
+		answer.Body = c.refused(resp, answer.Header)
+	case isStream(resp) && c.guarded():
+		answer.Body = c.hold(ctx, c.newStream(resp), out)
+	case isStream(resp):
+		answer.Body = c.newStream(resp)
+	case readers[c.route.kind] != nil:
+		answer.Body = &whole{call: c, ReadCloser: resp.Body}
+	}
+	return answer, nil
+}
+
+// bodyOf reads from one and closes another.
+func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{r, c}
+}
+
+// send makes one call of the provider, whose key is masked in the answer.
+// Transports do not follow redirects. A
+// call that is broken off after it was sent is booked: the provider answers and
+// charges all the same.
+//
+// The context of out belongs to the ReverseProxy, which would pass provisional
+// answers (1xx) on with all their headers, so another takes its place.
+func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.Response, error) {
+	var sent atomic.Bool
+	reader, large := strings.NewReader(body), len(body) >= largeRequest
+	out = out.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
+		if w.Err == nil {
+			sent.Store(true)
+			if large {
+				reader.Reset("") // the transport holds the request until the answer ends
+			}
+			c.bodySent()
+		}
+	}}))
+	out.Body, out.ContentLength = io.NopCloser(reader), int64(len(body))
+	if body == "" {
+		out.Body = http.NoBody
+	}
+	if !large { // for a connection that the provider closes as the call begins
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
+	}
+	c.change(func(u *Usage) { u.Requests++ })
+	resp, err := c.gateway.transport.RoundTrip(out)
+	if err == nil {
+		err = plainBody(resp)
+	}
+	if err != nil && sent.Load() && readers[c.route.kind] != nil {
+		var nothing answer
+		nothing.settle(len(body))
+		c.spend(c.req.model, nothing.tokens)
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = bodyOf(text.MaskReader(resp.Body, c.grant.Provider.Key), resp.Body)
+	return resp, nil
+}
+
+// plainBody undoes the compression of a server that does not heed
+// Accept-Encoding. After an error the body is closed.
+func plainBody(resp *http.Response) error {
+	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
+	case "", "identity":
+	case "gzip":
+		unzipped, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			resp.Body.Close()
+			return fmt.Errorf("read its gzip: %w", err)
+		}
+		resp.Body = bodyOf(unzipped, resp.Body)
+	default:
+		resp.Body.Close()
+		return fmt.Errorf("it answers in %s, which was not asked for", enc)
+	}
+	return nil
+}
+
+func isStream(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+}
+
+// maxWhole bounds an answer that is read after it has passed, in bytes. A longer
+// one passes, and its tokens are estimated.
+const maxWhole = 32 << 20
+
+// whole is an answer that is no stream. It passes as it comes and is read when
+// it is closed.
+type whole struct {
+	*call
+	io.ReadCloser
+	kept   bytes.Buffer
+	length int
+}
+
+// Read passes the next bytes on.
+func (w *whole) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if w.length += n; w.length <= maxWhole {
+		w.kept.Write(p[:n])
+	}
+	return n, err
+}
+
+// Close books the answer.
+func (w *whole) Close() error {
+	var said answer
+	if e, ok := parsed(w.kept.String()); ok && w.length <= maxWhole {
+		readers[w.route.kind](e, &said)
+	}
+	said.prose = max(said.prose, w.length)
+	w.account(&said)
+	return w.ReadCloser.Close()
+}
+
+// refused reads whether an error of the provider is a limit and gives what of it
+// the agent sees. A refusal of the key is put in our own words, since providers
+// repeat a part of the key in theirs.
+func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
+	defer resp.Body.Close()
+	// An error of reading leaves a shorter body; the status tells the matter.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	c.fail(limit.Read(resp.StatusCode, resp.Header, body))
+	if resp.StatusCode == http.StatusUnauthorized {
+		header.Set("Content-Type", "application/json")
+		body = []byte(encoded(refuse(c.route.protocol, resp.StatusCode, "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct it").body))
+	}
+	return io.NopCloser(bytes.NewReader(body))
+}
+
+// mostAsked is the longest answer in tokens that a CLI asks for by itself: Claude
+// Code 2.1.197 does.
+const mostAsked = 64_000
+
+// fail tells of an error of the provider if it is a limit. What is said to calls
+// that no model answers, as those for the list of models, is no word on the
+// model or the account.
+func (c *call) fail(f limit.Answer) {
+	f.Message = text.Mask(f.Message, c.grant.Provider.Key)
+	l, isLimit := f.Limit(c.gateway.now())
+	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
+		isLimit = false // routers refuse so what the credit does not cover
+	}
+	counts := isLimit && readers[c.route.kind] != nil && c.limited(l, c.req.model, c.number, f.OfAccount())
+	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.Status).
+		Str("limit", string(l.Kind)).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
+}
+
+// unreachable answers for a provider that did not.
+func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) {
+	if out.Context().Err() != nil { // the client left, or the attempt is over
+		return
+	}
+	said := text.Mask(err.Error(), c.grant.Provider.Key)
+	c.gateway.log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", said).Msg("the provider cannot be reached")
+	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
+}
+
+// account books what an answer came to.
+func (c *call) account(said *answer) {
+	said.settle(c.req.size)
+	c.spend(c.req.model, said.tokens)
+	if said.failure != nil {
+		c.fail(limit.Read(0, nil, said.failure))
+	} else if said.ended {
+		c.answers()
+		c.turn()
+	}
+	c.gateway.log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
+		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
+}
+
+// turn counts an answer of the model.
+func (c *call) turn() { c.change(func(u *Usage) { u.Turns++ }) }
+
+// answers notes that the model answers this call.
+func (c *call) answers() {
+	c.change(func(*Usage) { c.limits.answers(c.grant, c.req.model, c.number) })
+}

@@ -1,0 +1,135 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Withhold removes paths from the work tree until Restore brings them back, and
+// returns those that were there. They are slash-separated and relative. A link in
+// a path is not followed out of the work tree.
+func (w *Workspace) Withhold(paths []string) ([]string, error) {
+	root, err := os.OpenRoot(w.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("withhold: %w", err)
+	}
+	defer root.Close()
+	var held []string
+	for _, p := range paths {
+		if !there(root, p) {
+			continue
+		}
+		if err := root.RemoveAll(p); err != nil {
+			return held, fmt.Errorf("withhold %s: %w", p, err)
+		}
+		held = append(held, p)
+	}
+	return held, nil
+}
+
+// there reports whether a path stands in the work tree itself. What lies behind a
+// link is not the repository's, and not reached.
+func there(root *os.Root, p string) bool {
+	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	_, err := root.Lstat(p)
+	return err == nil
+}
+
+// maxRestored bounds the list of what is restored, in bytes.
+const maxRestored = 4 << 20
+
+// Restore brings paths back to what they were at the start: the changed ones
+// restored, the new ones removed, the deleted ones returned. It returns those in
+// whose place there was something, which is lost.
+func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []string, err error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(w.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	defer root.Close()
+	for _, p := range paths {
+		if !there(root, p) {
+			continue // git itself puts folders in the place of links
+		}
+		replaced = append(replaced, p)
+		if err := root.RemoveAll(p); err != nil {
+			return replaced, fmt.Errorf("restore %s: %w", p, err)
+		}
+	}
+	out, err := w.run(ctx, command{args: append([]string{"ls-tree", "--name-only", "-z", w.StartTree, "--"}, paths...), limit: maxRestored})
+	if err != nil {
+		return replaced, fmt.Errorf("restore: %w", err)
+	}
+	was := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+	if len(was) == 0 {
+		return replaced, nil
+	}
+	if _, err := w.run(ctx, command{args: append([]string{"checkout", "--quiet", "--force", w.StartTree, "--"}, was...)}); err != nil {
+		return replaced, fmt.Errorf("restore: %w", err)
+	}
+	return replaced, nil
+}
+
+// Without is tree with every protected path put back to what it is in base: the
+// changed ones restored, the new ones removed, the deleted ones returned. It
+// also returns the paths that this undid. A file that stands where a protected
+// path needs a directory is undone too.
+func (w *Workspace) Without(ctx context.Context, tree, base string, protected func(path string) bool) (string, []string, error) {
+	changes, err := w.Changes(ctx, base, tree)
+	if err != nil {
+		return "", nil, err
+	}
+	var back, drop strings.Builder
+	for _, c := range changes {
+		switch {
+		case !protected(c.Path):
+		case c.OldMode == modeNone:
+			fmt.Fprintf(&drop, "0 %s\t%s\x00", c.NewID, c.Path)
+		default:
+			fmt.Fprintf(&back, "%s %s\t%s\x00", c.OldMode, c.OldID, c.Path)
+		}
+	}
+	if back.Len()+drop.Len() == 0 {
+		return tree, nil, nil
+	}
+	dir, err := os.MkdirTemp(w.root, "index")
+	if err != nil {
+		return "", nil, fmt.Errorf("restore protected paths: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	restored, err := w.rewrite(ctx, filepath.Join(dir, "index"), tree, drop.String()+back.String())
+	if err != nil {
+		return "", nil, fmt.Errorf("restore protected paths: %w", err)
+	}
+	undone, err := w.Changes(ctx, restored, tree)
+	var paths []string
+	for _, c := range undone {
+		paths = append(paths, c.Path)
+	}
+	return restored, paths, err
+}
+
+// rewrite is tree with entries (in the format of update-index --index-info)
+// replaced, by way of an index of its own.
+func (w *Workspace) rewrite(ctx context.Context, index, tree, entries string) (string, error) {
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if _, err := w.run(ctx, command{args: []string{"read-tree", tree}, env: env}); err != nil {
+		return "", err
+	}
+	update := []string{"update-index", "--add", "--replace", "-z", "--index-info"}
+	if _, err := w.run(ctx, command{args: update, env: env, stdin: entries}); err != nil {
+		return "", err
+	}
+	return line(w.run(ctx, command{args: []string{"write-tree"}, env: env}))
+}

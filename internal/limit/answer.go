@@ -1,0 +1,325 @@
+package limit
+
+import (
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// maxMessage bounds the message of a limit in characters.
+const maxMessage = 1 << 10
+
+// Answer is an error of a provider, whichever protocol it came in.
+type Answer struct {
+	Status  int // of HTTP; 0 within a stream, until the body names one
+	Header  http.Header
+	Message string
+
+	names []string     // type, code, status and reasons of the error, in lower case
+	body  gjson.Result // the error, which exists where the body is JSON
+}
+
+// Read reads an error body, or the error of a stream (status 0, no header).
+func Read(status int, header http.Header, body []byte) Answer {
+	a := Answer{Status: status, Header: header}
+	if !gjson.ValidBytes(body) {
+		a.Message = plainText(body)
+		return a
+	}
+	e := gjson.ParseBytes(body)
+	if e.IsArray() {
+		e = e.Get("0") // Google wraps errors of some streams in a list
+	}
+	if inner := e.Get("error"); inner.Exists() && inner.Type != gjson.Null {
+		e = inner
+	}
+	if e.Type == gjson.String { // some servers say only a sentence
+		a.Message = e.String()
+		return a
+	}
+	a.body, a.Message = e, e.Get("message").String()
+	if n, err := strconv.Atoi(e.Get("code").String()); err == nil && a.Status == 0 && n >= 400 && n < 600 {
+		a.Status = n
+	}
+	for _, name := range append(e.Get("details.#.reason").Array(), e.Get("type"), e.Get("code"), e.Get("status")) {
+		if name.String() != "" {
+			a.names = append(a.names, strings.ToLower(name.String()))
+		}
+	}
+	return a
+}
+
+// plainText is what can be shown of a body that is not the API's.
+func plainText(body []byte) string {
+	said := text.Block(string(body), maxMessage)
+	if strings.HasPrefix(said, "<") {
+		return "an answer that is not the API's (HTML)"
+	}
+	return said
+}
+
+// meaning is what providers' names of an error stand for.
+type meaning struct {
+	kind policy.Ending
+	// ofAccount says that it holds for every model of the account.
+	ofAccount bool
+	names     []string
+}
+
+// meanings are the names by which providers call their refusals: OpenAI's type
+// and code, Codex's usage errors, Anthropic's type, Google's status and reason,
+// and the types of opencode's own gateway.
+var meanings = []meaning{
+	{policy.UsageLimit, true, []string{
+		"usage_limit_reached", "usage_limit_exceeded", "insufficient_quota", "billing_error", "billing_hard_limit_reached",
+		"credits_exhausted", "creditserror", "insufficient_credits",
+	}},
+	{policy.UsageLimit, false, []string{"usage_not_included", "quota_exhausted"}},
+	{policy.RateLimited, false, []string{"rate_limit_exceeded", "rate_limit_error", "rate_limit_reached", "resource_exhausted", "too_many_requests"}},
+	{policy.Overloaded, false, []string{
+		"overloaded_error", "overloaded", "server_is_overloaded", "service_unavailable_error", "slow_down", "unavailable", "internal",
+		"api_error", "server_error", "internal_error",
+	}},
+	{policy.Auth, true, []string{"authentication_error", "invalid_api_key", "api_key_invalid", "unauthenticated", "account_deactivated"}},
+}
+
+// usageName matches names of used-up plans that are not in the list, such as
+// FreeUsageLimitError.
+var usageName = regexp.MustCompile(`usage_?limit|monthlylimit`)
+
+func meaningOf(name string) meaning {
+	for _, m := range meanings {
+		if slices.Contains(m.names, name) {
+			return m
+		}
+	}
+	if usageName.MatchString(name) {
+		return meaning{kind: policy.UsageLimit}
+	}
+	return meaning{}
+}
+
+// Named reports whether the error calls itself one of a kind.
+func (a Answer) Named(kind policy.Ending) bool {
+	return slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).kind == kind })
+}
+
+func (a Answer) is(names ...string) bool {
+	return slices.ContainsFunc(a.names, func(name string) bool { return slices.Contains(names, name) })
+}
+
+// OfAccount reports whether a refusal holds for the account whichever model was
+// asked for; the others may be those of one model.
+func (a Answer) OfAccount() bool {
+	return a.Status == http.StatusUnauthorized || a.planRejected() || a.creditIsLow() ||
+		slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).ofAccount })
+}
+
+var (
+	// ofOneThing matches a permission that is missing for something that the
+	// request names and not for the account.
+	ofOneThing = regexp.MustCompile(`(?i)\b(?:files?|caches?|cached ?contents?|models?|tuned ?models?|corpus|corpora|containers?|skills?|beta|feature)\b|cachedContent`)
+	// keyLike matches a key, also one that the provider has masked in part.
+	keyLike = regexp.MustCompile(`\S*\*{2,}\S*|\b(?:(?:sk|pk|rk)[-_]|AIza)[\w-]{6,}`)
+	// vague is Google's sentence for every resource_exhausted, that of a minute as
+	// well. It tells of a used-up quota only once a CLI has given up.
+	vague = regexp.MustCompile(`(?i)resource has been exhausted`)
+)
+
+// kind is what the error refuses, "" where it is an error of the request itself,
+// such as an unknown model. The wording of the message counts only where the rest
+// tells of a limit: it may repeat words of the request.
+func (a Answer) kind() policy.Ending {
+	switch {
+	case a.Named(policy.UsageLimit) || a.Status == http.StatusPaymentRequired || a.creditIsLow():
+		return policy.UsageLimit
+	case a.Status == http.StatusUnauthorized || a.Named(policy.Auth),
+		a.Status == http.StatusForbidden && a.is("permission_error", "permission_denied") && !ofOneThing.MatchString(a.Message):
+		return policy.Auth
+	case a.planRejected():
+		return policy.UsageLimit
+	case a.Status == http.StatusTooManyRequests || a.Named(policy.RateLimited):
+		if said, _ := Classify(a.Message); said == policy.UsageLimit && !vague.MatchString(a.Message) {
+			return policy.UsageLimit
+		}
+		return policy.RateLimited
+	case a.Status >= 500 || a.Status == 0 && a.Named(policy.Overloaded):
+		return policy.Overloaded
+	}
+	return ""
+}
+
+func (a Answer) planRejected() bool {
+	return a.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" && a.Status == http.StatusTooManyRequests
+}
+
+// creditIsLow reads the one usage limit that comes as an error of the request. A
+// message that merely contains the words may repeat them from the request.
+func (a Answer) creditIsLow() bool {
+	ofRequest := a.Status == http.StatusBadRequest || a.Status == http.StatusUnprocessableEntity
+	return ofRequest && a.is("invalid_request_error") && strings.HasPrefix(a.Message, "Your credit balance is too low")
+}
+
+// Limit tells whether the error is a limit, and which.
+func (a Answer) Limit(now time.Time) (policy.Limit, bool) {
+	l := policy.Limit{Kind: a.kind(), Message: shortened(a.Message), Source: policy.SourceNone}
+	if l.Kind == "" {
+		return policy.Limit{}, false
+	}
+	if l.Kind == policy.Auth {
+		l.Message = shortened(keyLike.ReplaceAllString(a.Message, "…"))
+		return l, true
+	}
+	at, source := a.reset(now)
+	quotas := a.body.Get("details.#.violations.#.quotaId").Raw // that are used up, as Google tells them
+	if perDay.MatchString(quotas) && at.Sub(now) <= longWait {
+		// Gemini tells of a day's quota how soon its client may ask again.
+		at = time.Time{}
+	}
+	if !a.Named(policy.UsageLimit) {
+		l.Kind, _ = Weigh(l.Kind, a.Message+" "+quotas, at, now)
+	}
+	if at.IsZero() {
+		return l, true
+	}
+	soonest := time.Duration(0) // those of a minute pass sooner
+	if l.Kind == policy.UsageLimit {
+		soonest = Soonest
+	}
+	l.Source = source
+	l.ResetsAt, _ = Bound(at, now, soonest)
+	return l, true
+}
+
+func shortened(message string) string {
+	return text.Short(strings.ToValidUTF8(message, ""), maxMessage)
+}
+
+// reset finds when the limit is over, and where that stands: in a field of the
+// body, a header, and last in the sentence.
+func (a Answer) reset(now time.Time) (time.Time, string) {
+	for _, at := range []time.Time{
+		unix(a.body.Get("resets_at").String()), after(now, number(a.body.Get("resets_in_seconds").String())), a.detailedReset(now), HeaderReset(a.Header, now),
+	} {
+		if !at.IsZero() {
+			return at, policy.SourceStructured
+		}
+	}
+	at, _ := ResetTime(a.Message, now, nil)
+	return at, policy.SourceText
+}
+
+// detailedReset reads the details of Google's errors. The time of the quota's
+// reset is preferred to the delay.
+func (a Answer) detailedReset(now time.Time) time.Time {
+	if t, err := time.Parse(time.RFC3339, a.body.Get("details.#.metadata.quotaResetTimeStamp|0").String()); err == nil {
+		return t.UTC()
+	}
+	if t := lasting(now, a.body.Get("details.#.metadata.quotaResetDelay|0").String()); !t.IsZero() {
+		return t
+	}
+	return lasting(now, a.body.Get("details.#.retryDelay|0").String())
+}
+
+// HeaderReset reads the headers of an answer that was received at a time: the
+// one of Claude's plans, Codex's windows that are used up, what every HTTP server
+// may say, and the windows that have nothing left. It is zero where they tell
+// nothing.
+func HeaderReset(h http.Header, received time.Time) time.Time {
+	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
+		if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
+			return at
+		}
+	}
+	var at time.Time
+	for _, window := range []string{"Primary", "Secondary"} {
+		if number(h.Get("X-Codex-"+window+"-Used-Percent")) >= 100 {
+			at = later(at, unix(h.Get("X-Codex-"+window+"-Reset-At")))
+		}
+	}
+	if !at.IsZero() {
+		return at
+	}
+	if at := after(received, number(h.Get("Retry-After-Ms"))/1000); !at.IsZero() {
+		return at
+	}
+	if at := after(received, number(h.Get("Retry-After"))); !at.IsZero() {
+		return at
+	}
+	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
+		return at.UTC()
+	}
+	return emptyWindows(h, received)
+}
+
+// emptyWindows is when the last window with nothing remaining opens again.
+// Anthropic gives the time, OpenAI a duration.
+func emptyWindows(h http.Header, received time.Time) time.Time {
+	var at time.Time
+	for name := range h {
+		if window, ok := strings.CutPrefix(name, "Anthropic-Ratelimit-"); ok && strings.HasSuffix(window, "-Remaining") && h.Get(name) == "0" {
+			t, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+strings.TrimSuffix(window, "-Remaining")+"-Reset"))
+			if err == nil {
+				at = later(at, t.UTC())
+			}
+		}
+		if window, ok := strings.CutPrefix(name, "X-Ratelimit-Remaining-"); ok && h.Get(name) == "0" {
+			at = later(at, lasting(received, h.Get("X-Ratelimit-Reset-"+window)))
+		}
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// number reads a number that is not negative, -1 where there is none.
+func number(s string) float64 {
+	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil || math.IsNaN(n) || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// after is so many seconds from now, zero for a negative number.
+func after(now time.Time, seconds float64) time.Time {
+	if seconds < 0 {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(min(seconds, farthest.Seconds()) * float64(time.Second)))
+}
+
+// unix reads seconds since 1970; a number that is too small for one is none.
+func unix(s string) time.Time {
+	n := number(s)
+	if n < 1e9 || n > 1e11 {
+		return time.Time{}
+	}
+	return time.Unix(int64(n), 0).UTC()
+}
+
+// lasting reads a duration such as 3600s, 1h0m0s, 6m0s or 2d.
+func lasting(now time.Time, s string) time.Time {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		return after(now, number(days)*24*3600)
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return time.Time{}
+	}
+	return after(now, d.Seconds())
+}

@@ -1,0 +1,285 @@
+package limit
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	clockForm = regexp.MustCompile(`(?i)^(\d{1,2})(?:[:h](\d{2})(?::(\d{2})(?:\.\d+)?)?)?(?:\s*([ap])\.?m\b\.?)?`)
+	zoneName  = regexp.MustCompile(`^\s*\(([A-Za-z][A-Za-z0-9_+\-/]{1,40})\)`)
+	zoneShort = regexp.MustCompile(`^\s*(?:\(?([A-Z]{2,4}T|[PMCE]T|UTC|GMT)\b|[Zz](?:\W|$))`)
+	zoneShift = regexp.MustCompile(`^\s*\(?(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?\b`)
+)
+
+// clock is a time of day in a zone.
+type clock struct {
+	hour, minute, second int
+	zone                 *time.Location
+}
+
+// on returns the clock time on the day so many days after now, in the clock's zone.
+func (c clock) on(now time.Time, days int) time.Time {
+	y, m, d := now.In(c.zone).Date()
+	return time.Date(y, m, d+days, c.hour, c.minute, c.second, 0, c.zone)
+}
+
+// clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00":
+// today, or tomorrow where that is past.
+func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
+	c, rest, ok := readClock(s, zone)
+	if !ok {
+		return time.Time{}, false
+	}
+	if t, ok := dayAfterClock(c, rest, now); ok {
+		return t, true
+	}
+	t := c.on(now, 0)
+	if !t.After(now.Add(-clockGrace)) {
+		t = c.on(now, 1)
+	}
+	return t, true
+}
+
+// The day may follow its clock time, with a zone between them.
+var (
+	thenTomorrow = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\btomorrow\b`)
+	thenDate     = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\bon\s+`)
+)
+
+// dayAfterClock reads what follows in "3pm tomorrow" and "9 AM (UTC) on Nov 24".
+func dayAfterClock(c clock, rest string, now time.Time) (time.Time, bool) {
+	if thenTomorrow.MatchString(rest) {
+		return c.on(now, 1), true
+	}
+	d, _, ok := readDate(rest[len(thenDate.FindString(rest)):])
+	if !ok || !thenDate.MatchString(rest) {
+		return time.Time{}, false
+	}
+	return d.on(c, now), true
+}
+
+// readClock reads a time of day with its zone and returns what follows. A
+// single number without minutes, AM or PM is not a time.
+func readClock(s string, zone *time.Location) (clock, string, bool) {
+	m := clockForm.FindStringSubmatch(s)
+	if m == nil || m[2] == "" && m[4] == "" {
+		return clock{}, "", false
+	}
+	c := clock{hour: atoi(m[1]), minute: atoi(m[2]), second: atoi(m[3])}
+	if m[4] != "" {
+		if c.hour < 1 || c.hour > 12 {
+			return clock{}, "", false
+		}
+		c.hour %= 12
+		if strings.EqualFold(m[4], "p") {
+			c.hour += 12
+		}
+	}
+	if c.hour > 23 || c.minute > 59 || c.second > 59 {
+		return clock{}, "", false
+	}
+	rest := s[len(m[0]):]
+	var ok bool
+	c.zone, ok = readZone(rest, zone)
+	return c, rest, ok
+}
+
+// readZone reads the zone after a clock time, otherwise where there is none. It
+// answers false where there is one that nobody can know for certain.
+func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
+	if m := zoneShift.FindStringSubmatch(s); m != nil {
+		shift := atoi(m[2])*3600 + atoi(m[3])*60
+		if m[1] == "-" {
+			shift = -shift
+		}
+		if shift < -14*3600 || shift > 14*3600 {
+			return nil, false
+		}
+		return time.FixedZone("", shift), true
+	}
+	var name string
+	if m := zoneShort.FindStringSubmatch(s); m != nil {
+		name = zones[m[1]]
+	} else if m := zoneName.FindStringSubmatch(s); m != nil {
+		name = m[1]
+	} else {
+		return otherwise, true
+	}
+	if name == "" || name == "Local" {
+		return nil, false
+	}
+	zone, err := time.LoadLocation(name)
+	return zone, err == nil
+}
+
+// zones are the abbreviations that stand for one place or one offset in these
+// tools' messages. The names of offsets have the sign turned round, as POSIX has
+// it. IST, BST and the like mean several, so they are unknown.
+var zones = map[string]string{
+	"": "UTC", "UTC": "UTC", "GMT": "UTC",
+	"PT": "America/Los_Angeles", "MT": "America/Denver", "CT": "America/Chicago", "ET": "America/New_York",
+	"PST": "Etc/GMT+8", "PDT": "Etc/GMT+7", "MST": "Etc/GMT+7", "MDT": "Etc/GMT+6",
+	"CST": "Etc/GMT+6", "CDT": "Etc/GMT+5", "EST": "Etc/GMT+5", "EDT": "Etc/GMT+4",
+	"CET": "Etc/GMT-1", "CEST": "Etc/GMT-2", "JST": "Etc/GMT-9",
+}
+
+// The forms of a date, the first that fits counts. A month is a name or a number.
+// Dates with slashes are read only where day and month can be told apart.
+var dateForms = []*regexp.Regexp{
+	regexp.MustCompile(`^(?P<y>\d{4})\s?[-/.年년]\s?(?P<m>\d{1,2})\s?[-/.月월]\s?(?P<d>\d{1,2})\s?[.日일tT]?`),
+	regexp.MustCompile(`^(?:\pL{3,9}\.?,\s+)?(?P<m>\pL{3,10})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(?P<y>\d{4})\b)?`),
+	regexp.MustCompile(`^(?:\pL{3,10}\.?,\s+)?(?P<d>\d{1,2})(?:st|nd|rd|th|\.|º)?[\s\-]+(?:de\s+|of\s+)?(?P<m>\pL{3,10})\.?(?:(?:,?\s+|-)(?:de\s+|del\s+)?(?P<y>\d{4})\b)?`),
+	regexp.MustCompile(`^(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})\b`),
+	regexp.MustCompile(`^(?P<d>1[3-9]|[2-9]\d)/(?P<m>\d{1,2})/(?P<y>\d{4})\b`),
+	regexp.MustCompile(`^(?P<m>\d{1,2})/(?P<d>1[3-9]|[2-9]\d)/(?P<y>\d{4})\b`),
+}
+
+var (
+	dotClock = regexp.MustCompile(`^(\d{1,2})\.(\d{2})\b`)
+	dateGlue = regexp.MustCompile(`(?i)^(?:\s|,|·|г\.|(?:at|à|um|às|a las|alle|om|kl\.?|klo|saat|в|o)\s)*`)
+	dayName  = regexp.MustCompile(`(?i)^(today|tomorrow|mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nes|nesday|rs|rsday|ur|urday)?\b,?\s+(?:at\s+)?`)
+)
+
+// clockGrace is how long a clock time is not past: it names whole minutes, so it
+// is past only after its minute.
+const clockGrace = time.Minute
+
+// date is a calendar day; a zero year is one that the text does not name.
+type date struct {
+	year  int
+	month time.Month
+	day   int
+}
+
+func (d date) at(c clock, year int) time.Time {
+	return time.Date(year, d.month, d.day, c.hour, c.minute, c.second, 0, c.zone)
+}
+
+// on is the date at a clock time. Without a year it is the occurrence nearest to
+// now: "Jan 2" read in December is next year's, "Nov 20" read on Nov 21 is
+// yesterday's and not one in a year.
+func (d date) on(c clock, now time.Time) time.Time {
+	if d.year != 0 {
+		return d.at(c, d.year)
+	}
+	year := now.In(c.zone).Year()
+	best := d.at(c, year)
+	for _, y := range []int{year - 1, year + 1} {
+		if t := d.at(c, y); t.Sub(now).Abs() < best.Sub(now).Abs() && t.Day() == d.day {
+			best = t
+		}
+	}
+	return best
+}
+
+// valid reports whether the day exists; 29 February does without a year.
+func (d date) valid() bool {
+	year := d.year
+	if year == 0 {
+		year = 2024
+	}
+	t := time.Date(year, d.month, d.day, 0, 0, 0, 0, time.UTC)
+	return year >= 2000 && year < 2200 && d.month >= 1 && d.month <= 12 && t.Month() == d.month && t.Day() == d.day
+}
+
+// datedTime reads "Nov 24th, 2026 8:19 AM", "Oct 31, 9am", "April 20, 2026 at
+// 2:00 AM", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
+// "2026-11-24T08:19:00Z".
+func datedTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
+	d, rest, ok := readDate(s)
+	if !ok {
+		return time.Time{}, false
+	}
+	rest = dotClock.ReplaceAllString(rest[len(dateGlue.FindString(rest)):], "$1:$2")
+	c, _, ok := readClock(rest, zone)
+	if !ok {
+		return time.Time{}, false
+	}
+	return d.on(c, now), true
+}
+
+// readDate reads a date and returns what follows.
+func readDate(s string) (date, string, bool) {
+	for _, form := range dateForms {
+		m := form.FindStringSubmatch(s)
+		if m == nil {
+			continue
+		}
+		named := func(name string) string { return m[form.SubexpIndex(name)] }
+		if d := (date{atoi(named("y")), monthOf(named("m")), atoi(named("d"))}); d.valid() {
+			return d, s[len(m[0]):], true
+		}
+	}
+	return date{}, "", false
+}
+
+// dayTime reads "tomorrow at 9am" and "Monday 18:00".
+func dayTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
+	m := dayName.FindStringSubmatch(s)
+	if m == nil {
+		return time.Time{}, false
+	}
+	c, _, ok := readClock(s[len(m[0]):], zone)
+	if !ok {
+		return time.Time{}, false
+	}
+	day := strings.ToLower(m[1])
+	for ahead := range 8 {
+		t := c.on(now, ahead)
+		switch {
+		case day == "today" && ahead == 0, day == "tomorrow" && ahead == 1:
+			return t, true
+		case strings.ToLower(t.Weekday().String()[:3]) == day && t.After(now.Add(-clockGrace)):
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// monthNames are the first letters of the months in English, German, French,
+// Italian, Portuguese, Spanish, Dutch, Swedish, Polish, Russian and Turkish.
+// French June and July need four.
+var monthNames = [...]string{
+	time.January:   "jan ene gen jän янв sty oca",
+	time.February:  "feb fev fév фев lut şub",
+	time.March:     "mar mär mrz mrt мар",
+	time.April:     "apr abr avr апр kwi nis",
+	time.May:       "may mai mag mei maj май мая",
+	time.June:      "jun giu juin июн cze haz",
+	time.July:      "jul lug juil июл lip tem",
+	time.August:    "aug ago aoû aou авг sie ağu",
+	time.September: "sep set сен wrz eyl",
+	time.October:   "oct okt out ott окт paź eki",
+	time.November:  "nov ноя lis kas",
+	time.December:  "dec dez déc dic дек gru ara",
+}
+
+// monthOf knows a month by its number or first letters; 0 where it does not.
+func monthOf(name string) time.Month {
+	if n := atoi(name); n > 0 {
+		return time.Month(n)
+	}
+	r := []rune(strings.ToLower(name))
+	for _, n := range []int{4, 3} {
+		if len(r) < n {
+			continue
+		}
+		for month, names := range monthNames {
+			for known := range strings.FieldsSeq(names) {
+				if known == string(r[:n]) {
+					return time.Month(month)
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// atoi reads digits that a regexp has matched; the empty string is 0.
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}

@@ -1,0 +1,154 @@
+package limit
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // messages name zones, and the image has no zone files
+)
+
+// maxResetText bounds how much of a message is searched for a time.
+const maxResetText = 4 << 10
+
+var (
+	// epochField is a unix time that is named as a reset, or stands behind the
+	// bar of Claude Code's "usage limit reached|1760004000".
+	epochField = regexp.MustCompile(`(?i)(?:resets?_?at|reset_?time(?:stamp)?|reset_?after_?time|\|)["']?\s*[:=]?\s*["']?(\d{10}|\d{13})(?:\D|$)`)
+	// secondsField is a number of seconds to wait, as in headers and error bodies.
+	secondsField = regexp.MustCompile(`(?i)(?:resets?_?(?:in|after)_?seconds|retry[-_ ]?after(?:[-_]?seconds)?|retry_?delay)["']?\s*[:=]?\s*["']?(\d{1,8}(?:\.\d+)?)\s*(?:s\b|seconds?\b|["',;.})\]]|\s|$)`)
+	// lead is what stands before a time that is a reset. A time without one
+	// may be anything, such as the time stamp of a log line.
+	lead = regexp.MustCompile(`(?i)\b(?:resets?(?:_?at)?|resetting|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
+	// filler may stand between the lead and the time.
+	filler = regexp.MustCompile(`(?i)^[\s:=~"']*(?:(?:at|on|by|in|after|until|for|about|around|less than|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
+)
+
+// ResetTime reads the time of a reset from a message. Clock times without a
+// zone are in zone (nil means UTC), times relative to the message count from
+// now, and a clock time that is past means its next occurrence. It answers
+// false where the text names no time; it never guesses one.
+func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
+	if len(text) > maxResetText {
+		text = text[:maxResetText]
+	}
+	if zone == nil {
+		zone = time.UTC
+	}
+	for _, p := range plainForms {
+		text = p.form.ReplaceAllString(text, p.plain)
+	}
+	if at, ok := epochTime(text); ok {
+		return at, true
+	}
+	for _, at := range lead.FindAllStringIndex(text, 32) {
+		rest := text[at[1]:]
+		between := filler.FindString(rest)
+		rest = rest[len(between):]
+		if at, ok := countdown(between, rest, now); ok {
+			return at, true
+		}
+		for _, read := range []func(string, time.Time, *time.Location) (time.Time, bool){
+			relativeTime, datedTime, dayTime, clockTime,
+		} {
+			if at, ok := read(rest, now, zone); ok {
+				return at, true
+			}
+		}
+	}
+	if m := secondsField.FindStringSubmatch(text); m != nil {
+		if s, err := strconv.ParseFloat(m[1], 64); err == nil {
+			return ahead(now, s)
+		}
+	}
+	return time.Time{}, false
+}
+
+// hoursLeft is a duration that is written like a clock time.
+var hoursLeft = regexp.MustCompile(`(?i)^(\d{1,3}):(\d{2})(?::(\d{2}))?(\s*[ap]\.?m)?\b`)
+
+// countdown reads "in 2:30:00".
+func countdown(between, rest string, now time.Time) (time.Time, bool) {
+	words := strings.Fields(strings.ToLower(between))
+	m := hoursLeft.FindStringSubmatch(rest)
+	if len(words) == 0 || words[len(words)-1] != "in" || m == nil || m[4] != "" {
+		return time.Time{}, false
+	}
+	return ahead(now, float64(atoi(m[1])*3600+atoi(m[2])*60+atoi(m[3])))
+}
+
+func epochTime(text string) (time.Time, bool) {
+	m := epochField.FindStringSubmatch(text)
+	if m == nil {
+		return time.Time{}, false
+	}
+	n := int64(atoi(m[1]))
+	if len(m[1]) == 13 {
+		return time.UnixMilli(n).UTC(), true
+	}
+	return time.Unix(n, 0).UTC(), true
+}
+
+func ahead(now time.Time, seconds float64) (time.Time, bool) {
+	if !(seconds >= 0 && seconds <= farthest.Seconds()) {
+		return time.Time{}, false
+	}
+	return now.Add(time.Duration(seconds * float64(time.Second))), true
+}
+
+// amount is one part of a duration: "2 days", "8h", "28ms".
+var amount = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,6})?)\s*([a-zA-Zµ]+)[\s,]*(?:and\s+)?`)
+
+// relativeTime reads "2 days 17 hours 14 minutes", "8h44m7s", "58 hours".
+func relativeTime(s string, now time.Time, _ *time.Location) (time.Time, bool) {
+	var seconds float64
+	found := false
+	for {
+		m := amount.FindStringSubmatch(s)
+		if m == nil {
+			break
+		}
+		unit := units[strings.ToLower(m[2])]
+		n, err := strconv.ParseFloat(m[1], 64)
+		if unit == 0 || err != nil {
+			break
+		}
+		seconds += n * unit
+		found = true
+		s = s[len(m[0]):]
+		if strings.HasSuffix(m[0], m[2]) && s != "" && s[0] >= '0' && s[0] <= '9' && !amount.MatchString(s) {
+			return time.Time{}, false // "15h30" is a clock time
+		}
+	}
+	if !found {
+		return time.Time{}, false
+	}
+	return ahead(now, seconds)
+}
+
+// units are the names of units of time, with their seconds.
+var units = map[string]float64{
+	"ms": 0.001, "msec": 0.001, "millisecond": 0.001, "milliseconds": 0.001,
+	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
+	"m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60,
+	"h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600,
+	"d": 86400, "day": 86400, "days": 86400,
+	"w": 7 * 86400, "week": 7 * 86400, "weeks": 7 * 86400,
+}
+
+// plainForms rewrite the forms of a time that are not digits with AM or PM into
+// such, so that one grammar reads them all: the spaces that locale-aware
+// formatters put before AM and PM, words for an amount or a time of day, and the
+// East Asian forms of a clock time.
+var plainForms = []struct {
+	form  *regexp.Regexp
+	plain string
+}{
+	{regexp.MustCompile(`[\x{a0}\x{202f}\x{2009}]`), " "},
+	{regexp.MustCompile(`(?i)\ban? (minute|hour|day|week)\b`), "1 $1"},
+	{regexp.MustCompile(`(?i)\bmidnight\b`), "12:00 AM"},
+	{regexp.MustCompile(`(?i)\bnoon\b`), "12:00 PM"},
+	{regexp.MustCompile(`(\d{1,2})\s?[時时시]\s?(\d{1,2})\s?[分분]?`), "$1:$2"},
+	{regexp.MustCompile(`(?:오전|午前|上午)\s?(\d{1,2}:\d{2}(?::\d{2})?)`), "$1 AM"},
+	{regexp.MustCompile(`(?:오후|午後|下午)\s?(\d{1,2}:\d{2}(?::\d{2})?)`), "$1 PM"},
+}

@@ -1,0 +1,232 @@
+package limit
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// maxFailureText bounds how much of an error message is looked at.
+const maxFailureText = 8 << 10
+
+// failureRule gives the ending that a wording of an error stands for.
+type failureRule struct {
+	ending  policy.Ending
+	wording *regexp.Regexp
+}
+
+// Wordings of limits. They are applied to error messages that the CLI itself
+// reported as errors, never to other text; Mentioned is for the rest.
+const (
+	usageWords = `(?:` +
+		`you(?:['’]ve| have)? (?:hit|reached|exceeded|exhausted|depleted|used up) (?:all )?(?:your|the) [\w .\-'’]{0,60}?(?:limits?|quota|capacity|credits|allowance|(?:spend|spending) cap)\b` +
+		`|(?:organization|workspace|team|account|plan|company) has (?:hit|reached|exceeded|exhausted|used up) (?:its|your|the) [\w .\-]{0,60}?(?:limits?|quota|credits|cap)\b` +
+		`|you['’]?(?: a)?re out of (?:extra usage|credits|usage|messages|requests|quota)` +
+		`|(?:out of|no remaining|insufficient|you have no) (?:credits|quota)\b|no (?:more )?(?:requests|messages|credits) (?:left|remaining)\b` +
+		`|(?:the |free |claude (?:ai )?|monthly |weekly |daily |session |\d+-hour |opus |sonnet |your )*(?:usage|session|weekly|daily|monthly|\d+-hour|opus|sonnet|free usage) limit (?:has been )?(?:reached|exceeded)` +
+		`|free usage exceeded` +
+		`|you exceeded your current quota|quota (?:has been |is )?(?:exceeded|exhausted|reached)|(?:daily|weekly|monthly|billing)(?:[/ ][\w/]{1,20}){0,2} limit (?:has been )?(?:reached|exceeded|exhausted)|insufficient_quota|usage_limit_(?:reached|exceeded)|usage_not_included` +
+		`|resource has been exhausted \(e\.g\. check quota\)` +
+		`|to use codex with your chatgpt plan, upgrade` +
+		`|credit balance is too low|credits are depleted|insufficient (?:balance|funds)|payment required` +
+		`|you(?:['’]ve| have) (?:been rate[- ]limited|hit a rate limit that)` + // Copilot's, of the account and not of one request
+		`|ai_retryerror: failed after \d+ attempts\. last error: rate limit exceeded\. please try again later` + // opencode's free plan
+		`)`
+	rateWords = `(?:` +
+		`rate[ _-]limit(?:ed|s)?(?:[ _-](?:reached|exceeded|error))?\b` +
+		`|too many (?:requests|tokens per)|request limit exceeded|(?:per[ -]minute|tpm|rpm)\b.{0,20}\blimit|request rejected \(429\)` +
+		`|would exceed your account['’]s rate limit` +
+		`)`
+	overloadWords = `(?:` +
+		`(?:at|over) capacity\b|(?:currently )?experiencing high demand|overloaded(?:_error)?\b|server_is_overloaded` +
+		`|internal (?:server )?error\b|service unavailable|bad gateway|gateway time-?out|temporarily unavailable|server had an error` +
+		`)`
+	authWords = `(?:` +
+		`missing environment variable|(?:incorrect|invalid|missing) api key|invalid x-api-key|api key not (?:valid|found)` +
+		`|not (?:logged in|authenticated|authorized)|unauthorized\b|unauthenticated\b|authentication(?:_error| failed| required)|permission_error` +
+		`|permission_denied|(?:caller|api key) does not have permission|(?:invalid|missing) authentication|invalid auth method` +
+		`|(?:log|sign)(?:ed)? (?:in|out)[^.]{0,40} again|run:? (?:codex|claude|gemini|opencode)?\s*(?:auth )?/?login|please (?:log|sign) in` +
+		`|(?:refresh|access) token (?:was|has|is|could not)|token (?:has )?expired|oauth token` +
+		`)`
+	configWords = `(?:` +
+		`models?\b.{0,120}\b(?:does not exist|not found|not supported|is not available)|model provider .{0,80} not found` +
+		`|error loading config|config file\b|unexpected argument|invalid value|unrecognized (?:option|subcommand)|unknown (?:option|argument|provider)` +
+		`|no such file or directory|command not found|reserved built-in|no conversation found|resuming session|session not found` +
+		`)`
+	networkWords = `(?:` +
+		`^reconnecting\b|stream (?:disconnected|closed|error)|connection (?:failed|refused|reset|closed|error)|error sending request|waiting for network` +
+		`|network error|econn(?:refused|reset)|socket hang up|terminated early|api error: terminated|unexpected eof|dns error` +
+		`|(?:unable|cannot|could not|failed) to connect|cannot connect|fetch failed|without a finish reason` +
+		`|in json at position|unexpected (?:token|end of json)` + // an answer that is not the API's, as a proxy's error page
+		`)`
+)
+
+// failureRules are tried in order; the more specific wording stands first.
+var failureRules = []failureRule{
+	{policy.UsageLimit, anywhere(usageWords)},
+	{policy.ContextOverflow, anywhere(`context window|context[_ ]length|prompt is too long|input is too long|maximum context|too many tokens in|token count\b.{0,60}\bexceeds`)},
+	{policy.CutOff, anywhere(`incomplete response returned|max_output_tokens|output token maximum|finish_reason.{0,5}length`)},
+	{policy.TurnLimit, anywhere(`max(?:imum)?[ _](?:number of )?(?:session )?turns|turn limit|session budget|maximum budget`)},
+	{policy.SelfLoop, anywhere(`loop (?:was )?detected|potential loop`)},
+	{policy.NoAnswer, anywhere(`empty response|violate our usage policy`)},
+	{policy.RateLimited, anywhere(rateWords)},
+	{policy.Overloaded, anywhere(overloadWords)},
+	{policy.Auth, anywhere(authWords)},
+	{policy.Misconfigured, anywhere(configWords)},
+	{policy.TimedOut, anywhere(`\b(?:request|read|operation|headers) timed out|timed out after|idle timeout|timed? ?out waiting`)},
+	{policy.Disconnected, anywhere(networkWords)},
+	{policy.UsageLimit, anywhere(`(?:^|[·|:\n]\s*)(?:(?:claude|fable|opus|sonnet|haiku|gpt|gemini|codex|model|plan)[\w.\-]*(?: \d[\d.]*)? )?limit (?:reached|exceeded|exhausted)\b`)},
+	{policy.Killed, anywhere(`^(?:turn )?(?:interrupted|aborted)\b|(?:was|been) interrupted by the user`)},
+}
+
+func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + words) }
+
+var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"code"\s*:|status(?:[ _-]?code)?["']?[:=]?|http(?:/\d(?:\.\d)?)?)\s*(\d{3})\b`)
+
+// Classify names the ending that an error message stands for. The
+// message must come from a place where only errors stand. It answers false for
+// wordings that it does not know.
+func Classify(text string) (policy.Ending, bool) {
+	if len(text) > maxFailureText {
+		text = text[:maxFailureText]
+	}
+	if failureRules[0].wording.MatchString(text) {
+		return policy.UsageLimit, true
+	}
+	if m := httpStatus.FindStringSubmatch(text); m != nil {
+		status, _ := strconv.Atoi(m[1])
+		if e := OfStatus(status); e != "" {
+			return e, true
+		}
+	}
+	for _, rule := range failureRules[1:] {
+		if rule.wording.MatchString(text) {
+			return rule.ending, true
+		}
+	}
+	return policy.Crashed, false
+}
+
+// statuses are the endings of the HTTP statuses below 500 that tell one.
+var statuses = map[int]policy.Ending{
+	401: policy.Auth, 403: policy.Auth, 402: policy.UsageLimit, 404: policy.Misconfigured,
+	408: policy.Disconnected, 413: policy.ContextOverflow, 429: policy.RateLimited,
+}
+
+// OfStatus names the ending of an HTTP status, "" where the status alone does not tell.
+func OfStatus(status int) policy.Ending {
+	if status >= 500 && status <= 599 {
+		return policy.Overloaded
+	}
+	return statuses[status]
+}
+
+// bareLimit matches a line that is a limit message and does not merely contain
+// one: the wording begins the line, apart from labels that programs put before
+// their errors, and a sentence ends or goes on to the reset after it.
+var bareLimit = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api error:\s*)?(?:(?:fatal|error|warning|codex|claude|\w*error|api error)\s*:\s*|sorry, |failed after \d+ attempts\. last error: |please run /login · )*` +
+	`(?:stream disconnected before completion: )?(?:` + usageWords + `|you(?:['’]ve| have)? (?:hit a rate limit|been rate-limited|exceeded your [\w \-]{0,30}limits?)|` + rateWords +
+	`|exceeded retry limit, last status: 429|(?:selected )?model (?:[\w.\-]+ )?is at capacity|we['’]re currently experiencing high demand|\d{3} \{"type":"error")` +
+	`(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|and\b))`)
+
+// errorBody matches a provider's answer that was printed as it came.
+var errorBody = regexp.MustCompile(`(?i)^(?:(?:\[?api error|error|too many requests)\s*:\s*)*\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
+
+// IsMessage reports whether a line of plain output is a known limit message, and of
+// which kind.
+func IsMessage(line string) (policy.Ending, bool) {
+	line = strings.TrimSpace(line)
+	if len(line) > 1024 || !bareLimit.MatchString(line) && !errorBody.MatchString(line) {
+		return "", false
+	}
+	ending, known := Classify(line)
+	return ending, known && ending.IsLimit()
+}
+
+// mention matches what is about a limit wherever it stands. It is loose: it only
+// counts what was quoted.
+var mention = regexp.MustCompile(`(?i)(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
+	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
+	`|too many requests|out of (?:credits|extra usage)`)
+
+// Commands print much, so mention is tried only around the parts of words of
+// which each mention has one. Words in capitals are left out.
+var cues = []string{"imit", "uota", "equests", "ut of "}
+
+// around is how many bytes on each side of a cue are looked at.
+const around = 64
+
+// Mentioned reports whether a text mentions a limit.
+func Mentioned(text string) bool {
+	for _, cue := range cues {
+		for from := 0; ; {
+			at := strings.Index(text[from:], cue)
+			if at < 0 {
+				break
+			}
+			at += from
+			if mention.MatchString(text[max(0, at-around):min(len(text), at+around)]) {
+				return true
+			}
+			from = at + len(cue)
+		}
+	}
+	return false
+}
+
+// Bounds of a reset time, from the moment it is read. Nothing is gained by
+// asking sooner, and no plan has a window of more than a week; a later time is
+// a misreading or a monthly cap that a person may lift.
+const (
+	Soonest = time.Minute
+	Latest  = 8 * 24 * time.Hour
+)
+
+// farthest is the longest wait that is read at all, so that nothing overflows.
+const farthest = 400 * 24 * time.Hour
+
+// Bound keeps a reset time between the soonest that is of use and Latest. The
+// reason says what was corrected; it is empty where nothing was.
+func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason string) {
+	at = at.UTC()
+	switch {
+	case at.Before(now.Add(soonest)):
+		return now.Add(soonest).UTC(), "the reset time " + at.Format(time.RFC3339) + " is past or too near; the earliest used is one minute from now"
+	case at.After(now.Add(Latest)):
+		return now.Add(Latest).UTC(), "the reset time " + at.Format(time.RFC3339) + " is more than eight days away; eight days are used"
+	}
+	return at, ""
+}
+
+// longWait separates a short rate limit from a usage limit where the wording
+// says only "rate limit": providers' per-minute limits end within minutes,
+// plan limits take hours (Copilot's "rate limit … try again in 58 hours").
+const longWait = 10 * time.Minute
+
+var (
+	// perDay matches limits of a long window that are worded as rate limits
+	// ("Rate limit exceeded: free-models-per-day"), and Google's names of such
+	// quotas.
+	perDay = regexp.MustCompile(`(?i)\bper[ _-]?(?:day|week|month)\b|PerDay|\b(?:daily|weekly|monthly)\b|\((?:RPD|TPD)\)`)
+	// eitherWindow matches Gemini's wordings of a used-up plan that stand for its
+	// limits of a minute, too. Those tell to come back within a minute.
+	eitherWindow = regexp.MustCompile(`(?i)exceeded your current quota|exhausted your capacity`)
+)
+
+// Weigh corrects the kind of a limit by how long it lasts; resets is zero where
+// that is unknown. The reason is empty where nothing had to be corrected.
+func Weigh(kind policy.Ending, message string, resets, now time.Time) (weighed policy.Ending, reason string) {
+	long, daily := resets.Sub(now) > longWait, perDay.MatchString(message)
+	switch {
+	case kind == policy.RateLimited && long:
+		return policy.UsageLimit, "the wait is longer than a short rate limit lasts, so it counts as a usage limit"
+	case kind == policy.RateLimited && daily:
+		return policy.UsageLimit, "the limit is that of a day or longer, so it counts as a usage limit"
+	case kind == policy.UsageLimit && !resets.IsZero() && !long && !daily && eitherWindow.MatchString(message):
+		return policy.RateLimited, "the provider asks to come back within minutes, so it counts as a short rate limit"
+	}
+	return kind, ""
+}

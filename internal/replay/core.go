@@ -1,0 +1,298 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// entry is one event of a recording.
+type entry struct {
+	thread.Event
+	// Echo says that a wrapper reported the remark. Once policy has stopped, such
+	// a remark cannot be told from one about the attempts that it prevents.
+	Echo bool
+	// Untimed says that the recording does not tell when it was; At only orders.
+	Untimed bool
+}
+
+// decided is one recorded attempt with what policy decided after it.
+type decided struct {
+	N              int
+	Started, Ended time.Time
+	Untimed        bool
+	Outcome        policy.Outcome
+	Ending         policy.Ending
+	Progress       bool
+	Mentions       int
+	Notes          []string
+	// Avoided says that policy would not have started the attempt; Decision is
+	// then the one that prevented it.
+	Avoided  bool
+	Decision policy.Decision
+}
+
+// playBack runs policy over a recording. The recorded decisions are left out and
+// policy's own stand in their place, so an attempt that policy would not have
+// started has no part in what is decided later.
+func playBack(entries []entry, cfg config.Server) ([]decided, error) {
+	p := player{cfg: cfg, starts: map[int]decided{}}
+	for _, e := range entries {
+		if e.Kind != thread.KindAttemptStarted {
+			continue
+		}
+		var a thread.Started
+		if err := json.Unmarshal(e.Data, &a); err != nil {
+			return nil, fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+		}
+		p.shared.knows(a, cfg)
+	}
+	for _, e := range entries {
+		if err := p.take(e); err != nil {
+			return nil, fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+		}
+	}
+	if _, err := p.decide(p.at); err != nil {
+		return nil, err
+	}
+	return p.out, nil
+}
+
+// player is a replay on its way.
+type player struct {
+	cfg  config.Server
+	kept []thread.Event
+	at   time.Time
+	// dirty says that something was kept since the last decision.
+	dirty bool
+	// avoiding says that the recording has gone on where policy has not.
+	avoiding bool
+	shared   shared
+	last     policy.Decision
+	starts   map[int]decided // attempts that have begun and not ended
+	out      []decided
+}
+
+// take goes on by one event. What happened at one moment is decided on together.
+func (p *player) take(e entry) error {
+	if p.dirty && (e.At.After(p.at) || e.Kind == thread.KindAttemptStarted || e.Kind == thread.KindDecision) {
+		if _, err := p.decide(p.at); err != nil {
+			return err
+		}
+	}
+	p.at = e.At
+	switch e.Kind {
+	case thread.KindDecision:
+		return p.recorded(e.Event)
+	case thread.KindAttemptStarted:
+		return p.start(e)
+	case thread.KindAttemptEnded:
+		return p.end(e)
+	case thread.KindFeedback:
+		if e.Echo && p.avoiding {
+			return nil
+		}
+		p.avoiding = false
+	}
+	p.keep(e.Event)
+	return nil
+}
+
+func (p *player) keep(e thread.Event) {
+	p.kept = append(p.kept, e)
+	p.dirty = true
+}
+
+// put keeps an event of the replay's own making.
+func (p *player) put(kind thread.Kind, seq int64, at time.Time, data any) error {
+	b, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	p.keep(thread.Event{Seq: seq, Kind: kind, At: at, Data: b})
+	return nil
+}
+
+// decide asks policy where there is something to decide.
+func (p *player) decide(now time.Time) (thread.State, error) {
+	st, err := thread.Fold(p.kept)
+	if err != nil {
+		return st, err
+	}
+	if _, running := st.Running(); running || !st.Open() {
+		p.dirty = false
+		return st, nil
+	}
+	p.last = policy.Next(p.shared.facts(st, now, p.cfg))
+	p.tell()
+	if p.last.Action != policy.DoAttempt {
+		if err := p.put(thread.KindDecision, st.Seq, now, thread.Decided{Decision: p.last, Seen: st.Seq}); err != nil {
+			return st, err
+		}
+		if st, err = thread.Fold(p.kept); err != nil {
+			return st, err
+		}
+	}
+	p.dirty = false
+	return st, nil
+}
+
+// tell puts the last decision down to the attempt before it. Where feedback
+// changed it, both are told.
+func (p *player) tell() {
+	if len(p.out) == 0 {
+		return
+	}
+	a := &p.out[len(p.out)-1]
+	before := a.Decision
+	if same := before.Rule == p.last.Rule && before.Action == p.last.Action; a.Avoided || same && before.Action != policy.DoAttempt {
+		return
+	} else if same {
+		a.Decision = p.last
+		return
+	}
+	a.Decision = p.last
+	if before.Rule != "" {
+		a.Notes = append(a.Notes, fmt.Sprintf("before that: %s by %s%s", before.Action, before.Rule, because(before)))
+	}
+}
+
+func because(d policy.Decision) string {
+	if len(d.Reasons) == 0 {
+		return ""
+	}
+	return ", " + d.Reasons[0].String()
+}
+
+// recorded is a decision that was taken at the time. Only one that ended the run
+// where policy would go on is kept: the repository's configuration, or Pawl's
+// own failure, ended what no attempt of the recording continues.
+func (p *player) recorded(e thread.Event) error {
+	var d thread.Decided
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	st, err := thread.Fold(p.kept)
+	if err != nil {
+		return err
+	}
+	ends := d.Action == policy.DoStop || d.Action == policy.DoDone || d.Action == policy.DoAsk
+	if _, running := st.Running(); ends && !running && st.Open() && p.last.Action == policy.DoAttempt {
+		p.keep(e)
+		p.last = d.Decision
+		p.tell()
+		p.dirty = false
+	}
+	return nil
+}
+
+// start lets a recorded attempt begin, or not.
+func (p *player) start(e entry) error {
+	var a thread.Started
+	if err := json.Unmarshal(e.Data, &a); err != nil {
+		return err
+	}
+	d := decided{N: a.N, Started: e.At, Untimed: e.Untimed}
+	st, err := p.decide(e.At)
+	if err != nil {
+		return err
+	}
+	// A backoff delays the attempt; any other wait means that it would not have
+	// taken place when it did.
+	early := p.last.Action == policy.DoWait && p.last.Rule == "backoff"
+	if !st.Open() || p.last.Action != policy.DoAttempt && !early {
+		d.Avoided, d.Decision = true, p.last
+		p.avoiding, p.starts[a.N] = true, d
+		return nil
+	}
+	p.avoiding, p.starts[a.N] = false, d
+	a.Run = st.Run
+	if a.Decision.Rule == "" {
+		a.Decision = p.last
+	}
+	return p.put(thread.KindAttemptStarted, e.Seq, e.At, a)
+}
+
+// end notes what an attempt came to.
+func (p *player) end(e entry) error {
+	var r policy.Receipt
+	if err := json.Unmarshal(e.Data, &r); err != nil {
+		return err
+	}
+	d, begun := p.starts[r.N]
+	if !begun {
+		return fmt.Errorf("attempt %d ended without having begun", r.N)
+	}
+	delete(p.starts, r.N)
+	d.Ended, d.Outcome, d.Ending, d.Mentions = e.At, r.Outcome, r.Ending, r.Mentions
+	d.Progress = policy.Progress(r.StartTree, r.EndTree)
+	if !d.Avoided {
+		p.keep(e.Event)
+		st, err := thread.Fold(p.kept)
+		if err != nil {
+			return err
+		}
+		f := p.shared.facts(st, e.At, p.cfg)
+		if n := len(f.Attempts); n > 0 {
+			p.shared.end(f.Attempts[n-1], f.Limits)
+		}
+	}
+	p.out = append(p.out, d)
+	return nil
+}
+
+// shared is what the tables that threads share would hold if this thread were
+// the only one. The zero value holds nothing.
+type shared struct {
+	breakers  map[string]policy.Breaker
+	cooldowns map[string]thread.Cooldown
+	arms      []policy.Backend // those of the recording, without what is held against them
+}
+
+// knows notes the backend of an attempt.
+func (s *shared) knows(a thread.Started, cfg config.Server) {
+	i := slices.IndexFunc(s.arms, func(b policy.Backend) bool { return b.Name == a.Backend })
+	if i < 0 {
+		i = len(s.arms)
+		s.arms = append(s.arms, policy.Backend{Name: a.Backend, Account: a.Account})
+	}
+	configured := slices.ContainsFunc(cfg.Backends, func(b config.Backend) bool { return b.Name == a.Backend && b.EscalatedEffort != "" })
+	s.arms[i].CanEscalate = s.arms[i].CanEscalate || a.Decision.Escalated || configured
+}
+
+// end notes what an attempt means for its account and its backend.
+func (s *shared) end(a policy.Attempt, l policy.Limits) {
+	if s.breakers == nil {
+		s.breakers, s.cooldowns = map[string]policy.Breaker{}, map[string]thread.Cooldown{}
+	}
+	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.ResetsAt, a.StartedAt, a.EndedAt)
+	if v := l.Severity.Judge(a.Edits); a.Outcome == policy.EditLoop && v.Class != policy.None {
+		s.cooldowns[a.Backend] = thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: a.EndedAt.Add(v.Cooldown)}
+	}
+}
+
+// facts are what policy decides by at a moment of the replay.
+func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy.Facts {
+	// Problems of the narrowing are those of another server's configuration.
+	effective, _ := cfg.Narrow(st.Repo)
+	f := st.Facts(now)
+	f.Limits = effective.Policy.Limits
+	f.Verify = len(effective.Verify) > 0
+	for _, a := range st.Attempts {
+		// A local run names its verify commands on the command line.
+		f.Verify = f.Verify || len(a.Receipt.Verify) > 0
+	}
+	for _, arm := range s.arms {
+		arm.Breaker = s.breakers[arm.Account]
+		if c, ok := s.cooldowns[arm.Name]; ok && now.Before(c.Until) {
+			arm.CooldownUntil, arm.Cooldown = c.Until, policy.Class(c.Class)
+		}
+		f.Backends = append(f.Backends, arm)
+	}
+	return f
+}

@@ -1,0 +1,236 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/policy/simhash"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// recording is everything that was read.
+type recording struct {
+	entries []entry
+	// mentions counts quoted limit texts outside of attempts.
+	mentions int
+	notes    []string
+}
+
+// recorder writes a recording from what logs and transcripts tell.
+type recorder struct {
+	recording
+	// severity are the numbers of an edit loop, as the solver judges them.
+	severity policy.SeverityLimits
+	attempts int
+	seq      int64
+	// at is the time of the last event. Without any it counts seconds from year
+	// 1, which only orders.
+	at time.Time
+	// trails counts the trails, which cannot be mixed with anything else.
+	trails int
+}
+
+// add appends an event. Times never go back; the zero time is unknown.
+func (r *recorder) add(kind thread.Kind, at time.Time, echo bool, data any) error {
+	b, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	untimed := at.IsZero()
+	switch {
+	case untimed:
+		r.at = r.at.Add(time.Second)
+	case at.After(r.at):
+		r.at = at
+	case at.Before(r.at.Add(-time.Second)) && r.at.Year() > 1:
+		r.note("The files are not in the order of their times; what is older than the file before it counts as of the same time.")
+	}
+	r.seq++
+	r.entries = append(r.entries, entry{Event: thread.Event{Seq: r.seq, Kind: kind, At: r.at, Data: b}, Echo: echo, Untimed: untimed})
+	return nil
+}
+
+// maxRemark bounds what is kept of a remark: it is only shown.
+const maxRemark = 500
+
+// remark is something that asked for work, as far as the recording tells.
+func (r *recorder) remark(at time.Time, echo bool, said string) error {
+	return r.add(thread.KindFeedback, at, echo, thread.Feedback{
+		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: text.Line(said, maxRemark), Text: text.Line(said, maxRemark),
+	})
+}
+
+// execution is one run of an agent in a log, or one transcript.
+type execution struct {
+	backend        string // what the recording calls the agent; empty means the CLI's name
+	started, ended time.Time
+	report         agent.Report
+}
+
+// attempt records a run.
+func (r *recorder) attempt(v execution) error {
+	r.attempts++
+	backend := v.backend
+	if backend == "" {
+		backend = v.report.CLI
+	}
+	a := thread.Started{N: r.attempts, Run: 1, Seen: r.seq, Backend: backend, Account: backend, Kind: v.report.CLI}
+	if err := r.add(thread.KindAttemptStarted, v.started, false, a); err != nil {
+		return err
+	}
+	return r.add(thread.KindAttemptEnded, v.ended, false, r.receipt(v))
+}
+
+// receipt is what the solver would have logged, without the tree: reported file
+// changes stand in its place.
+func (r *recorder) receipt(v execution) policy.Receipt {
+	p := v.report
+	changed := p.Edits.Operations > 0
+	before := fmt.Sprintf("before attempt %d", r.attempts)
+	e := policy.Receipt{
+		N: r.attempts, Ending: p.Ending, Reasons: p.Reasons,
+		Detail: text.Line(p.Failure, maxRemark), StartTree: before, EndTree: before,
+		Edits:    p.Edits,
+		Evidence: simhash.Fingerprint(p.Evidence()), Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
+	}
+	if changed {
+		e.EndTree = fmt.Sprintf("after attempt %d", r.attempts)
+	}
+	if p.Limit != nil {
+		limit := *p.Limit
+		limit.Message = text.Line(limit.Message, maxRemark)
+		if v.ended.IsZero() && limit.Source != policy.SourceStructured {
+			// A clock time says nothing where the day is unknown.
+			limit.ResetsAt = time.Time{}
+		}
+		e.Limit = &limit
+	}
+	switch {
+	case r.severity.Judge(e.Edits).Class != policy.None:
+		e.Outcome = policy.EditLoop
+	case e.Ending != policy.Completed:
+		e.Outcome = policy.Outcome(e.Ending)
+	case changed:
+		e.Outcome = policy.Edited
+	default:
+		e.Outcome = policy.NoChange
+	}
+	return e
+}
+
+// note says something of the recording as a whole, once.
+func (r *recorder) note(format string, args ...any) {
+	if n := fmt.Sprintf(format, args...); !slices.Contains(r.notes, n) {
+		r.notes = append(r.notes, n)
+	}
+}
+
+// estimated says that no tree stands behind the progress of a log's attempts.
+const estimated = "Progress is an estimate: it says whether the agent reported file changes; what its shell commands changed is unknown."
+
+// backendName is a backend's name as a log gives it.
+func backendName(s string) string {
+	return text.Line(strings.ToLower(strings.TrimSpace(s)), 40)
+}
+
+// spool keeps the output of one run until its end is known: a limit that resets
+// at nine o'clock can only be read by then. It is a file without a name, so
+// memory does not grow with the output; runs use it one after another.
+type spool struct {
+	file *os.File
+	w    *bufio.Writer
+	size int64
+	head []byte // enough to detect the CLI
+}
+
+// spoolHead is how much of the output the CLI is detected from.
+const spoolHead = 64 << 10
+
+func newSpool() (*spool, error) {
+	f, err := os.CreateTemp("", "pawl-replay-")
+	if err != nil {
+		return nil, fmt.Errorf("keep a transcript while it is read: %w", err)
+	}
+	// The file goes when it is closed, also when the process is killed.
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &spool{file: f, w: bufio.NewWriterSize(f, spoolHead)}, nil
+}
+
+func (s *spool) close() error { return s.file.Close() }
+
+// line appends one line.
+func (s *spool) line(b []byte) error {
+	if len(s.head) < spoolHead {
+		s.head = append(append(s.head, b[:min(len(b), spoolHead-len(s.head))]...), '\n')
+	}
+	s.size += int64(len(b)) + 1
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.w.WriteByte('\n')
+}
+
+// inspect reads what was kept as one transcript and empties the spool. The CLI is detected where it is not given.
+func (s *spool) inspect(cli string, now time.Time) (agent.Report, error) {
+	if cli == "" {
+		cli = clis.Detect(s.head)
+	}
+	a, err := clis.ForStream(cli)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	if err := s.w.Flush(); err != nil {
+		return agent.Report{}, err
+	}
+	r, err := agent.Inspect(io.NewSectionReader(s.file, 0, s.size), a, agent.InspectOptions{Now: now})
+	if err != nil {
+		return r, err
+	}
+	r.CLI = cli
+	s.head, s.size = s.head[:0], 0
+	if err := s.file.Truncate(0); err != nil {
+		return r, err
+	}
+	_, err = s.file.Seek(0, io.SeekStart)
+	return r, err
+}
+
+// stamp is the time that a line of a stream carries, RFC 3339 or unix
+// milliseconds; zero where it has none. Quoted text has no such key: its quotes
+// are escaped.
+func stamp(line []byte) time.Time {
+	_, rest, ok := bytes.Cut(line, []byte(`"timestamp":`))
+	if !ok {
+		return time.Time{}
+	}
+	switch v := gjson.ParseBytes(rest[:min(len(rest), 64)]); v.Type {
+	case gjson.String:
+		if t, err := time.Parse(time.RFC3339, v.Str); err == nil {
+			return t.UTC()
+		}
+	default: // a number, or nothing of use, which counts as 0
+		// Fewer digits are no milliseconds of a time with agents in it, and more are
+		// the year 5138 and beyond.
+		if ms := v.Int(); ms >= 1e12 && ms < 1e14 {
+			return time.UnixMilli(ms).UTC()
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,191 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Report is what pawl replay prints.
+type Report struct {
+	Attempts         []replayAttempt `json:"attempts"`
+	RecordedAttempts int             `json:"recorded_attempts"`
+	// StoppedAfter is the attempt after which policy would have stopped for good;
+	// null where it would not have.
+	StoppedAfter *int `json:"stopped_after"`
+	// Rule is that of the last decision.
+	Rule            string `json:"rule"`
+	AvoidedAttempts int    `json:"avoided_attempts"`
+	// AvoidedSeconds is the recorded time from each stop on, to the next attempt
+	// that policy would have started or to the end of the recording.
+	AvoidedSeconds int64 `json:"avoided_seconds"`
+	// UsageLimitAttempts ended in a genuine limit; UsageLimitMentions are texts
+	// that only quoted one.
+	UsageLimitAttempts int      `json:"usage_limit_attempts"`
+	UsageLimitMentions int      `json:"usage_limit_mentions"`
+	Notes              []string `json:"notes,omitempty"`
+
+	last policy.Action
+}
+
+type replayAttempt struct {
+	N        int            `json:"n"`
+	At       *time.Time     `json:"at"` // its start; null where the recording does not tell
+	EndedAt  *time.Time     `json:"ended_at"`
+	Outcome  policy.Outcome `json:"outcome"`
+	Progress bool           `json:"progress"`
+	Decision policy.Action  `json:"decision"`
+	Rule     string         `json:"rule"`
+	Reasons  []string       `json:"reasons"`
+	Until    *time.Time     `json:"until,omitempty"`
+	Avoided  bool           `json:"avoided"`
+}
+
+// reportReplay sums up a replay.
+func reportReplay(out []decided, rec recording) Report {
+	r := Report{Attempts: []replayAttempt{}, RecordedAttempts: len(out), UsageLimitMentions: rec.mentions, Notes: rec.notes}
+	kept, held := 0, false
+	var since time.Time
+	for i, d := range out {
+		r.Attempts = append(r.Attempts, shownAttempt(d, kept))
+		r.UsageLimitMentions += d.Mentions
+		if d.Ending == policy.UsageLimit {
+			r.UsageLimitAttempts++
+		}
+		r.Rule, r.last = string(d.Decision.Rule), d.Decision.Action
+		if !d.Avoided {
+			kept, held, since = d.N, false, d.Ended
+			continue
+		}
+		held = true
+		r.AvoidedAttempts++
+		if since.IsZero() {
+			since = d.Started
+		}
+		next := d.Ended
+		if i+1 < len(out) && !out[i+1].Untimed {
+			next = out[i+1].Started
+		}
+		if !d.Untimed {
+			r.AvoidedSeconds += int64(next.Sub(since).Round(time.Second) / time.Second)
+		}
+		since = next
+	}
+	if len(out) > 0 && (r.last == policy.DoStop || r.last == policy.DoAsk || r.last == policy.DoWait && held) {
+		r.StoppedAfter = &kept
+	}
+	return r
+}
+
+func shownAttempt(d decided, kept int) replayAttempt {
+	a := replayAttempt{N: d.N, Outcome: d.Outcome, Progress: d.Progress, Decision: d.Decision.Action, Rule: string(d.Decision.Rule), Avoided: d.Avoided}
+	if !d.Untimed {
+		a.At, a.EndedAt = &d.Started, &d.Ended
+		if !d.Decision.Until.IsZero() {
+			a.Until = &d.Decision.Until
+		}
+	}
+	if d.Avoided {
+		a.Reasons = append(a.Reasons, fmt.Sprintf("not started: policy decided %s after attempt %d", d.Decision.Action, kept))
+	}
+	a.Reasons = append(append(a.Reasons, d.Decision.Reasons.Texts()...), d.Notes...)
+	if a.Reasons == nil {
+		a.Reasons = []string{}
+	}
+	return a
+}
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "ATTEMPT\tAT\tOUTCOME\tPROGRESS\tDECISION\tRULE\tWHY\n")
+	for i := 0; i < len(r.Attempts); {
+		n := r.alike(i)
+		r.row(t, i, n)
+		i += n
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintln(w, text.Line(n, maxCell))
+	}
+	_, err := fmt.Fprintln(w, r.summary())
+	return err
+}
+
+// alike is how many attempts from i on were avoided for the same reason and came
+// to the same; one row stands for them.
+func (r Report) alike(i int) int {
+	first, n := r.Attempts[i], 1
+	for first.Avoided && i+n < len(r.Attempts) {
+		next := r.Attempts[i+n]
+		if !next.Avoided || next.Outcome != first.Outcome || next.Progress != first.Progress || next.Rule != first.Rule {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (r Report) row(w io.Writer, i, n int) {
+	a := r.Attempts[i]
+	name, at, progress, decision := fmt.Sprint(a.N), "", "no", string(a.Decision)
+	if n > 1 {
+		name = fmt.Sprintf("%d–%d", a.N, r.Attempts[i+n-1].N)
+	}
+	if a.At != nil {
+		at = a.At.UTC().Format("2006-01-02 15:04:05")
+	}
+	if a.Progress {
+		progress = "yes"
+	}
+	if a.Avoided {
+		decision = "(avoided)"
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, at, text.Line(string(a.Outcome), 20), progress, decision, text.Line(a.Rule, 30), text.Line(strings.Join(a.Reasons, "; "), maxCell))
+}
+
+// summary says it in one line.
+func (r Report) summary() string {
+	limits := fmt.Sprintf("%d attempts ended in a usage limit; texts that only quoted one: %d.", r.UsageLimitAttempts, r.UsageLimitMentions)
+	saved := fmt.Sprintf("%d of %d attempts and %s saved", r.AvoidedAttempts, r.RecordedAttempts, time.Duration(r.AvoidedSeconds)*time.Second)
+	switch {
+	case r.RecordedAttempts == 0:
+		return "The recording holds no attempt. " + limits
+	case r.StoppedAfter != nil && *r.StoppedAfter == 0:
+		return fmt.Sprintf("Policy would not have started (%s): %s. %s", text.Line(r.Rule, 30), saved, limits)
+	case r.StoppedAfter != nil:
+		return fmt.Sprintf("Policy would have stopped after attempt %d (%s): %s. %s", *r.StoppedAfter, text.Line(r.Rule, 30), saved, limits)
+	case r.last == policy.DoDone:
+		return fmt.Sprintf("Policy would not have stopped the work; it would have been done (%s): %s. %s", text.Line(r.Rule, 30), saved, limits)
+	}
+	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, text.Line(r.Rule, 30), saved, limits)
+}
+
+// maxCell bounds the characters of a cell, so that a row stays a row.
+const maxCell = 200
+
+// Streams are the formats of transcripts.
+func Streams() []string { return append(config.CLIs(), config.Plain) }
+
+// Files plays the recordings in files back, under the policy of a server's
+// configuration; - stands for stdin. cli is the format of every file, one of
+// Streams; empty to detect it.
+func Files(cfg config.Server, cli string, files []string, stdin io.Reader) (Report, error) {
+	rec, err := readRecordings(files, cli, stdin, cfg.Policy.Severity)
+	if err != nil {
+		return Report{}, err
+	}
+	out, err := playBack(rec.entries, cfg)
+	if err != nil {
+		return Report{}, err
+	}
+	return reportReplay(out, rec), nil
+}

@@ -1,0 +1,217 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// boundary tells of an object of an agent's stream whether it begins or ends a
+// session, and which.
+func boundary(object []byte) (session string, first, last bool) {
+	if len(object) > maxBoundary {
+		// The events at the ends are short, except for the last answer.
+		return "", false, bytes.HasPrefix(object, []byte(`{"type":"result"`))
+	}
+	if !gjson.ValidBytes(object) {
+		return "", false, false
+	}
+	o := gjson.ParseBytes(object)
+	switch o.Get("type").String() {
+	case "thread.started":
+		return o.Get("thread_id").String(), true, false
+	case "turn.completed", "turn.failed":
+		return "", false, true
+	case "system":
+		return o.Get("session_id").String(), o.Get("subtype").String() == "init", false
+	case "init":
+		return o.Get("session_id").String(), true, false
+	}
+	// What follows a result of Claude Code in the same session belongs to it.
+	return "", false, false
+}
+
+// maxBoundary is more than the longest first event, which lists Claude Code's
+// tools.
+const maxBoundary = 64 << 10
+
+// apiFailure is the last refusal that the log of a fork of opencode told of. The
+// fork's own error event names neither the provider's answer nor its headers.
+// The zero value is none.
+type apiFailure struct {
+	Message string            `json:"message"`
+	Status  int               `json:"statusCode"`
+	Headers map[string]string `json:"responseHeaders"`
+	Body    string            `json:"responseBody"`
+	At      time.Time         `json:"-"`
+}
+
+// asOpencode gives the events of the fork as opencode prints them: its error
+// event, and each tool call once, when it has ended; nil stands for an event that
+// opencode does not print. Everything else stays as it is; what the fork logs of
+// refused requests is remembered.
+func (f *apiFailure) asOpencode(object []byte) []byte {
+	if !gjson.ValidBytes(object) {
+		return object
+	}
+	o := gjson.ParseBytes(object)
+	switch o.Get("type").String() {
+	case "tool_use":
+		if status := o.Get("part.state.status").String(); status == "pending" || status == "running" {
+			return nil
+		}
+	case "log":
+		f.remember(o)
+	case "error":
+		if o.Get("message").Str != "" || o.Get("error").Type == gjson.String {
+			return f.event(o)
+		}
+	}
+	return object
+}
+
+// event is the fork's error event as opencode prints it, with what was remembered.
+func (f *apiFailure) event(o gjson.Result) []byte {
+	data := *f
+	data.Message = cmp.Or(o.Get("message").Str, o.Get("error").Str)
+	at := int64(0)
+	if !f.At.IsZero() {
+		at = f.At.UnixMilli()
+	}
+	out, err := json.Marshal(map[string]any{
+		"type": "error", "timestamp": at, "sessionID": "",
+		"error": map[string]any{"name": o.Get("errorType").String(), "data": data},
+	})
+	if err != nil {
+		return []byte(o.Raw)
+	}
+	return out
+}
+
+// remember takes the provider's answer from a log event.
+func (f *apiFailure) remember(o gjson.Result) {
+	answer, ok := answered(o, maxDepth)
+	var got apiFailure
+	if !ok || json.Unmarshal([]byte(answer.Raw), &got) != nil {
+		return
+	}
+	*f = got
+	f.At = stamp([]byte(o.Raw))
+	if date, err := time.Parse(time.RFC1123, got.Headers["date"]); err == nil {
+		f.At = date
+	}
+}
+
+// maxDepth is deeper than any error that wraps errors was seen to be.
+const maxDepth = 10
+
+// answered finds an object with the headers of an answer; where there are
+// several, the one named lastError.
+func answered(o gjson.Result, depth int) (gjson.Result, bool) {
+	switch {
+	case !o.IsObject() || depth == 0:
+		return o, false
+	case o.Get("responseHeaders").Exists():
+		return o, true
+	}
+	for _, key := range []string{"lastError", "error", "cause", "data"} {
+		if found, ok := answered(o.Get(key), depth-1); ok {
+			return found, true
+		}
+	}
+	return o, false
+}
+
+// maxObject bounds what is kept of one JSON object; the rest is passed over, as
+// the parsers of streams do with a long line.
+const maxObject = 1 << 20
+
+// objects puts JSON objects together that a log spreads over lines: printed
+// with indentation, or cut into pieces wherever a buffer was full. It gives each
+// object as one line. The zero value is ready.
+type objects struct {
+	buf      []byte
+	depth    int
+	inString bool
+	escaped  bool
+}
+
+// open reports whether an object has begun and not ended.
+func (o *objects) open() bool { return o.depth > 0 }
+
+// piece takes the text of one line. It reports whether the text belonged to an
+// object; emit gets each object that it completed.
+func (o *objects) piece(text []byte, emit func([]byte) error) (took bool, err error) {
+	if o.open() && !o.fits(text) {
+		return false, nil
+	}
+	for {
+		if !o.open() {
+			text = bytes.TrimLeft(text, " \t\r")
+			if len(text) == 0 || text[0] != '{' {
+				return took, nil
+			}
+		}
+		took = true
+		n := o.scan(text)
+		text = text[n:]
+		if o.open() {
+			return true, nil
+		}
+		if err := emit(o.buf); err != nil {
+			return true, err
+		}
+		o.buf = o.buf[:0]
+	}
+}
+
+// fits reports whether a line can go on with the open object. Outside of a
+// string only JSON can; inside one, anything.
+func (o *objects) fits(text []byte) bool {
+	if o.inString {
+		return true
+	}
+	text = bytes.TrimLeft(text, " \t\r")
+	return len(text) > 0 && strings.IndexByte(`{}[]",:-0123456789tfn`, text[0]) >= 0
+}
+
+// scan takes bytes until the object ends or the text does, and returns how many.
+func (o *objects) scan(text []byte) int {
+	for i, c := range text {
+		keep := true
+		switch {
+		case o.escaped:
+			o.escaped = false
+		case o.inString:
+			o.escaped = c == '\\'
+			o.inString = c != '"'
+		case c == '"':
+			o.inString = true
+		case c == '{' || c == '[':
+			o.depth++
+		case c == '}' || c == ']':
+			o.depth--
+		case c == ' ' || c == '\t' || c == '\r':
+			keep = false
+		}
+		if keep && len(o.buf) < maxObject {
+			o.buf = append(o.buf, c)
+		}
+		if o.depth == 0 {
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// drop gives up an object that will not be completed and returns what there is
+// of it, which is valid until the next piece.
+func (o *objects) drop() []byte {
+	rest := o.buf
+	*o = objects{buf: o.buf[:0]}
+	return rest
+}

@@ -1,0 +1,280 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	text "text/template"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+)
+
+// setupPage is the page on this machine that sends the manifest to GitHub, and to
+// which GitHub sends the browser back. Other programs and people on the machine
+// reach it as well: the form, which tells the state, stands under an address that
+// cannot be guessed, and what comes back counts once and with that state only.
+type setupPage struct {
+	listener net.Listener
+	secret   string // of the form's address
+	state    string
+	action   string // where the form goes
+	manifest string
+	codes    chan string   // takes the one code that came back
+	finished chan struct{} // closed when next and err are set
+	next     string
+	err      error
+	used     atomic.Bool // the state came back
+}
+
+func newSetupPage(s Setup) (*setupPage, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a page on this machine: %w", err)
+	}
+	p := &setupPage{listener: listener, secret: rand.Text(), state: rand.Text(), codes: make(chan string, 1), finished: make(chan struct{})}
+	p.action = s.appsPage() + "/new?state=" + p.state
+	manifest, err := json.Marshal(s.manifest(p.base() + "/created"))
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	p.manifest = string(manifest)
+	return p, nil
+}
+
+// manifest is app.yml with this server's addresses (docs.github.com, "Registering
+// a GitHub App from a manifest").
+func (s Setup) manifest(redirect string) map[string]any {
+	return map[string]any{
+		"name": s.Name, "url": "https://github.com/pawlbot/pawl", "public": false,
+		"description":     "Runs coding agents on issues and pull requests, and cannot run away.",
+		"hook_attributes": map[string]any{"url": s.public.String() + "/api/github/hook", "active": true},
+		"redirect_url":    redirect, "default_events": AppEvents(), "default_permissions": AppPermissions(),
+	}
+}
+
+func (p *setupPage) base() string { return "http://" + p.listener.Addr().String() }
+
+func (p *setupPage) address() string { return p.base() + "/" + p.secret }
+
+// serve answers until finish has made something of GitHub's code, or the context
+// ends; next is what finish says.
+func (p *setupPage) serve(ctx context.Context, finish func(ctx context.Context, code string) (next string, err error)) (next string, err error) {
+	srv := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(p.listener) }()
+	select {
+	case code := <-p.codes:
+		p.next, p.err = finish(ctx, code)
+	case err := <-ended:
+		return "", fmt.Errorf("the page on this machine: %w", err)
+	case <-ctx.Done():
+		p.err = context.Cause(ctx)
+		if errors.Is(p.err, context.Canceled) {
+			p.err = errors.New("interrupted; nothing was made")
+		}
+	}
+	close(p.finished)
+	// The browser still gets its answer.
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if srv.Shutdown(grace) != nil {
+		srv.Close()
+	}
+	<-ended
+	return p.next, p.err
+}
+
+// ServeHTTP answers the form and GitHub's redirect, and nothing that was addressed
+// to another host: a page elsewhere could point its name at this machine.
+func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for key, value := range map[string]string{
+		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+	} {
+		w.Header().Set(key, value)
+	}
+	switch {
+	case r.Host != p.listener.Addr().String():
+		answerPage(w, http.StatusMisdirectedRequest, "This page is at "+p.base()+" only.")
+	case r.Method != http.MethodGet:
+		answerPage(w, http.StatusMethodNotAllowed, "This page can only be looked at.")
+	case r.URL.Path == "/created":
+		p.created(w, r)
+	case same(r.URL.Path, "/"+p.secret):
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		// A browser that went away needs no page.
+		_ = setupForm.Execute(w, map[string]string{"Action": p.action, "Manifest": p.manifest})
+	default:
+		answerPage(w, http.StatusNotFound, "There is nothing here. Use the address that pawl setup printed.")
+	}
+}
+
+// created takes GitHub's redirect. A wrong state uses nothing up, or any program
+// on this machine could spoil the setup; the right one counts once.
+func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	switch {
+	case !same(q.Get("state"), p.state):
+		answerPage(w, http.StatusForbidden, "This did not come from the page that pawl setup showed. Start there again.")
+		return
+	case !forge.ValidCode(q.Get("code")):
+		answerPage(w, http.StatusBadRequest, "GitHub sent no code that can be read. Start again on the page that pawl setup showed.")
+		return
+	case p.used.Swap(true):
+		answerPage(w, http.StatusConflict, "GitHub's answer was taken already. Look at the terminal.")
+		return
+	}
+	p.codes <- q.Get("code")
+	select {
+	case <-p.finished:
+	case <-r.Context().Done():
+		return
+	}
+	if p.err != nil {
+		answerPage(w, http.StatusBadGateway, "It did not work: "+p.err.Error())
+		return
+	}
+	answerPage(w, http.StatusOK, p.next)
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+func answerPage(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	// A browser that went away needs no answer.
+	_, _ = fmt.Fprintln(w, text)
+}
+
+var setupForm = template.Must(template.New("setup").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Create the GitHub App</title>
+<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}button{font:inherit;padding:.5rem 1rem}pre{overflow:auto;background:#8881;padding:1rem}</style>
+<h1>Create the GitHub App</h1>
+<p>GitHub shows you the App's name, which you can change there, and creates it when you press the button on its page.</p>
+<form method="post" action="{{.Action}}"><input type="hidden" name="manifest" value="{{.Manifest}}"><button>Go on to GitHub</button></form>
+<details><summary>What is sent</summary><pre>{{.Manifest}}</pre></details>
+</html>
+`))
+
+// AppPermissions is what the App asks for, as in app.yml.
+func AppPermissions() map[string]string {
+	return map[string]string{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
+}
+
+// AppEvents is what the App listens to, as in app.yml.
+func AppEvents() []string {
+	return []string{"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "check_run", "push", "delete", "repository"}
+}
+
+// keyFile is the name of the key's file, in the folder of the configuration.
+const keyFile = "app.pem"
+
+// key is the path of the key's file.
+func (s Setup) key() string { return filepath.Join(filepath.Dir(s.Config), keyFile) }
+
+// free says what keeps the files from being written.
+func (s Setup) free() error {
+	for _, path := range []string{s.Config, s.key()} {
+		switch _, err := os.Lstat(path); {
+		case err == nil:
+			return fmt.Errorf("%s exists already, and nothing is overwritten; move it away, or write elsewhere with --config", path)
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("look for %s: %w", path, err)
+		}
+	}
+	dir := filepath.Dir(s.Config)
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("write to the folder %s: %w (make it, or let this user own it)", dir, err)
+	}
+	return nil
+}
+
+// write makes both files and reads the configuration as the server will. The key
+// comes first: without it the rest is of no use. unset are the variables that the
+// configuration needs and that are not set here.
+func (s Setup) write(app forge.NewApp) (unset []string, err error) {
+	text, err := s.configuration(app)
+	if err != nil {
+		return nil, fmt.Errorf("write the configuration: %w", err)
+	}
+	if err := writeSecret(s.key(), app.PrivateKey); err != nil {
+		return nil, fmt.Errorf("write the App's private key: %w", err)
+	}
+	if err := writeSecret(s.Config, text); err != nil {
+		return nil, fmt.Errorf("write the configuration (the key is in %s): %w", s.key(), err)
+	}
+	cfg, err := config.Load(s.Config, environment(&unset))
+	if err == nil {
+		_, err = cfg.GitHub.App.Key()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was written: %w", err)
+	}
+	slices.Sort(unset)
+	return slices.Compact(unset), nil
+}
+
+// writeSecret makes a file that only this user can read. It follows no link and
+// overwrites nothing.
+func writeSecret(path, text string) (err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := file.WriteString(text); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// starter is the template of the new file: what a server needs, the rest by its
+// defaults, and the other agents as comments.
+//
+//go:embed pawl.yml.tmpl
+var starter string
+
+// configuration is the text of the new file.
+func (s Setup) configuration(app forge.NewApp) (string, error) {
+	t, err := text.New("pawl.yml").Funcs(text.FuncMap{
+		"quote": quoteYAML,
+		// Where a new configuration has an agent CLI find its model.
+		"vendor": func(kind string) config.Vendor {
+			return config.VendorOf(cmp.Or(config.ProtocolOf(kind), config.OpenAI))
+		},
+	}).Parse(starter)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = t.Execute(&b, map[string]any{
+		"App": app, "Public": s.public.String(), "Web": s.hub.web, "REST": s.hub.rest, "GraphQL": s.hub.graphql, "Key": keyFile, "Backend": s.Backend,
+		"Others": slices.DeleteFunc(config.CLIs(), func(kind string) bool { return kind == s.Backend }),
+	})
+	return b.String(), err
+}
+
+// quoteYAML writes a text in double quotes, in which Go and YAML agree for what
+// can be printed, and keeps ${ from being taken for a variable.
+func quoteYAML(text string) string {
+	return strconv.QuoteToASCII(strings.ReplaceAll(text, "${", "$${"))
+}

@@ -1,0 +1,220 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+)
+
+// setupTime is how long the page waits for a person. GitHub itself gives an hour
+// for the whole flow.
+const setupTime = 30 * time.Minute
+
+// maxAppName is the longest name of an App, in characters (docs.github.com,
+// "Registering a GitHub App").
+const maxAppName = 34
+
+// Flags are what pawl setup is asked for, as people write it.
+type Flags struct {
+	URL     string // where GitHub will reach the server
+	GitHub  string // its address
+	Org     string // that shall own the App; empty for the account that is signed in
+	Name    string // of the App
+	Config  string // the file to write
+	Backend string // the agent to begin with, one of config.CLIs
+}
+
+// Setup is one flow, as the flags ask for it.
+type Setup struct {
+	Flags
+	version string
+	public  *url.URL // where GitHub reaches the server
+	hub     hub
+}
+
+// orgPattern is what GitHub allows in the name of an account.
+var orgPattern = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
+
+// New checks the flags. Pawl shows its version to GitHub.
+func New(f Flags, version string) (Setup, error) {
+	f.Name = strings.TrimSpace(f.Name)
+	s := Setup{Flags: f, version: version}
+	var err error
+	if s.public, err = address("--url", f.URL); err != nil {
+		return s, err
+	}
+	if s.hub, err = hubOf(f.GitHub); err != nil {
+		return s, err
+	}
+	switch {
+	case f.Org != "" && !orgPattern.MatchString(f.Org):
+		return s, fmt.Errorf("--org: %q is no name of an organization at GitHub", f.Org)
+	case f.Name == "" || len([]rune(f.Name)) > maxAppName:
+		return s, fmt.Errorf("--name: an App's name has 1 to %d characters", maxAppName)
+	case !slices.Contains(config.CLIs(), f.Backend):
+		return s, fmt.Errorf("--backend: %q is not one of %s", f.Backend, strings.Join(config.CLIs(), ", "))
+	case f.Config == "":
+		return s, errors.New("--config: name the file to write")
+	}
+	return s, nil
+}
+
+// address reads an address without user, query and fragment. Without TLS the
+// App's secrets could be read on the way, so plain http is for this machine only.
+func address(flag, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: not an address", flag)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	ip := net.ParseIP(u.Hostname())
+	loopback := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	switch {
+	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
+		return nil, fmt.Errorf("%s: write an address like https://pawl.example.com, without user and query", flag)
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback):
+		return nil, fmt.Errorf("%s: %s does not begin with https://", flag, u.Redacted())
+	}
+	return u, nil
+}
+
+// hub is where one GitHub has its pages and its APIs.
+type hub struct{ web, rest, graphql string }
+
+// hubOf finds the APIs of a GitHub: github.com and its enterprises with data
+// residency (SUBDOMAIN.ghe.com) have hosts of their own for them, an Enterprise
+// Server has them below /api.
+func hubOf(web string) (hub, error) {
+	u, err := address("--github", web)
+	if err != nil {
+		return hub{}, err
+	}
+	if u.Path != "" {
+		return hub{}, fmt.Errorf("--github: %s has a path; name the host only", u)
+	}
+	base := u.Scheme + "://"
+	if host := strings.ToLower(u.Hostname()); host == "github.com" || strings.HasSuffix(host, ".ghe.com") {
+		base += "api." + host
+		return hub{web: u.String(), rest: base, graphql: base + "/graphql"}, nil
+	}
+	base += u.Host + "/api"
+	return hub{web: u.String(), rest: base + "/v3", graphql: base + "/graphql"}, nil
+}
+
+// Run shows the page until GitHub has made the App, and writes the files.
+func (s Setup) Run(ctx context.Context, out io.Writer) error {
+	// Before anything is made at GitHub.
+	if err := s.free(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, setupTime, fmt.Errorf("nothing came back from GitHub within %s; run pawl setup again", setupTime))
+	defer cancel()
+	page, err := newSetupPage(s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\nIt creates the App at %s. Waiting …\n", page.address(), s.hub.web)
+	next, err := page.serve(ctx, s.finish)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(out, "\n", next)
+	return err
+}
+
+// finish takes the App that GitHub made, writes it down and says what to do next.
+func (s Setup) finish(ctx context.Context, code string) (next string, err error) {
+	app, err := forge.ConvertManifest(ctx, s.hub.rest, "pawl/"+s.version, code)
+	if err != nil {
+		return "", fmt.Errorf("get the App's key from GitHub: %w (the App itself may exist now: delete it at %s before you run pawl setup again)", err, s.appsPage())
+	}
+	if err := s.check(app); err != nil {
+		return "", fmt.Errorf("the App that GitHub made: %w; nothing was written", err)
+	}
+	unset, err := s.write(app)
+	if err != nil {
+		return "", fmt.Errorf("%w (App %d, %q, exists at GitHub: delete it at %s and run pawl setup again, or make a new private key and webhook secret there and write them down by hand)", err, app.ID, app.Slug, s.appsPage())
+	}
+	return s.next(app, unset), nil
+}
+
+// slugPattern is what GitHub makes of an App's name in addresses.
+var slugPattern = regexp.MustCompile(`^[a-z0-9-]{1,100}$`)
+
+// check refuses an App that is not the one that was asked for: whoever brings
+// another code could otherwise have Pawl run as an App whose key they have, too.
+func (s Setup) check(app forge.NewApp) error {
+	switch {
+	case s.Org != "" && !strings.EqualFold(app.Owner.Login, s.Org):
+		return fmt.Errorf("it belongs to %q, not to %q", app.Owner.Login, s.Org)
+	case !slugPattern.MatchString(app.Slug):
+		return fmt.Errorf("its short name %q is none that GitHub gives", app.Slug)
+	case app.WebhookSecret == "":
+		return errors.New("it has no webhook secret, so anybody could send webhooks")
+	}
+	_, err := forge.New(forge.Config{WebURL: s.hub.web, APIURL: s.hub.rest, AppID: app.ID, PrivateKey: []byte(app.PrivateKey)})
+	return err
+}
+
+// appsPage lists the Apps of whoever is to own this one.
+func (s Setup) appsPage() string {
+	if s.Org != "" {
+		return s.hub.web + "/organizations/" + s.Org + "/settings/apps"
+	}
+	return s.hub.web + "/settings/apps"
+}
+
+func (s Setup) next(app forge.NewApp, unset []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "App %q (%d) is made. Its key is in %s and the configuration in %s; both are secret.\n\nNext:\n", app.Slug, app.ID, s.key(), s.Config)
+	n := 0
+	step := func(format string, args ...any) {
+		n++
+		fmt.Fprintf(&b, "  %d. %s\n", n, fmt.Sprintf(format, args...))
+	}
+	install := s.hub.web + "/apps/" + app.Slug
+	if strings.HasPrefix(app.HTMLURL, s.hub.web+"/") { // an Enterprise Server has another path
+		install = strings.TrimRight(app.HTMLURL, "/")
+	}
+	step("Install it on the repositories it shall work on: %s/installations/new", install)
+	for _, name := range unset {
+		step("Set the environment variable %s; %s takes it from there.", name, s.Config)
+	}
+	step("Check everything: pawl doctor --config %s", quoteShell(s.Config))
+	step("Run it behind %s, which must lead to 127.0.0.1:8080: pawl serve --config %s", s.public, quoteShell(s.Config))
+	return b.String()
+}
+
+// plainWord needs no quotes in a shell.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
+
+// quoteShell makes one word of a path for the shell of whoever copies the line.
+func quoteShell(path string) string {
+	if plainWord.MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// environment is the process's own, but answers for what is not set yet with a
+// placeholder and notes its name.
+func environment(unset *[]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if value, ok := os.LookupEnv(name); ok {
+			return value, true
+		}
+		*unset = append(*unset, name)
+		return "unset", true
+	}
+}

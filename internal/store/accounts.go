@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// accounts are what threads share of backends: breakers, cooldowns, and who runs
+// an attempt on which account.
+type accounts struct{ *database }
+
+// Breakers returns the breakers that are not zero, by account.
+func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err error) {
+	defer wrap(&err, "read the breakers")
+	breakers := map[string]policy.Breaker{}
+	rows, err := s.r.QueryContext(ctx, "SELECT account, state FROM breakers")
+	return breakers, each(rows, err, func(scan func(...any) error) error {
+		var account string
+		var state []byte
+		var b policy.Breaker
+		if err := scan(&account, &state); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(state, &b); err != nil {
+			return fmt.Errorf("%s: %w", account, err)
+		}
+		if b != (policy.Breaker{}) {
+			breakers[account] = b
+		}
+		return nil
+	})
+}
+
+// Cooldowns returns, by repository, the cooldowns that end after now, of one
+// repository (owner/name) or of all with "".
+func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
+	defer wrap(&err, "read the cooldowns")
+	cooldowns := map[string][]thread.Cooldown{}
+	rows, err := s.r.QueryContext(ctx, s.q(`SELECT repo, backend, class, until, thread FROM cooldowns
+		WHERE until > ?1 AND (?2 = '' OR repo = ?2) ORDER BY repo, backend`), micros(now), repo)
+	return cooldowns, each(rows, err, func(scan func(...any) error) error {
+		var repo string
+		var until int64
+		var c thread.Cooldown
+		err := scan(&repo, &c.Backend, &c.Class, &until, &c.Thread)
+		c.Until = fromMicros(until)
+		cooldowns[repo] = append(cooldowns[repo], c)
+		return err
+	})
+}
+
+// EnterAccount asks to run an attempt on a backend's account. It is refused
+// (false) while at least most other threads run one there, on any node; with
+// most of 0 or less it is never refused, nor is an account without a name, which
+// nobody shares. What a thread entered ends with
+// LeaveAccount, Release, its next EnterAccount, or when its lease runs out: who
+// enters with a bound after that also takes the lease that ran out, so that its holder
+// cannot come back to it. The error is solver.ErrLeaseLost for a thread that was
+// itself taken over.
+func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
+	defer wrap(&err, "enter account %s for %s", account, l.Thread)
+	if account == "" {
+		return true, nil
+	}
+	err = s.write(ctx, func(tx *txn) error {
+		// The account is locked before any thread, here and nowhere else, so that
+		// two nodes cannot wait for each other.
+		if err := s.serialize(ctx, tx, "account "+account); err != nil {
+			return err
+		}
+		r, err := s.checkLease(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		now := now.Add(r.ahead)
+		if most > 0 {
+			others, err := s.othersIn(ctx, tx, account, r.id, now)
+			if err != nil || others >= most {
+				return err
+			}
+		}
+		entered = true
+		// A lease that ran out and that nobody took goes on, as with Renew.
+		until := max(micros(r.leaseUntil), micros(now.Add(thread.LeaseTime)))
+		_, err = tx.ExecContext(ctx, s.q("UPDATE threads SET account = ?2, lease_until = ?3 WHERE id = ?1"), r.id, account, until)
+		return err
+	})
+	return entered && err == nil, err
+}
+
+// othersIn counts the other threads in an account, and takes the leases of those
+// that ran out.
+func (s *accounts) othersIn(ctx context.Context, tx *txn, account string, id int64, now time.Time) (others int, err error) {
+	if _, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
+		WHERE account = ?1 AND account <> '' AND lease_until <= ?2 AND id <> ?3`), account, micros(now), id); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRowContext(ctx, s.q("SELECT count(*) FROM threads WHERE account = ?1 AND account <> '' AND id <> ?2"), account, id).Scan(&others)
+	return others, err
+}
+
+// LeaveAccount ends what EnterAccount began; leaving an account that the thread
+// is not in does nothing. The error is solver.ErrLeaseLost for a thread that was
+// taken over.
+func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
+	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
+		_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET account = '' WHERE id = ?1 AND account = ?2"), r.id, account)
+		return err
+	})
+}
+
+// updateBreaker reads, changes and writes an account's breaker. The row is
+// there before it is locked, so that two nodes cannot both start from nothing.
+func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (err error) {
+	defer wrap(&err, "breaker of %s", b.Account)
+	if b.Breaker == nil {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, s.q("INSERT INTO breakers (account, state) VALUES (?1, '{}') ON CONFLICT (account) DO NOTHING"), b.Account); err != nil {
+		return err
+	}
+	var state []byte
+	if err := tx.QueryRowContext(ctx, s.q("SELECT state FROM breakers WHERE account = ?1"+s.locking(" FOR UPDATE")), b.Account).Scan(&state); err != nil {
+		return err
+	}
+	var breaker policy.Breaker
+	if err := json.Unmarshal(state, &breaker); err != nil {
+		return err
+	}
+	if state, err = json.Marshal(b.Breaker(breaker)); err != nil {
+		return err
+	}
+	crash.Point("breaker_write")
+	if _, err := tx.ExecContext(ctx, s.q("UPDATE breakers SET state = ?2 WHERE account = ?1"), b.Account, string(state)); err != nil {
+		return err
+	}
+	crash.Point("breaker_written")
+	return nil
+}
+
+func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) error {
+	if c == nil {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO cooldowns (backend, repo, class, until, thread) VALUES (?1, ?2, ?3, ?4, ?5)
+		ON CONFLICT (repo, backend) DO UPDATE SET class = excluded.class, until = excluded.until, thread = excluded.thread`),
+		c.Backend, t.Repo(), c.Class, micros(c.Until), c.Thread); err != nil {
+		return fmt.Errorf("cooldown of %s: %w", c.Backend, err)
+	}
+	return nil
+}

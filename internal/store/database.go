@@ -1,0 +1,313 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// database is the one handle that all parts of the store share.
+type database struct {
+	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: the same pool
+	postgres bool
+	config   *pgx.ConnConfig // of PostgreSQL, open for writing
+	now      func() time.Time
+	queue    Queue
+	lock     *os.File // SQLite: held while this process may write
+	file     *os.File // SQLite: the database itself, held as well
+	serving  bool     // it is open for writing, and migrated
+	// turn is held by the one write that may ask for the writing connection
+	// beside the receiver. database/sql gives a free connection to a waiter
+	// picked at random, so that among many a delivery could wait many turns.
+	turn   chan struct{}
+	broken *broken
+	clock  *clock
+	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
+}
+
+// DB is the pool that writes: with SQLite the single writing connection.
+func (s *database) DB() *sql.DB { return s.w }
+
+func (s *database) closeDB() error {
+	var errs []error
+	if s.r != nil && s.r != s.w {
+		errs = append(errs, s.r.Close())
+	}
+	if s.w != nil {
+		errs = append(errs, s.w.Close())
+	}
+	for _, f := range []*os.File{s.file, s.lock} { // after SQLite has closed its own
+		if f == nil {
+			continue
+		}
+		if err := f.Close(); !errors.Is(err, os.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// q writes a query's ?1 placeholders the way the database reads them.
+func (s *database) q(query string) string {
+	if s.postgres {
+		return strings.ReplaceAll(query, "?", "$")
+	}
+	return query
+}
+
+// each reads the rows of a query one by one; its error is the query's or f's.
+func each(rows *sql.Rows, err error, f func(scan func(...any) error) error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// list reads the rows of a query, as read makes them of their columns.
+func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (T, error)) (all []T, _ error) {
+	err = each(rows, err, func(scan func(...any) error) error {
+		one, err := read(scan)
+		all = append(all, one)
+		return err
+	})
+	return all, err
+}
+
+// wrap says in an error, when there is one, what was being done.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
+
+// micros is how a time is stored; the zero time is 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros is the inverse of micros.
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
+
+// txn is a transaction that remembers what follows from it: whether threads became
+// due, and the deliveries that this process is to handle.
+type txn struct {
+	*sql.Tx
+	due        bool
+	deliveries []thread.Delivery
+}
+
+// write runs fn in one transaction. With SQLite it holds the write lock from
+// the start, so what fn reads cannot change before it writes.
+func (s *database) write(ctx context.Context, fn func(*txn) error) error {
+	done, err := s.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.in(ctx, s.w, fn)
+}
+
+// takeTurn waits for the turn among the writes, which only SQLite needs.
+func (s *database) takeTurn(ctx context.Context) (done func(), err error) {
+	if s.postgres {
+		return func() {}, nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("begin: %w", ctx.Err())
+	}
+}
+
+// beginner is a pool or one of its connections.
+type beginner interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}
+
+// in runs fn in a transaction, without waiting for a turn among the other writes.
+func (s *database) in(ctx context.Context, db beginner, fn func(*txn) error) error {
+	if err := s.broken.get(); err != nil {
+		return err
+	}
+	sqlTx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return s.broken.see(fmt.Errorf("begin: %w", err))
+	}
+	tx := &txn{Tx: sqlTx}
+	if err := fn(tx); err != nil {
+		return s.broken.see(errors.Join(err, rollback(sqlTx)))
+	}
+	if tx.due {
+		if err := s.notify(ctx, tx); err != nil {
+			return s.broken.see(errors.Join(err, rollback(sqlTx)))
+		}
+	}
+	crash.Point("commit")
+	if err := tx.Commit(); err != nil {
+		return s.broken.see(fmt.Errorf("commit: %w", err))
+	}
+	crash.Point("committed_rows")
+	if s.queue != nil && (tx.due || len(tx.deliveries) > 0) {
+		s.queue.Committed(tx.due, tx.deliveries)
+	}
+	return nil
+}
+
+// writeUnsynced is write without waiting for the disk. On SQLite the frames stay
+// in the log file, in order, until the next commit of write syncs them.
+func (s *database) writeUnsynced(ctx context.Context, fn func(*txn) error) error {
+	if s.postgres {
+		return s.in(ctx, s.w, func(tx *txn) error {
+			if _, err := tx.ExecContext(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
+	}
+	done, err := s.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	conn, err := s.w.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "PRAGMA synchronous=NORMAL"); err != nil {
+		return errors.Join(fmt.Errorf("begin: %w", err), syncAgain(ctx, conn))
+	}
+	return errors.Join(s.in(ctx, conn, fn), syncAgain(ctx, conn))
+}
+
+// syncAgain makes the connection's commits wait for the disk again, or throws
+// the connection away: a new one does.
+func syncAgain(ctx context.Context, conn *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "PRAGMA synchronous=FULL"); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it, and returns just that
+		return fmt.Errorf("sync again: %w", err)
+	}
+	return nil
+}
+
+// serialize lets transactions of the same name follow each other. SQLite needs
+// nothing: its transaction holds the only write lock.
+func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
+	if !s.postgres {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
+	return err
+}
+
+// rollback hides that a cancelled context has already rolled back.
+func rollback(tx *sql.Tx) error {
+	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+		return fmt.Errorf("roll back: %w", err)
+	}
+	return nil
+}
+
+// locking is the clause that locks the rows of a SELECT. SQLite needs none: its
+// transaction holds the only write lock.
+func (s *database) locking(clause string) string {
+	if s.postgres {
+		return clause
+	}
+	return ""
+}
+
+// broken remembers the first error after which the database must not be written
+// to by this process. Its zero value is not ready; newBroken makes one.
+type broken struct {
+	told chan error // holds the error once
+
+	mu  sync.Mutex
+	err error
+}
+
+func newBroken() *broken { return &broken{told: make(chan error, 1)} }
+
+// Fatal gives the error after which the process should end with an exit code
+// other than 0, once. After a failed fsync nobody knows what is on the disk: the
+// kernel may have dropped what it could not write, and answers the next fsync as
+// if nothing had been. A file that turns out to be damaged while it is in use
+// must not be written to either, nor one that has lost its name. All writes fail
+// from then on, Receive among them; what was answered before was synced. The next
+// start reads the whole file and its log again.
+func (s *database) Fatal() <-chan error { return s.broken.told }
+
+// get returns the error that ended all writes, or nil.
+func (b *broken) get() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// see passes an error on, and remembers it when it is the last one.
+func (b *broken) see(err error) error {
+	hint, fatal := fatal(err)
+	if !fatal {
+		return err
+	}
+	return b.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
+}
+
+// end remembers an error as the last one, unless there is one.
+func (b *broken) end(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = err
+		b.told <- b.err
+	}
+	return b.err
+}
+
+// fatal reports whether SQLite could not sync, or found damage.
+func fatal(err error) (hint string, yes bool) {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return "", false
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC:
+		return "the disk may be failing: look at the kernel's log, then start pawl again", true
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return hintDamaged, true
+	}
+	return "", false
+}

@@ -1,0 +1,250 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// deliveries are the webhook deliveries, from their arrival to what became of them.
+type deliveries struct {
+	*database
+	receiver *receiver // nil where the database is open for reading only
+}
+
+// Delivery returns a stored delivery or thread.ErrNotFound. Its payload is empty
+// once Prune took it.
+func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
+	defer wrap(&err, "delivery %s", guid)
+	d := thread.Delivery{GUID: guid}
+	var received int64
+	err = s.r.QueryRowContext(ctx, s.q("SELECT event, payload, received_at, state, note FROM deliveries WHERE guid = ?1"), guid).
+		Scan(&d.Event, &d.Payload, &received, &d.State, &d.Note)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = thread.ErrNotFound
+	}
+	if err == nil {
+		d.Payload, err = unpack(d.Payload)
+	}
+	if err != nil {
+		return thread.Delivery{}, err
+	}
+	d.ReceivedAt = fromMicros(received)
+	return d, nil
+}
+
+// Deliveries lists the newest deliveries, without their payloads.
+func (s *deliveries) Deliveries(ctx context.Context, limit int) (_ []thread.Delivery, err error) {
+	defer wrap(&err, "list deliveries")
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid, event, received_at, state, note FROM deliveries ORDER BY received_at DESC LIMIT ?1"), limit)
+	return list(rows, err, func(scan func(...any) error) (d thread.Delivery, err error) {
+		var received int64
+		err = scan(&d.GUID, &d.Event, &received, &d.State, &d.Note)
+		d.ReceivedAt = fromMicros(received)
+		return d, err
+	})
+}
+
+// knownChunk is how many GUIDs one query asks for; SQLite takes no more than
+// 32,766 parameters, PostgreSQL no more than 65,535.
+const knownChunk = 500
+
+// Known tells which of the GUIDs name a delivery that was stored; the others are
+// missing from the map.
+func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bool, err error) {
+	defer wrap(&err, "look up deliveries")
+	known := make(map[string]bool, len(guids))
+	for chunk := range slices.Chunk(guids, knownChunk) {
+		args := make([]any, len(chunk))
+		marks := make([]string, len(chunk))
+		for i, guid := range chunk {
+			args[i], marks[i] = guid, fmt.Sprintf("?%d", i+1)
+		}
+		rows, err := s.r.QueryContext(ctx, s.q("SELECT guid FROM deliveries WHERE guid IN ("+strings.Join(marks, ", ")+")"), args...)
+		err = each(rows, err, func(scan func(...any) error) error {
+			var guid string
+			err := scan(&guid)
+			known[guid] = true
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return known, nil
+}
+
+// Unhandled counts the deliveries that are stored and that nobody has tried to
+// handle yet.
+func (s *deliveries) Unhandled(ctx context.Context) (n int, err error) {
+	defer wrap(&err, "count deliveries")
+	err = s.r.QueryRowContext(ctx, "SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'").Scan(&n)
+	return n, err
+}
+
+// Oldest is when the oldest delivery came whose GUID is kept; zero when there is
+// none.
+func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
+	defer wrap(&err, "look up the oldest delivery")
+	var at int64
+	err = s.r.QueryRowContext(ctx, "SELECT coalesce(min(received_at), 0) FROM deliveries").Scan(&at)
+	return fromMicros(at), err
+}
+
+// How long a delivery waits that could not be handled: firstRetry, twice as long
+// after each try up to oftenRetry, and then a sixteenth of its age, at most
+// lookAtMost. So a delivery of an outage of two hours is handled eight minutes after
+// its end at the latest.
+const (
+	firstRetry   = time.Second
+	oftenRetry   = 5 * time.Minute
+	lookAtMost   = time.Hour
+	claimTime    = 30 * time.Second    // for which one belongs to the process that stored or claimed it; then its process may be dead
+	giveUpAfter  = 3 * 24 * time.Hour  // after which a failed one is left alone; GitHub redelivers as long
+	giveUpUnread = 30 * 24 * time.Hour // after which one is left alone that no version could read meanwhile
+	giveUpTries  = 100                 // of which it has had so many, as a wrong clock would make it old at once
+)
+
+// ClaimDeliveries gives the caller deliveries that are due, the longest waiting
+// first and at most so many: nobody has handled them in time, or handling failed.
+// For claimTime nobody else gets them. Their payloads stay in their rows.
+func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
+	defer wrap(&err, "claim deliveries")
+	now := s.dueNow()
+	var due bool
+	if err := s.r.QueryRowContext(ctx, s.q("SELECT EXISTS (SELECT 1 FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1)"), micros(now)).Scan(&due); err != nil || !due {
+		return nil, err // where nothing is due, nothing needs to be locked
+	}
+	err = s.write(ctx, func(tx *txn) error {
+		claimed = nil
+		rows, err := tx.QueryContext(ctx, s.q(`SELECT guid, event, received_at, state, note, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
+			ORDER BY retry_at LIMIT ?2`+s.locking(" FOR UPDATE SKIP LOCKED")), micros(now), most)
+		until := map[string]time.Time{}
+		err = each(rows, err, func(scan func(...any) error) error {
+			var d thread.Delivery
+			var received, tries int64
+			if err := scan(&d.GUID, &d.Event, &received, &d.State, &d.Note, &tries); err != nil {
+				return err
+			}
+			d.ReceivedAt = fromMicros(received)
+			until[d.GUID] = time.Time{}
+			if !givenUp(d.State, now.Sub(d.ReceivedAt), tries) {
+				until[d.GUID] = now.Add(claimTime)
+				claimed = append(claimed, d)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for guid, at := range until {
+			if _, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET retry_at = ?2 WHERE guid = ?1"), guid, micros(at)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// givenUp reports whether a delivery is tried no more.
+func givenUp(state thread.DeliveryState, age time.Duration, tries int64) bool {
+	switch state {
+	case thread.Failed:
+		return age > giveUpAfter && tries >= giveUpTries
+	case thread.Unparsable:
+		return age > giveUpUnread && tries >= giveUpTries
+	}
+	return false
+}
+
+// maxNote is how many bytes of a note are kept.
+const maxNote = 4096
+
+// FinishDelivery notes what became of a delivery. One that Failed is given out
+// again, first after a second and then more and more rarely; after
+// three days it stays as it is. One that is Unparsable is given out every hour for
+// thirty days: the next version may be able to read it. Handled is final, and is written together
+// with the deliveries that come in meanwhile.
+func (s *deliveries) FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error {
+	return s.finishDelivery(ctx, guid, state, note, time.Time{})
+}
+
+// PostponeDelivery is FinishDelivery for one that Failed and cannot be handled
+// before a time, as whoever has to be obeyed said. It is given out again then, but
+// after lookAtMost at the latest; a time that has come is in a second.
+func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error {
+	return s.finishDelivery(ctx, guid, thread.Failed, note, until)
+}
+
+func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) (err error) {
+	defer wrap(&err, "finish delivery %s", guid)
+	found, note := true, cleanNote(note)
+	switch {
+	case s.receiver == nil:
+		err = errReading
+	case state == thread.Unparsable:
+		found, err = s.postpone(ctx, guid, state, note, s.now().Add(lookAtMost))
+	case state != thread.Handled:
+		found, err = s.postpone(ctx, guid, state, note, until)
+	default:
+		found, err = s.receiver.commit(ctx, &pending{finish: true, delivery: thread.Delivery{GUID: guid, State: state, Note: note}})
+		if errors.Is(err, ErrBusy) { // with storing; the handling can wait for its turn
+			found, err = s.postpone(ctx, guid, state, note, until)
+		}
+	}
+	if err == nil && !found {
+		err = thread.ErrNotFound
+	}
+	return err
+}
+
+// postpone writes the state in a transaction of its own, and when the sweep looks
+// at the delivery again: at a time of this process, or with zero the later the more
+// often it was tried.
+func (s *deliveries) postpone(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) (found bool, err error) {
+	err = s.write(ctx, func(tx *txn) error {
+		var received, tries, retryAt int64
+		if err := tx.QueryRowContext(ctx, s.q("SELECT received_at, tries FROM deliveries WHERE guid = ?1"+s.locking(" FOR UPDATE")), guid).
+			Scan(&received, &tries); err != nil {
+			return err
+		}
+		if now := s.dueNow(); state != thread.Handled && !givenUp(state, now.Sub(fromMicros(received)), tries) {
+			retryAt = micros(now.Add(s.retryWait(now.Sub(fromMicros(received)), tries, until)))
+		}
+		_, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = ?4 WHERE guid = ?1"),
+			guid, string(state), note, retryAt)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// retryWait is how long a delivery of an age waits for its next try.
+func (s *deliveries) retryWait(age time.Duration, tries int64, until time.Time) time.Duration {
+	if !until.IsZero() {
+		return min(max(until.Sub(s.now()), firstRetry), lookAtMost)
+	}
+	wait := policy.Retry(int(tries)+1, firstRetry, oftenRetry, 1)
+	wait = max(wait, min(age/16, lookAtMost))
+	return wait - rand.N(wait/2) // what failed together shall not return together
+}
+
+// cleanNote cuts a note, which may quote anything, to what PostgreSQL stores as
+// text.
+func cleanNote(note string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const (
+	// dutySoon is how soon after the last time a node does a duty once more that
+	// began since then: what happened while no node ran should not wait, but a node
+	// that is started again and again must not do it each time.
+	dutySoon = 15 * time.Second
+	// dutyHeld is for how long a node that does a duty keeps the others from it, if it
+	// does not say that it is still at it. A duty must bear that two nodes do it.
+	dutyHeld = thread.LeaseTime
+)
+
+// Duty is something that one of the nodes does every now and then, such as asking
+// GitHub for what did not arrive. The node that did it last goes on with it; another
+// one takes over when it does not.
+type Duty struct {
+	records    *records
+	name, node string
+	every      time.Duration
+	began      time.Time // when this node first asked, by the database's clock
+}
+
+// dutyRow is what the nodes share of a duty.
+type dutyRow struct {
+	// By is the node that did it last, at Last.
+	By   string    `json:"by"`
+	Last time.Time `json:"last"`
+	// Held is until when By is at it; zero when it has ended.
+	Held time.Time `json:"held,omitzero"`
+}
+
+// Duty is the duty of a name, as one node sees it. every must be longer than 15 s.
+func (s *records) Duty(name, node string, every time.Duration) *Duty {
+	return &Duty{records: s, name: "duty " + name, node: node, every: every}
+}
+
+// Begin reports whether this node is to do the duty now. Ask every 15 s or so, and
+// call End afterwards.
+func (d *Duty) Begin(ctx context.Context) (mine bool, err error) {
+	err = d.update(ctx, func(now time.Time, row *dutyRow) bool {
+		if d.began.IsZero() {
+			d.began = now
+		}
+		if mine = d.due(now, *row); mine {
+			*row = dutyRow{By: d.node, Last: now, Held: now.Add(dutyHeld)}
+		}
+		return mine
+	})
+	return mine && err == nil, err
+}
+
+func (d *Duty) due(now time.Time, row dutyRow) bool {
+	since := now.Sub(row.Last)
+	switch {
+	case since < 0: // a clock was ahead
+		return true
+	case now.Before(row.Held) && row.By != d.node:
+		return false
+	case row.Last.Before(d.began):
+		return since >= dutySoon
+	case row.By != d.node:
+		return since >= d.every+2*dutySoon
+	}
+	return since >= d.every
+}
+
+// Hold keeps the duty for another 30 s while it is being done.
+func (d *Duty) Hold(ctx context.Context) error {
+	return d.update(ctx, func(now time.Time, row *dutyRow) bool {
+		row.Held = now.Add(dutyHeld)
+		return row.By == d.node
+	})
+}
+
+// End says that the duty was done, or tried: the next time is one interval after
+// Begin.
+func (d *Duty) End(ctx context.Context) error {
+	return d.update(ctx, func(_ time.Time, row *dutyRow) bool {
+		row.Held = time.Time{}
+		return row.By == d.node
+	})
+}
+
+// update writes the row where f says that it changed it.
+func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) bool) error {
+	return d.records.UpdateShared(ctx, d.name, func(now time.Time, old []byte) []byte {
+		var row dutyRow
+		if json.Unmarshal(old, &row) != nil {
+			row = dutyRow{} // as if nobody had ever done it
+		}
+		if !f(now, &row) {
+			return nil
+		}
+		next, err := json.Marshal(row)
+		if err != nil {
+			panic(err) // a name and two times
+		}
+		return next
+	})
+}

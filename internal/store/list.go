@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Threads lists threads that had a decision, an attempt or a wait, newest first.
+func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow, err error) {
+	defer wrap(&err, "list threads")
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT ?1"), limit)
+	return list(rows, err, s.scanThread)
+}
+
+// ThreadsOf lists the threads of one repository that Threads would, or with an empty
+// name those of all repositories of the owner. GitHub's names differ in more than
+// their letters' case.
+func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thread.ID, err error) {
+	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
+		"lower(owner) = lower(?1) AND (?2 = '' OR lower(name) = lower(?2)) ORDER BY owner, name, number", owner, name)
+	return all, err
+}
+
+// EachThread calls f with the threads that Threads would list, in that order, and
+// keeps none of them: where there are ten thousands, a list of them would be most of
+// what the process holds.
+func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) error {
+	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT ?1", limit)
+}
+
+func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which string, args ...any) (err error) {
+	defer wrap(&err, "list threads")
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT owner, name, number FROM threads WHERE active = 1 AND "+which), args...)
+	return each(rows, err, func(scan func(...any) error) error {
+		var t thread.ID
+		if err := scan(&t.Owner, &t.Name, &t.Number); err != nil {
+			return err
+		}
+		f(t)
+		return nil
+	})
+}
+
+// Thread returns one thread's row or thread.ErrNotFound.
+func (s *threads) Thread(ctx context.Context, t thread.ID) (r thread.ThreadRow, err error) {
+	defer wrap(&err, "thread %s", t)
+	r, err = s.scanThread(s.r.QueryRowContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"),
+		t.Owner, t.Name, t.Number).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = thread.ErrNotFound
+	}
+	return r, err
+}
+
+const listColumns = "owner, name, number, updated_at, wake_at, lease_until"
+
+func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err error) {
+	var updated, wakeAt, until int64
+	err = scan(&r.Thread.Owner, &r.Thread.Name, &r.Thread.Number, &updated, &wakeAt, &until)
+	r.UpdatedAt, r.WakeAt, r.Running = fromMicros(updated), fromMicros(wakeAt), until > micros(s.now().Add(s.leaseSkew()))
+	return r, err
+}
+
+// Stats are counts for metrics and the readiness page.
+type Stats struct {
+	Waiting    int           // threads with a wake-up time
+	Running    int           // threads whose lease somebody holds
+	Queued     int           // threads that need a step now
+	QueueAge   time.Duration // of the oldest of those; zero when there are none
+	Deliveries map[thread.DeliveryState]int
+	// DeliveryAge is how long the oldest delivery that nobody has handled has
+	// waited; zero when there is none.
+	DeliveryAge time.Duration
+}
+
+// overdue holds for a thread that nobody woke and whose time has come.
+const overdue = "wake_at > 0 AND wake_at <= ?2 AND queued_at = 0 AND lease_until = 0"
+
+// Stats counts. The counts come from partial indexes; that of the handled
+// deliveries is the rest of all rows, which are counted by an index.
+func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
+	defer wrap(&err, "count")
+	now := s.now()
+	st := Stats{Deliveries: map[thread.DeliveryState]int{}}
+	var oldestQueued, oldestReceived int64
+	var received, all int
+	err = s.r.QueryRowContext(ctx, s.q(`SELECT
+		(SELECT count(*) FROM threads WHERE wake_at > 0),
+		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > ?1),
+		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+overdue+`),
+		coalesce((SELECT min(at) FROM (SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0 UNION ALL SELECT min(wake_at) FROM threads WHERE `+overdue+`) AS due), 0),
+		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
+		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
+		(SELECT count(*) FROM deliveries)`), micros(now.Add(s.leaseSkew())), micros(now)).
+		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
+	if err != nil {
+		return Stats{}, err
+	}
+	st.QueueAge, st.DeliveryAge = age(oldestQueued, now), age(oldestReceived, now)
+	rows, err := s.r.QueryContext(ctx, "SELECT state, count(*) FROM deliveries WHERE state IN ('failed', 'unparsable') GROUP BY state")
+	err = each(rows, err, func(scan func(...any) error) error {
+		var state thread.DeliveryState
+		var n int
+		err := scan(&state, &n)
+		st.Deliveries[state] = n
+		all -= n
+		return err
+	})
+	if err != nil {
+		return Stats{}, err
+	}
+	if received > 0 {
+		st.Deliveries[thread.Received] = received
+	}
+	if handled := all - received; handled > 0 {
+		st.Deliveries[thread.Handled] = handled
+	}
+	return st, nil
+}
+
+// age is how long ago a stored time was; zero for none, and for one to come.
+func age(at int64, now time.Time) time.Duration {
+	if at == 0 {
+		return 0
+	}
+	return max(now.Sub(fromMicros(at)), 0)
+}

@@ -1,0 +1,101 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+func theSweepWakesWhatWasLost(t *testing.T, dsn string) {
+	s, r, c := open(t, dsn)
+	ctx := t.Context()
+	sweep := func(freed int) {
+		t.Helper()
+		if got := must(s.Sweep(ctx, c.Now()))(t); got != freed {
+			t.Errorf("the sweep freed %d threads, want %d", got, freed)
+		}
+		wakes := 0
+		if freed > 0 {
+			wakes = 1
+		}
+		wantWakes(t, r, wakes)
+	}
+	must(s.Acquire(ctx, issue(2), "dead", c.Now()))(t)
+	must(s.Acquire(ctx, issue(3), "dead", c.Now()))(t)
+	must(s.Append(ctx, issue(3), true, event("", "queued behind a running step")))(t)
+	alive := must(s.Acquire(ctx, issue(4), "alive", c.Now()))(t)
+	r.take()
+	c.Advance(thread.LeaseTime - time.Second)
+	sweep(0)
+	must(s.Renew(ctx, alive, c.Now()))(t)
+	c.Advance(2 * time.Second)
+	sweep(2)
+	wantDue(t, s, 2, 3)
+	sweep(0) // nothing twice
+	if l := must(s.Claim(ctx, "node", 1))(t)[0]; l.From != "dead" {
+		t.Errorf("taken over from %q, want the dead node", l.From)
+	}
+
+	l := must(s.Acquire(ctx, issue(5), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(365 * 24 * time.Hour)}))
+	check(t, s.Release(ctx, l))
+	sweep(0)
+	if wantDue(t, s, 2, 5); t.Failed() && len(must(s.Due(ctx))(t)) == 0 {
+		t.Log("thread 5 waits longer than anything may, so a clock was wrong")
+	}
+}
+
+func aClaimedDeliveryIsNobodyElses(t *testing.T, dsn string) {
+	s, r, c := open(t, dsn)
+	ctx := t.Context()
+	for n := range 3 {
+		must(s.Receive(ctx, thread.Delivery{GUID: fmt.Sprint(n), Event: "ping", ReceivedAt: c.Now()}))(t)
+	}
+	r.take()
+	if n := claimed(t, s); n != 0 {
+		t.Errorf("%d deliveries were claimed of the process that has just stored them", n)
+	}
+	c.Advance(31 * time.Second)
+	if list := must(s.ClaimDeliveries(ctx, 2))(t); len(list) != 2 || list[0].Event != "ping" || list[0].State != thread.Received || list[0].Payload != nil {
+		t.Errorf("claimed %+v, want two without their payloads", list)
+	}
+	if first, second := claimed(t, s), claimed(t, s); first != 1 || second != 0 {
+		t.Errorf("then %d and %d were claimed, want the third and none", first, second)
+	}
+	c.Advance(29 * time.Second)
+	if n := claimed(t, s); n != 0 {
+		t.Errorf("%d were claimed that may still be worked on", n)
+	}
+	c.Advance(2 * time.Second)
+	if n := claimed(t, s); n != 3 {
+		t.Errorf("%d were claimed when their claims were over, want 3", n)
+	}
+}
+
+func statsCount(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	empty := store.Stats{Deliveries: map[thread.DeliveryState]int{}}
+	if diff := cmp.Diff(empty, must(s.Stats(ctx))(t)); diff != "" {
+		t.Errorf("empty (-want +got)\n%s", diff)
+	}
+	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
+	l := must(s.Acquire(ctx, issue(2), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Hour)}))
+	for _, guid := range []string{"a", "b", "c"} {
+		must(s.Receive(ctx, thread.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
+	}
+	check(t, s.FinishDelivery(ctx, "b", thread.Handled, ""))
+	check(t, s.FinishDelivery(ctx, "c", thread.Unparsable, "no JSON"))
+	c.Advance(7 * time.Second)
+	want := store.Stats{Waiting: 1, Running: 1, Queued: 1, QueueAge: 7 * time.Second, DeliveryAge: 7 * time.Second,
+		Deliveries: map[thread.DeliveryState]int{thread.Received: 1, thread.Handled: 1, thread.Unparsable: 1}}
+	if diff := cmp.Diff(want, must(s.Stats(ctx))(t)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

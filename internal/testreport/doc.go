@@ -1,0 +1,22 @@
+// Package testreport reads what test runners and compilers print: which tests
+// failed, with what text, and how many passed. The output is hostile and may be
+// half of one: everything read of it is bounded, and reading never fails. Names are
+// made so that the same test has the same name in the next run.
+//
+//	question                                          file
+//	which runners are tried, in which order           testreport.go, Read
+//	how much is read of a long output, and kept       testreport.go, maxTestOutput
+//	which of two reports of one run counts            testreport.go, sameRun
+//	how are colours and control sequences taken out   internal/text, Clean
+//	what is cut from a name, so that it stays         text.go, stableName
+//	where does the text of a failure end              text.go, block
+//	go test, also -json; errors of go build, go vet   go.go
+//	pytest                                            pytest.go
+//	cargo test, cargo nextest, errors of rustc        cargo.go
+//	Jest, Vitest, tsc                                 javascript.go
+//	node --test                                       node.go
+//	Maven, Gradle, errors of javac                    java.go
+//	TAP, Test::More, prove                            tap.go
+//	JUnit's XML, and why no library reads it          junit.go
+//	which files of JUnit's are read                   ../../solver/attempt/verify.go
+package testreport

@@ -1,0 +1,291 @@
+package testreport
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	goMark    = regexp.MustCompile(`--- (FAIL|PASS|SKIP): (\S+) \([0-9.]+s\)$`)
+	goPackage = regexp.MustCompile(`^FAIL\s+(\S+)(?:\s+(?:[0-9.]+s|\[(build|setup) failed\]|\(cached\)).*)?$`)
+	goHeader  = regexp.MustCompile(`^# ([\w./~@-]+)(?: \[[^\]]+\])?$`)
+	goError   = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+(?::\d+)?: `)
+	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
+)
+
+// goReader reads go test, also with -v and -json, and the errors of go build and go
+// vet. A test is called "package Test/sub"; where the output ends before the
+// package is named, it goes without. A parent fails with its subtests and is
+// listed like them, as go test does.
+type goReader struct {
+	tally // told when the output names the tests that pass, too
+
+	pending []*goTest // failed, of the package whose line is still to come
+	panics  *goTest   // of no test, or of those that ran
+	within  *goTest   // whose lines follow
+	depth   int       // its indentation
+	whole   bool      // its lines need not be indented
+
+	running string // with -v: whose output follows
+	printed blocks // with -v and -json: by test
+
+	building string          // the package whose errors follow
+	builds   blocks          // errors by package
+	order    []string        // of builds
+	failedIn map[string]bool // with -json: packages that have a failed test
+}
+
+type goTest struct {
+	name string
+	also []string // tests that ran when the program was ended
+	text block
+}
+
+// maxPrinted bounds the tests whose output is kept until they end.
+const maxPrinted = 1000
+
+func (g *goReader) line(s string) bool {
+	if strings.HasPrefix(s, "{") {
+		return g.event(s)
+	}
+	if strings.Contains(s, "--- ") {
+		if m := goMark.FindStringSubmatch(s); m != nil {
+			g.mark(m[1], m[2], indent(s))
+			return true
+		}
+	}
+	switch {
+	case strings.HasPrefix(s, "=== "):
+		return g.verbose(s)
+	case strings.HasPrefix(s, "FAIL"), strings.HasPrefix(s, "ok  \t"), strings.HasPrefix(s, "?   \t"):
+		return g.packageLine(s)
+	case g.build(s), g.inside(s):
+		return true
+	case strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: "):
+		g.panics = &goTest{name: "panic"}
+		g.within, g.depth, g.whole = g.panics, -1, true
+		g.panics.text.add(s)
+		return g.seen
+	}
+	if g.running != "" {
+		g.printed.add(maxPrinted, g.running, s)
+		return indent(s) > 0
+	}
+	return false
+}
+
+// mark is a line such as "--- FAIL: TestSum (0.00s)".
+func (g *goReader) mark(what, name string, depth int) {
+	g.seen, g.within = true, nil
+	switch what {
+	case "PASS":
+		g.told = true
+		g.passed++
+	case "SKIP":
+		g.skipped++
+	case "FAIL":
+		g.failed++
+		if len(g.pending) < maxFailing {
+			t := &goTest{name: name}
+			g.pending = append(g.pending, t)
+			g.within, g.depth, g.whole = t, depth, strings.HasPrefix(name, "Example")
+			if b := g.printed[name]; b != nil {
+				t.text.add(b.text())
+			}
+		}
+	}
+	delete(g.printed, name)
+}
+
+// inside takes the lines that follow a failed test's mark: what it logged, the
+// difference of an example, or a panic.
+func (g *goReader) inside(s string) bool {
+	t := g.within
+	if t == nil {
+		return false
+	}
+	if strings.HasPrefix(s, "panic: ") {
+		g.whole = true
+	}
+	if !g.whole && strings.TrimSpace(s) != "" && indent(s) <= g.depth {
+		g.within = nil
+		return false
+	}
+	if m := goRunning.FindStringSubmatch(s); m != nil && t == g.panics {
+		t.also = append(t.also, m[1])
+	}
+	if !t.text.add(s) {
+		g.within = nil
+	}
+	return true
+}
+
+// verbose is a line that go test -v prints of the course.
+func (g *goReader) verbose(s string) bool {
+	fields := strings.Fields(s)
+	if len(fields) != 3 || !slices.Contains([]string{"RUN", "CONT", "NAME", "PAUSE"}, fields[1]) {
+		return false
+	}
+	g.seen, g.told, g.within = true, true, nil
+	if g.running = fields[2]; fields[1] == "PAUSE" {
+		g.running = ""
+	}
+	return true
+}
+
+// packageLine is what go test prints when a package is done.
+func (g *goReader) packageLine(s string) bool {
+	if s == "FAIL" {
+		g.within, g.running = nil, ""
+		return g.seen
+	}
+	if strings.HasPrefix(s, "FAIL") {
+		m := goPackage.FindStringSubmatch(s)
+		if m == nil || strings.HasSuffix(m[1], ":") {
+			return false
+		}
+		if !strings.Contains(s, "\t") && m[2] == "" {
+			return false // "FAIL src/sum.test.js" is Jest's
+		}
+		g.packageDone(m[1], m[2])
+	} else {
+		g.flush("")
+	}
+	g.seen, g.within, g.running = true, nil, ""
+	return true
+}
+
+// packageDone notes the failed tests of a package under its name.
+func (g *goReader) packageDone(pkg, broke string) {
+	if broke != "" {
+		g.failed++
+		g.add(pkg+" ["+broke+" failed]", g.builds.take(pkg))
+		return
+	}
+	if len(g.pending) == 0 && g.panics == nil {
+		g.failed++
+		g.add(pkg+" [failed]", "The package failed without a failing test: "+
+			"a test ended the program, or TestMain did.")
+	}
+	g.flush(pkg + " ")
+}
+
+// flush notes what is pending under a prefix.
+func (g *goReader) flush(prefix string) {
+	for _, t := range g.pending {
+		g.add(prefix+t.name, t.text.text())
+	}
+	if p := g.panics; p != nil {
+		for _, name := range p.also {
+			g.failed++
+			text, _, _ := strings.Cut(p.text.text(), "\n\ngoroutine ")
+			g.add(prefix+name, text)
+		}
+		if len(g.pending) == 0 && len(p.also) == 0 && prefix != "" {
+			g.failed++
+			g.add(prefix+"panic", p.text.text())
+		}
+	}
+	g.pending, g.panics, g.within = nil, nil, nil
+}
+
+// build takes the errors of a package that does not build: a line "# package", then
+// lines that begin with a file and a line number.
+func (g *goReader) build(s string) bool {
+	if strings.HasPrefix(s, "# ") {
+		if m := goHeader.FindStringSubmatch(s); m != nil {
+			g.building = m[1]
+			return false // until an error follows, it may be anybody's remark
+		}
+		if strings.HasPrefix(s, "# [") && g.building != "" {
+			return true // go vet names the package a second time
+		}
+	}
+	if g.building == "" {
+		return false
+	}
+	known := g.builds[g.building] != nil
+	if !goError.MatchString(s) && (!known || !strings.HasPrefix(s, "\t")) {
+		g.building = ""
+		return false
+	}
+	g.seen = true
+	g.buildError(g.building, s)
+	return true
+}
+
+func (g *goReader) buildError(pkg, s string) {
+	if g.builds.add(maxFailing, pkg, s) {
+		g.order = append(g.order, pkg)
+	}
+}
+
+// goEvent is one line of go test -json (go doc test2json) or of go build -json.
+// It is not read by gotestsum's testjson: that drops FailedBuild, so the errors of a
+// build belong to no package; takes a test whose end is missing for a failed one;
+// keeps the output of any number of tests; and stops at a line over 64 KiB.
+type goEvent struct {
+	Action, Package, Test, Output, ImportPath, FailedBuild string
+}
+
+// event reads a line of go test -json.
+func (g *goReader) event(s string) bool {
+	var e goEvent
+	if json.Unmarshal([]byte(s), &e) != nil || e.Action == "" || e.Package == "" && e.ImportPath == "" {
+		return false
+	}
+	g.seen, g.told = true, true
+	name := strings.TrimSpace(e.Package + " " + e.Test)
+	switch e.Action {
+	case "build-output":
+		if !strings.HasPrefix(e.Output, "# ") {
+			pkg, _, _ := strings.Cut(e.ImportPath, " ")
+			g.buildError(pkg, strings.TrimRight(e.Output, "\n"))
+		}
+	case "output":
+		if out := strings.TrimRight(e.Output, "\n"); !strings.HasPrefix(out, "=== ") && goMark.FindString(out) == "" {
+			g.printed.add(maxPrinted, name, out)
+		}
+	case "pass", "skip":
+		if e.Test != "" && e.Action == "pass" {
+			g.passed++
+		} else if e.Test != "" {
+			g.skipped++
+		}
+		delete(g.printed, name)
+	case "fail":
+		g.failEvent(e, name)
+	}
+	return true
+}
+
+func (g *goReader) failEvent(e goEvent, name string) {
+	text := g.printed.take(name)
+	switch {
+	case e.Test != "":
+		g.failed++
+		g.add(name, text)
+		if g.failedIn == nil {
+			g.failedIn = map[string]bool{}
+		}
+		g.failedIn[e.Package] = true
+	case e.FailedBuild != "":
+		g.packageDone(e.Package, "build")
+	case !g.failedIn[e.Package]:
+		g.failed++
+		g.add(e.Package+" [failed]", text)
+	}
+}
+
+func (g *goReader) report() Report {
+	g.flush("")
+	for _, pkg := range g.order {
+		if b := g.builds[pkg]; b != nil && b.lines > 0 {
+			g.failed++
+			g.add(pkg+" [build failed]", b.text())
+		}
+	}
+	return g.result("go")
+}

@@ -1,0 +1,212 @@
+package testreport
+
+import (
+	"encoding/xml"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// Bounds of hostile XML. encoding/xml knows no entities but its own five and no
+// inclusion, so that what it gives is never larger than what it read.
+const (
+	maxXMLDepth  = 64
+	maxXMLErrors = 100 // places where the XML is broken and reading goes on behind it
+)
+
+// junitStart is where a report begins: on a line of its own, not indented, as a
+// test's own output would be that shows XML.
+var junitStart = regexp.MustCompile(`(?m)^(?:<\?xml [^>]*>\s*)?<testsuites?[ >]`)
+
+// maxReports bounds the reports taken out of one output.
+const maxReports = 100
+
+// cutJUnit takes the JUnit XML out of an output. A report whose beginning is cut
+// off is known by the end of a suite that nothing began.
+func cutJUnit(s string) (rest, reports string) {
+	var out, xml strings.Builder
+	for range maxReports {
+		start := junitStart.FindStringIndex(s)
+		if start == nil {
+			break
+		}
+		closer := "</testsuite>"
+		if strings.Contains(s[start[0]:start[1]], "<testsuites") {
+			closer = "</testsuites>"
+		}
+		end := len(s)
+		if i := strings.Index(s[start[1]:], closer); i >= 0 {
+			end = start[1] + i + len(closer)
+		}
+		out.WriteString(s[:start[0]])
+		out.WriteByte('\n')
+		xml.WriteString(s[start[0]:end])
+		s = s[end:]
+	}
+	if first := strings.Index(s, "<testcase "); xml.Len() == 0 && first >= 0 {
+		if i := strings.LastIndex(s, "</testsuite>"); i > first {
+			xml.WriteString(s[first:i])
+			s = s[:first] + "\n" + s[i:]
+		}
+	}
+	out.WriteString(s)
+	return out.String(), xml.String()
+}
+
+// junitReader reads JUnit XML as pytest, Surefire, Gradle, jest-junit, Vitest and
+// node:test write it. A test is called "classname.name" or, where the class is a
+// file or a sentence, "classname > name".
+type junitReader struct {
+	failures
+	passed, failed, skipped int
+
+	suites []string
+	inCase bool
+	name   string
+	state  string // failure, error or skipped
+	text   *block // of the element that tells the state
+	texts  string
+	depth  int
+}
+
+// readJUnit reads one or several reports, of which the first may lack its beginning
+// and the last its end. It reads token by token: joshdk/go-junit, which unmarshals
+// a document whole, reads nothing of a half report, of one that names another
+// character set or holds a bare "&", and keeps the text once more for each element
+// around it (302 MB for 500 kB within 300 elements).
+func readJUnit(s string) Report {
+	var j junitReader
+	for range maxXMLErrors {
+		d := xml.NewDecoder(strings.NewReader(s))
+		d.Strict = false
+		d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+		err := j.tokens(d)
+		if err == io.EOF {
+			break
+		}
+		j.endCase()
+		j.depth, j.suites = 0, nil
+		// Go on behind what is broken.
+		s = s[min(len(s), int(d.InputOffset())):]
+		next := strings.Index(s, "<testcase")
+		if next < 0 {
+			break
+		}
+		s = s[next:]
+	}
+	j.endCase()
+	if j.passed+j.failed+j.skipped == 0 {
+		return Report{}
+	}
+	return j.counted("junit", j.passed, j.failed, j.skipped)
+}
+
+func (j *junitReader) tokens(d *xml.Decoder) error {
+	for {
+		t, err := d.RawToken()
+		if err != nil {
+			return err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if j.depth++; j.depth <= maxXMLDepth {
+				j.begin(t)
+			}
+		case xml.EndElement:
+			if j.depth <= maxXMLDepth {
+				j.end(t.Name.Local)
+			}
+			j.depth = max(0, j.depth-1)
+		case xml.CharData:
+			if j.text != nil && j.text.lines < maxBlockLines {
+				j.text.add(strings.Trim(string(t), "\n"))
+			}
+		}
+	}
+}
+
+func (j *junitReader) begin(e xml.StartElement) {
+	switch e.Name.Local {
+	case "testsuite":
+		j.suites = append(j.suites, attribute(e, "name"))
+	case "testcase":
+		j.endCase()
+		j.inCase, j.name, j.state, j.texts = true, j.caseName(attribute(e, "classname"), attribute(e, "name")), "", ""
+	case "failure", "error", "skipped":
+		if !j.inCase || j.state == "skipped" {
+			return
+		}
+		if j.state == "" || e.Name.Local == "skipped" {
+			j.state = e.Name.Local
+		}
+		j.text = &block{}
+		j.text.add(attribute(e, "message"))
+	}
+}
+
+// caseName is what a test is called.
+func (j *junitReader) caseName(class, name string) string {
+	switch {
+	case class == "" || class == "test":
+		// node:test has the suites only around the case.
+		return strings.Join(append(j.suites[:len(j.suites):len(j.suites)], name), " > ")
+	case class == name:
+		return name
+	case strings.HasPrefix(name, class+" "):
+		return name
+	case strings.ContainsAny(class, " /"):
+		return class + " > " + name
+	}
+	return class + "." + name
+}
+
+func (j *junitReader) end(element string) {
+	switch element {
+	case "testsuite":
+		j.suites = j.suites[:max(0, len(j.suites)-1)]
+	case "testcase":
+		j.endCase()
+	case "failure", "error", "skipped":
+		if j.text != nil && j.texts == "" {
+			j.texts = j.text.text()
+		}
+		j.text = nil
+	}
+}
+
+func (j *junitReader) endCase() {
+	if !j.inCase {
+		return
+	}
+	if j.text != nil && j.texts == "" {
+		j.texts = j.text.text()
+	}
+	switch j.state {
+	case "skipped":
+		j.skipped++
+	case "failure", "error":
+		j.failed++
+		j.add(j.name, withoutRepetition(j.texts))
+	default:
+		j.passed++
+	}
+	j.inCase, j.text = false, nil
+}
+
+// withoutRepetition leaves out a message that the text repeats in its first lines.
+func withoutRepetition(s string) string {
+	first, rest, _ := strings.Cut(s, "\n")
+	if first != "" && strings.Contains(rest, first) {
+		return dedent(rest)
+	}
+	return s
+}
+
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,179 @@
+package testreport
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	nodeTime  = regexp.MustCompile(` \([0-9.]+ms\)(?: # (\w+).*)?$`)
+	nodeTotal = regexp.MustCompile(`^[ℹ#] (tests|pass|fail|cancelled|skipped|todo) (\d+)$`)
+)
+
+// nodeReader reads the spec reporter of node:test; its TAP is read as TAP. A test is
+// called "suite > test". A suite that fails with its tests is left out, as node
+// leaves it out of its numbers.
+type nodeReader struct {
+	failures
+	seen   bool
+	totals nodeTotals
+
+	suites []nodeSuite
+	atEnd  bool // within the list of failing tests at the end
+	within *block
+	depth  int
+	name   string
+}
+
+type nodeSuite struct {
+	name   string
+	depth  int
+	failed int // failures known when it began
+}
+
+func (n *nodeReader) line(s string) bool {
+	if strings.HasPrefix(s, "ℹ ") {
+		return n.total(s)
+	}
+	trimmed := strings.TrimLeft(s, " ")
+	depth := len(s) - len(trimmed)
+	mark, name, _ := strings.Cut(trimmed, " ")
+	switch {
+	case s == "✖ failing tests:":
+		n.close()
+		n.seen, n.atEnd, n.suites = true, true, nil
+		return true
+	case mark == "▶" && n.within == nil || mark == "▶" && depth <= n.depth:
+		n.begin(name, depth)
+		return true
+	case mark == "✖" && nodeTime.MatchString(name):
+		n.end(name, depth)
+		return true
+	case mark == "✔" && nodeTime.MatchString(name), mark == "﹣":
+		n.close()
+		n.seen = true
+		n.leave(depth, stableName(name))
+		return true
+	case n.atEnd && strings.HasPrefix(s, "test at "):
+		n.close()
+		return true
+	case n.within != nil && (trimmed == "" || depth > n.depth):
+		if !n.within.add(s) {
+			n.close()
+		}
+		return true
+	}
+	n.close()
+	return false
+}
+
+func (n *nodeReader) total(s string) bool {
+	if !n.totals.line(s) {
+		return strings.HasPrefix(s, "ℹ suites ") || strings.HasPrefix(s, "ℹ duration_ms ")
+	}
+	n.close()
+	n.seen = true
+	return true
+}
+
+// begin is "▶ name": a suite, or a test that has tests of its own.
+func (n *nodeReader) begin(name string, depth int) {
+	n.close()
+	name = stableName(name)
+	if known := n.leave(depth, name); !known && len(n.suites) < 100 {
+		n.suites = append(n.suites, nodeSuite{name, depth, len(n.list)})
+	}
+}
+
+// leave ends the suites that lie as deep as a line or deeper, and reports whether
+// the line ends one by its own name.
+func (n *nodeReader) leave(depth int, name string) bool {
+	own := false
+	for len(n.suites) > 0 && n.suites[len(n.suites)-1].depth >= depth {
+		last := n.suites[len(n.suites)-1]
+		own = own || last.depth == depth && last.name == name
+		n.suites = n.suites[:len(n.suites)-1]
+	}
+	return own
+}
+
+// end is "✖ name (1.2ms)", with a reason behind it where it does not count.
+func (n *nodeReader) end(name string, depth int) {
+	n.close()
+	n.seen = true
+	m := nodeTime.FindStringSubmatch(name)
+	name = nodeTime.ReplaceAllString(name, "")
+	i := slices.IndexFunc(n.suites, func(s nodeSuite) bool { return s.depth == depth && s.name == stableName(name) })
+	failedInside := i >= 0 && len(n.list) > n.suites[i].failed
+	n.leave(depth, name)
+	if failedInside || strings.EqualFold(m[1], "todo") || strings.EqualFold(m[1], "skip") {
+		n.within, n.depth, n.name = &block{}, depth, ""
+		return
+	}
+	for i := len(n.suites) - 1; i >= 0; i-- {
+		name = n.suites[i].name + " > " + name
+	}
+	n.within, n.depth, n.name = &block{}, depth, name
+}
+
+func (n *nodeReader) close() {
+	if n.within == nil {
+		return
+	}
+	text, name := nodeText(n.within.text()), n.name
+	n.within = nil
+	if n.atEnd && name != "" {
+		for i, f := range n.list {
+			if f.Name == stableName(name) || strings.HasSuffix(f.Name, " > "+stableName(name)) {
+				if f.Text == "" {
+					n.list[i].Text = text
+				}
+				return
+			}
+		}
+	}
+	n.add(name, text)
+}
+
+// nodeText leaves out the stack.
+func nodeText(s string) string {
+	lines := strings.Split(s, "\n")
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "at ") }); i > 0 {
+		lines = lines[:i]
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+func (n *nodeReader) report() Report {
+	n.close()
+	if !n.seen {
+		return Report{}
+	}
+	if n.totals == nil {
+		return n.counted("node", NotTold, NotTold, NotTold)
+	}
+	return n.totals.report("node", &n.failures)
+}
+
+// nodeTotals are the numbers that node:test prints at its end, by their names: its
+// spec reporter behind "ℹ", its TAP behind "#".
+type nodeTotals map[string]int
+
+// line reports whether a line is one of the numbers.
+func (n *nodeTotals) line(s string) bool {
+	m := nodeTotal.FindStringSubmatch(s)
+	if m == nil {
+		return false
+	}
+	if *n == nil {
+		*n = nodeTotals{}
+	}
+	v, _ := number(m[2])
+	(*n)[m[1]] += v
+	return true
+}
+
+func (n nodeTotals) report(runner string, f *failures) Report {
+	return f.counted(runner, n["pass"], n["fail"]+n["cancelled"], n["skipped"]+n["todo"])
+}

@@ -1,0 +1,218 @@
+package testreport
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	pytestTitle   = regexp.MustCompile(`^_{3,} (.+?) _{3,}$`)
+	pytestSection = regexp.MustCompile(`^={3,} (.+?) ={3,}$`)
+	pytestTotals  = regexp.MustCompile(`^(?:=+ )?(?:(?:no tests ran|\d+ [a-z]+)(?:, )?)+ in [0-9.]+s(?: \([0-9:]+\))?(?: =+)?$`)
+	pytestPlace   = regexp.MustCompile(`^(\S+\.py):\d+: ?`)
+	pytestState   = regexp.MustCompile(`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR) (\S+?::.+)|(\S+?::.+) (FAILED|ERROR)(?: +\[ *\d+%\])?)$`)
+)
+
+// pytestReader reads pytest: the names from the short summary, else from the lines
+// of -v, else from the titles of the tracebacks; the texts from the tracebacks,
+// else from the summary's reasons.
+type pytestReader struct {
+	seen            bool
+	section         string // FAILURES, ERRORS or another between two rules
+	summary, states failures
+	blocks          []*pytestBlock
+	within          *pytestBlock
+	totals          []string
+}
+
+// pytestBlock is one traceback.
+type pytestBlock struct {
+	title string // "test_add", "TestShapes.test_lists", "tests/test_broken.py"
+	setup bool   // an error before or after the test, or while collecting
+	file  string // the test's, as the traceback's first place has it
+	text  block
+	used  bool
+}
+
+func (p *pytestReader) line(s string) bool {
+	if strings.HasPrefix(s, "=") {
+		if m := pytestSection.FindStringSubmatch(s); m != nil && !pytestTotals.MatchString(s) {
+			p.section, p.within = m[1], nil
+			p.seen = p.seen || m[1] == "test session starts" || m[1] == "FAILURES" || m[1] == "ERRORS" || m[1] == "short test summary info"
+			return p.seen
+		}
+	}
+	switch {
+	case strings.Contains(s, " in ") && pytestTotals.MatchString(s):
+		p.seen, p.section, p.within = true, "", nil
+		p.totals = append(p.totals, s)
+		return true
+	case p.section == "FAILURES" || p.section == "ERRORS":
+		return p.traceback(s)
+	case strings.HasPrefix(s, "FAILED ") || strings.HasPrefix(s, "ERROR "):
+		return p.summarised(s)
+	case strings.HasPrefix(s, "INTERNALERROR> "):
+		p.seen = true
+		p.summary.add("pytest [internal error]", s[len("INTERNALERROR> "):])
+		return true
+	case strings.HasPrefix(s, "ImportError while loading conftest "):
+		p.seen = true
+		p.summary.add("conftest.py [import failed]", s)
+		return true
+	case strings.Contains(s, "::"):
+		return p.state(s)
+	}
+	return false
+}
+
+// state is a line of -v that names a test and how it ended.
+func (p *pytestReader) state(s string) bool {
+	m := pytestState.FindStringSubmatch(strings.TrimRight(s, " "))
+	if m == nil {
+		return false
+	}
+	p.seen = true
+	p.states.add(m[2]+m[3], "")
+	return true
+}
+
+// summarised is a line of the short summary: "FAILED path::test - reason".
+func (p *pytestReader) summarised(s string) bool {
+	word, rest, _ := strings.Cut(s, " ")
+	name, reason := pytestName(rest)
+	file, _, ofTest := strings.Cut(name, "::")
+	if strings.Contains(file, " ") || !ofTest && !(p.section == "short test summary info" && strings.HasSuffix(file, ".py")) {
+		return false // other programs' lines begin like this, too
+	}
+	p.seen = true
+	p.within = nil
+	text := p.textOf(name, word == "ERROR")
+	if text == "" {
+		text = reason
+	}
+	p.summary.add(name, text)
+	return true
+}
+
+// pytestName cuts the reason off. Both a parameter and a reason may hold " - ".
+func pytestName(s string) (name, reason string) {
+	name, reason, _ = strings.Cut(s, " - ")
+	if open := strings.IndexByte(name, '['); open < 0 || strings.HasSuffix(name, "]") {
+		return name, reason
+	}
+	if i := strings.Index(s, "] - "); i >= 0 {
+		return s[:i+1], s[i+len("] - "):]
+	}
+	if strings.HasSuffix(s, "]") {
+		return s, ""
+	}
+	return name, reason
+}
+
+// traceback is a line between the rules of FAILURES or ERRORS.
+func (p *pytestReader) traceback(s string) bool {
+	if m := pytestTitle.FindStringSubmatch(s); m != nil {
+		b := &pytestBlock{title: m[1]}
+		for _, what := range []string{"ERROR at setup of ", "ERROR at teardown of ", "ERROR collecting "} {
+			if rest, ok := strings.CutPrefix(b.title, what); ok {
+				b.title, b.setup = rest, true
+			}
+		}
+		p.within = nil
+		if len(p.blocks) < maxFailing {
+			p.blocks = append(p.blocks, b)
+			p.within = b
+		}
+		return true
+	}
+	b := p.within
+	if b == nil {
+		return true
+	}
+	if m := pytestPlace.FindStringSubmatch(s); m != nil && b.file == "" {
+		b.file = m[1]
+	}
+	switch {
+	case strings.HasPrefix(s, "E  "), s == "E", strings.HasPrefix(s, ">  "), pytestPlace.MatchString(s):
+		if strings.HasPrefix(s, "E   ") {
+			s = "E   " + strings.TrimPrefix(s[len("E   "):], "    ")
+		}
+		b.text.add(s)
+	default:
+		b.text.lines++
+	}
+	if b.text.lines >= maxBlockLines {
+		p.within, p.section = nil, ""
+	}
+	return true
+}
+
+// textOf is the traceback of a test that the summary names. Two files may hold
+// tests of one name; then the file decides, else their order.
+func (p *pytestReader) textOf(name string, setup bool) string {
+	file, test, ofTest := strings.Cut(name, "::")
+	title := strings.ReplaceAll(test, "::", ".")
+	if !ofTest {
+		title = file
+	}
+	var found *pytestBlock
+	for _, b := range p.blocks {
+		if b.used || b.setup != setup || b.title != title {
+			continue
+		}
+		if found == nil || b.file == file {
+			found = b
+		}
+		if b.file == file {
+			break
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	found.used = true
+	return found.text.text()
+}
+
+// found is the failures from the best source that the output has.
+func (p *pytestReader) found() failures {
+	if len(p.summary.list) > 0 {
+		return p.summary
+	}
+	var all failures
+	for _, f := range p.states.list {
+		text := p.textOf(f.Name, false)
+		if text == "" {
+			text = p.textOf(f.Name, true)
+		}
+		all.add(f.Name, text)
+	}
+	for _, b := range p.blocks {
+		if b.used {
+			continue
+		}
+		name := b.title
+		if b.file != "" && !strings.HasSuffix(name, ".py") {
+			name = b.file + "::" + strings.Replace(name, ".", "::", 1)
+		}
+		all.add(name, b.text.text())
+	}
+	return all
+}
+
+func (p *pytestReader) report() Report {
+	if !p.seen {
+		return Report{}
+	}
+	found := p.found()
+	if len(p.totals) == 0 {
+		return found.counted("pytest", NotTold, len(found.list), NotTold)
+	}
+	var passed, failed, skipped int
+	for _, t := range p.totals {
+		passed += totalOf(t, "passed", "xpassed")
+		failed += totalOf(t, "failed", "error", "errors")
+		skipped += totalOf(t, "skipped", "xfailed")
+	}
+	return found.counted("pytest", passed, failed, skipped)
+}

@@ -1,0 +1,298 @@
+package testreport
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	tapTest      = regexp.MustCompile(`^ *(not )?ok(?: +(\d+))?(?:( +-)? +(.*?))?$`)
+	tapPlan      = regexp.MustCompile(`^ *1\.\.\d+(?: *#.*)?$`)
+	tapDirective = regexp.MustCompile(`(?i)(?:^|\s)#\s*(todo|skip)\S*(?:\s.*)?$`)
+
+	proveFailed = regexp.MustCompile(`^#\s+Failed (\(TODO\) )?test(?: '(.+)')?(?: at (\S+) line \d+\.)?$`)
+	proveAt     = regexp.MustCompile(`^#\s+at (\S+) line \d+\.$`)
+	proveFile   = regexp.MustCompile(`^(\S+) +\(Wstat: (\d+).* Tests: (\d+) Failed: (\d+)\)$`)
+	proveTotal  = regexp.MustCompile(`^Files=\d+, Tests=(\d+), `)
+)
+
+// tapReader reads TAP 12 to 14 as Perl, node:test, Vitest and others write it:
+// subtests before their parent's line or in braces behind it, YAML blocks, TODO
+// and SKIP; and what prove prints. A test is called "parent > test"; a parent that
+// fails with its subtests is left out. Tests without a name go by their number.
+type tapReader struct {
+	failures
+	sure                    bool // it is TAP, and no prose that begins with "ok 1"
+	passed, failed, skipped int
+	tests                   int
+	totals                  nodeTotals
+
+	open []tapParent
+	last string // the failed test that a YAML block belongs to
+	yaml *block
+	prove
+}
+
+// tapParent is a test whose subtests follow.
+type tapParent struct {
+	name          string
+	depth         int
+	failed, tests int // when it began
+	braces, notOK bool
+}
+
+func (t *tapReader) line(s string) bool {
+	trimmed := strings.TrimSpace(s)
+	if t.yaml != nil {
+		if trimmed == "..." || !t.yaml.add(s) {
+			t.add(t.last, yamlText(t.yaml))
+			t.yaml, t.last = nil, ""
+		}
+		return true
+	}
+	switch {
+	case strings.HasPrefix(trimmed, "ok") || strings.HasPrefix(trimmed, "not ok"):
+		if m := tapTest.FindStringSubmatch(s); m != nil && (m[2] != "" || m[3] != "") {
+			t.test(m[1] != "", m[2], m[3] != "", m[4], indent(s))
+			return true
+		}
+	case trimmed == "---" && t.tests > 0 && indent(s) > 0:
+		t.yaml = &block{}
+		return true
+	case trimmed == "}" && t.shut(indent(s)):
+		return true
+	case strings.HasPrefix(s, "TAP version ") || tapPlan.MatchString(s):
+		t.sure = true
+		return true
+	case strings.HasPrefix(s, "Bail out!"):
+		t.failed++
+		t.add("Bail out!", strings.TrimSpace(s[len("Bail out!"):]))
+		return true
+	case strings.HasPrefix(trimmed, "#") && t.comment(s, trimmed):
+		return true
+	}
+	return t.proveLine(s)
+}
+
+// test is a line "ok" or "not ok".
+func (t *tapReader) test(failed bool, number string, dash bool, rest string, depth int) {
+	t.last = ""
+	t.sure = t.sure || dash
+	rest, braces := strings.CutSuffix(rest, " {")
+	directive := ""
+	if m := tapDirective.FindStringSubmatchIndex(rest); m != nil {
+		directive, rest = strings.ToLower(rest[m[2]:m[3]]), rest[:m[0]]
+	}
+	name := stableName(strings.ReplaceAll(rest, `\#`, "#"))
+	if name == "" {
+		name = "test " + number
+	}
+	for len(t.open) > 0 && t.open[len(t.open)-1].depth > depth {
+		t.open = t.open[:len(t.open)-1]
+	}
+	parent := tapParent{name: name, depth: depth, failed: len(t.list), tests: t.tests, braces: braces, notOK: failed && directive == ""}
+	if n := len(t.open); n > 0 && t.open[n-1].depth == depth && !t.open[n-1].braces {
+		begun := t.open[n-1]
+		t.open = t.open[:n-1]
+		if begun.name == name && t.tests > begun.tests {
+			// Its subtests are counted already.
+			if failed && directive == "" && len(t.list) == begun.failed {
+				t.fail(name)
+			}
+			return
+		}
+	}
+	if braces {
+		if len(t.open) < 100 {
+			t.open = append(t.open, parent)
+		}
+		return
+	}
+	t.tests++
+	switch {
+	case directive != "":
+		t.skipped++
+	case failed:
+		t.fail(name)
+	default:
+		t.passed++
+	}
+}
+
+// fail notes a failed test under its parents.
+func (t *tapReader) fail(name string) {
+	for i := len(t.open) - 1; i >= 0; i-- {
+		name = t.open[i].name + " > " + name
+	}
+	t.failed++
+	t.last = name
+	t.add(name, "")
+}
+
+// shut ends a parent that was opened with a brace.
+func (t *tapReader) shut(depth int) bool {
+	n := len(t.open)
+	if n == 0 || !t.open[n-1].braces || t.open[n-1].depth != depth {
+		return false
+	}
+	p := t.open[n-1]
+	t.open = t.open[:n-1]
+	if p.notOK && len(t.list) == p.failed {
+		t.fail(p.name)
+	}
+	return true
+}
+
+// comment is a line that begins with "#".
+func (t *tapReader) comment(s, trimmed string) bool {
+	if name, ok := strings.CutPrefix(trimmed, "# Subtest: "); ok {
+		t.sure = true
+		depth := indent(s)
+		for len(t.open) > 0 && t.open[len(t.open)-1].depth >= depth {
+			t.open = t.open[:len(t.open)-1]
+		}
+		if len(t.open) < 100 {
+			t.open = append(t.open, tapParent{name: stableName(strings.ReplaceAll(name, `\#`, "#")), depth: depth, failed: len(t.list), tests: t.tests})
+		}
+		return true
+	}
+	return t.totals.line(s) || t.diagnosis(trimmed)
+}
+
+// yamlText leaves out what changes from run to run, and the stack.
+func yamlText(b *block) string {
+	lines := strings.Split(strings.Trim(b.b.String(), "\n"), "\n")
+	depth := indent(lines[0])
+	var kept []string
+	stack := false
+	for _, l := range lines {
+		l = strings.TrimRight(l[min(depth, indent(l)):], " \t")
+		stack = stack && (l == "" || indent(l) > 0) || strings.HasPrefix(l, "stack:")
+		if !stack && !strings.HasPrefix(l, "duration_ms:") {
+			kept = append(kept, l)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+func (t *tapReader) report() Report {
+	if t.yaml != nil {
+		t.add(t.last, yamlText(t.yaml))
+	}
+	byProve := t.settle(&t.failures, t.tests > 0)
+	switch {
+	case !t.sure && !t.ran && len(t.diags) == 0:
+		return Report{} // prose such as "ok 1 thing"
+	case t.totals["tests"] > 0:
+		return t.totals.report("tap", &t.failures)
+	case byProve:
+		return t.counted("tap", max(0, t.total-t.lost), t.lost, NotTold)
+	}
+	return t.counted("tap", t.passed, t.failed, t.skipped)
+}
+
+// prove is what Test::More and prove print beside TAP: the reasons of failed tests,
+// and a summary by file.
+type prove struct {
+	ran    bool // prove's summary was there
+	total  int  // tests of all files
+	lost   int  // failed tests of all files
+	files  []*proveResult
+	within *proveResult // of files, whose lines follow
+	diags  []*proveDiag
+	diag   *proveDiag
+}
+
+type proveResult struct {
+	name   string
+	failed int
+	wstat  string
+	text   block
+}
+
+// proveDiag is the reason of one failed test.
+type proveDiag struct {
+	name, file string
+	todo       bool
+	text       block
+}
+
+// diagnosis is a comment about a failed test. It reports whether it is one.
+func (p *prove) diagnosis(s string) bool {
+	if m := proveFailed.FindStringSubmatch(s); m != nil {
+		p.diag = &proveDiag{name: m[2], file: m[3], todo: m[1] != ""}
+		if len(p.diags) < maxFailing {
+			p.diags = append(p.diags, p.diag)
+		}
+		return true
+	}
+	if p.diag == nil || strings.HasPrefix(s, "# Looks like ") {
+		p.diag = nil
+		return false
+	}
+	if m := proveAt.FindStringSubmatch(s); m != nil && p.diag.file == "" {
+		p.diag.file = m[1]
+	}
+	p.diag.text.add(strings.TrimPrefix(s, "#"))
+	return true
+}
+
+// proveLine is a line of prove's summary.
+func (p *prove) proveLine(s string) bool {
+	p.diag = nil
+	if m := proveFile.FindStringSubmatch(s); m != nil {
+		n, _ := number(m[4])
+		p.ran, p.lost = true, p.lost+n
+		p.within = &proveResult{name: m[1], failed: n, wstat: m[2]}
+		if len(p.files) < maxFailing {
+			p.files = append(p.files, p.within)
+		}
+		return true
+	}
+	if m := proveTotal.FindStringSubmatch(s); m != nil {
+		n, _ := number(m[1])
+		p.ran, p.total, p.within = true, p.total+n, nil
+		return true
+	}
+	if p.within != nil && strings.HasPrefix(s, "  ") {
+		p.within.text.add(s)
+		return true
+	}
+	p.within = nil
+	return false
+}
+
+// settle brings the reasons to the failed tests and, where prove kept the tests
+// themselves to itself, notes them from the reasons. It reports whether the numbers
+// are prove's.
+func (p *prove) settle(f *failures, listed bool) bool {
+	for _, d := range p.diags {
+		if d.todo {
+			continue
+		}
+		text := d.text.text()
+		known := false
+		for i := range f.list {
+			if name := f.list[i].Name; d.name != "" && (name == stableName(d.name) || strings.HasSuffix(name, " > "+stableName(d.name))) {
+				known = true
+				if f.list[i].Text == "" {
+					f.list[i].Text = clip(text, maxFailureText)
+				}
+			}
+		}
+		switch {
+		case known || listed:
+		case d.name != "":
+			f.add(d.name, text)
+		case d.file != "":
+			f.add(d.file+" [unnamed test]", text)
+		}
+	}
+	for _, r := range p.files {
+		if r.failed == 0 && r.wstat != "0" || r.failed > 0 && len(f.list) == 0 {
+			p.lost += max(0, 1-r.failed)
+			f.add(r.name, r.text.text())
+		}
+	}
+	return p.ran && p.total > 0 && !listed
+}

@@ -1,0 +1,177 @@
+package testreport
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
+)
+
+// Bounds of what is read from the output of tests. A change that breaks more
+// tests than maxFailing is told by the first of them.
+const (
+	maxFailing     = 200
+	maxFailureText = 2000     // bytes of one assertion's text
+	maxFailureName = 300      // bytes
+	maxTestOutput  = 1 << 20  // bytes read, from the end; verify commands keep 64 KiB
+	maxTestLine    = 64 << 10 // bytes read of one line
+)
+
+// NotTold stands for a number that the test runner did not print.
+const NotTold = -1
+
+// Report is what the output of test runners says. Without any known runner in
+// the output, Runner is empty and every number is NotTold.
+type Report struct {
+	// Runner names the runners whose output was seen, in the order of their names:
+	// cargo, go, java (Maven's and Gradle's consoles), jest, junit (XML), node
+	// (its spec reporter), pytest, tap, tsc, vitest.
+	Runner string
+	// Passed, Failed and Skipped are as the runners count them, or NotTold. What
+	// failed before its tests ran, such as a package that does not build, counts
+	// as one failure. Failed is never less than the failures listed.
+	Passed, Failed, Skipped int
+	// Failures are the failing tests, each name once, in the order of the output.
+	Failures []Failure
+}
+
+// Failure is one failing test, or something that failed before its tests ran.
+type Failure struct {
+	Name string // the same in the next run: without times, line numbers and temporary paths
+	Text string // the assertion's text, cut to 2,000 bytes; may be empty
+}
+
+// reader reads the output of one runner, line by line. The line is free of colours
+// and line ends. It reports whether the line was the runner's own, so that no
+// other reader looks at it.
+type reader interface {
+	line(s string) bool
+	report() Report
+}
+
+// Read reads the output of a verify command, which may hold that of several
+// runners and of other programs, begin in the middle and stop anywhere. It never
+// fails: what it does not know it leaves out.
+func Read(output string) Report {
+	if len(output) > maxTestOutput {
+		output = output[len(output)-maxTestOutput:]
+	}
+	plain, xml := cutJUnit(text.Clean(output))
+	readers := []reader{
+		&goReader{}, &pytestReader{}, &cargoReader{}, &jestReader{}, &vitestReader{}, &nodeReader{}, &javaReader{}, &tscReader{}, &tapReader{},
+	}
+	for line := range strings.SplitSeq(plain, "\n") {
+		line = line[:min(len(line), maxTestLine)]
+		for _, r := range readers {
+			if r.line(line) {
+				break
+			}
+		}
+	}
+	var all []Report
+	for _, r := range readers {
+		if rep := r.report(); rep.Runner != "" {
+			all = append(all, rep)
+		}
+	}
+	if rep := readJUnit(xml); rep.Runner != "" && !slices.ContainsFunc(all, rep.sameRun) {
+		all = append(all, rep)
+	}
+	return together(all)
+}
+
+// sameRun reports whether two reports are of one run: a runner that writes JUnit
+// XML to standard output often prints its own report as well.
+func (t Report) sameRun(other Report) bool {
+	return t.Failed == other.Failed && t.Passed == other.Passed && t.Skipped == other.Skipped && len(t.Failures) == len(other.Failures)
+}
+
+// together adds up the reports of several runners.
+func together(all []Report) Report {
+	sum := Report{Passed: NotTold, Failed: NotTold, Skipped: NotTold}
+	var names []string
+	var found failures
+	for _, r := range all {
+		names = append(names, r.Runner)
+		sum.Passed, sum.Failed, sum.Skipped = plus(sum.Passed, r.Passed), plus(sum.Failed, r.Failed), plus(sum.Skipped, r.Skipped)
+		for _, f := range r.Failures {
+			found.add(f.Name, f.Text)
+		}
+	}
+	slices.Sort(names)
+	sum.Runner = strings.Join(slices.Compact(names), ", ")
+	sum.Failures = found.list
+	return sum
+}
+
+// plus adds numbers of which each may not be told.
+func plus(a, b int) int {
+	switch {
+	case a == NotTold:
+		return b
+	case b == NotTold:
+		return a
+	}
+	return a + b
+}
+
+// failures collects failing tests, each name once. The zero value is empty.
+type failures struct {
+	list []Failure
+	at   map[string]int
+}
+
+// add notes a failing test. Where it is known already, its first text stays.
+func (f *failures) add(name, text string) {
+	name, text = stableName(name), clip(text, maxFailureText)
+	if name == "" {
+		return
+	}
+	if i, ok := f.at[name]; ok {
+		if f.list[i].Text == "" {
+			f.list[i].Text = text
+		}
+		return
+	}
+	if len(f.list) == maxFailing {
+		return
+	}
+	if f.at == nil {
+		f.at = map[string]int{}
+	}
+	f.at[name] = len(f.list)
+	f.list = append(f.list, Failure{Name: name, Text: text})
+}
+
+// counted makes the report of one runner; the numbers may be NotTold.
+func (f *failures) counted(runner string, passed, failed, skipped int) Report {
+	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list}
+}
+
+// tally is what most readers keep: the failing tests, and the numbers that the
+// runner printed itself.
+type tally struct {
+	failures
+	seen                    bool // the output is this runner's
+	told                    bool // its numbers were there
+	passed, failed, skipped int
+}
+
+// count adds numbers that the runner printed.
+func (t *tally) count(passed, failed, skipped int) {
+	t.seen, t.told = true, true
+	t.passed += passed
+	t.failed += failed
+	t.skipped += skipped
+}
+
+// result is the report of a reader that knows no numbers but the runner's own.
+func (t *tally) result(runner string) Report {
+	switch {
+	case !t.seen:
+		return Report{}
+	case !t.told:
+		return t.counted(runner, NotTold, t.failed, NotTold)
+	}
+	return t.counted(runner, t.passed, t.failed, t.skipped)
+}

@@ -1,0 +1,156 @@
+package testreport
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+var (
+	// duration is what runners put behind a name: "(5 ms)", " 12ms", "(1.2s)",
+	// "# time=3.1ms".
+	duration = regexp.MustCompile(`(?: # time=[0-9.]+m?s| \((?:[0-9.]+ ?(?:ms|s|m))(?: [0-9.]+ ?(?:ms|s))?\)| [0-9.]+ms)(?: \{)?$`)
+	// temporary is a folder or file that is called something else in the next run.
+	temporary = regexp.MustCompile(`(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+`)
+	// address is where an object lay in memory.
+	address = regexp.MustCompile(`0x[0-9a-fA-F]{6,16}`)
+)
+
+// stableName is a name as the next run would print it.
+func stableName(s string) string {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		s = strings.TrimSpace(s[:i])
+	}
+	s = duration.ReplaceAllString(s, "")
+	s = temporary.ReplaceAllString(s, "/tmp/…")
+	s = address.ReplaceAllString(s, "0x…")
+	return strings.TrimSpace(clip(s, maxFailureName))
+}
+
+// clip cuts text to at most n bytes, at a rune.
+func clip(s string, n int) string {
+	s = strings.Trim(s, "\n")
+	if len(s) <= n {
+		return s
+	}
+	const mark = "…"
+	n -= len(mark)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + mark
+}
+
+// block gathers the lines of one failure. It holds little more than is kept.
+type block struct {
+	b     strings.Builder
+	lines int
+}
+
+// maxBlockLines is where a block is over at the latest: a runner that was killed in
+// the middle of one must not hide what another prints after it.
+const maxBlockLines = 400
+
+// add takes a line and reports whether the block still takes more.
+func (b *block) add(line string) bool {
+	if b.b.Len() < maxFailureText {
+		b.b.WriteString(clip(line, maxFailureText))
+		b.b.WriteByte('\n')
+	}
+	b.lines++
+	return b.lines < maxBlockLines
+}
+
+func (b *block) text() string { return dedent(b.b.String()) }
+
+// blocks gathers text under names, until it is known what becomes of it. The zero
+// value is empty.
+type blocks map[string]*block
+
+// add takes a line of a name, of at most so many names. It reports whether the name
+// is a new one.
+func (b *blocks) add(most int, name, line string) bool {
+	known := (*b)[name]
+	if known != nil {
+		known.add(line)
+		return false
+	}
+	if len(*b) >= most {
+		return false
+	}
+	if *b == nil {
+		*b = blocks{}
+	}
+	(*b)[name] = &block{}
+	(*b)[name].add(line)
+	return true
+}
+
+// take gives the text of a name and forgets it.
+func (b blocks) take(name string) string {
+	known := b[name]
+	delete(b, name)
+	if known == nil {
+		return ""
+	}
+	return known.text()
+}
+
+// dedent takes the indentation away that all lines share, and blank lines from the
+// ends.
+func dedent(s string) string {
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	common := -1
+	for _, l := range lines {
+		if strings.TrimSpace(l) == "" {
+			continue
+		}
+		if n := indent(l); common < 0 || n < common {
+			common = n
+		}
+	}
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l[min(max(common, 0), indent(l)):], " \t")
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n")
+}
+
+// indent is the number of spaces and tabs that a line begins with.
+func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
+// totalOf adds up the numbers in front of the words of a summary such as "3 failed,
+// 1 passed"; a word that is not there counts as 0.
+func totalOf(s string, words ...string) int {
+	fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,;|=:", r) })
+	sum := 0
+	for _, word := range words {
+		for i := 1; i < len(fields); i++ {
+			if n, ok := number(fields[i-1]); ok && fields[i] == word {
+				sum += n
+				break
+			}
+		}
+	}
+	return sum
+}
+
+// number reads a count. A hostile output may print any; more than a billion tests
+// are none.
+func number(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 1_000_000_000 {
+		return 0, false
+	}
+	return n, true
+}
+
+// numbers reads what the groups of a pattern matched; what is no count is 0.
+func numbers(groups []string) []int {
+	all := make([]int, len(groups)-1)
+	for i := range all {
+		all[i], _ = number(groups[i+1])
+	}
+	return all
+}

@@ -1,0 +1,233 @@
+package testtool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/testreport"
+	"github.com/pawlbot/pawl/internal/text"
+)
+
+// Spec is the file that pawl mcp is given: what run_tests does.
+type Spec struct {
+	Dir      string   `json:"dir"`             // the work tree
+	Commands []string `json:"commands"`        // for /bin/sh, in order, until one fails; none is allowed
+	Timeout  int      `json:"timeout_seconds"` // of one call with all its commands
+	MaxCalls int      `json:"max_calls"`       // of one attempt, over restarts of this server
+	Journal  string   `json:"journal"`         // one line of JSON a call; see testCall
+}
+
+// ReadSpec reads and checks the file.
+func ReadSpec(name string) (Spec, error) {
+	var s Spec
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return s, fmt.Errorf("read the spec: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return s, fmt.Errorf("spec %s: %w", name, err)
+	}
+	switch {
+	case !filepath.IsAbs(s.Dir):
+		err = fmt.Errorf("dir %q: give the whole path of the work tree", s.Dir)
+	case !filepath.IsAbs(s.Journal):
+		err = fmt.Errorf("journal %q: give a whole path", s.Journal)
+	case s.Timeout <= 0 || s.Timeout > 24*60*60:
+		err = errors.New("timeout_seconds: use 1 to 86400")
+	case s.MaxCalls <= 0:
+		err = errors.New("max_calls: use a number above 0")
+	}
+	if err != nil {
+		return s, fmt.Errorf("spec %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Serve answers until standard input ends, then kills a command that still runs.
+// Standard output carries only the protocol.
+func Serve(ctx context.Context, spec Spec, version string, stdin io.Reader, stdout io.Writer, log zerolog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tool := newTestTool(spec, log)
+	server := mcp.NewServer(&mcp.Implementation{Name: "pawl", Title: "Pawl", Version: version},
+		&mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{}})
+	server.AddTool(tool.description(), func(call context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		call, stop := context.WithCancel(call)
+		defer stop()
+		defer context.AfterFunc(ctx, stop)()
+		return tool.call(call, req.Params.Arguments), nil
+	})
+	err := server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(endingReader{stdin, cancel}), Writer: keptOpen{stdout}})
+	cancel()
+	tool.idle()
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("serve run_tests: %w", err)
+	}
+	return nil
+}
+
+// endingReader tells when the client is gone, so that a command which takes long
+// is not waited for.
+type endingReader struct {
+	io.Reader
+	ended func()
+}
+
+func (r endingReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if err != nil {
+		r.ended()
+	}
+	return n, err
+}
+
+// keptOpen is a writer whose closing is the process's affair, as that of its reader.
+type keptOpen struct{ io.Writer }
+
+func (keptOpen) Close() error { return nil }
+
+// maxAnswer bounds the text and the structured content of an answer each, in
+// bytes. Codex gives its model the structured content instead of the text where
+// there is one (convert_call_tool_result_to_function_call_output_payload in
+// codex-rs); recorded runs of the other CLIs show the text. So each must tell all.
+const maxAnswer = 4 << 10
+
+// How much an answer shows where it fits.
+const (
+	shownFailures   = 20
+	shownAssertions = 3
+	shownAssertion  = 500 // bytes
+	shownLines      = 20
+	shownTail       = 1200 // bytes
+)
+
+// testResult is the structured content of an answer.
+type testResult struct {
+	Ran          bool          `json:"ran"` // false: no test was run, the summary says why
+	Passed       bool          `json:"passed"`
+	Summary      string        `json:"summary"`
+	Command      string        `json:"command,omitempty"` // the one that failed
+	PassedTests  *int          `json:"passed_tests,omitempty"`
+	FailedTests  *int          `json:"failed_tests,omitempty"`
+	SkippedTests *int          `json:"skipped_tests,omitempty"`
+	Failures     []testFailure `json:"failures,omitempty"`
+	More         int           `json:"more_failures,omitempty"` // that are not listed
+	LastLines    string        `json:"last_lines,omitempty"`
+	CallsLeft    *int          `json:"calls_left,omitempty"` // after a call that ran
+
+	failures []testreport.Failure
+	output   string
+}
+
+type testFailure struct {
+	Name      string `json:"name"`
+	Assertion string `json:"assertion,omitempty"`
+}
+
+// answer makes the result of a call, smaller until it fits.
+func answer(r testResult, isError bool) *mcp.CallToolResult {
+	for scale := 1; ; scale *= 2 {
+		shrunk := r.shown(scale)
+		text := shrunk.text()
+		b, err := json.Marshal(shrunk)
+		if err == nil && len(text) <= maxAnswer && len(b) <= maxAnswer || scale > shownTail {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(b), IsError: isError}
+		}
+	}
+}
+
+// shown fills in the failures and the last lines, less of them at a larger scale.
+func (r testResult) shown(scale int) testResult {
+	r.Failures = nil
+	n := min(len(r.failures), max(1, shownFailures/scale))
+	assertions := 0
+	for _, f := range r.failures[:n] {
+		shown := testFailure{Name: short(f.Name, max(60, 300/scale))}
+		if f.Text != "" && assertions < shownAssertions {
+			shown.Assertion = short(f.Text, shownAssertion/scale)
+			assertions++
+		}
+		r.Failures = append(r.Failures, shown)
+	}
+	r.More = len(r.failures) - n
+	if r.FailedTests != nil {
+		r.More = max(r.More, *r.FailedTests-n)
+	}
+	if !r.Passed && r.output != "" {
+		r.LastLines = lastLines(r.output, shownLines, shownTail/scale)
+	}
+	return r
+}
+
+// text is the answer for a model that reads prose.
+func (r testResult) text() string {
+	var b strings.Builder
+	b.WriteString(r.Summary)
+	if !r.Ran {
+		return b.String()
+	}
+	var counts []string
+	for _, c := range []struct {
+		n    *int
+		word string
+	}{{r.FailedTests, "failed"}, {r.PassedTests, "passed"}, {r.SkippedTests, "skipped"}} {
+		if c.n != nil {
+			counts = append(counts, fmt.Sprintf("%d %s", *c.n, c.word))
+		}
+	}
+	if counts != nil {
+		fmt.Fprintf(&b, "\nTests: %s.", strings.Join(counts, ", "))
+	}
+	if len(r.Failures) > 0 {
+		b.WriteString("\n\nFailing tests:")
+		for _, f := range r.Failures {
+			b.WriteString("\n- " + f.Name)
+		}
+		if r.More > 0 {
+			fmt.Fprintf(&b, "\n- and %d more", r.More)
+		}
+		for _, f := range r.Failures {
+			if f.Assertion != "" {
+				fmt.Fprintf(&b, "\n\n%s:\n%s", f.Name, f.Assertion)
+			}
+		}
+	}
+	if r.LastLines != "" {
+		fmt.Fprintf(&b, "\n\nLast lines of the output:\n%s", r.LastLines)
+	}
+	if r.CallsLeft != nil {
+		fmt.Fprintf(&b, "\n\nCalls of run_tests left: %d.", *r.CallsLeft)
+	}
+	return b.String()
+}
+
+// lastLines is the end of an output: at most so many lines and bytes.
+func lastLines(s string, lines, size int) string {
+	all := strings.Split(strings.TrimRight(strings.ToValidUTF8(s, "\uFFFD"), "\n"), "\n")
+	all = all[max(0, len(all)-lines):]
+	s = strings.Join(all, "\n")
+	if end := text.Tail(s, size); end != s {
+		return "…" + end
+	}
+	return s
+}
+
+// short cuts text to about so many bytes.
+func short(s string, size int) string {
+	if start := text.Head(s, size); start != s {
+		return start + "…"
+	}
+	return s
+}

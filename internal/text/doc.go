@@ -1,0 +1,17 @@
+// Package text makes what others wrote harmless, once for every output: check
+// runs, comments, descriptions of pull requests, pages, terminals and logs. It
+// also writes numbers, times and spans as people read them.
+//
+// Every function is pure: the same text gives the same bytes. No output of ours
+// takes a text of others in another way than through this package.
+//
+//	which characters are invisible and go?            policy.Invisible
+//	which sequences of a terminal go?                 clean.go, escapes
+//	how is a long text cut, at which end?             clean.go, Line, Block, Excerpt
+//	why does nobody's comment forge a marker of ours? clean.go, marker
+//	what makes a word a mention, reference or link?   markdown.go, telling
+//	which addresses become links?                     markdown.go, URL
+//	what is taken for a secret?                       secret.go
+//	how is a known secret kept out of a stream?       secret.go, MaskReader
+//	how is a time, a span, a count, a price written?  number.go
+package text

@@ -1,0 +1,147 @@
+package text
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Code is one line of hostile text as inline code, at most 160 characters. A
+// pipe becomes a broken bar, because a table splits its cells before it reads
+// code.
+func Code(s string) string {
+	s = strings.ReplaceAll(Line(s, 160), "|", "¦")
+	if s == "" {
+		return "` `"
+	}
+	ticks := strings.Repeat("`", longestRun(s, '`')+1)
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
+		s = " " + s + " "
+	}
+	return ticks + s + ticks
+}
+
+// Fence is hostile text as a fenced block, at most about max bytes. The fence is
+// longer than any in the text, so nothing in it can end the block.
+func Fence(s string, max int) string {
+	s = Excerpt(s, max)
+	ticks := strings.Repeat("`", longestRun(s, '`')+1)
+	if len(ticks) < 3 {
+		ticks = "```"
+	}
+	return ticks + "text\n" + s + "\n" + ticks
+}
+
+// longestRun is the length of the longest run of c in s.
+func longestRun(s string, c byte) int {
+	longest, n := 0, 0
+	for i := range len(s) {
+		if s[i] != c {
+			n = 0
+			continue
+		}
+		n++
+		longest = max(longest, n)
+	}
+	return longest
+}
+
+// plain matches a word that holds only letters, digits and punctuation that
+// Markdown gives no meaning inside a line; telling matches what GitHub would
+// still make a link or a picture of: addresses, references like GH-12, commit
+// hashes and emoji names; opening matches what starts a list at the start of a
+// line.
+var (
+	plain   = regexp.MustCompile(`^[\p{L}\p{M}\p{N}×–—…%'"’“”.,;:!?()+-]+$`)
+	telling = regexp.MustCompile(`(?i)www\.|[a-z]-\d|[0-9a-f]{7}|:[a-z0-9+-]+:|mailto:|xmpp:`)
+	opening = regexp.MustCompile(`^(?:[+-]|[0-9]+[.)])`)
+)
+
+// Prose is one sentence for Markdown that mixes Pawl's words with those of
+// others, at most 400 characters: words that could be more than words are set as
+// inline code.
+func Prose(s string) string {
+	var out, risky []string
+	flush := func(after string) {
+		if len(risky) > 0 {
+			out = append(out, Code(strings.Join(risky, " "))+after)
+			risky = nil
+		}
+	}
+	for i, word := range strings.Fields(Line(s, 400)) {
+		core := strings.TrimRight(word, ".,;:!?)")
+		after := word[len(core):]
+		switch {
+		case len(risky) > 0 && risky[len(risky)-1] == "/pawl" && slices.Contains(policy.Commands, core):
+			risky = append(risky, core)
+		case harmless(word, i == 0):
+			flush("")
+			out = append(out, word)
+			continue
+		case core == "":
+			risky = append(risky, word)
+			continue
+		default:
+			risky = append(risky, core)
+		}
+		if after != "" {
+			flush(after)
+		}
+	}
+	flush("")
+	return strings.Join(out, " ")
+}
+
+// harmless reports whether a word stays a word wherever it stands in a line, or
+// at its start.
+func harmless(word string, first bool) bool {
+	if !plain.MatchString(word) || telling.MatchString(word) || first && opening.MatchString(word) {
+		return false
+	}
+	return strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r > 127 })
+}
+
+// Label is a short name for places that are not Markdown, such as titles: a
+// character that a name of ours does not need becomes a low line.
+func Label[S ~string](s S) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ._-", r) {
+			return r
+		}
+		return '_'
+	}, Line(string(s), 40))
+}
+
+// bare matches names that need no code around them.
+var bare = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
+
+// Name is a backend's or repository's name inside a sentence of Markdown.
+func Name(s string) string {
+	if s = Line(s, 100); bare.MatchString(s) && !telling.MatchString(s) && !strings.Contains(s, "//") {
+		return s
+	}
+	return Code(s)
+}
+
+// address matches the web addresses that Pawl links to.
+var address = regexp.MustCompile(`^(?i:https?)://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%/#?=&+-]*)?$`)
+
+// URL is the address if people may be sent there, else empty.
+func URL(s string) string {
+	if len(s) > 300 || !address.MatchString(s) {
+		return ""
+	}
+	return s
+}
+
+// Link is a Markdown link with a text of ours; empty for an address that nobody
+// may be sent to.
+func Link(text, url string) string {
+	if URL(url) == "" {
+		return ""
+	}
+	return "[" + text + "](" + url + ")"
+}

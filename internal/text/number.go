@@ -1,0 +1,102 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Count writes a count with commas between thousands.
+func Count[N int | int64](n N) string { return humanize.Comma(int64(n)) }
+
+// Plural counts things.
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Count(n) + " " + thing + "s"
+}
+
+// Dollars writes a cost, to the cent where that says anything. What nothing can
+// have cost is shown as its bound.
+func Dollars(v float64) string {
+	switch v = min(v, 99_999.99); {
+	case !(v > 0): // or no number
+		return "$0.00"
+	case v < 0.01:
+		return fmt.Sprintf("$%.4f", v)
+	}
+	return fmt.Sprintf("$%.2f", v)
+}
+
+// Instant writes a time in UTC, with the date where it is not today's.
+func Instant(now, t time.Time) string {
+	now, t = now.UTC(), t.UTC()
+	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
+		return t.Format("15:04 UTC")
+	}
+	return Date(t)
+}
+
+// Date writes a time in UTC with its date.
+func Date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// Left writes how long it is until a time, and the time itself: 5h 12m left
+// (until 14:03 UTC).
+func Left(now, until time.Time) string {
+	d := until.Sub(now)
+	switch {
+	case d <= 0:
+		return "due since " + Instant(now, until)
+	case d < time.Minute:
+		return "under a minute left (until " + Instant(now, until) + ")"
+	}
+	return Span(d.Truncate(time.Minute)) + " left (until " + Instant(now, until) + ")"
+}
+
+// Reset says when a limit resets or was reset; the zero time is unknown.
+func Reset(now, t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "nobody said when it resets"
+	case t.After(now):
+		return Left(now, t)
+	}
+	return "was reset at " + Instant(now, t)
+}
+
+// Span writes a duration with its two biggest units: 2d 3h, 5h 12m, 4m 5s. The
+// libraries for it round to one unit, which is too coarse for a wait.
+func Span(d time.Duration) string {
+	if d < time.Second {
+		return "0s"
+	}
+	units := []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}}
+	i := 0
+	for d < units[i].of {
+		i++
+	}
+	s := Count(int64(d/units[i].of)) + units[i].name
+	if i+1 < len(units) {
+		if rest := d % units[i].of / units[i+1].of; rest > 0 {
+			s += fmt.Sprintf(" %d%s", rest, units[i+1].name)
+		}
+	}
+	return s
+}
+
+// Dash is Span, with a dash for what did not take a second.
+func Dash(d time.Duration) string {
+	if d < time.Second {
+		return "–"
+	}
+	return Span(d)
+}
+
+// Spaced writes one of our own terms as people do: usage_limit as usage limit.
+func Spaced[S ~string](term S) string { return strings.ReplaceAll(string(term), "_", " ") }

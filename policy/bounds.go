@@ -1,0 +1,117 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// day is the length of the window of the daily cap.
+const day = 24 * time.Hour
+
+// bounds is rule 3: no run and no thread goes on for ever, whoever asks.
+func bounds(f Facts) (Decision, bool) {
+	if restarts := len(f.run()) - 1; restarts >= f.Limits.Restarts.Max {
+		return stop(RuleRestartLimit, "Look at the attempts; a new /pawl solve starts a new run.",
+			fmt.Sprintf("the run was restarted %d times, which is its limit", restarts))
+	}
+	if d, over := budget(f); over {
+		return d, true
+	}
+	if d, over := failedChecks(f); over {
+		return d, true
+	}
+	today := f.Attempts
+	for len(today) > 0 && !today[0].StartedAt.After(f.Now.Add(-day)) {
+		today = today[1:]
+	}
+	n, most := len(today), f.Limits.Restarts.MaxPerThreadPerDay
+	if n < most {
+		return silent()
+	}
+	reason := fmt.Sprintf("%s on this thread in 24 hours; its limit is %d", Plural(n, "attempt"), most)
+	if most <= 0 {
+		return stop(RuleDailyCap, "The operator must allow attempts.", reason)
+	}
+	// The limit may have been lowered: enough attempts must be a day old.
+	next := today[n-most].StartedAt.Add(day)
+	d, ok := stop(RuleDailyCap, "Comment /pawl resume then, or ask the operator to allow more attempts.", reason)
+	d.Reasons = append(d.Reasons, Reason{Rule: RuleDailyCap, Text: "the next attempt is possible from", Until: next})
+	return d, ok
+}
+
+// budget is the part of rule 3 that bounds what is spent: an attempt that used
+// up its own budget is not followed by another one unless a person asks, and
+// the thread's budget of a day is for everybody.
+func budget(f Facts) (Decision, bool) {
+	tokens, usd := spent(f)
+	const hint = "The operator can raise policy.budget; or wait until a day has passed since the first of these attempts."
+	switch l := f.Limits; {
+	case l.Budget.TokensPerThreadPerDay > 0 && tokens >= l.Budget.TokensPerThreadPerDay:
+		return stop(RuleBudget, hint, fmt.Sprintf("%d tokens on this thread in 24 hours; its budget is %d", tokens, l.Budget.TokensPerThreadPerDay))
+	case l.Budget.USDPerThreadPerDay > 0 && usd >= l.Budget.USDPerThreadPerDay:
+		return stop(RuleBudget, hint, fmt.Sprintf("%.2f USD on this thread in 24 hours; its budget is %.2f", usd, l.Budget.USDPerThreadPerDay))
+	}
+	if a, ok := f.last(); ok && a.Budget != "" && len(f.Fresh) == 0 {
+		return stop(RuleBudget, "Split the task, or let the operator raise policy.budget; /pawl retry goes on from here.",
+			fmt.Sprintf("attempt %d was ended: %s", a.N, a.Budget))
+	}
+	return silent()
+}
+
+// spent is what the thread used in the last 24 hours.
+func spent(f Facts) (tokens int64, usd float64) {
+	for _, a := range f.Attempts {
+		if a.StartedAt.After(f.Now.Add(-day)) {
+			tokens += a.Tokens
+			usd += a.CostUSD
+		}
+	}
+	return tokens, usd
+}
+
+// Left is what the thread may still use of its budget of a day; 0 is no bound. Where
+// nothing is left it is next to nothing, so that one call ends it.
+func Left(f Facts) (tokens int64, usd float64) {
+	const leastTokens, leastUSD = 1, 1e-6
+	usedTokens, usedUSD := spent(f)
+	if most := f.Limits.Budget.TokensPerThreadPerDay; most > 0 {
+		tokens = max(most-usedTokens, leastTokens)
+	}
+	if most := f.Limits.Budget.USDPerThreadPerDay; most > 0 {
+		usd = max(most-usedUSD, leastUSD)
+	}
+	return tokens, usd
+}
+
+// failedChecks is the part of rule 3 that bounds what failing checks of others can ask
+// for. Each push has checks of its own, so without it an agent that cannot mend
+// them would be asked again and again with no person in it.
+func failedChecks(f Facts) (Decision, bool) {
+	for _, t := range f.Fresh {
+		if t.Source != FromCheckRun {
+			return silent()
+		}
+	}
+	if len(f.Fresh) == 0 {
+		return silent()
+	}
+	n := 0
+	for i := len(f.Attempts) - 1; i >= 0; i-- {
+		a := f.Attempts[i]
+		if a.NewInput && !a.ByChecks {
+			break
+		}
+		if a.ByChecks {
+			n++
+		}
+	}
+	most := f.Limits.Ladder.VerifyRetries
+	if f.Limits.Ladder.EscalateEffort {
+		most++
+	}
+	if n < max(1, most) {
+		return silent()
+	}
+	return stop(RuleChecksFailed, "Look at the failing checks; comment what to do.",
+		fmt.Sprintf("the checks of others failed again after %s for them alone", Plural(n, "attempt")))
+}

@@ -1,0 +1,28 @@
+package feedback
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAdditionsAreWhatAnEditPutIn(t *testing.T) {
+	for _, tc := range []struct {
+		name, from, to string
+		want           []string
+	}{
+		{"nothing", "a\nb", "a\nb\r\n", nil},
+		{"a line", "a\nb", "a\nb\nc", []string{"c"}},
+		{"two places", "a\nb\nc\nd", "x\na\nb\nc\nd\ny\nz", []string{"x", "y\nz"}},
+		{"a changed line", "a\nb\nc", "a\nB\nc", []string{"B"}},
+		{"only taken away", "a\nb", "a", nil},
+		{"from nothing", "", "a\nb", []string{"a\nb"}},
+		{"Pawl's own block", "a", "a\n<!-- pawl:begin -->\nx\n<!-- pawl:end -->", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Additions(tc.from, tc.to)); diff != "" {
+				t.Errorf("additions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package feedback
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Command is what a person told Pawl to do.
+type Command struct {
+	// Name is solve, retry, stop, resume, escalate, use, status or why. It is
+	// "unknown" for any other word behind /pawl, so that Pawl can answer with
+	// help. The zero Command has no name and is no command.
+	Name string
+	// Text is what was said beside the name, as far as a reader can see it: the
+	// task for solve, which may go on for many lines; the backend for use; the
+	// word itself for unknown; the rest of the line for the others.
+	Text string
+	// Mention says that the App was mentioned by name instead of /pawl.
+	Mention bool
+}
+
+// Works reports whether it asks for work, as a remark without a command does:
+// unlike an order to Pawl itself and a question.
+func (c Command) Works() bool {
+	return !slices.Contains([]string{"stop", "use", "status", "why", "unknown"}, c.Name)
+}
+
+// ParseCommand finds the command in the body of a comment, review or
+// description. A command is the first thing on a line that a reader of the page
+// sees as the writer's own words: not in quotes, code, HTML comments or the
+// quoted part of an e-mail, and not indented by four columns or more. In doubt a
+// line is no command.
+//
+// slug is the App's name; a line that starts with its mention means solve. The
+// first command counts; but where one says stop, stop counts wherever it stands.
+// "@slug stop" alone on its line is taken for stop as well: nobody who writes
+// that wants an agent to start.
+func ParseCommand(body, slug string) (Command, bool) {
+	lines := readLines(unixLines(body))
+	var first Command
+	for i, line := range lines {
+		c, ok := commandOn(line, slug)
+		if !ok {
+			continue
+		}
+		if c.Name != "stop" && first.Name != "" {
+			continue
+		}
+		if c.Name == "solve" {
+			c.Text = task(c.Text, lines[i+1:], slug)
+		}
+		c.Text = strings.TrimSpace(Visible(c.Text))
+		if c.Name == "stop" {
+			return c, true
+		}
+		first = c
+	}
+	return first, first.Name != ""
+}
+
+// commandOn reads one line. The text of the command is as it was written; it
+// may hold the beginning of a comment that ends further down.
+func commandOn(l line, slug string) (Command, bool) {
+	if l.kind != plainLine {
+		return Command{}, false
+	}
+	written := strings.TrimLeft(l.text, " ")
+	if rest, ok := afterMention(written, slug); ok {
+		if commandWord(rest) == "stop" {
+			return Command{Name: "stop", Mention: true}, true
+		}
+		return Command{Name: "solve", Text: rest, Mention: true}, true
+	}
+	rest, ok := cutPrefixFold(written, "/pawl")
+	if !ok || rest != "" && !startsWithSpace(rest) {
+		return Command{}, false
+	}
+	word, text := strings.TrimSpace(rest), ""
+	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {
+		word, text = word[:i], word[i:]
+	}
+	name := commandWord(word)
+	switch {
+	case !slices.Contains(policy.Commands, name):
+		return Command{Name: "unknown", Text: word}, true
+	case name == "use":
+		return Command{Name: name, Text: backendIn(text)}, true
+	}
+	return Command{Name: name, Text: text}, true
+}
+
+// backendIn returns the first word of text, which may be written as code.
+func backendIn(text string) string {
+	if words := strings.Fields(text); len(words) > 0 {
+		return strings.Trim(words[0], "`")
+	}
+	return ""
+}
+
+// commandWord makes a word comparable: people write "Stop!" and "solve:".
+func commandWord(word string) string {
+	return strings.ToLower(strings.TrimRight(strings.TrimSpace(Visible(word)), ".,:;!?"))
+}
+
+// afterMention returns what follows a mention of slug at the start of text. The
+// mention must be whole: @slug-other, @slug/team and @slug.example are others.
+func afterMention(text, slug string) (rest string, ok bool) {
+	if slug == "" {
+		return "", false
+	}
+	rest, ok = cutPrefixFold(text, "@"+slug)
+	if !ok {
+		return "", false
+	}
+	rest, _ = cutPrefixFold(rest, "[bot]")
+	if rest == "" || startsWithSpace(rest) {
+		return rest, true
+	}
+	if strings.ContainsRune(",:;.!?", rune(rest[0])) && (len(rest) == 1 || startsWithSpace(rest[1:])) {
+		return rest[1:], true
+	}
+	return "", false
+}
+
+// task joins the text on the line of a solve command and the lines behind it,
+// up to the next command and without quotations of e-mail.
+func task(start string, behind []line, slug string) string {
+	said := []string{start}
+	for _, l := range behind {
+		if _, ok := commandOn(l, slug); ok {
+			break
+		}
+		if l.kind != mailLine {
+			said = append(said, l.text)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// cutPrefixFold is strings.CutPrefix for an ASCII prefix in any case.
+func cutPrefixFold(text, prefix string) (rest string, ok bool) {
+	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return text, false
+	}
+	return text[len(prefix):], true
+}
+
+// startsWithSpace reports whether text starts with white space of any kind;
+// some keyboards make a no-break space.
+func startsWithSpace(text string) bool {
+	return strings.IndexFunc(text, unicode.IsSpace) == 0
+}
+
+// Heard reports whether a repository that listens to the given triggers hears
+// feedback of that source; none given means all. The words are those of the
+// repository's configuration: command, mention, label, review, comment,
+// description, check_run. Buttons are always heard.
+func Heard(source policy.Source, c Command, triggers []string) bool {
+	word := string(source)
+	switch {
+	case source == policy.FromButton:
+		return true
+	case c.Mention:
+		word = "mention"
+	case c.Name != "" && source != policy.FromLabel:
+		word = "command"
+	case source == policy.FromReviewComment:
+		word = "review"
+	}
+	return len(triggers) == 0 || slices.Contains(triggers, word)
+}

@@ -1,0 +1,155 @@
+package feedback
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// text joins lines; it keeps the tables below readable.
+func text(lines ...string) string { return strings.Join(lines, "\n") }
+
+func TestCommandsAreUnderstood(t *testing.T) {
+	for _, tc := range []struct {
+		name, body string
+		want       Command
+	}{
+		{"a bare command", "/pawl solve", Command{Name: "solve", Text: ""}},
+		{"a command with text", "/pawl solve only the parser", Command{Name: "solve", Text: "only the parser"}},
+		{"any case", "/Pawl SOLVE Only The Parser", Command{Name: "solve", Text: "Only The Parser"}},
+		{"punctuation behind the word", "/pawl solve: the parser", Command{Name: "solve", Text: "the parser"}},
+		{"an exclamation", "/pawl stop!", Command{Name: "stop", Text: ""}},
+		{"a question", "/pawl why?", Command{Name: "why", Text: ""}},
+		{"retry", "/pawl retry", Command{Name: "retry", Text: ""}},
+		{"resume", "/pawl resume", Command{Name: "resume", Text: ""}},
+		{"escalate with a reason", "/pawl escalate it goes round in circles", Command{Name: "escalate", Text: "it goes round in circles"}},
+		{"status", "/pawl status", Command{Name: "status", Text: ""}},
+		{"use takes one word", "/pawl use codex please", Command{Name: "use", Text: "codex"}},
+		{"use takes a backend written as code", "/pawl use `codex`", Command{Name: "use", Text: "codex"}},
+		{"use without a backend", "/pawl use", Command{Name: "use", Text: ""}},
+		{"an unknown word is answered with help", "/pawl sovle it", Command{Name: "unknown", Text: "sovle"}},
+		{"no word is answered with help", "/pawl", Command{Name: "unknown", Text: ""}},
+		{"help is answered with help", "/pawl help", Command{Name: "unknown", Text: "help"}},
+		{"spaces before it", "   /pawl retry", Command{Name: "retry", Text: ""}},
+		{"spaces and tabs between the words", "/pawl \t retry  ", Command{Name: "retry", Text: ""}},
+		{"a no-break space between the words", "/pawl\u00a0retry", Command{Name: "retry", Text: ""}},
+		{"Windows line ends", "Hello\r\n\r\n/pawl retry\r\n", Command{Name: "retry", Text: ""}},
+		{"text above", text("That is wrong.", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"a mention means solve", "@pawl please look at this", Command{Name: "solve", Text: "please look at this", Mention: true}},
+		{"a mention in any case", "@PAWL please", Command{Name: "solve", Text: "please", Mention: true}},
+		{"a mention of the bot user", "@pawl[bot] please", Command{Name: "solve", Text: "please", Mention: true}},
+		{"a mention with a comma", "@pawl, please", Command{Name: "solve", Text: "please", Mention: true}},
+		{"a bare mention", "@pawl", Command{Name: "solve", Text: "", Mention: true}},
+		{"a mention that only says stop", "@pawl stop!", Command{Name: "stop", Text: "", Mention: true}},
+		{"a mention that says more than stop", "@pawl stop using globals", Command{Name: "solve", Text: "stop using globals", Mention: true}},
+		{"the first of several commands", text("/pawl retry", "/pawl status"), Command{Name: "retry", Text: ""}},
+		{"stop wins wherever it stands", text("/pawl solve it", "more", "", "/pawl stop"), Command{Name: "stop", Text: ""}},
+		{"stop in a quote does not win", text("/pawl retry", "", "> /pawl stop"), Command{Name: "retry", Text: ""}},
+		{"text over many lines", text("/pawl solve the parser", "and the printer", "", "- both"), Command{Name: "solve", Text: text("the parser", "and the printer", "", "- both")}},
+		{"text that begins on the next line", text("/pawl solve", "", "the parser"), Command{Name: "solve", Text: "the parser"}},
+		{"text up to the next command", text("/pawl solve a", "b", "/pawl status", "c"), Command{Name: "solve", Text: text("a", "b")}},
+		{"code and quotes belong to the text", text("@pawl this:", "```", "/pawl stop", "```", "> and this"), Command{Name: "solve", Text: text("this:", "```", "/pawl stop", "```", "> and this"), Mention: true}},
+		{"comments do not belong to the text", text("/pawl solve a <!-- evil", "worse --> b", "c"), Command{Name: "solve", Text: text("a  b", "c")}},
+		{"invisible characters do not belong to the text", "/pawl solve a\u200b\U000e0041b", Command{Name: "solve", Text: "ab"}},
+		{"only solve takes further lines", text("/pawl retry now", "please"), Command{Name: "retry", Text: "now"}},
+		{"mail quoted below is not text", text("/pawl solve a", "", "On Tue, 4 Nov 2025, A B wrote:", "> x", "> y"), Command{Name: "solve", Text: "a"}},
+		{"words below quoted mail are text", text("/pawl solve a", "", "On Tue, 4 Nov 2025, A B wrote:", "> x", "", "b"), Command{Name: "solve", Text: text("a", "", "b")}},
+		{"behind a closed code block", text("```", "x", "```", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind a code block with a longer end", text("~~~ text", "x", "~~~~~", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind three backticks used inline", text("```x``` is it", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind a comment", text("<!-- x", "y -->", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind a comment that is code", text("`<!--` is not handled", "", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind an open comment in a code block", text("```html", "<!--", "```", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind a quote and a blank line", text("> why?", "", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind one backtick", text("a ` b", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind a tag in code", text("the `<pre>` tag", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"behind quoted HTML", text("<blockquote>x</blockquote>", "", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"what is folded away can be seen", text("<details>", "", "/pawl retry", "</details>"), Command{Name: "retry", Text: ""}},
+		{"a sentence about mail", text("From: the docs I take that it should work.", "/pawl retry"), Command{Name: "retry", Text: ""}},
+		{"words below quoted mail", text("On Tue, 4 Nov 2025, A B wrote:", "> x", "", "/pawl retry"), Command{Name: "retry", Text: ""}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, ok := ParseCommand(tc.body, "pawl")
+			if diff := cmp.Diff(tc.want, got); diff != "" || !ok {
+				t.Errorf("ParseCommand(%q) ok = %v (-want +got):\n%s", tc.body, ok, diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoCommand(t *testing.T) {
+	for _, tc := range []struct{ name, body string }{
+		{"nothing", ""},
+		{"words in a line", "please /pawl solve"},
+		{"another word", "/pawlish solve"},
+		{"a path", "/pawl/solve"},
+		{"a list item", "- /pawl solve"},
+		{"bold", "**/pawl solve**"},
+		{"inline code", "`/pawl solve`"},
+		{"inline code over two lines", text("see `this", "/pawl solve", "thing`")},
+		{"a code block", text("```", "/pawl solve", "```")},
+		{"a code block with a language", text("```sh", "/pawl solve", "```")},
+		{"a code block with tildes", text("~~~", "/pawl solve", "~~~")},
+		{"a code block that shorter marks do not end", text("````", "```", "/pawl solve", "````")},
+		{"a code block that other marks do not end", text("```", "~~~", "/pawl solve", "```")},
+		{"a code block whose end carries words", text("```", "``` x", "/pawl solve", "```")},
+		{"a code block that never ends", text("```", "x", "", "/pawl solve")},
+		{"an indented code block", text("   ```", "/pawl solve", "   ```")},
+		{"a code block in a list", text("- ```", "  /pawl solve", "  ```")},
+		{"a code block in a numbered list", text("1. x", "", "   ```", "   /pawl solve", "   ```")},
+		{"indented code", text("x", "", "    /pawl solve")},
+		{"code indented by a tab", text("x", "", "\t/pawl solve")},
+		{"code indented by spaces and a tab", text("  \t/pawl solve")},
+		{"a quote", "> /pawl solve"},
+		{"a quote without a space", ">/pawl solve"},
+		{"an indented quote", "   > /pawl solve"},
+		{"a quote in a quote", "> > /pawl solve"},
+		{"a quote in a list", "- > /pawl solve"},
+		{"a quote that goes on without its sign", text("> he said", "/pawl solve")},
+		{"a quote in a list that goes on without its sign", text("- > he said", "/pawl solve")},
+		{"a code block below a quote", text("> he said", "```", "", "/pawl solve", "```")},
+		{"a quote in HTML", text("<blockquote>", "", "/pawl solve", "", "</blockquote>")},
+		{"a quote in a quote in HTML", text("<BLOCKQUOTE><blockquote>", "</blockquote>", "/pawl solve", "</BLOCKQUOTE>")},
+		{"code in HTML", text("<pre>", "/pawl solve", "</pre>")},
+		{"a comment", "<!-- /pawl solve -->"},
+		{"a comment over many lines", text("<!--", "/pawl solve", "", "/pawl solve", "-->")},
+		{"a comment that never ends", text("x <!-- y", "", "/pawl solve")},
+		{"a comment that begins in a line", text("see <!-- this", "/pawl solve", "-->")},
+		{"the line on which a comment ends", text("<!--", "--> /pawl solve")},
+		{"a code block mark in a comment", text("<!--", "```", "/pawl solve", "-->", "x")},
+		{"a comment behind a comment", text("<!-- a --> <!-- b", "/pawl solve -->")},
+		{"a comment at the start of a line in open code", text("a `b", "<!--", "` /pawl", "/pawl solve", "-->")},
+		{"a quoted mail", text("On Tue, 4 Nov 2025, A B <a@example.com> wrote:", "> /pawl solve")},
+		{"a quoted mail without signs", text("Thanks.", "", "On Tue, 4 Nov 2025, A B wrote:", "", "/pawl solve")},
+		{"an attribution over two lines", text("On Tue, 4 Nov 2025 at 10:00, A B", "<a@example.com> wrote:", "", "/pawl solve")},
+		{"an attribution in German", text("Am 4.11.2025 um 10:00 schrieb A B:", "/pawl solve")},
+		{"the message answered to", text("No.", "-----Original Message-----", "/pawl solve")},
+		{"a message passed on", text("---------- Forwarded message ----------", "/pawl solve")},
+		{"the head of a message", text("From: A B <a@example.com>", "Sent: Tuesday", "To: me", "", "/pawl solve")},
+		{"the head of a message in bold", text("**From:** A B", "**Date:** Tuesday", "", "/pawl solve")},
+		{"a text nested deeper than people write", text(strings.Repeat("> - ", 60), "", "/pawl solve")},
+		{"a text of links without an end", text(strings.Repeat("[a](", 200), "", "/pawl solve")},
+		{"a mention in a line", "thanks @pawl"},
+		{"a mention of somebody else", "@pawl-other please"},
+		{"a mention of a longer name", "@pawlbot please"},
+		{"a mention of a team", "@pawl/team please"},
+		{"an address", "x@pawl please"},
+		{"an address with a domain", "@pawl.example please"},
+		{"a possessive", "@pawl's last commit is wrong"},
+		{"a mention in a quote", "> @pawl please"},
+		{"a mention in code", "`@pawl please`"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, ok := ParseCommand(tc.body, "pawl"); ok {
+				t.Errorf("ParseCommand(%q) = %+v, want none", tc.body, got)
+			}
+		})
+	}
+}
+
+func TestWithoutSlugThereIsNoMention(t *testing.T) {
+	if got, ok := ParseCommand("@ please", ""); ok {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,141 @@
+package feedback
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// maxDiff bounds the diff of a description, in bytes. A description has at most
+// 65,536 characters at GitHub; a prompt needs the change, not the whole twice.
+const maxDiff = 16 << 10
+
+var (
+	// managed matches the markers around the block that Pawl keeps in a
+	// description. They are found in code too: a description that ends in an
+	// open code block makes code of the block that Pawl appends.
+	managed = regexp.MustCompile(`(?is)<!--\s*pawl:(begin|end)\b.*?-->`)
+
+	// checkbox matches a task list's box up to its closing bracket, also in
+	// nested lists and in quotes.
+	checkbox = regexp.MustCompile(`^((?:[\s>]*(?:[-*+]|\d{1,9}[.)])\s+)+)\[[xX ]\](\s|$)`)
+)
+
+// Content returns what a description says to its readers: visible text without
+// the block that Pawl manages, with line endings, white space and the state of
+// task list boxes made equal. Indentation stays, since Markdown means something
+// by it. Two descriptions with the same Content are the same to Pawl.
+//
+// Anybody can write the markers of Pawl's block. What stands between them
+// reaches neither a diff nor a prompt that is built from Content, so a forged
+// block hides text from Pawl and not from people. Where the markers are not
+// exactly one beginning and one end behind it, nothing between them is removed.
+func Content(body string) string {
+	text := Visible(withoutManaged(unixLines(body)))
+	var kept []string
+	for line := range strings.SplitSeq(text, "\n") {
+		line = tidyLine(line)
+		if line == "" && (len(kept) == 0 || kept[len(kept)-1] == "") {
+			continue
+		}
+		kept = append(kept, line)
+	}
+	if n := len(kept); n > 0 && kept[n-1] == "" {
+		kept = kept[:n-1]
+	}
+	return strings.Join(kept, "\n")
+}
+
+// DescriptionDiff compares the content of two versions of a description. changed
+// is false where they differ in nothing but white space or in what Content
+// leaves out, and diff is then empty. diff is a unified diff with three lines
+// of context, cut with a note after 16 KiB.
+func DescriptionDiff(from, to string) (diff string, changed bool) {
+	before, after := Content(from), Content(to)
+	if sameWords(before, after) {
+		return "", false
+	}
+	before, after = endLine(before), endLine(after)
+	diff, err := udiff.ToUnified("description before", "description now", before, udiff.Lines(before, after), udiff.DefaultContextLines)
+	if err != nil {
+		// Edits that do not fit their text would be an error of the library.
+		// The new text is then the best account of the change.
+		diff = after
+	}
+	return cutDiff(diff), true
+}
+
+// Additions returns what an edit put into a description: the content of each run
+// of lines that were added or changed. It is empty where the edit only took away.
+func Additions(from, to string) []string {
+	before, after := Content(from), Content(to)
+	var added []string
+	for _, e := range udiff.Lines(endLine(before), endLine(after)) {
+		if text := strings.TrimSpace(e.New); text != "" {
+			added = append(added, text)
+		}
+	}
+	return added
+}
+
+// withoutManaged removes Pawl's block and its markers. Visible removes markers
+// that do not make a block, as it does with every comment.
+func withoutManaged(text string) string {
+	marks := managed.FindAllStringSubmatchIndex(text, -1)
+	if len(marks) != 2 {
+		return text
+	}
+	name := func(m []int) string { return strings.ToLower(text[m[2]:m[3]]) }
+	if name(marks[0]) != "begin" || name(marks[1]) != "end" {
+		return text
+	}
+	return text[:marks[0][0]] + text[marks[1][1]:]
+}
+
+// tidyLine keeps a line's indentation, makes every other run of white space one
+// space, and unticks the box of a task.
+func tidyLine(line string) string {
+	text := strings.TrimLeft(line, " \t")
+	words := strings.Join(strings.Fields(text), " ")
+	if words == "" {
+		return ""
+	}
+	return checkbox.ReplaceAllString(line[:len(line)-len(text)]+words, "${1}[ ]${2}")
+}
+
+// sameWords reports whether two texts differ at most in white space.
+func sameWords(a, b string) bool {
+	return strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
+}
+
+// unixLines makes every line end a single line feed.
+func unixLines(text string) string {
+	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+}
+
+// endLine ends text with a line feed, so that a diff need not mention its lack.
+func endLine(text string) string {
+	if text == "" {
+		return ""
+	}
+	return text + "\n"
+}
+
+// cutDiff bounds a diff, at the end of a line or, in a very long line, at the
+// end of a character.
+func cutDiff(diff string) string {
+	if len(diff) <= maxDiff {
+		return diff
+	}
+	end := maxDiff
+	for !utf8.RuneStart(diff[end]) {
+		end--
+	}
+	if line := strings.LastIndexByte(diff[:end], '\n'); line > maxDiff/2 {
+		end = line
+	}
+	return fmt.Sprintf("%s\n[%d more bytes of this diff are left out]\n", diff[:end], len(diff)-end)
+}

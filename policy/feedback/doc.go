@@ -1,0 +1,24 @@
+// Package feedback judges whether a remark on a thread asks for work, and what it
+// asks for. It is pure: what it needs to know of the thread and of GitHub is given
+// as a Scene, and a judgement that needs what costs a request says so, so that the
+// caller looks it up only then.
+//
+// A remark counts when somebody else than Pawl and its agent, who may write to the
+// repository, says something that readers of the page can see.
+//
+//	question                                                     file
+//	in which order is a remark judged, with which reasons        feedback.go, Judge
+//	what is looked up before a remark counts, in which order     feedback.go, needs
+//	what was caused by Pawl or written by its agent              feedback.go, causedByPawl
+//	who may ask, and which bots                                  feedback.go, mayWrite
+//	when does a check run of others ask for work                 feedback.go, asksByCheckRun
+//	which failures of checks lie outside of the work             outside.go
+//	which commands are there, and where may they stand           command.go
+//	why is a ticked box or a new time stamp of a description
+//	no feedback                                                  description.go, tidyLine and Content
+//	what of an edited description is new                         description.go, DescriptionDiff
+//	what does a reader see of a text (prompts are made of it)    visible.go
+//	what is a quotation, code or an HTML comment                 markdown.go
+//	what of a mail is quoted                                     mail.go
+//	to which triggers does a repository listen                   command.go, Heard
+package feedback

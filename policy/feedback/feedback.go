@@ -1,0 +1,344 @@
+package feedback
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Actor is an account at GitHub. Type is User, Bot or Organization.
+type Actor struct {
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+	Type  string `json:"type"`
+}
+
+// Bot reports whether an account is one. No person can have a login with brackets, so
+// it tells also where the type is missing.
+func (a Actor) Bot() bool { return a.Type == "Bot" || strings.HasSuffix(a.Login, "[bot]") }
+
+// Writes reports whether who has a permission, as GitHub names it, may write.
+func Writes(permission string) bool {
+	return slices.Contains([]string{"admin", "maintain", "write"}, permission)
+}
+
+// Self is Pawl's own identity at GitHub: the App, its bot user, and its slug.
+type Self struct {
+	AppID int64
+	BotID int64
+	Slug  string
+}
+
+// Remark is one thing that happened on a thread and may ask for work. The zero
+// value asks for nothing.
+type Remark struct {
+	Source policy.Source
+	Edited bool // an existing text was changed
+	Actor  Actor
+	Author Actor // of the text; differs from Actor when somebody edits another's
+	App    int64 // the App that wrote it through the API; 0 for none
+	Text   string
+	Was    string // the text before an edit
+	// HasWas tells an edit of the text from an edit of something else.
+	HasWas bool
+	State  string // of a review, or the conclusion of a check run
+	Name   string // of a label, check run or button
+	SHA    string // the commit that a check run or review is about
+}
+
+// Scene is what the thread's log and GitHub say around a remark. In the zero
+// value nothing is known, and nothing is accepted before a permission is.
+type Scene struct {
+	Self Self
+	// Wrote says that the log holds the remark's id as something Pawl wrote.
+	Wrote bool
+	// Marked says that the text carries a marker of Pawl.
+	Marked bool
+	// AgentWrote says that the text stands in what the agent itself wrote in an
+	// attempt that ran at the time. It need not be known before Transcript is needed.
+	AgentWrote bool
+	// Tracked says that Pawl has worked on the thread.
+	Tracked bool
+	// ClosedSince is why the thread cannot be worked on, where that is so since
+	// after the remark was made; empty otherwise.
+	ClosedSince string
+	// Working says that a run is open on the thread.
+	Working bool
+	// OwnPull says that the pull request was opened by Pawl.
+	OwnPull bool
+	// Head is the last commit that Pawl pushed to the thread's branch.
+	Head string
+	// Failed are the names of the check runs on Head whose failure was accepted.
+	Failed []string
+	// Known are descriptions, as Content gives them, that were already worked
+	// on or already refused as no change.
+	Known []string
+	// Label is the label that means solve.
+	Label string
+	// AllowedBots are the numeric ids of bots that may ask for work.
+	AllowedBots []int64
+	// Permission is the actor's permission on the repository as GitHub names
+	// it; empty when it was not looked up.
+	Permission string
+	// Looked is what was looked up, whatever came of it.
+	Looked []Need
+}
+
+// Need is what a judgement waits for. Looking it up costs requests or reads
+// transcripts, so it is asked for only where it matters.
+type Need string
+
+const (
+	// Annotations are what a failing check run left at lines; they belong into the
+	// text of the remark.
+	Annotations Need = "annotations"
+	// Transcript is what the agent wrote: Scene.AgentWrote.
+	Transcript Need = "transcript"
+	// Permission is the actor's: Scene.Permission.
+	Permission Need = "permission"
+	// Closing is whether GitHub knows of one since the remark, where no log tells:
+	// Scene.ClosedSince.
+	Closing Need = "closing"
+)
+
+// Judgement is what a remark came to. At most one of Accepted and Needs is set;
+// where neither is, the remark is ignored.
+type Judgement struct {
+	Accepted bool
+	// Needs asks the caller to look this up and to judge again.
+	Needs  Need
+	Reason string
+	// Own says that the App did it itself. Such things are expected, and tell
+	// people nothing.
+	Own bool
+	// Outside is why the failure of a check run is not the work's; empty for
+	// everything else.
+	Outside string
+	// Command is the command that was given; empty for a plain remark.
+	Command Command
+	// Text is what the agent is to read.
+	Text string
+	// Description is the new content of an edited description: of one that
+	// counts, or of one that takes an earlier edit back.
+	Description string
+}
+
+func ignore(format string, args ...any) Judgement {
+	return Judgement{Reason: fmt.Sprintf(format, args...)}
+}
+
+// Judge decides whether a remark is feedback: it must be by somebody else, ask
+// for work in a way Pawl listens to, and come from a person who may write.
+func Judge(r Remark, s Scene) Judgement {
+	if reason := doneByPawl(r, s); reason != "" {
+		return Judgement{Reason: reason, Own: true}
+	}
+	if reason := causedByPawl(r, s); reason != "" {
+		return Judgement{Reason: reason}
+	}
+	if r.Source != policy.FromCheckRun && r.Actor.Bot() && !slices.Contains(s.AllowedBots, r.Actor.ID) {
+		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
+	}
+	j := asks(r, s)
+	if j.Accepted && j.Command.Works() && s.ClosedSince != "" {
+		return ignore("%s after it was made", s.ClosedSince)
+	}
+	// Who takes back what was asked for needs the permission as well.
+	if !j.Accepted && j.Description == "" {
+		return j
+	}
+	if need := needs(j, r, s); need != "" {
+		return Judgement{Needs: need, Reason: fmt.Sprintf("the %s is not known yet", need)}
+	}
+	if !mayWrite(r, s) {
+		return ignore("%s has %s permission; write is needed", r.Actor.Login, s.Permission)
+	}
+	return j
+}
+
+// mayWrite reports whether it is enough who made a remark. GitHub knows no
+// permission of bots: for those that come this far the operator's list stands in its
+// place. Whose check run it is does not matter.
+func mayWrite(r Remark, s Scene) bool {
+	return r.Source == policy.FromCheckRun || r.Actor.Bot() || Writes(s.Permission)
+}
+
+// needs is what has to be looked up for a remark that would count otherwise; empty
+// where that was done.
+func needs(j Judgement, r Remark, s Scene) Need {
+	unknown := func(n Need) bool { return !slices.Contains(s.Looked, n) }
+	switch {
+	case r.Source == policy.FromCheckRun && unknown(Annotations):
+		return Annotations
+	case mayBePawls(r, s) && unknown(Transcript):
+		return Transcript
+	case !mayWrite(r, s) && s.Permission == "" && unknown(Permission):
+		return Permission
+	case j.Accepted && j.Command.Works() && !s.Tracked && mayWrite(r, s) && unknown(Closing):
+		return Closing
+	}
+	return ""
+}
+
+// doneByPawl says why GitHub itself names Pawl as the one who did it; empty when
+// it does not. Of a check run it is the App that counts: as the actor GitHub
+// names whoever pushed, which on Pawl's branch is Pawl.
+func doneByPawl(r Remark, s Scene) string {
+	switch {
+	case r.Source == policy.FromCheckRun && r.App != 0 && r.App == s.Self.AppID:
+		return "it was written by this App"
+	case r.Source != policy.FromCheckRun && r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
+		return "it was done by this App's bot user"
+	}
+	return ""
+}
+
+// causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says
+// did it; empty when it does not.
+func causedByPawl(r Remark, s Scene) string {
+	switch {
+	case r.Source == policy.FromButton || r.Source == policy.FromCheckRun:
+		return ""
+	case r.App != 0 && r.App == s.Self.AppID:
+		return "it was written by this App"
+	case r.Author.ID != 0 && r.Author.ID == s.Self.BotID:
+		return "the text belongs to this App's bot user"
+	case !mayBePawls(r, s):
+		return ""
+	case s.Wrote:
+		return "the log holds it as something that Pawl wrote"
+	case s.Marked:
+		return "it carries a marker of Pawl"
+	case s.AgentWrote:
+		return "the agent wrote it itself during an attempt: its text stands in the transcript"
+	}
+	return ""
+}
+
+// mayBePawls reports whether the text of a remark can make it Pawl's own doing. A
+// stop cannot: an agent that says stop harms nobody; one that could make a person's
+// stop count as its own would. An edited description that says so is no command but
+// work, for which the agent must not ask.
+func mayBePawls(r Remark, s Scene) bool {
+	switch r.Source {
+	case policy.FromButton, policy.FromCheckRun:
+		return false
+	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
+		c, _ := ParseCommand(r.Text, s.Self.Slug)
+		return c.Name != "stop"
+	case policy.FromDescription, policy.FromLabel:
+	}
+	return true
+}
+
+// buttons are the commands that check runs offer as buttons.
+var buttons = []string{"retry", "resume", "stop", "escalate"}
+
+// asks decides by the content alone.
+func asks(r Remark, s Scene) Judgement {
+	switch r.Source {
+	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
+		return asksByText(r, s)
+	case policy.FromDescription:
+		return asksByDescription(r, s)
+	case policy.FromLabel:
+		if !strings.EqualFold(r.Name, s.Label) {
+			return ignore("label %q is not %q", r.Name, s.Label)
+		}
+		if s.Working {
+			return ignore("label %q was added, and the thread is already being worked on", s.Label)
+		}
+		return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was added", s.Label), Command: Command{Name: "solve"}}
+	case policy.FromButton:
+		if r.App != s.Self.AppID {
+			return ignore("the button belongs to another App")
+		}
+		if !slices.Contains(buttons, r.Name) {
+			return ignore("button %q is none of Pawl's", r.Name)
+		}
+		return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
+	case policy.FromCheckRun:
+		return asksByCheckRun(r, s)
+	}
+	return ignore("%s is not a source of feedback", r.Source)
+}
+
+func asksByText(r Remark, s Scene) Judgement {
+	if r.Edited {
+		if !r.HasWas {
+			return ignore("the text was not edited")
+		}
+		if r.Actor.ID != r.Author.ID {
+			return ignore("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
+		}
+		if _, changed := DescriptionDiff(r.Was, r.Text); !changed {
+			return ignore("the edit did not change the content")
+		}
+	}
+	if c, ok := ParseCommand(r.Text, s.Self.Slug); ok {
+		return Judgement{Accepted: true, Reason: "command " + c.Name, Command: c, Text: c.Text}
+	}
+	text := Visible(r.Text)
+	switch {
+	case r.Source == policy.FromReview && r.State == "changes_requested" && s.Tracked:
+		return accept("a review requests changes", text)
+	case r.Source == policy.FromReview && r.State == "approved":
+		return ignore("an approval asks for no work")
+	case strings.TrimSpace(text) == "":
+		return ignore("there is no text to work on")
+	case r.Source == policy.FromReviewComment && s.Tracked:
+		return accept("a review comment on a pull request that Pawl works on", text)
+	case !s.OwnPull:
+		return ignore("it holds no command, and the thread is no pull request of Pawl")
+	case r.Source == policy.FromReview:
+		return accept("a review remark on Pawl's pull request", text)
+	}
+	return accept("a new comment on Pawl's pull request", text)
+}
+
+func asksByDescription(r Remark, s Scene) Judgement {
+	if !s.Tracked {
+		return ignore("Pawl does not work on this thread")
+	}
+	if !r.HasWas {
+		return ignore("the description was not edited")
+	}
+	diff, changed := DescriptionDiff(r.Was, r.Text)
+	if !changed {
+		return ignore("the description's content did not change")
+	}
+	content := Content(r.Text)
+	if slices.ContainsFunc(s.Known, func(known string) bool { return sameWords(known, content) }) {
+		return Judgement{Reason: "the description was edited back to a text that is already known", Description: content}
+	}
+	j := accept("the description's content changed", diff)
+	j.Description = content
+	return j
+}
+
+// failing are the conclusions of a check run that ask for work. A cancelled,
+// stale or skipped run and one that asks a person say nothing of the change.
+var failing = []string{"failure", "timed_out"}
+
+func asksByCheckRun(r Remark, s Scene) Judgement {
+	switch {
+	case !slices.Contains(failing, r.State):
+		return ignore("check run %q concluded %s", r.Name, r.State)
+	case s.Head == "" || r.SHA != s.Head:
+		return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
+	case slices.Contains(s.Failed, r.Name):
+		return ignore("check run %q failed on this commit before", r.Name)
+	}
+	if why := Outside(r.Text); why != "" {
+		j := ignore("check run %q failed for a reason that is not the work's: %s", r.Name, why)
+		j.Outside = why
+		return j
+	}
+	return accept(fmt.Sprintf("check run %q failed on Pawl's commit", r.Name), fmt.Sprintf("Check run %q: %s\n\n%s", r.Name, r.State, r.Text))
+}
+
+func accept(reason, text string) Judgement {
+	return Judgement{Accepted: true, Reason: reason, Text: text}
+}

@@ -1,0 +1,267 @@
+package feedback
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	gmtext "github.com/yuin/goldmark/text"
+)
+
+// markdown reads GitHub Flavored Markdown. It is never written to.
+var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
+
+// span is a part of a text, from start up to and without end.
+type span struct{ start, end int }
+
+// covers reports whether an offset lies within one of the spans, which are in
+// order, behind its start.
+func covers(spans []span, offset int) bool {
+	i, _ := slices.BinarySearchFunc(spans, offset, func(s span, at int) int { return s.end - at - 1 })
+	return i < len(spans) && spans[i].start < offset
+}
+
+// page is what Pawl looks for in the tree of a text.
+type page struct {
+	code  []span // fenced blocks and code spans, in order
+	tags  []tag  // of quoting elements, in order
+	plain []int  // where the lines of paragraphs and headings begin
+	quote []int  // and those of quotations
+}
+
+// tag opens or closes a quoting element.
+type tag struct {
+	at    int
+	opens bool
+}
+
+// quoting are the HTML elements whose content is a quotation, code or nothing
+// that a reader sees.
+var quoting = []string{"blockquote", "pre", "code", "samp", "tt", "xmp", "script", "style", "textarea", "template"}
+
+// element matches an HTML tag.
+var element = regexp.MustCompile(`<(/?)([A-Za-z]+)\b`)
+
+// nested matches a line within more quotations and lists than people write, and
+// unclosed is more links without an end than they do. Reading such a text takes
+// time by the square of its length: 60,000 bytes took 12 s.
+var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}`)
+
+const unclosed = 100
+
+// readPage reads a text whose lines end in line feeds. A text that would take long
+// has nothing that could be relied on: no plain line and no code.
+func readPage(body string) page {
+	var p page
+	if nested.MatchString(body) || strings.Count(body, "](")-strings.Count(body, ")") > unclosed {
+		return p
+	}
+	quotes, formula := 0, false
+	source := []byte(body)
+	// The error of a walk is that of its function, which has none.
+	_ = ast.Walk(markdown.Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if n.Kind() == ast.KindBlockquote {
+			if quotes++; !entering {
+				quotes -= 2
+			}
+		}
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		if quotes > 0 && n.Type() == ast.TypeBlock {
+			p.quote = append(p.quote, linesOf(body, n.Lines())...)
+		}
+		switch n := n.(type) {
+		case *ast.FencedCodeBlock:
+			s, ok := extent(n.Lines())
+			if n.Info != nil {
+				s.start, s.end = n.Info.Segment.Start, max(s.end, n.Info.Segment.Stop)
+			}
+			if ok || n.Info != nil {
+				p.code = append(p.code, s)
+			}
+		case *ast.HTMLBlock:
+			switch {
+			case quotes == 0: // else what is open ends with the quotation
+				p.html(body, n.Lines())
+				if n.HasClosure() {
+					p.tagsIn(body, n.ClosureLine)
+				}
+			case n.HasClosure():
+				p.quote = append(p.quote, lineStart(body, n.ClosureLine.Start))
+			}
+		case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
+			if quotes == 0 {
+				p.plain = append(p.plain, linesOf(body, n.Lines())...)
+			}
+			// GitHub's formulas have rules of their own for what is code.
+			s, _ := extent(n.Lines())
+			formula = strings.Contains(body[s.start:s.end], "$")
+		case *ast.RawHTML:
+			if quotes == 0 {
+				p.html(body, n.Segments)
+			}
+		case *ast.CodeSpan:
+			first, ok := n.FirstChild().(*ast.Text)
+			last, also := n.LastChild().(*ast.Text)
+			if ok && also && !formula {
+				p.code = append(p.code, span{first.Segment.Start, last.Segment.Stop})
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return p
+}
+
+// extent is from the first to the last of some segments; ok is false for none.
+func extent(s *gmtext.Segments) (all span, ok bool) {
+	if s.Len() == 0 {
+		return span{}, false
+	}
+	return span{s.At(0).Start, s.At(s.Len() - 1).Stop}, true
+}
+
+// lineStart is where the line that holds an offset begins.
+func lineStart(body string, offset int) int {
+	return strings.LastIndexByte(body[:offset], '\n') + 1
+}
+
+// linesOf is where the lines that hold some segments begin.
+func linesOf(body string, s *gmtext.Segments) []int {
+	var starts []int
+	for i := range s.Len() {
+		starts = append(starts, lineStart(body, s.At(i).Start))
+	}
+	return starts
+}
+
+func (p *page) html(body string, s *gmtext.Segments) {
+	for i := range s.Len() {
+		p.tagsIn(body, s.At(i))
+	}
+}
+
+// tagsIn notes the tags of quoting elements in a piece of HTML.
+func (p *page) tagsIn(body string, s gmtext.Segment) {
+	for _, m := range element.FindAllStringSubmatchIndex(body[s.Start:s.Stop], -1) {
+		name := body[s.Start+m[4] : s.Start+m[5]]
+		if slices.Contains(quoting, strings.ToLower(name)) {
+			p.tags = append(p.tags, tag{at: s.Start + m[0], opens: m[2] == m[3]})
+		}
+	}
+}
+
+// comments finds the HTML comments, in order. An unclosed comment reaches to the
+// end of the text. A comment in code is no comment; people write about HTML. But
+// whoever wants to hide text would gain from what is code here and not at GitHub,
+// so indented code does not count, nor what a comment began before.
+func (p *page) comments(body string) []span {
+	var found []span
+	code := p.code
+	for i := 0; ; {
+		next := strings.Index(body[i:], "<!--")
+		if next < 0 {
+			return found
+		}
+		i += next
+		for len(code) > 0 && code[0].end <= i {
+			code = code[1:]
+		}
+		if len(code) > 0 && code[0].start <= i {
+			i = code[0].end
+			continue
+		}
+		end := i + commentAt(body[i:])
+		found = append(found, span{i, end})
+		i = end
+		for len(code) > 0 && code[0].start < end {
+			code = code[1:]
+		}
+	}
+}
+
+// commentAt returns the length of the HTML comment at the start of text. <!--> and
+// <!---> are whole comments.
+func commentAt(text string) int {
+	if end := strings.Index(text[2:], "-->"); end >= 0 {
+		return 2 + end + len("-->")
+	}
+	return len(text)
+}
+
+// lineKind says what a line of Markdown is to somebody who looks for commands.
+type lineKind byte
+
+const (
+	otherLine  lineKind = iota // code, HTML, part of a table, in a comment
+	plainLine                  // the writer's own words, or blank
+	quotedLine                 // a quotation
+	mailLine                   // the quoted part of an e-mail
+)
+
+// line is one line of a text, without its line feed.
+type line struct {
+	text string
+	kind lineKind
+}
+
+// quoted reports whether a line of a quotation begins at an offset.
+func (p *page) quoted(start int) bool {
+	_, found := slices.BinarySearch(p.quote, start)
+	return found
+}
+
+// readLines tells for each line of a text what it is. Only a line of a paragraph
+// or heading is plain, and only where it begins outside of quotations, code and
+// comments. An open comment hides all that follows, which it does at GitHub in
+// some places only: in doubt a line is no command. In a quotation it hides nothing,
+// for whoever answers to one did not write it.
+func readLines(body string) []line {
+	p := readPage(body)
+	depth, tags := 0, p.tags
+	comments := slices.DeleteFunc(p.comments(body), func(c span) bool { return p.quoted(lineStart(body, c.start)) })
+	var lines []line
+	start := 0
+	for text := range strings.SplitSeq(body, "\n") {
+		for len(tags) > 0 && tags[0].at < start {
+			if tags[0].opens {
+				depth++
+			} else {
+				depth = max(0, depth-1)
+			}
+			tags = tags[1:]
+		}
+		l := line{text: text}
+		_, plain := slices.BinarySearch(p.plain, start)
+		switch {
+		case covers(comments, start), covers(p.code, start):
+		case p.quoted(start), depth > 0:
+			l.kind = quotedLine
+		case plain && columns(text) < 4, strings.Trim(text, " \t") == "":
+			l.kind = plainLine
+		}
+		lines = append(lines, l)
+		start += len(text) + 1
+	}
+	markMail(lines)
+	return lines
+}
+
+// columns is the indentation of a line, with tab stops every four columns.
+func columns(text string) int {
+	n := 0
+	for _, c := range text {
+		switch c {
+		case ' ':
+			n++
+		case '\t':
+			n += 4 - n%4
+		default:
+			return n
+		}
+	}
+	return n
+}

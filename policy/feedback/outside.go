@@ -1,0 +1,133 @@
+package feedback
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Outside says why the failure of a check run lies outside of the work: the
+// account's billing or the machine it ran on; empty where the work may have
+// caused it. The text is what the run says, one failure a line, as "message" or
+// "path:line: message"; an indented line continues the one before. Only GitHub's
+// own sentences count, where they begin a line, and only if nothing else failed:
+// a test may well print that an operation was canceled.
+func Outside(text string) string {
+	why, canceled, exited := "", "", false
+	for line := range strings.Lines(text) {
+		message, own := failureIn(line)
+		if message == "" {
+			continue
+		}
+		kind, known := sayingOf(message)
+		if !own || !known {
+			return ""
+		}
+		switch {
+		case kind == exitCode:
+			exited = true
+		case kind == cancellation:
+			canceled = infrastructure + ": " + message
+		case why == "":
+			why = kind + ": " + clipped(message)
+		}
+	}
+	if why == "" && !exited {
+		// A step that ended by itself failed before anything was canceled.
+		return canceled
+	}
+	return why
+}
+
+// maxSentence bounds what of a sentence becomes part of a reason, in bytes.
+const maxSentence = 200
+
+func clipped(s string) string {
+	if len(s) <= maxSentence {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxSentence], "") + "…"
+}
+
+// atLine is the place of an annotation. What GitHub Actions itself says of a job
+// is at the path .github, which is a folder (seen in the answers of the API).
+var atLine = regexp.MustCompile(`^(\S[^:]*):\d+: `)
+
+// failureIn is the failure that a line tells, without its place, and whether
+// GitHub Actions itself may have said it. It is empty in a line that continues
+// another, or that is a warning or notice.
+func failureIn(line string) (message string, own bool) {
+	line = strings.TrimRight(line, " \r\n")
+	if line == "" || line[0] == ' ' || line[0] == '\t' {
+		return "", true
+	}
+	path := ".github"
+	if m := atLine.FindStringSubmatch(line); m != nil {
+		path, line = m[1], line[len(m[0]):]
+	}
+	for _, mild := range []string{"warning: ", "notice: "} {
+		if strings.HasPrefix(line, mild) {
+			return "", true
+		}
+	}
+	return line, path == ".github"
+}
+
+// The kinds of GitHub's sentences. A cancellation is one of infrastructure where
+// no step failed; an exit code says nothing by itself.
+const (
+	billing        = "billing"
+	infrastructure = "infrastructure"
+	cancellation   = "cancellation"
+	exitCode       = "exit code"
+)
+
+// saying is what GitHub Actions says when a job fails.
+type saying struct {
+	kind string
+	re   *regexp.Regexp
+}
+
+// sayings are GitHub's own sentences, each with where it is recorded. A job that
+// ran for too long ("has exceeded the maximum execution time") is not among them:
+// the work may have made it hang. Neither is a full disk that a program of the
+// job ran into; only the runner's own one is.
+var sayings = []saying{
+	// nodejs/admin#980, saltstack/salt#66484.
+	{billing, regexp.MustCompile(`^The job was not started because recent account payments have failed or your spending limit needs to be increased`)},
+	// davdroman/swiftui-text-builder#42, twitter/communitynotes#379.
+	{billing, regexp.MustCompile(`^The job was not started because your account is locked due to a billing issue`)},
+	// sazs34/MyActions#237 (2021), julioarguello/www-serverstartup-io#426 (2026).
+	{billing, regexp.MustCompile(`^The job was not started because (the spending limit for Actions and Packages has been exceeded|an Actions budget is preventing further use)`)},
+	// actions/runner#2040 and #2624 (self-hosted), actions/runner-images#9823 (hosted).
+	{infrastructure, regexp.MustCompile(`^The (hosted|self-hosted) runner(: .{1,200}?)? lost communication with the server`)},
+	// actions/runner#2427 and #2468.
+	{infrastructure, regexp.MustCompile(`^The runner has received a shutdown signal`)},
+	// spdk/spdk#3876, actions/runner#4065; the second line follows the first.
+	{infrastructure, regexp.MustCompile(`^The job was not acquired by Runner of type \S+ even after multiple attempts`)},
+	{infrastructure, regexp.MustCompile(`^Internal server error\. Correlation ID: `)},
+	// buildsville/add-remove-label#3: nobody took the job for a day.
+	{infrastructure, regexp.MustCompile(`^This request was automatically failed because there were no enabled runners online`)},
+	// actions/runner-images#2179 (an incident), #3613, actions/runner#1727.
+	{infrastructure, regexp.MustCompile(`^GitHub Actions has encountered an internal error when running your job`)},
+	// actions/checkout#225: an action could not be fetched during an outage.
+	{infrastructure, regexp.MustCompile(`^(Failed to download action '.*?'\. Error:? )?Response status code does not indicate success: 5\d\d `)},
+	// actions/runner#1807, actions/runner-images#8166, rust-lang/rust#70738.
+	{infrastructure, regexp.MustCompile(`^(Unhandled exception\. )?(System\.IO\.IOException: )?No space left on device( : '.*_diag/|$)`)},
+	// actions/runner#2427: beside the shutdown signal, or alone. A job that a
+	// person or a newer push cancelled concludes cancelled, not failure.
+	{cancellation, regexp.MustCompile(`^The operation was canceled\.$`)},
+	// The last thing that a job with a failed step says.
+	{exitCode, regexp.MustCompile(`^Process completed with exit code \d+\.$`)},
+}
+
+// sayingOf finds the kind of GitHub's sentence that a message is; known is
+// false when it is none.
+func sayingOf(message string) (kind string, known bool) {
+	message = strings.TrimPrefix(strings.TrimPrefix(message, "##[error]"), "Error: ")
+	for _, s := range sayings {
+		if s.re.MatchString(message) {
+			return s.kind, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,113 @@
+package learning
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// autoRewards is the number of rewards that two backends must have before
+// ModeAuto learns. The number was given, not measured.
+const autoRewards = 20
+
+// Arm is an option with what is known of it in one context.
+type Arm struct {
+	policy.Option
+	// Level is the look-up level that Posterior comes from.
+	Level     policy.Level `json:"level"`
+	Posterior Posterior    `json:"posterior"`
+	// Rewards is the number of rewards of the backend in all contexts.
+	Rewards int `json:"rewards"`
+}
+
+// Choose chooses one of the options by what is known of them in a context.
+func (l Learned) Choose(mode policy.Mode, c policy.Context, options []policy.Option, seed uint64) policy.Choice {
+	return Choose(mode, l.Arms(c, options), seed)
+}
+
+// Choose chooses among arms in the configured order. An unknown mode is as
+// cautious as ModeFixed.
+func Choose(mode policy.Mode, arms []Arm, seed uint64) policy.Choice {
+	c := policy.Choice{Seed: seed, Mode: inForce(mode, arms)}
+	first := -1
+	for i, a := range arms {
+		if a.Masked == "" {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		c.Reasons = []string{"every backend is held back"}
+		return c
+	}
+	would := first
+	if c.Mode != policy.ModeFixed {
+		c.Samples, would = draw(arms, seed)
+		c.Would = arms[would].Backend
+	}
+	taken := first
+	if c.Mode == policy.ModeLearn {
+		taken = would
+	}
+	c.Chosen, c.Level = arms[taken].Backend, arms[taken].Level
+	c.Reasons = []string{reason(c, arms[taken])}
+	return c
+}
+
+// inForce resolves ModeAuto.
+func inForce(m policy.Mode, arms []Arm) policy.Mode {
+	switch m {
+	case policy.ModeShadow, policy.ModeLearn:
+		return m
+	case policy.ModeAuto, "":
+	default:
+		return policy.ModeFixed
+	}
+	enough := 0
+	for _, a := range arms {
+		if a.Rewards >= autoRewards {
+			enough++
+		}
+	}
+	if enough >= 2 {
+		return policy.ModeLearn
+	}
+	return policy.ModeShadow
+}
+
+func reason(c policy.Choice, a Arm) string {
+	switch {
+	case c.Mode == policy.ModeFixed:
+		return c.Chosen + " is the first of the configured order that is free"
+	case c.Mode == policy.ModeShadow:
+		return fmt.Sprintf("%s is the first of the configured order that is free; sampling would take %s", c.Chosen, c.Would)
+	}
+	return fmt.Sprintf("%s drew highest from %d rewards (%s)", c.Chosen, a.Posterior.N, a.Level)
+}
+
+// draw samples every arm and gives the index of the highest one that is not
+// masked; of equals the first. Each arm draws from a source of its own, made of
+// the seed and its name, so that neither the order of the arms nor a mask
+// changes what any arm draws.
+func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
+	samples, highest = make([]policy.Sample, len(arms)), -1
+	for i, a := range arms {
+		name := fnv.New64a()
+		_, _ = name.Write([]byte(a.Backend)) // a hash never fails
+		v := a.Posterior.sample(rand.NewPCG(seed, name.Sum64()))
+		samples[i] = policy.Sample{Backend: a.Backend, Value: v, Good: a.Posterior.Good, Bad: a.Posterior.Bad, Level: a.Level, Masked: a.Masked}
+		if a.Masked == "" && (highest < 0 || v > samples[highest].Value) {
+			highest = i
+		}
+	}
+	return samples, highest
+}
+
+// sample draws from the posterior.
+func (p Posterior) sample(chance rand.Source) float64 {
+	return distuv.Beta{Alpha: p.Alpha(), Beta: p.Beta(), Src: chance}.Rand()
+}

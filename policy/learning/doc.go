@@ -1,0 +1,25 @@
+// Package learning grades attempts and chooses a backend by the grades. It is
+// pure: rows and a time go in; rewards, arms and a choice come out, and chance is a
+// seed.
+//
+// Each attempt is a row of signals. Signals are checked before they count, since a
+// source that is broken gives grades as well; what passes is a reward, and rewards
+// make the posterior of each backend. A missing signal changes nothing.
+//
+//	question                                                     file
+//	which sources are there, which one is trusted most           reward.go, sources
+//	what is each signal's value                                  signals.go, transcript.go
+//	how do signals become one grade                              grade.go
+//	which grades count as rewards, which are set aside           reward.go, validity.go
+//	in which order do rows count, who is degraded for how long   validity.go, Learn
+//	when is a value implausible                                  validity_checks.go
+//	when does a source repeat itself or fail too often           validity_sources.go
+//	which transcripts count                                      validity_checks.go, transcript
+//	what is shown of a source's health                           validity_sources.go, Health
+//	how fast does an old reward fade; what is known of an arm    posterior.go
+//	where is Thompson sampling, and when is it not asked         bandit.go
+//	what kind of task is it, and how large                       task.go
+//
+// The made-up worlds in which it is tried are in worlds_test.go and
+// worlds_play_test.go; what came of them is in docs/learning.md.
+package learning

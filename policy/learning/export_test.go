@@ -1,0 +1,33 @@
+package learning
+
+import (
+	"slices"
+	"time"
+)
+
+// LearnUnchecked is Learn without validation: it believes every signal. The made-up
+// worlds measure by it what validation is worth.
+func LearnUnchecked(rows []Graded, now time.Time) Learned {
+	l := Learned{rows: ordered(rows, now), now: now}
+	for i := range l.rows {
+		r := &l.rows[i]
+		r.reward, r.learnt = r.value(r.set, 0)
+	}
+	l.addUp()
+	return l
+}
+
+// Violations are all violations that the rows hold, oldest first.
+func (l Learned) Violations() []Violation { return slices.Clone(l.found) }
+
+// SignalSources are all sources, in order of trust.
+func SignalSources() []SignalSource {
+	var all []SignalSource
+	for _, s := range sources {
+		all = append(all, s.name)
+	}
+	return all
+}
+
+// Weight is what a source's value weighs in a grade; 0 for a source that decides alone.
+func (s SignalSource) Weight() float64 { return sources[s.place()].weight }

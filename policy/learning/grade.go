@@ -1,0 +1,112 @@
+package learning
+
+// signalSet holds the one signal that counts of each source, by its place; nil
+// where a source said nothing.
+type signalSet [sourceCount]*Signal
+
+// asideSet names sources, by bits, whose values are not believed.
+type asideSet uint8
+
+func (a asideSet) has(place int) bool { return a&(1<<place) != 0 }
+
+// signals picks the signal of each source that counts: of people the one that
+// decides, of every other source the newest, and of two at the same time the
+// later in the list. So a second signal of the same kind replaces, and never
+// adds.
+func (g *Graded) signals() signalSet {
+	var set signalSet
+	for i := range g.Signals {
+		s := &g.Signals[i]
+		switch p := s.Source.place(); {
+		case p < 0:
+		case p == 0 && set[0] == nil:
+			set[0] = people(g.Signals)
+		case p == 0:
+		case set[p] == nil, !s.At.Before(set[p].At):
+			set[p] = s
+		}
+	}
+	return set
+}
+
+// value is the grade without its explanation; false when there is none.
+func (g *Graded) value(set signalSet, aside asideSet) (float64, bool) {
+	if g.Facts.unrewarded() != "" {
+		return 0, false
+	}
+	if p := set.alone(aside); p >= 0 {
+		return set[p].Value, true
+	}
+	sum, weight := set.mean(aside)
+	if weight <= sources[JournalSource.place()].weight {
+		return 0, false
+	}
+	return sum / weight, true
+}
+
+// alone is the place of the source that decides alone, or -1.
+func (set *signalSet) alone(aside asideSet) int {
+	for p := range 2 { // people, severity
+		if set[p].usable() && !aside.has(p) {
+			return p
+		}
+	}
+	return -1
+}
+
+// mean adds up what the sources say that do not decide alone.
+func (set *signalSet) mean(aside asideSet) (sum, weight float64) {
+	for p := 2; p < sourceCount; p++ {
+		if set[p].usable() && !aside.has(p) {
+			w := sources[p].weight
+			sum, weight = sum+w*set[p].Value, weight+w
+		}
+	}
+	return sum, weight
+}
+
+// explain is value with its parts and reasons; why says why a source is set
+// aside.
+func (g *Graded) explain(set signalSet, aside asideSet, why func(place int) string) Grade {
+	var grade Grade
+	grade.Value, grade.Known = g.value(set, aside)
+	alone := set.alone(aside)
+	_, weight := set.mean(aside)
+	for p, source := range sources {
+		s := set[p]
+		part := GradePart{Source: source.name}
+		if s != nil {
+			part.Value = s.Value
+		}
+		switch {
+		case !s.usable():
+			part.Value, part.Why = 0, s.why()
+		case aside.has(p):
+			part.Why = "set aside: " + why(p)
+		case alone == p:
+			part.Share, part.Why = 1, s.Detail
+		case alone >= 0:
+			part.Why = string(sources[alone].name) + " decides"
+		default:
+			part.Share, part.Why = source.weight/weight, s.Detail
+		}
+		grade.Parts = append(grade.Parts, part)
+	}
+	switch no := g.Facts.unrewarded(); {
+	case grade.Known && alone >= 0:
+		grade.By = sources[alone].name
+	case grade.Known:
+	case no != "":
+		grade.Missing = no
+	case weight > 0:
+		grade.Missing = "there is only the agent's own word"
+	default:
+		grade.Missing = "no source gave a value that is believed"
+	}
+	for i := range grade.Parts {
+		if part := &grade.Parts[i]; !grade.Known && part.Share > 0 {
+			part.Share, part.Why = 0, grade.Missing
+		}
+	}
+	return grade
+}

@@ -1,0 +1,143 @@
+package learning
+
+import (
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Discount is what every newer reward of the same arm and cell multiplies the
+// weight of an older one with: a reward that k newer ones follow weighs
+// Discount^k. Rewards of other arms and the mere passing of time change nothing.
+// So an arm remembers about 1/(1−Discount) = 100 rewards. The number
+// was given, not measured.
+const Discount = 0.99
+
+// Posterior is what is known of one arm in one cell, a Beta distribution over
+// the reward that the next attempt gets. The zero value is the prior, Beta(1,1):
+// everything from 0 to 1 is equally likely.
+type Posterior struct {
+	// Good and Bad are the discounted sums of the rewards r and of 1−r.
+	Good float64 `json:"good"`
+	Bad  float64 `json:"bad"`
+	// N is the number of rewards.
+	N int `json:"n"`
+}
+
+// Alpha is the first parameter of the distribution.
+func (p Posterior) Alpha() float64 { return 1 + p.Good }
+
+// Beta is the second parameter of the distribution.
+func (p Posterior) Beta() float64 { return 1 + p.Bad }
+
+// Effective is how many undiscounted rewards the posterior is worth.
+func (p Posterior) Effective() float64 { return p.Good + p.Bad }
+
+// Mean is the expected reward.
+func (p Posterior) Mean() float64 { return p.Alpha() / (p.Alpha() + p.Beta()) }
+
+// Interval holds the reward with a probability of 90 %, 5 % being on either side.
+func (p Posterior) Interval() (low, high float64) {
+	d := distuv.Beta{Alpha: p.Alpha(), Beta: p.Beta()}
+	return d.Quantile(0.05), d.Quantile(0.95)
+}
+
+// add takes one more reward, 0..1, that is newer than all before it.
+func (p *Posterior) add(reward float64) {
+	p.Good = p.Good*Discount + reward
+	p.Bad = p.Bad*Discount + 1 - reward
+	p.N++
+}
+
+// minObservations is how many rewards an arm must have at a level for it to be
+// used; below, the next wider level is. The number was given.
+const minObservations = 3
+
+// cell is where rewards are added up.
+type cell struct {
+	backend string
+	level   policy.Level
+	context policy.Context
+}
+
+// cells are the cells that a reward of a backend in a context is added to, from
+// the most specific on.
+func cells(backend string, c policy.Context) [3]cell {
+	return [3]cell{{backend, policy.Exact, c}, {backend, policy.ByCategory, policy.Context{Category: c.Category}}, {backend, policy.Global, policy.Context{}}}
+}
+
+// Posterior looks up what is known of a backend in a context, and at which
+// level. Without three rewards anywhere it is what little the global level has.
+func (l Learned) Posterior(backend string, c policy.Context) (Posterior, policy.Level) {
+	var p Posterior
+	for _, at := range cells(backend, c) {
+		p = Posterior{}
+		if known := l.cells[at]; known != nil {
+			p = *known
+		}
+		if p.N >= minObservations {
+			return p, at.level
+		}
+	}
+	return p, policy.Global
+}
+
+// Arms gives the options what is known of them in a context.
+func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
+	arms := make([]Arm, len(options))
+	for i, o := range options {
+		arms[i].Option = o
+		arms[i].Posterior, arms[i].Level = l.Posterior(o.Backend, c)
+		if all := l.cells[cell{backend: o.Backend, level: policy.Global}]; all != nil {
+			arms[i].Rewards = all.N
+		}
+	}
+	return arms
+}
+
+// ArmView is an arm as people see it.
+type ArmView struct {
+	Arm
+	Mean float64 `json:"mean"`
+	// Low and High are the 90 % interval.
+	Low       float64 `json:"low"`
+	High      float64 `json:"high"`
+	Effective float64 `json:"effective"`
+	// Share is the probability that sampling chooses the arm now, of which a
+	// masked one has none.
+	Share float64 `json:"share"`
+}
+
+// Shares are estimated from shareDraws draws from a fixed seed, so the same arms
+// always show the same shares; their standard error is below 0.008.
+const (
+	shareDraws = 4000
+	shareSeed  = 1
+)
+
+// View shows arms as people see them.
+func View(arms []Arm) []ArmView {
+	views := make([]ArmView, len(arms))
+	for i, a := range arms {
+		low, high := a.Posterior.Interval()
+		views[i] = ArmView{Arm: a, Mean: a.Posterior.Mean(), Low: low, High: high, Effective: a.Posterior.Effective()}
+	}
+	chance := rand.NewPCG(shareSeed, 0)
+	for range shareDraws {
+		highest, most := -1, 0.0
+		for i, a := range arms {
+			if a.Masked != "" {
+				continue
+			}
+			if v := a.Posterior.sample(chance); highest < 0 || v > most {
+				highest, most = i, v
+			}
+		}
+		if highest >= 0 {
+			views[highest].Share += 1.0 / shareDraws
+		}
+	}
+	return views
+}

@@ -1,0 +1,178 @@
+package learning
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// SignalSource is where a signal comes from.
+type SignalSource string
+
+// The sources, in order of trust.
+const (
+	PeopleSource     SignalSource = "people"     // merged, closed, reverted, reviewed
+	SeveritySource   SignalSource = "severity"   // the verdict that the edits went in circles
+	VerifierSource   SignalSource = "verifier"   // the repository's own verify commands
+	CISource         SignalSource = "ci"         // checks of others on the pushed commit
+	JudgeSource      SignalSource = "judge"      // the optional judge command
+	TrajectorySource SignalSource = "trajectory" // edits, tests, errors and retries of the transcript
+	JournalSource    SignalSource = "journal"    // what the agent said that it did
+)
+
+// sources are all sources with their weights, in order of trust. A source without a
+// weight decides alone. Each level of trust weighs more than all levels below it
+// together, so that the more trusted side wins where two disagree. That rule and the
+// numbers are our choice.
+var sources = [...]struct {
+	name   SignalSource
+	weight float64
+}{{PeopleSource, 0}, {SeveritySource, 0}, {VerifierSource, 8}, {CISource, 8}, {JudgeSource, 4}, {TrajectorySource, 2}, {JournalSource, 1}}
+
+const sourceCount = len(sources)
+
+// place gives the index of a source in sources, or -1 for a word that is none.
+func (s SignalSource) place() int {
+	for i := range sources {
+		if sources[i].name == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// Signal is what one source says of one attempt: a value, or the reason why
+// there is none. The zero value says nothing and moves nothing.
+type Signal struct {
+	Source SignalSource `json:"source"`
+	// Kind is the event that a signal of people comes from; empty for the others.
+	Kind PeopleKind `json:"kind,omitempty"`
+	// Value is 0 (bad) to 1 (good), and means something only where Known is set.
+	Value float64 `json:"value"`
+	Known bool    `json:"known"`
+	// Missing is why there is no value; empty where there is one.
+	Missing string `json:"missing,omitempty"`
+	// Failed says that the source was asked and failed. A source that was not
+	// asked, or that cannot speak of this attempt, did not fail. A value of a
+	// source that failed is what it falls back to, and is not believed.
+	Failed bool `json:"failed,omitempty"`
+	// Basis names what the value was computed from, so that the same value from
+	// different evidence is told from a source that is stuck; empty where only
+	// the value is known.
+	Basis string `json:"basis,omitempty"`
+	// Detail says in a few words what the source saw.
+	Detail string    `json:"detail,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// usable reports whether the value may be part of a grade. Whatever is not a
+// number from 0 to 1 is as good as missing.
+func (s *Signal) usable() bool {
+	return s != nil && s.Known && !s.Failed && s.Value >= 0 && s.Value <= 1 && !math.IsNaN(s.Value)
+}
+
+// why says why a signal has no usable value.
+func (s *Signal) why() string {
+	switch {
+	case s == nil:
+		return "no signal"
+	case s.Missing != "":
+		return s.Missing
+	case s.Failed:
+		return "the source failed"
+	case s.Known:
+		return fmt.Sprintf("value %v is not between 0 and 1", s.Value)
+	}
+	return "no signal"
+}
+
+// Graded is one attempt that has ended with everything known about its grade.
+// Late signals are appended to Signals, which makes a new version of the row;
+// everything is computed from the current versions.
+type Graded struct {
+	ID      string         `json:"id"` // owner/repo#n/attempt, unique
+	At      time.Time      `json:"at"` // when the attempt ended; it never changes
+	Backend string         `json:"backend"`
+	Context policy.Context `json:"context"`
+	Signals []Signal       `json:"signals"`
+	Facts   AttemptFacts   `json:"facts"`
+}
+
+// AttemptFacts are what Pawl itself knows of an attempt, by which signals are
+// checked. The zero value knows nothing: no ending, no change, no transcript.
+type AttemptFacts struct {
+	Ending  policy.Ending  `json:"ending"`
+	Outcome policy.Outcome `json:"outcome"`
+	// OwnFailure is what failed in Pawl itself; empty when nothing did.
+	OwnFailure string    `json:"own_failure,omitempty"`
+	StartedAt  time.Time `json:"started_at"`
+	EndedAt    time.Time `json:"ended_at"`
+	// Changed says that the tree differs from the one at the start.
+	Changed bool `json:"changed"`
+	// Commits is how many commits of the attempt reached the thread's branch.
+	Commits int `json:"commits"`
+	// Session is the id of the session that this attempt had, from a place that
+	// no other attempt writes to; empty when unknown.
+	Session string `json:"session,omitempty"`
+	// Transcript is nil for a CLI that prints no stream of events, such as a plain
+	// command, whose output may be of any size.
+	Transcript *Transcript `json:"transcript,omitempty"`
+}
+
+// Transcript describes the record from which trajectory and journal are read.
+type Transcript struct {
+	// Session is the id that the record itself names; empty when it names none.
+	Session string `json:"session,omitempty"`
+	// First and Last are the times of the first and the last entry that belong to
+	// this attempt; zero when the record holds no times.
+	First time.Time `json:"first,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
+	Bytes int64     `json:"bytes"`
+}
+
+// Grade is the grade of one attempt, or the reason why there is none.
+type Grade struct {
+	Value float64 `json:"value"`
+	Known bool    `json:"known"`
+	// Missing is why there is no grade; empty where there is one.
+	Missing string `json:"missing,omitempty"`
+	// By names the source that decided alone; empty for a weighted mean.
+	By SignalSource `json:"by,omitempty"`
+	// Parts are the sources in order of trust, those without a value included.
+	Parts []GradePart `json:"parts,omitempty"`
+}
+
+// GradePart is what one source adds to a grade. Share is its part of the whole,
+// 0..1; where that is 0, Why says why.
+type GradePart struct {
+	Source SignalSource `json:"source"`
+	Value  float64      `json:"value"`
+	Share  float64      `json:"share"`
+	Why    string       `json:"why,omitempty"`
+}
+
+// Grade grades an attempt by all of its signals, without asking whether they
+// are plausible; Learn asks.
+func (g Graded) Grade() Grade { return g.explain(g.signals(), 0, nil) }
+
+// unrewarded says why an attempt is neither the merit nor the fault of its
+// backend; empty when it can be graded. These endings give no reward at all,
+// whatever else is known.
+func (f AttemptFacts) unrewarded() string {
+	switch {
+	case f.OwnFailure != "":
+		return "Pawl itself failed: " + f.OwnFailure
+	case f.Outcome == policy.Cancelled:
+		return "the attempt was cancelled"
+	case f.Outcome == policy.Interrupted:
+		return "the attempt was interrupted"
+	}
+	switch f.Ending {
+	case policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured:
+		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Ending)
+	default:
+		return ""
+	}
+}

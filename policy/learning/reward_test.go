@@ -1,0 +1,164 @@
+package learning
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// gradeDay is when the attempts of these tests begin.
+var gradeDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+func says(source SignalSource, value float64, at time.Time) Signal {
+	return Signal{Source: source, Value: value, Known: true, At: at}
+}
+
+// endedAt is a plain attempt with pushed commits that ended n hours after
+// gradeDay.
+func endedAt(n int, backend string, signals ...Signal) Graded {
+	end := gradeDay.Add(time.Duration(n) * time.Hour)
+	session := fmt.Sprintf("session-%d", n)
+	return Graded{ID: fmt.Sprintf("o/r#%d/1", n), At: end, Backend: backend, Signals: signals,
+		Context: policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small},
+		Facts: AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, StartedAt: end.Add(-30 * time.Minute), EndedAt: end, Changed: true, Commits: 1, Session: session,
+			Transcript: &Transcript{Session: session, First: end.Add(-30 * time.Minute), Last: end, Bytes: 40_000}}}
+}
+
+func TestTheMoreTrustedSideWins(t *testing.T) {
+	sources := SignalSources()
+	for i, s := range sources {
+		below := 0.0
+		for _, other := range sources[i+1:] {
+			below += other.Weight()
+		}
+		// Verifier and CI are on one level.
+		if w := s.Weight(); w > 0 && s != VerifierSource && w <= below {
+			t.Errorf("%s weighs %v, all below it together %v", s, w, below)
+		}
+		if s.place() != i {
+			t.Errorf("%s is at %d, its place is %d", s, i, s.place())
+		}
+	}
+	if VerifierSource.Weight() <= JudgeSource.Weight()+TrajectorySource.Weight()+JournalSource.Weight() {
+		t.Error("the verifier can be outvoted by those below it")
+	}
+}
+
+func TestGradesOfAttempts(t *testing.T) {
+	at := gradeDay
+	for _, c := range []struct {
+		name    string
+		change  func(*Graded)
+		signals []Signal
+		want    float64
+		missing string
+	}{
+		{name: "verifier alone", signals: []Signal{says(VerifierSource, 1, at)}, want: 1},
+		{name: "weighted mean", signals: []Signal{says(VerifierSource, 1, at), says(JudgeSource, 0.4, at)}, want: (8 + 4*0.4) / 12},
+		{name: "a missing source does not count", signals: []Signal{says(VerifierSource, 1, at), missing(JudgeSource, at, true, "quota exhausted")}, want: 1},
+		{name: "people decide alone", signals: []Signal{says(VerifierSource, 0.2, at), PeopleSignal(Merged, "ann", at.Add(time.Hour))}, want: 1},
+		{name: "an edit loop decides", signals: []Signal{says(VerifierSource, 1, at), SeveritySignal(policy.Severity{Class: policy.Moderate, Grade: 0.05}, at)}, want: 0.05},
+		{name: "people above an edit loop", signals: []Signal{SeveritySignal(policy.Severity{Class: policy.Severe, Grade: 0.02}, at), PeopleSignal(Approved, "ann", at)}, want: 0.9},
+		{name: "the newest of a source", signals: []Signal{says(CISource, 0.2, at), says(CISource, 1, at.Add(time.Minute))}, want: 1},
+		{name: "only the agent's word", signals: []Signal{says(JournalSource, 0.9, at)}, missing: "there is only the agent's own word"},
+		{name: "nothing", missing: "no source gave a value that is believed"},
+		{name: "the zero signal is no low grade", signals: []Signal{{Source: JudgeSource}}, missing: "no source gave a value that is believed"},
+		{name: "not a number", signals: []Signal{says(JudgeSource, math.NaN(), at)}, missing: "no source gave a value that is believed"},
+		{name: "beyond the scale", signals: []Signal{says(JudgeSource, -1, at), says(VerifierSource, 7, at)}, missing: "no source gave a value that is believed"},
+		{name: "a fallback of a failed source", signals: []Signal{{Source: JudgeSource, Value: 0.02, Known: true, Failed: true}}, missing: "no source gave a value that is believed"},
+		{name: "an unknown source", signals: []Signal{says("oracle", 0, at)}, missing: "no source gave a value that is believed"},
+		{name: "usage limit, even if merged", signals: []Signal{PeopleSignal(Merged, "ann", at)}, change: func(g *Graded) { g.Facts.Ending = policy.UsageLimit },
+			missing: "the attempt ended usage_limit, which says nothing of the work"},
+		{name: "cancelled", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Cancelled }, missing: "the attempt was cancelled"},
+		{name: "interrupted", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Interrupted }, missing: "the attempt was interrupted"},
+		{name: "Pawl failed", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.OwnFailure = "the disk is full" }, missing: "Pawl itself failed: the disk is full"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := endedAt(1, "a", c.signals...)
+			if c.change != nil {
+				c.change(&g)
+			}
+			got := g.Grade()
+			if got.Known != (c.missing == "") || got.Missing != c.missing || math.Abs(got.Value-c.want) > 1e-12 {
+				t.Errorf("%+v, want %v %q", got, c.want, c.missing)
+			}
+			share := 0.0
+			for _, p := range got.Parts {
+				share += p.Share
+				if p.Share == 0 && p.Why == "" {
+					t.Errorf("%s adds nothing and does not say why", p.Source)
+				}
+			}
+			if got.Known && math.Abs(share-1) > 1e-12 || !got.Known && share != 0 {
+				t.Errorf("the shares add up to %v", share)
+			}
+		})
+	}
+}
+
+func TestEndingsThatSayNothingOfTheWorkGiveNoReward(t *testing.T) {
+	none := []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured}
+	for _, e := range []policy.Ending{policy.Completed, policy.NoAnswer, policy.CutOff, policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured,
+		policy.ContextOverflow, policy.TurnLimit, policy.SelfLoop, policy.TimedOut, policy.Killed, policy.Crashed} {
+		g := endedAt(1, "a", says(VerifierSource, 0.2, gradeDay))
+		g.Facts.Ending = e
+		if want := !slices.Contains(none, e); g.Grade().Known != want {
+			t.Errorf("%s: graded %v, want %v", e, g.Grade().Known, want)
+		}
+	}
+}
+
+func TestTheWordOfPeopleThatDecides(t *testing.T) {
+	at := func(h int) time.Time { return gradeDay.Add(time.Duration(h) * time.Hour) }
+	for _, c := range []struct {
+		name  string
+		words []Signal
+		want  float64
+	}{
+		{"merged", []Signal{PeopleSignal(Merged, "a", at(1))}, 1},
+		{"told twice", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Merged, "a", at(1))}, 1},
+		{"reverted later", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Reverted, "b", at(90))}, 0},
+		{"a merge told again after the revert", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Reverted, "b", at(90)), PeopleSignal(Merged, "a", at(95))}, 0},
+		{"closed, opened again and merged", []Signal{PeopleSignal(ClosedUnmerged, "a", at(1)), PeopleSignal(Merged, "b", at(5))}, 1},
+		{"the end stands above a review", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(ChangesRequested, "b", at(2))}, 1},
+		{"the newest review", []Signal{PeopleSignal(ChangesRequested, "a", at(1)), PeopleSignal(Approved, "a", at(2)), PeopleSignal(ChangesRequested, "b", at(3))}, 0.3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			slices.Reverse(c.words)
+			reversed := endedAt(0, "x", c.words...).Grade()
+			slices.Reverse(c.words)
+			if got := endedAt(0, "x", c.words...).Grade(); got.Value != c.want || reversed.Value != c.want || got.By != PeopleSource {
+				t.Errorf("%v by %q, in other order %v; want %v", got.Value, got.By, reversed.Value, c.want)
+			}
+		})
+	}
+	if s := PeopleSignal("starred", "a", at(1)); s.usable() || s.Missing == "" {
+		t.Errorf("an event that grades nothing is %+v", s)
+	}
+}
+
+func TestARowSurvivesJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		for _, g := range anyRows(t, 3) {
+			b, err := json.Marshal(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var back Graded
+			if err := json.Unmarshal(b, &back); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(g, back); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+		}
+	})
+}

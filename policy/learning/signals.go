@@ -1,0 +1,216 @@
+package learning
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// missing is a signal without a value. Failed says that the source was asked.
+func missing(source SignalSource, at time.Time, failed bool, why string) Signal {
+	return Signal{Source: source, At: at, Failed: failed, Missing: why}
+}
+
+// The values of verifier and CI. A failure is no floor grade: something was done
+// that can be checked, and feedback can still mend it. The numbers are our
+// choice.
+const (
+	passedValue = 1.0
+	failedValue = 0.2
+)
+
+// SeveritySignal is the grade of an edit loop; attempts that are none have no
+// such signal.
+func SeveritySignal(v policy.Severity, at time.Time) Signal {
+	if v.Class == policy.None || v.Class == "" {
+		return missing(SeveritySource, at, false, "the edits did not go in circles")
+	}
+	return Signal{Source: SeveritySource, Value: v.Grade, Known: true, At: at,
+		Detail: fmt.Sprintf("%s edit loop", v.Class), Basis: strings.Join(v.Reasons, "; ")}
+}
+
+// Verified is what the verifier found at the end of an attempt. The zero value
+// is a repository without verify commands.
+type Verified struct {
+	Configured bool
+	// Changed says that the attempt changed the tree; a verifier that passes on
+	// an unchanged one says nothing of the attempt.
+	Changed bool
+	// Passed says that nothing fails that did not fail before the attempt.
+	Passed bool
+	// Failing are the tests that fail now and did not before.
+	Failing []string
+}
+
+// VerifierSignal is the signal of the repository's own verify commands.
+func VerifierSignal(v Verified, at time.Time) Signal {
+	switch {
+	case !v.Configured:
+		return missing(VerifierSource, at, false, "the repository names no verify commands")
+	case !v.Changed:
+		return missing(VerifierSource, at, false, "nothing changed that could be verified")
+	case v.Passed:
+		return Signal{Source: VerifierSource, Value: passedValue, Known: true, At: at, Detail: "passed"}
+	}
+	s := Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: "failed"}
+	if n := len(v.Failing); n > 0 {
+		s.Detail = policy.Plural(n, "failing test")
+	}
+	return s
+}
+
+// CheckResult is one finished check of others on the pushed commit.
+type CheckResult struct {
+	Name string
+	// Conclusion is GitHub's word: success, failure, timed_out, cancelled …
+	Conclusion string
+	// Outside is why a failure is not the work's (infrastructure, billing);
+	// empty when nothing says so.
+	Outside string
+}
+
+// CISignal is the signal of the checks of others, all of which have finished.
+// Only success and failure say something of the work. A check that timed out may
+// have waited for a machine, so it says nothing.
+func CISignal(checks []CheckResult, at time.Time) Signal {
+	var passed, broken, outside, cancelled []string
+	for _, c := range checks {
+		switch {
+		case c.Conclusion == "success":
+			passed = append(passed, c.Name)
+		case c.Conclusion == "failure" && c.Outside == "":
+			broken = append(broken, c.Name)
+		case c.Conclusion == "skipped", c.Conclusion == "neutral":
+		case c.Outside != "":
+			outside = append(outside, c.Name+": "+c.Outside)
+		default:
+			cancelled = append(cancelled, c.Name+": "+c.Conclusion)
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		return Signal{Source: CISource, Value: failedValue, Known: true, At: at, Detail: "failed: " + strings.Join(broken, ", ")}
+	case len(outside) > 0:
+		// What passed is only half of the answer.
+		return missing(CISource, at, true, strings.Join(outside, ", "))
+	case len(cancelled) > 0:
+		// A push cancels the checks of the commit before; that is no failure of CI.
+		return missing(CISource, at, false, strings.Join(cancelled, ", "))
+	case len(passed) > 0:
+		return Signal{Source: CISource, Value: passedValue, Known: true, At: at, Detail: policy.Plural(len(passed), "check") + " passed"}
+	}
+	return missing(CISource, at, false, "no check ran on the pushed commit")
+}
+
+// JudgeAnswer is what the optional judge command answered. The zero value is
+// that there is none.
+type JudgeAnswer struct {
+	Asked bool
+	// Error is why there is no answer (exit code, quota, timeout, not a number);
+	// empty where Grade is the answer. A grade beside an error is not believed.
+	Error  string
+	Grade  float64 // 0..1
+	Detail string
+}
+
+// JudgeSignal is the signal of the judge command.
+func JudgeSignal(a JudgeAnswer, at time.Time) Signal {
+	switch {
+	case !a.Asked:
+		return missing(JudgeSource, at, false, "no judge is configured")
+	case a.Error != "":
+		return missing(JudgeSource, at, true, a.Error)
+	case !(a.Grade >= 0 && a.Grade <= 1):
+		return missing(JudgeSource, at, true, "the judge answered "+strconv.FormatFloat(a.Grade, 'g', -1, 64)+", which is not between 0 and 1")
+	}
+	return Signal{Source: JudgeSource, Value: a.Grade, Known: true, At: at, Detail: a.Detail}
+}
+
+// PeopleKind is what people did with the work of an attempt.
+type PeopleKind string
+
+// What people do with the work of an attempt.
+const (
+	Merged           PeopleKind = "merged"
+	ClosedUnmerged   PeopleKind = "closed_unmerged"
+	Reverted         PeopleKind = "reverted"
+	Approved         PeopleKind = "approved"
+	ChangesRequested PeopleKind = "changes_requested"
+)
+
+// Value is the grade that the event gives; false for a word that is none. The
+// order is that of what people think of the work; the numbers are our choice: a
+// merge is the best that can happen, a revert the worst, and a pull request is
+// sometimes closed for reasons that have nothing to do with it.
+func (k PeopleKind) Value() (float64, bool) {
+	v, ok := map[PeopleKind]float64{Merged: 1, Approved: 0.9, ChangesRequested: 0.3, ClosedUnmerged: 0.1, Reverted: 0}[k]
+	return v, ok
+}
+
+// PeopleSignal is the signal of what somebody did with the work; by is the login.
+func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
+	s := Signal{Source: PeopleSource, Kind: kind, At: at, Detail: string(kind)}
+	if by != "" {
+		s.Detail += " by " + by
+	}
+	s.Value, s.Known = kind.Value()
+	if !s.Known {
+		s.Missing, s.Detail = "people did nothing that grades", ""
+	}
+	return s
+}
+
+// people gives the signal of people that decides; nil when there is none. An end
+// of the pull request stands above reviews. Of each kind of end the first
+// counts, so a merge that is told twice changes nothing, and of those the newest
+// decides, so a revert undoes a merge. Of reviews the newest decides.
+func people(signals []Signal) *Signal {
+	var first [3]*Signal // of each kind of end
+	var review *Signal
+	for i := range signals {
+		s := &signals[i]
+		if s.Source != PeopleSource || !s.usable() {
+			continue
+		}
+		switch s.Kind {
+		case Merged:
+			first[0] = earlier(s, first[0])
+		case ClosedUnmerged:
+			first[1] = earlier(s, first[1])
+		case Reverted:
+			first[2] = earlier(s, first[2])
+		default:
+			review = newer(s, review)
+		}
+	}
+	var end *Signal
+	for _, s := range first {
+		if s != nil {
+			end = newer(s, end)
+		}
+	}
+	if end != nil {
+		return end
+	}
+	return review
+}
+
+func earlier(s, than *Signal) *Signal {
+	if than == nil || s.At.Before(than.At) {
+		return s
+	}
+	return than
+}
+
+// newer gives the newer of two signals. A tie goes to the lower value, so that
+// the order of the list does not matter.
+func newer(s, than *Signal) *Signal {
+	switch {
+	case than == nil, s.At.After(than.At), s.At.Equal(than.At) && s.Value < than.Value:
+		return s
+	}
+	return than
+}

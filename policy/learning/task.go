@@ -1,0 +1,164 @@
+package learning
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Task is what is known of a piece of work before or after it is done.
+type Task struct {
+	Repo   string // owner/repo
+	Labels []string
+	Title  string
+	Body   string
+	// Paths are files that the change touches or, before there is one, that the
+	// text mentions; MentionedPaths finds the latter.
+	Paths []string
+	// DiffLines is the number of lines that a pull request adds and removes; 0
+	// where there is none yet.
+	DiffLines int
+}
+
+// Context puts a task into its category and size.
+func (t Task) Context() policy.Context {
+	return policy.Context{Repo: strings.ToLower(t.Repo), Category: t.category(), Size: t.size()}
+}
+
+// The bounds of the sizes, in lines of a diff where there is one, else in bytes
+// of title and text. A diff of 50 lines fits a screen and one of 400 is where
+// review guides advise to split; a task of 500 bytes is a paragraph and one of
+// 3,000 a page. All four are our choice.
+const (
+	smallDiff, mediumDiff = 50, 400
+	smallText, mediumText = 500, 3000
+)
+
+func (t Task) size() policy.Size {
+	n, small, medium := t.DiffLines, smallDiff, mediumDiff
+	if n <= 0 {
+		n, small, medium = len(t.Title)+len(t.Body), smallText, mediumText
+	}
+	switch {
+	case n <= small:
+		return policy.Small
+	case n <= medium:
+		return policy.Medium
+	}
+	return policy.Large
+}
+
+// category goes by the labels, which a person chose; then by the paths, if all
+// of them are of one kind; then by the words of the title.
+func (t Task) category() policy.Category {
+	for _, label := range t.Labels {
+		if c := categoryOfWords(label); c != policy.Other {
+			return c
+		}
+	}
+	if c := categoryOfPaths(t.Paths); c != policy.Other {
+		return c
+	}
+	return categoryOfWords(t.Title)
+}
+
+// categoryWords names each category by the words that mean it, the more specific
+// ones first: "fix the docs" is docs.
+func categoryWords() []struct {
+	Category policy.Category
+	Words    []string
+} {
+	return []struct {
+		Category policy.Category
+		Words    []string
+	}{
+		{policy.Dependency, []string{"dependency", "dependencies", "deps", "bump", "upgrade", "dependabot", "renovate"}},
+		{policy.Docs, []string{"documentation", "docs", "doc", "readme", "typo", "changelog"}},
+		{policy.Test, []string{"test", "tests", "testing", "coverage", "flaky"}},
+		{policy.Refactor, []string{"refactor", "refactoring", "cleanup", "rename", "simplify", "tech-debt", "debt"}},
+		{policy.Bug, []string{"bug", "fix", "fixes", "defect", "regression", "crash", "crashes", "error", "broken", "panic", "fails", "failure"}},
+		{policy.Feature, []string{"feature", "enhancement", "feat", "add", "adds", "support", "implement", "allow", "new", "proposal"}},
+		{policy.Chore, []string{"chore", "ci", "build", "release", "tooling", "infra", "maintenance", "lint"}},
+	}
+}
+
+func categoryOfWords(text string) policy.Category {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-')
+	})
+	for _, c := range categoryWords() {
+		if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(c.Words, w) }) {
+			return c.Category
+		}
+	}
+	return policy.Other
+}
+
+// categoryOfPaths is the category that all paths have in common; Other for none.
+func categoryOfPaths(paths []string) policy.Category {
+	common := policy.Other
+	for i, p := range paths {
+		c := categoryOfPath(strings.ToLower(p))
+		if c == policy.Other || i > 0 && c != common {
+			return policy.Other
+		}
+		common = c
+	}
+	return common
+}
+
+func categoryOfPath(p string) policy.Category {
+	base, parts := path.Base(p), strings.Split(p, "/")
+	in := func(folders ...string) bool {
+		return slices.ContainsFunc(parts[:len(parts)-1], func(part string) bool { return slices.Contains(folders, part) })
+	}
+	switch {
+	case slices.Contains([]string{"go.mod", "go.sum", "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml",
+		"requirements.txt", "poetry.lock", "uv.lock", "cargo.toml", "cargo.lock", "gemfile", "gemfile.lock"}, base):
+		return policy.Dependency
+	case in("test", "tests", "__tests__", "testdata", "spec"), strings.Contains(base, "_test."), strings.Contains(base, ".test."),
+		strings.Contains(base, ".spec."), strings.HasPrefix(base, "test_"):
+		return policy.Test
+	case in("docs", "doc"), slices.Contains([]string{".md", ".rst", ".adoc"}, path.Ext(base)):
+		return policy.Docs
+	case in(".github", ".ci", ".circleci"), slices.Contains([]string{"makefile", "dockerfile", ".gitignore", ".golangci.yml"}, base):
+		return policy.Chore
+	}
+	return policy.Other
+}
+
+// maxMentioned is how many paths are taken from a text.
+const maxMentioned = 20
+
+// MentionedPaths finds what looks like file names in a text: words with an
+// extension of at most five letters or digits that begins with a letter, and no
+// scheme. Abbreviations such as e.g. are none.
+func MentionedPaths(text string) []string {
+	var found []string
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n`'\"()[]<>,;", r) }) {
+		word = strings.TrimRight(word, ".:!?")
+		if name, _, ok := strings.Cut(word, ":"); ok && !strings.Contains(word, "://") {
+			word = name // file:line
+		}
+		if len(found) < maxMentioned && fileName(word) && !slices.Contains(found, word) {
+			found = append(found, word)
+		}
+	}
+	return found
+}
+
+func fileName(word string) bool {
+	ext := path.Ext(word)
+	if len(word) > 200 || len(ext) < 2 || len(ext) > 6 || strings.Contains(word, "://") || len(path.Base(word)) == len(ext) || len(word) == 3 {
+		return false
+	}
+	for i, r := range ext[1:] {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return true
+}

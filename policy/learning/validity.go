@@ -1,0 +1,186 @@
+package learning
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Check names a rule that a signal broke.
+type Check string
+
+// The checks of validity.
+const (
+	// FloorWithWork: a floor grade although commits were pushed, the verifier
+	// passed, or people merged.
+	FloorWithWork Check = "floor_with_work"
+	// TopWithoutChange: a top grade although nothing changed.
+	TopWithoutChange Check = "top_without_change"
+	// FailedAnswer: a source gave a value although it failed.
+	FailedAnswer Check = "failed_answer"
+	// ForeignTranscript: the transcript belongs to another attempt.
+	ForeignTranscript Check = "foreign_transcript"
+	// StubTranscript: the transcript is too small for an attempt that changed
+	// something.
+	StubTranscript Check = "stub_transcript"
+	// Stuck: a source gave the same value stuckAfter times in a row.
+	Stuck Check = "stuck"
+	// Unavailable: a source failed too often within a day.
+	Unavailable Check = "unavailable"
+)
+
+// Violation is one broken rule: which source broke which rule at which attempt.
+type Violation struct {
+	Source  SignalSource `json:"source"`
+	Check   Check        `json:"check"`
+	Attempt string       `json:"attempt"`
+	Reason  string       `json:"reason"`
+	// At is when it could first be seen: the end of the attempt, or the late
+	// signal that showed it.
+	At time.Time `json:"at"`
+}
+
+// Judged is one attempt with its grade after validation.
+type Judged struct {
+	ID      string         `json:"id"`
+	At      time.Time      `json:"at"`
+	Backend string         `json:"backend"`
+	Context policy.Context `json:"context"`
+	// Grade is computed without the sources that are not believed.
+	Grade Grade `json:"grade"`
+	// Quarantine is why the grade is not learned from; empty when nothing speaks
+	// against it.
+	Quarantine []string `json:"quarantine,omitempty"`
+}
+
+// Rewarded reports whether the grade is a reward: it is known and passed
+// validation.
+func (j Judged) Rewarded() bool { return j.Grade.Known && len(j.Quarantine) == 0 }
+
+// Learned is what the rows say, computed anew each time: rewards, posteriors and
+// the health of the sources. The zero value knows nothing.
+type Learned struct {
+	rows  []checkedRow
+	found []Violation // in order of their time
+	cells map[cell]*Posterior
+	now   time.Time
+}
+
+// checkedRow is a row with what the checks found.
+type checkedRow struct {
+	*Graded
+	set signalSet
+	// Sources whose values are not believed, by reason.
+	stuck, unavailable, degraded asideSet
+	broken                       []Violation // what is implausible about this row
+	reward                       float64     // meaningful where learnt is set
+	learnt                       bool
+}
+
+func (r *checkedRow) aside() asideSet { return r.stuck | r.unavailable | r.degraded }
+
+// asideWhy says why the source at a place is not believed.
+func (r *checkedRow) asideWhy(place int) string {
+	switch {
+	case r.stuck.has(place):
+		return "the source gives the same value again and again"
+	case r.unavailable.has(place):
+		return "the source fails too often"
+	}
+	return "the source is degraded"
+}
+
+// Learn validates all rows and adds up their rewards. Rows and signals from
+// after now are not there yet. Of rows with the same ID the last counts. The
+// order of the rows does not matter: they are taken in the order of their ends.
+func Learn(rows []Graded, now time.Time) Learned {
+	l := Learned{rows: ordered(rows, now), now: now}
+	c := checks{Learned: &l, streaks: map[string]*[sourceCount]streak{}}
+	c.run()
+	l.addUp()
+	return l
+}
+
+// addUp adds the rewards to their cells, in the order of the rows.
+func (l *Learned) addUp() {
+	l.cells = map[cell]*Posterior{}
+	found := map[cell][3]*Posterior{} // by the exact cell, to look up once a row
+	for i := range l.rows {
+		r := &l.rows[i]
+		if !r.learnt {
+			continue
+		}
+		at, ok := found[cell{r.Backend, policy.Exact, r.Context}]
+		if !ok {
+			for n, key := range cells(r.Backend, r.Context) {
+				if l.cells[key] == nil {
+					l.cells[key] = &Posterior{}
+				}
+				at[n] = l.cells[key]
+			}
+			found[cell{r.Backend, policy.Exact, r.Context}] = at
+		}
+		for _, p := range at {
+			p.add(r.reward)
+		}
+	}
+}
+
+// ordered gives the rows up to now in the order of their ends, each ID once.
+func ordered(rows []Graded, now time.Time) []checkedRow {
+	checked := make([]checkedRow, 0, len(rows))
+	sorted := true
+	for i := range rows {
+		if rows[i].At.After(now) {
+			continue
+		}
+		checked = append(checked, checkedRow{Graded: upTo(&rows[i], now)})
+		if n := len(checked); n > 1 && byEnd(checked[n-2], checked[n-1]) >= 0 {
+			sorted = false
+		}
+	}
+	if !sorted {
+		slices.SortStableFunc(checked, byEnd)
+		// Of equal rows the last one is kept.
+		slices.Reverse(checked)
+		checked = slices.CompactFunc(checked, func(a, b checkedRow) bool { return byEnd(a, b) == 0 })
+		slices.Reverse(checked)
+	}
+	for i := range checked {
+		checked[i].set = checked[i].signals()
+	}
+	return checked
+}
+
+// byEnd orders rows by their ends, and by their IDs where those are equal.
+func byEnd(a, b checkedRow) int {
+	if c := a.At.Compare(b.At); c != 0 {
+		return c
+	}
+	return strings.Compare(a.ID, b.ID)
+}
+
+// upTo is a row without the signals from after now.
+func upTo(g *Graded, now time.Time) *Graded {
+	for i := range g.Signals {
+		if g.Signals[i].At.After(now) {
+			earlier := *g
+			earlier.Signals = slices.DeleteFunc(slices.Clone(g.Signals), func(s Signal) bool { return s.At.After(now) })
+			return &earlier
+		}
+	}
+	return g
+}
+
+// Judged gives all attempts in the order of their ends, with their grades after
+// validation.
+func (l Learned) Judged() []Judged {
+	all := make([]Judged, len(l.rows))
+	for i := range l.rows {
+		r := &l.rows[i]
+		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: r.explain(r.set, r.aside(), r.asideWhy), Quarantine: r.reasons()}
+	}
+	return all
+}

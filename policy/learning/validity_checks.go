@@ -1,0 +1,298 @@
+package learning
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// The numbers of the checks. That of stuck, the share of unavailable and the
+// number and days of degraded were given; the others are our choice.
+const (
+	// floorGrade is the highest grade that says "worthless": edit loops grade up
+	// to 0.08, and no source that Pawl computes goes this low without cause.
+	floorGrade = 0.1
+	// topGrade is the lowest grade that says "flawless".
+	topGrade = 0.95
+	// failedBelow is where a verifier says that it failed.
+	failedBelow = 0.5
+	// minTranscript is the smallest transcript of an attempt that changed
+	// something, in bytes. The shortest recorded stream of one has 849.
+	minTranscript = 512
+	// clockSlack is how far the times of a transcript may lie outside the
+	// attempt: both come from one host, but are written by different programs.
+	clockSlack = 5 * time.Second
+	// stuckAfter is how many equal values in a row make a source stuck.
+	stuckAfter = 10
+	// unavailableOf is 1 ÷ the share of failures in a day that is too much, and
+	// minAsked how often the source must have been asked for that to mean
+	// anything: below ten, one or two failures are more than 20 %.
+	unavailableOf = 5
+	minAsked      = 10
+	// degradedAbove violations within degradedFor degrade a source.
+	degradedAbove = 2
+	degradedFor   = 7 * 24 * time.Hour
+)
+
+// checks goes through the rows once, in order, and then decides what is learned.
+type checks struct {
+	*Learned
+	everybody [sourceCount]streak             // of equal values, over all backends
+	streaks   map[string]*[sourceCount]streak // by backend
+	days      [sourceCount]dayOf
+}
+
+// run fills what was found, and the rewards.
+func (c *checks) run() {
+	for i := range c.rows {
+		r := &c.rows[i]
+		if r.Facts.unrewarded() != "" {
+			continue // it is not graded, so no source is asked
+		}
+		c.values(r)
+		c.transcript(i)
+		c.repeats(i)
+		c.availability(i)
+	}
+	slices.SortStableFunc(c.found, func(a, b Violation) int { return a.At.Compare(b.At) })
+	c.decide()
+}
+
+// charge records a violation that quarantines the row.
+func (c *checks) charge(r *checkedRow, v Violation) {
+	v.Attempt = r.ID
+	if v.At.IsZero() {
+		v.At = r.At
+	}
+	r.broken = append(r.broken, v)
+	c.found = append(c.found, v)
+}
+
+// values checks each value against the facts and against the more trusted
+// sources.
+func (c *checks) values(r *checkedRow) {
+	idle := !r.Facts.Changed && r.Facts.Commits == 0
+	for p := range r.set {
+		s := r.set[p]
+		switch {
+		case s == nil || !s.Known:
+		case s.Failed:
+			c.charge(r, Violation{Source: s.Source, Check: FailedAnswer,
+				Reason: fmt.Sprintf("%s failed (%s) and gave %.2f nevertheless", s.Source, s.why(), s.Value)})
+		case !s.usable():
+		case s.Value <= floorGrade && p > 0:
+			if against, at := r.against(s); against != "" {
+				c.charge(r, Violation{Source: s.Source, Check: FloorWithWork, At: at,
+					Reason: fmt.Sprintf("%s gave %.2f although %s", s.Source, s.Value, against)})
+			}
+		case s.Value >= topGrade && idle:
+			v := Violation{Source: s.Source, Check: TopWithoutChange, Attempt: r.ID, At: r.At,
+				Reason: fmt.Sprintf("%s gave %.2f although nothing changed", s.Source, s.Value)}
+			if p == 0 {
+				// People spoke of the pull request, which this attempt added nothing to.
+				r.broken = append(r.broken, v)
+				continue
+			}
+			c.charge(r, v)
+		}
+	}
+}
+
+// against says what speaks against a floor grade, and since when; empty when
+// nothing does. A merge or an approval always does. A verifier that passed does
+// where others give the floor. Pushed commits speak against opinions only, and
+// not where the verifier failed or the edits went in circles.
+func (r *checkedRow) against(s *Signal) (what string, since time.Time) {
+	if word := r.set[0]; word != nil && word.Value > failedBelow {
+		since = r.At
+		if word.At.After(since) {
+			since = word.At
+		}
+		return "people did this: " + string(word.Kind), since
+	}
+	measured := s.Source == VerifierSource || s.Source == CISource
+	var passed, failed bool
+	for _, p := range []int{VerifierSource.place(), CISource.place()} {
+		if v := r.set[p]; v.usable() {
+			passed = passed || v.Value >= topGrade
+			failed = failed || v.Value < failedBelow
+		}
+	}
+	switch {
+	case measured || failed:
+		return "", time.Time{}
+	case passed:
+		return "the verifier passed", r.At
+	case s.Source == SeveritySource || r.set[SeveritySource.place()].usable():
+		return "", time.Time{}
+	case r.Facts.Commits > 0:
+		if r.Facts.Commits == 1 {
+			return "1 commit was pushed", r.At
+		}
+		return fmt.Sprintf("%d commits were pushed", r.Facts.Commits), r.At
+	}
+	return "", time.Time{}
+}
+
+// decide says for each row which sources are not believed, and what its reward
+// is.
+func (c *checks) decide() {
+	var recent [sourceCount]int
+	from, to := 0, 0
+	for i := range c.rows {
+		r := &c.rows[i]
+		for ; to < len(c.found) && c.found[to].At.Before(r.At); to++ {
+			recent[c.found[to].Source.place()]++
+		}
+		for ; from < to && !c.found[from].At.After(r.At.Add(-degradedFor)); from++ {
+			recent[c.found[from].Source.place()]--
+		}
+		for p := 1; p < sourceCount; p++ { // people are never degraded
+			if recent[p] > degradedAbove {
+				r.degraded |= 1 << p
+			}
+		}
+		if value, known := r.value(r.set, r.aside()); known && !r.quarantined() {
+			r.reward, r.learnt = value, true
+		}
+	}
+}
+
+// quarantined reports whether something is implausible about the row that
+// neither the word of people settles nor comes from a source that is not
+// believed anyway. No word settles that the attempt changed nothing.
+func (r *checkedRow) quarantined() bool {
+	return slices.ContainsFunc(r.broken, func(v Violation) bool { return !r.settled(v) })
+}
+
+func (r *checkedRow) settled(v Violation) bool {
+	if v.Source == PeopleSource {
+		return false
+	}
+	return r.set[0] != nil || r.aside().has(v.Source.place())
+}
+
+// reasons say why a row is not learned from although it has a grade, each once;
+// nil when nothing stands against it. Sources that failed are named beside what
+// is implausible, because both are needed to see what happened.
+func (r *checkedRow) reasons() []string {
+	var all []string
+	say := func(reason string) {
+		if !slices.Contains(all, reason) {
+			all = append(all, reason)
+		}
+	}
+	for _, v := range r.broken {
+		if !r.settled(v) {
+			say(v.Reason)
+		}
+	}
+	if !r.learnt && len(all) == 0 {
+		if _, known := r.value(r.set, 0); known {
+			for p, s := range r.set {
+				if s.usable() && r.aside().has(p) {
+					say(fmt.Sprintf("%s: %s", s.Source, r.asideWhy(p)))
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for _, s := range r.set {
+		if s != nil && s.Failed && !s.Known {
+			say(fmt.Sprintf("%s gave no grade: %s", s.Source, s.why()))
+		}
+	}
+	return all
+}
+
+// transcript checks that the transcript of a row is whole and its own. What is
+// wrong with it is charged to every source that reads it.
+func (c *checks) transcript(i int) {
+	r := &c.rows[i]
+	t := r.Facts.Transcript
+	if t == nil {
+		return
+	}
+	if why := c.foreign(r); why != "" {
+		c.chargeReaders(r, ForeignTranscript, why)
+	}
+	c.shared(i)
+	// An attempt that failed at once has a short transcript, too; only one that
+	// did something must have more.
+	if t.Bytes < minTranscript && (r.Facts.Changed || r.Facts.Commits > 0) {
+		c.chargeReaders(r, StubTranscript, fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", t.Bytes, minTranscript))
+	}
+}
+
+// chargeReaders charges those that read the transcript and said something; the
+// trajectory, which is read from nothing else, in any case.
+func (c *checks) chargeReaders(r *checkedRow, check Check, why string) {
+	for _, source := range []SignalSource{TrajectorySource, SeveritySource, JournalSource} {
+		if source == TrajectorySource || r.set[source.place()].usable() {
+			c.charge(r, Violation{Source: source, Check: check, Reason: why})
+		}
+	}
+}
+
+// foreign says why the transcript of a row cannot be its own by what it says
+// itself; empty when nothing speaks against it.
+func (c *checks) foreign(r *checkedRow) string {
+	f := &r.Facts
+	t := f.Transcript
+	switch {
+	case f.Session != "" && t.Session != "" && t.Session != f.Session:
+		return fmt.Sprintf("the transcript is of session %s, which belongs to %s", t.Session, c.owner(t.Session))
+	case !t.First.IsZero() && !f.StartedAt.IsZero() && t.First.Before(f.StartedAt.Add(-clockSlack)):
+		return fmt.Sprintf("the transcript starts at %s, before the attempt (%s)", policy.Clock(t.First), policy.Clock(f.StartedAt))
+	case !t.Last.IsZero() && !f.EndedAt.IsZero() && t.Last.After(f.EndedAt.Add(clockSlack)):
+		return fmt.Sprintf("the transcript ends at %s, after the attempt (%s)", policy.Clock(t.Last), policy.Clock(f.EndedAt))
+	}
+	return ""
+}
+
+// owner names the attempt whose session it is.
+func (c *checks) owner(session string) string {
+	for i := range c.rows {
+		if c.rows[i].Facts.Session == session {
+			return c.rows[i].ID
+		}
+	}
+	return "another attempt"
+}
+
+// shared finds rows that ran at the same time as row i and have a transcript of
+// the same session. Only the one whose session is known to be that keeps it; one
+// attempt after the other may resume a session. Rows are in the order of their
+// ends, so those before i are looked at until one ended before i started.
+func (c *checks) shared(i int) {
+	r := &c.rows[i]
+	session := r.Facts.Transcript.Session
+	if session == "" || r.Facts.StartedAt.IsZero() {
+		return
+	}
+	for j := i - 1; j >= 0 && c.rows[j].At.After(r.Facts.StartedAt); j-- {
+		other := &c.rows[j]
+		wrote := other.Facts.Transcript != nil && other.Facts.Transcript.Session == session
+		if wrote || other.Facts.Session == session {
+			c.claimed(r, other)
+		}
+		if wrote && other.Facts.unrewarded() == "" {
+			c.claimed(other, r)
+		}
+	}
+}
+
+// claimed charges a row whose transcript's session is another row's as well,
+// unless it is known to be its own and not the other's, or has been charged.
+func (c *checks) claimed(r, other *checkedRow) {
+	session := r.Facts.Transcript.Session
+	own, others := r.Facts.Session == session, other.Facts.Session == session
+	if own && !others || slices.ContainsFunc(r.broken, func(v Violation) bool { return v.Check == ForeignTranscript }) {
+		return
+	}
+	c.chargeReaders(r, ForeignTranscript, fmt.Sprintf("the transcript of session %s is also that of %s, which ran at the same time", session, other.ID))
+}

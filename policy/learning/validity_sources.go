@@ -1,0 +1,211 @@
+package learning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxNamed is how many attempts a reason names.
+const maxNamed = 12
+
+// streak is a run of equal values of one source; rows are its positions.
+type streak struct {
+	value float64
+	basis string
+	rows  []int
+}
+
+// repeats finds sources that give the same value again and again, to everybody
+// or to one backend, whose transcripts they may fail to read. A judge is stuck by
+// its value; trajectory and journal are so only when what they computed it from
+// is the same as well. A verifier that passes each time is good news, so only
+// failures count, and only over two backends, since one may simply be bad. People
+// are never stuck, and severity speaks only where there is a loop.
+func (c *checks) repeats(i int) {
+	r := &c.rows[i]
+	own := c.streaks[r.Backend]
+	if own == nil {
+		own = &[sourceCount]streak{}
+		c.streaks[r.Backend] = own
+	}
+	for p := 2; p < sourceCount; p++ {
+		s := r.set[p]
+		if !s.usable() {
+			continue
+		}
+		all, its := c.everybody[p].extend(i, s), own[p].extend(i, s)
+		for _, rows := range [][]int{all, its} {
+			if len(rows) >= stuckAfter && !c.plausible(s, rows) {
+				c.stuck(p, s, rows)
+				break
+			}
+		}
+	}
+}
+
+// extend adds a row to the streak, or begins a new one with it, and gives the
+// rows of the streak.
+func (k *streak) extend(i int, s *Signal) []int {
+	if s.Value != k.value || s.Basis != k.basis || len(k.rows) == 0 {
+		k.value, k.basis, k.rows = s.Value, s.Basis, k.rows[:0]
+	}
+	k.rows = append(k.rows, i)
+	return k.rows
+}
+
+// stuck sets the source at a place aside for a streak of rows, the last of which
+// is charged.
+func (c *checks) stuck(p int, s *Signal, rows []int) {
+	for n := len(rows) - 1; n >= 0 && !c.rows[rows[n]].stuck.has(p); n-- {
+		c.rows[rows[n]].stuck |= 1 << p
+	}
+	r := &c.rows[rows[len(rows)-1]]
+	c.found = append(c.found, Violation{Source: s.Source, Check: Stuck, Attempt: r.ID, At: r.At,
+		Reason: fmt.Sprintf("%s gave %.2f %d times in a row: %s", s.Source, s.Value, len(rows), c.named(rows))})
+}
+
+// plausible reports whether a streak of a verifier may be real.
+func (c *checks) plausible(s *Signal, rows []int) bool {
+	if s.Source != VerifierSource && s.Source != CISource {
+		return false
+	}
+	return s.Value >= failedBelow || !slices.ContainsFunc(rows, func(j int) bool { return c.rows[j].Backend != c.rows[rows[0]].Backend })
+}
+
+// dayOf holds how one source answered within the last day.
+type dayOf struct {
+	asked  []int // positions of rows, oldest first
+	failed []int
+	said   time.Time // of the last violation
+}
+
+// availability finds sources that fail too often. From then on, their values are
+// set aside until they answer again: what is left of the answers is no fair
+// sample. One violation a day is charged, as there is one cause.
+func (c *checks) availability(i int) {
+	r := &c.rows[i]
+	for p := 2; p < sourceCount; p++ {
+		s := r.set[p]
+		if s == nil || !s.Failed && !s.usable() {
+			continue
+		}
+		d := &c.days[p]
+		old := func(j int) bool { return !c.rows[j].At.After(r.At.Add(-24 * time.Hour)) }
+		d.asked, d.failed = dropWhile(append(d.asked, i), old), dropWhile(d.failed, old)
+		if s.Failed {
+			d.failed = append(d.failed, i)
+		}
+		if len(d.asked) < minAsked || unavailableOf*len(d.failed) <= len(d.asked) {
+			continue
+		}
+		r.unavailable |= 1 << p
+		if d.said.IsZero() || !d.said.After(r.At.Add(-24*time.Hour)) {
+			d.said = r.At
+			last := &c.rows[d.failed[len(d.failed)-1]]
+			c.found = append(c.found, Violation{Source: s.Source, Check: Unavailable, Attempt: r.ID, At: r.At,
+				Reason: fmt.Sprintf("%s failed %d of %d times within a day, last with: %s: %s",
+					s.Source, len(d.failed), len(d.asked), last.set[p].why(), c.named(d.failed))})
+		}
+	}
+}
+
+func dropWhile(list []int, drop func(int) bool) []int {
+	for len(list) > 0 && drop(list[0]) {
+		list = list[1:]
+	}
+	return list
+}
+
+// named names the attempts of rows, the newest ones if there are many.
+func (c *checks) named(rows []int) string {
+	var names []string
+	if len(rows) > maxNamed {
+		rows, names = rows[len(rows)-maxNamed:], append(names, "…")
+	}
+	for _, j := range rows {
+		names = append(names, c.rows[j].ID)
+	}
+	return strings.Join(names, ", ")
+}
+
+// SourceHealth is how a source did in the last seven days: whether it spoke
+// (coverage), and whether what it said was plausible (validity). The two are
+// different things: a source that always gives the same value has full coverage.
+type SourceHealth struct {
+	Source SignalSource `json:"source"`
+	// Attempts is how many attempts could be graded, Values for how many the
+	// source gave a value, and Failed how often it was asked and failed.
+	Attempts int `json:"attempts"`
+	Values   int `json:"values"`
+	Failed   int `json:"failed"`
+	// Coverage is Values ÷ Attempts; 0 without attempts.
+	Coverage float64 `json:"coverage"`
+	// Valid is the share of the attempts with a value at which the source broke
+	// no rule; it means something only where Values is not 0.
+	Valid float64 `json:"valid"`
+	// Violations are those of the last seven days, oldest first.
+	Violations []Violation `json:"violations,omitempty"`
+	// Degraded says that there were more than two; nothing is learned from the
+	// source until there are at most two again.
+	Degraded bool   `json:"degraded"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Health reports on all sources, in order of trust.
+func (l Learned) Health() []SourceHealth {
+	since := l.now.Add(-degradedFor)
+	all := make([]SourceHealth, 0, sourceCount)
+	for p := range sources {
+		source := sources[p].name
+		h := SourceHealth{Source: source}
+		for _, v := range l.found {
+			if v.Source == source && v.At.After(since) {
+				h.Violations = append(h.Violations, v)
+			}
+		}
+		sound := 0
+		for i := range l.rows {
+			r := &l.rows[i]
+			if !r.At.After(since) || r.Facts.unrewarded() != "" {
+				continue
+			}
+			h.Attempts++
+			if s := r.set[p]; s != nil && s.Failed {
+				h.Failed++
+			} else if s.usable() {
+				h.Values++
+				if !r.stuck.has(p) && !r.unavailable.has(p) && !slices.ContainsFunc(h.Violations, r.brokenBy) {
+					sound++
+				}
+			}
+		}
+		if h.Attempts > 0 {
+			h.Coverage = float64(h.Values) / float64(h.Attempts)
+		}
+		if h.Values > 0 {
+			h.Valid = float64(sound) / float64(h.Values)
+		}
+		if h.Degraded = len(h.Violations) > degradedAbove && source != PeopleSource; h.Degraded {
+			h.Reason = degradedWhy(h.Violations)
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// brokenBy reports whether a violation is of this row.
+func (r *checkedRow) brokenBy(v Violation) bool { return v.Attempt == r.ID }
+
+// degradedWhy says what degraded a source and at which attempts.
+func degradedWhy(found []Violation) string {
+	var names []string
+	for i := len(found) - 1; i >= 0 && len(names) < maxNamed; i-- {
+		if name := fmt.Sprintf("%s (%s)", found[i].Attempt, found[i].Check); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return fmt.Sprintf("%d violations in %d days, more than %d; newest first: %s",
+		len(found), int(degradedFor/(24*time.Hour)), degradedAbove, strings.Join(names, ", "))
+}

@@ -1,0 +1,213 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/pawlbot/pawl/policy/simhash"
+)
+
+// Tokens counts what a session or an attempt used. Input includes the cached
+// part, Output the reasoning.
+type Tokens struct {
+	Input       int64 `json:"input"`
+	CachedInput int64 `json:"cached_input"`
+	Output      int64 `json:"output"`
+}
+
+// Plus returns the sum of two counts.
+func (t Tokens) Plus(more Tokens) Tokens {
+	return Tokens{Input: t.Input + more.Input, CachedInput: t.CachedInput + more.CachedInput, Output: t.Output + more.Output}
+}
+
+// Minus returns what was used since an earlier count, never below zero.
+func (t Tokens) Minus(before Tokens) Tokens {
+	return Tokens{
+		Input:       max(0, t.Input-before.Input),
+		CachedInput: max(0, t.CachedInput-before.CachedInput),
+		Output:      max(0, t.Output-before.Output),
+	}
+}
+
+// The sources of a reset time.
+const (
+	SourceStructured = "structured" // a field of the stream, of the session file or of the provider's answer
+	SourceText       = "text"       // read from the message; whole minutes
+	SourceNone       = "none"       // unknown
+)
+
+// Limit says what a provider refused.
+type Limit struct {
+	// Kind is usage_limit, rate_limited, overloaded or auth.
+	Kind    Ending `json:"kind"`
+	Message string `json:"message"`
+	// ResetsAt is zero where the time is unknown.
+	ResetsAt time.Time `json:"resets_at,omitzero"`
+	// Source says where ResetsAt comes from: structured, text or none.
+	Source string `json:"source"`
+}
+
+// Usable is when the account can be expected to work again; zero when unknown. A
+// time that was read from a message has whole minutes, so the true one may be up
+// to a minute later.
+func (l *Limit) Usable() time.Time {
+	switch {
+	case l == nil || l.ResetsAt.IsZero():
+		return time.Time{}
+	case l.Source == SourceText:
+		return l.ResetsAt.Add(time.Minute)
+	}
+	return l.ResetsAt
+}
+
+// IsLimit reports whether an ending is one of those that a Limit describes: the
+// provider refused, and waiting or a person may help.
+func (e Ending) IsLimit() bool {
+	switch e {
+	case UsageLimit, RateLimited, Overloaded, Auth:
+		return true
+	default:
+		return false
+	}
+}
+
+// Receipt is the record of an attempt.
+type Receipt struct {
+	N         int      `json:"n"`
+	Ending    Ending   `json:"ending,omitempty"`
+	Outcome   Outcome  `json:"outcome"`
+	Reasons   []string `json:"reasons,omitempty"`
+	Detail    string   `json:"detail,omitempty"`
+	Limit     *Limit   `json:"limit,omitempty"`
+	Base      string   `json:"base,omitempty"`
+	StartTree string   `json:"start_tree,omitempty"`
+	EndTree   string   `json:"end_tree,omitempty"`
+	Commit    string   `json:"commit,omitempty"`
+	Pushed    bool     `json:"pushed,omitempty"`
+	// Merged says that what others pushed meanwhile was merged into the commit.
+	Merged bool `json:"merged,omitempty"`
+	// Place names the machine and folder where the agent's HOME is.
+	Place     string        `json:"place,omitempty"`
+	Kept      string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
+	LeftOut   []string      `json:"left_out,omitempty"`
+	Edits     Edits         `json:"edits"`
+	Evidence  simhash.Print `json:"evidence"`
+	Change    simhash.Print `json:"change"`
+	Final     string        `json:"final,omitempty"`
+	Verify    []Verified    `json:"verify,omitempty"`
+	Tests     []string      `json:"failing_tests,omitempty"`
+	Tokens    Tokens        `json:"tokens,omitzero"`
+	CostUSD   *float64      `json:"cost_usd,omitempty"`
+	Session   string        `json:"session,omitempty"`
+	ToolCalls int           `json:"tool_calls,omitempty"`
+	Turns     int           `json:"turns,omitempty"`
+	// Context is the largest request, in tokens; an estimate where the model was
+	// not reached through the gateway, which Gateway tells.
+	Context int64 `json:"context,omitempty"`
+	Gateway bool  `json:"gateway,omitempty"`
+	// Budget says which budget ended the attempt; empty when none did.
+	Budget     string     `json:"budget,omitempty"`
+	Trajectory Trajectory `json:"trajectory,omitzero"`
+	// Judge is what the operator's judge said; nil where it was not asked.
+	Judge *Judged `json:"judge,omitempty"`
+	// Rungs are the recoveries that fired in this attempt.
+	Rungs      []Rung `json:"rungs,omitempty"`
+	Mentions   int    `json:"mentions,omitempty"`
+	Exit       int    `json:"exit"`
+	AgentMS    int64  `json:"agent_ms"`
+	Transcript string `json:"transcript,omitempty"`
+}
+
+// Progress reports whether the attempt changed the tree.
+func (r Receipt) Progress() bool { return Progress(r.StartTree, r.EndTree) }
+
+// Verification is the command that a person wants to see: the first that failed,
+// else the last; nil where none was run.
+func (r Receipt) Verification() *Verified {
+	for i, v := range r.Verify {
+		if !v.Passed || i == len(r.Verify)-1 {
+			return &r.Verify[i]
+		}
+	}
+	return nil
+}
+
+// Known are the failing tests that failed before Pawl began.
+func (r Receipt) Known() []string {
+	var all []string
+	for _, v := range r.Verify {
+		all = append(all, v.Known...)
+	}
+	return all
+}
+
+// Rung is one recovery: what set it off, what was done, what that cost, and
+// whether it helped.
+type Rung struct {
+	Rung     int    `json:"rung"`
+	Trigger  string `json:"trigger"`
+	Response string `json:"response"`
+	// Times is how often it fired.
+	Times     int      `json:"times"`
+	Recovered bool     `json:"recovered"`
+	Tokens    int64    `json:"tokens,omitempty"`
+	CostUSD   *float64 `json:"cost_usd,omitempty"`
+	MS        int64    `json:"ms,omitempty"`
+}
+
+// Took is how long the recovery took.
+func (r Rung) Took() time.Duration { return time.Duration(r.MS) * time.Millisecond }
+
+// Judged is the answer of the operator's judge command: a grade, or why there is
+// none.
+type Judged struct {
+	Grade  float64 `json:"grade"`
+	Detail string  `json:"detail,omitempty"`
+	Error  string  `json:"error,omitempty"`
+}
+
+// Verified is the result of one verify command. Output holds its last lines.
+type Verified struct {
+	Command string `json:"command"`
+	Exit    int    `json:"exit"`
+	// Passed says that it exited with 0, or that nothing failed but what failed
+	// before Pawl began.
+	Passed   bool   `json:"passed"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+	Signal   string `json:"signal,omitempty"` // that ended it; empty for none
+	Output   string `json:"output,omitempty"`
+	MS       int64  `json:"ms"`
+	// Runner names the test runners whose output was recognised; empty for none.
+	Runner string `json:"runner,omitempty"`
+	// PassedTests and FailedTests are as the runner counts them.
+	PassedTests int `json:"passed_tests,omitempty"`
+	FailedTests int `json:"failed_tests,omitempty"`
+	// Failing are the failing tests, Known the names of those that failed before
+	// Pawl began.
+	Failing []Failing `json:"failing,omitempty"`
+	Known   []string  `json:"known,omitempty"`
+}
+
+// Failing is a failing test with the text of its assertion.
+type Failing struct {
+	Name string `json:"name"`
+	Text string `json:"text,omitempty"`
+}
+
+// Trajectory counts how an agent worked, for its grade.
+type Trajectory struct {
+	TestRuns int `json:"test_runs"`
+	Errors   int `json:"errors"`  // calls that failed
+	Retries  int `json:"retries"` // of requests to the model
+	// Bytes is the size of what the agent printed.
+	Bytes int64 `json:"bytes"`
+}
+
+// Spent is what an attempt used, and the limit that it met.
+type Spent struct {
+	N       int      `json:"n"` // of the attempt
+	Tokens  Tokens   `json:"tokens"`
+	CostUSD *float64 `json:"cost_usd,omitempty"`
+	Limit   *Limit   `json:"limit,omitempty"`
+	// Told says that the account's breaker has heard of the limit.
+	Told bool `json:"told,omitempty"`
+}

@@ -1,0 +1,115 @@
+package policy
+
+// Rule names what spoke in a decision. What people are told of each stands
+// beside it, in Words.
+type Rule string
+
+// The rules of this package, in the order in which Next asks them, and of what
+// admits an attempt.
+const (
+	RulePaused         Rule = "paused"
+	RuleClosed         Rule = "closed"
+	RuleCancelled      Rule = "cancelled"
+	RuleDone           Rule = "done"
+	RuleRestartLimit   Rule = "restart_limit"
+	RuleBudget         Rule = "budget"
+	RuleChecksFailed   Rule = "checks_failed"
+	RuleDailyCap       Rule = "daily_cap"
+	RuleAuth           Rule = "auth"
+	RuleMisconfigured  Rule = "misconfigured"
+	RuleUsageLimit     Rule = "usage_limit"
+	RuleLimitReset     Rule = "limit_reset"
+	RuleEditLoop       Rule = "edit_loop"
+	RuleStagnation     Rule = "stagnation"
+	RuleNoAnswer       Rule = "no_answer"
+	RuleNoChange       Rule = "no_change"
+	RuleNoProgress     Rule = "no_progress"
+	RuleInterrupted    Rule = "interrupted"
+	RuleVerifyFailed   Rule = "verify_failed"
+	RuleEscalateEffort Rule = "escalate_effort"
+	RuleProgress       Rule = "progress"
+	RuleGather         Rule = "gather"
+	RuleFeedback       Rule = "feedback"
+	RuleNothingLeft    Rule = "nothing_left"
+	RuleNoBackend      Rule = "no_backend"
+	RuleLimitBreaker   Rule = "usage_limit_breaker"
+	RuleAuthBreaker    Rule = "auth_breaker"
+	RuleCooldown       Rule = "cooldown"
+	RuleBackoff        Rule = "backoff"
+)
+
+// The rules of the step, which knows the repository, the nodes and GitHub.
+const (
+	RuleEmptyTask       Rule = "empty_task"
+	RuleFork            Rule = "fork"
+	RuleDefaultBranch   Rule = "default_branch"
+	RuleEmptyRepository Rule = "empty_repository"
+	RuleRepositoryGone  Rule = "repository_gone"
+	RuleBranchGone      Rule = "branch_gone"
+	RuleConfigError     Rule = "config_error"
+	RulePushRefused     Rule = "push_refused"
+	RulePawlFailed      Rule = "pawl_failed"
+	RuleProbe           Rule = "probe"
+	RuleCrowded         Rule = "crowded"
+)
+
+// Words are what people are told where a rule spoke last.
+type Words struct {
+	// Waits says what a wait by the rule is for, Stops why the work stopped. Each
+	// is empty where the rule never decides that, and both are for a rule that a
+	// later version of Pawl wrote.
+	Waits, Stops string
+	// Help is what helps after a stop.
+	Help Help
+}
+
+// Help says which commands help after a stop.
+type Help int
+
+// No command helps, to go on does, to try again does, or, as trying again does,
+// to try in another way.
+const (
+	HelpNone Help = iota
+	HelpResume
+	HelpRetry
+	HelpAny
+)
+
+// Words returns what people are told of a rule.
+func (r Rule) Words() Words { return words[r] }
+
+// words lacks the rules that only start an attempt or end a run that is done.
+var words = map[Rule]Words{
+	RulePaused:          {Stops: "work is paused here"},
+	RuleClosed:          {Stops: "the thread cannot be worked on any more"},
+	RuleCancelled:       {Stops: "somebody asked for it", Help: HelpResume},
+	RuleRestartLimit:    {Stops: "the run reached its restart limit"},
+	RuleBudget:          {Stops: "the budget is used up", Help: HelpAny},
+	RuleChecksFailed:    {Stops: "checks failed", Help: HelpAny},
+	RuleDailyCap:        {Stops: "the thread reached its daily cap of attempts"},
+	RuleAuth:            {Stops: "the agent's login was rejected", Help: HelpRetry},
+	RuleAuthBreaker:     {Stops: "the agent's login was rejected", Help: HelpResume},
+	RuleMisconfigured:   {Stops: "the agent is misconfigured", Help: HelpRetry},
+	RuleUsageLimit:      {Waits: "usage limit", Stops: "usage limit", Help: HelpResume},
+	RuleLimitBreaker:    {Stops: "too many usage limits in a row", Help: HelpResume},
+	RuleStagnation:      {Stops: "the attempts come to the same point again", Help: HelpAny},
+	RuleNoChange:        {Stops: "the agent changed nothing", Help: HelpAny},
+	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
+	RuleInterrupted:     {Stops: "attempts were interrupted again and again", Help: HelpRetry},
+	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},
+	RuleNoBackend:       {Stops: "no backend may run", Help: HelpResume},
+	RuleCooldown:        {Waits: "cooldown after an edit loop"},
+	RuleBackoff:         {Waits: "pause between restarts"},
+	RuleGather:          {Waits: "more of the same feedback"},
+	RuleProbe:           {Waits: "one attempt that tries the limited account first"},
+	RuleCrowded:         {Waits: "a place among the attempts that may run at the same time"},
+	RuleEmptyTask:       {Stops: "empty task", Help: HelpAny},
+	RuleFork:            {Stops: "fork", Help: HelpAny},
+	RuleDefaultBranch:   {Stops: "default branch", Help: HelpAny},
+	RuleEmptyRepository: {Stops: "empty repository", Help: HelpAny},
+	RuleRepositoryGone:  {Stops: "repository gone", Help: HelpAny},
+	RuleBranchGone:      {Stops: "branch gone", Help: HelpAny},
+	RulePushRefused:     {Stops: "push refused", Help: HelpAny},
+	RuleConfigError:     {Stops: "the repository's configuration has errors", Help: HelpRetry},
+	RulePawlFailed:      {Stops: "Pawl itself failed", Help: HelpRetry},
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rules are the constants of the type Rule.
+func rules(t *testing.T) []Rule {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "rule.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Rule
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Rule" {
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, Rule(value))
+		}
+		return true
+	})
+	return all
+}
+
+func TestEveryRuleHasAHeadline(t *testing.T) {
+	all := rules(t)
+	if len(all) < 40 {
+		t.Fatalf("found only %q", all)
+	}
+	starts := map[Rule]bool{}
+	for _, r := range []Rule{RuleDone, RuleNothingLeft, RuleFeedback, RuleProgress, RuleLimitReset, RuleEditLoop, RuleNoAnswer, RuleEscalateEffort} {
+		starts[r] = true
+	}
+	seen := map[Rule]bool{}
+	for _, r := range all {
+		if words := r.Words(); (words.Waits == "" && words.Stops == "") != starts[r] {
+			t.Errorf("%s has the words %+v, and starts attempts only: %t", r, words, starts[r])
+		}
+		if seen[r] {
+			t.Errorf("%s stands twice", r)
+		}
+		seen[r] = true
+	}
+}
+
+func TestAReasonIsWrittenWithItsTime(t *testing.T) {
+	at := time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)
+	all := append(Because(RuleFeedback, "1 remark"), Reason{Rule: RuleUsageLimit, Text: "it resets at", Until: at})
+	if got, want := all.String(), "1 remark; it resets at 2026-03-04T14:03:00Z"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if diff := cmp.Diff([]string{"1 remark", "it resets at noon"}, all.Write(func(time.Time) string { return "noon" })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReasonsOfEarlierVersionsAreRead(t *testing.T) {
+	const stored = `{"action":"stop","rule":"usage_limit","reasons":["3 × usage_limit in a row; it resets at 2026-03-04T14:03:00Z","octocat asked to resume"]}`
+	var d Decision
+	if err := json.Unmarshal([]byte(stored), &d); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"3 × usage_limit in a row; it resets at 2026-03-04T14:03:00Z", "octocat asked to resume"}
+	if diff := cmp.Diff(want, d.Reasons.Texts()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReasonsAreReadAsTheyWereStored(t *testing.T) {
+	d := Decision{Action: DoWait, Rule: RuleUsageLimit, Reasons: Reasons{
+		{Rule: RuleUsageLimit, Text: "it resets at", Until: time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)}, {Rule: RuleFeedback, Text: "\"a\" remark"},
+	}}
+	data, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Decision
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(d, got); diff != "" {
+		t.Errorf("%s: %s", data, diff)
+	}
+	for _, bad := range []string{`7`, `{"text": 7}`, `["a"]`} {
+		if err := json.Unmarshal([]byte(bad), new(Reason)); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package simhash
+
+import "strings"
+
+// place says where in its line the scanner stands, for rule 5.
+type place byte
+
+const (
+	lineStart   place = iota // only white space since the line began
+	inLine                   // a word stands before
+	afterNumber              // only white space since a removed line number
+)
+
+// scan computes the fingerprint in a single pass over the words of text, and
+// without allocating.
+//
+// The rules are removals one after the other, each of which sees what
+// the ones before left. A single pass agrees with them because rules 1, 2 and 4
+// remove whole runs of word characters, so what remains on both sides cannot
+// join to a longer run, and because rule 5 removes nothing but starts of lines.
+// Rule 3 has no \b: where a time stamp stands next to a word character, removing
+// it can make a new hash (1234<time stamp>5678), and where its end runs into an
+// identifier, that one had to go first. In these cases ok is false, and the
+// caller has to take the long way.
+func scan(text string) (p Print, ok bool) {
+	var s shingles
+	at := lineStart
+	for i := 0; i < len(text); {
+		end := i
+		newline := false // the last line end is within this white space
+		for end < len(text) && is(text[end], isSpace) {
+			newline = newline || text[end] == '\n'
+			end++
+		}
+		if at == inLine && newline {
+			at = lineStart
+		}
+		// A removed number takes the white space behind it along. What follows
+		// begins a line only if that white space ends with a line end.
+		begins := at == lineStart || at == afterNumber && end > i && text[end-1] == '\n'
+		i = end
+		for end < len(text) && !is(text[end], isSpace) {
+			end++
+		}
+		word := text[i:end]
+		if begins {
+			if n := lineNumber(word, text[end:]); n > 0 {
+				word, at = word[n:], afterNumber
+			}
+		}
+		i = end
+		some, ok := s.word(word)
+		if !ok {
+			return 0, false
+		}
+		if some {
+			at = inLine
+		}
+	}
+	return s.print(), true
+}
+
+// lineNumber returns how much of a word at the start of a line is a line number
+// in the sense of rule 5. behind is the text after the word. A number of 8 to
+// 64 digits is a hash: rule 4 removes it before rule 5 looks.
+func lineNumber(word, behind string) int {
+	n := leading(word, isDigit)
+	if n == 0 || hashAt(n, isHex) > 0 {
+		return 0
+	}
+	if n < len(word) && (word[n] == ':' || word[n] == '|') {
+		return n + 1
+	}
+	if n == len(word) && strings.HasPrefix(behind, "\t") {
+		return n
+	}
+	return 0
+}
+
+// word hashes a word without what rules 1 to 4 remove from it. some is false
+// where nothing is left; ok is false where a single pass cannot tell.
+func (s *shingles) word(word string) (some, ok bool) {
+	const shortest = 8 // of what rules 1 to 4 remove: a hash of 8 digits
+	if len(word) < shortest {
+		if word == "" {
+			return false, true
+		}
+		s.begin()
+		s.extend(word)
+		s.end()
+		return true, true
+	}
+	return s.longWord(word)
+}
+
+// longWord is word for one that may hold something to remove.
+func (s *shingles) longWord(word string) (some, ok bool) {
+	kept := 0 // what is before this index is hashed or removed
+	for i := 0; i < len(word); {
+		n, shared := run(word[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		drop, ok := removable(word[i:], n, shared)
+		if !ok {
+			return false, false
+		}
+		if drop == 0 {
+			i += n
+			continue
+		}
+		if i > kept {
+			if !some {
+				s.begin()
+			}
+			s.extend(word[kept:i])
+			some = true
+		}
+		i += drop
+		kept = i
+	}
+	if kept < len(word) {
+		if !some {
+			s.begin()
+		}
+		s.extend(word[kept:])
+		some = true
+	}
+	if some {
+		s.end()
+	}
+	return some, true
+}
+
+// removable returns how much rules 1 to 4 remove at the start of a run of n
+// word characters that share the given classes.
+func removable(text string, n int, shared byte) (drop int, ok bool) {
+	if n == 8 && shared&isHex != 0 {
+		if drop = uuidAt(text); drop > 0 {
+			return drop, true
+		}
+	}
+	if drop = identifierAt(text, n); drop > 0 {
+		return drop, true
+	}
+	if n >= 4 && n < len(text) && text[n] == '-' {
+		if stamp := timestampAt(text[n-4:]); stamp > 0 {
+			return stamp, n == 4 && standsAlone(text, stamp)
+		}
+	}
+	return hashAt(n, shared), true
+}
+
+// standsAlone reports whether the time stamp that is the first n bytes of text
+// can go without touching anything else: no word character follows, and its
+// last digits are not the beginning of a UUID.
+func standsAlone(text string, n int) bool {
+	if n == len(text) {
+		return true
+	}
+	last := n
+	for is(text[last-1], isWord) {
+		last--
+	}
+	return !is(text[n], isWord) && !(text[n] == '-' && n-last == 8)
+}

@@ -1,0 +1,157 @@
+package solver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// refsSettle is how long after an attempt a refusal of its pull request (422) may be
+// GitHub's own lag: what was pushed is not at once what its API sees.
+const refsSettle = time.Minute
+
+// openPull opens the draft pull request for what was pushed for an issue, once.
+// It is a part of every step, so one that could not be opened is opened later.
+func (p *publisher) openPull(ctx context.Context) error {
+	n := p.state.Snapshot
+	if n.Pull || p.state.Pull != 0 || p.state.Head == "" || p.state.Closed != "" {
+		return nil
+	}
+	v, err := p.view(ctx)
+	if err != nil {
+		return err
+	}
+	title := cmp.Or(attempt.Headline(p.state, 200), fmt.Sprintf("Work on #%d", p.thread.Number))
+	base := n.DefaultBranch
+	if base == "" {
+		info, err := p.Forge.RepoInfo(ctx, p.repo())
+		if err != nil {
+			return err
+		}
+		base = info.DefaultBranch
+	}
+	if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActPull}); err != nil {
+		return err
+	}
+	crash.Point("pull_begun")
+	// An open pull request of the branch is returned, so a repetition is safe.
+	opened, err := p.Forge.CreatePull(ctx, p.repo(), forge.NewPull{Title: title, Body: checkrun.PullBody(v, ""), Head: p.Host.branch(p.state, p.thread), Base: base, Draft: true})
+	if a := p.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && p.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
+		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
+	}
+	if err != nil {
+		return err
+	}
+	crash.Point("pull_opened")
+	act := thread.Act{Key: thread.ActPull, ID: int64(opened.Number), URL: opened.HTMLURL}
+	if opened.DraftRefused {
+		act.Note = "the repository's plan has no draft pull requests"
+	}
+	if err := p.lease.Append(ctx, thread.Batch{Alias: opened.Number, Events: []thread.NewEvent{{Kind: thread.KindActDone, At: p.Now(), Data: act}}}); err != nil {
+		return err
+	}
+	return p.load(ctx)
+}
+
+// acknowledge puts a 👀 reaction on everything that Pawl listens to and has not
+// acknowledged.
+func (p *publisher) acknowledge(ctx context.Context) error {
+	if p.state.Closed != "" {
+		return nil
+	}
+	var targets []thread.Feedback
+	for _, r := range p.state.Feedback {
+		if r.Withdrawn == "" {
+			targets = append(targets, r.Feedback)
+		}
+	}
+	for _, q := range p.state.Questions {
+		targets = append(targets, q.Feedback)
+	}
+	targets = append(targets, p.state.Controls...)
+	for _, f := range targets {
+		if f.Target.Kind == "" || f.Target.ID == 0 {
+			continue
+		}
+		err := p.act(ctx, thread.ReactKey(f.Seq), func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
+			err := p.Forge.React(ctx, p.repo(), forge.Target(f.Target.Kind), f.Target.ID, "eyes")
+			crash.Point("reacted")
+			if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || p.deleted(ctx, err) {
+				return thread.Act{Note: err.Error()}, nil
+			}
+			return thread.Act{}, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleted reports whether an error says that a single thing is gone while the
+// repository is still there.
+func (p *publisher) deleted(ctx context.Context, err error) bool {
+	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrGone) {
+		return false
+	}
+	_, err = p.Forge.RepoInfo(ctx, p.repo())
+	return err == nil
+}
+
+// answer writes the answer to a question as a comment of its own.
+func (p *publisher) answer(ctx context.Context, q thread.Question) error {
+	body := ""
+	v, err := p.view(ctx)
+	if err != nil {
+		return err
+	}
+	switch q.Command {
+	case "status":
+		body = checkrun.Status(v)
+	case "why":
+		body = checkrun.Why(v)
+	default:
+		body = checkrun.Help(p.app.Slug, q.Word)
+	}
+	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
+	number := cmp.Or(q.Number, p.thread.Number)
+	return p.act(ctx, thread.AnswerKey(q.Seq), func() (thread.Act, bool, error) {
+		c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark, p.app.BotID)
+		return thread.Act{ID: c.ID, URL: c.HTMLURL}, ok, err
+	}, func() (thread.Act, error) {
+		c, err := p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
+		crash.Point("answer_written")
+		if errors.Is(err, forge.ErrForbidden) {
+			// A locked thread takes no comments.
+			return thread.Act{Note: err.Error()}, nil
+		}
+		return thread.Act{ID: c.ID, URL: c.HTMLURL}, err
+	})
+}
+
+// attend answers and acknowledges what came while an attempt runs, in the
+// attempt's own lease. What it cannot do now is done after the attempt. The publisher
+// must be a copy of the step'p.
+func (p *publisher) attend(ctx context.Context) {
+	if err := p.load(ctx); err != nil {
+		p.log.Warn().Err(err).Msg("read the log beside an attempt")
+		return
+	}
+	if err := p.acknowledge(ctx); err != nil {
+		p.log.Warn().Err(err).Msg("acknowledge beside an attempt")
+	}
+	for _, q := range p.state.Questions {
+		if err := p.answer(ctx, q); err != nil {
+			p.log.Warn().Err(err).Msg("answer beside an attempt")
+			return
+		}
+	}
+}

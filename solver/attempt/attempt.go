@@ -1,0 +1,276 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/simhash"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Attempt is one attempt: what it was begun with, what it works with, and what it
+// came to so far. Every field that is exported is required.
+type Attempt struct {
+	*Env
+	thread.Started
+	Thread thread.ID
+	// State is the thread as it was when the attempt had been logged.
+	State  thread.State
+	Lease  *lease.Holder
+	Log    zerolog.Logger
+	Ground *Ground
+	Prompt string
+	// Subject is the first line of the commit's message; Author and Email are who
+	// commits.
+	Subject, Author, Email string
+	// Free gives the place back that the attempt has among those that run.
+	Free func()
+	// Span opens a span of the attempt.
+	Span func(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string))
+	// Attend answers and acknowledges what came while the attempt runs.
+	Attend  func(context.Context)
+	Receipt policy.Receipt
+
+	executor    Executor
+	noted       ledger
+	breakerTold bool // the account's breaker has heard how the attempt ended
+}
+
+// Executor does the parts of an attempt: with git, the sandbox and an agent
+// (NewCheckout), or as a test plays them. What they come to is put into the receipt.
+type Executor interface {
+	// Open makes the files that the agent works on, and Close removes them.
+	Open(context.Context) error
+	Close()
+	// Agent runs the agent to its end. A cause is why it was ended from outside, or
+	// an UnusableError.
+	Agent(context.Context) (cause, err error)
+	// Commit commits what the agent left, if it changed anything.
+	Commit(context.Context) error
+	Verify(context.Context) ([]policy.Verified, error)
+	// Push moves the thread's branch to the commit, and PushKept makes a branch of
+	// its own for it.
+	Push(context.Context) error
+	PushKept(ctx context.Context, branch string) error
+	// Judge asks the operator's judge; nil where there is none.
+	Judge(context.Context) (*policy.Judged, error)
+}
+
+// The attributes of an attempt's spans.
+const (
+	TraceBackend = "pawl.backend"
+	TraceRule    = "pawl.rule"
+	TraceEnding  = "pawl.ending"
+	TraceOutcome = "pawl.outcome"
+)
+
+// backend is the attempt's own one.
+func (a *Attempt) backend() config.Backend {
+	return BackendNamed(a.Ground.Effective.Backends, a.Backend)
+}
+
+// Run does the attempt. What goes wrong on Pawl's side makes an interrupted
+// attempt with the reason, and is the error.
+func (a *Attempt) Run(ctx context.Context, e Executor) error {
+	a.executor = e
+	ctx, end := a.Span(ctx, "attempt", TraceBackend, a.Backend, TraceRule, string(a.Decision.Rule))
+	err := a.run(ctx)
+	end(err, TraceEnding, string(a.Receipt.Ending), TraceOutcome, string(a.Receipt.Outcome))
+	return err
+}
+
+func (a *Attempt) run(ctx context.Context) error {
+	leave, err := a.enter(ctx, a.Thread)
+	if err != nil {
+		return a.broken(err)
+	}
+	defer leave()
+	defer a.executor.Close()
+	if err := a.executor.Open(ctx); err != nil {
+		return a.broken(err)
+	}
+	cause, err := a.executor.Agent(ctx)
+	a.Lease.Patient(true)
+	if err != nil {
+		return a.broken(err)
+	}
+	if loop := (LoopCut{}); errors.As(cause, &loop) {
+		a.keep(ctx, loop)
+		return nil
+	}
+	if unusable := (UnusableError{}); errors.As(cause, &unusable) {
+		a.unusable(unusable)
+		a.Receipt.Outcome = policy.Outcome(a.Receipt.Ending)
+		return nil
+	}
+	if cause != nil {
+		a.cancelled(cause)
+		return nil
+	}
+	return a.settle(ctx)
+}
+
+// settle commits what the agent left, verifies it and pushes it. Work that fails
+// its verification is pushed, too: people see it in the draft pull request, and
+// the next attempt starts from it.
+func (a *Attempt) settle(ctx context.Context) error {
+	err := a.executor.Commit(ctx)
+	crash.Point("committed")
+	if err == nil && a.Receipt.Ending == policy.Completed && a.Receipt.Commit != "" {
+		a.Receipt.Verify, err = a.executor.Verify(ctx)
+		crash.Point("verified")
+	}
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil && a.Receipt.Commit != "" {
+		err = a.deliver(ctx)
+	}
+	switch why := context.Cause(ctx); {
+	case err == nil:
+	case errors.Is(err, errStopped) || errors.Is(err, errClosed):
+		a.cancelled(err)
+		return nil
+	case why != nil:
+		a.cancelled(why)
+		return nil
+	default:
+		return a.broken(err)
+	}
+	a.conclude()
+	if a.Receipt.Judge, err = a.executor.Judge(ctx); err != nil {
+		// The work is done and pushed; only its grade is missing.
+		a.Receipt.Judge = &policy.Judged{Error: err.Error()}
+	}
+	return nil
+}
+
+// broken ends an attempt that Pawl itself could not carry through.
+func (a *Attempt) broken(err error) error {
+	a.Receipt.Outcome, a.Receipt.Detail = policy.Interrupted, err.Error()
+	a.Receipt.Reasons = append(a.Receipt.Reasons, "Pawl could not carry the attempt through: "+err.Error())
+	return err
+}
+
+// UnusableError says that what the agent left cannot be used.
+type UnusableError struct{ Err error }
+
+func (e UnusableError) Error() string { return e.Err.Error() }
+
+// unusable records that what the agent left cannot be used. That is its failure.
+func (a *Attempt) unusable(err error) {
+	a.Receipt.Ending, a.Receipt.Detail = policy.Crashed, tail(oneLine(err.Error()), maxDetail)
+	a.Receipt.Reasons = append(a.Receipt.Reasons, err.Error())
+}
+
+// The causes for which a running attempt is ended.
+var (
+	errStopped  = errors.New("a person asked to stop")
+	errClosed   = errors.New("the thread was closed")
+	errShutdown = errors.New("the server is stopping")
+)
+
+// cancelled ends an attempt that was ended from outside.
+func (a *Attempt) cancelled(cause error) {
+	a.Receipt.Outcome = policy.Cancelled
+	if !errors.Is(cause, errStopped) && !errors.Is(cause, errClosed) {
+		a.Receipt.Outcome = policy.Interrupted
+		cause = errShutdown
+	}
+	if a.Receipt.Ending != policy.UsageLimit && a.Receipt.Ending != policy.Auth {
+		// What the provider said of the account counts whatever ended the
+		// attempt.
+		a.Receipt.Ending = policy.Killed
+	}
+	a.Receipt.Detail = cause.Error()
+	a.Receipt.Reasons = append(a.Receipt.Reasons, cause.Error())
+}
+
+// keep ends an attempt that was cut off as a loop. Its work goes to a branch of
+// its own, for people to look at; where that fails the receipt says so.
+func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
+	r := &a.Receipt
+	r.Ending, r.Outcome, r.Detail = policy.Killed, policy.EditLoop, tail(oneLine(loop.Error()), maxDetail)
+	r.Reasons = append(r.Reasons, loop.Error())
+	err := a.executor.Commit(ctx)
+	if err == nil && r.Commit != "" {
+		err = a.executor.PushKept(ctx, a.keptBranch())
+	}
+	switch {
+	case err != nil:
+		a.Log.Warn().Err(err).Msg("the work of a loop was not kept")
+		r.Reasons = append(r.Reasons, "its work could not be kept: "+err.Error())
+	case r.Commit == "":
+		r.Reasons = append(r.Reasons, "it left the files as they were")
+	default:
+		r.Kept = a.keptBranch()
+		r.Reasons = append(r.Reasons, "its work is kept on branch "+r.Kept)
+	}
+}
+
+// keptBranch is where the work of an attempt is kept that does not reach the
+// branch of its thread.
+func (a *Attempt) keptBranch() string { return fmt.Sprintf("pawl/kept-%d-%d", a.Thread.Number, a.N) }
+
+// Report takes over what the stream told.
+func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
+	r := &a.Receipt
+	r.Ending, r.Reasons, r.Edits = p.Ending, p.Reasons, edits
+	r.Final = tail(p.FinalMessage, maxOutput)
+	r.Detail = tail(oneLine(p.Failure), maxDetail)
+	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
+	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
+	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
+	r.Evidence = simhash.Fingerprint(p.Evidence())
+	if p.Limit != nil {
+		r.Limit = bounded(*p.Limit)
+	}
+}
+
+// bounded is a limit whose message a receipt can hold.
+func bounded(l policy.Limit) *policy.Limit {
+	l.Message = tail(l.Message, 2000)
+	return &l
+}
+
+// conclude says what the attempt came to.
+func (a *Attempt) conclude() {
+	r := &a.Receipt
+	progress := policy.Progress(r.StartTree, r.EndTree)
+	failing := false
+	for _, v := range r.Verify {
+		if !v.Passed {
+			failing = true
+			r.Evidence = simhash.Fingerprint(v.Output)
+			r.Tests = thread.FailingNames(v.Failing)
+			if r.Detail == "" {
+				r.Detail = tail(fmt.Sprintf("%s: exit code %d", oneLine(v.Command), v.Exit), maxDetail)
+			}
+		}
+	}
+	loop := a.Ground.Effective.Policy.Severity.Judge(r.Edits).Class != policy.None
+	if r.Ending == policy.Completed && !progress && r.Limit != nil {
+		// The agent called a refusal a success.
+		r.Ending = r.Limit.Kind
+	}
+	switch {
+	case loop:
+		r.Outcome = policy.EditLoop
+	case r.Ending != policy.Completed:
+		r.Outcome = policy.Outcome(r.Ending)
+	case !progress:
+		r.Outcome = policy.NoChange
+	case failing:
+		r.Outcome = policy.VerifyFailed
+	default:
+		r.Outcome = policy.Edited
+	}
+}

@@ -1,0 +1,216 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/simhash"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// checkout is the Executor that works with git, the sandbox and an agent.
+type checkout struct {
+	*Attempt
+	ws      *git.Workspace
+	monitor *loopMonitor
+	adapter agent.Adapter
+	models  modelAccess
+}
+
+// NewCheckout is what attempts are done with.
+func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
+
+// Open makes an empty folder for the attempt and a checkout, where a crash may
+// have left another one. The agent's HOME stays only if its session goes on.
+func (c *checkout) Open(ctx context.Context) (err error) {
+	dir, home := c.attemptDir(c.Thread, c.N), c.homeOf(c.Thread)
+	old := []string{dir, c.workOf(c.Thread)}
+	if c.Session == "" {
+		old = append(old, home)
+	}
+	for _, path := range old {
+		if err := git.Remove(path); err != nil {
+			return fmt.Errorf("clear %s: %w", path, err)
+		}
+	}
+	for _, path := range []string{dir, home} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return err
+		}
+	}
+	c.ws, err = c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.workOf(c.Thread), Branch: c.Ground.Branch})
+	if err != nil {
+		return err
+	}
+	crash.Point("cloned")
+	c.Receipt.StartTree, c.Receipt.EndTree = c.ws.StartTree, c.ws.StartTree
+	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective.Policy.Severity, c.Now())
+	if err == nil {
+		c.monitor.track.verify = c.Ground.Effective.Verify
+	}
+	return err
+}
+
+// Close removes the checkout, as far as it was made.
+func (c *checkout) Close() {
+	if c.monitor != nil {
+		c.monitor.close()
+	}
+	if c.ws == nil {
+		return
+	}
+	if err := c.ws.Close(); err != nil {
+		c.Log.Warn().Err(err).Msg("workspace left behind")
+	}
+	c.makeRoom(c.Thread, c.Log)
+}
+
+// maxDiff bounds the diff that a change is fingerprinted by, in bytes.
+const maxDiff = 4 << 20
+
+// Commit looks at what the agent left in the files and commits it without the
+// protected paths. Without a change there is no commit.
+func (c *checkout) Commit(ctx context.Context) error {
+	r := &c.Receipt
+	snap, err := c.ws.Snapshot(ctx)
+	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
+		c.unusable(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, l := range snap.Left {
+		r.LeftOut = append(r.LeftOut, l.Path+" ("+l.Reason+")")
+	}
+	tree, protected, err := c.ws.Without(ctx, snap.Tree, c.ws.StartTree, func(path string) bool {
+		_, ok := c.Ground.Effective.Protects(path)
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	for _, path := range protected {
+		r.LeftOut = append(r.LeftOut, path+" (protected)")
+	}
+	// What is verified is what is pushed, as far as the files tell.
+	if _, err := c.ws.Restore(ctx, protected); err != nil {
+		c.unusable(err)
+		return nil
+	}
+	r.EndTree = tree
+	if !policy.Progress(r.StartTree, r.EndTree) {
+		return nil
+	}
+	diff, _, err := c.ws.Diff(ctx, r.StartTree, r.EndTree, maxDiff)
+	if err != nil {
+		return err
+	}
+	r.Change = simhash.Fingerprint(diff)
+	message := fmt.Sprintf("%s\n\nAttempt %d by backend %s.\n", c.Subject, c.N, c.Backend)
+	r.Commit, err = c.ws.Commit(ctx, c.commit(message, tree, c.Ground.Start))
+	return err
+}
+
+func (c *checkout) commit(message, tree string, parents ...string) git.CommitSpec {
+	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Now(), Message: message}
+}
+
+// pushRaces is how often an attempt merges what others pushed meanwhile before
+// it gives up: somebody pushes every few seconds then.
+const pushRaces = 3
+
+// Push moves the thread's branch forward. Where somebody else pushed meanwhile
+// both are merged; where that conflicts, the work is kept on a branch of its
+// own and the attempt is to be done again on top of theirs.
+func (c *checkout) Push(ctx context.Context) (err error) {
+	ctx, end := c.Span(ctx, "push")
+	defer func() { end(err) }()
+	g := c.Ground
+	if err := g.spare(ctx, c.State.Snapshot.DefaultBranch); err != nil {
+		return err
+	}
+	old := g.Tip
+	for race := 0; ; race++ {
+		if err := c.Lease.Record(ctx, thread.KindActStarted, c.pushOf(g.Branch)); err != nil {
+			return err
+		}
+		crash.Point("push_begun")
+		err := g.authorised(ctx, func() error {
+			if err := c.Unasked(ctx); err != nil {
+				return err
+			}
+			return g.cache.Push(ctx, g.remote, c.Receipt.Commit, g.Branch, old)
+		})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, git.ErrRejected) || race == pushRaces {
+			return err
+		}
+		if old, err = c.merge(ctx); err != nil {
+			return err
+		}
+	}
+	c.Receipt.Pushed = true
+	crash.Point("pushed")
+	err = c.Lease.Record(ctx, thread.KindActDone, c.pushOf(g.Branch))
+	crash.Point("push_logged")
+	return err
+}
+
+// pushOf is the act of pushing the attempt's commit to a branch.
+func (c *checkout) pushOf(branch string) thread.Act {
+	return thread.Act{Key: thread.PushKey(branch, c.Receipt.Commit), SHA: c.Receipt.Commit}
+}
+
+// PushKept pushes the commit to a branch that does not exist.
+func (c *checkout) PushKept(ctx context.Context, branch string) error {
+	if err := c.Lease.Record(ctx, thread.KindActStarted, c.pushOf(branch)); err != nil {
+		return err
+	}
+	if err := c.pushNew(ctx, branch); err != nil {
+		return err
+	}
+	return c.Lease.Record(ctx, thread.KindActDone, c.pushOf(branch))
+}
+
+func (c *checkout) pushNew(ctx context.Context, branch string) error {
+	g := c.Ground
+	return g.authorised(ctx, func() error { return g.cache.Push(ctx, g.remote, c.Receipt.Commit, branch, "") })
+}
+
+// merge joins what somebody else pushed with what the attempt made, and returns
+// the commit of theirs.
+func (c *checkout) merge(ctx context.Context) (theirs string, err error) {
+	g := c.Ground
+	if theirs, err = g.tip(ctx); err != nil {
+		return "", err
+	}
+	if theirs == "" {
+		return "", fmt.Errorf("branch %s was deleted during the attempt", g.Branch)
+	}
+	tree, conflicts, err := g.cache.Merge(ctx, theirs, c.Receipt.Commit)
+	if err != nil {
+		return "", err
+	}
+	if len(conflicts) > 0 {
+		if err := c.pushNew(ctx, c.keptBranch()); err != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("somebody pushed to %s during the attempt and it conflicts (%s); the work is kept on %s", g.Branch, conflicts[0], c.keptBranch())
+	}
+	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), tree, theirs, c.Receipt.Commit))
+	if err != nil {
+		return "", err
+	}
+	c.Receipt.EndTree, c.Receipt.Merged = tree, true
+	c.Receipt.Reasons = append(c.Receipt.Reasons, "somebody pushed to "+g.Branch+" during the attempt; both were merged")
+	return theirs, nil
+}

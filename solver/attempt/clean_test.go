@@ -1,0 +1,56 @@
+package attempt
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
+	s := &Env{Now: time.Now, Config: config.Server{DataDir: t.TempDir()}}
+	old, young := thread.ID{Owner: "acme", Name: "widgets", Number: 1}, thread.ID{Owner: "acme", Name: "widgets", Number: 2}
+	now := time.Now()
+	write := func(thread thread.ID, n int, age time.Duration) {
+		t.Helper()
+		dir := s.attemptDir(thread, n)
+		for _, d := range []string{dir, s.homeOf(thread)} {
+			if err := os.MkdirAll(d, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		path := filepath.Join(dir, transcriptFile)
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(old, 1, 90*24*time.Hour)
+	write(old, 2, 60*24*time.Hour)
+	write(young, 1, 60*24*time.Hour)
+	write(young, 2, time.Hour)
+	idle := thread.ID{Owner: "acme", Name: "widgets", Number: 3}
+	write(idle, 1, 25*time.Hour)
+	removed, err := s.CleanAttempts(t.Context(), s.Config.DataDir, now.Add(-30*24*time.Hour))
+	if err != nil || removed != 3 {
+		t.Errorf("removed %d: %v", removed, err)
+	}
+	var left []string
+	err = filepath.WalkDir(filepath.Join(s.Config.DataDir, "attempts", "acme", "widgets"), func(path string, _ os.DirEntry, err error) error {
+		rel, _ := filepath.Rel(s.Config.DataDir, path)
+		left = append(left, rel)
+		return err
+	})
+	want := []string{"attempts/acme/widgets", "attempts/acme/widgets/2", "attempts/acme/widgets/2/2", "attempts/acme/widgets/2/2/transcript", "attempts/acme/widgets/2/home",
+		"attempts/acme/widgets/3", "attempts/acme/widgets/3/1", "attempts/acme/widgets/3/1/transcript"}
+	if d := cmp.Diff(want, left); err != nil || d != "" {
+		t.Error(d, err)
+	}
+}

@@ -1,0 +1,23 @@
+// Package attempt carries out one attempt: from a prepared repository to a commit
+// that is verified and pushed, with a receipt of all that happened. GitHub and a
+// local folder differ in values that the solver gives; what is done with git, the
+// sandbox and the agent is behind Executor.
+//
+//	question                                                       file
+//	what do the attempts of a process share, which folders are used env.go
+//	what is an attempt, from its start to its end                   attempt.go
+//	with which effort and session does it begin, what is the prompt start.go
+//	which branches and which configuration does it begin with       ground.go
+//	what is committed, pushed and merged, and to which branch       checkout.go
+//	how is the agent started, what does it find in its HOME         run.go, home.go
+//	where does a stop end it, what while GitHub is away at the push watch.go
+//	how does it reach its model, what may it spend                  gateway.go
+//	when is it cut off as a loop                                    loop.go
+//	how is the work verified, what failed before already            verify.go, baseline.go
+//	what does the operator's judge say                              judge.go
+//	how does the agent get run_tests, what did it call              home.go
+//	what does the receipt say, what does the breaker hear           finish.go
+//	how are secrets kept out of receipts                            finish.go (Hide)
+//	did the agent write a remark itself                             authored.go
+//	what happens while the disk is full, which folders go           env.go
+package attempt

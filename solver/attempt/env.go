@@ -1,0 +1,240 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Env is what all attempts of a process share. Every field is required, except
+// for those from Gateway on.
+type Env struct {
+	Store   thread.Store
+	Config  config.Server
+	Sandbox *sandbox.Sandbox
+	// Node names this process in leases.
+	Node string
+	Now  func() time.Time
+	Log  zerolog.Logger
+	// Lookup gives the environment variables that backends may name.
+	Lookup func(name string) (string, bool)
+	// Gateway is what agents reach their models through; nil where no backend
+	// names a provider.
+	Gateway *gateway.Gateway
+	// Program is the path of Pawl itself, which agents run as their test tool;
+	// empty for none.
+	Program string
+	// OnAttempt and OnReceipt are told what was logged, for metrics; they may be
+	// nil and must not block.
+	OnAttempt func(backend string, ending policy.Ending, outcome policy.Outcome)
+	OnReceipt func(backend string, r policy.Receipt)
+
+	// folders has a place for one attempt by thread.ID: a few bytes for each thread.
+	folders sync.Map
+	// yielded counts the attempts that gave their places back and wait for GitHub.
+	yielded atomic.Int64
+}
+
+// What a thread's folder holds: the HOME of its agent and, while it is used, the
+// checkout. Both have the same path in every attempt, since an agent that
+// continues a session remembers paths; the HOME is made anew unless it does. The
+// output of each attempt is in a folder of its own, as is the HOME of verify
+// commands. The base has its own checkout while a command is run on it.
+const (
+	homeDir        = "home"
+	workDir        = "work"
+	baseDir        = "base"
+	transcriptFile = "transcript"
+	verifyDir      = "verify"
+)
+
+// ProcessPrefix begins the names of all processes that work in this data
+// directory, so that a server can end those that an earlier one left behind.
+func (e *Env) ProcessPrefix() string { return e.Config.DataDir + ":" }
+
+func (e *Env) threadDir(t thread.ID) string {
+	return filepath.Join(e.Config.DataDir, "attempts", t.Owner, t.Name, strconv.Itoa(t.Number))
+}
+
+// attemptDir is where the transcript of one attempt lives. No two attempts share
+// it.
+func (e *Env) attemptDir(t thread.ID, n int) string {
+	return filepath.Join(e.threadDir(t), strconv.Itoa(n))
+}
+
+// homeOf is the HOME of a thread's agents, and workOf their checkout.
+func (e *Env) homeOf(t thread.ID) string { return filepath.Join(e.threadDir(t), homeDir) }
+
+func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), workDir) }
+
+func (e *Env) cacheDir(t thread.ID) string {
+	return filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git")
+}
+
+// Place names the machine and the folder that this process works in. A session of
+// an agent can be continued only where it was.
+func (e *Env) Place() string {
+	host := e.Node[:max(0, strings.LastIndexByte(e.Node, '-'))] // the process id follows
+	return host + ":" + e.Config.DataDir
+}
+
+// Room is an error while the disk is so full that an attempt could only fail. The
+// step is repeated later; an attempt would count, and several would stop the run
+// of a thread that has filled nothing.
+func (e *Env) Room() error {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(e.Config.DataDir, &disk); err != nil {
+		return fmt.Errorf("free space of %s: %w", e.Config.DataDir, err)
+	}
+	if !full(disk) {
+		return nil
+	}
+	free := disk.Bavail * uint64(disk.Bsize)
+	return fmt.Errorf("no attempt is begun, since the disk of data_dir %s is full (%d KiB are left); make room there, attempts go on by themselves",
+		e.Config.DataDir, free>>10)
+}
+
+// fullDisk is the part of a file system, one in so many, below whose free space
+// it counts as full.
+const fullDisk = 20
+
+// leastRoom is the free space below which no attempt is begun, in bytes, on a disk
+// that is so large that a twentieth of it is more: a checkout and what agents
+// write first take more than that.
+const leastRoom = 64 << 20
+
+// full reports whether no attempt should be begun on a disk.
+func full(disk unix.Statfs_t) bool {
+	return disk.Bavail*uint64(disk.Bsize) < min(leastRoom, disk.Blocks*uint64(disk.Bsize)/fullDisk)
+}
+
+// makeRoom removes the HOME of a thread's agents after an attempt that left the
+// disk full. The checkout is gone with its attempt, but a HOME stays for the
+// sessions in it, and would take the room from all other threads. The next
+// attempt begins a new session.
+func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(e.Config.DataDir, &disk); err != nil || !full(disk) {
+		return
+	}
+	if err := git.Remove(e.homeOf(t)); err != nil {
+		log.Error().Err(err).Msg("the disk is full, and the agent's HOME cannot be removed")
+		return
+	}
+	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
+}
+
+// enter waits until the thread's folder is free, which one attempt of this process
+// uses at a time. The lease sees to that, except for the moment in which a step that
+// lost it still ends its agent. The caller must call leave.
+func (e *Env) enter(ctx context.Context, t thread.ID) (leave func(), err error) {
+	folder, _ := e.folders.LoadOrStore(t, make(chan struct{}, 1))
+	used := folder.(chan struct{})
+	select {
+	case used <- struct{}{}:
+		return func() { <-used }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// CleanAttempts removes from a data directory the transcripts of attempts that ended
+// before a time, and what else is left of a thread once none remains. The HOME of agents goes a day
+// after the last attempt. An attempt lasts a day at most, so the time must be at
+// least that long ago.
+func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Time) (removed int, err error) {
+	threads, err := filepath.Glob(filepath.Join(dataDir, "attempts", "*", "*", "*"))
+	if err != nil {
+		return 0, fmt.Errorf("list attempts: %w", err)
+	}
+	for _, dir := range threads {
+		if err := ctx.Err(); err != nil {
+			return removed, context.Cause(ctx)
+		}
+		n, threadErr := cleanThread(dir, before, e.Now().Add(-homeTime))
+		removed += n
+		err = errors.Join(err, threadErr) // one that cannot be removed keeps no other
+	}
+	return removed, err
+}
+
+// homeTime is how long an agent's HOME is kept after its last attempt, in which a
+// session could be continued: it holds caches of build tools that can be large.
+const homeTime = 24 * time.Hour
+
+// cleanThread removes what is old of one thread's folder.
+func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, fmt.Errorf("clean %s: %w", dir, err)
+	}
+	left, newest := 0, time.Time{}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil || !e.IsDir() {
+			continue
+		}
+		attempt := filepath.Join(dir, e.Name())
+		written, err := lastWritten(attempt)
+		if err != nil {
+			return removed, err
+		}
+		if written.After(newest) {
+			newest = written
+		}
+		if !written.Before(before) {
+			left++
+			continue
+		}
+		if err := git.Remove(attempt); err != nil {
+			return removed, fmt.Errorf("clean %s: %w", attempt, err)
+		}
+		removed++
+	}
+	if left > 0 && newest.Before(idle) {
+		for _, name := range []string{homeDir, baseDir} {
+			if err := git.Remove(filepath.Join(dir, name)); err != nil {
+				return removed, fmt.Errorf("clean %s: %w", dir, err)
+			}
+		}
+	}
+	if left > 0 || removed == 0 {
+		return removed, nil
+	}
+	if err := git.Remove(dir); err != nil {
+		return removed, fmt.Errorf("clean %s: %w", dir, err)
+	}
+	return removed, nil
+}
+
+// lastWritten is when an attempt's transcript was written last; without one, when
+// its folder was.
+func lastWritten(attempt string) (time.Time, error) {
+	for _, path := range []string{filepath.Join(attempt, transcriptFile), attempt} {
+		info, err := os.Lstat(path)
+		if err == nil {
+			return info.ModTime(), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, nil
+}

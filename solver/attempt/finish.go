@@ -1,0 +1,190 @@
+package attempt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Finish logs the receipt together with what it means for the account and the
+// backend. It is written also while the process stops, and when a store is back
+// that was away.
+func (a *Attempt) Finish(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
+		return thread.ErrLeaseLost
+	}
+	ctx, cancel := lease.AfterStop(ctx)
+	defer cancel()
+	a.ownRung()
+	a.Log.Info().Str("ending", string(a.Receipt.Ending)).Str("outcome", string(a.Receipt.Outcome)).
+		Bool("progress", policy.Progress(a.Receipt.StartTree, a.Receipt.EndTree)).Str("commit", a.Receipt.Commit).Str("detail", a.Receipt.Detail).Msg("attempt ended")
+	crash.Point("attempt_ending")
+	a.Lease.Patient(true)
+	at := a.Now()
+	if err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
+		events, err := a.Store.Events(ctx, a.Thread, a.Seen)
+		if err != nil {
+			return err
+		}
+		if ended(events) { // by an earlier try that was not answered, or by who took the thread over
+			return a.Lease.Renew(ctx)
+		}
+		return a.Store.AppendLeased(ctx, a.Lease.Current(), a.ending(events, at))
+	}); err != nil {
+		return err
+	}
+	crash.Point("attempt_ended")
+	if a.OnAttempt != nil {
+		a.OnAttempt(a.Backend, a.Receipt.Ending, a.Receipt.Outcome)
+	}
+	if a.OnReceipt != nil {
+		a.OnReceipt(a.Backend, a.Receipt)
+	}
+	return nil
+}
+
+// ended reports whether an attempt has ended by the events that followed what it
+// has seen.
+func ended(events []thread.Event) bool {
+	return slices.ContainsFunc(events, func(e thread.Event) bool { return e.Kind == thread.KindAttemptEnded })
+}
+
+// ending is what Finish writes. events are those after what the attempt has seen.
+func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
+	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}}}
+	a.tellBreaker(&batch, now)
+	if v := a.Config.Policy.Severity.Judge(a.Receipt.Edits); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
+		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: a.Thread.String()}
+	}
+	if seqs := a.ownRemarks(events); len(seqs) > 0 {
+		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindWithdrawn, At: now,
+			Data: thread.Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt: its text stands in the transcript"}})
+	}
+	return batch
+}
+
+// tellBreaker adds what an attempt's end says of its account, unless the breaker
+// has heard it.
+func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
+	said := a.Receipt.Ending
+	switch {
+	case a.breakerTold:
+		said = ""
+	case a.Receipt.Limit == nil:
+	case a.Receipt.Limit.Source == fromBreaker:
+		said = "" // the breaker said it, so it knows
+	case said == policy.Completed:
+		said = a.Receipt.Limit.Kind // the account is limited all the same
+	}
+	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
+		batch.Account = a.Account
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, a.Receipt.Limit.Usable(), a.Began, now) }
+	}
+}
+
+// ownRung adds the recovery that the attempt itself was to its receipt: what it
+// cost is what the attempt cost, and it recovered when the attempt came to what
+// the one before did not.
+func (a *Attempt) ownRung() {
+	r := &a.Receipt
+	rung := policy.Rung{
+		Rung: a.Decision.Rung, Times: 1, Trigger: a.Decision.Reasons[:min(1, len(a.Decision.Reasons))].String(),
+		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: r.CostUSD, MS: r.AgentMS, Recovered: r.Outcome == policy.Edited,
+	}
+	switch a.Decision.Rung {
+	case policy.RungAnswer:
+		rung.Response = "one more attempt in the opposite thinking mode (" + a.Effort + ")"
+		rung.Recovered = r.Ending == policy.Completed
+	case policy.RungVerify:
+		rung.Response = "one more attempt with the change so far and what failed"
+	case policy.RungEffort:
+		rung.Response = "one attempt at the escalated effort"
+		if a.Effort != "" {
+			rung.Response += " (" + a.Effort + ")"
+		}
+	default:
+		return
+	}
+	r.Rungs = append(r.Rungs, rung)
+}
+
+// Hide takes the values of the variables that the backend and the judge were
+// given, and tokens of GitHub, out of everything of the receipt that people read:
+// an agent may print what it holds. The transcript stays as it came.
+func (a *Attempt) Hide() {
+	clean := text.NewRedactor(slices.Concat(a.backend().Env, a.Config.Policy.Learning.JudgeEnv), a.Lookup).Redact
+	all := func(list []string) []string {
+		for i := range list {
+			list[i] = clean(list[i])
+		}
+		return list
+	}
+	r := &a.Receipt
+	r.Final, r.Detail = clean(r.Final), clean(r.Detail)
+	r.Reasons, r.Tests, r.LeftOut = all(r.Reasons), all(r.Tests), all(r.LeftOut)
+	if r.Limit != nil {
+		r.Limit.Message = clean(r.Limit.Message)
+	}
+	for i := range r.Verify {
+		v := &r.Verify[i]
+		v.Output, v.Known = clean(v.Output), all(v.Known)
+		for j, f := range v.Failing {
+			v.Failing[j] = policy.Failing{Name: clean(f.Name), Text: clean(f.Text)}
+		}
+	}
+	if j := r.Judge; j != nil {
+		j.Detail, j.Error = clean(j.Detail), clean(j.Error)
+	}
+}
+
+// Interrupt ends an attempt that was cut off with the process that ran it. commit
+// is what it had pushed; empty for nothing.
+func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thread.Attempt, commit string) error {
+	const why = "the node that ran it stopped"
+	used, err := e.spentBefore(ctx, t, a.N)
+	if err != nil {
+		return err
+	}
+	r := policy.Receipt{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: commit, Pushed: commit != "",
+		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
+	now := e.Now()
+	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: r}}}
+	if l := used.Limit; l != nil && !used.Told && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
+		// What the provider said of the account counts whatever ended the attempt.
+		batch.Account = a.Account
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(l.Kind, l.Usable(), a.At, now) }
+	}
+	crash.Point("interrupting")
+	if err := l.Append(ctx, batch); err != nil {
+		return err
+	}
+	if e.OnAttempt != nil {
+		e.OnAttempt(a.Backend, "", policy.Interrupted)
+	}
+	return nil
+}
+
+// spentBefore is what an attempt had used when the process that ran it was killed.
+func (e *Env) spentBefore(ctx context.Context, t thread.ID, n int) (policy.Spent, error) {
+	note, err := e.Store.Noted(ctx, t)
+	if err != nil || note == nil {
+		return policy.Spent{}, err
+	}
+	var w policy.Spent
+	if err := json.Unmarshal(note, &w); err != nil {
+		return policy.Spent{}, fmt.Errorf("read what attempt %d used: %w", n, err)
+	}
+	if w.N != n {
+		return policy.Spent{}, nil // it never reached its model
+	}
+	return w, nil
+}

@@ -1,0 +1,330 @@
+package attempt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// limitGrace is how long an agent may go on after its provider said that the
+// account is used up: some end by themselves within seconds and say so, others
+// sleep until the reset.
+const limitGrace = 10 * time.Second
+
+// limitCut is the cause for which an attempt is ended whose agent sleeps for a
+// limit to pass.
+type limitCut struct{ limit policy.Limit }
+
+// Error says what the provider said.
+func (c limitCut) Error() string {
+	return fmt.Sprintf("ended because it waited for a limit to pass (%s)", oneLine(c.limit.Message))
+}
+
+// fromBreaker is the source of a limit that Pawl itself told the agent: the
+// account was known to be limited.
+const fromBreaker = "breaker"
+
+// modelAccess is an attempt's way to its model. It has no session for a backend that
+// signs in by itself.
+type modelAccess struct {
+	session  *gateway.Session
+	endpoint agent.Endpoint
+	// refused is what the breaker said when it refused a call.
+	refused *atomic.Pointer[policy.Limit]
+	steps   *steps
+}
+
+// open gives an attempt access to its model. The limits that show there are told to end
+// if the agent waits for them to pass; the caller must close it.
+func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (modelAccess, error) {
+	b := c.backend()
+	if b.Provider == "" {
+		return modelAccess{steps: &steps{}}, nil
+	}
+	p, ok := c.Config.Provider(b.Provider)
+	if !ok || c.Gateway == nil {
+		return modelAccess{}, fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
+	}
+	var session atomic.Pointer[gateway.Session]
+	var refused atomic.Pointer[policy.Limit]
+	tokens, usd := c.allowance(p)
+	grant := gateway.Grant{
+		Attempt:    fmt.Sprintf("%s/%d", c.Thread, c.N),
+		Provider:   provider(p),
+		Model:      b.Model,
+		MaxTokens:  tokens,
+		MaxCostUSD: usd,
+		Limited: func(ctx context.Context) (policy.Limit, bool) {
+			c.note(ctx, spentOf(session.Load().Usage()))
+			l, limited := c.limited(ctx, c.Account, c.Began)
+			if limited && refused.CompareAndSwap(nil, &l) {
+				// An agent that sleeps until then is not waited for, either.
+				time.AfterFunc(limitGrace, func() { end(limitCut{l}) })
+			}
+			return l, limited
+		},
+		OnLimit: func(limit policy.Limit) {
+			time.AfterFunc(limitGrace, func() {
+				if u := session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {
+					end(limitCut{*u.Limit})
+				}
+			})
+		},
+	}
+	if c.Ground.Effective.Policy.Ladder.NoAnswerRetry {
+		grant.NoAnswer.MaxBytes = p.NoAnswerBytes
+	}
+	opened := c.Gateway.Open(grant)
+	session.Store(opened)
+	return modelAccess{session: opened, refused: &refused, steps: &steps{}, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: c.Gateway.URL(), Token: opened.Token()}}, nil
+}
+
+// allowance is what one attempt may use: its own budget, or what is left of the
+// thread's budget of a day where that is less; 0 is no bound. Where the provider has
+// no prices, money of a day is what agents themselves tell, and policy alone counts it.
+func (c *checkout) allowance(p config.Provider) (tokens int64, usd float64) {
+	l, f := c.Ground.Effective.Policy, c.State.Facts(c.Now())
+	f.Limits = l.Limits
+	tokens, usd = policy.Left(f)
+	if own := l.Budget.TokensPerAttempt; tokens == 0 || own > 0 && own < tokens {
+		tokens = own
+	}
+	if own := l.Budget.USDPerAttempt; usd == 0 || own > 0 && own < usd || len(p.Prices) == 0 {
+		usd = own
+	}
+	return tokens, usd
+}
+
+func provider(p config.Provider) gateway.Provider {
+	prices := map[string]gateway.Price{}
+	for _, q := range p.Prices {
+		prices[q.Model] = gateway.Price{Input: q.Input, CachedInput: q.CachedInput, CacheWrite: q.CacheWrite, Output: q.Output}
+	}
+	return gateway.Provider{Name: p.Name, Protocol: gateway.Protocol(p.Protocol), BaseURL: p.BaseURL, Key: p.Key.Reveal(), Prices: prices}
+}
+
+// lasting reports whether a limit is one that an agent must not sit out: the
+// account is used up, its login is refused, or the wait is above a minute.
+func lasting(l policy.Limit, now time.Time) bool {
+	return l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(now) > time.Minute
+}
+
+// limited tells the gateway what the account's breaker says: a limit that came
+// after the attempt began, from any thread or node, is answered at once. What was
+// known before did not keep policy from starting the attempt.
+func (e *Env) limited(ctx context.Context, account string, began time.Time) (policy.Limit, bool) {
+	var breakers map[string]policy.Breaker
+	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
+		breakers, err = e.Store.Breakers(ctx)
+		return err
+	})
+	if err != nil {
+		// The provider will say so itself.
+		return policy.Limit{}, false
+	}
+	b := breakers[account]
+	until, limited := b.Limited(e.Now())
+	if !limited || !b.At.After(began) {
+		return policy.Limit{}, false
+	}
+	return policy.Limit{Kind: b.Kind, Message: fmt.Sprintf("account %s: %s", account, b.Kind), ResetsAt: until}, true
+}
+
+// close ends the access and takes what was seen there over into the receipt: it
+// was counted outside of the agent's reach.
+func (d modelAccess) close(r *policy.Receipt) {
+	if d.session == nil {
+		return
+	}
+	u := d.session.Close()
+	r.Gateway = true
+	if u.Requests == 0 && u.Refused == 0 {
+		return
+	}
+	used := spentOf(u)
+	r.Tokens, r.CostUSD = used.Tokens, used.CostUSD
+	r.Context = u.MaxContext
+	if r.Turns == 0 {
+		r.Turns = u.Turns
+	}
+	if n := u.NoAnswer; n.Times > 0 {
+		r.Rungs = append(r.Rungs, policy.Rung{
+			Rung: policy.RungAnswer, Times: n.Times, Recovered: n.Recovered == n.Times, Tokens: n.Tokens,
+			Trigger:  fmt.Sprintf("%d answers without a call of a tool or a text for people", n.Times),
+			Response: "asked again in the opposite thinking mode, at the gateway",
+		})
+	}
+	switch {
+	case u.BudgetStopped != "" && r.Ending == policy.Completed:
+		// What was refused was not needed any more.
+		r.Reasons = append(r.Reasons, u.BudgetStopped)
+	case u.BudgetStopped != "":
+		r.Ending, r.Limit, r.Budget = policy.TurnLimit, nil, u.BudgetStopped
+		r.Detail = tail(oneLine(u.BudgetStopped), 500)
+		r.Reasons = append(r.Reasons, u.BudgetStopped)
+	case u.Limit != nil:
+		d.limit(r, *u.Limit)
+	case d.refused.Load() != nil:
+		d.limit(r, *d.refused.Load())
+		if r.Limit != nil {
+			r.Limit.Source = fromBreaker
+		}
+	}
+}
+
+// limit takes a limit over that the gateway saw and that no answer followed. It
+// decides for every agent that did not end well; one that says it completed is
+// believed if it changed something, but its account is limited all the same.
+func (d modelAccess) limit(r *policy.Receipt, l policy.Limit) {
+	kind, seen := l.Kind, &l
+	seen.Message = tail(l.Message, 2000)
+	if r.Limit != nil && seen.ResetsAt.IsZero() {
+		seen.ResetsAt, seen.Source = r.Limit.ResetsAt, r.Limit.Source
+	}
+	switch {
+	case r.Ending == policy.UsageLimit && kind != policy.UsageLimit && kind != policy.Auth:
+		// The short word of a single refusal does not undo a long wait.
+		return
+	case r.Ending == policy.Completed && kind != policy.UsageLimit && kind != policy.Auth:
+		return
+	case r.Ending == policy.Completed:
+		r.Limit = seen
+		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not tell: "+seen.Message)
+		return
+	}
+	if r.Ending != kind {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", strings.ReplaceAll(string(kind), "_", " "), seen.Message))
+	}
+	r.Ending, r.Limit = kind, seen
+	if r.Detail == "" {
+		r.Detail = tail(oneLine(seen.Message), 500)
+	}
+}
+
+// spentInterval is how often it is noted what an attempt used, besides before each
+// call.
+const spentInterval = 2 * time.Second
+
+func spentOf(u gateway.Usage) policy.Spent {
+	w := policy.Spent{Tokens: policy.Tokens{Input: u.Input, CachedInput: u.CachedInput, Output: u.Output}}
+	if u.CostKnown {
+		w.CostUSD = &u.CostUSD
+	}
+	if u.Limit != nil {
+		w.Limit = bounded(*u.Limit)
+	}
+	return w
+}
+
+// spentIn is what the receipt of an agent that has ended tells, which is more where
+// the agent signs in by itself. What the breaker said it knows.
+func spentIn(r policy.Receipt) policy.Spent {
+	w := policy.Spent{Tokens: r.Tokens, CostUSD: r.CostUSD, Limit: r.Limit}
+	if r.Limit != nil && r.Limit.Source == fromBreaker {
+		w.Limit = nil
+	}
+	return w
+}
+
+// steps adds up what an agent tells of its steps while it runs, as opencode does.
+// The others tell it once, at their end. The zero value is ready.
+type steps struct {
+	mu   sync.Mutex
+	used policy.Spent
+}
+
+// event takes one event of the stream into account.
+func (t *steps) event(e agent.Event) {
+	if !e.Step {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.Tokens != nil {
+		t.used.Tokens = t.used.Tokens.Plus(*e.Tokens)
+	}
+	if e.Cost != nil {
+		sum := *e.Cost
+		if t.used.CostUSD != nil {
+			sum += *t.used.CostUSD
+		}
+		t.used.CostUSD = &sum
+	}
+}
+
+func (t *steps) sum() policy.Spent {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.used
+}
+
+// ledger notes in the store, under the lease, what an attempt uses: budgets and
+// breakers bind also where the process that counted was killed and another node
+// goes on. What is lost with a process are the calls in flight.
+type ledger struct {
+	mu      sync.Mutex
+	written []byte
+}
+
+// note writes down what was used so far, unless that was done or is nothing.
+func (a *Attempt) note(ctx context.Context, w policy.Spent) {
+	if w.Tokens == (policy.Tokens{}) && w.Limit == nil && (w.CostUSD == nil || *w.CostUSD == 0) {
+		return
+	}
+	w.N = a.N
+	l := &a.noted
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	note, err := json.Marshal(w)
+	if err == nil && !bytes.Equal(note, l.written) {
+		err = lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return a.Store.Note(ctx, a.Lease.Current(), note) })
+	}
+	switch {
+	case err == nil:
+		l.written = note
+	case ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost): // of which the heartbeat hears
+		a.Log.Warn().Err(err).Msg("what the attempt uses was not noted")
+	}
+}
+
+// used is what an attempt used so far: as the gateway counts it, and without one as
+// the agent tells.
+func (d modelAccess) used() policy.Spent {
+	if d.session == nil {
+		return d.steps.sum()
+	}
+	return spentOf(d.session.Usage())
+}
+
+// keepNoting notes what is used until ctx ends or end is called, which
+// waits until nothing is noted any more.
+func (c *checkout) keepNoting(ctx context.Context) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		tick := time.NewTicker(spentInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				c.note(ctx, c.models.used())
+			}
+		}
+	})
+	return func() { stop(); work.Wait() }
+}

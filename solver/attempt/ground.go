@@ -1,0 +1,217 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Ground is a thread's repository, what an attempt begins with: the branches that
+// matter and the configuration. Lease, Log, Remote and Branch are set by whoever
+// makes one, the others by Fetch.
+type Ground struct {
+	Lease *lease.Holder
+	Log   zerolog.Logger
+	// Remote is where the repository is fetched from and pushed to; with renew its
+	// credential was refused, and another one is made.
+	Remote func(ctx context.Context, renew bool) (git.Remote, error)
+	Branch string // that is worked on
+
+	Repo      config.Repo      // the repository's own configuration
+	Effective config.Effective // the server's, narrowed by it
+	Base      string           // the branch that a pull request is to be merged into
+	Tip       string           // the commit of Branch at GitHub; empty when it does not exist
+	Start     string           // the commit that the attempt starts from
+	Into      string           // the commit of Base
+
+	settings string // the commit whose configuration was read
+	cache    *git.Cache
+	remote   git.Remote
+}
+
+// Fetch brings the branches of a thread and reads the repository's configuration,
+// or says why nothing can run.
+func (g *Ground) Fetch(ctx context.Context, e *Env, t thread.ID, n thread.Snapshot, verify []string) (*thread.Decided, error) {
+	if err := g.open(ctx, e, t); err != nil {
+		return nil, err
+	}
+	if refused, err := g.fetch(ctx, n); refused != nil || err != nil {
+		return refused, err
+	}
+	return g.configure(ctx, e.Config, verify)
+}
+
+func (g *Ground) open(ctx context.Context, e *Env, t thread.ID) (err error) {
+	if g.remote, err = g.Remote(ctx, false); err != nil {
+		return err
+	}
+	g.cache, err = git.Open(ctx, e.cacheDir(t))
+	return err
+}
+
+// Pushed reports whether a commit reached the branch that is worked on.
+func (g *Ground) Pushed(ctx context.Context, e *Env, t thread.ID, commit string) (bool, error) {
+	if err := g.open(ctx, e, t); err != nil {
+		return false, err
+	}
+	tip, err := g.tip(ctx)
+	if tip == "" || err != nil {
+		return false, err
+	}
+	return g.cache.IsAncestor(ctx, commit, tip)
+}
+
+// gitRetries is how often a git operation is tried again that did not reach the
+// server, after 1, 2 and 4 s: that outlasts a restart at the other end, and what
+// an attempt made is not lost by it. A longer outage is for the queue.
+const gitRetries = 3
+
+// authorised runs a git operation, as long as the lease is ours: once more with a
+// fresh token when the server refused the credential, as GitHub may revoke one at
+// any time, and again after a pause when the server could not be reached.
+func (g *Ground) authorised(ctx context.Context, do func() error) error {
+	fresh := false
+	for try := 1; ; {
+		err := g.Lease.Confirm(ctx)
+		if err == nil {
+			err = do()
+		}
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, git.ErrAuth) && !fresh:
+			fresh = true
+			remote, err := g.Remote(ctx, true)
+			if err != nil {
+				return err // the old remote stays: what is tried again renews it
+			}
+			g.remote = remote
+		case errors.Is(err, git.ErrUnavailable) && try <= gitRetries:
+			g.Log.Warn().Err(err).Int("try", try).Msg("the git server failed; trying again")
+			select {
+			case <-time.After(policy.Retry(try, time.Second, time.Minute, 1)):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			try++
+		default:
+			return err
+		}
+	}
+}
+
+// fetch brings the default branch and the branch that is worked on.
+func (g *Ground) fetch(ctx context.Context, n thread.Snapshot) (*thread.Decided, error) {
+	def := n.DefaultBranch
+	var tips map[string]string
+	err := g.authorised(ctx, func() (err error) {
+		if def == "" {
+			if def, err = g.cache.DefaultBranch(ctx, g.remote); err != nil {
+				return err
+			}
+		}
+		names := []string{def, g.Branch}
+		if n.Pull && n.BaseRef != "" && n.BaseRef != def {
+			names = append(names, n.BaseRef)
+		}
+		tips, err = g.cache.Fetch(ctx, g.remote, names...)
+		return err
+	})
+	switch {
+	case errors.Is(err, git.ErrEmpty):
+		return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.", "the repository has no commits"), nil
+	case err != nil:
+		return nil, err
+	}
+	g.Base = def
+	if n.Pull && n.BaseRef != "" {
+		g.Base = n.BaseRef
+	}
+	g.Tip = tips[g.Branch]
+	g.Start = g.Tip
+	if g.Start == "" {
+		if n.Pull {
+			return thread.Refuse(policy.RuleBranchGone, "Restore the branch; then comment /pawl retry.",
+				fmt.Sprintf("branch %s of the pull request does not exist", g.Branch)), nil
+		}
+		g.Start = tips[def]
+	}
+	if g.Start == "" {
+		return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.",
+			fmt.Sprintf("branch %s does not exist", def)), nil
+	}
+	g.settings, g.Into = tips[def], tips[g.Base]
+	return nil, nil
+}
+
+// maxConfig bounds the repository's configuration file, in bytes; the parser has
+// its own, lower bound and a better message.
+const maxConfig = 1 << 20
+
+// configure reads the configuration at the tip of the default branch and narrows
+// the server's by it. More commands to verify with may come from elsewhere.
+func (g *Ground) configure(ctx context.Context, server config.Server, verify []string) (*thread.Decided, error) {
+	var problems []config.Problem
+	if g.settings != "" {
+		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile, maxConfig)
+		switch {
+		case errors.Is(err, git.ErrNotExist):
+		case errors.Is(err, git.ErrTooLarge):
+			problems = []config.Problem{{File: config.RepoFile, Line: 1, Message: "is larger than 1 MiB"}}
+		case err != nil:
+			return nil, fmt.Errorf("read %s at %s: %w", config.RepoFile, g.settings, err)
+		default:
+			g.Repo, problems = config.ParseRepo(config.RepoFile, data)
+		}
+	}
+	if len(problems) == 0 {
+		g.Effective, problems = server.Narrow(g.Repo)
+	}
+	if len(problems) == 0 {
+		g.Effective.Verify = append(g.Effective.Verify, verify...)
+		return nil, nil
+	}
+	d := thread.Refuse(policy.RuleConfigError, "Correct the file on the default branch; then comment /pawl retry.",
+		fmt.Sprintf("%s on the default branch has errors", config.RepoFile))
+	for _, q := range problems {
+		d.Problems = append(d.Problems, thread.Problem{Path: q.File, Line: q.Line, Message: strings.TrimSpace(q.Key + " " + q.Message), SHA: g.settings})
+	}
+	return d, nil
+}
+
+// tip fetches the branch that is worked on; empty when it does not exist.
+func (g *Ground) tip(ctx context.Context) (string, error) {
+	var tips map[string]string
+	err := g.authorised(ctx, func() (err error) {
+		tips, err = g.cache.Fetch(ctx, g.remote, g.Branch)
+		return err
+	})
+	return tips[g.Branch], err
+}
+
+// spare refuses the default branch. It is asked for right before the push: it may
+// have moved since the payload that named it.
+func (g *Ground) spare(ctx context.Context, known string) error {
+	def := ""
+	err := g.authorised(ctx, func() (err error) {
+		def, err = g.cache.DefaultBranch(ctx, g.remote)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if g.Branch == def || g.Branch == g.Base || g.Branch == known {
+		return fmt.Errorf("branch %s is the default branch, which is never pushed to: %w", g.Branch, git.ErrInvalid)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package attempt
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// shown are the files of the host that an agent may read beside the system's.
+func (c *checkout) shown(ws *git.Workspace, tool []string) []string {
+	list := append([]string{ws.Objects}, c.Config.Sandbox.ReadOnly...)
+	if len(tool) > 0 {
+		list = append(list, tool[0])
+	}
+	return list
+}
+
+// login shows an agent the login of its account, where the operator wants it so.
+func (c *checkout) login(home string, spec *sandbox.Spec) error {
+	credential := c.backend().CredentialFile
+	if credential == "" || c.adapter.Credential == "" {
+		return nil
+	}
+	// The place is made here: what an earlier attempt left there, such as a link
+	// that leads out of HOME, would be followed otherwise.
+	if err := writeFiles(home, map[string]string{c.adapter.Credential: ""}); err != nil {
+		return err
+	}
+	if c.Sandbox.Mode() != sandbox.None {
+		to := filepath.Join(home, filepath.FromSlash(c.adapter.Credential))
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: credential, To: to})
+		return nil
+	}
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(c.adapter.Credential); err != nil {
+		return err
+	}
+	return root.Symlink(credential, c.adapter.Credential)
+}
+
+// writeFiles writes an agent's own configuration below its HOME. An earlier
+// attempt may have left anything there: nothing outside of HOME is reached, and
+// what is in the way is removed.
+func writeFiles(home string, files map[string]string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for name, text := range files {
+		if err := makeWay(root, name); err != nil {
+			return err
+		}
+		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeWay makes the folders of a file below a root and removes what is in its
+// place or in theirs.
+func makeWay(root *os.Root, name string) error {
+	parts := strings.Split(name, "/")
+	for i := range parts[1:] {
+		dir := strings.Join(parts[:i+1], "/")
+		if info, err := root.Lstat(dir); err == nil && !info.IsDir() {
+			if err := root.Remove(dir); err != nil {
+				return err
+			}
+		}
+		if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return root.RemoveAll(name)
+}
+
+// Where the test tool finds what to run and writes what it ran, below HOME. The
+// agent can change both, to its own harm only: what counts is the verification
+// after the attempt.
+const (
+	toolSpec    = ".pawl/tests.json"
+	toolJournal = ".pawl/tests.jsonl"
+)
+
+// testTool writes what the tool run_tests needs and returns its command line;
+// none where there is nothing to run, or no agent that could call it.
+func (c *checkout) testTool() ([]string, error) {
+	if c.Program == "" || c.backend().Kind == config.Command || !c.Ground.Effective.Policy.Ladder.RunTestsTool || len(c.Ground.Effective.Verify) == 0 {
+		return nil, nil
+	}
+	home := c.homeOf(c.Thread)
+	spec, err := json.Marshal(map[string]any{
+		"dir": c.ws.Dir, "commands": c.Ground.Effective.Verify, "timeout_seconds": int(verifyTimeout.Seconds()),
+		"max_calls": c.Ground.Effective.Policy.Ladder.RunTestsCalls, "journal": filepath.Join(home, toolJournal),
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A continued session has the journal of the attempt before.
+	if err := writeFiles(home, map[string]string{toolSpec: string(spec), toolJournal: ""}); err != nil {
+		return nil, fmt.Errorf("prepare the test tool: %w", err)
+	}
+	return []string{c.Program, "mcp", "--spec", filepath.Join(home, toolSpec)}, nil
+}
+
+// ranTests takes the calls of the test tool over into the receipt.
+func (c *checkout) ranTests() {
+	calls, err := readJournal(c.homeOf(c.Thread))
+	if err != nil {
+		c.Log.Info().Err(err).Msg("the test tool's journal was not read")
+	}
+	if len(calls) == 0 {
+		return
+	}
+	rung := policy.Rung{Rung: policy.RungTests, Times: len(calls), Recovered: calls[len(calls)-1].Passed,
+		Trigger: "the agent asked for the tests", Response: "ran the verify commands during the attempt"}
+	failed := 0
+	for _, c := range calls {
+		rung.MS += max(0, c.MS)
+		if !c.Passed {
+			failed++
+		}
+	}
+	rung.Trigger = fmt.Sprintf("the agent ran the tests; %d of %d calls failed", failed, len(calls))
+	c.Receipt.Rungs = append(c.Receipt.Rungs, rung)
+}
+
+// toolCall is a line of the journal.
+type toolCall struct {
+	Passed bool  `json:"passed"`
+	MS     int64 `json:"ms"`
+}
+
+// readJournal reads what the agent left of the journal.
+func readJournal(home string) ([]toolCall, error) {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	data, err := readRegular(root, toolJournal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var calls []toolCall
+	for line := range bytes.Lines(data) {
+		var c toolCall
+		if json.Unmarshal(line, &c) == nil {
+			calls = append(calls, c)
+		}
+	}
+	return calls, err
+}
+
+// maxRead bounds what is read of one file that an agent can write, in bytes.
+const maxRead = 1 << 20
+
+// errUnread says that a file is none that is read.
+var errUnread = errors.New("no regular file of up to 1 MiB")
+
+// readRegular reads the beginning of a file that an agent can write. It follows no
+// link out of the root and opens nothing but a regular file: a pipe in its place
+// must not be waited for.
+func readRegular(root *os.Root, name string) ([]byte, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(errUnread, err)
+	}
+	return io.ReadAll(io.LimitReader(f, maxRead))
+}

@@ -1,0 +1,267 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/edit"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// loopMonitor watches a running agent for going in circles: by what its stream
+// tells, and by the files that it names.
+type loopMonitor struct {
+	limits  policy.SeverityLimits
+	circles *policy.Circles
+	files   *sampler
+	track   tracker
+	// replaced are withheld paths in whose place the agent wrote something.
+	replaced []string
+	// unrestored is why withheld paths could not be brought back: the agent made
+	// that impossible.
+	unrestored error
+}
+
+func newLoopMonitor(dir string, limits policy.SeverityLimits, began time.Time) (*loopMonitor, error) {
+	files, err := newSampler(dir, began)
+	if err != nil {
+		return nil, fmt.Errorf("watch the checkout: %w", err)
+	}
+	return &loopMonitor{limits: limits, circles: policy.NewCircles(), files: files}, nil
+}
+
+func (l *loopMonitor) close() { l.files.root.Close() }
+
+func (l *loopMonitor) edits() policy.Edits { return l.circles.Edits() }
+
+// LoopCut is the cause for which an attempt is ended that goes in circles.
+type LoopCut struct{ Verdict policy.Severity }
+
+// Error says what was seen.
+func (c LoopCut) Error() string {
+	return "cut off as a " + string(c.Verdict.Class) + " edit loop: " + strings.Join(c.Verdict.Reasons, "; ")
+}
+
+// call takes one call of the agent into account, and ends the attempt with it
+// when that makes it a severe loop.
+func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
+	l.track.call(d)
+	d.Edits = l.files.complete(d)
+	d.Count(l.circles)
+	if v, cut := l.limits.CutOff(l.circles.Edits()); cut && len(d.Edits) > 0 {
+		end(LoopCut{v})
+	}
+}
+
+// session takes the patches of the CLI's session file where neither the stream
+// nor the tree told what the edits held. A file that cannot be read changes
+// nothing.
+func (l *loopMonitor) session(a agent.Adapter, home, id string) {
+	seen := l.circles.Edits()
+	if !seen.Blind() {
+		return
+	}
+	recorded := policy.NewCircles()
+	err := a.SessionCalls(home, id, l.files.root.Name(), func(d agent.Call) { d.Count(recorded) })
+	if e := recorded.Edits(); err == nil && e.Seen > 0 && !e.Blind() && 2*e.Operations >= seen.Operations {
+		l.circles = recorded
+	}
+}
+
+// Bounds of looking at the files that an agent names: how many are remembered, and
+// how many words of one command are looked up.
+const (
+	maxSampledFiles = 20_000
+	maxNamed        = 32
+)
+
+// sampler looks at the files of a checkout while an agent works in it. It opens
+// nothing but regular files, follows no link out of the checkout, and reads a
+// file only when its time or size has changed.
+type sampler struct {
+	root  *os.Root
+	began time.Time
+	known map[string]look
+}
+
+// look is what a file was like when it was looked at; the zero value is a file
+// that was not there.
+type look struct {
+	at   time.Time
+	size int64
+}
+
+func newSampler(dir string, began time.Time) (*sampler, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &sampler{root: root, began: began, known: map[string]look{}}, nil
+}
+
+// complete returns the edits of a call with the state of their files. Of a
+// command it returns the edits of the files that it names and that have changed:
+// those made through a shell appear in no stream as edits.
+func (s *sampler) complete(d agent.Call) []policy.Edit {
+	if len(d.Edits) == 0 {
+		return s.shell(d.Wrote)
+	}
+	edits := make([]policy.Edit, 0, len(d.Edits))
+	for _, e := range d.Edits {
+		seen, ok := s.sample(e.Path)
+		switch {
+		case !ok:
+		case e.Key == 0:
+			e = seen
+		default:
+			e.State = seen.State
+		}
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// sample reads a file that is said to have changed. It is not ok where that
+// tells nothing: the file was not written since the last look, as when two
+// events arrive together, or it cannot be read.
+func (s *sampler) sample(name string) (policy.Edit, bool) {
+	now, err := s.look(name)
+	before, known := s.known[name]
+	if err != nil || known && now == before {
+		return policy.Edit{}, false
+	}
+	if !s.remember(name, now) {
+		return policy.Edit{}, false
+	}
+	if now == (look{}) {
+		return edit.File(name, ""), known
+	}
+	text, err := readRegular(s.root, name)
+	return edit.File(name, string(text)), err == nil
+}
+
+func (s *sampler) remember(name string, l look) bool {
+	if _, known := s.known[name]; !known && len(s.known) >= maxSampledFiles {
+		return false
+	}
+	s.known[name] = l
+	return true
+}
+
+// look asks for the time and size of a file; a missing one is the zero look.
+func (s *sampler) look(name string) (look, error) {
+	info, err := s.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return look{}, nil
+	case err != nil:
+		return look{}, err
+	case !info.Mode().IsRegular() || info.Size() > maxRead:
+		return look{}, errUnread
+	}
+	return look{at: info.ModTime(), size: info.Size()}, nil
+}
+
+// shell returns the edits of the files that a command names and that were
+// written since they were last looked at, or since the attempt began.
+func (s *sampler) shell(command string) []policy.Edit {
+	var edits []policy.Edit
+	for _, name := range s.named(command) {
+		now, err := s.look(name)
+		before, known := s.known[name]
+		if err != nil || now == (look{}) && !known || now == before {
+			continue
+		}
+		if !known && !now.at.After(s.began) {
+			s.remember(name, now)
+			continue
+		}
+		if e, ok := s.sample(name); ok {
+			edits = append(edits, e)
+		}
+	}
+	return edits
+}
+
+// apart separates the words of a command in whatever layers of quoting.
+const apart = " \t\r\n'\"`;|&<>()[]{}=,:$\\"
+
+// named are the words of a command that may be files of the checkout, without
+// what commands print into: a log that is written again is no edit.
+func (s *sampler) named(command string) []string {
+	command = strings.ReplaceAll(command, `\n`, " ")
+	var names []string
+	seen := map[string]bool{}
+	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(apart, r) }) {
+		word = strings.TrimPrefix(word, s.root.Name()+"/")
+		if strings.HasPrefix(word, "-") || strings.HasPrefix(word, "/") {
+			continue
+		}
+		word = path.Clean(word)
+		switch path.Ext(word) {
+		case ".log", ".out", ".tmp":
+			continue
+		}
+		if word == "." || strings.HasPrefix(word, "../") || strings.HasPrefix(word, ".git/") || seen[word] {
+			continue
+		}
+		seen[word] = true
+		if names = append(names, word); len(names) == maxNamed {
+			break
+		}
+	}
+	return names
+}
+
+// tracker counts a trajectory while an agent runs.
+type tracker struct {
+	policy.Trajectory
+	verify []string
+}
+
+// testWords begin or are part of the commands by which people run tests.
+const testWords = "run_tests|go test|pytest|python -m unittest|npm test|npm run test|yarn test|pnpm test|npx jest|npx vitest|jest|vitest|cargo test|cargo nextest|make test|make check|mvn test|gradle test|gradlew test|ctest|prove|bundle exec rspec|rspec|phpunit|dotnet test|node --test|tox"
+
+// call takes one call into account.
+func (t *tracker) call(d agent.Call) {
+	if d.Failed {
+		t.Errors++
+	}
+	if len(d.Edits) == 0 && t.tests(d.Wrote) {
+		t.TestRuns++
+	}
+}
+
+// event takes one event of the stream into account.
+func (t *tracker) event(e agent.Event) {
+	if e.Kind == agent.Notice && e.Text != "" {
+		t.Retries++
+	}
+}
+
+// tests reports whether a call runs tests: those of the repository, or what
+// people run tests with.
+func (t *tracker) tests(wrote string) bool {
+	for _, c := range t.verify {
+		if c != "" && strings.Contains(wrote, c) {
+			return true
+		}
+	}
+	for word := range strings.SplitSeq(testWords, "|") {
+		if i := strings.Index(wrote, word); i >= 0 && (i == 0 || !isWord(wrote[i-1])) && (i+len(word) == len(wrote) || !isWord(wrote[i+len(word)])) {
+			return true
+		}
+	}
+	return false
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}

@@ -1,0 +1,182 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// maxTranscript bounds what is kept of an agent's output, in bytes. The longest
+// recorded healthy session is below 1 MiB, the log of the 1,249-restart
+// incident 140 MB.
+const maxTranscript = 256 << 20
+
+// Agent starts the agent in the sandbox and reads it to its end.
+func (c *checkout) Agent(ctx context.Context) (cause, err error) {
+	b := c.backend()
+	c.adapter, err = clis.For(b.Kind, b.Stream)
+	if err != nil {
+		c.Report(missing(agent.Adapter{Name: b.Kind}, err), c.monitor.edits())
+		return nil, nil
+	}
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if c.models, err = c.open(run, cancel); err != nil {
+		c.Report(missing(c.adapter, err), c.monitor.edits())
+		return nil, nil
+	}
+	endNotes := c.keepNoting(run)
+	inside, end := c.Span(run, "agent run", TraceBackend, c.Backend)
+	report, cause, err := c.runIn(inside, cancel)
+	end(err, TraceEnding, string(report.Ending))
+	c.Receipt.Transcript = filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile)
+	if cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
+		c.refine(&report)
+		c.monitor.session(c.adapter, c.homeOf(c.Thread), report.SessionID)
+	}
+	c.Report(report, c.monitor.edits())
+	c.Receipt.Trajectory = c.monitor.track.Trajectory
+	for _, path := range c.monitor.replaced {
+		c.Receipt.LeftOut = append(c.Receipt.LeftOut, path+" (configuration of the agent)")
+	}
+	if limit := (limitCut{}); errors.As(cause, &limit) {
+		c.Receipt.Reasons = append(c.Receipt.Reasons, limit.Error())
+		cause = nil
+	}
+	c.models.close(&c.Receipt)
+	// Commands that verify may take long, and the process may end meanwhile.
+	endNotes()
+	c.note(ctx, spentIn(c.Receipt))
+	c.ranTests()
+	if cause == nil && err == nil && c.monitor.unrestored != nil {
+		cause = UnusableError{c.monitor.unrestored}
+	}
+	return cause, err
+}
+
+// runIn starts the agent with what it may see and reads it to its end. What the
+// CLI would run of the repository in spite of its switches is withheld until the
+// agent is dead.
+func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_ agent.Report, cause, err error) {
+	spec, refused, err := c.spec()
+	if err != nil {
+		return agent.Report{}, nil, err
+	}
+	if refused != nil {
+		return missing(c.adapter, refused), nil, nil
+	}
+	held, err := c.ws.Withhold(c.adapter.Unguarded)
+	defer func() {
+		c.monitor.replaced, c.monitor.unrestored = c.ws.Restore(context.WithoutCancel(run), held)
+	}()
+	if err != nil {
+		return agent.Report{}, nil, err
+	}
+	out, err := os.OpenFile(filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return agent.Report{}, nil, err
+	}
+	defer out.Close()
+	defer c.Watch(run, cancel)()
+	proc, err := c.Sandbox.Start(run, spec)
+	if cause := context.Cause(run); err != nil && cause != nil {
+		return agent.Report{}, cause, nil
+	}
+	if err != nil {
+		return missing(c.adapter, err), nil, nil
+	}
+	crash.Point("agent_started")
+	b := c.backend()
+	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
+		Dir: c.ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
+		Transcript: out, MaxTranscript: maxTranscript, Now: c.Now,
+		OnCall:  func(call agent.Call) { c.monitor.call(call, cancel) },
+		OnEvent: func(e agent.Event) { c.monitor.track.event(e); c.models.steps.event(e) },
+	})
+	crash.Point("agent_done")
+	c.monitor.track.Bytes = report.OutputBytes
+	return report, context.Cause(run), err
+}
+
+// spec is the agent's process: its command line, and what it may see. HOME holds
+// its configuration afterwards. What is refused is for the operator to mend.
+func (c *checkout) spec() (spec sandbox.Spec, refused, err error) {
+	b, home := c.backend(), c.homeOf(c.Thread)
+	tool, err := c.testTool()
+	if err != nil {
+		return spec, nil, err
+	}
+	request := agent.Request{
+		Prompt: c.Prompt, Dir: c.ws.Dir, Home: home, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env),
+		Endpoint: c.models.endpoint, TestTool: tool, Attempt: c.N, Thread: c.Thread.String(), Rung: strconv.Itoa(c.Decision.Rung),
+	}
+	cmd, err := c.adapter.Command(request)
+	if errors.Is(err, agent.ErrSession) {
+		c.Log.Warn().Err(err).Msg("the session has no name that the agent could continue it by; it starts afresh")
+		request.Session = ""
+		cmd, err = c.adapter.Command(request)
+	}
+	if err != nil {
+		return spec, err, nil
+	}
+	if err := writeFiles(home, cmd.Files); err != nil {
+		return spec, nil, err
+	}
+	spec = sandbox.Spec{
+		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(c.ws, tool),
+		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
+	}
+	if err := c.login(home, &spec); err != nil {
+		return spec, err, nil
+	}
+	return spec, nil, nil
+}
+
+// process is a sandboxed process as the runner reads it.
+func process(p *sandbox.Process) agent.Process {
+	return agent.Process{
+		Stdout: p.Stdout(), Stderr: p.Stderr(), Kill: p.Kill,
+		Wait: func() (agent.Exit, error) {
+			e, err := p.Wait()
+			return agent.Exit(e), err
+		},
+	}
+}
+
+// refine corrects a report by the CLI's session file. A file that cannot be read
+// leaves it as it is.
+func (c *checkout) refine(report *agent.Report) {
+	session, err := c.adapter.ReadSession(c.homeOf(c.Thread), report.SessionID)
+	if err != nil {
+		c.Log.Info().Err(err).Msg("the agent's session file was not read")
+		return
+	}
+	report.Refine(session, c.Now())
+}
+
+// missing is the report of an agent that could not be started: its program is
+// not there, or may not be run. That is for the operator to mend.
+func missing(a agent.Adapter, err error) agent.Report {
+	return agent.Report{CLI: a.Name, Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
+}
+
+// environment is what reaches the agent beside its own variables: a search
+// path, a locale, and the variables that the operator listed by name.
+func (e *Env) environment(names []string) map[string]string {
+	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
+	for _, n := range append([]string{"PATH"}, names...) {
+		if v, ok := e.Lookup(n); ok {
+			env[n] = v
+		}
+	}
+	return env
+}

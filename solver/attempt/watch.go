@@ -1,0 +1,203 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// watchInterval is how often a running attempt looks for a reason to end: a
+// stop must be obeyed within 5 s, on whichever node it arrives.
+const watchInterval = 500 * time.Millisecond
+
+// Watch ends a running attempt when a person asks to stop or the thread closes,
+// and attends to what else comes after the last event that the attempt has
+// seen. The caller must call end, which waits until nothing of it runs any more.
+func (a *Attempt) Watch(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
+	seen := a.Seen
+	if _, _, why := a.look(ctx, seen); why != nil {
+		// It came while GitHub was told of the attempt, which may take minutes.
+		cancel(why)
+		return func() {}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	// GitHub may be slow to take an answer, and a stop must not wait for that.
+	free := make(chan struct{}, 1)
+	work.Go(func() {
+		tick := time.NewTicker(watchInterval)
+		defer tick.Stop()
+		wanted := false
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			last, asked, why := a.look(ctx, seen)
+			if why != nil {
+				cancel(why)
+				return
+			}
+			seen, wanted = last, wanted || asked
+			if !wanted {
+				continue
+			}
+			select {
+			case free <- struct{}{}:
+				wanted = false
+				work.Go(func() { a.Attend(ctx); <-free })
+			default:
+			}
+		}
+	})
+	return func() { stop(); work.Wait() }
+}
+
+// look reads what came after an event. It returns the last event that it saw,
+// whether something wants an answer, and why the attempt must end, if it must.
+func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool, why error) {
+	var events []thread.Event
+	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
+		events, err = a.Store.Events(ctx, a.Thread, seen)
+		return err
+	})
+	if err != nil {
+		// The next look asks again; a lost store ends the lease first.
+		return seen, false, nil
+	}
+	return a.scan(events, seen)
+}
+
+// scan is look for events that were read.
+func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bool, why error) {
+	probe := thread.State{}
+	for _, e := range events {
+		if err := probe.Apply([]thread.Event{e}); err != nil {
+			a.Log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
+		}
+		asks := e.Kind == thread.KindFeedback || e.Kind == thread.KindControl || e.Kind == thread.KindQuestion
+		seen, wanted = e.Seq, wanted || asks
+	}
+	switch {
+	case probe.Stopped != "":
+		why = errStopped
+	case probe.Closed != "":
+		why = errClosed
+	}
+	return seen, wanted, why
+}
+
+// Unasked is an error once a person has asked to stop or the thread was closed: a
+// push may come long after its agent ended, where the store or GitHub was away.
+func (a *Attempt) Unasked(ctx context.Context) (why error) {
+	err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
+		events, err := a.Store.Events(ctx, a.Thread, a.State.Seq)
+		_, _, why = a.scan(events, a.State.Seq)
+		return err
+	})
+	return errors.Join(why, err)
+}
+
+// How long a push waits for GitHub: outageFirst, twice as long after each try up
+// to outageMost, outageWait in all, which is several times what an outage at
+// GitHub mostly lasts.
+const (
+	outageFirst = 2 * time.Second
+	outageMost  = 2 * time.Minute
+	outageWait  = 6 * time.Hour
+)
+
+// maxYielded is how many attempts of a process may wait for GitHub without a place.
+// Each keeps one of the queue's workers, which are 32 beside the attempts and of
+// which many may wait for a place already.
+const maxYielded = 8
+
+// deliver pushes what an attempt made. While GitHub does not answer the commit
+// is kept and its push is tried again: to make it anew would cost a whole
+// run of the agent. The attempt keeps its lease meanwhile and gives back what other
+// attempts need; a server that is stopped loses the commit. errStopped and errClosed
+// say that a person ended the wait.
+func (a *Attempt) deliver(ctx context.Context) error {
+	began, seen := a.Now(), a.Seen
+	for try := 1; ; try++ {
+		err := a.executor.Push(ctx)
+		again, away := comesBack(err, a.Now().Add(policy.Retry(try, outageFirst, outageMost, 1)))
+		if !away || again.After(began.Add(outageWait)) {
+			return err
+		}
+		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
+		if try == 1 {
+			defer a.yieldPlace(ctx)()
+		}
+		if seen, err = a.waitUntil(ctx, again, seen); err != nil {
+			return err
+		}
+	}
+}
+
+// yieldPlace gives the place of an attempt back whose agent has ended, and its
+// account, whose breaker is told first how that was. Others may then work whose
+// repositories answer. What is left of the attempt needs no account; its judge, if there
+// is one, runs beside the attempts that have places.
+func (a *Attempt) yieldPlace(ctx context.Context) (back func()) {
+	if a.yielded.Add(1) > maxYielded {
+		a.yielded.Add(-1)
+		return func() {}
+	}
+	var said thread.Batch
+	a.tellBreaker(&said, a.Now())
+	if said.Breaker != nil {
+		if err := a.Store.AppendLeased(ctx, a.Lease.Current(), said); err != nil {
+			a.Log.Warn().Err(err).Msg("the account's breaker hears of the attempt when that ends")
+		} else {
+			a.breakerTold = true
+			known := spentIn(a.Receipt)
+			known.Told = true
+			a.note(ctx, known)
+		}
+	}
+	a.Free()
+	return func() { a.yielded.Add(-1) }
+}
+
+// comesBack reports whether GitHub did not do a call because it was away, held
+// Pawl back or took the App's tokens for invalid, as it does while the machine's
+// clock is wrong; and when the call is worth repeating: then, unless GitHub said
+// more.
+func comesBack(err error, then time.Time) (again time.Time, away bool) {
+	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
+		return limited.Until, true
+	}
+	for _, kind := range []error{forge.ErrUnavailable, forge.ErrUnauthorized, git.ErrUnavailable} {
+		if errors.Is(err, kind) {
+			return then, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// waitUntil waits within an attempt, and ends for a stop or a closing that comes
+// after the event that was seen last. Questions are answered after the attempt.
+func (a *Attempt) waitUntil(ctx context.Context, t time.Time, seen int64) (last int64, why error) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for a.Now().Before(t) {
+		select {
+		case <-ctx.Done():
+			return seen, context.Cause(ctx)
+		case <-tick.C:
+		}
+		if seen, _, why = a.look(ctx, seen); why != nil {
+			return seen, why
+		}
+	}
+	return seen, nil
+}

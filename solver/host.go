@@ -1,0 +1,158 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Host is where a thread's repository is, and where people see what came of its
+// attempts: GitHub, or a Folder of this machine.
+type Host interface {
+	// app is who Pawl is there; the zero value where it is nobody.
+	app(ctx context.Context, s *Solver) (forge.App, error)
+	// complete brings what no event told of the thread.
+	complete(ctx context.Context, p *publisher) error
+	// publish brings what people are shown into agreement with the log, and openPull
+	// opens the pull request for what was pushed.
+	publish(ctx context.Context, p *publisher) error
+	openPull(ctx context.Context, p *publisher) error
+	// branch is the branch that is worked on.
+	branch(s thread.State, t thread.ID) string
+	// verify are verify commands beside those of the repository's configuration.
+	verify() []string
+	// commit is the first line of a commit's message, and who commits.
+	commit(title string, t thread.ID, app forge.App) (subject, name, email string)
+	// remote is where the repository is fetched from and pushed to; with renew its
+	// credential was refused, and another one is made.
+	remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error)
+
+	// What follows is done with git and agents, which tests play.
+
+	// fetch brings the branches and the repository's configuration, or says why
+	// nothing can run.
+	fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error)
+	// pushed reports whether a commit reached the branch.
+	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
+	// executor does an attempt.
+	executor(a *attempt.Attempt) attempt.Executor
+}
+
+// checkouts does what tests play.
+type checkouts struct{}
+
+func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
+	return g.Fetch(ctx, &p.Env, p.thread, p.state.Snapshot, p.Host.verify())
+}
+
+func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error) {
+	return g.Pushed(ctx, &p.Env, p.thread, commit)
+}
+
+func (checkouts) executor(a *attempt.Attempt) attempt.Executor { return attempt.NewCheckout(a) }
+
+// GitHub is the Host that Forge reaches.
+type GitHub struct{ checkouts }
+
+func (GitHub) app(ctx context.Context, s *Solver) (forge.App, error) { return s.Forge.App(ctx) }
+
+// complete asks GitHub for a pull request's branches where no payload told them:
+// a comment's does not.
+func (GitHub) complete(ctx context.Context, p *publisher) error {
+	n := p.state.Snapshot
+	if !n.Pull || n.HeadRef != "" && n.HeadRepoID != 0 {
+		return nil
+	}
+	pull, err := p.Forge.Pull(ctx, p.repo(), p.thread.Number)
+	if err != nil {
+		return err
+	}
+	change := thread.Change{What: "closed", By: "somebody"}
+	if pull.State == "open" {
+		seen := thread.Snapshot{HeadRef: pull.Head.Ref, HeadSHA: pull.Head.SHA, HeadRepoID: pull.Head.Repo.ID, BaseRef: pull.Base.Ref}
+		if seen.HeadRepoID == 0 {
+			// GitHub names no head repository once the fork is deleted.
+			seen.HeadRepoID = -1
+		}
+		change = thread.Change{What: "seen", Snapshot: &seen}
+	}
+	if err := p.lease.Record(ctx, thread.KindThread, change); err != nil {
+		return err
+	}
+	return p.load(ctx)
+}
+
+func (GitHub) publish(ctx context.Context, p *publisher) error { return p.publish(ctx) }
+
+func (GitHub) openPull(ctx context.Context, p *publisher) error { return p.openPull(ctx) }
+
+func (GitHub) branch(s thread.State, t thread.ID) string { return s.Branch(t) }
+
+func (GitHub) verify() []string { return nil }
+
+// commit is by the App's bot user, the way GitHub links a commit to it.
+func (GitHub) commit(title string, t thread.ID, app forge.App) (subject, name, email string) {
+	email = app.BotLogin + "@users.noreply.github.com"
+	if app.BotID != 0 {
+		email = fmt.Sprintf("%d+%s", app.BotID, email)
+	}
+	return fmt.Sprintf("%s (#%d)", title, t.Number), app.BotLogin, email
+}
+
+// remote has a token that reaches this repository only. GitHub may revoke one at
+// any time.
+func (GitHub) remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error) {
+	if renew {
+		p.Forge.Forget(p.repo())
+	}
+	token, err := p.Forge.Token(ctx, p.repo())
+	if err != nil {
+		return git.Remote{}, err
+	}
+	return git.Remote{URL: p.Forge.CloneURL(p.repo()), Token: token}, nil
+}
+
+func (h GitHub) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
+	refused, err := h.checkouts.fetch(ctx, p, g)
+	if errors.Is(err, git.ErrNotFound) {
+		return thread.Refuse(policy.RuleRepositoryGone, "Look whether the App still has access to it; then comment /pawl retry.",
+			"GitHub does not show the repository to the App any more"), nil
+	}
+	return refused, err
+}
+
+// Folder is a git repository in a folder, for work without GitHub.
+type Folder struct {
+	checkouts
+	Dir string
+	// Branch is the branch that is worked on; it must not exist yet.
+	Branch string
+	// Verify are verify commands beside those of the repository's configuration.
+	Verify []string
+}
+
+func (Folder) app(context.Context, *Solver) (forge.App, error) { return forge.App{}, nil }
+
+func (Folder) complete(context.Context, *publisher) error { return nil }
+
+func (Folder) publish(context.Context, *publisher) error { return nil }
+
+func (Folder) openPull(context.Context, *publisher) error { return nil }
+
+func (f Folder) branch(thread.State, thread.ID) string { return f.Branch }
+
+func (f Folder) verify() []string { return f.Verify }
+
+func (Folder) commit(title string, _ thread.ID, _ forge.App) (subject, name, email string) {
+	return title, "pawl", "pawl@localhost"
+}
+
+func (f Folder) remote(context.Context, *publisher, bool) (git.Remote, error) {
+	return git.Remote{URL: f.Dir}, nil
+}

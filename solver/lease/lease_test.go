@@ -1,0 +1,203 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// leases is a store that renews until the lease is taken.
+type leases struct {
+	thread.Store
+	taken, down atomic.Bool
+	renewals    atomic.Int64
+}
+
+var errDown = errors.New("the database does not answer")
+
+func (l *leases) Renew(_ context.Context, lease thread.Lease, now time.Time) (thread.Lease, error) {
+	l.renewals.Add(1)
+	switch {
+	case l.taken.Load():
+		return thread.Lease{}, thread.ErrLeaseLost
+	case l.down.Load():
+		return thread.Lease{}, errDown
+	}
+	lease.Until = now.Add(thread.LeaseTime)
+	return lease, nil
+}
+
+func (l *leases) Release(context.Context, thread.Lease) error { return nil }
+
+// paused is a holder whose heartbeat has stood still for a time, as that of a
+// process that was stopped and goes on with another goroutine first.
+func paused(ctx context.Context, s thread.Store, d time.Duration) (context.Context, *Holder) {
+	inner, cancel := context.WithCancelCause(ctx)
+	return inner, &Holder{store: s, now: time.Now, cancel: cancel, known: time.Now().Add(-d)}
+}
+
+func TestWhoWasStoppedForLongerThanItsLeaseSendsNothing(t *testing.T) {
+	s := &leases{}
+	s.taken.Store(true)
+	ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
+	if err := h.Confirm(ctx); !errors.Is(err, thread.ErrLeaseLost) {
+		t.Errorf("confirm: %v, want that the lease was lost", err)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, thread.ErrLeaseLost) {
+		t.Errorf("the step goes on (%v)", cause)
+	}
+}
+
+func TestWhoWasStoppedAndStillHasItsLeaseGoesOn(t *testing.T) {
+	s := &leases{}
+	ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
+	for range 2 {
+		if err := h.Confirm(ctx); err != nil {
+			t.Fatalf("confirm: %v", err)
+		}
+	}
+	if n := s.renewals.Load(); n != 1 || ctx.Err() != nil {
+		t.Errorf("%d renewals, %v; want one, which the second act goes by", n, ctx.Err())
+	}
+}
+
+func TestWithoutAnAnswerAboutAnOldLeaseNothingIsSent(t *testing.T) {
+	s := &leases{}
+	s.down.Store(true)
+	ctx, h := paused(t.Context(), s, freshTime+time.Second)
+	if err := h.Confirm(ctx); !errors.Is(err, thread.ErrLeaseLost) || !errors.Is(err, errDown) {
+		t.Errorf("confirm: %v, want that nothing is sent because the database is down", err)
+	}
+}
+
+func TestASuspendedMachineIsSeenByItsClock(t *testing.T) {
+	s := &leases{}
+	s.taken.Store(true)
+	ctx, h := paused(t.Context(), s, 0)
+	h.known = h.known.Round(0).Add(-time.Minute) // the monotonic clock stood still
+	if err := h.Confirm(ctx); !errors.Is(err, thread.ErrLeaseLost) {
+		t.Errorf("confirm: %v, want that the lease was lost", err)
+	}
+}
+
+func TestALeaseThatIsRenewedInTimeNeedsNoAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &leases{}
+		ctx, h := Hold(t.Context(), s, thread.Lease{}, time.Now(), time.Now)
+		for range 100 {
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			before := s.renewals.Load()
+			if err := h.Confirm(ctx); err != nil || s.renewals.Load() != before {
+				t.Fatalf("confirm: %v after %d renewals; want none of its own", err, s.renewals.Load()-before)
+			}
+		}
+		s.taken.Store(true)
+		time.Sleep(thread.HeartbeatTime)
+		synctest.Wait()
+		if !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
+			t.Error("the heartbeat did not notice that the lease is lost")
+		}
+		h.Release(nil)
+	})
+}
+
+func TestADatabaseThatIsDownForTwoHeartbeatsEndsTheStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &leases{}
+		s.down.Store(true)
+		ctx, h := Hold(t.Context(), s, thread.Lease{}, time.Now(), time.Now)
+		time.Sleep(2 * thread.HeartbeatTime)
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Error("the step ended although its lease lasts")
+		}
+		time.Sleep(thread.HeartbeatTime)
+		synctest.Wait()
+		if !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
+			t.Error("the step goes on without a lease")
+		}
+		h.Release(nil)
+	})
+}
+
+func TestAnAttemptOutlastsADatabaseThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &leases{}
+		ctx, h := Hold(t.Context(), s, thread.Lease{}, time.Now(), time.Now)
+		h.Patient(true)
+		s.down.Store(true)
+		time.Sleep(attemptPatience - thread.HeartbeatTime)
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Fatalf("the attempt ended: %v", context.Cause(ctx))
+		}
+		s.down.Store(false)
+		time.Sleep(askAgain)
+		synctest.Wait()
+		if old := h.unconfirmed(); old > askAgain {
+			t.Errorf("the lease was renewed %s ago, and the database has been back for %s", old, askAgain)
+		}
+		h.Release(nil)
+	})
+}
+
+func TestAnAttemptEndsWhoseDatabaseStaysAwayOrWhoseLeaseWasTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken bool
+		after time.Duration
+	}{
+		"stays away": {after: attemptPatience},
+		"was taken":  {taken: true, after: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &leases{}
+				ctx, h := Hold(t.Context(), s, thread.Lease{}, time.Now(), time.Now)
+				h.Patient(true)
+				s.down.Store(true)
+				time.Sleep(thread.HeartbeatTime + c.after)
+				s.taken.Store(c.taken)
+				time.Sleep(2 * askAgain)
+				synctest.Wait()
+				if !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
+					t.Errorf("the attempt goes on (%v)", context.Cause(ctx))
+				}
+				h.Release(nil)
+			})
+		})
+	}
+}
+
+func TestAnActOfAnAttemptWaitsForTheDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &leases{}
+		s.down.Store(true)
+		ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
+		h.Patient(true)
+		time.AfterFunc(time.Minute, func() { s.down.Store(false) })
+		if err := h.Confirm(ctx); err != nil || ctx.Err() != nil {
+			t.Errorf("confirm: %v, and the step: %v", err, ctx.Err())
+		}
+	})
+}
+
+// A question is answered beside an attempt, whose end ends the answer.
+func TestAnActThatIsGivenUpEndsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &leases{}
+		s.down.Store(true)
+		ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
+		h.Patient(true)
+		act, giveUp := context.WithTimeout(ctx, time.Second)
+		defer giveUp()
+		if err := h.Confirm(act); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, thread.ErrLeaseLost) || ctx.Err() != nil {
+			t.Errorf("confirm: %v, and the step: %v; want that only the act ends", err, ctx.Err())
+		}
+	})
+}

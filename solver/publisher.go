@@ -1,0 +1,161 @@
+package solver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// publisher is a thread under its lease: its folded log, and what is written to the
+// log and shown at GitHub of it. The lease may be that of a step or of an attempt.
+type publisher struct {
+	*Solver
+	Forge  *forge.Client // the solver's, whose writes the lease confirms
+	thread thread.ID
+	lease  *lease.Holder
+	app    forge.App // who Pawl is; zero without GitHub
+	state  thread.State
+	// delivery brought the newest remark or change; empty for none.
+	delivery string
+	log      zerolog.Logger
+	plain    zerolog.Logger // log without what the thread's log tells
+}
+
+// load folds the log again.
+func (p *publisher) load(ctx context.Context) error {
+	events, err := p.Store.Events(ctx, p.thread, 0)
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	p.state, err = thread.Fold(events)
+	p.identify(events)
+	return err
+}
+
+// identify names in the step's log lines what it works on, as far as the log of
+// the thread tells: the delivery that brought its newest remark or change, and
+// the attempt that runs.
+func (p *publisher) identify(events []thread.Event) {
+	log := p.plain.With()
+	if p.delivery = broughtBy(events); p.delivery != "" {
+		log = log.Str("delivery", p.delivery)
+	}
+	if a, running := p.state.Running(); running {
+		log = log.Int("attempt", a.N)
+	}
+	p.log = log.Logger()
+}
+
+// broughtBy is the delivery that brought the newest event of a log which one
+// brought; empty for none.
+func broughtBy(events []thread.Event) string {
+	for i := len(events) - 1; i >= 0; i-- {
+		switch events[i].Kind {
+		case thread.KindFeedback, thread.KindControl, thread.KindQuestion, thread.KindThread:
+			var from struct {
+				Delivery string `json:"delivery"`
+			}
+			if json.Unmarshal(events[i].Data, &from) == nil && from.Delivery != "" {
+				return from.Delivery
+			}
+		}
+	}
+	return ""
+}
+
+// span opens a span of the step.
+func (p *publisher) span(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string)) {
+	ids := []string{TraceThread, p.thread.String()}
+	if p.delivery != "" {
+		ids = append(ids, TraceDelivery, p.delivery)
+	}
+	if a, running := p.state.Running(); running {
+		ids = append(ids, TraceAttempt, strconv.Itoa(a.N))
+	}
+	return p.Trace.Span(ctx, name, append(ids, attrs...)...)
+}
+
+// repo is where the thread is at GitHub, after a renaming under the new name: there
+// is shown how it ended.
+func (p *publisher) repo() forge.Repo {
+	n := p.state.Snapshot
+	r := forge.Repo{Owner: p.thread.Owner, Name: p.thread.Name, ID: n.RepoID, Installation: n.Installation}
+	if owner, name, ok := p.state.NewName(); ok {
+		r.Owner, r.Name = owner, name
+	}
+	return r
+}
+
+// An act is logged before and after it is done. When the log holds only the
+// beginning, it may have happened, and it is looked up at GitHub first.
+
+// act does one thing under its key. It looks up first when an earlier try may
+// have succeeded, and does nothing when it is done already.
+func (p *publisher) act(ctx context.Context, key string, find func() (thread.Act, bool, error), do func() (thread.Act, error)) error {
+	before, begun := p.state.Acts[key]
+	if begun && before.Done {
+		return nil
+	}
+	if begun {
+		found, ok, err := find()
+		if err != nil {
+			return fmt.Errorf("look up %s: %w", key, err)
+		}
+		if ok {
+			return p.acted(ctx, key, found)
+		}
+	} else if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key}); err != nil {
+		return err
+	}
+	crash.Point("act_begun")
+	done, err := do()
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return p.acted(ctx, key, done)
+}
+
+// acted logs that an act was done, and keeps the step's own state current.
+func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
+	a.Key = key
+	if err := p.lease.Record(ctx, thread.KindActDone, a); err != nil {
+		return err
+	}
+	crash.Point("act_logged")
+	p.state.Acts[key] = thread.ActState{Act: a, Done: true, At: p.Now()}
+	if key == thread.ActPull {
+		p.state.Pull = int(a.ID)
+	}
+	return nil
+}
+
+// Trace opens a span: a named piece of work that an operator can watch. The
+// attributes are names and values in turn, in which nothing may be secret or
+// written by others than Pawl and the operator. What is returned ends the span;
+// the context carries it to what is done within. A nil Trace opens none.
+type Trace func(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string))
+
+// Span opens a span, or none.
+func (t Trace) Span(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string)) {
+	if t == nil {
+		return ctx, func(error, ...string) {}
+	}
+	return t(ctx, name, attrs...)
+}
+
+// The attributes of spans, beside those of attempts.
+const (
+	TraceThread   = "pawl.thread"
+	TraceDelivery = "pawl.delivery"
+	TraceEvent    = "pawl.event"
+	TraceAttempt  = "pawl.attempt"
+	TraceAction   = "pawl.action"
+)

@@ -1,0 +1,185 @@
+package thread
+
+import (
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+)
+
+// Kind names what an event tells.
+type Kind string
+
+// The kinds of events. The first five come from webhooks and people, the others
+// from the solver.
+const (
+	KindFeedback       Kind = "feedback"        // Feedback, accepted
+	KindIgnored        Kind = "ignored"         // Feedback, with the reason why it is none
+	KindControl        Kind = "control"         // Control
+	KindQuestion       Kind = "question"        // Question
+	KindThread         Kind = "thread"          // Change
+	KindWithdrawn      Kind = "withdrawn"       // Withdrawn
+	KindDecision       Kind = "decision"        // Decided
+	KindAttemptStarted Kind = "attempt_started" // Started
+	KindAttemptEnded   Kind = "attempt_ended"   // policy.Receipt
+	KindActStarted     Kind = "act_started"     // Act
+	KindActDone        Kind = "act_done"        // Act
+)
+
+// Snapshot is what a webhook said of its thread. Empty fields are unknown, not
+// empty at GitHub; a later snapshot replaces only what it knows.
+type Snapshot struct {
+	Installation int64  `json:"installation,omitempty"`
+	RepoID       int64  `json:"repo_id,omitempty"`
+	Title        string `json:"title,omitempty"`
+	Body         string `json:"body,omitempty"`
+	Author       string `json:"author,omitempty"`
+	// Labels are the names of the thread's labels, one a line.
+	Labels        string `json:"labels,omitempty"`
+	Pull          bool   `json:"pull,omitempty"`
+	HeadRef       string `json:"head_ref,omitempty"`
+	HeadSHA       string `json:"head_sha,omitempty"`
+	HeadRepoID    int64  `json:"head_repo_id,omitempty"`
+	BaseRef       string `json:"base_ref,omitempty"`
+	DefaultBranch string `json:"default_branch,omitempty"`
+	URL           string `json:"url,omitempty"`
+}
+
+// Target is what a reaction answers: issue, issue_comment or review_comment, and
+// its id (for an issue its number). The zero value cannot be reacted to.
+type Target struct {
+	Kind string `json:"kind,omitempty"`
+	ID   int64  `json:"id,omitempty"`
+}
+
+// Feedback is a remark with what was decided about it. Text is frozen as it was
+// in the payload.
+type Feedback struct {
+	Source policy.Source  `json:"source"`
+	By     feedback.Actor `json:"by"`
+	Reason string         `json:"reason"`
+	// Own says that Pawl did it itself, which nobody needs to be told.
+	Own     bool   `json:"own,omitempty"`
+	Command string `json:"command,omitempty"`
+	Mention bool   `json:"mention,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Raw     string `json:"raw,omitempty"`
+	// Description is the content of an edited description, Baseline that before
+	// the edit.
+	Description string `json:"description,omitempty"`
+	Baseline    string `json:"baseline,omitempty"`
+	Target      Target `json:"target,omitzero"`
+	// First says that it is a comment as it was written, not an edit of it.
+	First bool `json:"first,omitempty"`
+	// Check and Conclusion are those of a finished check run of others.
+	Check      string `json:"check,omitempty"`
+	Conclusion string `json:"conclusion,omitempty"`
+	// Outside is why its failure is not the work's; empty when it may be.
+	Outside string `json:"outside,omitempty"`
+	// Number is the issue or pull request where it was made.
+	Number   int       `json:"number,omitempty"`
+	URL      string    `json:"url,omitempty"`
+	SHA      string    `json:"sha,omitempty"`
+	MadeAt   time.Time `json:"made_at,omitzero"`
+	Delivery string    `json:"delivery,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+
+	Seq int64     `json:"-"` // of its event
+	At  time.Time `json:"-"`
+}
+
+// Control is a person's order that is no work: stop, or use a backend.
+type Control struct {
+	Feedback
+	Backend string `json:"backend,omitempty"`
+}
+
+// Question asks Pawl for an answer in a comment: status, why, or help about a
+// word that is no command.
+type Question struct {
+	Feedback
+	Word string `json:"word,omitempty"`
+}
+
+// Change is what happened to the thread itself.
+type Change struct {
+	What   string `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved, changes_requested, reverted
+	By     string `json:"by,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// MadeAt is when something was closed, as far as GitHub told.
+	MadeAt time.Time `json:"made_at,omitzero"`
+	// Number and URL are those of a pull request of the thread.
+	Number   int       `json:"number,omitempty"`
+	URL      string    `json:"url,omitempty"`
+	Delivery string    `json:"delivery,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+}
+
+// Withdrawn takes back feedback that turned out to be none.
+type Withdrawn struct {
+	Seqs   []int64 `json:"seqs"`
+	Reason string  `json:"reason"`
+}
+
+// Decided is a decision as it was taken. Seen is the last event that it took
+// into account; feedback after that is still fresh.
+type Decided struct {
+	policy.Decision
+	Seen int64 `json:"seen"`
+	// Problems are errors in the repository's configuration.
+	Problems []Problem `json:"problems,omitempty"`
+	// Failed says that Pawl itself could not go on.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// Refuse is a decision to stop before anything runs, with what a person can do.
+func Refuse(rule policy.Rule, hint, reason string) *Decided {
+	return &Decided{Decision: policy.Decision{Action: policy.DoStop, Rule: rule, Hint: hint, Reasons: policy.Because(rule, reason)}}
+}
+
+// Problem is an error in the repository's configuration at a line.
+type Problem struct {
+	Path    string `json:"path"`
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+	SHA     string `json:"sha"` // the commit that was read
+}
+
+// Started is the beginning of an attempt, written before anything is done.
+type Started struct {
+	N        int             `json:"n"`
+	Run      int             `json:"run"`
+	Decision policy.Decision `json:"decision"`
+	Seen     int64           `json:"seen"`
+	Backend  string          `json:"backend"`
+	Account  string          `json:"account"`
+	Kind     string          `json:"kind"`
+	Model    string          `json:"model,omitempty"`
+	Effort   string          `json:"effort,omitempty"`
+	// Session is the agent's session that is continued; Continues says why it is
+	// or is not.
+	Session   string `json:"session,omitempty"`
+	Continues string `json:"continues,omitempty"`
+	// Context is the kind of work that it is, for learning.
+	Context policy.Context `json:"context,omitzero"`
+	// Began is when the attempt began, for this process only; the event has it, too.
+	Began time.Time `json:"-"`
+	// Repo is the repository's configuration that the attempt runs under.
+	Repo config.Repo `json:"repo,omitzero"`
+}
+
+// Act is something done to the outside world, logged before and after. ID and
+// URL are what GitHub gave; Hash is that of the content, so that an unchanged
+// rendering is not sent again.
+type Act struct {
+	Key  string `json:"key"`
+	ID   int64  `json:"id,omitempty"`
+	URL  string `json:"url,omitempty"`
+	Hash string `json:"hash,omitempty"`
+	SHA  string `json:"sha,omitempty"`
+	Note string `json:"note,omitempty"`
+	// Going says that a check run shows something that goes on. It must not be
+	// left so on a commit that is no longer the head.
+	Going bool `json:"going,omitempty"`
+}

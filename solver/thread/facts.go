@@ -1,0 +1,198 @@
+package thread
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/policy/learning"
+)
+
+// Running returns the attempt that has begun and not ended.
+func (s State) Running() (Attempt, bool) {
+	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].EndedAt.IsZero() {
+		return s.Attempts[n-1], true
+	}
+	return Attempt{}, false
+}
+
+// Pending is feedback that no attempt has taken.
+func (s State) Pending() []Request {
+	var out []Request
+	for _, f := range s.Feedback {
+		if f.Taken == 0 && f.Withdrawn == "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Fresh is pending feedback that came after the run's last ending decision.
+func (s State) Fresh() []Request {
+	var out []Request
+	for _, f := range s.Pending() {
+		if s.Decision == nil || f.Seq > s.Decision.Seen || !ending(s.Decision.Action) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func ending(a policy.Action) bool {
+	return a == policy.DoStop || a == policy.DoDone || a == policy.DoAsk
+}
+
+// Open reports whether there is something to decide.
+func (s State) Open() bool { return s.Run > 0 && !s.Ended }
+
+// Tracked reports whether Pawl has worked, or is asked to work, on the thread.
+func (s State) Tracked() bool { return s.Run > 0 }
+
+// Facts are what policy decides by, as far as the log knows; the caller adds
+// the limits, the backends and whether there is something to verify with.
+func (s State) Facts(now time.Time) policy.Facts {
+	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
+	for _, a := range s.Attempts {
+		if !a.EndedAt.IsZero() {
+			f.Attempts = append(f.Attempts, s.Fact(a))
+		}
+	}
+	for _, r := range s.Fresh() {
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source})
+	}
+	return f
+}
+
+// Fact is one attempt as policy sees it.
+func (s State) Fact(a Attempt) policy.Attempt {
+	r := a.Receipt
+	session, cost := r.Session, 0.0
+	if a.Kind == config.Command || r.Merged {
+		// No command is told to continue one, and none has seen what others did.
+		session = ""
+	}
+	if r.CostUSD != nil {
+		cost = *r.CostUSD
+	}
+	return policy.Attempt{
+		N: a.N, Run: a.Run, Backend: a.Backend, Account: a.Account,
+		Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
+		StartedAt: a.At, EndedAt: a.EndedAt,
+		Ending: r.Ending, ResetsAt: r.Limit.Usable(), Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
+		Failing: slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return !v.Passed }),
+		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
+		Tests: r.Tests, EndTree: r.EndTree, Kept: r.Kept,
+		NewInput: slices.ContainsFunc(s.Feedback, func(f Request) bool { return f.Taken == a.N && f.Withdrawn == "" }),
+		ByChecks: s.byChecks(a.N),
+		Gateway:  r.Gateway, Session: session, Start: r.Base, Commit: r.Commit, Context: r.Context,
+		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: cost, Budget: r.Budget,
+	}
+}
+
+// Wrote reports whether the log holds the comment as one that Pawl wrote: under an
+// issue or a pull request, for it writes none on lines. GitHub counts comments, check
+// runs, reactions and pull requests each by themselves, so only the id of an act of
+// the same kind tells.
+func (s State) Wrote(t Target) bool {
+	if t.Kind != "issue_comment" || t.ID == 0 {
+		return false
+	}
+	for key, a := range s.Acts {
+		if a.ID == t.ID && strings.HasPrefix(key, commentKey) {
+			return true
+		}
+	}
+	return false
+}
+
+// byChecks reports whether an attempt took feedback, and all of it came from the
+// checks of others.
+func (s State) byChecks(n int) bool {
+	some := false
+	for _, f := range s.Feedback {
+		if f.Taken != n || f.Withdrawn != "" {
+			continue
+		}
+		if f.Source != policy.FromCheckRun {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// NewName is the name of the repository after a renaming that ended the work. It is
+// not known where GitHub gave only an address.
+func (s *State) NewName() (owner, name string, ok bool) {
+	owner, name, ok = strings.Cut(s.renamedTo, "/")
+	return owner, name, ok && s.closedBy == "renamed" && !strings.Contains(name, "/")
+}
+
+// ChecksOn is the commit that check runs are put on: the head of the pull request
+// or of the thread's branch. Where nothing was pushed there yet, it is the work of
+// a loop that was kept; empty for none.
+func (s State) ChecksOn() string {
+	if d := s.Decision; d != nil && len(d.Problems) > 0 && !s.Open() && d.Problems[0].SHA != "" {
+		// Errors in a file are shown on the commit that holds the file.
+		return d.Problems[0].SHA
+	}
+	if s.Snapshot.HeadSHA != "" {
+		return s.Snapshot.HeadSHA
+	}
+	for i := len(s.Attempts) - 1; i >= 0; i-- {
+		if r := s.Attempts[i].Receipt; r.Kept != "" {
+			return r.Commit
+		}
+	}
+	return ""
+}
+
+// Work is what an attempt is to do: everything taken or pending since the last
+// attempt that answered. An attempt that ended otherwise has answered nothing.
+func (s State) Work(seen int64) []Request {
+	answered := 0
+	for _, a := range s.Attempts {
+		if a.Receipt.Ending == policy.Completed && a.Receipt.Outcome != policy.VerifyFailed && a.Receipt.Outcome != policy.Interrupted {
+			answered = a.N
+		}
+	}
+	var out []Request
+	for _, r := range s.Feedback {
+		if r.Withdrawn == "" && r.Seq <= seen && (r.Taken == 0 || r.Taken > answered) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// About is what an attempt was asked for in people's own words.
+func (s State) About(seen int64) string {
+	parts := []string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body)}
+	for _, r := range s.Work(seen) {
+		parts = append(parts, feedback.Visible(r.Text))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Task is what the thread asks for, as the choice of a backend sees it.
+func (s State) Task(t ID) learning.Task {
+	task := learning.Task{Repo: t.Repo(), Title: s.Snapshot.Title, Body: feedback.Content(s.Snapshot.Body)}
+	if s.Snapshot.Labels != "" {
+		task.Labels = strings.Split(s.Snapshot.Labels, "\n")
+	}
+	task.Paths = learning.MentionedPaths(task.Title + "\n" + task.Body)
+	return task
+}
+
+// Branch is the branch that Pawl works on: its own for an issue, the head of a
+// pull request.
+func (s State) Branch(t ID) string {
+	if s.Snapshot.Pull {
+		return s.Snapshot.HeadRef
+	}
+	return fmt.Sprintf("%s%d", BranchPrefix, t.Number)
+}

@@ -1,0 +1,278 @@
+package thread
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+)
+
+// State is the fold of a thread's log: everything that is known of the thread.
+// The zero value is a thread that nothing happened to.
+type State struct {
+	Seq int64
+	// At is when the thread last changed; Pawl's own acts do not count.
+	At       time.Time
+	Snapshot Snapshot
+	// Run counts runs from 1; Ended says that the last one has ended.
+	Run   int
+	Ended bool
+	// Decision is the last one, DecidedAt when it was taken.
+	Decision  *Decided
+	DecidedAt time.Time
+	Attempts  []Attempt
+	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
+	Feedback []Request
+	Ignored  []Feedback
+	// Questions are those not answered yet.
+	Questions []Question
+	Controls  []Feedback
+	Stopped   string
+	StoppedAt int64
+	stop      Feedback  // that asked for the stop
+	readMade  time.Time // when the remark was made whose texts are in Snapshot
+	Pinned    string
+	// Closed says why the thread cannot be worked on, closedBy which change it
+	// was, closedAt when it was made (zero where that is not known), and renamedTo
+	// what a renaming gave as the new owner/name.
+	Closed    string
+	closedBy  string
+	closedAt  time.Time
+	renamedTo string
+	// Acts are by key; an act without Done was begun and may have happened.
+	Acts map[string]ActState
+	// Pull is the pull request that Pawl opened for an issue; Head the last
+	// commit that Pawl pushed.
+	Pull int
+	Head string
+	// Repo is the repository's configuration as the last attempt read it.
+	Repo config.Repo
+	// Known are descriptions that were already worked on.
+	Known []string
+	// People is what people did with the work, Checks what the checks of others
+	// said of it, both oldest first.
+	People []PeopleVerdict
+	Checks []CheckResult
+}
+
+// Attempt is one attempt with its receipt, once it has one.
+type Attempt struct {
+	Started
+	At      time.Time
+	EndedAt time.Time // zero while it runs
+	Receipt policy.Receipt
+	// Pull is the pull request that its work went to; 0 where none was open yet.
+	Pull int
+}
+
+// Request is accepted feedback and what became of it.
+type Request struct {
+	Feedback
+	Taken     int    // the attempt that took it; 0 for none
+	Withdrawn string // why it is none after all
+}
+
+// ActState is how far an act got.
+type ActState struct {
+	Act
+	Done bool
+	At   time.Time
+}
+
+// Fold computes the state of a thread from its whole log.
+func Fold(events []Event) (State, error) {
+	var s State
+	if err := s.Apply(events); err != nil {
+		return State{}, err
+	}
+	return s, nil
+}
+
+// Apply goes on with the events after s.Seq. After an error the state is of no use.
+func (s *State) Apply(events []Event) error {
+	if s.Acts == nil {
+		s.Acts = map[string]ActState{}
+	}
+	for _, e := range events {
+		if err := s.apply(e); err != nil {
+			return fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+		}
+		s.Seq = e.Seq
+	}
+	return nil
+}
+
+// Clone is a copy that Apply to the original does not change.
+func (s State) Clone() State {
+	s.Attempts, s.Feedback, s.Ignored, s.Questions = slices.Clone(s.Attempts), slices.Clone(s.Feedback), slices.Clone(s.Ignored), slices.Clone(s.Questions)
+	s.Controls, s.Known, s.People, s.Checks = slices.Clone(s.Controls), slices.Clone(s.Known), slices.Clone(s.People), slices.Clone(s.Checks)
+	s.Acts = maps.Clone(s.Acts)
+	return s
+}
+
+func (s *State) apply(e Event) error {
+	if e.Kind != KindActStarted && e.Kind != KindActDone && e.Kind != KindIgnored {
+		s.At = e.At
+	}
+	switch e.Kind {
+	case KindFeedback:
+		return into(e, s.feedback)
+	case KindIgnored:
+		return into(e, s.ignored)
+	case KindControl:
+		return into(e, s.control)
+	case KindQuestion:
+		return into(e, func(e Event, q Question) {
+			s.see(q.Snapshot)
+			q.Seq, q.At = e.Seq, e.At
+			s.Questions = append(s.Questions, q)
+		})
+	case KindThread:
+		return into(e, s.change)
+	case KindWithdrawn:
+		return into(e, s.withdraw)
+	case KindDecision:
+		return into(e, s.decided)
+	case KindAttemptStarted:
+		return into(e, s.started)
+	case KindAttemptEnded:
+		return into(e, s.ended)
+	case KindActStarted:
+		return into(e, func(e Event, a Act) { s.Acts[a.Key] = ActState{Act: a, At: e.At} })
+	case KindActDone:
+		return into(e, s.acted)
+	}
+	// An event of a newer version is kept and passed over.
+	return nil
+}
+
+// into decodes an event's data and hands it on.
+func into[T any](e Event, f func(Event, T)) error {
+	var data T
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return err
+	}
+	f(e, data)
+	return nil
+}
+
+func (s *State) feedback(e Event, f Feedback) {
+	s.see(f.Snapshot)
+	f.Seq, f.At = e.Seq, e.At
+	s.checked(f)
+	if why := s.late(f); why != "" {
+		s.Feedback = append(s.Feedback, Request{Feedback: f, Withdrawn: why})
+		return
+	}
+	if s.Run == 0 || s.Ended {
+		s.Run++
+		s.Ended = false
+	}
+	s.read(f)
+	s.Feedback = append(s.Feedback, Request{Feedback: f})
+	if !madeBefore(f, s.stop) {
+		s.Stopped, s.StoppedAt = "", 0
+	}
+	if s.closedBy != "closed" && s.closedBy != "merged" {
+		// The issue itself is open: whoever asks again wants a new branch and a
+		// new pull request. And where GitHub said that somebody may ask, the App is
+		// there and the repository has its name, whatever was the case before.
+		s.Closed, s.closedBy = "", ""
+	}
+	if f.Source == policy.FromDescription {
+		s.Known = append(s.Known, f.Baseline, f.Description)
+	} else if len(s.Known) == 0 {
+		s.Known = append(s.Known, feedback.Content(s.Snapshot.Body))
+	}
+}
+
+func (s *State) withdraw(_ Event, w Withdrawn) {
+	for i := range s.Feedback {
+		if slices.Contains(w.Seqs, s.Feedback[i].Seq) {
+			s.Feedback[i].Withdrawn = w.Reason
+		}
+	}
+}
+
+func (s *State) decided(e Event, d Decided) {
+	s.Decision, s.DecidedAt = &d, e.At
+	if d.Action != policy.DoStop && d.Action != policy.DoDone && d.Action != policy.DoAsk {
+		return
+	}
+	s.Ended = true
+	// Feedback that the decision did not see begins the next run.
+	for _, f := range s.Feedback {
+		if f.Seq > d.Seen && f.Taken == 0 && f.Withdrawn == "" {
+			s.Ended = false
+			s.Run++
+			break
+		}
+	}
+}
+
+func (s *State) started(e Event, a Started) {
+	s.Attempts = append(s.Attempts, Attempt{Started: a, At: e.At})
+	s.Repo = a.Repo
+	for i := range s.Feedback {
+		if f := &s.Feedback[i]; f.Taken == 0 && f.Seq <= a.Seen {
+			f.Taken = a.N
+		}
+	}
+}
+
+func (s *State) ended(e Event, r policy.Receipt) {
+	for i := range s.Attempts {
+		if s.Attempts[i].N == r.N && s.Attempts[i].EndedAt.IsZero() {
+			s.Attempts[i].EndedAt, s.Attempts[i].Receipt, s.Attempts[i].Pull = e.At, r, s.Pull
+			if r.Pushed {
+				s.Head, s.Snapshot.HeadSHA = r.Commit, r.Commit
+			}
+		}
+	}
+}
+
+func (s *State) acted(e Event, a Act) {
+	s.Acts[a.Key] = ActState{Act: a, Done: true, At: e.At}
+	if a.Key == ActPull {
+		s.Pull = int(a.ID)
+		for i := range s.Attempts {
+			if s.Attempts[i].Pull == 0 {
+				s.Attempts[i].Pull = s.Pull
+			}
+		}
+	}
+	s.Questions = slices.DeleteFunc(s.Questions, func(q Question) bool { return a.Key == AnswerKey(q.Seq) })
+}
+
+// see takes over what a snapshot knows, except for the texts.
+func (s *State) see(n *Snapshot) {
+	if n == nil {
+		return
+	}
+	o := &s.Snapshot
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{
+		{&o.Author, n.Author}, {&o.Labels, n.Labels}, {&o.HeadRef, n.HeadRef},
+		{&o.HeadSHA, n.HeadSHA}, {&o.BaseRef, n.BaseRef}, {&o.DefaultBranch, n.DefaultBranch}, {&o.URL, n.URL},
+	} {
+		if f.from != "" {
+			*f.to = f.from
+		}
+	}
+	for _, f := range []struct {
+		to   *int64
+		from int64
+	}{{&o.Installation, n.Installation}, {&o.RepoID, n.RepoID}, {&o.HeadRepoID, n.HeadRepoID}} {
+		if f.from != 0 {
+			*f.to = f.from
+		}
+	}
+	o.Pull = o.Pull || n.Pull
+}

@@ -1,0 +1,257 @@
+package thread
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+)
+
+// begin is the time of the first event of every log here; events are a second
+// apart.
+var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// happened is one event of a log without its number and time.
+type happened struct {
+	kind Kind
+	data any
+}
+
+func logOf(t interface{ Fatal(...any) }, all ...happened) []Event {
+	var events []Event
+	for i, h := range all {
+		data, err := json.Marshal(h.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, Event{Seq: int64(i + 1), Kind: h.kind, At: begin.Add(time.Duration(i) * time.Second), Data: data})
+	}
+	return events
+}
+
+func fold(t *testing.T, all ...happened) State {
+	t.Helper()
+	s, err := Fold(logOf(t, all...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func solve(text string) happened {
+	return happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", Text: text, Snapshot: &Snapshot{Title: "T", Body: "B", DefaultBranch: "main"}}}
+}
+
+func start(n, run int, seen int64) happened {
+	return happened{KindAttemptStarted, Started{N: n, Run: run, Seen: seen, Backend: "mine", Account: "mine"}}
+}
+
+func end(n int, r policy.Receipt) happened {
+	r.N = n
+	return happened{KindAttemptEnded, r}
+}
+
+func decision(a policy.Action, seen int64) happened {
+	return happened{KindDecision, Decided{Decision: policy.Decision{Action: a, Rule: "r"}, Seen: seen}}
+}
+
+func change(what string) happened { return happened{KindThread, Change{What: what, By: "ada"}} }
+
+func edited(commit string) policy.Receipt {
+	return policy.Receipt{Ending: policy.Completed, Outcome: policy.Edited, StartTree: "a", EndTree: "b", Commit: commit, Pushed: commit != ""}
+}
+
+func TestFeedbackAfterTheLastLookOfAnEndBeginsTheNextRun(t *testing.T) {
+	// The second remark came while the decision about the first was taken.
+	s := fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), solve("two"), decision(policy.DoDone, 3))
+	if !s.Open() || s.Run != 2 || len(s.Fresh()) != 1 || s.Fresh()[0].Text != "two" {
+		t.Errorf("open %v, run %d, fresh %+v; want the second run with the second remark", s.Open(), s.Run, s.Fresh())
+	}
+	s = fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), solve("two"), decision(policy.DoStop, 4))
+	if s.Open() || len(s.Fresh()) != 0 || len(s.Pending()) != 1 {
+		t.Errorf("open %v, fresh %+v, pending %+v; want an end, and the remark kept for the next run", s.Open(), s.Fresh(), s.Pending())
+	}
+}
+
+func TestAnAttemptTakesAllThatItHasSeenAndNothingElse(t *testing.T) {
+	s := fold(t, solve("one"), solve("two"), start(1, 1, 2), solve("three"), end(1, edited("")))
+	var taken []int
+	for _, f := range s.Feedback {
+		taken = append(taken, f.Taken)
+	}
+	if diff := cmp.Diff([]int{1, 1, 0}, taken); diff != "" {
+		t.Errorf("taken by (-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatAFailedAttemptTookIsAskedForAgain(t *testing.T) {
+	texts := func(s State) (all []string) {
+		for _, r := range s.Work(s.Seq) {
+			all = append(all, r.Text)
+		}
+		return all
+	}
+	failed := policy.Receipt{Ending: policy.UsageLimit, Outcome: policy.Outcome(policy.UsageLimit)}
+	s := fold(t, solve("one"), start(1, 1, 1), end(1, failed), solve("two"))
+	if diff := cmp.Diff([]string{"one", "two"}, texts(s)); diff != "" {
+		t.Errorf("after a failure (-want +got)\n%s", diff)
+	}
+	s = fold(t, solve("one"), start(1, 1, 1), end(1, edited("")), solve("two"))
+	if diff := cmp.Diff([]string{"two"}, texts(s)); diff != "" {
+		t.Errorf("after an answer (-want +got)\n%s", diff)
+	}
+}
+
+func TestAStopHoldsUntilSomebodyAsksAgain(t *testing.T) {
+	stop := happened{KindControl, Control{Feedback: Feedback{Command: "stop", By: feedback.Actor{Login: "ada"}}}}
+	if s := fold(t, solve("one"), stop); s.Stopped == "" {
+		t.Error("not stopped")
+	}
+	if s := fold(t, solve("one"), stop, solve("two")); s.Stopped != "" {
+		t.Errorf("stopped (%s) although somebody asked again", s.Stopped)
+	}
+}
+
+func TestAReopenedPullRequestIsTheThreadsAgain(t *testing.T) {
+	reopened := happened{KindThread, Change{What: "pull_reopened", Number: 7}}
+	if s := fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), change("pull_closed"), reopened); s.Pull != 7 || !s.Acts[ActPull].Done {
+		t.Errorf("pull request %d, act %+v; want 7, done", s.Pull, s.Acts[ActPull])
+	}
+}
+
+func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		after  []happened
+		closed bool
+	}{
+		{"closed", []happened{change("closed")}, true},
+		{"closed, asked again", []happened{change("closed"), solve("x")}, true},
+		{"closed, reopened", []happened{change("closed"), change("reopened")}, false},
+		{"pull request closed, asked again", []happened{change("pull_closed"), solve("x")}, false},
+		{"pull request closed, reopened", []happened{change("pull_closed"), change("pull_reopened")}, false},
+		{"branch deleted, asked again", []happened{change("branch_deleted"), solve("x")}, false},
+		{"uninstalled, reopened", []happened{change("uninstalled"), change("reopened")}, true},
+		{"uninstalled, installed", []happened{change("uninstalled"), change("installed")}, false},
+		{"closed, suspended, back", []happened{change("closed"), change("uninstalled"), change("installed")}, true},
+		{"deleted, suspended, back", []happened{change("repository_deleted"), change("uninstalled"), change("installed")}, false},
+		{"uninstalled, asked again", []happened{change("uninstalled"), solve("x")}, false},
+		{"renamed, asked again under the old name", []happened{change("renamed"), solve("x")}, false},
+		{"closed, asked again", []happened{change("closed"), solve("x")}, true},
+	} {
+		s := fold(t, append([]happened{solve("one"), start(1, 1, 1), end(1, edited("c1"))}, c.after...)...)
+		if (s.Closed != "") != c.closed {
+			t.Errorf("%s: closed %q, want %v", c.name, s.Closed, c.closed)
+		}
+		if s.Head != "" {
+			t.Errorf("%s: head %s still asks for a pull request", c.name, s.Head)
+		}
+	}
+}
+
+func TestEventsOfALaterVersionArePassedOver(t *testing.T) {
+	s := fold(t, solve("one"), happened{"of_next_year", map[string]int{"x": 1}})
+	if s.Seq != 2 || !s.Open() {
+		t.Errorf("seq %d, open %v; want 2 and open", s.Seq, s.Open())
+	}
+}
+
+func TestFeedbackIsNeverLostAndNeverFreshTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var log []happened
+		s, kept := State{Acts: map[string]ActState{}}, State{}
+		for range rapid.IntRange(1, 30).Draw(t, "events") {
+			seen := s.Seq - int64(rapid.IntRange(0, int(min(s.Seq, 2))).Draw(t, "unseen"))
+			_, running := s.Running()
+			what := rapid.SampledFrom([]string{"solve", "stop", "closed", "reopened", "act"}).Draw(t, "what")
+			switch own := rapid.Bool().Draw(t, "own"); {
+			case own && running:
+				log = append(log, end(len(s.Attempts), edited(rapid.SampledFrom([]string{"", "c1"}).Draw(t, "commit"))))
+			case own && s.Open() && rapid.Bool().Draw(t, "attempt"):
+				log = append(log, start(len(s.Attempts)+1, s.Run, seen))
+			case own && s.Open():
+				log = append(log, decision(rapid.SampledFrom([]policy.Action{policy.DoStop, policy.DoDone, policy.DoWait}).Draw(t, "action"), seen))
+			case what == "solve":
+				log = append(log, solve("x"))
+			case what == "stop":
+				log = append(log, happened{KindControl, Control{Feedback: Feedback{Command: "stop"}}})
+			case what == "act":
+				log = append(log, happened{KindActDone, Act{Key: ActPull, ID: 7}})
+			default:
+				log = append(log, change(what))
+			}
+			before, events := kept.Clone(), logOf(t, log...)
+			if err := kept.Apply(events[len(events)-1:]); err != nil {
+				t.Fatal(err)
+			}
+			isState(t, "a clone of the state before", s, before)
+			var err error
+			if s, err = Fold(events); err != nil {
+				t.Fatal(err)
+			}
+			isState(t, "the state that was kept", s, kept)
+			check(t, s)
+		}
+	})
+}
+
+// isState compares a state with that of the whole log.
+func isState(t *rapid.T, what string, want, got State) {
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%s (-fold +got)\n%s", what, diff)
+	}
+}
+
+// check holds for every log that a solver can write.
+func check(t *rapid.T, s State) {
+	for _, f := range s.Fresh() {
+		if f.Taken != 0 || f.Withdrawn != "" {
+			t.Fatalf("fresh feedback was taken or withdrawn: %+v", f)
+		}
+	}
+	if _, running := s.Running(); !s.Open() && !running && len(s.Fresh()) > 0 {
+		t.Fatalf("nobody will look at %+v: the run has ended", s.Fresh())
+	}
+	for _, f := range s.Feedback {
+		pending := false
+		for _, p := range s.Pending() {
+			pending = pending || p.Seq == f.Seq
+		}
+		if pending == (f.Taken != 0) {
+			t.Fatalf("feedback %d: pending %v, taken by %d", f.Seq, pending, f.Taken)
+		}
+	}
+}
+
+func TestParseThreadReadsWhatStringWrites(t *testing.T) {
+	some := ID{Owner: "acme", Name: "widgets", Number: 7}
+	if got, err := Parse(some.String()); err != nil || got != some {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"", "a#1", "a/b", "a/b#0", "a/b#-1", "a/b/c#1", "/b#1", "a/#1", "a/b#x"} {
+		if got, err := Parse(bad); err == nil {
+			t.Errorf("%q was read as %v", bad, got)
+		}
+	}
+}
+
+// GitHub numbers comments, check runs, reactions and pull requests each by themselves.
+func TestOnlyACommentThatPawlWroteIsPawls(t *testing.T) {
+	done := func(key string, id int64) happened { return happened{KindActDone, Act{Key: key, ID: id}} }
+	s := fold(t, solve("one"), done(ActStatus, 1), done(AnswerKey(1), 2), done(CheckKey("pawl", "abc"), 3), done(ReactKey(1), 4), done(ActPull, 5))
+	for id, want := range map[int64]bool{0: false, 1: true, 2: true, 3: false, 4: false, 5: false} {
+		if got := s.Wrote(Target{Kind: "issue_comment", ID: id}); got != want {
+			t.Errorf("issue comment %d is Pawl's: %t, want %t", id, got, want)
+		}
+		if s.Wrote(Target{Kind: "review_comment", ID: id}) {
+			t.Errorf("review comment %d is Pawl's", id)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package thread
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+)
+
+func (s *State) control(e Event, c Control) {
+	s.see(c.Snapshot)
+	c.Seq, c.At = e.Seq, e.At
+	s.Controls = append(s.Controls, c.Feedback)
+	if s.overtaken(c) {
+		return
+	}
+	switch c.Command {
+	case "stop":
+		s.Stopped, s.StoppedAt, s.stop = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq, c.Feedback
+	case "use":
+		s.Pinned = c.Backend
+	}
+}
+
+// overtaken reports whether an order came so late that somebody asked for work, or
+// gave the same order anew, after it was given.
+func (s *State) overtaken(c Control) bool {
+	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c.Feedback, f) }
+	return slices.ContainsFunc(s.Controls, anew) || slices.ContainsFunc(s.Feedback, func(f Request) bool {
+		return f.Withdrawn == "" && f.Source != policy.FromCheckRun && madeBefore(c.Feedback, f.Feedback)
+	})
+}
+
+func (s *State) change(e Event, c Change) {
+	s.see(c.Snapshot)
+	if kind := s.meaning(c); kind != "" {
+		s.People = append(s.People, PeopleVerdict{Kind: kind, By: c.By, At: e.At, Number: c.Number})
+	}
+	closed := map[string]string{
+		"closed":             "the thread was closed by " + c.By,
+		"merged":             "the pull request was merged by " + c.By,
+		"pull_closed":        "Pawl's pull request was closed by " + c.By,
+		"pull_merged":        "Pawl's pull request was merged by " + c.By,
+		"uninstalled":        "the App was uninstalled or lost access to the repository",
+		"renamed":            "the repository was renamed to " + c.Detail + "; ask again there",
+		"repository_deleted": "the repository was deleted or archived",
+		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
+	}
+	if why, ok := closed[c.What]; ok && !(absent(c.What) && s.Closed != "") {
+		s.Closed, s.closedBy, s.closedAt, s.renamedTo = why, c.What, c.MadeAt, ""
+		if c.What == "renamed" {
+			s.renamedTo = c.Detail
+		}
+		// What was pushed so far asks for no pull request any more.
+		s.Head = ""
+	}
+	undoes := map[string][]string{
+		"reopened":      {"closed", "merged"},
+		"pull_reopened": {"pull_closed"},
+		"installed":     {"uninstalled", "repository_deleted"},
+	}
+	if slices.Contains(undoes[c.What], s.closedBy) {
+		s.Closed, s.closedBy = "", ""
+	}
+	if c.What == "pull_reopened" {
+		s.Pull = c.Number
+		s.Acts[ActPull] = ActState{Act: Act{Key: ActPull, ID: int64(c.Number), URL: c.URL}, Done: true, At: s.At}
+	}
+	if c.What == "pull_closed" || c.What == "pull_merged" {
+		// The next run on the issue opens a pull request of its own.
+		s.Pull = 0
+		delete(s.Acts, ActPull)
+	}
+}
+
+// Absent reports whether Pawl is kept from the repository now, under the name that
+// the thread has.
+func (s State) Absent() bool { return absent(s.closedBy) }
+
+// absent says that a change keeps Pawl from the repository, under its name at least.
+// It may be for a while, and is no word about the thread.
+func absent(what string) bool {
+	return what == "uninstalled" || what == "renamed" || what == "repository_deleted"
+}
+
+// PeopleVerdict is what somebody did with the work: merged, reverted, approved and so
+// on.
+type PeopleVerdict struct {
+	Kind learning.PeopleKind
+	By   string
+	At   time.Time
+	// Number is the pull request; 0 where it is not known.
+	Number int
+}
+
+// CheckResult is a finished check run of others on a commit.
+type CheckResult struct {
+	Name, Conclusion, SHA string
+	// Outside is why a failure is not the work's; empty when it may be.
+	Outside string
+	At      time.Time
+}
+
+// maxChecks bounds the checks that are remembered, the newest of them.
+const maxChecks = 200
+
+// checked remembers a finished check of others.
+func (s *State) checked(f Feedback) {
+	if f.Check == "" || f.SHA == "" || f.Own {
+		return
+	}
+	c := CheckResult{Name: f.Check, Conclusion: f.Conclusion, SHA: f.SHA, Outside: f.Outside, At: f.At}
+	s.Checks = append(s.Checks, c)
+	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
+}
+
+// meaning is what a change says of the work; empty for nothing.
+func (s *State) meaning(c Change) learning.PeopleKind {
+	if c.What != "merged" && c.What != "pull_merged" && strings.HasSuffix(c.By, "[bot]") {
+		return "" // bots close what is old and approve what is in their list
+	}
+	switch c.What {
+	case "merged", "pull_merged":
+		return learning.Merged
+	case "pull_closed":
+		return learning.ClosedUnmerged
+	case "closed":
+		if s.Snapshot.Pull {
+			return learning.ClosedUnmerged
+		}
+	case "approved":
+		return learning.Approved
+	case "changes_requested":
+		return learning.ChangesRequested
+	case "reverted":
+		return learning.Reverted
+	}
+	return ""
+}
+
+// maxIgnored bounds the ignored remarks that a state remembers: the newest tell
+// why something was not acted on, and anybody can add to them.
+const maxIgnored = 100
+
+func (s *State) ignored(e Event, f Feedback) {
+	s.see(f.Snapshot)
+	f.Seq, f.At = e.Seq, e.At
+	s.checked(f)
+	s.Ignored = append(s.Ignored, f)
+	if len(s.Ignored) > maxIgnored {
+		// Edits back still decide over edits that come late, so others go first.
+		oldest := max(0, slices.IndexFunc(s.Ignored, func(f Feedback) bool { return f.Description == "" }))
+		s.Ignored = slices.Delete(s.Ignored, oldest, oldest+1)
+	}
+	if f.Description != "" {
+		s.read(f)
+		s.editedBack(f)
+	}
+}

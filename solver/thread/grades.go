@@ -1,0 +1,130 @@
+package thread
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+)
+
+// Grade is one attempt with everything that is known of its worth. It is a
+// function of the log, so writing it again changes nothing.
+func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded {
+	a := s.Attempts[i]
+	r, at := a.Receipt, a.EndedAt
+	changed := policy.Progress(r.StartTree, r.EndTree)
+	g := learning.Graded{
+		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Backend: a.Backend, Context: s.Task(t).Context(),
+		Facts: learning.AttemptFacts{
+			Ending: r.Ending, Outcome: r.Outcome, StartedAt: a.At, EndedAt: at, Changed: changed, Session: r.Session,
+		},
+	}
+	if r.Session != "" || r.ToolCalls > 0 {
+		// A program that prints plain text leaves no record of what it did.
+		g.Facts.Transcript = &learning.Transcript{Session: r.Session, Bytes: r.Trajectory.Bytes}
+	}
+	if a.Context != (policy.Context{}) {
+		// Labels and texts may have changed since.
+		g.Context = a.Context
+	}
+	if r.Pushed {
+		g.Facts.Commits = 1
+	}
+	if r.Outcome == policy.Interrupted {
+		g.Facts.OwnFailure = r.Detail
+	}
+	g.Signals = append(people(s, i), own(s, i, severity)...)
+	return g
+}
+
+// own are the signals of an attempt that Pawl gathers itself.
+func own(s State, i int, severity policy.SeverityLimits) []learning.Signal {
+	a := s.Attempts[i]
+	r, at := a.Receipt, a.EndedAt
+	changed := policy.Progress(r.StartTree, r.EndTree)
+	verified := learning.Verified{Configured: len(a.Repo.Verify) > 0 || len(r.Verify) > 0, Changed: changed, Passed: true}
+	for _, v := range r.Verify {
+		verified.Passed = verified.Passed && v.Passed
+		verified.Failing = append(verified.Failing, FailingNames(v.Failing)...)
+	}
+	verifier := learning.VerifierSignal(verified, at)
+	if verified.Configured && changed && len(r.Verify) == 0 {
+		verifier = learning.Signal{Source: learning.VerifierSource, At: at, Missing: "the attempt ended before it was verified"}
+	}
+	judge := learning.JudgeAnswer{}
+	if j := r.Judge; j != nil {
+		judge = learning.JudgeAnswer{Asked: true, Grade: j.Grade, Detail: j.Detail, Error: j.Error}
+	}
+	trajectory := learning.Trajectory{
+		Trajectory: r.Trajectory, ToolCalls: r.ToolCalls, Edits: r.Edits.Operations, Changed: changed, Ending: r.Ending,
+	}
+	if a.Kind == config.Command && r.ToolCalls == 0 {
+		trajectory.None = "the command prints no calls of tools"
+	}
+	return []learning.Signal{
+		learning.SeveritySignal(severity.Judge(r.Edits), at),
+		verifier,
+		ci(s, i),
+		learning.JudgeSignal(judge, at),
+		learning.TrajectorySignal(trajectory, at),
+		learning.JournalSignal(learning.Journal{Final: r.Final, Changed: changed, TestRuns: r.Trajectory.TestRuns, Verifier: verifier}, at),
+	}
+}
+
+// ci is the signal of the checks of others on the commit that an attempt pushed.
+func ci(s State, i int) learning.Signal {
+	a := s.Attempts[i]
+	at, results := a.EndedAt, map[string]learning.CheckResult{}
+	for _, c := range s.Checks {
+		if c.SHA != "" && c.SHA == a.Receipt.Commit {
+			results[c.Name] = learning.CheckResult{Name: c.Name, Conclusion: c.Conclusion, Outside: c.Outside}
+			if c.At.After(at) {
+				at = c.At
+			}
+		}
+	}
+	var all []learning.CheckResult
+	for _, c := range results {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b learning.CheckResult) int { return strings.Compare(a.Name, b.Name) })
+	return learning.CISignal(all, at)
+}
+
+// people are the signals of what people did with the work of an attempt. They
+// belong to the last attempt that had pushed to their pull request by then.
+func people(s State, i int) []learning.Signal {
+	var out []learning.Signal
+	for _, d := range s.People {
+		if judgedBy(s, d) == i {
+			out = append(out, learning.PeopleSignal(d.Kind, d.By, d.At))
+		}
+	}
+	return out
+}
+
+// judgedBy is the index of the attempt that people judged; -1 for none. The
+// receipt may come after the word: an attempt has pushed before its end.
+func judgedBy(s State, d PeopleVerdict) int {
+	last := -1
+	for i, a := range s.Attempts {
+		same := d.Number == 0 || a.Pull == 0 || a.Pull == d.Number
+		if a.Receipt.Pushed && same && a.At.Before(d.At) {
+			last = i
+		}
+	}
+	return last
+}
+
+// FailingNames are the names of failing tests, sorted.
+func FailingNames(all []policy.Failing) []string {
+	var list []string
+	for _, f := range all {
+		list = append(list, f.Name)
+	}
+	slices.Sort(list)
+	return list
+}

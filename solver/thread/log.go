@@ -1,0 +1,209 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// ID names one issue or pull request.
+type ID struct {
+	Owner  string `json:"owner"`
+	Name   string `json:"name"`
+	Number int    `json:"number"`
+}
+
+// String is owner/name#number, the form that people read and the store keys by.
+func (t ID) String() string { return fmt.Sprintf("%s/%s#%d", t.Owner, t.Name, t.Number) }
+
+// Repo is owner/name.
+func (t ID) Repo() string { return t.Owner + "/" + t.Name }
+
+// Parse reads the form that String writes.
+func Parse(s string) (ID, error) {
+	repo, number, ok := strings.Cut(s, "#")
+	owner, name, ok2 := strings.Cut(repo, "/")
+	n, err := strconv.Atoi(number)
+	if !ok || !ok2 || err != nil || n <= 0 || owner == "" || name == "" || strings.Contains(name, "/") {
+		return ID{}, fmt.Errorf("thread %q: want owner/repo#number", s)
+	}
+	return ID{Owner: owner, Name: name, Number: n}, nil
+}
+
+// Event is one row of a thread's log. Seq counts from 1 without gaps.
+type Event struct {
+	Seq  int64           `json:"seq"`
+	Kind Kind            `json:"kind"`
+	At   time.Time       `json:"at"`
+	Data json.RawMessage `json:"data"`
+}
+
+// NewEvent is an event to append. An event whose non-empty Key the thread's log
+// already holds is not appended again: a repeated delivery has no second effect.
+type NewEvent struct {
+	Key  string
+	Kind Kind
+	At   time.Time
+	Data any
+}
+
+// Lease is the right of one step to append to a thread's log. Every append of
+// the step checks the epoch in its transaction.
+type Lease struct {
+	Thread ID
+	Owner  string
+	Epoch  int64
+	Until  time.Time
+	// From is who held the lease before and did not give it back; empty where it
+	// was free.
+	From string
+}
+
+// LeaseTime is how long a lease lasts without a heartbeat, and HeartbeatTime how
+// often the holder renews it: a dead node is replaced after one lease.
+const (
+	LeaseTime     = 30 * time.Second
+	HeartbeatTime = 10 * time.Second
+)
+
+// ErrLeaseLost means that another node took the thread over; whoever gets it
+// must stop at once and can append nothing.
+var ErrLeaseLost = errors.New("the lease on the thread was lost")
+
+// HeldError means that another step holds the thread's lease.
+type HeldError struct {
+	Owner string
+	Until time.Time
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("held by %s until %s", e.Owner, e.Until.UTC().Format(time.RFC3339))
+}
+
+// Batch is what one leased append writes in one transaction.
+type Batch struct {
+	Events []NewEvent
+	// WakeAt schedules a step; zero for none. It replaces the thread's earlier
+	// wake-up time.
+	WakeAt time.Time
+	// Breaker, when not nil, updates the breaker of Account.
+	Account string
+	Breaker func(policy.Breaker) policy.Breaker
+	// Cooldown, when not nil, is set for a backend on the thread's repository.
+	Cooldown *Cooldown
+	// Alias, when not zero, makes a pull request part of the thread: events on
+	// that number are appended to this thread's log.
+	Alias int
+}
+
+// Cooldown is an edit-loop cooldown of a backend on a repository.
+type Cooldown struct {
+	Backend string    `json:"backend"`
+	Class   string    `json:"class"`
+	Until   time.Time `json:"until"`
+	Thread  string    `json:"thread"`
+}
+
+// Delivery is one webhook request.
+type Delivery struct {
+	GUID       string
+	Event      string
+	Payload    []byte
+	ReceivedAt time.Time
+	State      DeliveryState
+	Note       string
+}
+
+// DeliveryState is what became of a delivery.
+type DeliveryState string
+
+// The states of a delivery. Failed is one that Pawl could not handle although it
+// could be read; it is tried again.
+const (
+	Received   DeliveryState = "received"
+	Handled    DeliveryState = "handled"
+	Unparsable DeliveryState = "unparsable"
+	Failed     DeliveryState = "failed"
+)
+
+// ErrNotFound means that the store has no such row.
+var ErrNotFound = errors.New("not found")
+
+// ThreadRow is a thread as lists show it. WakeAt is zero when it waits for
+// nothing.
+type ThreadRow struct {
+	Thread    ID
+	UpdatedAt time.Time
+	WakeAt    time.Time
+	Running   bool // a step holds its lease
+}
+
+// Store keeps logs, leases and what threads share. SQLite and PostgreSQL
+// implement it and sit the same exam.
+type Store interface {
+	// Resolve returns the thread that a number belongs to: itself, or the
+	// issue for which Pawl opened the pull request.
+	Resolve(ctx context.Context, t ID) (ID, error)
+	// Events returns a thread's log after a sequence number, oldest first; an
+	// unknown thread has an empty log.
+	Events(ctx context.Context, t ID, after int64) ([]Event, error)
+	// Append appends without a lease, as webhooks and people do. With wake, a
+	// step follows, also when one is running or has just finished. It returns
+	// how many events were new.
+	Append(ctx context.Context, t ID, wake bool, events ...NewEvent) (int, error)
+	// Acquire takes the lease or returns a *HeldError. Taking it clears the
+	// pending wake-up: whatever is appended later leads to another step.
+	Acquire(ctx context.Context, t ID, owner string, now time.Time) (Lease, error)
+	// Renew extends the lease or returns ErrLeaseLost.
+	Renew(ctx context.Context, l Lease, now time.Time) (Lease, error)
+	// Release gives the lease back after a step that did all there was to do; a
+	// lost lease is not an error.
+	Release(ctx context.Context, l Lease) error
+	// ReleaseUnfinished gives the lease back after any other step, and stores with
+	// it when the thread is tried again; a lost lease is not an error.
+	ReleaseUnfinished(ctx context.Context, l Lease, retry Retry) error
+	// AppendLeased appends under the lease or returns ErrLeaseLost.
+	AppendLeased(ctx context.Context, l Lease, b Batch) error
+	// Note keeps a few words of the lease's holder for whoever takes the thread
+	// over, or returns ErrLeaseLost; the next Release ends them.
+	Note(ctx context.Context, l Lease, note []byte) error
+	// Noted returns the last note; nil where there is none.
+	Noted(ctx context.Context, t ID) ([]byte, error)
+	// Breakers returns the breakers that are not zero, by account.
+	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
+	// Cooldowns returns the cooldowns of a repository (owner/name), or of all
+	// with "", that end after now.
+	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
+	// PutGraded changes one row of what is learned from, atomically; f gets what
+	// is there and returns what shall be.
+	PutGraded(ctx context.Context, id string, f func(old GradeRow) (next GradeRow)) error
+	// Graded returns the newest rows since a time, at most limit, oldest first.
+	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
+	// EnterAccount marks that the thread runs an attempt on an account, unless
+	// `most` other threads do, on any node; 0 is no bound. The mark ends with the
+	// lease.
+	EnterAccount(ctx context.Context, l Lease, account string, most int, now time.Time) (bool, error)
+	// LeaveAccount takes the mark back.
+	LeaveAccount(ctx context.Context, l Lease, account string) error
+	// Threads lists threads about which something was decided, newest first.
+	Threads(ctx context.Context, limit int) ([]ThreadRow, error)
+}
+
+// GradeRow is one attempt as it is learned from. Data is a learning.Graded.
+type GradeRow struct {
+	ID      string // of the attempt, such as "owner/repo#7/3"
+	At      time.Time
+	Backend string
+	Repo    string // owner/name
+	Data    []byte
+}
+
+// Retry says how long a thread waits for its next try after so many steps in a
+// row that did not come to their end.
+type Retry func(inARow int) (wait time.Duration)
