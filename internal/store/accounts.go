@@ -17,7 +17,7 @@ type accounts struct{ *database }
 
 // Breakers returns the breakers that are not zero, by account.
 func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err error) {
-	defer wrap(&err, "read the breakers")
+	defer s.wrap(&err, "read the breakers")
 	breakers := map[string]policy.Breaker{}
 	rows, err := s.r.QueryContext(ctx, "SELECT account, state FROM breakers")
 	return breakers, each(rows, err, func(scan func(...any) error) error {
@@ -40,7 +40,7 @@ func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, e
 // Cooldowns returns, by repository, the cooldowns that end after now, of one
 // repository (owner/name) or of all with "".
 func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
-	defer wrap(&err, "read the cooldowns")
+	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
 	rows, err := s.r.QueryContext(ctx, s.q(`SELECT repo, backend, class, until, thread FROM cooldowns
 		WHERE until > ?1 AND (?2 = '' OR repo = ?2) ORDER BY repo, backend`), micros(now), repo)
@@ -64,7 +64,7 @@ func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_
 // cannot come back to it. The error is solver.ErrLeaseLost for a thread that was
 // itself taken over.
 func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
-	defer wrap(&err, "enter account %s for %s", account, l.Thread)
+	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
 	if account == "" {
 		return true, nil
 	}
@@ -118,7 +118,7 @@ func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account str
 // updateBreaker reads, changes and writes an account's breaker. The row is
 // there before it is locked, so that two nodes cannot both start from nothing.
 func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (err error) {
-	defer wrap(&err, "breaker of %s", b.Account)
+	defer s.wrap(&err, "breaker of %s", b.Account)
 	if b.Breaker == nil {
 		return nil
 	}

@@ -212,7 +212,8 @@ type oldThread struct {
 }
 
 // oldThreads are the next ones, at most so many, that were not looked at since they were touched.
-func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) ([]oldThread, error) {
+func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) (_ []oldThread, err error) {
+	defer s.wrap(&err, "look up old threads")
 	rows, err := s.r.QueryContext(ctx, s.q(`SELECT id, owner, name, number, updated_at FROM threads
 		WHERE kept_at <> updated_at AND updated_at < ?1 AND `+untouched+" ORDER BY updated_at, id LIMIT ?2"), micros(before), most)
 	return list(rows, err, func(scan func(...any) error) (o oldThread, err error) {

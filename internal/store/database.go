@@ -93,10 +93,12 @@ func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (
 	return all, err
 }
 
-// wrap says in an error, when there is one, what was being done.
-func wrap(err *error, format string, args ...any) {
+// wrap says in an error, when there is one, what was being done. Every method that
+// reads without write ends with it, so that damage that only a read meets ends the
+// writes as well.
+func (s *database) wrap(err *error, format string, args ...any) {
 	if *err != nil {
-		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.broken.see(*err))
 	}
 }
 

@@ -23,7 +23,7 @@ type deliveries struct {
 // Delivery returns a stored delivery or thread.ErrNotFound. Its payload is empty
 // once Prune took it.
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
-	defer wrap(&err, "delivery %s", guid)
+	defer s.wrap(&err, "delivery %s", guid)
 	d := thread.Delivery{GUID: guid}
 	var received int64
 	err = s.r.QueryRowContext(ctx, s.q("SELECT event, payload, received_at, state, note FROM deliveries WHERE guid = ?1"), guid).
@@ -43,7 +43,7 @@ func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delive
 
 // Deliveries lists the newest deliveries, without their payloads.
 func (s *deliveries) Deliveries(ctx context.Context, limit int) (_ []thread.Delivery, err error) {
-	defer wrap(&err, "list deliveries")
+	defer s.wrap(&err, "list deliveries")
 	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid, event, received_at, state, note FROM deliveries ORDER BY received_at DESC LIMIT ?1"), limit)
 	return list(rows, err, func(scan func(...any) error) (d thread.Delivery, err error) {
 		var received int64
@@ -60,7 +60,7 @@ const knownChunk = 500
 // Known tells which of the GUIDs name a delivery that was stored; the others are
 // missing from the map.
 func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bool, err error) {
-	defer wrap(&err, "look up deliveries")
+	defer s.wrap(&err, "look up deliveries")
 	known := make(map[string]bool, len(guids))
 	for chunk := range slices.Chunk(guids, knownChunk) {
 		args := make([]any, len(chunk))
@@ -85,7 +85,7 @@ func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bo
 // Unhandled counts the deliveries that are stored and that nobody has tried to
 // handle yet.
 func (s *deliveries) Unhandled(ctx context.Context) (n int, err error) {
-	defer wrap(&err, "count deliveries")
+	defer s.wrap(&err, "count deliveries")
 	err = s.r.QueryRowContext(ctx, "SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'").Scan(&n)
 	return n, err
 }
@@ -93,7 +93,7 @@ func (s *deliveries) Unhandled(ctx context.Context) (n int, err error) {
 // Oldest is when the oldest delivery came whose GUID is kept; zero when there is
 // none.
 func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
-	defer wrap(&err, "look up the oldest delivery")
+	defer s.wrap(&err, "look up the oldest delivery")
 	var at int64
 	err = s.r.QueryRowContext(ctx, "SELECT coalesce(min(received_at), 0) FROM deliveries").Scan(&at)
 	return fromMicros(at), err
@@ -117,7 +117,7 @@ const (
 // first and at most so many: nobody has handled them in time, or handling failed.
 // For claimTime nobody else gets them. Their payloads stay in their rows.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
-	defer wrap(&err, "claim deliveries")
+	defer s.wrap(&err, "claim deliveries")
 	now := s.dueNow()
 	var due bool
 	if err := s.r.QueryRowContext(ctx, s.q("SELECT EXISTS (SELECT 1 FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1)"), micros(now)).Scan(&due); err != nil || !due {
@@ -189,7 +189,7 @@ func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, un
 }
 
 func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) (err error) {
-	defer wrap(&err, "finish delivery %s", guid)
+	defer s.wrap(&err, "finish delivery %s", guid)
 	found, note := true, cleanNote(note)
 	switch {
 	case s.receiver == nil:

@@ -219,3 +219,37 @@ func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 		t.Errorf("ping: %v, want %v", err, told)
 	}
 }
+
+func TestDamageThatOnlyAReadMeetsEndsAllWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	for i := range 50 {
+		check(t, receive(t.Context(), s, fmt.Sprint("guid-", i), 2000))
+	}
+	check(t, s.Close()) // the log goes into the file
+	for name, read := range map[string]func(*store.Store) error{
+		"claim threads":   func(s *store.Store) error { _, err := s.Claim(t.Context(), "here", 1); return err },
+		"list deliveries": func(s *store.Store) error { _, err := s.Deliveries(t.Context(), 10); return err },
+		"read a log":      func(s *store.Store) error { _, err := s.Events(t.Context(), issue(1), 0); return err },
+		"read a note":     func(s *store.Store) error { _, err := s.Noted(t.Context(), issue(1)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			sound, err := os.ReadFile(path)
+			check(t, err)
+			damaged := filepath.Join(t.TempDir(), "pawl.db")
+			check(t, os.WriteFile(damaged, sound, 0o600))
+			s, _, _ := open(t, "sqlite:"+damaged)
+			for i := 2 * 4096; i < len(sound); i++ {
+				sound[i] = 0xff
+			}
+			f, err := os.OpenFile(damaged, os.O_WRONLY, 0)
+			check(t, err)
+			_, err = f.WriteAt(sound[2*4096:], 2*4096)
+			check(t, errors.Join(err, f.Close()))
+			if err = read(s); err == nil {
+				t.Fatal("the damage was not met")
+			}
+			wantFatal(t, s, err, "restore a backup")
+		})
+	}
+}

@@ -19,7 +19,7 @@ type grades struct{ *database }
 // crash, and finds in the row that it was done, changes nothing. f must not use
 // the store.
 func (s *grades) PutGraded(ctx context.Context, id string, f func(old thread.GradeRow) (next thread.GradeRow)) (err error) {
-	defer wrap(&err, "grade %s", id)
+	defer s.wrap(&err, "grade %s", id)
 	if id == "" {
 		return errors.New("the attempt has no id")
 	}
@@ -52,7 +52,7 @@ func same(a, b thread.GradeRow) bool {
 
 // Graded returns the newest rows since a time, at most limit, oldest first.
 func (s *grades) Graded(ctx context.Context, since time.Time, limit int) (_ []thread.GradeRow, err error) {
-	defer wrap(&err, "read the grades")
+	defer s.wrap(&err, "read the grades")
 	rows, err := s.r.QueryContext(ctx, s.q("SELECT "+gradedColumns+" FROM graded WHERE at >= ?1 ORDER BY at DESC, id DESC LIMIT ?2"), micros(since), limit)
 	all, err := list(rows, err, scanGraded)
 	slices.Reverse(all)

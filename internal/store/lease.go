@@ -15,7 +15,7 @@ import (
 // A thread whose lease somebody holds is not due; Release makes it so again when it
 // was woken meanwhile. Rows that another node is just claiming are left to it.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
-	defer wrap(&err, "claim threads")
+	defer s.wrap(&err, "claim threads")
 	now := micros(s.now())
 	var due bool
 	if err := s.r.QueryRowContext(ctx, s.q("SELECT EXISTS (SELECT 1 FROM threads WHERE "+woken+") OR EXISTS (SELECT 1 FROM threads WHERE "+waited+")"), now).
@@ -83,7 +83,7 @@ func (s *threads) dueRows(ctx context.Context, tx *txn, which string, most int, 
 // Acquire takes the lease of one thread for a step, due or not, or returns a
 // *thread.HeldError for as long as anybody else's lasts, also one of the same owner.
 func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string, now time.Time) (lease thread.Lease, err error) {
-	defer wrap(&err, "acquire %s", t)
+	defer s.wrap(&err, "acquire %s", t)
 	if owner == "" {
 		return thread.Lease{}, errors.New("the owner has no name")
 	}
@@ -194,7 +194,7 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 // leased runs fn in one transaction, with the locked row of a thread whose lease is
 // ours. An error says what was being done.
 func (s *database) leased(ctx context.Context, what string, l thread.Lease, fn func(*txn, row) error) (err error) {
-	defer wrap(&err, "%s %s", what, l.Thread)
+	defer s.wrap(&err, "%s %s", what, l.Thread)
 	return s.write(ctx, func(tx *txn) error {
 		r, err := s.checkLease(ctx, tx, l)
 		if err != nil {
@@ -256,7 +256,7 @@ const mostNoted = 16 << 10
 // disk: after a power cut or a crash of PostgreSQL the last notes may be missing,
 // but a crash of Pawl alone loses none.
 func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err error) {
-	defer wrap(&err, "note on %s", l.Thread)
+	defer s.wrap(&err, "note on %s", l.Thread)
 	if len(note) > mostNoted {
 		return fmt.Errorf("%d bytes, of at most %d", len(note), mostNoted)
 	}
@@ -272,11 +272,12 @@ func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err er
 
 // Noted is the thread's last note; nil where there is none.
 func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err error) {
+	defer s.wrap(&err, "read the note on %s", t)
 	err = s.r.QueryRowContext(ctx, s.q("SELECT note FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"), t.Owner, t.Name, t.Number).Scan(&note)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("read the note on %s: %w", t, err)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
 	}
-	return note, nil
+	return note, err
 }
 
 // sweepRows is how many rows one statement of a sweep changes at most, so that it
@@ -288,7 +289,7 @@ const sweepRows = 500
 // no clock of now could have given. It is meant to run every few seconds, on every
 // node, and costs nothing for threads that merely wait.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error) {
-	defer wrap(&err, "sweep")
+	defer s.wrap(&err, "sweep")
 	if err := s.stillThere(); err != nil {
 		return 0, err
 	}

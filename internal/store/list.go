@@ -11,7 +11,7 @@ import (
 
 // Threads lists threads that had a decision, an attempt or a wait, newest first.
 func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow, err error) {
-	defer wrap(&err, "list threads")
+	defer s.wrap(&err, "list threads")
 	rows, err := s.r.QueryContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT ?1"), limit)
 	return list(rows, err, s.scanThread)
 }
@@ -33,7 +33,7 @@ func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) 
 }
 
 func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which string, args ...any) (err error) {
-	defer wrap(&err, "list threads")
+	defer s.wrap(&err, "list threads")
 	rows, err := s.r.QueryContext(ctx, s.q("SELECT owner, name, number FROM threads WHERE active = 1 AND "+which), args...)
 	return each(rows, err, func(scan func(...any) error) error {
 		var t thread.ID
@@ -47,7 +47,7 @@ func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which strin
 
 // Thread returns one thread's row or thread.ErrNotFound.
 func (s *threads) Thread(ctx context.Context, t thread.ID) (r thread.ThreadRow, err error) {
-	defer wrap(&err, "thread %s", t)
+	defer s.wrap(&err, "thread %s", t)
 	r, err = s.scanThread(s.r.QueryRowContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"),
 		t.Owner, t.Name, t.Number).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -83,7 +83,7 @@ const overdue = "wake_at > 0 AND wake_at <= ?2 AND queued_at = 0 AND lease_until
 // Stats counts. The counts come from partial indexes; that of the handled
 // deliveries is the rest of all rows, which are counted by an index.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
-	defer wrap(&err, "count")
+	defer s.wrap(&err, "count")
 	now := s.now()
 	st := Stats{Deliveries: map[thread.DeliveryState]int{}}
 	var oldestQueued, oldestReceived int64

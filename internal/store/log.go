@@ -23,7 +23,7 @@ type threads struct {
 }
 
 func (s *threads) prepare(ctx context.Context) (err error) {
-	defer wrap(&err, "prepare")
+	defer s.wrap(&err, "prepare")
 	if s.resolve, err = s.r.PrepareContext(ctx, s.q(`SELECT t.owner, t.name, t.number FROM aliases a JOIN threads t ON t.id = a.thread_id
 		WHERE a.owner = ?1 AND a.name = ?2 AND a.number = ?3`)); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *threads) Resolve(ctx context.Context, t thread.ID) (thread.ID, error) {
 
 // Events returns the thread's log after a sequence number, oldest first.
 func (s *threads) Events(ctx context.Context, t thread.ID, after int64) (events []thread.Event, err error) {
-	defer wrap(&err, "read the log of %s", t)
+	defer s.wrap(&err, "read the log of %s", t)
 	rows, err := s.events.QueryContext(ctx, t.Owner, t.Name, t.Number, after)
 	return list(rows, err, func(scan func(...any) error) (e thread.Event, err error) {
 		var at int64
@@ -62,7 +62,7 @@ func (s *threads) Events(ctx context.Context, t thread.ID, after int64) (events 
 // Append appends without a lease. With wake a step follows, unless every one of
 // the events was known already: then whoever appended them woke the thread.
 func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (fresh int, err error) {
-	defer wrap(&err, "append to %s", t)
+	defer s.wrap(&err, "append to %s", t)
 	encoded, err := encode(events)
 	if err != nil {
 		return 0, err

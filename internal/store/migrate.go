@@ -16,7 +16,7 @@ var migrations embed.FS
 
 // goose has the migrations of this program, and the version of the newest of them.
 func (s *database) goose() (p *goose.Provider, newest int64, err error) {
-	defer wrap(&err, "read the migrations")
+	defer s.wrap(&err, "read the migrations")
 	dir, dialect := "migrations/sqlite", goose.DialectSQLite3
 	if s.postgres {
 		dir, dialect = "migrations/postgres", goose.DialectPostgres

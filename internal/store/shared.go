@@ -17,7 +17,7 @@ type records struct{ *database }
 // not wait for the disk: after a power cut or a crash of PostgreSQL the last ones may
 // be missing, but a crash of Pawl alone loses none.
 func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
-	defer wrap(&err, "update the shared %s", key)
+	defer s.wrap(&err, "update the shared %s", key)
 	return s.writeUnsynced(ctx, func(tx *txn) error {
 		if err := s.serialize(ctx, tx, "shared "+key); err != nil {
 			return err
