@@ -13,16 +13,9 @@ import (
 )
 
 // CheckRun handles the results of other Apps and the buttons of Pawl's own check runs.
-type CheckRun struct{ *Handlers }
+// Which App it was is for policy to say.
+type CheckRun struct{ handler }
 
-func (CheckRun) Handles() []string { return []string{"check_run"} }
-
-func (h CheckRun) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, checkRun)
-}
-
-// checkRun reads the results of other Apps and the buttons of Pawl's own check
-// runs. Which App it was is for policy to say.
 func checkRun(p *payload) []Activity {
 	cr := p.CheckRun
 	it := Activity{

@@ -138,9 +138,20 @@ func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerol
 // EventHandlers are the handlers of all events, one a file; the first that names an
 // event has it.
 func (h *Handlers) EventHandlers() []githubapp.EventHandler {
+	on := func(read func(*payload) []Activity, events ...string) handler { return handler{h, read, events} }
 	return []githubapp.EventHandler{
-		IssueComment{h}, Issues{h}, PullRequest{h}, PullRequestReview{h}, PullRequestReviewComment{h}, CheckRun{h}, Push{h}, Delete{h},
-		Installation{h}, InstallationRepositories{h}, Repository{h}, Other{h},
+		IssueComment{on(issueComment, "issue_comment")},
+		Issues{on(issues, "issues")},
+		PullRequest{on(pullRequest, "pull_request")},
+		PullRequestReview{on(pullRequestReview, "pull_request_review")},
+		PullRequestReviewComment{on(pullRequestReviewComment, "pull_request_review_comment")},
+		CheckRun{on(checkRun, "check_run")},
+		Push{on(push, "push")},
+		Delete{on(branchDeleted, "delete")},
+		Installation{on(installation, "installation")},
+		InstallationRepositories{on(installationRepositories, "installation_repositories")},
+		Repository{on(repositoryChanged, "repository")},
+		Other{on(nothing, slices.Sorted(slices.Values(github.MessageTypes()))...)},
 	}
 }
 
@@ -155,15 +166,11 @@ func (h *Handlers) handlerOf(event string) (githubapp.EventHandler, bool) {
 
 // Other handles the events that GitHub knows and that mean nothing to Pawl, such as
 // the ping of a new App. They are stored and noted like every other delivery, so
-// that an operator sees that GitHub reaches the server.
-type Other struct{ *Handlers }
+// that an operator sees that GitHub reaches the server. It names all of go-github's
+// events; the handlers before it take theirs.
+type Other struct{ handler }
 
-// Handles names all of go-github's events; the handlers before this one take theirs.
-func (Other) Handles() []string { return slices.Sorted(slices.Values(github.MessageTypes())) }
-
-func (h Other) Handle(ctx context.Context, event, guid string, body []byte) error {
-	return h.take(ctx, event, guid, body, func(*payload) []Activity { return nil })
-}
+func nothing(*payload) []Activity { return nil }
 
 // Reads reports whether a delivery can mean anything to Pawl; others are not worth
 // the request for their payload.
@@ -173,10 +180,20 @@ func (h *Handlers) Reads(event, action string) bool {
 	return ok && !other && (event != "check_run" || action != "created") // most of them, and no results yet
 }
 
-// take reads one delivery, appends what it means, and notes in its row what became
+// handler is what all EventHandlers share: it handles its events with one reader.
+type handler struct {
+	*Handlers
+	read   func(*payload) []Activity
+	events []string
+}
+
+// Handles implements githubapp.EventHandler.
+func (h handler) Handles() []string { return h.events }
+
+// Handle reads one delivery, appends what it means, and notes in its row what became
 // of it. It may be called again for the same GUID.
-func (h *Handlers) take(ctx context.Context, event, guid string, payload []byte, reader func(*payload) []Activity) error {
-	activities, err := read(payload, reader)
+func (h handler) Handle(ctx context.Context, event, guid string, payload []byte) error {
+	activities, err := read(payload, h.read)
 	if err != nil {
 		return err
 	}

@@ -1,24 +1,16 @@
 package handlers
 
 import (
-	"context"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Installation handles the App's own comings and goings on an account.
-type Installation struct{ *Handlers }
-
-func (Installation) Handles() []string { return []string{"installation"} }
-
-func (h Installation) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, installation)
-}
-
-// installation reads the App's own comings and goings on an account. Of a suspension
+// Installation handles the App's own comings and goings on an account. Of a suspension
 // and its end GitHub names no repositories: they concern all of the account.
+type Installation struct{ handler }
+
 func installation(p *payload) []Activity {
 	var what string
 	switch p.Action {
@@ -37,16 +29,8 @@ func installation(p *payload) []Activity {
 }
 
 // InstallationRepositories handles which repositories an installation gains and loses.
-type InstallationRepositories struct{ *Handlers }
+type InstallationRepositories struct{ handler }
 
-func (InstallationRepositories) Handles() []string { return []string{"installation_repositories"} }
-
-func (h InstallationRepositories) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, installationRepositories)
-}
-
-// installationRepositories reads which repositories an installation gained or
-// lost.
 func installationRepositories(p *payload) []Activity {
 	who := p.Sender.Login
 	return append(
@@ -75,17 +59,10 @@ func everywhere(repo forge.Repo, c thread.Change) Activity {
 	return Activity{Repo: repo, Change: &c, everyone: true}
 }
 
-// Repository handles what becomes of a repository.
-type Repository struct{ *Handlers }
+// Repository handles what becomes of a repository: the work on one that is gone, also
+// under its old name, ends.
+type Repository struct{ handler }
 
-func (Repository) Handles() []string { return []string{"repository"} }
-
-func (h Repository) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, repositoryChanged)
-}
-
-// repositoryChanged ends the work on a repository that is gone, also under its old
-// name.
 func repositoryChanged(p *payload) []Activity {
 	it := Activity{Repo: p.repo(), everyone: true}
 	c := thread.Change{By: p.Sender.Login, Detail: p.Repo.FullName}

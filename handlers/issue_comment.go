@@ -1,23 +1,14 @@
 package handlers
 
 import (
-	"context"
-
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// IssueComment handles comments on issues and on pull requests.
-type IssueComment struct{ *Handlers }
-
-func (IssueComment) Handles() []string { return []string{"issue_comment"} }
-
-func (h IssueComment) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, issueComment)
-}
-
-// issueComment reads comments on issues and on pull requests: GitHub sends both
+// IssueComment handles comments on issues and on pull requests: GitHub sends both
 // as issue_comment.
+type IssueComment struct{ handler }
+
 func issueComment(p *payload) []Activity {
 	it := p.about(p.Issue, p.Issue.IsPull())
 	p.comment(&it, "issue_comment", policy.FromComment)

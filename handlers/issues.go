@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/pawlbot/pawl/policy"
@@ -10,15 +9,8 @@ import (
 )
 
 // Issues handles what happens to an issue itself.
-type Issues struct{ *Handlers }
+type Issues struct{ handler }
 
-func (Issues) Handles() []string { return []string{"issues"} }
-
-func (h Issues) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, issues)
-}
-
-// issues reads what happens to an issue itself.
 func issues(p *payload) []Activity {
 	it := p.about(p.Issue, p.Issue.IsPull())
 	if p.Action == "deleted" || p.Action == "transferred" {

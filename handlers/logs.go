@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pawlbot/pawl/solver/thread"
@@ -75,13 +76,10 @@ func (l *logs) entry(t thread.ID) *folded {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := &folded{thread: t}
-	for i, k := range l.kept {
-		if k.thread == t {
-			f = k
-			l.kept = append(l.kept[:i], l.kept[i+1:]...)
-			break
-		}
+	if i := slices.IndexFunc(l.kept, func(k *folded) bool { return k.thread == t }); i >= 0 {
+		f = l.kept[i]
+		l.kept = slices.Delete(l.kept, i, i+1)
 	}
-	l.kept = append([]*folded{f}, l.kept[:min(len(l.kept), keptLogs-1)]...)
+	l.kept = slices.Insert(l.kept[:min(len(l.kept), keptLogs-1)], 0, f)
 	return f
 }

@@ -1,21 +1,12 @@
 package handlers
 
 import (
-	"context"
-
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // PullRequest handles what happens to a pull request itself.
-type PullRequest struct{ *Handlers }
+type PullRequest struct{ handler }
 
-func (PullRequest) Handles() []string { return []string{"pull_request"} }
-
-func (h PullRequest) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, pullRequest)
-}
-
-// pullRequest reads what happens to a pull request itself.
 func pullRequest(p *payload) []Activity {
 	it := p.about(p.Pull, true)
 	if p.Action == "synchronize" {

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
@@ -9,17 +8,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// PullRequestReview handles a review as a whole.
-type PullRequestReview struct{ *Handlers }
-
-func (PullRequestReview) Handles() []string { return []string{"pull_request_review"} }
-
-func (h PullRequestReview) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, pullRequestReview)
-}
-
-// pullRequestReview reads a review as a whole; its remarks on lines come as
+// PullRequestReview handles a review as a whole; its remarks on lines come as
 // pull_request_review_comment.
+type PullRequestReview struct{ handler }
+
 func pullRequestReview(p *payload) []Activity {
 	rv := p.Review
 	it := p.about(p.Pull, true)

@@ -1,24 +1,16 @@
 package handlers
 
 import (
-	"context"
 	"strings"
 
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Push handles what is pushed.
-type Push struct{ *Handlers }
+// Push handles what is pushed. It asks for no work, whoever pushed. It is kept in the
+// log of the thread whose branch it was, so that /pawl why can tell. On the default
+// branch it may take back what Pawl did.
+type Push struct{ handler }
 
-func (Push) Handles() []string { return []string{"push"} }
-
-func (h Push) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, push)
-}
-
-// push asks for no work, whoever pushed. It is kept in the log of the thread
-// whose branch it was, so that /pawl why can tell. On the default branch it may
-// take back what Pawl did.
 func push(p *payload) []Activity {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
 	if isBranch && !p.Deleted && branch == p.Repo.DefaultBranch {
@@ -33,16 +25,9 @@ func push(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// Delete handles the end of a branch.
-type Delete struct{ *Handlers }
+// Delete handles the end of a branch, which ends the work on its issue.
+type Delete struct{ handler }
 
-func (Delete) Handles() []string { return []string{"delete"} }
-
-func (h Delete) Handle(ctx context.Context, event, guid string, payload []byte) error {
-	return h.take(ctx, event, guid, payload, branchDeleted)
-}
-
-// branchDeleted ends the work on the issue whose branch was deleted.
 func branchDeleted(p *payload) []Activity {
 	n, ok := issueOfBranch(p.Ref)
 	if p.RefType != "branch" || !ok {
