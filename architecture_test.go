@@ -46,6 +46,7 @@ func arrows() map[string][]string {
 		"internal/gateway":  {"policy", "internal/text", "internal/limit"},
 		"internal/store":    {"solver/thread", "policy", "internal/crash"},
 		"internal/forge":    {"policy", "internal/text", "internal/crash"},
+		"internal/checkrun": {"solver/thread", "policy", "internal/forge", "internal/text"},
 		"internal/queue":    {"solver/thread"},
 		"internal/web":      {"solver", "solver/thread", "policy", "internal/checkrun", "internal/store", "internal/forge", "internal/text"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/text"},

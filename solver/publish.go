@@ -91,19 +91,21 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
 		return nil
 	}
 	for _, c := range checkrun.Checks(v) {
-		if err := p.publishCheck(ctx, sha, c); err != nil {
+		c.HeadSHA = sha
+		if err := p.publishCheck(ctx, c); err != nil {
 			return err
 		}
 	}
 	return p.leaveCommits(ctx, sha)
 }
 
-func (p *publisher) publishCheck(ctx context.Context, sha string, c checkrun.Check) error {
-	sum, err := p.sumOf(c, sha)
+func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
+	sum, err := sumOf(c)
 	if err != nil {
 		return err
 	}
-	key, want, going := thread.CheckKey(c.Name, sha), wire(c, sha, p.threadURL()), c.Status != checkrun.Completed
+	sha := c.HeadSHA
+	key, going := thread.CheckKey(c.Name, sha), c.Status != checkrun.Completed
 	old, begun := p.state.Acts[key]
 	if begun && old.Done && old.ID == 0 {
 		// It was given up when the head moved on, and the head came back.
@@ -124,15 +126,15 @@ func (p *publisher) publishCheck(ctx context.Context, sha string, c checkrun.Che
 				return err
 			}
 		}
-		got, err := p.Forge.UpdateCheckRun(ctx, p.repo(), old.ID, want, func(ctx context.Context) forge.CheckRun {
-			c = p.newest(ctx, sha, c)
-			return wire(c, sha, p.threadURL())
+		got, err := p.Forge.UpdateCheckRun(ctx, p.repo(), old.ID, c, func(ctx context.Context) forge.CheckRun {
+			c = p.newest(ctx, c)
+			return c
 		})
 		crash.Point("check_updated")
 		if err != nil {
 			return err
 		}
-		if sum, err = p.sumOf(c, sha); err != nil {
+		if sum, err = sumOf(c); err != nil {
 			return err
 		}
 		return p.acted(ctx, key, thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed})
@@ -141,37 +143,22 @@ func (p *publisher) publishCheck(ctx context.Context, sha string, c checkrun.Che
 		got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
 		return thread.Act{ID: got.ID, URL: got.HTMLURL, SHA: sha, Going: true}, ok, err
 	}, func() (thread.Act, error) {
-		got, err := p.Forge.CreateCheckRun(ctx, p.repo(), want)
+		got, err := p.Forge.CreateCheckRun(ctx, p.repo(), c)
 		crash.Point("check_created")
 		return thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going}, err
 	})
 	if now := p.state.Acts[key]; err == nil && now.Hash != sum {
 		// It was found as an earlier step left it, and no later one may come.
-		return p.publishCheck(ctx, sha, c)
+		return p.publishCheck(ctx, c)
 	}
 	return err
-}
-
-// wire is a rendered check run as the forge takes it.
-func wire(c checkrun.Check, sha, details string) forge.CheckRun {
-	r := forge.CheckRun{
-		Name: c.Name, HeadSHA: sha, ExternalID: c.ExternalID, Status: c.Status, Conclusion: c.Conclusion,
-		Title: c.Title, Summary: c.Summary, DetailsURL: details,
-	}
-	for _, a := range c.Actions {
-		r.Actions = append(r.Actions, forge.Action{Label: a.Label, Description: a.Description, Identifier: a.Identifier})
-	}
-	for _, a := range c.Annotations {
-		r.Annotations = append(r.Annotations, forge.Annotation{Path: a.Path, StartLine: a.StartLine, EndLine: a.EndLine, Level: a.Level, Message: a.Message})
-	}
-	return r
 }
 
 // newest is a check run as the log tells it now, for a write that waited for its
 // place at GitHub while the thread went on: what happened meanwhile is shown with
 // it and needs no write of its own. A conclusion is shown before what follows it,
 // and what cannot be read now is left to the next publish, so c is the answer then.
-func (p *publisher) newest(ctx context.Context, sha string, c checkrun.Check) checkrun.Check {
+func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun {
 	told, err := p.Store.Events(ctx, p.thread, p.state.Seq)
 	if err != nil || !slices.ContainsFunc(told, func(e thread.Event) bool { return e.Kind != thread.KindActStarted && e.Kind != thread.KindActDone }) {
 		return c
@@ -181,7 +168,7 @@ func (p *publisher) newest(ctx context.Context, sha string, c checkrun.Check) ch
 		return c
 	}
 	state, err := thread.Fold(events)
-	if err != nil || state.ChecksOn() != sha {
+	if err != nil || state.ChecksOn() != c.HeadSHA {
 		return c
 	}
 	v, err := p.Solver.view(ctx, p.thread, state)
@@ -190,6 +177,7 @@ func (p *publisher) newest(ctx context.Context, sha string, c checkrun.Check) ch
 	}
 	v.Now = state.At
 	for _, n := range checkrun.Checks(v) {
+		n.HeadSHA = c.HeadSHA
 		if n.Name == c.Name && (c.Status != checkrun.Completed || n.Status == checkrun.Completed) {
 			return n
 		}
@@ -199,8 +187,8 @@ func (p *publisher) newest(ctx context.Context, sha string, c checkrun.Check) ch
 
 // sumOf names what a check run says on a commit, so that the same is not sent
 // again.
-func (p *publisher) sumOf(c checkrun.Check, sha string) (string, error) {
-	content, err := json.Marshal(wire(c, sha, p.threadURL()))
+func sumOf(c forge.CheckRun) (string, error) {
+	content, err := json.Marshal(c)
 	return thread.Hash(string(content)), err
 }
 
@@ -232,8 +220,8 @@ func checkOf(key string) (name, sha string, ok bool) {
 
 // leaveCheck ends one check run, as far as it is there.
 func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string, old thread.ActState) error {
-	c := checkrun.Check{
-		Name: name, ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,
+	c := forge.CheckRun{
+		Name: name, HeadSHA: sha, DetailsURL: p.threadURLOf(p.thread), ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,
 		Title:   "Went on at " + head[:min(len(head), 10)],
 		Summary: fmt.Sprintf("The branch is at %s now, and the check run there tells how it stands.", head),
 	}
@@ -247,7 +235,7 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 			return p.acted(ctx, key, thread.Act{SHA: sha, Note: "it was never made"})
 		}
 	}
-	done, err := p.Forge.UpdateCheckRun(ctx, p.repo(), id, wire(c, sha, p.threadURL()), nil)
+	done, err := p.Forge.UpdateCheckRun(ctx, p.repo(), id, c, nil)
 	if err != nil && p.unknown(ctx, err) {
 		return p.acted(ctx, key, thread.Act{SHA: sha, Note: err.Error()})
 	}

@@ -48,10 +48,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	if a, running := st.Running(); running {
 		f.Rule, f.Reasons = a.Decision.Rule, a.Decision.Reasons
 	} else if d := st.Decision; d != nil {
-		f.Rule, f.Reasons, f.Hint, f.Until = d.Rule, d.Reasons, d.Hint, d.Until
-		for _, p := range d.Problems {
-			f.Problems = append(f.Problems, checkrun.Problem{Path: p.Path, Line: p.Line, Message: p.Message})
-		}
+		f.Rule, f.Reasons, f.Hint, f.Until, f.Problems = d.Rule, d.Reasons, d.Hint, d.Until, d.Problems
 	}
 	if n := len(st.Attempts); n > 0 && st.Attempts[n-1].Run < st.Run && !st.Open() {
 		// A run that ended before its first attempt: what matters are the
@@ -208,8 +205,6 @@ func judged(f *checkrun.Facts, st thread.State) {
 	}
 	f.Feedback = f.Feedback[max(0, len(f.Feedback)-shownFeedback):]
 }
-
-func (p *publisher) threadURL() string { return p.threadURLOf(p.thread) }
 
 // threadURLOf is the page of a thread; empty when the server has no public
 // address.

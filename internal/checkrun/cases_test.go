@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // now is the moment of every golden file: a Wednesday morning.
@@ -194,7 +195,7 @@ func addStops(c map[string]Facts) map[string]Facts {
 
 	config := base()
 	config.Attempts, config.State, config.Rule, config.Reasons = nil, ConfigError, "config_error", nil
-	config.Problems = []Problem{
+	config.Problems = []thread.Problem{
 		{Path: ".github/pawl.yml", Line: 3, Message: `unknown key "verfy"; did you mean verify?`},
 		{Path: ".github/pawl.yml", Line: 9, Message: "restarts.max: 80 is more than the server allows (50)"},
 	}
@@ -252,6 +253,6 @@ func hostile() Facts {
 	f.Limit = &Limit{Account: evil, Message: evil, Consecutive: 2}
 	f.Feedback = []Feedback{{When: now, By: evil, Source: evil, Reason: evil, Excerpt: evil}}
 	f.PullURL, f.IssueURL, f.DetailsURL = "javascript:alert(1)", "https://x)@evil", evil
-	f.Problems = []Problem{{Path: evil, Line: -1, Message: evil}}
+	f.Problems = []thread.Problem{{Path: evil, Line: -1, Message: evil}}
 	return f
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -31,49 +32,24 @@ const (
 	ActionRequired = "action_required"
 )
 
-// Check is one check run as GitHub takes it.
-type Check struct {
-	Name string
-	// ExternalID finds the check run of a name and thread again.
-	ExternalID string
-	Status     string
-	// Conclusion is empty unless Status is Completed.
-	Conclusion     string
-	Title, Summary string
-	Actions        []Action
-	Annotations    []Annotation
-}
-
-// Action is a button. GitHub allows 20 characters in Label and Identifier, 40 in
-// Description, and three buttons.
-type Action struct{ Label, Description, Identifier string }
-
-// Annotation marks a line of a file. GitHub takes 50 a request.
-type Annotation struct {
-	Path               string
-	StartLine, EndLine int
-	Level              string
-	Title, Message     string
-}
-
 // Checks renders the three check runs: the run, the severity of its edits and
-// its stagnation.
-func Checks(f Facts) []Check {
-	return []Check{run(f), severity(f), stagnation(f)}
+// its stagnation. On which commit they are put is for the caller to say.
+func Checks(f Facts) []forge.CheckRun {
+	return []forge.CheckRun{run(f), severity(f), stagnation(f)}
 }
 
 // ExternalID is the identifier of a thread's check run of that name.
 func ExternalID(thread, name string) string { return name + ":" + threadName(thread) }
 
 // check starts a check run.
-func check(f Facts, name string) Check {
-	return Check{Name: name, ExternalID: ExternalID(f.Thread, name)}
+func check(f Facts, name string) forge.CheckRun {
+	return forge.CheckRun{Name: name, ExternalID: ExternalID(f.Thread, name), DetailsURL: f.DetailsURL}
 }
 
 // pending is a verdict that cannot be given because no attempt has ended. It
 // stays open while the run goes on; when the run is over it becomes neutral,
 // so that it neither blocks a merge nor claims what nobody looked at.
-func (c Check) pending(f Facts, what string) Check {
+func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
 	p := &page{}
 	switch f.State {
 	case Running:
@@ -92,28 +68,26 @@ func (c Check) pending(f Facts, what string) Check {
 }
 
 // buttons are the actions that fit the state, at most three.
-func buttons(f Facts) []Action {
-	retry := Action{"Retry", "Start one more attempt", "retry"}
-	resume := Action{"Resume", "Go on now, do not wait", "resume"}
-	escalate := Action{"Escalate", "Start one attempt with more effort", "escalate"}
-	stop := Action{"Stop", "End the run", "stop"}
+func buttons(f Facts) []forge.Action {
+	retry := forge.Action{Label: "Retry", Description: "Start one more attempt", Identifier: "retry"}
+	resume := forge.Action{Label: "Resume", Description: "Go on now, do not wait", Identifier: "resume"}
+	escalate := forge.Action{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
+	stop := forge.Action{Label: "Stop", Description: "End the run", Identifier: "stop"}
 	switch f.State {
 	case Running:
-		return []Action{stop}
+		return []forge.Action{stop}
 	case Waiting:
-		return []Action{resume, stop}
-	case Done:
-		return []Action{retry}
-	case Failed, ConfigError:
-		return []Action{retry}
+		return []forge.Action{resume, stop}
+	case Done, Failed, ConfigError:
+		return []forge.Action{retry}
 	}
 	switch words := f.Rule.Words(); {
 	case words.Help == policy.HelpResume:
-		return []Action{resume}
+		return []forge.Action{resume}
 	case words.Help == policy.HelpRetry:
-		return []Action{retry}
+		return []forge.Action{retry}
 	case words.Help == policy.HelpAny, words.Stops == "":
-		return []Action{retry, escalate}
+		return []forge.Action{retry, escalate}
 	}
 	return nil // the hint says what helps
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // State is where a thread stands.
@@ -53,7 +54,7 @@ type Facts struct {
 	PullURL, IssueURL, DetailsURL string
 	Branch                        string
 	// Problems are the errors in the repository's configuration.
-	Problems []Problem
+	Problems []thread.Problem
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.
@@ -100,14 +101,6 @@ type Feedback struct {
 	When                        time.Time
 	By, Source, Reason, Excerpt string
 	Accepted                    bool
-}
-
-// Problem is one error in a configuration file of the repository. Line counts
-// from 1; 0 means the whole file.
-type Problem struct {
-	Path    string
-	Line    int
-	Message string
 }
 
 // ended reports whether the attempt is over.

@@ -24,7 +24,7 @@ func drawn(f Facts) string {
 			fmt.Fprintf(&b, "button: %s (%s) = %s\n", a.Label, a.Description, a.Identifier)
 		}
 		for _, a := range c.Annotations {
-			fmt.Fprintf(&b, "annotation: %s:%d-%d %s: %s: %s\n", a.Path, a.StartLine, a.EndLine, a.Level, a.Title, a.Message)
+			fmt.Fprintf(&b, "annotation: %s:%d-%d %s: %s\n", a.Path, a.StartLine, a.EndLine, a.Level, a.Message)
 		}
 		b.WriteString("\n" + c.Summary)
 	}

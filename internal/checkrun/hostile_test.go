@@ -11,8 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 var (
@@ -135,7 +137,7 @@ func inspect(t interface {
 }
 
 // checkFlaws says what GitHub or a reader would refuse about a check run.
-func checkFlaws(c Check) []string {
+func checkFlaws(c forge.CheckRun) []string {
 	var out []string
 	if (c.Status == Completed) != (c.Conclusion != "") ||
 		!slices.Contains([]string{Queued, InProgress, Completed}, c.Status) ||
@@ -219,7 +221,7 @@ func everywhere(a, b string, state uint8, n int, share float64, span int64) Fact
 	f.Stagnation = policy.Stagnant{Kind: b, Similar: n % 4, Escalated: state > 128, Similarity: share, Reasons: []string{a}}
 	f.Limit = &Limit{Account: a, Message: b, Consecutive: n, ResetsAt: f.Until}
 	f.Feedback = []Feedback{{When: f.Until, By: a, Source: b, Reason: a, Excerpt: b}}
-	f.Problems = []Problem{{Path: a, Line: n, Message: b}}
+	f.Problems = []thread.Problem{{Path: a, Line: n, Message: b}}
 	return f
 }
 

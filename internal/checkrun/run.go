@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // tableRows is how many attempts the check run shows; a run has at most 51.
 const tableRows = 12
 
 // run renders the check run of the run itself.
-func run(f Facts) Check {
+func run(f Facts) forge.CheckRun {
 	c := check(f, NameRun)
 	c.Status, c.Conclusion = runStatus(f.State)
 	c.Title = headline(f)
@@ -237,19 +239,16 @@ const configPath = ".github/pawl.yml"
 
 // annotations marks the configuration problems in their files. Messages are
 // plain text there.
-func annotations(ps []Problem) []Annotation {
-	var out []Annotation
+func annotations(ps []thread.Problem) []forge.Annotation {
+	var out []forge.Annotation
 	for _, p := range ps[:min(len(ps), maxAnnotations)] {
 		n := max(1, p.Line)
-		out = append(out, Annotation{
-			Path: problemPath(p), StartLine: n, EndLine: n, Level: "failure",
-			Title: "Pawl configuration", Message: text.Line(p.Message, 1_000),
-		})
+		out = append(out, forge.Annotation{Path: problemPath(p), StartLine: n, EndLine: n, Level: "failure", Message: text.Line(p.Message, 1_000)})
 	}
 	return out
 }
 
-func problemPath(p Problem) string {
+func problemPath(p thread.Problem) string {
 	if path := text.Line(p.Path, 250); path != "" {
 		return path
 	}
@@ -257,7 +256,7 @@ func problemPath(p Problem) string {
 }
 
 // problems are the first configuration problems as escaped lines.
-func problems(ps []Problem) []string {
+func problems(ps []thread.Problem) []string {
 	var lines []string
 	for i, p := range ps {
 		if i == 10 {

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
 // severity renders the edit-loop verdict on the last attempt that ended.
-func severity(f Facts) Check {
+func severity(f Facts) forge.CheckRun {
 	c := check(f, NameSeverity)
 	a, ok := f.last()
 	conclusion, known := severityConclusion(f.Severity.Class)
 	if !ok || !known {
-		return c.pending(f, "Severity")
+		return pending(c, f, "Severity")
 	}
 	c.Status, c.Conclusion = Completed, conclusion
 	counts := counted(a.Edits)
@@ -122,10 +123,10 @@ func severityOutlook(f Facts) []string {
 const chartRows = 8
 
 // stagnation renders the verdict on attempts that come to the same point again.
-func stagnation(f Facts) Check {
+func stagnation(f Facts) forge.CheckRun {
 	c := check(f, NameStagnation)
 	if _, ok := f.last(); !ok {
-		return c.pending(f, "Stagnation")
+		return pending(c, f, "Stagnation")
 	}
 	s := f.Stagnation
 	kind := similarKind(s.Kind)

@@ -159,7 +159,7 @@ func limit(f checkrun.Facts, now time.Time) string {
 	return s
 }
 
-func problem(p checkrun.Problem) string {
+func problem(p thread.Problem) string {
 	if p.Line > 0 {
 		return fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
 	}

@@ -138,7 +138,8 @@ func Refuse(rule policy.Rule, hint, reason string) *Decided {
 	return &Decided{Decision: policy.Decision{Action: policy.DoStop, Rule: rule, Hint: hint, Reasons: policy.Because(rule, reason)}}
 }
 
-// Problem is an error in the repository's configuration at a line.
+// Problem is an error in the repository's configuration at a line, which counts from
+// 1; 0 means the whole file.
 type Problem struct {
 	Path    string `json:"path"`
 	Line    int    `json:"line"`
