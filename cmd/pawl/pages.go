@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // pages puts together what is served: the webhook endpoint, the pages, health
@@ -22,7 +23,7 @@ func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 	return web.New(web.Options{
 		Hook: hook, Store: n.store, View: n.solver.View, Requests: n.forge.Stats,
 		Details: []web.Detail{
-			detail("data_dir", n.writable), detail("queue", n.flowing),
+			detail("data_dir", n.writable), detail("queue", n.flowing), detail("deliveries", n.noneGivenUp),
 			{Name: "github", Run: func(context.Context) (bool, string) { return n.github.state() }},
 			{Name: "clock", Run: func(context.Context) (bool, string) { return n.agreed() }},
 		},
@@ -67,6 +68,15 @@ func (n *node) flowing(ctx context.Context) error {
 		return fmt.Errorf("a thread has waited %s for a step, although only %d run", s.QueueAge.Round(time.Second), s.Running)
 	}
 	return nil
+}
+
+// noneGivenUp reports whether every delivery was handled or is still tried.
+func (n *node) noneGivenUp(ctx context.Context) error {
+	s, err := n.store.Stats(ctx)
+	if given := s.Deliveries[thread.GivenUp]; err == nil && given > 0 {
+		return fmt.Errorf("%d could not be handled and are tried no more; pawl status lists them, pawl deliveries decides on them", given)
+	}
+	return err
 }
 
 // maxSkew is where a clock's error begins to matter: GitHub takes tokens that are

@@ -26,16 +26,19 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// statusThreads bounds how many threads pawl status lists.
-const statusThreads = 100
+// How many threads, and deliveries that could not be handled, pawl status lists.
+const (
+	statusThreads    = 100
+	statusDeliveries = 100
+)
 
 func statusCommand() *cobra.Command {
 	var file, thread string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status --config FILE", Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends", Args: cobra.NoArgs,
-		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, the backends\n" +
-			"with what was learned of them, and how far the sources of grades can be believed.\nThe server may be running or not.",
+		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
+			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nThe server may be running or not.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(file, os.LookupEnv)
 			if err != nil {
@@ -63,7 +66,9 @@ type statusReport struct {
 	Breakers  []breakerStatus  `json:"breakers"`
 	Cooldowns []cooldownStatus `json:"cooldowns"`
 	Backends  []backendStatus  `json:"backends"`
-	Learning  solver.Standing  `json:"learning"`
+	// Deliveries are those that could not be handled.
+	Deliveries []deliveryStatus `json:"deliveries"`
+	Learning   solver.Standing  `json:"learning"`
 
 	now time.Time
 }
@@ -93,6 +98,15 @@ type cooldownStatus struct {
 	Until   time.Time `json:"until"`
 }
 
+type deliveryStatus struct {
+	GUID       string               `json:"guid"`
+	Event      string               `json:"event"`
+	ReceivedAt time.Time            `json:"received_at"`
+	State      thread.DeliveryState `json:"state"`
+	Note       string               `json:"note"`
+	RetryAt    *time.Time           `json:"retry_at"` // null when it was given up
+}
+
 type backendStatus struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
@@ -102,7 +116,7 @@ type backendStatus struct {
 }
 
 func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusReport, error) {
-	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, now: now}
+	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, now: now}
 	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
 	if err != nil {
 		return r, err
@@ -150,6 +164,17 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	for _, b := range cfg.Backends {
 		r.Backends = append(r.Backends, backendStatus{Name: b.Name, Kind: b.Kind, Account: b.Account, Model: b.Model, Effort: b.Effort})
 	}
+	deliveries, err := db.UnhandledDeliveries(ctx, statusDeliveries)
+	if err != nil {
+		return r, err
+	}
+	for _, d := range deliveries {
+		v := deliveryStatus{GUID: d.GUID, Event: d.Event, ReceivedAt: d.ReceivedAt, State: d.State, Note: d.Note}
+		if !d.RetryAt.IsZero() {
+			v.RetryAt = &d.RetryAt
+		}
+		r.Deliveries = append(r.Deliveries, v)
+	}
 	r.Learning, err = s.Standing(ctx)
 	return r, err
 }
@@ -170,6 +195,13 @@ func (r statusReport) print(w io.Writer) error {
 	}
 	if len(r.Threads) == 0 {
 		fmt.Fprintln(w, "No thread has had an attempt yet.")
+	}
+	for _, d := range r.Deliveries {
+		when := "given up; pawl deliveries retry or dismiss decides"
+		if d.RetryAt != nil {
+			when = "next try: " + text.Left(r.now, *d.RetryAt)
+		}
+		fmt.Fprintf(w, "delivery %s (%s, %s), %s: %s\n", text.Line(d.GUID, 100), text.Line(d.Event, 100), text.Spaced(d.State), when, text.Line(d.Note, 300))
 	}
 	for _, c := range r.Cooldowns {
 		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, text.Left(r.now, c.Until))

@@ -14,8 +14,8 @@ type Archive interface {
 	handlers.Deliveries
 	// Known tells which of the GUIDs were stored; the others are missing.
 	Known(ctx context.Context, guids []string) (map[string]bool, error)
-	// Unhandled counts the deliveries that nobody has tried to handle yet.
-	Unhandled(ctx context.Context) (int, error)
+	// Untried counts the deliveries that nobody has tried to handle yet.
+	Untried(ctx context.Context) (int, error)
 	// Oldest is when the oldest delivery that is known was stored; zero when none
 	// is.
 	Oldest(ctx context.Context) (time.Time, error)
@@ -162,7 +162,7 @@ func (c *Watcher) unhandled(ctx context.Context) (n int, err error) {
 	tick := time.NewTicker(lookQuiet)
 	defer tick.Stop()
 	for {
-		n, err := c.archive.Unhandled(ctx)
+		n, err := c.archive.Untried(ctx)
 		if n == 0 || err != nil || time.Since(began) >= c.bounds.quiet {
 			return n, err
 		}

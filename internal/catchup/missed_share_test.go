@@ -84,8 +84,8 @@ type uneasy struct {
 	asked func()
 }
 
-func (u *uneasy) Unhandled(ctx context.Context) (int, error) {
-	n, err := u.Archive.Unhandled(ctx)
+func (u *uneasy) Untried(ctx context.Context) (int, error) {
+	n, err := u.Archive.Untried(ctx)
 	u.asked()
 	return n, err
 }

@@ -13,7 +13,8 @@ import (
 // Retention says before which times records may go. A zero time keeps all of a
 // kind.
 type Retention struct {
-	// Deliveries bounds payloads, and the GUIDs that are also older than 30 days.
+	// Deliveries bounds the payloads of what was handled, and the GUIDs that are also
+	// older than 30 days.
 	Deliveries time.Time
 	// Threads bounds the logs of threads that are closed, or that Pawl never
 	// worked on, by when they were touched last.
@@ -67,9 +68,9 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 		before time.Time
 	}{
 		{&s.done.Deliveries, `DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries
-			WHERE received_at < ?1 AND retry_at = 0 ORDER BY received_at LIMIT ?2%s)`, guids},
+			WHERE received_at < ?1 AND state = 'handled' AND retry_at = 0 ORDER BY received_at LIMIT ?2%s)`, guids},
 		{&s.done.Payloads, `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
-			WHERE received_at < ?1 AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT ?2%s)`, r.Deliveries},
+			WHERE received_at < ?1 AND state = 'handled' AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT ?2%s)`, r.Deliveries},
 	} {
 		query := fmt.Sprintf(step.query, s.locking(" FOR UPDATE SKIP LOCKED"))
 		if *step.count, err = s.inChunks(ctx, query, micros(step.before)); err != nil {

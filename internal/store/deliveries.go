@@ -41,16 +41,67 @@ func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delive
 	return d, nil
 }
 
+// unhandled holds for what could not be handled; stateOf is what became of a
+// delivery, where giving up is no column of its own.
+const (
+	unhandled = "state IN ('failed', 'unparsable')"
+	stateOf   = "CASE WHEN retry_at = 0 AND " + unhandled + " THEN 'given_up' ELSE state END"
+)
+
 // Deliveries lists the newest deliveries, without their payloads.
-func (s *deliveries) Deliveries(ctx context.Context, limit int) (_ []thread.Delivery, err error) {
+func (s *deliveries) Deliveries(ctx context.Context, limit int) ([]thread.Delivery, error) {
+	return s.listDeliveries(ctx, "ORDER BY received_at DESC LIMIT ?1", limit)
+}
+
+// UnhandledDeliveries lists what could not be handled, without payloads: first what
+// was given up, then the newest.
+func (s *deliveries) UnhandledDeliveries(ctx context.Context, limit int) ([]thread.Delivery, error) {
+	return s.listDeliveries(ctx, "WHERE "+unhandled+" ORDER BY retry_at > 0, received_at DESC LIMIT ?1", limit)
+}
+
+func (s *deliveries) listDeliveries(ctx context.Context, which string, limit int) (_ []thread.Delivery, err error) {
 	defer s.wrap(&err, "list deliveries")
-	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid, event, received_at, state, note FROM deliveries ORDER BY received_at DESC LIMIT ?1"), limit)
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid, event, received_at, "+stateOf+", note, retry_at FROM deliveries "+which), limit)
 	return list(rows, err, func(scan func(...any) error) (d thread.Delivery, err error) {
-		var received int64
-		err = scan(&d.GUID, &d.Event, &received, &d.State, &d.Note)
-		d.ReceivedAt = fromMicros(received)
+		var received, retryAt int64
+		err = scan(&d.GUID, &d.Event, &received, &d.State, &d.Note, &retryAt)
+		d.ReceivedAt, d.RetryAt = fromMicros(received), fromMicros(retryAt)
+		if retryAt > 0 && retryAt < received {
+			d.RetryAt = d.ReceivedAt // 1 stands for at once
+		}
 		return d, err
 	})
+}
+
+// AllUnhandled names every delivery that could not be handled.
+const AllUnhandled = "all"
+
+// RetryDelivery has a delivery that could not be handled tried again at the next
+// look, and as often from there on as a new one. It returns how many those were; a
+// delivery that was handled is not one.
+func (s *deliveries) RetryDelivery(ctx context.Context, guid string) (n int, err error) {
+	return s.decideUntried(ctx, "retry", "retry_at = 1, tries = 0", guid)
+}
+
+// DismissDelivery counts a delivery that could not be handled as handled, which the
+// note then says. It returns how many those were.
+func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, err error) {
+	return s.decideUntried(ctx, "dismiss", "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note", guid)
+}
+
+// decideUnhandled carries out what a person decided on a delivery or AllUnhandled.
+func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
+	defer s.wrap(&err, "%s delivery %s", what, guid)
+	err = s.write(ctx, func(tx *txn) error {
+		done, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = ?1 OR ?2)"), guid, guid == AllUnhandled)
+		if err != nil {
+			return err
+		}
+		changed, err := done.RowsAffected()
+		n = int(changed)
+		return err
+	})
+	return n, err
 }
 
 // knownChunk is how many GUIDs one query asks for; SQLite takes no more than
@@ -82,9 +133,9 @@ func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bo
 	return known, nil
 }
 
-// Unhandled counts the deliveries that are stored and that nobody has tried to
+// Untried counts the deliveries that are stored and that nobody has tried to
 // handle yet.
-func (s *deliveries) Unhandled(ctx context.Context) (n int, err error) {
+func (s *deliveries) Untried(ctx context.Context) (n int, err error) {
 	defer s.wrap(&err, "count deliveries")
 	err = s.r.QueryRowContext(ctx, "SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'").Scan(&n)
 	return n, err

@@ -101,7 +101,7 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 		return Stats{}, err
 	}
 	st.QueueAge, st.DeliveryAge = age(oldestQueued, now), age(oldestReceived, now)
-	rows, err := s.r.QueryContext(ctx, "SELECT state, count(*) FROM deliveries WHERE state IN ('failed', 'unparsable') GROUP BY state")
+	rows, err := s.r.QueryContext(ctx, "SELECT "+stateOf+", count(*) FROM deliveries WHERE "+unhandled+" GROUP BY 1")
 	err = each(rows, err, func(scan func(...any) error) error {
 		var state thread.DeliveryState
 		var n int

@@ -39,6 +39,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 		`pawl_cooldowns{backend="codex",class="severe"} 1`,
 		`pawl_decisions_total{action="stop",rule="usage_limit_breaker"} 1`,
 		`pawl_deliveries{state="failed"} 0`,
+		`pawl_deliveries{state="given_up"} 0`,
 		`pawl_deliveries{state="handled"} 0`,
 		`pawl_deliveries{state="received"} 2`,
 		`pawl_deliveries{state="unparsable"} 0`,

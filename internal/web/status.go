@@ -18,8 +18,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// maxThreads is how many threads the status page shows.
-const maxThreads = 50
+// How many threads, and deliveries that could not be handled, the status page shows.
+const (
+	maxThreads    = 50
+	maxDeliveries = 20
+)
 
 // Lengths of what others wrote, in characters.
 const (
@@ -35,6 +38,8 @@ type statusData struct {
 	Held     []held
 	Breakers []held
 	Threads  []threadLine
+	// Deliveries are those that could not be handled.
+	Deliveries []deliveryLine
 	// Learning is nil where there is nothing to learn from or choose.
 	Learning *learningData
 	// More is how many waiting threads are not listed.
@@ -87,6 +92,12 @@ type threadLine struct {
 	Until, Changed moment
 }
 
+// deliveryLine is one delivery that could not be handled.
+type deliveryLine struct {
+	GUID, Event, State, Note string
+	Received, Retry          moment
+}
+
 // status answers GET /.
 func (p *pages) status(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := within(r)
@@ -117,6 +128,16 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	cooldowns, err := p.Store.Cooldowns(ctx, "", now)
 	if err != nil {
 		return data, err
+	}
+	deliveries, err := p.Store.UnhandledDeliveries(ctx, maxDeliveries)
+	if err != nil {
+		return data, err
+	}
+	for _, d := range deliveries {
+		data.Deliveries = append(data.Deliveries, deliveryLine{
+			GUID: text.Line(d.GUID, maxName), Event: text.Line(d.Event, maxName), State: text.Spaced(d.State), Note: text.Line(d.Note, maxReason),
+			Received: ago(now, d.ReceivedAt), Retry: until(now, d.RetryAt),
+		})
 	}
 	known, err := p.learned.get(ctx)
 	if err != nil {
@@ -158,11 +179,11 @@ func counts(s store.Stats) []count {
 	}
 	all := []count{of("running", s.Running, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
 	for _, state := range deliveryStates() {
-		c := of("deliveries "+string(state), s.Deliveries[state], "")
+		c := of("deliveries "+text.Spaced(state), s.Deliveries[state], "")
 		if state == thread.Received {
 			c.Note = old(s.DeliveryAge)
 		}
-		c.Bad = state == thread.Failed && s.Deliveries[state] > 0
+		c.Bad = (state == thread.Failed || state == thread.GivenUp) && s.Deliveries[state] > 0
 		all = append(all, c)
 	}
 	return all
@@ -170,7 +191,7 @@ func counts(s store.Stats) []count {
 
 // deliveryStates are shown and counted also where there are none of them.
 func deliveryStates() []thread.DeliveryState {
-	return []thread.DeliveryState{thread.Received, thread.Handled, thread.Unparsable, thread.Failed}
+	return []thread.DeliveryState{thread.Received, thread.Handled, thread.Unparsable, thread.Failed, thread.GivenUp}
 }
 
 // breakers are the accounts that something is held against.

@@ -118,18 +118,23 @@ type Delivery struct {
 	ReceivedAt time.Time
 	State      DeliveryState
 	Note       string
+	// RetryAt is when somebody looks at it again; zero when it was handled or given
+	// up, and where a list does not say.
+	RetryAt time.Time
 }
 
 // DeliveryState is what became of a delivery.
 type DeliveryState string
 
 // The states of a delivery. Failed is one that Pawl could not handle although it
-// could be read; it is tried again.
+// could be read, Unparsable one that this version cannot read; both are tried again.
+// GivenUp is what was one of them for so long that only a person has it tried again.
 const (
 	Received   DeliveryState = "received"
 	Handled    DeliveryState = "handled"
 	Unparsable DeliveryState = "unparsable"
 	Failed     DeliveryState = "failed"
+	GivenUp    DeliveryState = "given_up"
 )
 
 // ErrNotFound means that the store has no such row.

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// unhandled are the deliveries that pawl status lists as not handled, by GUID.
+func (r *rig) unhandled() map[string]thread.DeliveryState {
+	r.t.Helper()
+	code, out, said := pawl(r.t, r.dir, nil, "status", "--config", "pawl.yml", "--json")
+	if code != exitDone {
+		r.t.Fatalf("exit code %d: %s", code, said)
+	}
+	var report struct {
+		Deliveries []struct {
+			GUID  string               `json:"guid"`
+			State thread.DeliveryState `json:"state"`
+		}
+	}
+	r.must(json.Unmarshal([]byte(out), &report))
+	all := map[string]thread.DeliveryState{}
+	for _, d := range report.Deliveries {
+		all[d.GUID] = d.State
+	}
+	return all
+}
+
+func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	decide := func(wantCode int, want string, args ...string) {
+		t.Helper()
+		code, out, said := pawl(t, r.dir, nil, append([]string{"deliveries", args[0], "--config", "pawl.yml"}, args[1:]...)...)
+		if code != wantCode || !strings.Contains(out+said, want) {
+			t.Errorf("%v: exit code %d, %q; want %d and %q", args, code, out+said, wantCode, want)
+		}
+	}
+	r.file()
+	decide(exitFailed, "no server answers in data_dir", "retry", "all")
+	r.start()
+	if _, said := r.ready(); !said.part(t, "deliveries").OK {
+		t.Errorf("%+v, want nothing given up", said)
+	}
+	db := r.database()
+	const hostile = "<script>alert(1)</script>\x1b[31m"
+	for _, guid := range []string{"one", "two", "three"} {
+		_, err := db.ExecContext(t.Context(), `INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at)
+			VALUES (?, 'ping', x'7b7d', ?, 'failed', ?, 100, 0)`, guid, time.Now().Add(-96*time.Hour).UnixMicro(), hostile)
+		r.must(err)
+	}
+	if code, said := r.ready(); code != http.StatusOK || said.part(t, "deliveries").OK || !strings.Contains(said.part(t, "deliveries").Detail, "3 could not be handled") {
+		t.Errorf("%d %+v, want ready, and that three were given up", code, said)
+	}
+	if n := r.metric(`pawl_deliveries{state="given_up"}`); n != 3 {
+		t.Errorf("the metric says %v, want 3", n)
+	}
+	if _, page := r.get("/"); !strings.Contains(page, "two") || !strings.Contains(page, "given up") || strings.Contains(page, "<script>") {
+		t.Errorf("the page does not list them, or not safely:\n%s", page)
+	}
+	if code, out, said := pawl(t, r.dir, nil, "status", "--config", "pawl.yml"); code != exitDone || strings.Count(out, "given up; ") != 3 || strings.Contains(out, "\x1b") {
+		t.Errorf("exit code %d: %s%s; want three lines, without control characters", code, out, said)
+	}
+	decide(exitFailed, "there is no delivery four", "retry", "four")
+	decide(exitDone, "two: 1 dismissed", "dismiss", "two")
+	decide(exitDone, "one: 1 to be tried again", "retry", "one")
+	r.await("the first to be handled", func() bool { return r.deliveryOf("one").State == thread.Handled })
+	if diff := cmp.Diff(map[string]thread.DeliveryState{"three": thread.GivenUp}, r.unhandled()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	decide(exitDone, "all: 1 to be tried again", "retry", "all")
+	r.await("all to be handled", func() bool { return len(r.unhandled()) == 0 })
+	decide(exitDone, "all: 0 to be tried again", "retry", "all")
+	if d := r.deliveryOf("two"); d.State != thread.Handled || !strings.HasPrefix(d.Note, "dismissed by the operator: ") {
+		t.Errorf("the second is %s: %s", d.State, d.Note)
+	}
+	info, err := os.Stat(filepath.Join(r.dir, "data", controlSocket))
+	r.must(err)
+	if info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the control socket has mode %v; others can open it", info.Mode())
+	}
+	r.stop(syscall.SIGKILL)
+	decide(exitFailed, "no server answers", "retry", "all")
+	r.start() // the socket of the dead one is in nobody's way
+	decide(exitDone, "all: 0", "retry", "all")
+	decide(exitUsage, "pawl --help", "retry")
+}
+
+func TestTheControlSocketStandsInALongPath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	long := filepath.Join(r.dir, strings.Repeat("a long name/", 20))
+	r.must(os.MkdirAll(long, 0o700))
+	text, err := os.ReadFile(r.file())
+	r.must(err)
+	config := filepath.Join(r.dir, "pawl.yml")
+	r.must(os.WriteFile(config, []byte(strings.Replace(string(text), "data_dir: data", "data_dir: '"+long+"'", 1)), 0o600))
+	r.startWith(config)
+	code, out, said := pawl(t, r.dir, nil, "deliveries", "retry", "--config", "pawl.yml", "all")
+	if code != exitDone {
+		t.Errorf("exit code %d: %s%s", code, out, said)
+	}
+}
