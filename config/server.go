@@ -41,8 +41,8 @@ type GitHub struct {
 	WebURL   string `yaml:"web_url"` // clone and push base
 	V3APIURL string `yaml:"v3_api_url"`
 	V4APIURL string `yaml:"v4_api_url"`
-	// WriteSpacing is the shortest time between two writes to one installation.
-	// GitHub asks for a second.
+	// WriteSpacing is the shortest time between two writes to one installation; zero
+	// means none but what GitHub's limits make.
 	WriteSpacing time.Duration `yaml:"write_spacing"`
 	App          App           `yaml:"app"`
 }
@@ -114,9 +114,6 @@ const (
 	minTranscripts = 24 * time.Hour
 	// maxWriteSpacing keeps a status comment from coming minutes late.
 	maxWriteSpacing = 10 * time.Second
-	// defaultWriteSpacing is what GitHub's documentation asks of integrations:
-	// "wait at least one second between each request".
-	defaultWriteSpacing = time.Second
 	// maxWorkers bounds the agent processes of one node.
 	maxWorkers = 256
 )
@@ -129,7 +126,7 @@ func Default() Server {
 		GitHub: GitHub{
 			WebURL:   "https://github.com",
 			V3APIURL: "https://api.github.com",
-			V4APIURL: "https://api.github.com/graphql", WriteSpacing: defaultWriteSpacing,
+			V4APIURL: "https://api.github.com/graphql",
 		},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",

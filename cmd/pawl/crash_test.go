@@ -79,7 +79,7 @@ func newCrashRig(t *testing.T) *crashRig {
 	r.must(err)
 	r.must(os.MkdirAll(c.cfg.DataDir, 0o700))
 	c.forge, err = forge.New(forge.Config{WebURL: c.cfg.GitHub.WebURL, APIURL: c.cfg.GitHub.V3APIURL, AppID: 1,
-		PrivateKey: r.world.PrivateKeyPEM(), UserAgent: "pawl/test", Now: c.clock.now, Log: zerolog.Nop(), Limits: forge.Limits{Spacing: -1}})
+		PrivateKey: r.world.PrivateKeyPEM(), UserAgent: "pawl/test", Now: c.clock.now, Log: zerolog.Nop()})
 	r.must(err)
 	c.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(r.dir, "pawl.db"), store.Options{Now: c.clock.now})
 	r.must(err)

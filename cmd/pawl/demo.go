@@ -147,7 +147,6 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 	cfg := config.Default()
 	cfg.HTTP.Address = "127.0.0.1:0"
 	cfg.GitHub.WebURL, cfg.GitHub.V3APIURL = d.world.WebURL(), strings.TrimSuffix(d.world.APIURL(), "/")
-	cfg.GitHub.WriteSpacing = 0 // the GitHub on loopback has no such limit
 	cfg.GitHub.App = config.App{IntegrationID: 1, WebhookSecret: config.NewSecret(secret), PrivateKey: config.NewSecret(string(d.world.PrivateKeyPEM()))}
 	cfg.Database.Path = filepath.Join(d.dir, "pawl.db")
 	cfg.DataDir = d.dir

@@ -139,7 +139,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	n.github = &githubHealth{transport: outbound(16), now: now}
 	n.forge, err = forge.New(forge.Config{
 		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Limits: forge.Limits{Spacing: spacing(cfg)}, Shared: n.store, Transport: n.github,
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, WriteSpacing: cfg.GitHub.WriteSpacing, Shared: n.limits(), Transport: n.github,
 	})
 	if err != nil {
 		return err
@@ -153,6 +153,15 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 			Gateway: n.gateway, Program: self(log),
 		},
 		Forge: n.forge, Host: solver.GitHub{}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
+	}
+	return nil
+}
+
+// limits is where the use of GitHub's limits is kept: in the database where several
+// nodes share one, in memory where this process is alone.
+func (n *node) limits() forge.Shared {
+	if n.cfg.Database.Driver == config.Postgres {
+		return n.store
 	}
 	return nil
 }
@@ -211,14 +220,6 @@ func answerLeft(_ net.Conn, state http.ConnState) {
 	if state == http.StateIdle {
 		crash.Point("answered")
 	}
-}
-
-// spacing is the time between writes as the forge wants it: negative for none.
-func spacing(cfg config.Server) time.Duration {
-	if cfg.GitHub.WriteSpacing == 0 {
-		return -1
-	}
-	return cfg.GitHub.WriteSpacing
 }
 
 // newSandbox probes the sandbox. Without one the server refuses to start unless

@@ -79,8 +79,7 @@ type limitChecks struct {
 
 // Strict checks every REST request of every installation against GitHub's
 // secondary limits from now on: 100 at once, 900 points a minute, 80 writes of
-// content a minute and 500 an hour, a second between two writes, and no request while a
-// refusal asks for a wait. Who breaks one gets 403 for the rest of the server's
+// content a minute and 500 an hour, and no request while a refusal asks for a wait. Who breaks one gets 403 for the rest of the server's
 // life, and the request is listed in Violations.
 func (l *limitChecks) Strict() {
 	l.mu.Lock()
@@ -162,15 +161,13 @@ func (v *checkedRequest) leave(rep *reply) {
 	v.checker.Leave(v.now(), rep.status, rep.header, message)
 }
 
-// GitHub's secondary limits and what it asks of clients ("Rate limits for the
-// REST API", "Best practices for using the REST API"). It does not say which
+// GitHub's secondary limits ("Rate limits for the REST API"). It does not say which
 // requests generate content; here every write does but those of check runs.
 const (
 	mostAtOnce       = 100
 	mostPoints       = 900 // a minute; a read costs 1, a write 5
 	mostContent      = 80  // a minute
 	mostContentHour  = 500
-	leastSpacing     = time.Second // between two writes
 	unspecifiedPause = time.Minute // after a refusal that names no time
 	// onTheWay is how long after a refusal requests may arrive that were sent
 	// before its answer did.
@@ -183,7 +180,6 @@ type LimitChecker struct {
 	atOnce  int
 	points  []spent // of the last minute
 	content []time.Time
-	wrote   time.Time // the last write
 	refused time.Time
 	until   time.Time
 }
@@ -197,9 +193,9 @@ type spent struct {
 // followed by one Leave.
 func (l *LimitChecker) Arrive(now time.Time, method, path string) (broken string) {
 	l.atOnce++
-	points, write := 1, false
+	points, content := 1, false
 	if method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions {
-		points, write = 5, true
+		points, content = 5, !strings.Contains(path, "/check-runs")
 	}
 	for len(l.points) > 0 && now.Sub(l.points[0].at) >= time.Minute {
 		l.points = l.points[1:]
@@ -217,22 +213,15 @@ func (l *LimitChecker) Arrive(now time.Time, method, path string) (broken string
 	case sum > mostPoints:
 		broken = fmt.Sprintf("%d points within a minute", sum)
 	}
-	if write {
-		if more := l.write(now, !strings.Contains(path, "/check-runs")); broken == "" {
+	if content {
+		if more := l.write(now); broken == "" {
 			broken = more
 		}
 	}
 	return broken
 }
 
-func (l *LimitChecker) write(now time.Time, content bool) (broken string) {
-	if !l.wrote.IsZero() && now.Sub(l.wrote) < leastSpacing {
-		broken = fmt.Sprintf("a write %v after the last", now.Sub(l.wrote))
-	}
-	l.wrote = now
-	if !content {
-		return broken
-	}
+func (l *LimitChecker) write(now time.Time) (broken string) {
 	for len(l.content) > 0 && now.Sub(l.content[0]) >= time.Hour {
 		l.content = l.content[1:]
 	}
@@ -247,7 +236,7 @@ func (l *LimitChecker) write(now time.Time, content bool) (broken string) {
 	case len(l.content) > mostContentHour:
 		return fmt.Sprintf("%d content writes within an hour", len(l.content))
 	}
-	return broken
+	return ""
 }
 
 // Leave notes the answer to a request; status is 0 when none was sent. A

@@ -1,6 +1,7 @@
 package fakegithub_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,12 +46,13 @@ func TestTheCheckerKnowsEveryDocumentedLimit(t *testing.T) {
 		{"900 points", many(899, "GET", 0, 0, true), ""},
 		{"901 points", many(900, "GET", 0, 0, true), "901 points within a minute"},
 		{"901 points within more than a minute", many(900, "GET", 0, time.Minute, true), ""},
-		{"two writes", many(1, "POST", time.Second, time.Second, true), ""},
-		{"two writes in less than a second", many(1, "PATCH", 0, 999*time.Millisecond, true), "a write 999ms after the last"},
+		{"80 writes in a minute", many(79, "POST", time.Millisecond, time.Millisecond, true), ""},
+		{"81 writes in a minute", many(80, "PATCH", time.Millisecond, time.Millisecond, true), "81 content writes within a minute"},
+		{"81 writes in more than a minute", many(80, "POST", time.Millisecond, time.Minute, true), ""},
+		{"81 check runs in a minute", many(80, "POST /repos/octo/hello/check-runs", time.Millisecond, time.Millisecond, true), ""},
 		{"500 writes in an hour", many(499, "POST", 7*time.Second, 7*time.Second, true), ""},
 		{"501 writes in an hour", many(500, "POST", 7*time.Second, 7*time.Second, true), "501 content writes within an hour"},
 		{"501 check runs in an hour", many(500, "POST /repos/octo/hello/check-runs", 7*time.Second, 7*time.Second, true), ""},
-		{"two check runs in less than a second", many(1, "POST /repos/octo/hello/check-runs", 0, 999*time.Millisecond, true), "a write 999ms after the last"},
 		{"a request during a retry-after", refused(429, later, "", 29*time.Second), "a request 1s before the end of the wait that was asked for"},
 		{"one that was on the way", refused(429, later, "", time.Second), ""},
 		{"one after it", refused(403, later, "", 30*time.Second), ""},
@@ -72,9 +74,9 @@ func TestWhoBreaksALimitIsBannedForGood(t *testing.T) {
 	h.talk()
 	clock.advance(time.Minute)
 	h.Strict()
-	must(t, h.say("one"))
-	clock.advance(time.Second)
-	must(t, h.say("two"))
+	for n := range 80 {
+		must(t, h.say(fmt.Sprint("remark ", n)))
+	}
 	clock.advance(500 * time.Millisecond)
 	if err := h.say("too soon"); err == nil {
 		t.Fatal("the write was taken")
@@ -84,10 +86,10 @@ func TestWhoBreaksALimitIsBannedForGood(t *testing.T) {
 	if status != http.StatusForbidden || !strings.Contains(body, "blocked") {
 		t.Errorf("an hour later: %d %s", status, body)
 	}
-	if v := h.Violations(); len(v) != 1 || v[0].Method+" "+v[0].Path != "POST /repos/acme/tools/issues/1/comments" || !strings.HasPrefix(v[0].Rule, "a write 5") {
+	if v := h.Violations(); len(v) != 1 || v[0].Method+" "+v[0].Path != "POST /repos/acme/tools/issues/1/comments" || v[0].Rule != "81 content writes within a minute" {
 		t.Errorf("%+v", v)
 	}
-	if got := len(h.Comments(repo, 1)); got != 2 {
+	if got := len(h.Comments(repo, 1)); got != 80 {
 		t.Errorf("%d comments", got)
 	}
 }

@@ -162,7 +162,7 @@ func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made 
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
-	c := &Client{api: api, agent: userAgent, plain: transport, limits: Limits{}.filled()}
+	c := &Client{api: api, agent: userAgent, plain: transport}
 	c.fillDefaults()
 	const route = "/app-manifests/{code}/conversions"
 	_, err = c.do(ctx, request{

@@ -3,7 +3,6 @@ package forge
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,9 +42,9 @@ type Config struct {
 	// MaxWait bounds the sleep for limits within one call; zero means 30 s. Calls
 	// for which nobody waits sleep for 90 s, those that only show something for 10 s.
 	MaxWait time.Duration
-	// Limits are what one installation may do; its zero fields mean what GitHub
-	// documents.
-	Limits Limits
+	// WriteSpacing is the shortest time between two writes of one installation, at
+	// most 10 s; zero means none but what GitHub's limits make.
+	WriteSpacing time.Duration
 	// Shared is where the nodes of one Pawl keep their use of the limits
 	// together; nil means that this client is the only one.
 	Shared Shared
@@ -71,9 +70,8 @@ type Client struct {
 	now     func() time.Time
 	sleep   func(context.Context, time.Duration) error
 	log     zerolog.Logger
-	limits  Limits
+	spacing time.Duration
 	shared  Shared
-	node    string // names this client where the limits are shared
 
 	fence func(context.Context) error // asked before each write; nil for none
 
@@ -139,7 +137,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		web: strings.TrimSuffix(web.String(), "/"), api: api, agent: cfg.UserAgent, appID: cfg.AppID,
 		plain: plain, signed: signed, maxWait: cfg.MaxWait, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
-		limits: cfg.Limits.filled(), shared: cfg.Shared, node: rand.Text()[:12], self: make(chan *App, 1),
+		spacing: cfg.WriteSpacing, shared: cfg.Shared, self: make(chan *App, 1),
 	}
 	c.self <- nil
 	c.fillDefaults()
@@ -152,9 +150,6 @@ func (c *Client) fillDefaults() {
 	c.agent, c.maxWait = cmp.Or(c.agent, "pawl"), cmp.Or(c.maxWait, defaultMaxWait)
 	if c.now == nil {
 		c.now = time.Now
-	}
-	if c.shared == nil {
-		c.shared = &memory{now: c.now}
 	}
 	if c.sleep == nil {
 		c.sleep = sleep

@@ -28,11 +28,11 @@
 //	how often is a call repeated, and after which wait?   retry.go
 //	where is a write looked up before it is repeated?    retry.go (afterFailure); each request's find
 //	what goes over the wire, and in which order?         call.go (do)
-//	who has to wait, and who goes first?                 limiter.go (enter), queue.go
+//	who has to wait, and how long?                       limiter.go (enter, urgency)
 //	what are GitHub's limits, and when is one used up?   limits.go (admit)
-//	how do nodes keep the limits together?               limiter.go (Shared, update)
+//	where is what was used of them kept?                 limiter.go (update); with several nodes in Shared
 //	where is a secondary limit obeyed?                   answer.go (limitEnds), limits.go (answered)
-//	what if a request misses its place, or the lease?    retry.go (places, Fenced)
+//	what if a request misses its place, or the lease?    retry.go (places, lateMost, Fenced)
 //	what is asked with an ETag?                          cache.go
 //	what does an answer mean: limit, refusal, no answer? answer.go (class)
 //	which errors are there, with which hints?            errors.go

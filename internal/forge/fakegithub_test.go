@@ -36,7 +36,7 @@ func fake(t *testing.T) (*fakegithub.Server, *Client, Repo, string) {
 	sha, err := gh.PushCommit(t.Context(), "octo/hello", "ann", fakegithub.Commit{Branch: "pawl/issue-1", Message: "Fix", Files: map[string]string{"a.txt": "b\n"}})
 	must(err)
 	c, err := New(Config{
-		WebURL: gh.WebURL(), APIURL: gh.APIURL(), AppID: testApp, PrivateKey: gh.PrivateKeyPEM(), Limits: Limits{Spacing: -1},
+		WebURL: gh.WebURL(), APIURL: gh.APIURL(), AppID: testApp, PrivateKey: gh.PrivateKeyPEM(),
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
 	must(err)

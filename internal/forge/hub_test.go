@@ -134,7 +134,7 @@ func start(t *testing.T) (*hub, *Client) {
 	t.Cleanup(h.Close)
 	c, err := New(Config{
 		WebURL: h.URL, APIURL: h.URL, AppID: testApp, PrivateKey: testKey(), UserAgent: "pawl-test",
-		Transport: transport, Now: h.clock.Now, Sleep: h.clock.Sleep, Limits: Limits{Spacing: -1}, MaxWait: 90 * time.Second,
+		Transport: transport, Now: h.clock.Now, Sleep: h.clock.Sleep, MaxWait: 90 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)

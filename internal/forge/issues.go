@@ -74,7 +74,7 @@ var reactionRoutes = map[Target]string{
 func (c *Client) React(ctx context.Context, repo Repo, on Target, id int64, content string) error {
 	_, err := c.on(ctx, repo, request{
 		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes[OnIssueComment]), args: []any{id},
-		body: map[string]string{"content": content}, urgency: acknowledges,
+		body: map[string]string{"content": content},
 	}, nil)
 	return err
 }
@@ -109,7 +109,7 @@ func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body,
 	}
 	_, err = c.on(ctx, repo, request{
 		method: http.MethodPost, route: commentsRoute, args: []any{number}, body: map[string]string{"body": withMarker(body, marker)},
-		urgency: acknowledges, holds: []string{"id"},
+		holds: []string{"id"},
 		find: func(ctx context.Context) (found bool, err error) {
 			made, found, err = c.FindComment(ctx, repo, number, marker, 0)
 			return found, err

@@ -10,79 +10,28 @@ import (
 	"time"
 )
 
-// arrivals are the times at which writes of an installation arrive at a hub.
-type arrivals struct {
-	*hub
-	mu    sync.Mutex
-	times []time.Time
-}
-
-func (a *arrivals) client(t *testing.T, shared Shared) *Client {
-	t.Helper()
-	c := a.hub.client(t, shared)
-	c.plain = inside{http.HandlerFunc(a.serve), func() time.Duration { return 50 * time.Millisecond }}
-	return c
-}
-
-func (a *arrivals) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && r.Header.Get("Authorization") != "" {
-		a.mu.Lock()
-		a.times = append(a.times, time.Now())
-		a.mu.Unlock()
-	}
-	a.hub.serve(w, r)
-}
-
-// closest is the least time between two writes.
-func (a *arrivals) closest() time.Duration {
-	least := time.Hour
-	for i := 1; i < len(a.times); i++ {
-		least = min(least, a.times[i].Sub(a.times[i-1]))
-	}
-	return least
-}
-
 // A fence that asks a slow store, or a process that stands still there, lets a
-// write miss its place. Sent then, it would meet the write of another node.
+// write miss its place.
 func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"by less than a second": 900 * time.Millisecond, "by as much as another node waits": 5500 * time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				shared := &memory{now: time.Now}
-				h, _ := bubble(t, nil)
-				at := &arrivals{hub: h}
-				a, b := at.client(t, shared), at.client(t, shared)
-				for _, c := range []*Client{a, b} {
-					if _, err := c.Token(t.Context(), testRepo); err != nil {
-						t.Fatal(err)
-					}
+	for slow, want := range map[time.Duration]int{lateMost - 100*time.Millisecond: 1, lateMost + 100*time.Millisecond: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			h, c := bubble(t, nil)
+			if _, err := c.Token(t.Context(), testRepo); err != nil {
+				t.Fatal(err)
+			}
+			places := 0
+			fenced := c.Fenced(func(ctx context.Context) error {
+				if places++; places == 1 {
+					return sleep(ctx, slow)
 				}
-				fences := 0
-				fenced := a.Fenced(func(ctx context.Context) error {
-					if fences++; fences == 1 {
-						return sleep(ctx, slow)
-					}
-					return nil
-				})
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					if err := fenced.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
-						t.Error(err)
-					}
-				})
-				wg.Go(func() {
-					_ = sleep(t.Context(), 10*time.Millisecond)
-					for range 3 {
-						if err := b.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-				wg.Wait()
-				if len(at.times) != 4 || at.closest() < time.Second || (fences == 1) != (slow < time.Second) {
-					t.Errorf("%d writes, the closest %v apart, after %d questions to the fence", len(at.times), at.closest(), fences)
-				}
+				return nil
 			})
+			if err := fenced.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+				t.Error(err)
+			}
+			if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 1 || places != want {
+				t.Errorf("late by %v: sent %d times at %d places, want once at %d", slow, n, places, want)
+			}
 		})
 	}
 }
@@ -98,15 +47,14 @@ func TestAWriteThatIsLateEachTimeIsLeftToTheCaller(t *testing.T) {
 		if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 0 {
 			t.Errorf("%d writes were sent", n)
 		}
-		if l := c.limiter(testRepo.Installation); l.underWay != 0 || len(l.writes.waiting) != 0 {
-			t.Errorf("%d under way, %d waiting", l.underWay, len(l.writes.waiting))
-		}
+		noneLeft(t, c)
 	})
 }
 
 func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := bubble(t, nil)
+		c.spacing = time.Second
 		if _, err := c.Token(t.Context(), testRepo); err != nil {
 			t.Fatal(err)
 		}

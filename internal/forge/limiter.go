@@ -3,7 +3,6 @@ package forge
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,35 +12,13 @@ import (
 )
 
 // Shared keeps small values that all nodes of one Pawl see, so that they keep
-// GitHub's limits together. A store implements it for several nodes; without
-// one a client keeps the values in its own memory.
+// GitHub's limits together. A store implements it for several nodes.
 type Shared interface {
 	// UpdateShared replaces the value under key by what f makes of it, as one atomic
 	// read-modify-write. now is the time by a clock that is the same for all nodes,
 	// read within it. old is empty when there is no value; with nil as its answer the
 	// value stays. f may be called more than once, and must not keep old.
 	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
-}
-
-// memory is a Shared for one process, by the process's clock.
-type memory struct {
-	now func() time.Time
-
-	mu     sync.Mutex
-	values map[string][]byte
-}
-
-// UpdateShared implements Shared. It never fails.
-func (m *memory) UpdateShared(_ context.Context, key string, f func(time.Time, []byte) []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.values == nil {
-		m.values = make(map[string][]byte)
-	}
-	if next := f(m.now(), m.values[key]); next != nil {
-		m.values[key] = next
-	}
-	return nil
 }
 
 // Keys of limiters beside installation ids: GitHub counts requests with the
@@ -51,32 +28,64 @@ const (
 	anonymousKey int64 = -1
 )
 
+// urgency is what a request may take of the limits, and how long it waits for them.
+// Its zero value is for what the work needs or a person waits for.
+type urgency int
+
 const (
-	// sharedWait bounds one use of what the nodes share.
-	sharedWait = 5 * time.Second
-	// askAgain is when to look again for the answer of a write that is under way,
-	// perhaps on another node.
-	askAgain = 250 * time.Millisecond
+	needed urgency = iota
+	// cosmetic shows how the work stands. It waits for cosmeticWait only, and leaves
+	// a fifth of every limit to the rest.
+	cosmetic
+	// background is work for which nobody waits. It leaves a fifth of every limit to
+	// the rest, that of the hour by GitHub's own count too.
+	background
+
+	urgencies = iota
 )
 
-// limiter keeps one installation's requests within GitHub's limits: its queues say
-// which request of this process is next, the usage that the nodes share says when.
-// Each waiting request runs in its caller's goroutine; there is no other.
-//
-// When what the nodes share cannot be reached, requests go on with what this
-// node last saw, and half of the limits.
+const (
+	// cosmeticWait bounds the wait of one cosmetic request: the caller shows the
+	// newest state later.
+	cosmeticWait = 10 * time.Second
+	// backgroundWait is how long work waits for limits for which nobody waits, and
+	// which holds up no step: a little more than the 60 s that GitHub asks for after
+	// a secondary limit without a time.
+	backgroundWait = 90 * time.Second
+	// sharedWait bounds one use of what the nodes share.
+	sharedWait = 5 * time.Second
+)
+
+// patience is how long one call waits for limits, over all its tries.
+func (c *Client) patience(r request) time.Duration {
+	switch r.urgency {
+	case cosmetic:
+		return min(cosmeticWait, c.maxWait)
+	case background:
+		return max(backgroundWait, c.maxWait)
+	}
+	return c.maxWait
+}
+
+// limiter keeps one installation's requests within GitHub's limits. What they have
+// used is in memory, or shared by the nodes; then the limiter has what it last saw of
+// it, and goes on with that where it cannot be reached. Each waiting request runs in
+// its caller's goroutine; there is no other.
 type limiter struct {
 	*Client
 	key string
+	// underWay has a place for each request that may be at GitHub at the same time.
+	underWay chan struct{}
+	// turns let one request of each kind look for room at a time, and the others wait
+	// in the order in which they came. So a write that waits for its minute holds up
+	// no read, and what is cosmetic nothing that is needed.
+	turns [2 * urgencies]chan struct{}
 
-	mu       sync.Mutex
-	reads    queue
-	writes   queue
-	underWay int
-	seen     usage         // what was last seen of the shared usage
-	ahead    time.Duration // of the shared clock before this node's
-	used     int64         // points, for people to see
-	hour     hourlyLimit   // what GitHub last said is left
+	mu    sync.Mutex
+	usage usage       // by this node's clock
+	apart bool        // the last update of usage could not be shared
+	used  int64       // points, for people to see
+	hour  hourlyLimit // what GitHub last said is left
 }
 
 // limiters are the limiters of a client, one for each installation.
@@ -91,164 +100,182 @@ func (c *Client) limiter(key int64) *limiter {
 	defer c.limiters.mu.Unlock()
 	l := c.limiters.byKey[key]
 	if l == nil {
-		l = &limiter{Client: c.Fenced(nil), key: "github-limits-" + strconv.FormatInt(key, 10)}
+		most := atOnce
+		if c.shared != nil {
+			most = atOnceShared
+		}
+		l = &limiter{Client: c.Fenced(nil), key: "github-limits-" + strconv.FormatInt(key, 10), underWay: make(chan struct{}, most)}
+		for i := range l.turns {
+			l.turns[i] = make(chan struct{}, 1)
+		}
 		c.limiters.byKey[key] = l
 	}
 	return l
 }
 
-// needOf is what a request takes of the limits.
+// needOf is what a request takes of the limits. A token is neither content nor
+// spaced.
 func (l *limiter) needOf(r request) need {
-	n := need{node: l.node, points: readPoints, spare: r.urgency == cosmetic || r.urgency == background}
-	if !r.writes() {
-		return n
+	n := need{points: readPoints, spare: r.urgency != needed}
+	if r.writes() {
+		n.points = writePoints
 	}
-	n.points = writePoints
-	if r.as == asApp {
-		return n // a token is neither content nor spaced
-	}
-	n.content = !r.checkRun()
-	if l.limits.Spacing > 0 {
-		n.writer = rand.Text()[:12]
+	if r.writes() && r.as != asApp {
+		n.content, n.spacing = !r.checkRun(), l.spacing
 	}
 	return n
 }
 
-// enter waits until the request may be sent, and returns when that was asked for.
+// enter waits until the request may be sent, and returns since when that holds.
 // A wait longer than patience or the context allows is returned as *RateLimited
 // as soon as it is known. Whoever is let in calls leave.
 func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) (at time.Time, err error) {
 	if until, short := l.short(); short && r.urgency == background {
 		return at, &RateLimited{Method: r.method, Path: r.route, Until: until}
 	}
-	w := &waiter{rank: r.urgency.rank()}
-	q := &l.reads
-	if r.writes() {
-		q = &l.writes
-	}
 	began := l.now()
-	l.join(q, w)
-	defer l.quit(q, w)
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	turn := l.turns[r.urgency]
+	if r.writes() {
+		turn = l.turns[urgencies+r.urgency]
+	}
+	if err := take(patient, turn); err != nil {
+		return at, l.waitEnded(ctx, r, patience)
+	}
+	defer func() { <-turn }()
 	for {
-		at = l.now()
-		wait, guess, err := l.ask(ctx, q, w, n)
-		now := l.now()
-		until, secondary := l.held(now)
-		guess = max(guess, until.Sub(now)) // also for one behind another that sits out a hold
-		switch {
-		case err != nil:
-			return at, waitEnded(r, err)
-		case wait <= 0:
-			return at, nil
-		case tooLong(ctx, began, now, guess, patience):
-			return at, &RateLimited{Method: r.method, Path: r.route, Until: now.Add(guess), Secondary: secondary || !until.After(now)}
+		if err := take(patient, l.underWay); err != nil {
+			return at, l.waitEnded(ctx, r, patience)
 		}
-		// It looks again when its patience has ended, whether or not those before it
-		// came to anything.
-		if err := l.doze(ctx, w, min(wait, max(0, patience-now.Sub(began))+1)); err != nil {
-			return at, waitEnded(r, err)
+		at, wait, err := l.admit(patient, n)
+		if err == nil && wait <= 0 {
+			return at, nil
+		}
+		<-l.underWay
+		if err == nil && tooLong(ctx, began, l.now(), wait, patience) {
+			return at, l.rateLimited(r, wait)
+		}
+		if err != nil || l.sleep(patient, wait) != nil {
+			return at, l.waitEnded(ctx, r, patience)
 		}
 	}
 }
 
-// untilWoken is the wait of a request whose turn comes by other requests.
-const untilWoken = time.Hour
+// take takes a free place, or waits for one until the context ends.
+func take(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
-// ask looks for a place for the first of a queue. wait is how long until it is
-// worth another look, and guess how long it may take until the place: it decides
-// whether to wait at all.
-func (l *limiter) ask(ctx context.Context, q *queue, w *waiter, n need) (wait, guess time.Duration, err error) {
-	l.mu.Lock()
-	w.woken = false
-	place := q.place(w)
-	most := l.limits.Concurrent
-	if n.spare {
-		most = max(1, most*4/5)
+// waitEnded is what a wait ends with that came to nothing. Those before it in the
+// queue may take as long again as it has waited.
+func (l *limiter) waitEnded(ctx context.Context, r request, patience time.Duration) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s %s: wait for the rate limit: %w", r.method, r.route, ctx.Err())
 	}
-	free := place == 0 && l.underWay < most
-	l.mu.Unlock()
-	if place > 0 && n.writer != "" {
-		return untilWoken, time.Duration(place)*l.limits.Spacing + 1, nil
-	}
-	if !free {
-		return untilWoken, 1, nil // not known, but not at once
-	}
-	awaited := false // whether another write, perhaps of another node, is still unanswered
-	err = l.update(ctx, func(now time.Time, u usage, limits Limits) (next usage) {
-		next, wait = u.admit(now, limits, n)
-		awaited = n.writer != "" && next.Writer != "" && wait <= answerWait+turnWait
+	return l.rateLimited(r, patience)
+}
+
+// rateLimited leaves a wait to the caller.
+func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
+	now := l.now()
+	until, secondary := l.held(now)
+	return &RateLimited{Method: r.method, Path: r.route, Until: later(until, now.Add(wait)), Secondary: secondary || !until.After(now)}
+}
+
+// tooLong says whether a wait is left to the caller.
+func tooLong(ctx context.Context, since, now time.Time, wait, patience time.Duration) bool {
+	deadline, bounded := ctx.Deadline()
+	return now.Add(wait).Sub(since) > patience || bounded && time.Until(deadline) < wait
+}
+
+// admit takes what a request needs at a time, or says how long it has to wait first.
+// The error is the context's.
+func (l *limiter) admit(ctx context.Context, n need) (at time.Time, wait time.Duration, err error) {
+	err = l.update(ctx, func(now time.Time, u usage) (next usage) {
+		at = l.now()
+		next, wait = u.admit(now, n)
 		return next
 	})
-	guess = wait
-	switch {
-	case err != nil:
-	case wait <= 0:
-		l.mu.Lock()
-		l.underWay++
-		l.mu.Unlock()
-	case awaited:
-		wait, guess = min(wait, askAgain), min(wait, l.limits.Spacing) // the answer is expected soon
-	}
-	return wait, guess, err
+	return at, wait, err
 }
 
 // leave ends a request that was let in. What its answer says is noted before
 // another may follow.
 func (l *limiter) leave(ctx context.Context, n need, a answer) {
 	l.mu.Lock()
-	strikes := l.seen.Strikes
-	l.mu.Unlock()
-	if n.writer != "" || a.wantsPause(l.now()) || strikes > 0 {
-		// The others must know it even if the caller gave up.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWait)
-		defer cancel()
-		_ = l.update(ctx, func(now time.Time, u usage, limits Limits) usage { return u.answered(now, limits, n, a) })
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.hour.note(a.header, l.now())
 	if a.sent && a.status != http.StatusNotModified {
 		l.used += int64(n.points)
 	}
-	l.underWay--
-	l.wakeFirst()
+	strikes := l.usage.Strikes
+	l.mu.Unlock()
+	if a.wantsPause(l.now()) || strikes > 0 {
+		// The others must know it even if the caller gave up.
+		_ = l.update(context.WithoutCancel(ctx), func(now time.Time, u usage) usage { return u.answered(now, a) })
+	}
+	<-l.underWay
 }
 
-// update changes the usage that the nodes share, or this node's view of it when
-// it cannot be reached. f returns the next usage, and may be called again. The
+// update changes the usage that the nodes share, or this node's own where there is
+// none or it cannot be reached. f returns the next usage, and may be called again. The
 // error is the context's.
-func (l *limiter) update(ctx context.Context, f func(now time.Time, u usage, limits Limits) usage) error {
+func (l *limiter) update(ctx context.Context, f func(now time.Time, u usage) usage) error {
+	if l.shared != nil {
+		err := l.updateShared(ctx, f)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.log.Warn().Err(err).Str("key", l.key).Msg("the use of GitHub's limits cannot be shared; going on with what was last known of it")
+	}
 	l.mu.Lock()
-	seen, ahead := l.seen, l.ahead
-	l.mu.Unlock()
-	waiting, cancel := context.WithTimeout(ctx, sharedWait)
+	defer l.mu.Unlock()
+	now := l.now()
+	l.usage, l.apart = f(now, l.usage.settle(now)), true
+	return nil
+}
+
+// updateShared changes the usage in the database, by the database's clock.
+func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usage) usage) error {
+	ctx, cancel := context.WithTimeout(ctx, sharedWait)
 	defer cancel()
-	var result usage
-	var asked time.Time
-	err := l.shared.UpdateShared(waiting, l.key, func(now time.Time, old []byte) []byte {
+	l.mu.Lock()
+	own, apart := l.usage, l.apart
+	l.mu.Unlock()
+	var next usage
+	var ahead time.Duration // of the database's clock before this node's
+	err := l.shared.UpdateShared(ctx, l.key, func(now time.Time, old []byte) []byte {
 		u, err := parseUsage(old)
 		if err != nil {
 			l.log.Error().Err(err).Str("key", l.key).Msg("the shared use of GitHub's limits cannot be read; counting starts anew")
 		}
-		asked, ahead = now, now.Sub(l.now())
-		result = f(now, u.heldLike(seen).settle(now, l.limits), l.limits)
-		text, err := json.Marshal(result)
+		ahead = now.Sub(l.now())
+		if apart {
+			u = u.heldLike(own.by(ahead))
+		}
+		next = f(now, u.settle(now))
+		text, err := json.Marshal(next)
 		if err != nil || bytes.Equal(text, old) {
-			return nil // an error cannot happen: texts, a number and times of this century
+			return nil // an error cannot happen: a number and times of this century
 		}
 		return text
 	})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if err != nil {
-		l.log.Warn().Err(err).Str("key", l.key).Msg("the use of GitHub's limits cannot be shared; going on with half of them")
-		asked = l.now().Add(ahead)
-		result = f(asked, seen.settle(asked, l.limits), l.limits.half())
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seen, l.ahead = result.heldLike(l.seen.settle(asked, l.limits)), ahead
+	l.usage, l.apart = next.by(-ahead), false
 	return nil
 }
 
@@ -256,18 +283,8 @@ func (l *limiter) update(ctx context.Context, f func(now time.Time, u usage, lim
 func (l *limiter) held(now time.Time) (until time.Time, secondary bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seen = l.seen.settle(now.Add(l.ahead), l.limits)
-	return l.seen.Hold.Add(-l.ahead), l.seen.Secondary
-}
-
-func waitEnded(r request, err error) error {
-	return fmt.Errorf("%s %s: wait for the rate limit: %w", r.method, r.route, err)
-}
-
-// tooLong says whether a wait is left to the caller.
-func tooLong(ctx context.Context, since, now time.Time, wait, patience time.Duration) bool {
-	deadline, bounded := ctx.Deadline()
-	return wait > 0 && (now.Add(wait).Sub(since) > patience || bounded && time.Until(deadline) < wait)
+	l.usage = l.usage.settle(now)
+	return l.usage.Hold, l.usage.Secondary
 }
 
 // hourlyLimit is what GitHub last said of the hourly limit (docs.github.com,
@@ -286,10 +303,7 @@ func (h *hourlyLimit) note(header http.Header, now time.Time) {
 		return
 	}
 	// A reset after more than an hour is of a clock that is wrong.
-	if latest := now.Add(longestWait); reset.After(latest) {
-		reset = latest
-	}
-	*h = hourlyLimit{limit, remaining, reset}
+	*h = hourlyLimit{limit, remaining, earlier(reset, now.Add(longestWait))}
 }
 
 // short says that less than a fifth is left of the hour, until when. That is kept

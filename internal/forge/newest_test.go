@@ -15,14 +15,13 @@ func TestChangesOfACheckRunWhileItsWriteWaitsAreOneRequestWithTheNewest(t *testi
 	synctest.Test(t, func(t *testing.T) {
 		h, c := bubble(t, nil)
 		var wg sync.WaitGroup
-		for range 6 { // each takes a second
-			wg.Go(func() {
-				if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait()
+		h.fail(issueRoute, message(429, "slow down", "Retry-After", "5"))
+		wg.Go(func() {
+			if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+				t.Error(err)
+			}
+		})
+		_ = sleep(t.Context(), time.Second)
 		var changes atomic.Int64
 		asked := 0
 		say := func() CheckRun {

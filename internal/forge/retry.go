@@ -126,6 +126,10 @@ type places struct {
 	next http.RoundTripper
 }
 
+// lateMost is how long after it was admitted a request may still be sent. It takes
+// another place after that.
+const lateMost = 2 * time.Second
+
 // errLate says that a request was not sent, because its place had gone by.
 var errLate = errors.New("too late for its place within GitHub's limits")
 
@@ -150,7 +154,7 @@ func (t places) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 	}
-	return nil, &RateLimited{Method: t.method, Path: t.route, Until: t.now().Add(answerWait), Secondary: true}
+	return nil, &RateLimited{Method: t.method, Path: t.route, Until: t.now().Add(lateMost), Secondary: true}
 }
 
 // send sends a request at its next place, with the token that is good then.

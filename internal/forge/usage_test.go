@@ -3,7 +3,6 @@ package forge
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -21,13 +20,11 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-var documented = Limits{}.filled()
-
 // spend admits n requests without a wait and fails the test on one.
 func spend(t *testing.T, u usage, now time.Time, what need, n int) usage {
 	t.Helper()
 	for i := range n {
-		next, wait := u.admit(now, documented, what)
+		next, wait := u.admit(now, what)
 		if wait != 0 {
 			t.Fatalf("request %d has to wait %v", i+1, wait)
 		}
@@ -37,20 +34,13 @@ func spend(t *testing.T, u usage, now time.Time, what need, n int) usage {
 }
 
 func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
-	read := need{node: "a", points: readPoints}
-	write := need{node: "a", writer: "a1", points: writePoints, content: true}
-	other := need{node: "b", writer: "b1", points: writePoints}
-	content := need{node: "a", points: writePoints, content: true} // without spacing
+	read, check := need{points: readPoints}, need{points: writePoints}
+	content := need{points: writePoints, content: true}
+	spaced := check
+	spaced.spacing = time.Second
 	spare := read
 	spare.spare = true
 	const s = time.Second
-	fine := answer{sent: true, status: 200}
-	after := func(u usage, d time.Duration, a answer) usage { return u.answered(noon.Add(d), documented, write, a) }
-	wrote := spend(t, usage{}, noon, write, 1)
-	waits := func(u usage, d time.Duration, n need) usage {
-		u, _ = u.admit(noon.Add(d), documented, n)
-		return u
-	}
 	for _, tt := range []struct {
 		name string
 		u    usage
@@ -58,31 +48,25 @@ func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
 		need need
 		want time.Duration
 	}{
-		{"nothing used", usage{}, 0, write, 0},
-		{"the next write, a second after the answer", after(wrote, s/5, fine), s / 5, write, s},
-		{"another node's write, by the same clock", after(wrote, s/5, fine), s / 5, other, s},
-		{"a part of the second has passed", after(wrote, s/5, fine), s / 2, write, 700 * time.Millisecond},
-		{"a write whose answer is awaited", wrote, s, other, answerWait - s},
-		{"a write whose answer got lost", after(wrote, s, answer{sent: true}), s, other, answerWait - s},
-		{"a write that was not sent", after(wrote, s, answer{}), s, other, 0},
-		{"who waited longer goes first", waits(after(wrote, 0, fine), 0, other), s, write, turnWait},
-		{"who waited longer", waits(after(wrote, 0, fine), 0, other), s, other, 0},
-		{"who waited longer and does not come", waits(after(wrote, 0, fine), 0, other), s + turnWait, write, 0},
-		{"a read beside a write", wrote, 0, read, 0},
+		{"nothing used", usage{}, 0, content, 0},
+		{"a write after a write", spend(t, usage{}, noon, content, 1), 0, content, 0},
+		{"one that is spaced", spend(t, usage{}, noon, spaced, 1), 0, spaced, s},
+		{"a part of the spacing has passed", spend(t, usage{}, noon, spaced, 1), s * 3 / 10, spaced, s * 7 / 10},
+		{"a read beside a write", spend(t, usage{}, noon, spaced, 1), 0, read, 0},
 		{"a third of the points at once", spend(t, usage{}, noon, read, 299), 0, read, 0},
 		{"points flow out at nine a second", spend(t, usage{}, noon, read, 300), 0, read, s / 9},
 		{"a write needs five of them", spend(t, usage{}, noon, read, 300), 0, content, 5 * s / 9},
 		{"points come back", spend(t, usage{}, noon, read, 300), s / 9, read, 0},
 		{"cosmetics leave a fifth of the points", spend(t, usage{}, noon, read, 240), 0, spare, s / 9},
 		{"content of the minute", spend(t, usage{}, noon, content, 26), 0, content, 1250 * time.Millisecond},
-		{"a check run is no content", spend(t, usage{}, noon, content, 26), 0, other, 0},
+		{"a check run is no content", spend(t, usage{}, noon, content, 26), 0, check, 0},
 		{"content of the hour", usage{Hour: noon.Add(166 * 12 * s)}, 0, content, 12 * s},
 		{"a hold", usage{Hold: noon.Add(7 * s)}, 0, read, 7 * s},
 		{"a hold that is over", usage{Hold: noon}, 0, read, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := cmp.Diff(usage{}, tt.u)
-			if _, wait := tt.u.admit(noon.Add(tt.at), documented, tt.need); (wait - tt.want).Abs() > time.Microsecond {
+			if _, wait := tt.u.admit(noon.Add(tt.at), tt.need); (wait - tt.want).Abs() > time.Microsecond {
 				t.Errorf("waits %v, want %v", wait, tt.want)
 			}
 			if cmp.Diff(usage{}, tt.u) != before {
@@ -93,7 +77,7 @@ func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
 }
 
 func TestNoStretchHoldsMoreThanALimit(t *testing.T) {
-	for _, b := range []bucket{documented.points(), documented.minute(), documented.hour()} {
+	for _, b := range []bucket{pointsLimit, minuteLimit, hourLimit} {
 		var at []time.Time
 		var empty time.Time
 		for now := noon; now.Before(noon.Add(3 * b.in)); {
@@ -119,11 +103,11 @@ func TestNoStretchHoldsMoreThanALimit(t *testing.T) {
 }
 
 func TestAClockSetBackHoldsNobodyUpForLongerThanALimit(t *testing.T) {
-	write := need{node: "a", writer: "a1", points: writePoints, content: true}
+	write := need{points: writePoints, content: true, spacing: time.Second}
 	for _, back := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
 		u := spend(t, usage{}, noon, write, 1)
 		u.Hold = noon.Add(time.Minute)
-		if _, wait := u.admit(noon.Add(-back), documented, write); wait > longestWait {
+		if _, wait := u.settle(noon.Add(-back)).admit(noon.Add(-back), write); wait > longestWait {
 			t.Errorf("set back by %v: waits %v", back, wait)
 		}
 	}
@@ -132,13 +116,14 @@ func TestAClockSetBackHoldsNobodyUpForLongerThanALimit(t *testing.T) {
 func TestAUsageSurvivesItsStoredFormAndStaysSmall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, now := usage{}, noon
-		for i := range rapid.IntRange(0, 40).Draw(t, "requests") {
+		for range rapid.IntRange(0, 40).Draw(t, "requests") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
-			n := need{node: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), points: readPoints}
-			if n.content = rapid.Bool().Draw(t, "write"); n.content {
-				n.writer = strconv.Itoa(i)
+			write := rapid.Bool().Draw(t, "write")
+			n := need{points: readPoints, content: write}
+			if write {
+				n.spacing = time.Second
 			}
-			u, _ = u.admit(now, documented, n)
+			u, _ = u.admit(now, n)
 		}
 		text, err := json.Marshal(u)
 		if err != nil || len(text) > 1<<10 {
@@ -154,7 +139,7 @@ func TestAUsageSurvivesItsStoredFormAndStaysSmall(t *testing.T) {
 func TestWhatCannotBeReadCountsAsNothingUsed(t *testing.T) {
 	for _, text := range []string{"", "x", `{"points":7}`, `{"strikes":-5}`} {
 		u, err := parseUsage([]byte(text))
-		if _, wait := u.admit(noon, documented, need{points: 1}); wait != 0 || (err == nil) != (text == "" || strings.Contains(text, "strikes")) {
+		if _, wait := u.admit(noon, need{points: 1}); wait != 0 || (err == nil) != (text == "" || strings.Contains(text, "strikes")) {
 			t.Errorf("%q: waits %v, %v", text, wait, err)
 		}
 	}
@@ -188,11 +173,12 @@ func TestNoSequenceOfAdmissionsBreaksALimit(t *testing.T) {
 // arrival is a request that was admitted.
 type arrival struct {
 	need
+	node     string
 	at, gone time.Time
 }
 
 // onTheWay is the longest way to GitHub that the limits have room for.
-const onTheWay = answerWait - lateMost - time.Second
+const onTheWay = 2 * time.Second
 
 func sequence(seed uint64) (admitted int, broken string) {
 	r := rand.New(rand.NewPCG(seed, 6))
@@ -213,7 +199,7 @@ func sequence(seed uint64) (admitted int, broken string) {
 	case 2: // the requests at once, on several nodes
 		rounds, pace, reply = 400, 20*time.Millisecond, tryTimeout
 	}
-	for round := range rounds {
+	for range rounds {
 		now = now.Add(upTo(pace))
 		if sky.pass(now); sky.broken != "" {
 			return admitted, sky.broken
@@ -226,20 +212,20 @@ func sequence(seed uint64) (admitted int, broken string) {
 		if r.IntN(max(80, rounds)) == 0 {
 			sky.refuse(now, r.IntN(120))
 		}
-		n := need{node: names[i], points: readPoints, spare: r.IntN(3) == 0}
+		n := need{points: readPoints, spare: r.IntN(3) == 0}
 		if r.IntN(2) == 0 {
-			n.points, n.writer, n.content = writePoints, fmt.Sprint(names[i], round), r.IntN(2) == 0
+			n.points, n.content = writePoints, r.IntN(2) == 0
 		}
-		if sky.of(names[i]) >= documented.Concurrent {
+		if sky.of(names[i]) >= atOnceShared {
 			continue
 		}
-		next, wait := sky.usage.admit(now, documented, n)
+		next, wait := sky.usage.settle(now).admit(now, n)
 		if sky.usage = next; wait > 0 {
 			continue
 		}
 		admitted++
 		at := now.Add(upTo(lateMost) + upTo(onTheWay))
-		sky.flights = append(sky.flights, arrival{need: n, at: at, gone: at.Add(upTo(reply))})
+		sky.flights = append(sky.flights, arrival{need: n, node: names[i], at: at, gone: at.Add(upTo(reply))})
 	}
 	sky.pass(now.Add(time.Hour))
 	return admitted, sky.broken
@@ -270,18 +256,13 @@ func (s *sky) refuse(now time.Time, seconds int) {
 	header := http.Header{"Retry-After": {strconv.Itoa(seconds)}}
 	s.checker.Leave(now, http.StatusTooManyRequests, header, "")
 	s.checker.Arrive(now, http.MethodGet, "") // the one that was answered, out of order
-	s.usage = s.usage.answered(now, documented, need{}, answer{sent: true, status: http.StatusTooManyRequests, header: header})
+	s.usage = s.usage.answered(now, answer{sent: true, status: http.StatusTooManyRequests, header: header})
 }
 
 // die ends a node: what it was admitted and has not sent is never sent, and nobody
 // hears of its answers. What has arrived from it is still being answered.
 func (s *sky) die(node string, now time.Time) {
 	s.flights = slices.DeleteFunc(s.flights, func(a arrival) bool { return a.node == node && a.at.After(now) })
-	for i := range s.landed {
-		if s.landed[i].node == node {
-			s.landed[i].writer = ""
-		}
-	}
 }
 
 // pass lets the time go on.
@@ -292,7 +273,7 @@ func (s *sky) pass(now time.Time) {
 		s.flights = s.flights[1:]
 		s.answer(a.at)
 		method, path := http.MethodGet, ""
-		if a.writer != "" {
+		if a.points == writePoints {
 			method, path = http.MethodPost, "/check-runs"
 		}
 		if a.content {
@@ -310,7 +291,7 @@ func (s *sky) answer(now time.Time) {
 			return false
 		}
 		s.checker.Leave(a.gone, http.StatusOK, nil, "")
-		s.usage = s.usage.answered(a.gone, documented, a.need, answer{sent: true, status: http.StatusOK})
+		s.usage = s.usage.answered(a.gone, answer{sent: true, status: http.StatusOK})
 		return true
 	})
 }
