@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -130,13 +131,9 @@ func (s *step) place(ctx context.Context, account string, most int) (free func()
 		first = startOf(s.thread)
 	}
 	left, began := false, time.Now().Add(first)
-	next := time.NewTimer(first)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-next.C:
+	for pause := first; ; pause = slotInterval {
+		if err := wait.For(ctx, pause); err != nil {
+			return nil, err
 		}
 		free, again, err := s.tryPlace(ctx, account, most, &left)
 		if free != nil || again || err != nil {
@@ -146,7 +143,6 @@ func (s *step) place(ctx context.Context, account string, most int) (free func()
 			s.waited = true
 			return nil, nil
 		}
-		next.Reset(slotInterval)
 		events, err := s.Store.Events(ctx, s.thread, seen)
 		if err != nil {
 			return nil, err

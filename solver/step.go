@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -84,14 +85,7 @@ func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 	if d.Action != policy.DoWait || d.Until.IsZero() || left > maxShortWait {
 		return nil
 	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return wait.For(ctx, left)
 }
 
 // maxShortWait is the wait that a step sits out itself.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -159,17 +160,13 @@ func (c *Watcher) busy(ctx context.Context) bool {
 // returns how many do.
 func (c *Watcher) unhandled(ctx context.Context) (n int, err error) {
 	began := time.Now()
-	tick := time.NewTicker(lookQuiet)
-	defer tick.Stop()
 	for {
 		n, err := c.archive.Untried(ctx)
 		if n == 0 || err != nil || time.Since(began) >= c.bounds.quiet {
 			return n, err
 		}
-		select {
-		case <-ctx.Done():
-			return n, ctx.Err()
-		case <-tick.C:
+		if err := wait.For(ctx, lookQuiet); err != nil {
+			return n, err
 		}
 	}
 }

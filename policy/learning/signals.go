@@ -105,21 +105,11 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	return missing(CISource, at, false, "no check ran on the pushed commit")
 }
 
-// JudgeAnswer is what the optional judge command answered. The zero value is
-// that there is none.
-type JudgeAnswer struct {
-	Asked bool
-	// Error is why there is no answer (exit code, quota, timeout, not a number);
-	// empty where Grade is the answer. A grade beside an error is not believed.
-	Error  string
-	Grade  float64 // 0..1
-	Detail string
-}
-
-// JudgeSignal is the signal of the judge command.
-func JudgeSignal(a JudgeAnswer, at time.Time) Signal {
+// JudgeSignal is the signal of the optional judge command; nil is that it was not
+// asked. A grade beside an error is not believed.
+func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	switch {
-	case !a.Asked:
+	case a == nil:
 		return missing(JudgeSource, at, false, "no judge is configured")
 	case a.Error != "":
 		return missing(JudgeSource, at, true, a.Error)

@@ -302,7 +302,7 @@ func TestTheIncident(t *testing.T) {
 	}
 	before := Learn(rows, later)
 	end := gradeDay.Add(40 * time.Hour)
-	answers := []Signal{JudgeSignal(JudgeAnswer{Asked: true, Error: "quota exhausted"}, end),
+	answers := []Signal{JudgeSignal(&policy.Judged{Error: "quota exhausted"}, end),
 		{Source: JudgeSource, Value: 0.02, Known: true, Failed: true, Missing: "quota exhausted", At: end}}
 	for i, answer := range answers {
 		g := endedAt(40, []string{"a", "b"}[i], answer,

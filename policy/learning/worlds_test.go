@@ -124,7 +124,10 @@ func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 		Context: policy.Context{Repo: "made/up", Category: policy.Bug, Size: policy.Small}}
 	verifier := learning.VerifierSignal(learning.Verified{Configured: chance.Float64() < verified, Changed: f.Changed,
 		Passed: passes(chance, good)}, end)
-	answer := learning.JudgeAnswer{Asked: chance.Float64() < judged, Grade: judge(chance, good)}
+	asked, answer := chance.Float64() < judged, &policy.Judged{Grade: judge(chance, good)}
+	if !asked {
+		answer = nil
+	}
 	row.Signals = []learning.Signal{verifier, learning.JudgeSignal(answer, end), worked(chance, good, f, end),
 		learning.JournalSignal(learning.Journal{Final: fmt.Sprintf("Fixed number %d. All tests pass.", i), Changed: f.Changed, TestRuns: 1, Verifier: verifier}, end)}
 	if said := people(chance, good, end); said != nil && f.Commits > 0 {
@@ -231,9 +234,9 @@ func (w world) faultOf(i, arm, bestArm int) fault {
 func (w world) corrupt(row *learning.Graded, f fault, i int, chance *rand.Rand) {
 	switch f {
 	case failingJudge:
-		row.Signals[1] = learning.JudgeSignal(learning.JudgeAnswer{Asked: true, Grade: fallback}, row.At)
+		row.Signals[1] = learning.JudgeSignal(&policy.Judged{Grade: fallback}, row.At)
 	case stuckJudge:
-		row.Signals[1] = learning.JudgeSignal(learning.JudgeAnswer{Asked: true, Grade: stuckAt}, row.At)
+		row.Signals[1] = learning.JudgeSignal(&policy.Judged{Grade: stuckAt}, row.At)
 	case stub:
 		row.Facts.Transcript.Bytes = 100 + chance.Int64N(300)
 		w.nothingSeen(row)

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -315,15 +316,8 @@ func (c *checkout) keepNoting(ctx context.Context) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() {
-		tick := time.NewTicker(spentInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				c.note(ctx, c.models.used())
-			}
+		for wait.For(ctx, spentInterval) == nil {
+			c.note(ctx, c.models.used())
 		}
 	})
 	return func() { stop(); work.Wait() }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -98,10 +99,8 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 			g.remote = remote
 		case errors.Is(err, git.ErrUnavailable) && try <= gitRetries:
 			g.Log.Warn().Err(err).Int("try", try).Msg("the git server failed; trying again")
-			select {
-			case <-time.After(policy.Retry(try, time.Second, time.Minute, 1)):
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := wait.For(ctx, policy.Retry(try, time.Second, time.Minute, 1)); err != nil {
+				return err
 			}
 			try++
 		default:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -32,15 +33,8 @@ func (a *Attempt) Watch(ctx context.Context, cancel context.CancelCauseFunc) (en
 	// GitHub may be slow to take an answer, and a stop must not wait for that.
 	free := make(chan struct{}, 1)
 	work.Go(func() {
-		tick := time.NewTicker(watchInterval)
-		defer tick.Stop()
 		wanted := false
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		for wait.For(ctx, watchInterval) == nil {
 			last, asked, why := a.look(ctx, seen)
 			if why != nil {
 				cancel(why)
@@ -187,13 +181,9 @@ func comesBack(err error, then time.Time) (again time.Time, away bool) {
 // waitUntil waits within an attempt, and ends for a stop or a closing that comes
 // after the event that was seen last. Questions are answered after the attempt.
 func (a *Attempt) waitUntil(ctx context.Context, t time.Time, seen int64) (last int64, why error) {
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
 	for a.Now().Before(t) {
-		select {
-		case <-ctx.Done():
-			return seen, context.Cause(ctx)
-		case <-tick.C:
+		if err := wait.For(ctx, watchInterval); err != nil {
+			return seen, err
 		}
 		if seen, _, why = a.look(ctx, seen); why != nil {
 			return seen, why

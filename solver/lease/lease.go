@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -61,24 +62,16 @@ func (h *Holder) Record(ctx context.Context, kind thread.Kind, data any) error {
 
 func (h *Holder) beat(ctx context.Context) {
 	defer close(h.done)
-	next := time.NewTimer(thread.HeartbeatTime)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-next.C:
-		}
+	for next := thread.HeartbeatTime; wait.For(ctx, next) == nil; {
 		err := h.Renew(ctx)
 		if errors.Is(err, thread.ErrLeaseLost) || err != nil && h.unconfirmed() > h.patience() {
 			h.cancel(thread.ErrLeaseLost)
 			return
 		}
+		next = thread.HeartbeatTime
 		if err != nil {
-			next.Reset(askAgain)
-			continue
+			next = askAgain
 		}
-		next.Reset(thread.HeartbeatTime)
 	}
 }
 
@@ -208,12 +201,8 @@ func (h *Holder) Outlast(ctx context.Context, do func(context.Context) error) er
 		if err == nil || errors.Is(err, thread.ErrLeaseLost) || time.Since(began) > attemptPatience {
 			return err
 		}
-		again := time.NewTimer(writeAgain)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return errors.Join(context.Cause(ctx), err)
+		if ended := wait.For(ctx, writeAgain); ended != nil {
+			return errors.Join(ended, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -255,24 +256,9 @@ func (s *State) see(n *Snapshot) {
 		return
 	}
 	o := &s.Snapshot
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{
-		{&o.Author, n.Author}, {&o.Labels, n.Labels}, {&o.HeadRef, n.HeadRef},
-		{&o.HeadSHA, n.HeadSHA}, {&o.BaseRef, n.BaseRef}, {&o.DefaultBranch, n.DefaultBranch}, {&o.URL, n.URL},
-	} {
-		if f.from != "" {
-			*f.to = f.from
-		}
-	}
-	for _, f := range []struct {
-		to   *int64
-		from int64
-	}{{&o.Installation, n.Installation}, {&o.RepoID, n.RepoID}, {&o.HeadRepoID, n.HeadRepoID}} {
-		if f.from != 0 {
-			*f.to = f.from
-		}
-	}
+	o.Installation, o.RepoID = cmp.Or(n.Installation, o.Installation), cmp.Or(n.RepoID, o.RepoID)
+	o.Author, o.Labels, o.URL = cmp.Or(n.Author, o.Author), cmp.Or(n.Labels, o.Labels), cmp.Or(n.URL, o.URL)
+	o.HeadRef, o.HeadSHA, o.HeadRepoID = cmp.Or(n.HeadRef, o.HeadRef), cmp.Or(n.HeadSHA, o.HeadSHA), cmp.Or(n.HeadRepoID, o.HeadRepoID)
+	o.BaseRef, o.DefaultBranch = cmp.Or(n.BaseRef, o.BaseRef), cmp.Or(n.DefaultBranch, o.DefaultBranch)
 	o.Pull = o.Pull || n.Pull
 }

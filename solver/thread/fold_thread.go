@@ -98,10 +98,9 @@ type PeopleVerdict struct {
 
 // CheckResult is a finished check run of others on a commit.
 type CheckResult struct {
-	Name, Conclusion, SHA string
-	// Outside is why a failure is not the work's; empty when it may be.
-	Outside string
-	At      time.Time
+	learning.CheckResult
+	SHA string
+	At  time.Time
 }
 
 // maxChecks bounds the checks that are remembered, the newest of them.
@@ -112,8 +111,8 @@ func (s *State) checked(f Feedback) {
 	if f.Check == "" || f.SHA == "" || f.Own {
 		return
 	}
-	c := CheckResult{Name: f.Check, Conclusion: f.Conclusion, SHA: f.SHA, Outside: f.Outside, At: f.At}
-	s.Checks = append(s.Checks, c)
+	c := learning.CheckResult{Name: f.Check, Conclusion: f.Conclusion, Outside: f.Outside}
+	s.Checks = append(s.Checks, CheckResult{CheckResult: c, SHA: f.SHA, At: f.At})
 	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
 }
 

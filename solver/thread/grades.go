@@ -2,8 +2,8 @@ package thread
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
@@ -54,10 +54,6 @@ func own(s State, i int, severity policy.SeverityLimits) []learning.Signal {
 	if verified.Configured && changed && len(r.Verify) == 0 {
 		verifier = learning.Signal{Source: learning.VerifierSource, At: at, Missing: "the attempt ended before it was verified"}
 	}
-	judge := learning.JudgeAnswer{}
-	if j := r.Judge; j != nil {
-		judge = learning.JudgeAnswer{Asked: true, Grade: j.Grade, Detail: j.Detail, Error: j.Error}
-	}
 	trajectory := learning.Trajectory{
 		Trajectory: r.Trajectory, ToolCalls: r.ToolCalls, Edits: r.Edits.Operations, Changed: changed, Ending: r.Ending,
 	}
@@ -68,7 +64,7 @@ func own(s State, i int, severity policy.SeverityLimits) []learning.Signal {
 		learning.SeveritySignal(severity.Judge(r.Edits), at),
 		verifier,
 		ci(s, i),
-		learning.JudgeSignal(judge, at),
+		learning.JudgeSignal(r.Judge, at),
 		learning.TrajectorySignal(trajectory, at),
 		learning.JournalSignal(learning.Journal{Final: r.Final, Changed: changed, TestRuns: r.Trajectory.TestRuns, Verifier: verifier}, at),
 	}
@@ -80,17 +76,16 @@ func ci(s State, i int) learning.Signal {
 	at, results := a.EndedAt, map[string]learning.CheckResult{}
 	for _, c := range s.Checks {
 		if c.SHA != "" && c.SHA == a.Receipt.Commit {
-			results[c.Name] = learning.CheckResult{Name: c.Name, Conclusion: c.Conclusion, Outside: c.Outside}
+			results[c.Name] = c.CheckResult
 			if c.At.After(at) {
 				at = c.At
 			}
 		}
 	}
 	var all []learning.CheckResult
-	for _, c := range results {
-		all = append(all, c)
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		all = append(all, results[name])
 	}
-	slices.SortFunc(all, func(a, b learning.CheckResult) int { return strings.Compare(a.Name, b.Name) })
 	return learning.CISignal(all, at)
 }
 
