@@ -24,10 +24,8 @@ var (
 type cargoReader struct {
 	tally
 
-	within *block // takes the lines of one test
-	name   string // of that test
-	next   bool   // it is nextest's
-	names  bool   // within the list of failures at the end
+	next  bool // the open failure is nextest's
+	names bool // within the list of failures at the end
 
 	errors block
 	inErr  bool
@@ -38,7 +36,10 @@ func (c *cargoReader) line(s string) bool {
 		return true
 	}
 	if c.within != nil && c.next {
-		return c.inside(s)
+		if strings.Trim(s, "-─ ") != "" {
+			c.take(s)
+		}
+		return true
 	}
 	switch {
 	case strings.HasPrefix(s, "test result: "):
@@ -46,8 +47,8 @@ func (c *cargoReader) line(s string) bool {
 		return true
 	case strings.HasPrefix(s, "---- "):
 		if m := cargoOutput.FindStringSubmatch(s); m != nil {
-			c.close()
-			c.seen, c.within, c.name = true, &block{}, cargoName(m[1])
+			c.begin(cargoName(m[1]), cargoText)
+			c.next = false
 			return true
 		}
 	case s == "failures:":
@@ -55,7 +56,8 @@ func (c *cargoReader) line(s string) bool {
 		c.names = c.seen
 		return c.seen
 	case c.within != nil:
-		return c.inside(s)
+		c.take(s)
+		return true
 	case c.names && strings.HasPrefix(s, "    "):
 		c.add(cargoName(s), "")
 		return true
@@ -87,27 +89,10 @@ func (c *cargoReader) totals(s string) {
 	}
 }
 
-// inside takes a line of what a failed test printed.
-func (c *cargoReader) inside(s string) bool {
-	if c.next && strings.Trim(s, "-─ ") == "" {
-		return true
-	}
-	if !c.within.add(s) {
-		c.close()
-	}
-	return true
-}
-
-// close ends what a failed test printed.
-func (c *cargoReader) close() {
-	if c.within != nil {
-		text, _, _ := strings.Cut(c.within.text(), "\nstack backtrace:")
-		if c.next {
-			text = nextestText(text)
-		}
-		c.add(c.name, text)
-	}
-	c.within, c.next = nil, false
+// cargoText leaves out the stack.
+func cargoText(b *block) string {
+	text, _, _ := strings.Cut(b.text(), "\nstack backtrace:")
+	return text
 }
 
 // compiler takes the errors of rustc up to the line that names the crate.
@@ -139,8 +124,8 @@ func (c *cargoReader) compiler(s string) bool {
 func (c *cargoReader) nextest(s string) bool {
 	if m := nextestTitle.FindStringSubmatch(s); m != nil {
 		if name := nextestName(m[1]); c.within == nil || c.name != name {
-			c.close()
-			c.seen, c.next, c.within, c.name = true, true, &block{}, name
+			c.begin(name, nextestText)
+			c.next = true
 		}
 		return true
 	}
@@ -149,7 +134,7 @@ func (c *cargoReader) nextest(s string) bool {
 	}
 	if m := nextestTotal.FindStringSubmatch(s); m != nil {
 		c.close()
-		c.count(totalOf(m[1], "passed"), totalOf(m[1], "failed", "timed"), totalOf(m[1], "skipped"))
+		c.summary(m[1])
 		return true
 	}
 	m := nextestState.FindStringSubmatch(s)
@@ -167,13 +152,15 @@ func (c *cargoReader) nextest(s string) bool {
 		return true
 	}
 	// Newer versions print the output under this line, older ones under a title.
-	c.next, c.within, c.name = true, &block{}, nextestName(m[2])
+	c.begin(nextestName(m[2]), nextestText)
+	c.next = true
 	return true
 }
 
 // nextestText is what a test printed, from its panic on where it has one: before
 // stand libtest's own lines.
-func nextestText(s string) string {
+func nextestText(b *block) string {
+	s := cargoText(b)
 	if i := strings.Index(s, "thread '"); i >= 0 {
 		return dedent(s[strings.LastIndex(s[:i], "\n")+1:])
 	}

@@ -24,7 +24,7 @@ type goReader struct {
 
 	pending []*goTest // failed, of the package whose line is still to come
 	panics  *goTest   // of no test, or of those that ran
-	within  *goTest   // whose lines follow
+	open    *goTest   // whose lines follow
 	depth   int       // its indentation
 	whole   bool      // its lines need not be indented
 
@@ -35,6 +35,10 @@ type goReader struct {
 	builds   blocks          // errors by package
 	order    []string        // of builds
 	failedIn map[string]bool // with -json: packages that have a failed test
+}
+
+func newGoReader() *goReader {
+	return &goReader{printed: blocks{}, builds: blocks{}, failedIn: map[string]bool{}}
 }
 
 type goTest struct {
@@ -65,7 +69,7 @@ func (g *goReader) line(s string) bool {
 		return true
 	case strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: "):
 		g.panics = &goTest{name: "panic"}
-		g.within, g.depth, g.whole = g.panics, -1, true
+		g.open, g.depth, g.whole = g.panics, -1, true
 		g.panics.text.add(s)
 		return g.seen
 	}
@@ -78,7 +82,7 @@ func (g *goReader) line(s string) bool {
 
 // mark is a line such as "--- FAIL: TestSum (0.00s)".
 func (g *goReader) mark(what, name string, depth int) {
-	g.seen, g.within = true, nil
+	g.seen, g.open = true, nil
 	switch what {
 	case "PASS":
 		g.told = true
@@ -90,7 +94,7 @@ func (g *goReader) mark(what, name string, depth int) {
 		if len(g.pending) < maxFailing {
 			t := &goTest{name: name}
 			g.pending = append(g.pending, t)
-			g.within, g.depth, g.whole = t, depth, strings.HasPrefix(name, "Example")
+			g.open, g.depth, g.whole = t, depth, strings.HasPrefix(name, "Example")
 			if b := g.printed[name]; b != nil {
 				t.text.add(b.text())
 			}
@@ -102,7 +106,7 @@ func (g *goReader) mark(what, name string, depth int) {
 // inside takes the lines that follow a failed test's mark: what it logged, the
 // difference of an example, or a panic.
 func (g *goReader) inside(s string) bool {
-	t := g.within
+	t := g.open
 	if t == nil {
 		return false
 	}
@@ -110,14 +114,14 @@ func (g *goReader) inside(s string) bool {
 		g.whole = true
 	}
 	if !g.whole && strings.TrimSpace(s) != "" && indent(s) <= g.depth {
-		g.within = nil
+		g.open = nil
 		return false
 	}
 	if m := goRunning.FindStringSubmatch(s); m != nil && t == g.panics {
 		t.also = append(t.also, m[1])
 	}
 	if !t.text.add(s) {
-		g.within = nil
+		g.open = nil
 	}
 	return true
 }
@@ -128,7 +132,7 @@ func (g *goReader) verbose(s string) bool {
 	if len(fields) != 3 || !slices.Contains([]string{"RUN", "CONT", "NAME", "PAUSE"}, fields[1]) {
 		return false
 	}
-	g.seen, g.told, g.within = true, true, nil
+	g.seen, g.told, g.open = true, true, nil
 	if g.running = fields[2]; fields[1] == "PAUSE" {
 		g.running = ""
 	}
@@ -138,7 +142,7 @@ func (g *goReader) verbose(s string) bool {
 // packageLine is what go test prints when a package is done.
 func (g *goReader) packageLine(s string) bool {
 	if s == "FAIL" {
-		g.within, g.running = nil, ""
+		g.open, g.running = nil, ""
 		return g.seen
 	}
 	if strings.HasPrefix(s, "FAIL") {
@@ -153,7 +157,7 @@ func (g *goReader) packageLine(s string) bool {
 	} else {
 		g.flush("")
 	}
-	g.seen, g.within, g.running = true, nil, ""
+	g.seen, g.open, g.running = true, nil, ""
 	return true
 }
 
@@ -188,7 +192,7 @@ func (g *goReader) flush(prefix string) {
 			g.add(prefix+"panic", p.text.text())
 		}
 	}
-	g.pending, g.panics, g.within = nil, nil, nil
+	g.pending, g.panics, g.open = nil, nil, nil
 }
 
 // build takes the errors of a package that does not build: a line "# package", then
@@ -267,9 +271,6 @@ func (g *goReader) failEvent(e goEvent, name string) {
 	case e.Test != "":
 		g.failed++
 		g.add(name, text)
-		if g.failedIn == nil {
-			g.failedIn = map[string]bool{}
-		}
 		g.failedIn[e.Package] = true
 	case e.FailedBuild != "":
 		g.packageDone(e.Package, "build")

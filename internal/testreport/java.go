@@ -19,17 +19,12 @@ var (
 // javaReader reads the consoles of Maven (Surefire, Failsafe) and Gradle, and the
 // errors of javac in them. A test is called "package.Class.test", as JUnit XML
 // calls it, where the console tells the class.
-type javaReader struct {
-	tally
-
-	within *block
-	name   string
-}
+type javaReader struct{ tally }
 
 func (j *javaReader) line(s string) bool {
 	if strings.Contains(s, "<<< ") {
 		if m := surefireTest.FindStringSubmatch(s); m != nil {
-			j.begin(m[2] + m[3] + "." + m[1] + m[4])
+			j.begin(m[2]+m[3]+"."+m[1]+m[4], (*block).text)
 			return true
 		}
 	}
@@ -40,18 +35,6 @@ func (j *javaReader) line(s string) bool {
 		return true
 	}
 	return j.gradle(s) || j.compiler(s) || j.inside(s)
-}
-
-func (j *javaReader) begin(name string) {
-	j.close()
-	j.seen, j.within, j.name = true, &block{}, name
-}
-
-func (j *javaReader) close() {
-	if j.within != nil {
-		j.add(j.name, j.within.text())
-	}
-	j.within = nil
 }
 
 // inside takes the reason and the stack up to an empty line or Maven's next.
@@ -74,7 +57,7 @@ func (j *javaReader) totals(run, failed, skipped int) {
 func (j *javaReader) gradle(s string) bool {
 	if strings.HasSuffix(s, " FAILED") && !strings.HasPrefix(s, "> Task ") {
 		if m := gradleTest.FindStringSubmatch(s); m != nil {
-			j.begin(m[1])
+			j.begin(m[1], (*block).text)
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package testreport
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,10 +25,8 @@ var (
 type jestReader struct {
 	tally
 	file    string
-	console bool // within what the tests printed
-	within  *block
-	name    string
-	tree    []string // marked ✕
+	console bool     // within what the tests printed
+	tree    failures // marked ✕
 }
 
 func (j *jestReader) line(s string) bool {
@@ -42,14 +41,13 @@ func (j *jestReader) line(s string) bool {
 			j.console = true
 			return true
 		}
-		j.seen, j.console, j.within, j.name = true, false, &block{}, j.qualified(title)
+		j.console = false
+		j.begin(j.qualified(title), jestText)
 		return true
 	}
 	switch {
 	case j.within != nil && (strings.TrimSpace(s) == "" || strings.HasPrefix(s, "    ")):
-		if !j.within.add(s) {
-			j.close()
-		}
+		j.take(s)
 		return true
 	case j.console && (strings.TrimSpace(s) == "" || strings.HasPrefix(s, "    ")):
 		return true
@@ -60,9 +58,7 @@ func (j *jestReader) line(s string) bool {
 	trimmed := strings.TrimLeft(s, " ")
 	if name, ok := strings.CutPrefix(trimmed, "✕ "); ok && len(trimmed) < len(s) {
 		j.seen = true
-		if len(j.tree) < maxFailing {
-			j.tree = append(j.tree, stableName(name))
-		}
+		j.tree.add(name, "")
 		return true
 	}
 	return false
@@ -79,16 +75,10 @@ func (j *jestReader) qualified(title string) string {
 	return title
 }
 
-func (j *jestReader) close() {
-	if j.within != nil {
-		j.add(j.name, jestText(j.within.text()))
-	}
-	j.within = nil
-}
-
 // jestText leaves out the stack, which names the runner's own files and where the
 // project lies.
-func jestText(s string) string {
+func jestText(b *block) string {
+	s := b.text()
 	if i := strings.Index(s, "\n\n  at "); i >= 0 {
 		return s[:i]
 	}
@@ -103,29 +93,25 @@ func (j *jestReader) totals(s string) bool {
 		return false
 	}
 	j.close()
-	j.count(totalOf(m[1], "passed"), totalOf(m[1], "failed"), totalOf(m[1], "skipped", "todo"))
+	j.summary(m[1])
 	j.file = ""
 	return true
 }
 
 func (j *jestReader) report() Report {
 	j.close()
-	for _, name := range j.tree {
-		if !j.hasEnding(" › " + name) {
-			j.add(name, "")
-		}
-	}
+	j.addOthers(j.tree.list, " › ")
 	return j.result("jest")
 }
 
-// hasEnding reports whether a failure's name ends in a test's own name.
-func (f *failures) hasEnding(ending string) bool {
-	for _, known := range f.list {
-		if strings.HasSuffix(known.Name, ending) {
-			return true
+// addOthers notes tests of which only their own names are known, without those
+// that are there already under their suites.
+func (f *failures) addOthers(own []Failure, separator string) {
+	for _, o := range own {
+		if !slices.ContainsFunc(f.list, func(known Failure) bool { return strings.HasSuffix(known.Name, separator+o.Name) }) {
+			f.add(o.Name, o.Text)
 		}
 	}
-	return false
 }
 
 // vitestReader reads Vitest: the names and texts from the blocks that begin with
@@ -134,18 +120,17 @@ func (f *failures) hasEnding(ending string) bool {
 type vitestReader struct {
 	tally
 	titles []string // of the block; equal errors stand under several
-	within *block
 	tree   failures // marked ×
 	marked string   // the last of them, whose reason may follow
 }
 
 func (v *vitestReader) line(s string) bool {
-	if m := vitestFail.FindStringSubmatch(s); m != nil && v.begin(m[1]) {
+	if m := vitestFail.FindStringSubmatch(s); m != nil && v.failing(m[1]) {
 		return true
 	}
 	if m := vitestTests.FindStringSubmatch(s); m != nil {
 		v.close()
-		v.count(totalOf(m[1], "passed"), totalOf(m[1], "failed"), totalOf(m[1], "skipped", "todo"))
+		v.summary(m[1])
 		return true
 	}
 	if v.within != nil {
@@ -171,8 +156,8 @@ func (v *vitestReader) line(s string) bool {
 	return false
 }
 
-// begin is a line that begins with FAIL. Jest's have a file and nothing else.
-func (v *vitestReader) begin(title string) bool {
+// failing is a line that begins with FAIL. Jest's have a file and nothing else.
+func (v *vitestReader) failing(title string) bool {
 	suite := vitestSuite.FindStringSubmatch(title)
 	if suite == nil && !strings.Contains(title, " > ") {
 		return false
@@ -202,11 +187,7 @@ func (v *vitestReader) close() {
 
 func (v *vitestReader) report() Report {
 	v.close()
-	for _, f := range v.tree.list {
-		if !v.hasEnding(" > " + f.Name) {
-			v.add(f.Name, f.Text)
-		}
-	}
+	v.addOthers(v.tree.list, " > ")
 	return v.result("vitest")
 }
 

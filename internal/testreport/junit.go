@@ -57,12 +57,10 @@ func cutJUnit(s string) (rest, reports string) {
 // node:test write it. A test is called "classname.name" or, where the class is a
 // file or a sentence, "classname > name".
 type junitReader struct {
-	failures
-	passed, failed, skipped int
+	tally
 
 	suites []string
 	inCase bool
-	name   string
 	state  string // failure, error or skipped
 	text   *block // of the element that tells the state
 	texts  string
@@ -110,11 +108,11 @@ func (j *junitReader) tokens(d *xml.Decoder) error {
 		switch t := t.(type) {
 		case xml.StartElement:
 			if j.depth++; j.depth <= maxXMLDepth {
-				j.begin(t)
+				j.startElement(t)
 			}
 		case xml.EndElement:
 			if j.depth <= maxXMLDepth {
-				j.end(t.Name.Local)
+				j.endElement(t.Name.Local)
 			}
 			j.depth = max(0, j.depth-1)
 		case xml.CharData:
@@ -125,7 +123,7 @@ func (j *junitReader) tokens(d *xml.Decoder) error {
 	}
 }
 
-func (j *junitReader) begin(e xml.StartElement) {
+func (j *junitReader) startElement(e xml.StartElement) {
 	switch e.Name.Local {
 	case "testsuite":
 		j.suites = append(j.suites, attribute(e, "name"))
@@ -160,7 +158,7 @@ func (j *junitReader) caseName(class, name string) string {
 	return class + "." + name
 }
 
-func (j *junitReader) end(element string) {
+func (j *junitReader) endElement(element string) {
 	switch element {
 	case "testsuite":
 		j.suites = j.suites[:max(0, len(j.suites)-1)]

@@ -15,15 +15,12 @@ var (
 // called "suite > test". A suite that fails with its tests is left out, as node
 // leaves it out of its numbers.
 type nodeReader struct {
-	failures
-	seen   bool
+	tally
 	totals nodeTotals
 
 	suites []nodeSuite
 	atEnd  bool // within the list of failing tests at the end
-	within *block
-	depth  int
-	name   string
+	depth  int  // of the open failure
 }
 
 type nodeSuite struct {
@@ -45,10 +42,10 @@ func (n *nodeReader) line(s string) bool {
 		n.seen, n.atEnd, n.suites = true, true, nil
 		return true
 	case mark == "▶" && n.within == nil || mark == "▶" && depth <= n.depth:
-		n.begin(name, depth)
+		n.suite(name, depth)
 		return true
 	case mark == "✖" && nodeTime.MatchString(name):
-		n.end(name, depth)
+		n.failing(name, depth)
 		return true
 	case mark == "✔" && nodeTime.MatchString(name), mark == "﹣":
 		n.close()
@@ -77,8 +74,8 @@ func (n *nodeReader) total(s string) bool {
 	return true
 }
 
-// begin is "▶ name": a suite, or a test that has tests of its own.
-func (n *nodeReader) begin(name string, depth int) {
+// suite is "▶ name": a suite, or a test that has tests of its own.
+func (n *nodeReader) suite(name string, depth int) {
 	n.close()
 	name = stableName(name)
 	if known := n.leave(depth, name); !known && len(n.suites) < 100 {
@@ -98,8 +95,8 @@ func (n *nodeReader) leave(depth int, name string) bool {
 	return own
 }
 
-// end is "✖ name (1.2ms)", with a reason behind it where it does not count.
-func (n *nodeReader) end(name string, depth int) {
+// failing is "✖ name (1.2ms)", with a reason behind it where it does not count.
+func (n *nodeReader) failing(name string, depth int) {
 	n.close()
 	n.seen = true
 	m := nodeTime.FindStringSubmatch(name)
@@ -108,20 +105,21 @@ func (n *nodeReader) end(name string, depth int) {
 	failedInside := i >= 0 && len(n.list) > n.suites[i].failed
 	n.leave(depth, name)
 	if failedInside || strings.EqualFold(m[1], "todo") || strings.EqualFold(m[1], "skip") {
-		n.within, n.depth, n.name = &block{}, depth, ""
-		return
+		name = "" // which is not noted
+	} else {
+		for i := len(n.suites) - 1; i >= 0; i-- {
+			name = n.suites[i].name + " > " + name
+		}
 	}
-	for i := len(n.suites) - 1; i >= 0; i-- {
-		name = n.suites[i].name + " > " + name
-	}
-	n.within, n.depth, n.name = &block{}, depth, name
+	n.depth = depth
+	n.begin(name, nodeText)
 }
 
 func (n *nodeReader) close() {
 	if n.within == nil {
 		return
 	}
-	text, name := nodeText(n.within.text()), n.name
+	text, name := nodeText(n.within), n.name
 	n.within = nil
 	if n.atEnd && name != "" {
 		for i, f := range n.list {
@@ -137,8 +135,8 @@ func (n *nodeReader) close() {
 }
 
 // nodeText leaves out the stack.
-func nodeText(s string) string {
-	lines := strings.Split(s, "\n")
+func nodeText(b *block) string {
+	lines := strings.Split(b.text(), "\n")
 	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "at ") }); i > 0 {
 		lines = lines[:i]
 	}
@@ -147,11 +145,8 @@ func nodeText(s string) string {
 
 func (n *nodeReader) report() Report {
 	n.close()
-	if !n.seen {
-		return Report{}
-	}
 	if n.totals == nil {
-		return n.counted("node", NotTold, NotTold, NotTold)
+		return n.result("node")
 	}
 	return n.totals.report("node", &n.failures)
 }

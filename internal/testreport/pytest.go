@@ -1,6 +1,7 @@
 package testreport
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -17,12 +18,11 @@ var (
 // of -v, else from the titles of the tracebacks; the texts from the tracebacks,
 // else from the summary's reasons.
 type pytestReader struct {
-	seen            bool
-	section         string // FAILURES, ERRORS or another between two rules
-	summary, states failures
-	blocks          []*pytestBlock
-	within          *pytestBlock
-	totals          []string
+	tally
+	section       string // FAILURES, ERRORS or another between two rules
+	short, states failures
+	blocks        []*pytestBlock
+	current       *pytestBlock // of blocks, whose lines follow
 }
 
 // pytestBlock is one traceback.
@@ -37,15 +37,15 @@ type pytestBlock struct {
 func (p *pytestReader) line(s string) bool {
 	if strings.HasPrefix(s, "=") {
 		if m := pytestSection.FindStringSubmatch(s); m != nil && !pytestTotals.MatchString(s) {
-			p.section, p.within = m[1], nil
+			p.section, p.current = m[1], nil
 			p.seen = p.seen || m[1] == "test session starts" || m[1] == "FAILURES" || m[1] == "ERRORS" || m[1] == "short test summary info"
 			return p.seen
 		}
 	}
 	switch {
 	case strings.Contains(s, " in ") && pytestTotals.MatchString(s):
-		p.seen, p.section, p.within = true, "", nil
-		p.totals = append(p.totals, s)
+		p.section, p.current = "", nil
+		p.summary(s)
 		return true
 	case p.section == "FAILURES" || p.section == "ERRORS":
 		return p.traceback(s)
@@ -53,11 +53,11 @@ func (p *pytestReader) line(s string) bool {
 		return p.summarised(s)
 	case strings.HasPrefix(s, "INTERNALERROR> "):
 		p.seen = true
-		p.summary.add("pytest [internal error]", s[len("INTERNALERROR> "):])
+		p.short.add("pytest [internal error]", s[len("INTERNALERROR> "):])
 		return true
 	case strings.HasPrefix(s, "ImportError while loading conftest "):
 		p.seen = true
-		p.summary.add("conftest.py [import failed]", s)
+		p.short.add("conftest.py [import failed]", s)
 		return true
 	case strings.Contains(s, "::"):
 		return p.state(s)
@@ -85,12 +85,8 @@ func (p *pytestReader) summarised(s string) bool {
 		return false // other programs' lines begin like this, too
 	}
 	p.seen = true
-	p.within = nil
-	text := p.textOf(name, word == "ERROR")
-	if text == "" {
-		text = reason
-	}
-	p.summary.add(name, text)
+	p.current = nil
+	p.short.add(name, cmp.Or(p.traceOf(name, word == "ERROR"), reason))
 	return true
 }
 
@@ -118,14 +114,14 @@ func (p *pytestReader) traceback(s string) bool {
 				b.title, b.setup = rest, true
 			}
 		}
-		p.within = nil
+		p.current = nil
 		if len(p.blocks) < maxFailing {
 			p.blocks = append(p.blocks, b)
-			p.within = b
+			p.current = b
 		}
 		return true
 	}
-	b := p.within
+	b := p.current
 	if b == nil {
 		return true
 	}
@@ -142,14 +138,14 @@ func (p *pytestReader) traceback(s string) bool {
 		b.text.lines++
 	}
 	if b.text.lines >= maxBlockLines {
-		p.within, p.section = nil, ""
+		p.current, p.section = nil, ""
 	}
 	return true
 }
 
-// textOf is the traceback of a test that the summary names. Two files may hold
+// traceOf is the traceback of a test that the summary names. Two files may hold
 // tests of one name; then the file decides, else their order.
-func (p *pytestReader) textOf(name string, setup bool) string {
+func (p *pytestReader) traceOf(name string, setup bool) string {
 	file, test, ofTest := strings.Cut(name, "::")
 	title := strings.ReplaceAll(test, "::", ".")
 	if !ofTest {
@@ -176,14 +172,14 @@ func (p *pytestReader) textOf(name string, setup bool) string {
 
 // found is the failures from the best source that the output has.
 func (p *pytestReader) found() failures {
-	if len(p.summary.list) > 0 {
-		return p.summary
+	if len(p.short.list) > 0 {
+		return p.short
 	}
 	var all failures
 	for _, f := range p.states.list {
-		text := p.textOf(f.Name, false)
+		text := p.traceOf(f.Name, false)
 		if text == "" {
-			text = p.textOf(f.Name, true)
+			text = p.traceOf(f.Name, true)
 		}
 		all.add(f.Name, text)
 	}
@@ -201,18 +197,6 @@ func (p *pytestReader) found() failures {
 }
 
 func (p *pytestReader) report() Report {
-	if !p.seen {
-		return Report{}
-	}
-	found := p.found()
-	if len(p.totals) == 0 {
-		return found.counted("pytest", NotTold, len(found.list), NotTold)
-	}
-	var passed, failed, skipped int
-	for _, t := range p.totals {
-		passed += totalOf(t, "passed", "xpassed")
-		failed += totalOf(t, "failed", "error", "errors")
-		skipped += totalOf(t, "skipped", "xfailed")
-	}
-	return found.counted("pytest", passed, failed, skipped)
+	p.failures = p.found()
+	return p.result("pytest")
 }

@@ -21,15 +21,13 @@ var (
 // and SKIP; and what prove prints. A test is called "parent > test"; a parent that
 // fails with its subtests is left out. Tests without a name go by their number.
 type tapReader struct {
-	failures
-	sure                    bool // it is TAP, and no prose that begins with "ok 1"
-	passed, failed, skipped int
-	tests                   int
-	totals                  nodeTotals
+	tally
+	sure   bool // it is TAP, and no prose that begins with "ok 1"
+	tests  int
+	totals nodeTotals
 
 	open []tapParent
 	last string // the failed test that a YAML block belongs to
-	yaml *block
 	prove
 }
 
@@ -43,10 +41,11 @@ type tapParent struct {
 
 func (t *tapReader) line(s string) bool {
 	trimmed := strings.TrimSpace(s)
-	if t.yaml != nil {
-		if trimmed == "..." || !t.yaml.add(s) {
-			t.add(t.last, yamlText(t.yaml))
-			t.yaml, t.last = nil, ""
+	if t.within != nil {
+		if trimmed == "..." {
+			t.close()
+		} else {
+			t.take(s)
 		}
 		return true
 	}
@@ -57,7 +56,8 @@ func (t *tapReader) line(s string) bool {
 			return true
 		}
 	case trimmed == "---" && t.tests > 0 && indent(s) > 0:
-		t.yaml = &block{}
+		t.begin(t.last, yamlText)
+		t.last = ""
 		return true
 	case trimmed == "}" && t.shut(indent(s)):
 		return true
@@ -176,9 +176,7 @@ func yamlText(b *block) string {
 }
 
 func (t *tapReader) report() Report {
-	if t.yaml != nil {
-		t.add(t.last, yamlText(t.yaml))
-	}
+	t.close()
 	byProve := t.settle(&t.failures, t.tests > 0)
 	switch {
 	case !t.sure && !t.ran && len(t.diags) == 0:
@@ -194,13 +192,13 @@ func (t *tapReader) report() Report {
 // prove is what Test::More and prove print beside TAP: the reasons of failed tests,
 // and a summary by file.
 type prove struct {
-	ran    bool // prove's summary was there
-	total  int  // tests of all files
-	lost   int  // failed tests of all files
-	files  []*proveResult
-	within *proveResult // of files, whose lines follow
-	diags  []*proveDiag
-	diag   *proveDiag
+	ran   bool // prove's summary was there
+	total int  // tests of all files
+	lost  int  // failed tests of all files
+	files []*proveResult
+	file  *proveResult // of files, whose lines follow
+	diags []*proveDiag
+	diag  *proveDiag
 }
 
 type proveResult struct {
@@ -243,22 +241,22 @@ func (p *prove) proveLine(s string) bool {
 	if m := proveFile.FindStringSubmatch(s); m != nil {
 		n, _ := number(m[4])
 		p.ran, p.lost = true, p.lost+n
-		p.within = &proveResult{name: m[1], failed: n, wstat: m[2]}
+		p.file = &proveResult{name: m[1], failed: n, wstat: m[2]}
 		if len(p.files) < maxFailing {
-			p.files = append(p.files, p.within)
+			p.files = append(p.files, p.file)
 		}
 		return true
 	}
 	if m := proveTotal.FindStringSubmatch(s); m != nil {
 		n, _ := number(m[1])
-		p.ran, p.total, p.within = true, p.total+n, nil
+		p.ran, p.total, p.file = true, p.total+n, nil
 		return true
 	}
-	if p.within != nil && strings.HasPrefix(s, "  ") {
-		p.within.text.add(s)
+	if p.file != nil && strings.HasPrefix(s, "  ") {
+		p.file.text.add(s)
 		return true
 	}
-	p.within = nil
+	p.file = nil
 	return false
 }
 

@@ -58,7 +58,7 @@ func Read(output string) Report {
 	}
 	plain, xml := cutJUnit(text.Clean(output))
 	readers := []reader{
-		&goReader{}, &pytestReader{}, &cargoReader{}, &jestReader{}, &vitestReader{}, &nodeReader{}, &javaReader{}, &tscReader{}, &tapReader{},
+		newGoReader(), &pytestReader{}, &cargoReader{}, &jestReader{}, &vitestReader{}, &nodeReader{}, &javaReader{}, &tscReader{}, &tapReader{},
 	}
 	for line := range strings.SplitSeq(plain, "\n") {
 		line = line[:min(len(line), maxTestLine)]
@@ -148,13 +148,43 @@ func (f *failures) counted(runner string, passed, failed, skipped int) Report {
 	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list}
 }
 
-// tally is what most readers keep: the failing tests, and the numbers that the
-// runner printed itself.
+// tally is what most readers keep: the failing tests, the numbers that the runner
+// printed itself, and the lines of the failure that is being read.
 type tally struct {
 	failures
 	seen                    bool // the output is this runner's
 	told                    bool // its numbers were there
 	passed, failed, skipped int
+
+	within *block // takes the lines of a failure; nil between them
+	name   string // of that failure
+	textOf func(*block) string
+}
+
+// begin opens a failure, whose lines follow; textOf is what of them is its text.
+func (t *tally) begin(name string, textOf func(*block) string) {
+	t.close()
+	t.seen, t.within, t.name, t.textOf = true, &block{}, name, textOf
+}
+
+// take gives a line to the open failure.
+func (t *tally) take(line string) {
+	if !t.within.add(line) {
+		t.close()
+	}
+}
+
+// close ends the open failure, if there is one.
+func (t *tally) close() {
+	if t.within != nil {
+		t.add(t.name, t.textOf(t.within))
+	}
+	t.within = nil
+}
+
+// summary adds the numbers of a line such as "5 failed, 1 skipped, 2 passed".
+func (t *tally) summary(s string) {
+	t.count(totalOf(s, "passed", "xpassed"), totalOf(s, "failed", "error", "errors", "timed"), totalOf(s, "skipped", "xfailed", "todo"))
 }
 
 // count adds numbers that the runner printed.

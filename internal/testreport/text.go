@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 var (
@@ -19,11 +20,8 @@ var (
 
 // stableName is a name as the next run would print it.
 func stableName(s string) string {
-	s = strings.TrimSpace(s)
-	if i := strings.IndexByte(s, '\n'); i >= 0 {
-		s = strings.TrimSpace(s[:i])
-	}
-	s = duration.ReplaceAllString(s, "")
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	s = duration.ReplaceAllString(strings.TrimSpace(s), "")
 	s = temporary.ReplaceAllString(s, "/tmp/…")
 	s = address.ReplaceAllString(s, "0x…")
 	return strings.TrimSpace(clip(s, maxFailureName))
@@ -36,11 +34,7 @@ func clip(s string, n int) string {
 		return s
 	}
 	const mark = "…"
-	n -= len(mark)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + mark
+	return text.Head(s, n-len(mark)) + mark
 }
 
 // block gathers the lines of one failure. It holds little more than is kept.
@@ -65,27 +59,20 @@ func (b *block) add(line string) bool {
 
 func (b *block) text() string { return dedent(b.b.String()) }
 
-// blocks gathers text under names, until it is known what becomes of it. The zero
-// value is empty.
+// blocks gathers text under names, until it is known what becomes of it.
 type blocks map[string]*block
 
 // add takes a line of a name, of at most so many names. It reports whether the name
 // is a new one.
-func (b *blocks) add(most int, name, line string) bool {
-	known := (*b)[name]
-	if known != nil {
-		known.add(line)
-		return false
+func (b blocks) add(most int, name, line string) (isNew bool) {
+	if b[name] == nil {
+		if len(b) >= most {
+			return false
+		}
+		b[name], isNew = &block{}, true
 	}
-	if len(*b) >= most {
-		return false
-	}
-	if *b == nil {
-		*b = blocks{}
-	}
-	(*b)[name] = &block{}
-	(*b)[name].add(line)
-	return true
+	b[name].add(line)
+	return isNew
 }
 
 // take gives the text of a name and forgets it.
@@ -102,17 +89,14 @@ func (b blocks) take(name string) string {
 // ends.
 func dedent(s string) string {
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
-	common := -1
+	common := len(s)
 	for _, l := range lines {
-		if strings.TrimSpace(l) == "" {
-			continue
-		}
-		if n := indent(l); common < 0 || n < common {
-			common = n
+		if strings.TrimSpace(l) != "" {
+			common = min(common, indent(l))
 		}
 	}
 	for i, l := range lines {
-		lines[i] = strings.TrimRight(l[min(max(common, 0), indent(l)):], " \t")
+		lines[i] = strings.TrimRight(l[min(common, indent(l)):], " \t")
 	}
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
