@@ -43,7 +43,7 @@ func arrows() map[string][]string {
 		"config":            {"policy"},
 		"internal":          {"policy", "internal/text"},
 		"internal/agent":    {"policy", "internal/text", "internal/limit", "internal/agent"},
-		"internal/gateway":  {"policy", "internal/text", "internal/limit"},
+		"internal/gateway":  {"policy", "config", "internal/text", "internal/limit"},
 		"internal/store":    {"solver/thread", "policy", "internal/crash"},
 		"internal/forge":    {"policy", "internal/text", "internal/crash"},
 		"internal/checkrun": {"solver/thread", "policy", "internal/forge", "internal/text"},

@@ -100,7 +100,7 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		return err
 	}
 	defer db.Close()
-	proxy, err := startGateway(ctx, time.Now, log)
+	proxy, err := startGateway(time.Now, log)
 	if err != nil {
 		return err
 	}

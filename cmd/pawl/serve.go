@@ -144,7 +144,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	if n.gateway, err = startGateway(ctx, now, log); err != nil {
+	if n.gateway, err = startGateway(now, log); err != nil {
 		return err
 	}
 	n.solver = &solver.Solver{
@@ -348,16 +348,12 @@ func outbound(atOnce int) *http.Transport {
 }
 
 // startGateway starts the way to the providers on a free port of the loopback. No
-// agent can change the environment by which it reaches them.
-func startGateway(ctx context.Context, now func() time.Time, log zerolog.Logger) (*gateway.Gateway, error) {
+// agent can change the environment by which it reaches them. It is to be closed after
+// the last attempt, not when the server begins to stop.
+func startGateway(now func() time.Time, log zerolog.Logger) (*gateway.Gateway, error) {
 	transport := outbound(32)
 	transport.DisableCompression = true // tokens are read from what passes
-	g := gateway.New(gateway.Options{Now: now, Log: log, Transport: transport})
-	// It is closed after the last attempt, not when the server begins to stop.
-	if err := g.Listen(context.WithoutCancel(ctx)); err != nil {
-		return nil, err
-	}
-	return g, nil
+	return gateway.Start(gateway.Options{Now: now, Log: log, Transport: transport})
 }
 
 // self is the path of this program, which agents run as their test tool; without

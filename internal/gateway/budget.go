@@ -17,12 +17,12 @@ type share struct {
 }
 
 // shareOf is what tokens of a model take of the budget.
-func (p Provider) shareOf(model string, t tokens) share {
-	price, priced := p.price(model)
+func (g Grant) shareOf(model string, t tokens) share {
+	price, priced := priceOf(model, g.Provider.Prices)
 	if !priced {
-		price, _ = p.dearest()
+		price = dearest(g.Provider.Prices)
 	}
-	return share{t.input + t.output, price.of(t)}
+	return share{t.input + t.output, t.cost(price)}
 }
 
 func (a share) plus(b share) share { return share{a.tokens + b.tokens, a.cost + b.cost} }
@@ -101,7 +101,7 @@ func (s *Session) release(part share) {
 func (s *Session) leaves(model string, pending tokens, own share) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used := s.used().plus(s.grant.Provider.shareOf(model, pending))
+	used := s.used().plus(s.grant.shareOf(model, pending))
 	return s.grant.exhausted(used) == "" && s.grant.within(used.plus(s.reserved).minus(own))
 }
 
@@ -115,11 +115,10 @@ func (s *Session) spend(model string, t tokens) {
 	u.Output += t.output
 	u.Estimated += t.estimated
 	u.MaxContext = max(u.MaxContext, t.input)
-	price, known := s.grant.Provider.price(model)
-	if known {
-		u.CostUSD += price.of(t)
+	if price, known := priceOf(model, s.grant.Provider.Prices); known {
+		u.CostUSD += t.cost(price)
 	} else {
 		u.CostKnown = u.CostKnown && t.input+t.output == 0
 	}
-	s.atMost += s.grant.Provider.shareOf(model, t).cost
+	s.atMost += s.grant.shareOf(model, t).cost
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pawlbot/pawl/config"
 )
 
 // TestParallelCallsDoNotPassTheBudgetTogether sends as many calls at once as an
@@ -20,7 +22,7 @@ func TestParallelCallsDoNotPassTheBudgetTogether(t *testing.T) {
 	for name, set := range map[string]func(*Grant){
 		"tokens": func(g *Grant) { g.MaxTokens = 1000 },
 		"money": func(g *Grant) {
-			g.MaxCostUSD, g.Provider.Prices = 0.001, map[string]Price{"m": {Input: 1, Output: 1}}
+			g.MaxCostUSD, g.Provider.Prices = 0.001, []config.Price{{Model: "m", Input: 1, Output: 1}}
 		},
 	} {
 		p := newProvider(t, plain(200, `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":1000,"output_tokens":1000}}`))
@@ -108,7 +110,7 @@ func TestACallThatIsHungUpOnIsBooked(t *testing.T) {
 func TestArgumentsOfToolsCountWhereAStreamBreaksOff(t *testing.T) {
 	long := strings.Repeat("y", 4000)
 	for name, c := range map[string]struct {
-		protocol Protocol
+		protocol string
 		path     string
 		event    string
 	}{
@@ -171,16 +173,16 @@ func TestALargeBodyArrivesWhole(t *testing.T) {
 
 func TestCacheWritesHaveTheirPrice(t *testing.T) {
 	for _, c := range []struct {
-		price Price
+		price config.Price
 		kept  string
 		want  float64
 	}{
-		{Price{Input: 4}, ``, 1000 * 5},
-		{Price{Input: 4, CacheWrite: 6}, ``, 1000 * 6},
-		{Price{Input: 4}, `,"cache_creation":{"ephemeral_1h_input_tokens":500}`, 500*5 + 500*8},
+		{config.Price{Model: "m", Input: 4}, ``, 1000 * 5},
+		{config.Price{Model: "m", Input: 4, CacheWrite: 6}, ``, 1000 * 6},
+		{config.Price{Model: "m", Input: 4}, `,"cache_creation":{"ephemeral_1h_input_tokens":500}`, 500*5 + 500*8},
 	} {
 		p := newProvider(t, plain(200, fmt.Sprintf(`{"type":"message","stop_reason":"end_turn","usage":{"cache_creation_input_tokens":1000%s}}`, c.kept)))
-		s := open(t, Anthropic, p.URL, func(g *Grant) { g.Provider.Prices = map[string]Price{"m": c.price} })
+		s := open(t, Anthropic, p.URL, func(g *Grant) { g.Provider.Prices = []config.Price{c.price} })
 		s.post(t, "/v1/messages", `{"model":"m"}`)
 		if u := s.settled(); math.Abs(u.CostUSD-c.want/1e6) > 1e-12 {
 			t.Errorf("%+v%s: %g", c.price, c.kept, u.CostUSD)

@@ -184,7 +184,7 @@ func (c *call) prepare() *refusal {
 	if c.req, err = readRequest(c.route, body, c.grant.HostedTools); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
-	if c.url, err = c.grant.Provider.target(c.route, c.in.URL.Query()); err != nil {
+	if c.url, err = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query()); err != nil {
 		return refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: correct base_url")
 	}
 	return nil
@@ -218,7 +218,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 	}
 	now := c.gateway.now()
 	if c.route.kind != countTokens { // which costs nothing
-		wanted := c.grant.Provider.shareOf(c.req.model, tokens{input: inputOf(c.req.size), output: c.req.most})
+		wanted := c.grant.shareOf(c.req.model, tokens{input: inputOf(c.req.size), output: c.req.most})
 		why, ok := c.reserve(ctx, wanted)
 		if ok {
 			c.reserved = wanted

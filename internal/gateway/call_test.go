@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -21,7 +22,7 @@ const okMessage = `{"id":"m","type":"message","role":"assistant","content":[{"ty
 
 func TestTheKeyReplacesTheTokenWhereverTheCLIPutsIt(t *testing.T) {
 	for _, c := range []struct {
-		protocol          Protocol
+		protocol          string
 		path, header      string
 		wantName, wantKey string
 	}{
@@ -68,7 +69,7 @@ func TestTheKeyReplacesTheTokenWhereverTheCLIPutsIt(t *testing.T) {
 func TestOnlyTheListedPathsAreThere(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	for _, c := range []struct {
-		protocol Protocol
+		protocol string
 		method   string
 		path     string
 	}{
@@ -98,7 +99,7 @@ func TestOnlyTheListedPathsAreThere(t *testing.T) {
 func TestABaseURLMayHaveAPath(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	for _, c := range []struct {
-		protocol         Protocol
+		protocol         string
 		base, path, want string
 	}{
 		{OpenAI, "/s/edit-success/v1", "/v1/responses", "/s/edit-success/v1/responses"},
@@ -128,7 +129,7 @@ func TestUnknownAndRevokedTokensAreRefused(t *testing.T) {
 	if resp, body = s.post(t, "/v1/messages", `{}`); resp.StatusCode != 200 {
 		t.Errorf("the token: %d %s", resp.StatusCode, body)
 	}
-	other := s.Gateway.Open(Grant{Provider: Provider{Protocol: Anthropic, BaseURL: p.URL}})
+	other := s.Gateway.Open(Grant{Provider: config.Provider{Protocol: Anthropic, BaseURL: p.URL}})
 	if other.Token() == s.Token() || len(s.Token()) < 43 {
 		t.Error("tokens are not random")
 	}
@@ -278,30 +279,28 @@ func TestBadRequestsAreRefused(t *testing.T) {
 }
 
 func TestTheKeyIsNotPrinted(t *testing.T) {
-	g := Grant{Provider: Provider{Name: "p", Protocol: OpenAI, Key: testKey}}
+	g := Grant{Provider: config.Provider{Name: "p", Protocol: OpenAI, Key: config.NewSecret(testKey)}}
 	js, err := json.Marshal(g.Provider)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "provider", g.Provider)
-	for _, text := range []string{fmt.Sprint(g.Provider), fmt.Sprintf("%+v %#v %s %q %x", g, g, g.Provider, g.Provider, g.Provider), string(js), log.String(), g.Provider.String()} {
+	for _, text := range []string{fmt.Sprint(g.Provider), fmt.Sprintf("%+v %#v %s %q %x", g, g, g.Provider.Key, g.Provider.Key, g.Provider.Key), string(js), log.String()} {
 		if strings.Contains(text, testKey) || strings.Contains(text, fmt.Sprintf("%x", testKey)) {
 			t.Errorf("the key is in %s", text)
 		}
 	}
 }
 
-func TestTheGatewayListensOnLoopbackUntilItsContextEnds(t *testing.T) {
-	g := New(Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := g.Listen(ctx); err != nil {
+func TestTheGatewayListensOnLoopbackUntilItIsClosed(t *testing.T) {
+	g, err := Start(Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(g.URL(), "http://127.0.0.1:") || g.Listen(ctx) == nil {
-		t.Errorf("%s, or it listens twice", g.URL())
+	if !strings.HasPrefix(g.URL(), "http://127.0.0.1:") {
+		t.Error(g.URL())
 	}
-	cancel()
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}

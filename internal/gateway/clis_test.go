@@ -16,7 +16,7 @@ import (
 
 // cli is a real agent: its command line, environment and files of its home.
 type cli struct {
-	protocol Protocol
+	protocol string
 	argv     []string
 	env      []string
 	files    map[string]string

@@ -23,7 +23,7 @@
 //	when is an answer asked for once more                         rung.go
 //	what is the opposite thinking mode                            thinking.go
 //	what may an attempt use, and what did it use                  session.go, budget.go
-//	what does a model cost                                        provider.go
+//	what does a model cost                                        price.go
 //	what does an agent see that is refused                        refuse.go
 //	whose are the connections                                     connlimiter.go
 //	how is the key kept out of what an agent sees                 upstream.go send, ../text/secret.go

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -89,22 +89,24 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
+const OpenAI, Anthropic, Gemini = config.OpenAI, config.Anthropic, config.Google
+
 func testNow() time.Time { return time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) }
 
 // open starts a gateway for the provider at base; change may alter the grant.
-func open(t testing.TB, protocol Protocol, base string, change func(*Grant)) *stand {
+func open(t testing.TB, protocol string, base string, change func(*Grant)) *stand {
 	t.Helper()
 	s := &stand{log: &lockedBuffer{}, limits: make(chan policy.Limit, 64)}
-	transport := newTransport()
-	s.Gateway = New(Options{Now: testNow, Log: zerolog.New(s.log).Level(zerolog.DebugLevel), Transport: transport})
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := s.Gateway.Listen(ctx); err != nil {
+	transport := &http.Transport{DisableCompression: true}
+	var err error
+	s.Gateway, err = Start(Options{Now: testNow, Log: zerolog.New(s.log).Level(zerolog.DebugLevel), Transport: transport})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if protocol == OpenAI && !strings.HasSuffix(base, "/v1") {
 		base += "/v1"
 	}
-	g := Grant{Attempt: "o/r#1/1", Provider: Provider{Name: "test", Protocol: protocol, BaseURL: base, Key: testKey}, OnLimit: func(l policy.Limit) { s.limits <- l }}
+	g := Grant{Attempt: "o/r#1/1", Provider: config.Provider{Name: "test", Protocol: protocol, BaseURL: base, Key: config.NewSecret(testKey)}, OnLimit: func(l policy.Limit) { s.limits <- l }}
 	if change != nil {
 		change(&g)
 	}
@@ -114,7 +116,6 @@ func open(t testing.TB, protocol Protocol, base string, change func(*Grant)) *st
 		if err := s.Gateway.Close(); err != nil {
 			t.Error(err)
 		}
-		cancel()
 		transport.CloseIdleConnections()
 		http.DefaultClient.CloseIdleConnections()
 		if strings.Contains(s.log.String(), testKey) || strings.Contains(s.log.String(), s.Token()) {

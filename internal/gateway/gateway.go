@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -28,106 +27,62 @@ const (
 	maxHeader = 64 << 10
 )
 
-// Options are what a Gateway needs. The zero value works: the clock of the
-// machine, no log, and connections to providers without a proxy.
+// Options are what a Gateway needs.
 type Options struct {
 	Now func() time.Time
 	Log zerolog.Logger
-	// Transport reaches the providers. Nil means one of our own, which verifies
-	// TLS and ignores the proxy variables of the environment.
+	// Transport reaches the providers. It must not ask for compressed answers, whose
+	// tokens could not be counted, nor limit the time to the first byte: a model may
+	// think for minutes, and the agent's own limits and the attempt's end it.
 	Transport http.RoundTripper
 }
 
-// Gateway is the proxy. Make it with New, start it with Listen.
+// Gateway is the proxy. Start makes it.
 type Gateway struct {
 	now       func() time.Time
 	log       zerolog.Logger
 	transport http.RoundTripper
 	large     chan struct{} // taken by calls that send a large body
 	conns     *connLimiter
+	url       string
+	server    *http.Server
+	served    chan struct{} // closed when the server has ended
 
 	mu       sync.Mutex
-	url      string
-	server   *http.Server
-	served   chan struct{}
 	sessions map[[sha256.Size]byte]*Session
 }
 
-// New makes a gateway that does not listen yet.
-func New(o Options) *Gateway {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Transport == nil {
-		o.Transport = newTransport()
-	}
-	return &Gateway{
-		now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), conns: newConnLimiter(),
-		sessions: map[[sha256.Size]byte]*Session{},
-	}
-}
-
-// newTransport has no limit on the time to the first byte: a model may think for
-// minutes, and the agent's own limits and the attempt's end it.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   15 * time.Second,
-		ForceAttemptHTTP2:     true,
-		DisableCompression:    true,
-		MaxIdleConns:          128,
-		MaxIdleConnsPerHost:   32,
-		IdleConnTimeout:       90 * time.Second,
-		ExpectContinueTimeout: time.Second,
-	}
-}
-
-// Listen takes a free port of the loopback and serves it until the context is
-// done or Close is called. It returns as soon as the port is there.
-func (g *Gateway) Listen(ctx context.Context) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.server != nil {
-		return errors.New("listen for agents: the gateway listens already")
-	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+// Start takes a free port of the loopback and serves it until Close is called. It
+// returns as soon as the port is there.
+func Start(o Options) (*Gateway, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return fmt.Errorf("listen for agents: %w", err)
+		return nil, fmt.Errorf("listen for agents: %w", err)
 	}
-	g.url = "http://" + ln.Addr().String()
+	g := &Gateway{
+		now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), conns: newConnLimiter(),
+		url: "http://" + ln.Addr().String(), served: make(chan struct{}), sessions: map[[sha256.Size]byte]*Session{},
+	}
 	g.server = &http.Server{
 		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.log, "", 0),
 		ConnState: g.conns.onState, ConnContext: withConn,
 	}
-	g.served = make(chan struct{})
-	server, served := g.server, g.served
 	go func() {
-		defer close(served)
-		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		defer close(g.served)
+		if err := g.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			g.log.Error().Err(err).Msg("the gateway no longer listens")
 		}
 	}()
-	context.AfterFunc(ctx, func() { server.Close() })
-	return nil
+	return g, nil
 }
 
-// URL is where agents reach the gateway, without a path; empty before Listen.
-func (g *Gateway) URL() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.url
-}
+// URL is where agents reach the gateway, without a path.
+func (g *Gateway) URL() string { return g.url }
 
 // Close ends all calls and stops listening.
 func (g *Gateway) Close() error {
-	g.mu.Lock()
-	server, served := g.server, g.served
-	g.mu.Unlock()
-	if server == nil {
-		return nil
-	}
-	err := server.Close()
-	<-served
+	err := g.server.Close()
+	<-g.served
 	return err
 }
 

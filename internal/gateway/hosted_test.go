@@ -39,7 +39,7 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 		"the fast mode":       {messages, `{"speed":"fast"}`, ``},
 		"a long name":         {messages, `{"model":"` + strings.Repeat("m", 257) + `"}`, ``},
 	} {
-		protocol := map[string]Protocol{responses: OpenAI, chat: OpenAI, messages: Anthropic, gemini: Gemini}[c.path]
+		protocol := map[string]string{responses: OpenAI, chat: OpenAI, messages: Anthropic, gemini: Gemini}[c.path]
 		p := newProvider(t, plain(200, `{}`))
 		s := open(t, protocol, p.URL, nil)
 		resp, body := s.post(t, c.path, c.body)

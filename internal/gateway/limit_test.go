@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/limit"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -26,7 +27,7 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 	}
 	const quota = "You exceeded your current quota, please check your plan and billing details."
 	for name, c := range map[string]struct {
-		protocol Protocol
+		protocol string
 		answer   http.HandlerFunc
 		kind     policy.Ending
 		in       time.Duration // until the reset, 0 unknown
@@ -78,7 +79,7 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, c.answer)
 			s := open(t, c.protocol, p.URL, nil)
-			path := map[Protocol]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"}[c.protocol]
+			path := map[string]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"}[c.protocol]
 			s.post(t, path, `{"model":"m","stream":true}`)
 			u := s.settled()
 			if c.kind == "" {
@@ -121,12 +122,12 @@ func TestASuccessAfterALimitClearsIt(t *testing.T) {
 }
 
 func TestTheBudgetStopsTheNextCallInAWayThatCLIsTakeForFinal(t *testing.T) {
-	usage := map[Protocol]string{
+	usage := map[string]string{
 		OpenAI: `{"object":"response","status":"completed","choices":[],"usage":{"input_tokens":90,"output_tokens":10,"prompt_tokens":90,"completion_tokens":10}}`, Anthropic: `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":90,"output_tokens":10}}`,
 		Gemini: `{"usageMetadata":{"promptTokenCount":90,"candidatesTokenCount":10}}`,
 	}
 	for _, c := range []struct {
-		protocol    Protocol
+		protocol    string
 		path, agent string
 		status      int
 		contains    string
@@ -142,7 +143,7 @@ func TestTheBudgetStopsTheNextCallInAWayThatCLIsTakeForFinal(t *testing.T) {
 			s := open(t, c.protocol, p.URL, func(g *Grant) {
 				if g.MaxTokens = 100; money {
 					g.MaxTokens, g.MaxCostUSD = 0, 0.0001
-					g.Provider.Prices = map[string]Price{"other": {Input: 1, Output: 1}} // the model itself has none
+					g.Provider.Prices = []config.Price{{Model: "other", Input: 1, Output: 1}} // the model itself has none
 				}
 			})
 			if resp, body := s.post(t, c.path, `{"model":"m"}`); resp.StatusCode != 200 {
@@ -173,7 +174,7 @@ func TestABudgetOfMoneyNeedsPrices(t *testing.T) {
 func TestWhileTheBreakerIsOpenTheProviderIsNotCalled(t *testing.T) {
 	in := testNow().Add(90 * time.Second)
 	for _, c := range []struct {
-		protocol       Protocol
+		protocol       string
 		path           string
 		kind           policy.Ending
 		status         int

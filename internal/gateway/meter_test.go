@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/config"
 )
 
 const responsesCompleted = `"response":{"id":"r","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":1200,"input_tokens_details":{"cached_tokens":200},"output_tokens":34,"output_tokens_details":{"reasoning_tokens":10},"total_tokens":1234}}`
@@ -18,7 +20,7 @@ func TestTokensAreCounted(t *testing.T) {
 	early := `{"candidates":[{"content":{"parts":[{"text":"h"}]}}],"usageMetadata":{"promptTokenCount":1200,"candidatesTokenCount":1}}`
 	chatUsage := `"usage":{"prompt_tokens":1200,"completion_tokens":34,"prompt_tokens_details":{"cached_tokens":200}}`
 	for name, c := range map[string]struct {
-		protocol   Protocol
+		protocol   string
 		path, body string
 		answer     http.HandlerFunc
 	}{
@@ -38,7 +40,7 @@ func TestTokensAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, c.answer)
 			s := open(t, c.protocol, p.URL, func(g *Grant) {
-				g.Provider.Prices = map[string]Price{"m": {Input: 1, CachedInput: 0.1, Output: 10}}
+				g.Provider.Prices = []config.Price{{Model: "m", Input: 1, CachedInput: 0.1, Output: 10}}
 			})
 			resp, text := s.post(t, c.path, c.body)
 			if resp.StatusCode != 200 || !strings.Contains(text, "hi") {
@@ -89,12 +91,12 @@ func TestTheUsageThatOnlyTheGatewayAskedForStaysHere(t *testing.T) {
 }
 
 func TestPricesAreFoundByTheNameWithoutItsDate(t *testing.T) {
-	p := Provider{Prices: map[string]Price{"gpt-5": {Input: 1}, "gpt-5-mini": {Input: 2}, "claude-sonnet-4": {Input: 3}}}
+	prices := []config.Price{{Model: "gpt-5", Input: 1}, {Model: "gpt-5-mini", Input: 2}, {Model: "claude-sonnet-4", Input: 3}}
 	for model, want := range map[string]float64{
 		"gpt-5": 1, "gpt-5-2025-08-07": 1, "gpt-5-mini": 2, "gpt-5-mini-2025-08-07": 2, "gpt-5-nano": 0, "gpt-5.1": 0, "gpt": 0, "": 0,
 		"claude-sonnet-4-20250514": 3, "claude-sonnet-4@20250514": 3, "claude-sonnet-4-5-20250929": 3, "claude-sonnet-4-latest": 3, "claude-sonnet-42": 0,
 	} {
-		if got, known := p.price(model); got.Input != want || known != (want > 0) {
+		if got, known := priceOf(model, prices); got.Input != want || known != (want > 0) {
 			t.Errorf("%s: %v %v, want %v", model, got, known, want)
 		}
 	}
@@ -112,7 +114,7 @@ func TestNoAnswerLowersATotal(t *testing.T) {
 func TestAModelUnderAnotherSpellingOfTheFieldIsNotPriced(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, func(g *Grant) {
-		g.Provider.Prices = map[string]Price{"dear": {Output: 1e6}, "cheap": {Output: 1}}
+		g.Provider.Prices = []config.Price{{Model: "dear", Output: 1e6}, {Model: "cheap", Output: 1}}
 	})
 	s.post(t, "/v1/messages", `{"model":"dear","MODEL":"cheap"}`)
 	if u := s.settled(); u.CostUSD != 7 {

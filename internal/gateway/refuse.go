@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -31,8 +32,8 @@ func (r *refusal) write(w http.ResponseWriter) {
 
 // errorNames are the names of errors by status in the three protocols, and after
 // a colon OpenAI's code, where there is one. 0 stands for every other status.
-var errorNames = map[Protocol]map[int]string{
-	Anthropic: {
+var errorNames = map[string]map[int]string{
+	config.Anthropic: {
 		0:                                "invalid_request_error",
 		http.StatusUnauthorized:          "authentication_error",
 		http.StatusNotFound:              "not_found_error",
@@ -41,7 +42,7 @@ var errorNames = map[Protocol]map[int]string{
 		http.StatusBadGateway:            "api_error",
 		anthropicOverloaded:              "overloaded_error",
 	},
-	Gemini: {
+	config.Google: {
 		0:                             "INVALID_ARGUMENT",
 		http.StatusUnauthorized:       "UNAUTHENTICATED",
 		http.StatusPaymentRequired:    "RESOURCE_EXHAUSTED",
@@ -50,7 +51,7 @@ var errorNames = map[Protocol]map[int]string{
 		http.StatusBadGateway:         "UNAVAILABLE",
 		http.StatusServiceUnavailable: "UNAVAILABLE",
 	},
-	OpenAI: {
+	config.OpenAI: {
 		0:                             "invalid_request_error",
 		http.StatusUnauthorized:       "invalid_request_error:invalid_api_key",
 		http.StatusPaymentRequired:    "insufficient_quota:insufficient_quota",
@@ -64,8 +65,8 @@ var errorNames = map[Protocol]map[int]string{
 const anthropicOverloaded = 529
 
 // refuse is an error in the shape of a protocol; the details are for Google's.
-func refuse(p Protocol, status int, message string, details ...object) *refusal {
-	if p == Anthropic && status == http.StatusServiceUnavailable {
+func refuse(p string, status int, message string, details ...object) *refusal {
+	if p == config.Anthropic && status == http.StatusServiceUnavailable {
 		status = anthropicOverloaded
 	}
 	names, known := errorNames[p][status]
@@ -76,9 +77,9 @@ func refuse(p Protocol, status int, message string, details ...object) *refusal 
 	e := object{"message": message, "type": name}
 	out := &refusal{status: status, header: map[string]string{}, body: object{"error": e}}
 	switch p {
-	case Anthropic:
+	case config.Anthropic:
 		out.body["type"] = "error"
-	case Gemini:
+	case config.Google:
 		e = object{"code": status, "message": message, "status": name}
 		if len(details) > 0 {
 			e["details"] = details
@@ -122,21 +123,21 @@ func refuseLimit(r route, header http.Header, l policy.Limit, message string, no
 func usedUp(r route, header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
 	switch {
-	case r.protocol == Anthropic && wait > 0:
-		out := refuse(Anthropic, http.StatusTooManyRequests, message)
+	case r.protocol == config.Anthropic && wait > 0:
+		out := refuse(config.Anthropic, http.StatusTooManyRequests, message)
 		out.header["Anthropic-Ratelimit-Unified-Status"] = "rejected"
 		out.header["Anthropic-Ratelimit-Unified-Reset"] = strconv.FormatInt(l.ResetsAt.Unix(), 10)
 		out.header["X-Should-Retry"] = "false"
 		return out
-	case r.protocol == Anthropic:
-		out := refuse(Anthropic, http.StatusBadRequest, "Your credit balance is too low to access the Anthropic API. "+message)
+	case r.protocol == config.Anthropic:
+		out := refuse(config.Anthropic, http.StatusBadRequest, "Your credit balance is too low to access the Anthropic API. "+message)
 		out.header["X-Should-Retry"] = "false"
 		return out
 	case r.kind == chat || strings.Contains(agent, "ai-sdk") || strings.Contains(agent, "opencode"):
 		return refuse(r.protocol, http.StatusPaymentRequired, message)
-	case r.protocol == Gemini:
+	case r.protocol == config.Google:
 		quota := object{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []object{{"quotaId": "PawlRequestsPerDay"}}}
-		return refuse(Gemini, http.StatusTooManyRequests, message, append([]object{quota}, retryInfo(wait)...)...)
+		return refuse(config.Google, http.StatusTooManyRequests, message, append([]object{quota}, retryInfo(wait)...)...)
 	}
 	e := object{"type": "usage_limit_reached", "message": message}
 	if wait > 0 {
@@ -145,7 +146,7 @@ func usedUp(r route, header http.Header, l policy.Limit, message string, wait in
 	return &refusal{status: http.StatusTooManyRequests, header: map[string]string{"X-Should-Retry": "false"}, body: object{"error": e}}
 }
 
-func tooFast(p Protocol, message string, wait int64) *refusal {
+func tooFast(p string, message string, wait int64) *refusal {
 	return refuse(p, http.StatusTooManyRequests, message, retryInfo(wait)...)
 }
 

@@ -12,7 +12,7 @@ import (
 // say nothing of the account, some by words of its own that they repeat.
 func TestWhatARequestBringsUponItselfIsNoLimit(t *testing.T) {
 	for name, c := range map[string]struct {
-		protocol Protocol
+		protocol string
 		answer   http.HandlerFunc
 	}{
 		"a file of Gemini":      {Gemini, plain(403, `{"error":{"code":403,"message":"You do not have permission to access the File abc or it may not exist.","status":"PERMISSION_DENIED"}}`)},
@@ -28,7 +28,7 @@ func TestWhatARequestBringsUponItselfIsNoLimit(t *testing.T) {
 	} {
 		p := newProvider(t, c.answer)
 		s := open(t, c.protocol, p.URL, nil)
-		path := map[Protocol]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"}[c.protocol]
+		path := map[string]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"}[c.protocol]
 		s.post(t, path, `{"model":"m"}`)
 		if u := s.settled(); u.Limit != nil || len(s.limits) != 0 {
 			t.Errorf("%s: %+v", name, u.Limit)
@@ -48,7 +48,7 @@ func TestAnAnswerThatTheCreditDoesNotCoverIsNoLimitIfNoCLIWouldAskForIt(t *testi
 }
 
 func TestARefusedKeyIsToldInOurOwnWords(t *testing.T) {
-	for protocol, path := range map[Protocol]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"} {
+	for protocol, path := range map[string]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"} {
 		p := newProvider(t, plain(401, `{"error":{"message":"Incorrect API key provided: sk-provi********cdef. Find it here.","code":"invalid_api_key"}}`))
 		s := open(t, protocol, p.URL, nil)
 		resp, body := s.post(t, path, `{"model":"m"}`)

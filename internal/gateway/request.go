@@ -9,6 +9,8 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/pawlbot/pawl/config"
 )
 
 // request is what the gateway reads of a request's body.
@@ -42,7 +44,7 @@ func readRequest(r route, body string, hosted bool) (request, error) {
 	if f["background"].Type == gjson.True {
 		return out, errors.New("background is not allowed: an answer that goes on after the call could not be counted")
 	}
-	if r.protocol != Gemini {
+	if r.protocol != config.Google {
 		out.model, out.stream = f["model"].Str, f["stream"].Type == gjson.True
 	}
 	if err := standardTier(f); err != nil {
@@ -168,33 +170,39 @@ func dropHosted(kind callKind, f fields) (changed bool, err error) {
 	return changed, nil
 }
 
-// localTools are those of a list that the agent runs; changed is false where
-// these are all.
-func localTools(kind callKind, tools gjson.Result) (local []string, changed bool) {
-	if !tools.IsArray() {
+// rewritten is a list with each element as edit leaves it, without those of which
+// that is nothing; changed is false where the list stays as it is.
+func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string, changed bool) {
+	if !list.IsArray() {
 		return nil, false
 	}
-	tools.ForEach(func(_, entry gjson.Result) bool {
-		tool, raw := fieldsOf(entry), entry.Raw
-		switch {
-		case kind == generate:
-			names := len(tool)
-			maps.DeleteFunc(tool, func(name string, _ gjson.Result) bool { return !geminiLocal[name] })
-			if len(tool) < names {
-				changed = true
-				raw = tool.json()
-			}
-			if len(tool) == 0 && names > 0 {
-				return true
-			}
-		case hosted(kind, tool):
-			changed = true
-			return true
+	list.ForEach(func(_, entry gjson.Result) bool {
+		raw := edit(entry)
+		changed = changed || raw != entry.Raw
+		if raw != "" {
+			out = append(out, raw)
 		}
-		local = append(local, raw)
 		return true
 	})
-	return local, changed
+	return out, changed
+}
+
+// localTools are those of a list that the agent runs.
+func localTools(kind callKind, tools gjson.Result) (local []string, changed bool) {
+	return rewritten(tools, func(entry gjson.Result) string {
+		tool := fieldsOf(entry)
+		names := len(tool)
+		if kind == generate {
+			maps.DeleteFunc(tool, func(name string, _ gjson.Result) bool { return !geminiLocal[name] })
+		}
+		switch {
+		case kind != generate && hosted(kind, tool), len(tool) == 0 && names > 0:
+			return ""
+		case len(tool) < names:
+			return tool.json()
+		}
+		return entry.Raw
+	})
 }
 
 func hosted(kind callKind, tool fields) bool {
@@ -218,21 +226,16 @@ func mayName(raw, name string) bool {
 // withoutAdditional takes hosted tools out of the items by which Codex adds
 // tools in the course of a session.
 func withoutAdditional(input gjson.Result) (out []string, changed bool) {
-	if !input.IsArray() {
-		return nil, false
-	}
-	input.ForEach(func(_, entry gjson.Result) bool {
-		raw := entry.Raw
-		if mayName(raw, "tools") {
-			if item := fieldsOf(entry); item.has("tools") {
-				if local, less := localTools(responses, item["tools"]); less {
-					item.set("tools", list(local))
-					raw, changed = item.json(), true
-				}
-			}
+	return rewritten(input, func(entry gjson.Result) string {
+		if !mayName(entry.Raw, "tools") {
+			return entry.Raw
 		}
-		out = append(out, raw)
-		return true
+		item := fieldsOf(entry)
+		local, less := localTools(responses, item["tools"])
+		if !less {
+			return entry.Raw
+		}
+		item.set("tools", list(local))
+		return item.json()
 	})
-	return out, changed
 }

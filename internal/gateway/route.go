@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/text"
 )
 
@@ -24,7 +25,7 @@ const (
 // route is a path that agents may call.
 type route struct {
 	kind     callKind
-	protocol Protocol
+	protocol string
 	method   string
 	path     string // what is appended to the provider's base URL
 	model    string // Gemini names it in the path
@@ -37,11 +38,11 @@ var geminiPath = regexp.MustCompile(`^/v1beta/models/([A-Za-z0-9][A-Za-z0-9_-]*(
 
 // routes are the paths that name no model. OpenAI's base URL has the version.
 var routes = map[string]route{
-	"/v1/responses":             {kind: responses, protocol: OpenAI, method: http.MethodPost, path: "/responses"},
-	"/v1/chat/completions":      {kind: chat, protocol: OpenAI, method: http.MethodPost, path: "/chat/completions"},
-	"/v1/models":                {kind: models, protocol: OpenAI, method: http.MethodGet, path: "/models"},
-	"/v1/messages":              {kind: messages, protocol: Anthropic, method: http.MethodPost, path: "/v1/messages"},
-	"/v1/messages/count_tokens": {kind: countTokens, protocol: Anthropic, method: http.MethodPost, path: "/v1/messages/count_tokens"},
+	"/v1/responses":             {kind: responses, protocol: config.OpenAI, method: http.MethodPost, path: "/responses"},
+	"/v1/chat/completions":      {kind: chat, protocol: config.OpenAI, method: http.MethodPost, path: "/chat/completions"},
+	"/v1/models":                {kind: models, protocol: config.OpenAI, method: http.MethodGet, path: "/models"},
+	"/v1/messages":              {kind: messages, protocol: config.Anthropic, method: http.MethodPost, path: "/v1/messages"},
+	"/v1/messages/count_tokens": {kind: countTokens, protocol: config.Anthropic, method: http.MethodPost, path: "/v1/messages/count_tokens"},
 }
 
 // routeOf answers false for whatever is not on the list. The path is compared as
@@ -54,7 +55,7 @@ func routeOf(r *http.Request) (route, bool) {
 		if m == nil || len(m[1]) > 128 {
 			return route{}, false
 		}
-		found = route{kind: generate, protocol: Gemini, method: http.MethodPost, path: p, model: m[1], stream: m[2] == "streamGenerateContent"}
+		found = route{kind: generate, protocol: config.Google, method: http.MethodPost, path: p, model: m[1], stream: m[2] == "streamGenerateContent"}
 		if m[2] == "countTokens" {
 			found.kind = countTokens
 		}
@@ -64,21 +65,21 @@ func routeOf(r *http.Request) (route, bool) {
 
 // shapeOf guesses the protocol of a request that has no session, for the form of
 // the refusal.
-func shapeOf(r *http.Request) Protocol {
+func shapeOf(r *http.Request) string {
 	switch p := r.URL.Path; {
 	case strings.HasPrefix(p, "/v1beta"):
-		return Gemini
+		return config.Google
 	case strings.HasPrefix(p, "/v1/messages") || r.Header.Get("Anthropic-Version") != "":
-		return Anthropic
+		return config.Anthropic
 	}
-	return OpenAI
+	return config.OpenAI
 }
 
 // target is the URL of the provider for a route. Of the query only what the
 // protocols define is kept: the form of the stream, the beta switch of Messages
 // and the client's version that Codex names when it lists models.
-func (p Provider) target(r route, query url.Values) (*url.URL, error) {
-	u, err := url.Parse(p.base())
+func (r route) target(base string, query url.Values) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func tokensOf(r *http.Request) []string {
 
 // outbound are the headers of the call to the provider. It asks for an answer
 // without compression, so that tokens can be counted while it passes.
-func outbound(in http.Header, p Provider) http.Header {
+func outbound(in http.Header, p config.Provider) http.Header {
 	out := http.Header{}
 	for name, values := range in {
 		if requestHeaders[name] || strings.HasPrefix(name, "X-Stainless-") {
@@ -138,16 +139,16 @@ func outbound(in http.Header, p Provider) http.Header {
 		}
 	}
 	out.Set("Accept-Encoding", "identity")
-	if p.Key == "" {
+	if p.Key.Empty() {
 		return out
 	}
-	switch p.Protocol {
-	case Anthropic:
-		out.Set("X-Api-Key", p.Key)
-	case Gemini:
-		out.Set("X-Goog-Api-Key", p.Key)
+	switch key := p.Key.Reveal(); p.Protocol {
+	case config.Anthropic:
+		out.Set("X-Api-Key", key)
+	case config.Google:
+		out.Set("X-Goog-Api-Key", key)
 	default:
-		out.Set("Authorization", "Bearer "+p.Key)
+		out.Set("Authorization", "Bearer "+key)
 	}
 	return out
 }

@@ -20,7 +20,7 @@ type script struct {
 
 // wire writes a script as a protocol's stream, and reads a stream back strictly.
 type wire struct {
-	protocol Protocol
+	protocol string
 	path     string
 	request  string
 	stream   func(id string, s script) []string

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -22,7 +23,7 @@ const maxWaiting = 64
 type Grant struct {
 	// Attempt names it in the log: owner/repo#n/attempt.
 	Attempt  string
-	Provider Provider
+	Provider config.Provider
 	// Model is the one that the attempt was given, as the backend names it. Of
 	// refusals of other models, which agents ask for titles and the like, only
 	// those count that hold for the whole account. Empty means every model.

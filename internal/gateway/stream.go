@@ -30,7 +30,7 @@ type stream struct {
 func (c *call) newStream(resp *http.Response) *stream {
 	return &stream{
 		call: c, from: resp.Body, read: readers[c.route.kind],
-		buf: make([]byte, 32<<10), begins: sync.OnceFunc(c.answers), book: c.account,
+		split: splitter{max: maxEvent}, buf: make([]byte, 32<<10), begins: sync.OnceFunc(c.answers), book: c.account,
 	}
 }
 
@@ -103,9 +103,9 @@ type event struct {
 }
 
 // splitter cuts a stream of server-sent events. What it emits, joined, is what
-// it was fed. The zero value is ready; max 0 means maxEvent.
+// it was fed.
 type splitter struct {
-	max     int
+	max     int // bytes of an event that is given whole
 	buf     []byte
 	scanned int  // bytes of buf that were searched for line ends
 	line    int  // where in buf the line begins that is not complete yet
@@ -134,11 +134,7 @@ func (s *splitter) feed(p []byte, emit func(event)) {
 			start = end
 		}
 	}
-	limit := s.max
-	if limit == 0 {
-		limit = maxEvent
-	}
-	if len(s.buf)-start > limit {
+	if len(s.buf)-start > s.max {
 		s.broken, s.midline = true, s.midline || len(s.buf) > s.line
 		s.emit(s.buf[start:], emit)
 		start, s.line = len(s.buf), len(s.buf)

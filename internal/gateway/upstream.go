@@ -33,7 +33,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	if c.req.size >= largeRequest { // rung 1 would need it, but an answer may take minutes
 		c.req.body, resp.Request = "", nil
 	}
-	answer := &http.Response{StatusCode: resp.StatusCode, Header: inbound(resp.Header, c.grant.Provider.Key), Body: resp.Body}
+	answer := &http.Response{StatusCode: resp.StatusCode, Header: inbound(resp.Header, c.grant.Provider.Key.Reveal()), Body: resp.Body}
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		resp.Body.Close()
@@ -97,7 +97,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = bodyOf(text.MaskReader(resp.Body, c.grant.Provider.Key), resp.Body)
+	resp.Body = bodyOf(text.MaskReader(resp.Body, c.grant.Provider.Key.Reveal()), resp.Body)
 	return resp, nil
 }
 
@@ -180,7 +180,7 @@ const mostAsked = 64_000
 // that no model answers, as those for the list of models, is no word on the
 // model or the account.
 func (c *call) fail(f limit.Answer) {
-	f.Message = text.Mask(f.Message, c.grant.Provider.Key)
+	f.Message = text.Mask(f.Message, c.grant.Provider.Key.Reveal())
 	l, isLimit := f.Limit(c.gateway.now())
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
@@ -195,7 +195,7 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	if out.Context().Err() != nil { // the client left, or the attempt is over
 		return
 	}
-	said := text.Mask(err.Error(), c.grant.Provider.Key)
+	said := text.Mask(err.Error(), c.grant.Provider.Key.Reveal())
 	c.gateway.log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", said).Msg("the provider cannot be reached")
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
 }

@@ -64,7 +64,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (model
 	tokens, usd := c.allowance(p)
 	grant := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", c.Thread, c.N),
-		Provider:   provider(p),
+		Provider:   p,
 		Model:      b.Model,
 		MaxTokens:  tokens,
 		MaxCostUSD: usd,
@@ -107,14 +107,6 @@ func (c *checkout) allowance(p config.Provider) (tokens int64, usd float64) {
 		usd = own
 	}
 	return tokens, usd
-}
-
-func provider(p config.Provider) gateway.Provider {
-	prices := map[string]gateway.Price{}
-	for _, q := range p.Prices {
-		prices[q.Model] = gateway.Price{Input: q.Input, CachedInput: q.CachedInput, CacheWrite: q.CacheWrite, Output: q.Output}
-	}
-	return gateway.Provider{Name: p.Name, Protocol: gateway.Protocol(p.Protocol), BaseURL: p.BaseURL, Key: p.Key.Reveal(), Prices: prices}
 }
 
 // lasting reports whether a limit is one that an agent must not sit out: the
