@@ -55,6 +55,7 @@ func TestPawlRunPrintsTokensAndCostOfARealAgent(t *testing.T) {
 // TestDoctorNamesTheVersionsOfRealAgents has pawl doctor look at a server with
 // all four CLIs, whose provider is the fake one.
 func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
+	t.Parallel()
 	dir := modules(t)
 	r := newRig(t, nil)
 	providers, backends := "providers:\n", "backends:\n"

@@ -107,6 +107,7 @@ func TestAFileThatIsNoDatabaseIsLeftAsItIs(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args string
 		want int
@@ -135,6 +136,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestVersionAsJSON(t *testing.T) {
+	t.Parallel()
 	code, out, _ := pawl(t, t.TempDir(), nil, "version", "--json")
 	var v struct{ Version, Commit, Go string }
 	if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitDone || v.Version == "" || !strings.HasPrefix(v.Go, "go1.") {

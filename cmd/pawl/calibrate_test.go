@@ -29,6 +29,7 @@ func pawlCalibrate(t *testing.T, stdin string, args ...string) (stdout, stderr s
 }
 
 func TestCalibratePrintsOneObject(t *testing.T) {
+	t.Parallel()
 	out, errs, code := pawlCalibrate(t, "", labelledPairs, "--json", "--seed", "7")
 	var got struct {
 		Seed  uint64
@@ -63,6 +64,7 @@ func TestCalibratePrintsOneObject(t *testing.T) {
 }
 
 func TestCalibrateReadsStandardInputAndAnotherThreshold(t *testing.T) {
+	t.Parallel()
 	pairs, err := os.ReadFile(labelledPairs)
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +82,7 @@ func TestCalibrateReadsStandardInputAndAnotherThreshold(t *testing.T) {
 }
 
 func TestCalibrateObeysTheConfiguration(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pawl.yml")
 	text := "github: {app: {integration_id: 1, webhook_secret: 'a webhook secret of some length', private_key_file: app.pem}}\n" +
 		"backends: [{name: codex, kind: codex}]\npolicy: {stagnation: {similarity: 0.7}}\n"
@@ -101,6 +104,7 @@ func TestCalibrateObeysTheConfiguration(t *testing.T) {
 }
 
 func TestCalibrateDrawsAPicture(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "roc.svg")
 	if out, errs, code := pawlCalibrate(t, "", labelledPairs, "--svg", file); code != exitDone {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
@@ -124,6 +128,7 @@ func TestCalibrateDrawsAPicture(t *testing.T) {
 }
 
 func TestCalibrateSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	good := `{"view": "diff", "label": "same", "group": "t", "a": "x", "b": "x"}` + "\n"
 	for _, c := range []struct {
 		name, stdin string

@@ -26,7 +26,7 @@ import (
 // buildCrash builds the program with its crash points, once.
 var buildCrash = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(pawlBinary), "pawl-crashpoints")
-	out, err := exec.Command("go", "build", "-tags", "crashpoints", "-o", path, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "crashpoints", "-ldflags=-s -w", "-o", path, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build pawl with crash points: %w\n%s", err, out)
 	}

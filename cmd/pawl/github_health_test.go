@@ -6,6 +6,7 @@ import (
 )
 
 func TestOnlyWhatIsAskedAsTheAppTellsOfItsCredentials(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		path   string
 		status int

@@ -40,6 +40,7 @@ func inspected(t *testing.T, stdin string, args ...string) map[string]any {
 }
 
 func TestInspectPrintsTheContractsObject(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(agenttest.Unpack(t, agentRuns+"/claude/oauth-usage-limit-7d"), "stdout.jsonl")
 	got := inspected(t, "", file, "--exit-code", "1", "--now", "2026-11-21T08:30:00Z")
 	for _, key := range []string{"cli", "ending", "reasons", "limit", "edits", "severity", "fingerprint", "tokens", "cost_usd",
@@ -59,6 +60,7 @@ func TestInspectPrintsTheContractsObject(t *testing.T) {
 }
 
 func TestInspectObeysTheConfiguration(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
@@ -86,6 +88,7 @@ func TestInspectObeysTheConfiguration(t *testing.T) {
 }
 
 func TestInspectKnowsTheZoneOfAClockTime(t *testing.T) {
+	t.Parallel()
 	const stream = `{"type":"turn.started"}` + "\n" + `{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again at 9:06 AM."}}` + "\n"
 	got := inspected(t, stream, "-", "--now", "2026-11-21T07:30:00Z", "--zone", "Europe/Rome")
 	if limit, _ := got["limit"].(map[string]any); limit["resets_at"] != "2026-11-21T08:06:00Z" || limit["source"] != "text" {
@@ -94,6 +97,7 @@ func TestInspectKnowsTheZoneOfAClockTime(t *testing.T) {
 }
 
 func TestInspectReadsAFolder(t *testing.T) {
+	t.Parallel()
 	for folder, want := range map[string][2]string{
 		"gemini/no-auth-setting":       {"gemini", "auth"},
 		"gemini/usage-limit-noreset":   {"gemini", "usage_limit"},
@@ -107,6 +111,7 @@ func TestInspectReadsAFolder(t *testing.T) {
 }
 
 func TestInspectTakesTheFingerprintOfAllPlainInput(t *testing.T) {
+	t.Parallel()
 	text := "FAIL: TestWidget\n" + strings.Repeat("one line of a long log, said once more\n", 200_000) + "exit status 1\n"
 	got := inspected(t, text, "-", "--cli", "plain", "--exit-code", "1")
 	if want := simhash.Fingerprint(text).String(); got["fingerprint"] != want || got["ending"] != "crashed" {
@@ -115,6 +120,7 @@ func TestInspectTakesTheFingerprintOfAllPlainInput(t *testing.T) {
 }
 
 func TestInspectSaysItForPeople(t *testing.T) {
+	t.Parallel()
 	out, _, code := pawlInspect(t, "", agenttest.Unpack(t, agentRuns+"/opencode/flipflop-loop"))
 	if code != exitDone {
 		t.Fatalf("exit code %d: %s", code, out)
@@ -131,6 +137,7 @@ func TestInspectSaysItForPeople(t *testing.T) {
 }
 
 func TestInspectTellsWrongUsageFromFailure(t *testing.T) {
+	t.Parallel()
 	for want, lines := range map[int][][]string{
 		exitUsage:  {{}, {"a", "b"}, {"-", "--cli", "nope"}, {"-", "--zone", "Mars/Olympus"}, {"-", "--now", "noon"}, {"-", "--exit-code", "x"}},
 		exitFailed: {{"no-such-file"}, {t.TempDir()}},

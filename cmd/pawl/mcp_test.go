@@ -20,6 +20,7 @@ import (
 
 // What the tool answers is tested in internal/testtool.
 func TestPawlMCPServesUntilSIGTERMAndEndsItsCommand(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	child := filepath.Join(dir, "child")
 	spec, err := json.Marshal(testtool.Spec{Dir: dir, Commands: []string{"echo $$ > child; sleep 1000"}, Timeout: 600, MaxCalls: 1, Journal: filepath.Join(dir, "journal")})
@@ -77,6 +78,7 @@ func TestPawlMCPServesUntilSIGTERMAndEndsItsCommand(t *testing.T) {
 }
 
 func TestPawlMCPRefusesAWrongSpec(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "spec.json")
 	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)

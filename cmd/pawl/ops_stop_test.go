@@ -92,6 +92,7 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 // A failover may leave a connection without anybody at its other end. Here the
 // one that writes is taken, which is as silent.
 func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 		if err != nil {
@@ -120,6 +121,7 @@ func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
 
 // Who is at work while the database is away renews its lease when it is back.
 func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		must := func(err error) {
 			t.Helper()

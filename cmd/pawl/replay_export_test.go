@@ -42,6 +42,7 @@ func (r *rig) replayTrail(trail []byte, args ...string) replay.Report {
 }
 
 func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent(fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
 	r.start()
@@ -79,6 +80,7 @@ func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
 }
 
 func TestAThreadThatIsUnknownCannotBeExported(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("exit 1\n", "")
 	r.start()

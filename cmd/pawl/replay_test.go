@@ -9,6 +9,7 @@ import (
 )
 
 func TestReplayTellsWrongUsageFromFailure(t *testing.T) {
+	t.Parallel()
 	text := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(text, []byte("nothing that an agent prints\n"), 0o600); err != nil {
 		t.Fatal(err)

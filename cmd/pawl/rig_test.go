@@ -22,7 +22,8 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// pawlBinary is the program under test, built once.
+// pawlBinary is the program under test, built once, without what debuggers read, as
+// make build does.
 var pawlBinary string
 
 func TestMain(m *testing.M) {
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	pawlBinary = filepath.Join(dir, "pawl")
-	if out, err := exec.Command("go", "build", "-o", pawlBinary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", pawlBinary, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
 		os.Exit(1)
 	}

@@ -14,6 +14,7 @@ import (
 )
 
 func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { t := now.Add(d); return &t }
 	var out strings.Builder
