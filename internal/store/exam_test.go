@@ -1,11 +1,9 @@
 package store_test
 
 import (
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,19 +14,16 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// TestEveryDatabasePassesTheExam is the contract of thread.Store: SQLite in
-// memory, SQLite in a file and PostgreSQL sit the same exam.
+// TestEveryDatabasePassesTheExam is the contract of thread.Store: SQLite and
+// PostgreSQL sit the same exam.
 func TestEveryDatabasePassesTheExam(t *testing.T) {
-	t.Run("memory", func(t *testing.T) {
-		exam(t, inMemory, inMemory, notInMemory())
-	})
 	t.Run("sqlite", func(t *testing.T) {
 		file := func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "pawl.db") }
-		exam(t, file, file, nil)
+		exam(t, file, file)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		server := startPostgres(t)
-		exam(t, server.newDatabase, server.emptyDatabase, nil)
+		exam(t, server.newDatabase, server.emptyDatabase)
 	})
 }
 
@@ -38,31 +33,12 @@ type question struct {
 	ask  func(*testing.T, string)
 }
 
-// notInMemory says which questions mean nothing to a database that ends with its
-// process, and why.
-func notInMemory() map[string]string {
-	return map[string]string{
-		"AKilledStepIsTakenUp":        "it kills the process that has the database, and another process goes on with it",
-		"OpenedForReadingItReadsOnly": "reading only is for a process beside the server's, which cannot reach it",
-	}
-}
-
-// inMemory is the address of a database that is there until the test ends,
-// however often a store on it is closed.
-func inMemory(t testing.TB) string {
-	dsn := "memory:" + rand.Text()
-	check(t, rawDB(t, dsn).Ping())
-	return dsn
-}
-
-// exam asks every question but those left out, each on a database of its own.
+// exam asks every question, each on a database of its own.
 // address makes one that may have Pawl's tables, empty one without tables.
-func exam(t *testing.T, address, empty func(testing.TB) string, out map[string]string) {
+func exam(t *testing.T, address, empty func(testing.TB) string) {
 	ask := func(questions []question, address func(testing.TB) string) {
 		for _, q := range questions {
-			if out[q.name] == "" {
-				t.Run(q.name, func(t *testing.T) { q.ask(t, address(t)) })
-			}
+			t.Run(q.name, func(t *testing.T) { q.ask(t, address(t)) })
 		}
 	}
 	ask(questions(), address)
@@ -247,8 +223,6 @@ func rawDB(t testing.TB, dsn string) *sql.DB {
 	driver := "pgx"
 	if path, ok := cutSQLite(dsn); ok {
 		driver, dsn = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
-	} else if name, ok := strings.CutPrefix(dsn, "memory:"); ok {
-		driver, dsn = "sqlite", "file:/"+name+"?vfs=memdb&_pragma=busy_timeout(5000)"
 	}
 	db, err := sql.Open(driver, dsn)
 	check(t, err)

@@ -201,7 +201,7 @@ func TestWritesWaitForNobodyAfterClose(t *testing.T) {
 
 // In SQLite before 3.51.3 resetting a write-ahead log can corrupt the file.
 func TestTheSQLiteThatIsLinkedInIsNewEnough(t *testing.T) {
-	s, _, _ := open(t, "memory:")
+	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	var version string
 	check(t, s.DB().QueryRow("SELECT sqlite_version()").Scan(&version))
 	var v [3]int

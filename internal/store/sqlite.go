@@ -55,13 +55,30 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	}
 	s.r.SetMaxOpenConns(sqliteReaders)
 	s.r.SetMaxIdleConns(sqliteReaders)
-	if err := s.checkSQLite(ctx, "wal"); err != nil {
+	if err := s.checkSQLite(ctx); err != nil {
 		return explain(path, err)
 	}
 	if err := s.migrate(ctx); err != nil {
 		return explain(path, err)
 	}
 	return explain(path, s.nobodyElse(ctx))
+}
+
+// openMemory opens a copy of an image. It ends with its connection, which is the only
+// one: there is no write-ahead log beside which another one could read.
+func (s *database) openMemory(ctx context.Context, image []byte) (err error) {
+	defer s.wrap(&err, "open an image in memory")
+	if s.w, err = sql.Open("sqlite", sqliteDSN(":memory:", "_txlock", "immediate")); err != nil {
+		return err
+	}
+	s.w.SetMaxOpenConns(1)
+	s.r = s.w
+	conn, err := s.w.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Raw(func(c any) error { return c.(interface{ Deserialize([]byte) error }).Deserialize(image) })
 }
 
 // nobodyElse makes everything due that somebody was at work on, and deliveries that
@@ -181,9 +198,9 @@ func (s *database) stillThere() error {
 		"put it back where it was, or restore a backup, and start pawl again", s.file.Name()))
 }
 
-// checkSQLite reads the whole file for damage, turns on write-ahead logging, which
-// gives the journal mode that is wanted, and sees that the file can be written.
-func (s *database) checkSQLite(ctx context.Context, journal string) error {
+// checkSQLite reads the whole file for damage, turns on write-ahead logging, and sees
+// that the file can be written.
+func (s *database) checkSQLite(ctx context.Context) error {
 	var mode, damage string
 	if err := s.w.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&damage); err != nil {
 		return err
@@ -194,7 +211,7 @@ func (s *database) checkSQLite(ctx context.Context, journal string) error {
 	if err := s.w.QueryRowContext(ctx, "PRAGMA journal_mode=WAL").Scan(&mode); err != nil {
 		return err
 	}
-	if mode != journal {
+	if mode != "wal" {
 		return fmt.Errorf("write-ahead logging cannot be turned on (journal mode %s); put the file on a local disk", mode)
 	}
 	return (&records{s}).Ping(ctx)

@@ -25,8 +25,8 @@ type Options struct {
 	// leases: a process whose whole clock is off gives the same here and as Now.
 	// Nil means time.Now, also where Now is a time of its own.
 	Wall func() time.Time
-	// Image is what a database in memory starts as: what Image of this very
-	// program returned. A simulation that opens thousands is not to migrate each.
+	// Image is what a database in memory starts as: the bytes of a SQLite file that
+	// this very program made, without a write-ahead log.
 	Image []byte
 }
 
@@ -44,9 +44,8 @@ var _ thread.Store = (*Store)(nil)
 
 // Open opens the database at "sqlite:PATH" or "postgres://…", creating and
 // migrating it as needed. An error says what to do about it. A SQLite file is
-// locked for this process until Close. "memory:" and "memory:NAME" are for tests
-// and simulations: the server's config refuses them, since what was answered
-// would be lost.
+// locked for this process until Close. "memory:" is for tests that open thousands:
+// the server's config refuses it, since what was answered would be lost.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return open(ctx, dsn, o, false)
 }
@@ -61,14 +60,13 @@ func open(ctx context.Context, dsn string, o Options, reading bool) (*Store, err
 	s := newStore(o)
 	var err error
 	path, isFile := strings.CutPrefix(dsn, "sqlite:")
-	name, inMemory := strings.CutPrefix(dsn, "memory:")
 	switch {
 	case isFile && reading:
 		err = s.readSQLite(ctx, path)
 	case isFile:
 		err = s.openSQLite(ctx, path)
-	case inMemory && !reading:
-		err = s.openMemory(ctx, name, o)
+	case dsn == "memory:" && !reading:
+		err = s.openMemory(ctx, o.Image)
 	case isPostgres(dsn):
 		err = s.openPostgres(ctx, dsn, reading)
 	default:
