@@ -166,7 +166,7 @@ func trap(t *testing.T) (bait, sprung string) {
 // does spring some of them.
 func TestTheTrapWorks(t *testing.T) {
 	for _, name := range []string{"fsmonitor", "clean filter", "include", "hooks", "nested repository"} {
-		w := checkout(t, map[string]string{"a.txt": "a\n", "sub/b.txt": "b\n"}, Limits{})
+		w := checkout(t, map[string]string{"a.txt": "a\n", "sub/b.txt": "b\n"})
 		bait, sprung := trap(t)
 		attacks[name](t, w.Dir, bait)
 		write(t, w.Dir, map[string]string{"a.txt": "changed\n"})

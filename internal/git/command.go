@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // program is the git executable and the environment it always gets.
@@ -170,13 +172,13 @@ func (p program) exec(ctx context.Context, c command, out io.Writer) (string, er
 	if c.stdin != "" {
 		cmd.Stdin = strings.NewReader(c.stdin)
 	}
-	tail := &tail{}
-	cmd.Stdout, cmd.Stderr = out, tail
+	stderr := &text.End{Max: stderrTail}
+	cmd.Stdout, cmd.Stderr = out, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
-	return string(tail.buf), err
+	return stderr.String(), err
 }
 
 // exitCode is the exit status of git in err, or -1 if it did not get that far.
@@ -226,16 +228,5 @@ func (r *records) Write(b []byte) (int, error) {
 		return 0, r.err
 	}
 	r.rest = append([]byte{}, r.rest...) // let go of what was handed on
-	return len(b), nil
-}
-
-// tail keeps the last bytes that were written.
-type tail struct{ buf []byte }
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - stderrTail; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
-	}
 	return len(b), nil
 }

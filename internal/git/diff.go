@@ -14,37 +14,25 @@ const (
 	modeLink = "160000" // to a commit of another repository
 )
 
-// Kind says what happened to a path.
-type Kind string
-
-// The kinds of a Change.
-const (
-	Added       Kind = "added"
-	Deleted     Kind = "deleted"
-	Modified    Kind = "modified"
-	TypeChanged Kind = "type changed" // between file, symbolic link and submodule
-)
-
-// Change is one path that differs between two trees. Renames appear as a
+// change is one path that differs between two trees. Renames appear as a
 // deletion and an addition.
-type Change struct {
-	Path             string
-	Kind             Kind
-	OldMode, NewMode string // such as 100644; 000000 where there is nothing
-	OldID, NewID     string // object ids; zeros where there is nothing
+type change struct {
+	path         string
+	oldMode      string // such as 100644; 000000 where there is nothing
+	oldID, newID string // object ids; zeros where there is nothing
 }
 
-// maxChanges bounds the answer of Changes. It is above what Limits lets through
-// by default, because a merge may bring in more.
+// maxChanges bounds the answer of changes. It is above what the limits let through,
+// because a merge may bring in more.
 const maxChanges = 200_000
 
-// Changes are the paths that differ between two trees or commits, in git's
+// changes are the paths that differ between two trees or commits, in git's
 // order. More than 200,000 are ErrTooLarge.
-func (w *Workspace) Changes(ctx context.Context, from, to string) ([]Change, error) {
+func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, error) {
 	if err := checkIDs(from, to); err != nil {
 		return nil, fmt.Errorf("changes: %w", err)
 	}
-	var changes []Change
+	var changes []change
 	var meta string
 	args := []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev", from, to}
 	err := w.each(ctx, command{args: args}, func(field string) error {
@@ -63,17 +51,12 @@ func (w *Workspace) Changes(ctx context.Context, from, to string) ([]Change, err
 }
 
 // parseChange reads ":100644 100755 <id> <id> M" and a path.
-func parseChange(meta, path string) (Change, error) {
+func parseChange(meta, path string) (change, error) {
 	f := strings.Fields(strings.TrimPrefix(meta, ":"))
 	if len(f) != 5 {
-		return Change{}, fmt.Errorf("changes: git wrote %.200q", meta)
+		return change{}, fmt.Errorf("changes: git wrote %.200q", meta)
 	}
-	kinds := map[string]Kind{"A": Added, "D": Deleted, "M": Modified, "T": TypeChanged}
-	kind, ok := kinds[f[4]]
-	if !ok {
-		return Change{}, fmt.Errorf("changes: git wrote %.200q", meta)
-	}
-	return Change{Path: path, Kind: kind, OldMode: f[0], NewMode: f[1], OldID: f[2], NewID: f[3]}, nil
+	return change{path: path, oldMode: f[0], oldID: f[2], newID: f[3]}, nil
 }
 
 // Diff is the unified diff between two trees or commits. It ends at a line

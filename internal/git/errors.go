@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // What can be wrong, for errors.Is. Everything else is a plain error.
@@ -102,21 +104,16 @@ func containsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(s, text) })
 }
 
-var (
-	// GitHub: installation tokens are ghs_ with up to about 520 characters.
-	tokenPattern    = regexp.MustCompile(`\b(?:gh[a-z]|github_pat)_[A-Za-z0-9._-]{20,}`)
-	userinfoPattern = regexp.MustCompile(`(://)[^/\s@]+@`)
-)
+// userinfo is the user and password of an address.
+var userinfo = regexp.MustCompile(`(://)[^/\s@]+@`)
 
 // redact removes the credential of the remote, and anything that looks like
 // one, from what git wrote.
-func redact(text string, remote *Remote) string {
+func redact(s string, remote *Remote) string {
 	if remote != nil && remote.Token != "" {
-		text = strings.ReplaceAll(text, remote.Token, "[redacted]")
-		text = strings.ReplaceAll(text, remote.basic(), "[redacted]")
+		s = strings.NewReplacer(remote.Token, "[redacted]", remote.basic(), "[redacted]").Replace(s)
 	}
-	text = tokenPattern.ReplaceAllString(text, "[redacted]")
-	return userinfoPattern.ReplaceAllString(text, "${1}[redacted]@")
+	return userinfo.ReplaceAllString(text.Redact(s), "${1}[redacted]@")
 }
 
 // lastLines is the last n lines of text that say something, joined by "; ".

@@ -69,14 +69,14 @@ func open(t testing.TB) *Cache {
 }
 
 // checkout is a workspace of a repository that holds files.
-func checkout(t testing.TB, files map[string]string, limits Limits) *Workspace {
+func checkout(t testing.TB, files map[string]string) *Workspace {
 	t.Helper()
 	dir, commit := repository(t, files)
 	c := open(t)
 	if _, err := c.Fetch(t.Context(), Remote{URL: dir}, "main"); err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: commit, Dir: filepath.Join(t.TempDir(), "attempt"), Limits: limits})
+	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: commit, Dir: filepath.Join(t.TempDir(), "attempt")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +95,20 @@ func snapshot(t testing.TB, w *Workspace) (Snapshot, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, err := w.Changes(t.Context(), w.StartTree, s.Tree)
+	changes, err := w.changes(t.Context(), w.StartTree, s.Tree)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
 	for _, c := range changes {
-		lines = append(lines, string(c.Kind)+" "+c.Path)
+		what, none := "modified", strings.Repeat("0", 40)
+		switch none {
+		case c.oldID:
+			what = "added"
+		case c.newID:
+			what = "deleted"
+		}
+		lines = append(lines, what+" "+c.path)
 	}
 	return s, lines
 }

@@ -86,18 +86,18 @@ func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []str
 // also returns the paths that this undid. A file that stands where a protected
 // path needs a directory is undone too.
 func (w *Workspace) Without(ctx context.Context, tree, base string, protected func(path string) bool) (string, []string, error) {
-	changes, err := w.Changes(ctx, base, tree)
+	changes, err := w.changes(ctx, base, tree)
 	if err != nil {
 		return "", nil, err
 	}
 	var back, drop strings.Builder
 	for _, c := range changes {
 		switch {
-		case !protected(c.Path):
-		case c.OldMode == modeNone:
-			fmt.Fprintf(&drop, "0 %s\t%s\x00", c.NewID, c.Path)
+		case !protected(c.path):
+		case c.oldMode == modeNone:
+			fmt.Fprintf(&drop, "0 %s\t%s\x00", c.newID, c.path)
 		default:
-			fmt.Fprintf(&back, "%s %s\t%s\x00", c.OldMode, c.OldID, c.Path)
+			fmt.Fprintf(&back, "%s %s\t%s\x00", c.oldMode, c.oldID, c.path)
 		}
 	}
 	if back.Len()+drop.Len() == 0 {
@@ -112,10 +112,10 @@ func (w *Workspace) Without(ctx context.Context, tree, base string, protected fu
 	if err != nil {
 		return "", nil, fmt.Errorf("restore protected paths: %w", err)
 	}
-	undone, err := w.Changes(ctx, restored, tree)
+	undone, err := w.changes(ctx, restored, tree)
 	var paths []string
 	for _, c := range undone {
-		paths = append(paths, c.Path)
+		paths = append(paths, c.path)
 	}
 	return restored, paths, err
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWithheldFilesComeBackAsTheyWere(t *testing.T) {
-	w := checkout(t, map[string]string{"a.json": "{}", "dir/plugin.js": "x", "dir/deep/y": "y", "conf/.env": "A=1", "conf/keep": "k", "main.go": "m"}, Limits{})
+	w := checkout(t, map[string]string{"a.json": "{}", "dir/plugin.js": "x", "dir/deep/y": "y", "conf/.env": "A=1", "conf/keep": "k", "main.go": "m"})
 	held, err := w.Withhold([]string{"a.json", "dir", "conf/.env", "missing", "main.go/x"})
 	if d := cmp.Diff([]string{"a.json", "dir", "conf/.env"}, held); err != nil || d != "" {
 		t.Fatal(d, err)
@@ -47,7 +47,7 @@ func TestWithheldFilesComeBackAsTheyWere(t *testing.T) {
 func TestALinkOfTheRepositoryIsNotFollowed(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	write(t, outside, map[string]string{".env": "host"})
-	w := checkout(t, map[string]string{"x": "x"}, Limits{})
+	w := checkout(t, map[string]string{"x": "x"})
 	if err := os.Symlink(outside, filepath.Join(w.Dir, ".gemini")); err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,8 @@ const maxLeft = 100
 func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slow := fmt.Errorf("%w: git did not finish reading it within %s", ErrUnsafe, w.limits.Time)
-	ctx, cancel := context.WithTimeoutCause(ctx, w.limits.Time, slow)
+	slow := fmt.Errorf("%w: git did not finish reading it within %s", ErrUnsafe, w.limits.time)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.limits.time, slow)
 	defer cancel()
 	s, err := w.snapshot(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 // sorter decides what happens to each path that differs from the index.
 type sorter struct {
 	root   *os.Root
-	limits Limits
+	limits limits
 
 	seen        map[string]bool // paths decided on
 	real        map[string]bool // directories: whether it is one, not a link
@@ -115,8 +115,8 @@ func (s *sorter) sort(path string) error {
 	if s.seen[path] {
 		return nil
 	}
-	if s.files++; s.files > s.limits.Files {
-		return tooLarge("more than %d files changed; add what is generated to .gitignore", s.limits.Files)
+	if s.files++; s.files > s.limits.files {
+		return tooLarge("more than %d files changed; add what is generated to .gitignore", s.limits.files)
 	}
 	s.seen[path] = true
 	if strings.HasSuffix(path, "/") {
@@ -158,13 +158,13 @@ func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 		s.add.WriteString(path + "\x00")
 	case !mode.IsRegular():
 		s.leave(path, "not a file: "+mode.Type().String())
-	case info.Size() > s.limits.FileBytes:
-		return tooLarge("%.300q has %d bytes, at most %d are accepted", path, info.Size(), s.limits.FileBytes)
+	case info.Size() > s.limits.fileBytes:
+		return tooLarge("%.300q has %d bytes, at most %d are accepted", path, info.Size(), s.limits.fileBytes)
 	case !s.readable(path):
 		s.leave(path, "unreadable")
 	default:
-		if s.bytes += info.Size(); s.bytes > s.limits.TotalBytes {
-			return tooLarge("the changed files have more than %d bytes together", s.limits.TotalBytes)
+		if s.bytes += info.Size(); s.bytes > s.limits.totalBytes {
+			return tooLarge("the changed files have more than %d bytes together", s.limits.totalBytes)
 		}
 		s.add.WriteString(path + "\x00")
 	}

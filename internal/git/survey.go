@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // Bounds of the survey: far beyond honest trees, and small enough that walking
@@ -109,26 +111,18 @@ func (s *sorter) badLink(name string) string {
 	}
 	joined := path.Join(path.Dir(name), target)
 	if path.IsAbs(target) || joined == ".." || strings.HasPrefix(joined, "../") {
-		return "a link that leaves the tree: " + clip(target)
+		return "a link that leaves the tree: " + text.Short(target, 200)
 	}
 	for part := range strings.SplitSeq(joined, "/") {
 		if looksLikeDotGit(part) {
-			return "a link into a .git directory: " + clip(target)
+			return "a link into a .git directory: " + text.Short(target, 200)
 		}
 	}
 	_, err = s.root.Stat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "escapes") {
-		return "a link that leaves the tree: " + clip(target)
+		return "a link that leaves the tree: " + text.Short(target, 200)
 	}
 	return ""
-}
-
-// clip bounds a text of the agent for a report.
-func clip(text string) string {
-	if len(text) > 200 {
-		text = strings.ToValidUTF8(text[:200], "") + "…"
-	}
-	return text
 }
 
 // looksLikeDotGit reports whether a file system of some operating system would

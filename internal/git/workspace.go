@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,21 +13,17 @@ import (
 	"time"
 )
 
-// Limits bound what one checkout may add to a repository. A zero field means
-// the default.
-type Limits struct {
-	Files      int           // changed files; default 20,000
-	FileBytes  int64         // size of one changed file; default 100 MiB, where GitHub refuses a push
-	TotalBytes int64         // size of all changed files together; default 512 MiB
-	Time       time.Duration // for one Snapshot; default 2 minutes
+// limits bound what one checkout may add to a repository.
+type limits struct {
+	files      int           // changed files
+	fileBytes  int64         // size of one changed file
+	totalBytes int64         // size of all changed files together
+	time       time.Duration // for one Snapshot
 }
 
-// orDefaults fills the zero fields.
-func (l Limits) orDefaults() Limits {
-	return Limits{
-		Files: cmp.Or(l.Files, 20_000), FileBytes: cmp.Or(l.FileBytes, 100<<20),
-		TotalBytes: cmp.Or(l.TotalBytes, 512<<20), Time: cmp.Or(l.Time, 2*time.Minute),
-	}
+// defaultLimits are those of every checkout. GitHub refuses a push with a larger file.
+func defaultLimits() limits {
+	return limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute}
 }
 
 // CheckoutSpec says what a checkout holds.
@@ -37,10 +32,6 @@ type CheckoutSpec struct {
 	Dir    string // is created, with its parents; must not exist
 	// Branch is the branch that the agent finds itself on. Empty means "work".
 	Branch string
-	// Branches are further local branches, name → commit, such as the one that a
-	// pull request goes to.
-	Branches map[string]string
-	Limits   Limits
 }
 
 // Workspace is the checkout of one attempt. It is for one goroutine at a time,
@@ -54,13 +45,13 @@ type Workspace struct {
 	// Bind it read-only at the same path, and nothing else of the cache: without
 	// a sandbox an agent can write there, and harm every later attempt.
 	Objects string
-	// Start is the commit where the checkout started, StartTree the tree of it.
-	Start, StartTree string
+	// StartTree is the tree of the commit where the checkout started.
+	StartTree string
 
 	root   string // holds the checkout and gitDir
 	gitDir string // the git directory that only the host uses
 	cache  *Cache
-	limits Limits
+	limits limits
 	mu     sync.Mutex
 }
 
@@ -75,8 +66,8 @@ func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, er
 		return nil, fmt.Errorf("checkout: %w", err)
 	}
 	w := &Workspace{
-		Dir: filepath.Join(root, "checkout"), Objects: filepath.Join(c.dir, "objects"), Start: spec.Commit,
-		root: root, gitDir: filepath.Join(root, "host.git"), cache: c, limits: spec.Limits.orDefaults(),
+		Dir: filepath.Join(root, "checkout"), Objects: filepath.Join(c.dir, "objects"),
+		root: root, gitDir: filepath.Join(root, "host.git"), cache: c, limits: defaultLimits(),
 	}
 	if err := w.fill(ctx, spec); err != nil {
 		return nil, errors.Join(fmt.Errorf("checkout of %s: %w", spec.Commit, err), w.Close())
@@ -153,19 +144,9 @@ func (w *Workspace) freezeLinks(ctx context.Context) error {
 // that the agent's first git status need not read every file.
 func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
 	branch := cmp.Or(spec.Branch, "work")
-	updates := ""
-	refs := map[string]string{}
-	maps.Copy(refs, spec.Branches)
-	refs[branch] = spec.Commit
-	for name, commit := range refs {
-		ref, err := fullRef(name)
-		if err != nil {
-			return err
-		}
-		if err := checkIDs(commit); err != nil {
-			return err
-		}
-		updates += "create " + ref + " " + commit + "\n"
+	ref, err := fullRef(branch)
+	if err != nil {
+		return err
 	}
 	dot := filepath.Join(w.Dir, ".git")
 	p := w.cache.git
@@ -195,7 +176,7 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
 			return err
 		}
 	}
-	_, err = p.run(ctx, command{args: []string{"update-ref", "--stdin"}, env: []string{"GIT_DIR=" + dot}, stdin: updates})
+	_, err = p.run(ctx, command{args: []string{"update-ref", ref, spec.Commit}, env: []string{"GIT_DIR=" + dot}})
 	return err
 }
 

@@ -22,7 +22,7 @@ func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: first, Dir: filepath.Join(t.TempDir(), "new", "attempt"),
-		Branch: "pawl/issue-3", Branches: map[string]string{"main": first}})
+		Branch: "pawl/issue-3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
 	if got := sh(t, w.Dir, "status", "--porcelain", "--branch"); got != "## pawl/issue-3" {
 		t.Errorf("status: %s", got)
 	}
-	if got := sh(t, w.Dir, "for-each-ref", "--format=%(refname)"); got != "refs/heads/main\nrefs/heads/pawl/issue-3" {
+	if got := sh(t, w.Dir, "for-each-ref", "--format=%(refname)"); got != "refs/heads/pawl/issue-3" {
 		t.Errorf("refs: %s", got)
 	}
 	if got := sh(t, w.Dir, "remote"); got != "" {
@@ -50,7 +50,7 @@ func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
 
 func TestASnapshotHoldsEveryChangeAndNoIgnoredFile(t *testing.T) {
 	w := checkout(t, map[string]string{"keep": "k", "edit": "1", "gone": "g", "run.sh": "#!/bin/sh", "f2d": "file", "d2f/a": "a", "d2f/b": "b",
-		"dir/x": "x", ".gitignore": "*.log\n", "old.log": "tracked although ignored"}, Limits{})
+		"dir/x": "x", ".gitignore": "*.log\n", "old.log": "tracked although ignored"})
 	if s, _ := snapshot(t, w); s.Tree != w.StartTree {
 		t.Fatal("an untouched checkout is another tree")
 	}
@@ -84,7 +84,7 @@ func TestASnapshotHoldsEveryChangeAndNoIgnoredFile(t *testing.T) {
 }
 
 func TestAnEditThatHidesBehindTheOldTimeAndSizeIsSeen(t *testing.T) {
-	w := checkout(t, map[string]string{"a": "one"}, Limits{})
+	w := checkout(t, map[string]string{"a": "one"})
 	path := filepath.Join(w.Dir, "a")
 	info, err := os.Stat(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestAnEditThatHidesBehindTheOldTimeAndSizeIsSeen(t *testing.T) {
 func TestWhatCannotBePartOfARepositoryIsLeftOutAndReported(t *testing.T) {
 	outside := t.TempDir()
 	write(t, outside, map[string]string{"secret": "s"})
-	w := checkout(t, map[string]string{"ok": "1", "was": "file", "sub/real": "r", "dir/x": "x"}, Limits{})
+	w := checkout(t, map[string]string{"ok": "1", "was": "file", "sub/real": "r", "dir/x": "x"})
 	link := func(target, name string) {
 		t.Helper()
 		path := filepath.Join(w.Dir, name)
@@ -196,7 +196,6 @@ func TestASubmoduleStaysAsItWas(t *testing.T) {
 }
 
 func TestTooManyOrTooLargeFilesAreRefused(t *testing.T) {
-	limits := Limits{Files: 5, FileBytes: 100, TotalBytes: 150}
 	for name, c := range map[string]struct {
 		make func(dir string)
 		says string
@@ -214,7 +213,8 @@ func TestTooManyOrTooLargeFilesAreRefused(t *testing.T) {
 			write(t, dir, map[string]string{"1": strings.Repeat("x", 90), "2": strings.Repeat("y", 90)})
 		}, "150 bytes together"},
 	} {
-		w := checkout(t, map[string]string{"a": "a"}, limits)
+		w := checkout(t, map[string]string{"a": "a"})
+		w.limits.files, w.limits.fileBytes, w.limits.totalBytes = 5, 100, 150
 		c.make(w.Dir)
 		if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
@@ -224,7 +224,7 @@ func TestTooManyOrTooLargeFilesAreRefused(t *testing.T) {
 
 func TestATreeThatWouldMakeGitHangIsRefused(t *testing.T) {
 	for _, name := range []string{".gitignore", "d/.gitattributes", "d/.git/HEAD", "e/.git"} {
-		w := checkout(t, map[string]string{"a": "a"}, Limits{})
+		w := checkout(t, map[string]string{"a": "a"})
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(w.Dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -235,17 +235,17 @@ func TestATreeThatWouldMakeGitHangIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	w := checkout(t, map[string]string{"a": "a"}, Limits{})
+	w := checkout(t, map[string]string{"a": "a"})
 	write(t, w.Dir, map[string]string{".gitignore": strings.Repeat("#", maxRules+1)})
 	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("huge rules: %v", err)
 	}
-	w = checkout(t, map[string]string{"a": "a"}, Limits{})
+	w = checkout(t, map[string]string{"a": "a"})
 	write(t, w.Dir, map[string]string{strings.Repeat("d/", maxDepth+2) + "f": ""})
 	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("deep: %v", err)
 	}
-	w = checkout(t, map[string]string{"a": "a"}, Limits{})
+	w = checkout(t, map[string]string{"a": "a"})
 	if err := os.Rename(w.Dir, w.Dir+"2"); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,8 @@ func TestAHangThatNobodyForesawEnds(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(elsewhere, "HEAD"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := checkout(t, map[string]string{"a": "a"}, Limits{Time: 3 * time.Second})
+	w := checkout(t, map[string]string{"a": "a"})
+	w.limits.time = 3 * time.Second
 	write(t, w.Dir, map[string]string{"d/f": "f"})
 	if err := os.Symlink(elsewhere, filepath.Join(w.Dir, "d", ".git")); err != nil {
 		t.Fatal(err)
@@ -276,7 +277,7 @@ func TestAHangThatNobodyForesawEnds(t *testing.T) {
 }
 
 func TestProtectedPathsArePutBack(t *testing.T) {
-	w := checkout(t, map[string]string{".github/workflows/ci.yml": "ci", ".github/workflows/old.yml": "old", ".github/pawl.yml": "p", "a": "a"}, Limits{})
+	w := checkout(t, map[string]string{".github/workflows/ci.yml": "ci", ".github/workflows/old.yml": "old", ".github/pawl.yml": "p", "a": "a"})
 	protected := func(path string) bool {
 		return strings.HasPrefix(path, ".github/workflows/") || path == ".github/pawl.yml"
 	}
@@ -294,13 +295,13 @@ func TestProtectedPathsArePutBack(t *testing.T) {
 		if diff := cmp.Diff(wantUndone, undone); diff != "" {
 			t.Error(diff)
 		}
-		changes, err := w.Changes(t.Context(), w.StartTree, got)
+		changes, err := w.changes(t.Context(), w.StartTree, got)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var kept []string
 		for _, c := range changes {
-			kept = append(kept, c.Path)
+			kept = append(kept, c.path)
 		}
 		if diff := cmp.Diff(wantKept, kept); diff != "" {
 			t.Error(diff)
@@ -317,7 +318,7 @@ func TestProtectedPathsArePutBack(t *testing.T) {
 }
 
 func TestTheDiffIsBoundedAndCannotBeHidden(t *testing.T) {
-	w := checkout(t, map[string]string{"a": "a\n"}, Limits{})
+	w := checkout(t, map[string]string{"a": "a\n"})
 	write(t, w.Dir, map[string]string{"a": "b\n" + strings.Repeat("line\n", 100), ".gitattributes": "* -diff binary\n"})
 	s, _ := snapshot(t, w)
 	text, cut, err := w.Diff(t.Context(), w.StartTree, s.Tree, 1<<20)
@@ -331,7 +332,7 @@ func TestTheDiffIsBoundedAndCannotBeHidden(t *testing.T) {
 }
 
 func TestCloseRemovesWhatTheAgentMadeReadOnly(t *testing.T) {
-	w := checkout(t, map[string]string{"a": "a"}, Limits{})
+	w := checkout(t, map[string]string{"a": "a"})
 	write(t, w.Dir, map[string]string{"locked/inner/file": "x"})
 	for _, name := range []string{"locked/inner", "locked"} {
 		if err := os.Chmod(filepath.Join(w.Dir, name), 0); err != nil {
@@ -350,7 +351,7 @@ func TestWhatIsUnreadableIsReported(t *testing.T) {
 	if asOrdinaryUser(t) {
 		return
 	}
-	w := checkout(t, map[string]string{"tracked/a": "a", "b": "b"}, Limits{})
+	w := checkout(t, map[string]string{"tracked/a": "a", "b": "b"})
 	write(t, w.Dir, map[string]string{"new/x": "x", "b": "changed"})
 	for _, name := range []string{"tracked", "new", "b"} {
 		if err := os.Chmod(filepath.Join(w.Dir, name), 0); err != nil {
@@ -382,7 +383,7 @@ func TestWhatNobodyMayEnterIsUnsafeAndStillRemoved(t *testing.T) {
 		return
 	}
 	for _, mode := range []os.FileMode{0, 0o100, 0o400, 0o555} {
-		w := checkout(t, map[string]string{"sub/a": "a"}, Limits{})
+		w := checkout(t, map[string]string{"sub/a": "a"})
 		write(t, w.Dir, map[string]string{"sub/inner/new": "x"})
 		for _, name := range []string{"sub/inner", "sub", "."} {
 			if err := os.Chmod(filepath.Join(w.Dir, name), mode); err != nil {
