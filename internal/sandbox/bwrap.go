@@ -83,9 +83,8 @@ func (s *Sandbox) arguments(exe string, spec Spec) (args []string, files []*os.F
 		args = append(args, s.noUserns)
 	}
 	args = append(args, systemMounts()...)
-	home := cmp.Or(spec.Home, "/nonexistent")
 	for _, f := range []struct{ path, text string }{
-		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, home)},
+		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, spec.Home)},
 		{"/etc/group", fmt.Sprintf("root:x:0:\n%s:x:%s:\n", insideName, insideID)},
 	} {
 		file, err := memoryFile(f.text)
@@ -146,13 +145,7 @@ func systemMounts() []string {
 // where the system does not already show it.
 func binds(exe string, spec Spec) []string {
 	type bind struct{ path, option, from string }
-	list := []bind{{spec.Dir, "--bind", spec.Dir}}
-	if spec.Home != "" {
-		list = append(list, bind{spec.Home, "--bind", spec.Home})
-	}
-	for _, path := range spec.Writable {
-		list = append(list, bind{path, "--bind", path})
-	}
+	list := []bind{{spec.Dir, "--bind", spec.Dir}, {spec.Home, "--bind", spec.Home}}
 	for _, path := range spec.ReadOnly {
 		list = append(list, bind{path, "--ro-bind", path})
 	}

@@ -183,7 +183,7 @@ func victim(mode Mode) {
 	if err == nil {
 		dir := os.Getenv("TEST_PAWL_DIR")
 		var p *Process
-		p, err = s.Start(ctx, Spec{Dir: dir, ID: os.Getenv("TEST_PAWL_ID"), Env: []string{path, "TAG=" + os.Getenv("TEST_PAWL_TAG")},
+		p, err = s.Start(ctx, Spec{Dir: dir, Home: dir, ID: os.Getenv("TEST_PAWL_ID"), Env: []string{path, "TAG=" + os.Getenv("TEST_PAWL_TAG")},
 			Argv: []string{"sh", "-c", detach + "echo ready; sleep 1000"}})
 		if err == nil {
 			_, err = io.Copy(os.Stdout, p.Stdout())

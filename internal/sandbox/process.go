@@ -86,8 +86,8 @@ func (o *output) Read(b []byte) (int, error) {
 }
 
 // Wait waits until the program and all its children are gone. The error is
-// about the sandbox (such as ErrSetup, or processes that would not die), never
-// about how the program ended.
+// about the sandbox (it could not be set up, and what bubblewrap said stands on
+// standard error; or processes would not die), never about how the program ended.
 func (p *Process) Wait() (Exit, error) {
 	<-p.done
 	return p.exit, p.err
@@ -325,7 +325,6 @@ func (n *namespace) first() int {
 // says so if the program never ran. The kernel lets the first process end only
 // after all others.
 func (n *namespace) finish(exit Exit) error {
-	var problem error
 	n.mu.Lock()
 	handle := n.handle
 	n.mu.Unlock()
@@ -338,19 +337,15 @@ func (n *namespace) finish(exit Exit) error {
 				break
 			}
 			if err != nil && err != unix.EINTR || time.Now().After(end) {
-				problem = errors.New("the sandbox did not end after bubblewrap did")
-				break
+				return errors.New("the sandbox did not end after bubblewrap did")
 			}
 		}
-	}
-	if problem != nil {
-		return problem
 	}
 	<-n.reported
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.ran && exit.Signal == "" {
-		return fmt.Errorf("%w (status %d)", ErrSetup, exit.Code)
+		return fmt.Errorf("bubblewrap could not set up the sandbox (status %d)", exit.Code)
 	}
 	return nil
 }

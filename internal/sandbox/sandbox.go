@@ -32,10 +32,6 @@ const Marker = "PAWL_PROCESS"
 // ErrUnavailable means that mode Auto does not work on this machine.
 var ErrUnavailable = errors.New("the sandbox does not work on this machine")
 
-// ErrSetup means that bubblewrap ended before the program could start; what it
-// said stands on the program's standard error.
-var ErrSetup = errors.New("bubblewrap could not set up the sandbox")
-
 // Sandbox starts programs in one mode. Make it with New.
 type Sandbox struct {
 	mode  Mode
@@ -52,14 +48,13 @@ type Spec struct {
 	Argv []string
 	// Dir is the working directory, which the program may write to.
 	Dir string
-	// Home is the home directory, which the program may write to. Empty means
-	// that it has none.
+	// Home is the home directory, which the program may write to.
 	Home string
 	// Env is the whole environment, NAME=value; nothing is inherited.
 	Env []string
-	// Writable and ReadOnly are further files and directories that the program
-	// may see, at the same paths. A nested path decides over the one around it.
-	Writable, ReadOnly []string
+	// ReadOnly are further files and directories that the program may see, at the
+	// same paths. A nested path decides over the one around it.
+	ReadOnly []string
 	// Mounts are files and directories that the program may read at other paths
 	// than their own. Mode None knows no such thing and refuses them.
 	Mounts []Mount
@@ -207,10 +202,7 @@ func (spec Spec) check() (exe string, err error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
 		return "", errors.New("start a program: none was named")
 	}
-	paths := append(append([]string{spec.Dir}, spec.Writable...), spec.ReadOnly...)
-	if spec.Home != "" {
-		paths = append(paths, spec.Home)
-	}
+	paths := append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
 	for _, m := range spec.Mounts {
 		paths = append(paths, m.From)
 		if !filepath.IsAbs(m.To) || filepath.Clean(m.To) != m.To || m.To == "/" {
