@@ -18,7 +18,7 @@ func TestEventsAreFoundHoweverTheyArrive(t *testing.T) {
 	want := []string{`{"x":1}`, "", "one\ntwo", "", "[DONE]"}
 	for size := 1; size <= len(stream); size++ {
 		var got []string
-		var s splitter
+		s := splitter{max: maxEvent}
 		see := func(e event) { got = append(got, string(e.data)) }
 		for rest := []byte(stream); len(rest) > 0; rest = rest[min(size, len(rest)):] {
 			s.feed(rest[:min(size, len(rest))], see)
