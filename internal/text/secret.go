@@ -2,8 +2,10 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,22 +23,80 @@ var tokens = regexp.MustCompile(`gh[a-z]_[A-Za-z0-9._-]{36,}|github_pat_[A-Za-z0
 func Redact(s string) string { return tokens.ReplaceAllString(s, "[redacted token]") }
 
 // Redactor takes the values of variables and GitHub's tokens out of texts.
-type Redactor struct{ values *strings.Replacer }
+type Redactor struct{ secrets []secret } // the longest first: it may begin with a shorter one
+
+// secret is a value to hide.
+type secret struct {
+	mark   string
+	whole  *regexp.Regexp // it, also where its white space was changed or escaped
+	shapes []string       // of which a text that was cut may hold a part
+}
 
 // NewRedactor hides the values of the named variables that are set; each is
 // replaced by a mark with its name.
 func NewRedactor(names []string, lookup func(name string) (value string, ok bool)) Redactor {
-	var pairs []string
+	var r Redactor
 	for _, n := range names {
-		if v, ok := lookup(n); ok && len(v) >= minSecret {
-			pairs = append(pairs, v, "[hidden: "+n+"]")
+		v, ok := lookup(n)
+		if v = strings.TrimSpace(v); !ok || len(v) < minSecret {
+			continue
 		}
+		words := strings.Fields(v)
+		line := strings.Join(words, " ")
+		for i, w := range words {
+			words[i] = regexp.QuoteMeta(w)
+		}
+		r.secrets = append(r.secrets, secret{
+			mark: "[hidden: " + n + "]", whole: regexp.MustCompile(strings.Join(words, `(?:\s|\\[nrt])+`)), shapes: []string{v, line},
+		})
 	}
-	return Redactor{strings.NewReplacer(pairs...)}
+	slices.SortStableFunc(r.secrets, func(a, b secret) int { return cmp.Compare(len(b.shapes[0]), len(a.shapes[0])) })
+	return r
 }
 
-// Redact returns the text without the secrets.
-func (r Redactor) Redact(s string) string { return Redact(r.values.Replace(s)) }
+// cuts are the marks that stand where a text was cut, here and in solver/attempt.
+var cuts = regexp.MustCompile(`\s*(?:\[cut\]|\[…\]|…)\s*`)
+
+// Redact returns the text without the secrets. Where it was cut, a part of a secret
+// that is long enough to be one goes as well.
+func (r Redactor) Redact(s string) string {
+	var b strings.Builder
+	from := 0
+	for _, at := range append(cuts.FindAllStringIndex(s, -1), []int{len(s), len(s)}) {
+		b.WriteString(r.redactEnds(s[from:at[0]]))
+		b.WriteString(s[at[0]:at[1]])
+		from = at[1]
+	}
+	s = b.String()
+	for _, v := range r.secrets {
+		s = v.whole.ReplaceAllLiteralString(s, v.mark)
+	}
+	return Redact(s)
+}
+
+// redactEnds takes the longest part of a secret from the beginning and the end of a
+// text, or all of the text where it is one.
+func (r Redactor) redactEnds(s string) string {
+	var first, last int
+	var firstMark, lastMark string
+	for _, v := range r.secrets {
+		for _, shape := range v.shapes {
+			if len(s) >= minSecret && strings.Contains(shape, s) {
+				return v.mark
+			}
+			if n := overlap(shape, s); n >= max(minSecret, first) {
+				first, firstMark = n, v.mark
+			}
+			if n := overlap(s, shape); n >= max(minSecret, last) {
+				last, lastMark = n, v.mark
+			}
+		}
+	}
+	if first+last > len(s) { // two secrets share a part
+		return firstMark
+	}
+	return firstMark + s[first:len(s)-last] + lastMark
+}
 
 // Mask replaces a secret in a text by as many stars, so that lengths stay as they
 // are. A short one is a placeholder, and masking it would spoil the text.
@@ -87,18 +147,17 @@ func (r *masking) fill() {
 	text := bytes.ReplaceAll(r.held, r.secret, r.mask)
 	keep := 0
 	if err == nil {
-		keep = overlap(text, r.secret)
+		keep = overlap(text, r.secret) // all of it was masked
 	}
 	cut := len(text) - keep
 	r.out = text[:cut]
 	r.held = append(r.held[:0], text[cut:]...)
 }
 
-// overlap is the length of the longest end of text that begins secret without being
-// all of it.
-func overlap(text, secret []byte) int {
-	for n := min(len(secret)-1, len(text)); n > 0; n-- {
-		if bytes.HasSuffix(text, secret[:n]) {
+// overlap is the length of the longest end of a that begins b.
+func overlap[S string | []byte](a, b S) int {
+	for n := min(len(b), len(a)); n > 0; n-- {
+		if string(a[len(a)-n:]) == string(b[:n]) {
 			return n
 		}
 	}

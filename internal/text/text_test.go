@@ -153,6 +153,39 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	}
 }
 
+func TestASecretStaysHiddenWhateverWasDoneToTheText(t *testing.T) {
+	values := map[string]string{
+		"SHORT": "sk-12345678", "LONG": "sk-12345678-and-more-of-it", "PEM": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n",
+	}
+	r := NewRedactor([]string{"SHORT", "PEM", "LONG"}, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+	for name, v := range values {
+		text := "it printed " + v + " and went on"
+		line := strings.Join(strings.Fields(text), " ")
+		for shape, s := range map[string]string{"as it is": text, "on one line": line, "in JSON": strings.ReplaceAll(text, "\n", `\n`), "shortened": Line(text, len(text)+1)} {
+			got := strings.Join(strings.Fields(strings.ReplaceAll(r.Redact(s), `\n`, " ")), " ")
+			if want := "it printed [hidden: " + name + "] and went on"; got != want {
+				t.Errorf("%s, %s: got %q, want %q", name, shape, got, want)
+			}
+		}
+		for n := range line {
+			for how, s := range map[string]string{
+				"head": Head(line, n), "tail": Tail(line, n), "short": Short(line, n+1), "clipped": Head(line, n) + " …", "cut": "[cut]\n" + Tail(line, n),
+				"excerpt": Head(line, n/4) + "\n[…]\n" + Tail(line, n*3/4),
+			} {
+				got := r.Redact(s)
+				for i := range len(v) - minSecret {
+					if part := v[i : i+minSecret]; strings.Contains(got, part) && !strings.Contains("it printed  and went on", part) {
+						t.Fatalf("%s, %s of %d: %q holds %q of it", name, how, n, got, part)
+					}
+				}
+			}
+		}
+	}
+	if got := r.Redact("it was sk-12345678"); got != "it was [hidden: SHORT]" {
+		t.Errorf("the shorter of two: %q", got)
+	}
+}
+
 func TestRedactKnowsTheFormsOfTokens(t *testing.T) {
 	for _, secret := range []string{
 		"ghs_" + strings.Repeat("a", 36), "ghp_" + strings.Repeat("Z9", 18), "github_pat_" + strings.Repeat("a_", 30),
