@@ -69,7 +69,7 @@ func paragraphs(texts ...string) string {
 }
 
 // annotated adds to what a check run says the messages that it left at lines, in
-// the form that policy.Outside reads. GitHub Actions says nothing anywhere else.
+// the form that feedback.Outside reads. GitHub Actions says nothing anywhere else.
 // The run counts also where GitHub does not give them.
 func (h *Handlers) annotated(ctx context.Context, it Activity, text string) string {
 	notes, err := h.Forge.Annotations(ctx, it.Repo, it.check)

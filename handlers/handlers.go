@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -105,7 +106,7 @@ func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	if !ok {
 		handler = unknownEvent(d.Event)
 	}
-	err = handler.Handle(ctx, d.Event, guid, d.Payload)
+	err = safely(func() error { return handler.Handle(ctx, d.Event, guid, d.Payload) })
 	var unparsable *UnparsableError
 	switch {
 	case errors.As(err, &unparsable):
@@ -115,6 +116,17 @@ func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 		return errors.Join(err, h.failed(ctx, guid, err, log))
 	}
 	return nil
+}
+
+// safely calls f. A panic is an error like others: one payload that this version
+// cannot cope with must not end the server, at each start anew.
+func safely(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 // failed notes why a delivery was not handled, and when it is tried again: where

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,5 +125,30 @@ func TestAnOrderThatIsJudgedWhileItsThreadIsClosedAsksForNothing(t *testing.T) {
 	w.Must(err)
 	if last := state.Feedback[len(state.Feedback)-1]; state.Open() || last.Withdrawn != "the thread was closed by ada after it was made" {
 		t.Errorf("open %v, withdrawn because %q", state.Open(), last.Withdrawn)
+	}
+}
+
+// panicking is a store that this version cannot cope with.
+type panicking struct{ *store.Store }
+
+func (panicking) Append(context.Context, thread.ID, bool, ...thread.NewEvent) (int, error) {
+	panic("index out of range")
+}
+
+func TestAPanicFailsItsDeliveryOnly(t *testing.T) {
+	w := newHouse(t)
+	w.h.Store = panicking{w.Store}
+	_, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "/pawl solve")
+	w.Must(err)
+	w.Must(w.GitHub.WaitDelivered(t.Context()))
+	list, err := w.Store.Deliveries(t.Context(), 1)
+	w.Must(err)
+	if err := w.Deliver(t.Context(), list[0]); err == nil {
+		t.Fatal("no error")
+	}
+	d, err := w.Store.Delivery(t.Context(), list[0].GUID)
+	w.Must(err)
+	if d.State != thread.Failed || !strings.Contains(d.Note, "panic: index out of range") || !strings.Contains(d.Note, "race_test.go") {
+		t.Errorf("it is %s (%s), want it failed, to be tried again, with where it panicked", d.State, d.Note)
 	}
 }

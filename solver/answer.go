@@ -139,7 +139,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 
 // attend answers and acknowledges what came while an attempt runs, in the
 // attempt's own lease. What it cannot do now is done after the attempt. The publisher
-// must be a copy of the step'p.
+// must be a copy of the step's.
 func (p *publisher) attend(ctx context.Context) {
 	if err := p.load(ctx); err != nil {
 		p.log.Warn().Err(err).Msg("read the log beside an attempt")

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/web"
 )
 
@@ -60,7 +62,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(stderr, "pawl:", err)
+	fmt.Fprintln(stderr, "pawl:", text.Clean(err.Error()))
 	if _, misused := errors.AsType[usageError](err); misused || !started {
 		fmt.Fprintln(stderr, "pawl: see pawl --help")
 		return exitUsage
@@ -77,12 +79,17 @@ func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 }
 
 // printReport writes what a command found: one JSON object, or what print writes
-// for people.
+// for people, without what others could do to their terminal.
 func printReport(cmd *cobra.Command, asJSON bool, report any, print func(io.Writer) error) error {
 	if asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
 	}
-	return print(cmd.OutOrStdout())
+	var out strings.Builder
+	if err := print(&out); err != nil {
+		return err
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), text.Clean(out.String()))
+	return err
 }
 
 // loadOrDefault reads a server's configuration; without a file it is the published

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"io"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
@@ -72,5 +75,28 @@ judge     40        75 %      87 %   4           degraded, not learned from: 4 v
 	got := regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n")
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestAReportAndAnErrorCannotDriveATerminal(t *testing.T) {
+	hostile := "the judge said \x1b]0;owned\x07\x1b[2J\u202egnorw"
+	var out strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetOut(&out)
+	err := printReport(cmd, false, nil, func(w io.Writer) error {
+		return printLearning(w, solver.Standing{Quarantined: []learning.Judged{{ID: "acme/widgets#7/2", Quarantine: []string{hostile}}}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), hostile)
+	var said strings.Builder
+	if code := run([]string{"inspect", file}, io.Discard, &said); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	for _, s := range []string{out.String(), said.String()} {
+		if strings.ContainsAny(s, "\x1b\x07\u202e") || !strings.Contains(s, "the judge said") {
+			t.Errorf("%q", s)
+		}
 	}
 }
