@@ -125,11 +125,7 @@ type AttemptFacts struct {
 type Transcript struct {
 	// Session is the id that the record itself names; empty when it names none.
 	Session string `json:"session,omitempty"`
-	// First and Last are the times of the first and the last entry that belong to
-	// this attempt; zero when the record holds no times.
-	First time.Time `json:"first,omitzero"`
-	Last  time.Time `json:"last,omitzero"`
-	Bytes int64     `json:"bytes"`
+	Bytes   int64  `json:"bytes"`
 }
 
 // Grade is the grade of one attempt, or the reason why there is none.

@@ -29,7 +29,7 @@ func endedAt(n int, backend string, signals ...Signal) Graded {
 	return Graded{ID: fmt.Sprintf("o/r#%d/1", n), At: end, Backend: backend, Signals: signals,
 		Context: policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small},
 		Facts: AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, StartedAt: end.Add(-30 * time.Minute), EndedAt: end, Changed: true, Commits: 1, Session: session,
-			Transcript: &Transcript{Session: session, First: end.Add(-30 * time.Minute), Last: end, Bytes: 40_000}}}
+			Transcript: &Transcript{Session: session, Bytes: 40_000}}}
 }
 
 func TestTheMoreTrustedSideWins(t *testing.T) {

@@ -2,6 +2,7 @@ package learning
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,34 +33,29 @@ func SeveritySignal(v policy.Severity, at time.Time) Signal {
 		Detail: fmt.Sprintf("%s edit loop", v.Class), Basis: strings.Join(v.Reasons, "; ")}
 }
 
-// Verified is what the verifier found at the end of an attempt. The zero value
-// is a repository without verify commands.
-type Verified struct {
-	Configured bool
-	// Changed says that the attempt changed the tree; a verifier that passes on
-	// an unchanged one says nothing of the attempt.
-	Changed bool
-	// Passed says that nothing fails that did not fail before the attempt.
-	Passed bool
-	// Failing are the tests that fail now and did not before.
-	Failing []string
-}
-
-// VerifierSignal is the signal of the repository's own verify commands.
-func VerifierSignal(v Verified, at time.Time) Signal {
+// VerifierSignal is the signal of the repository's own verify commands; configured
+// says that it has any. A verifier that passes on an unchanged tree says nothing of
+// the attempt.
+func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	switch {
-	case !v.Configured:
+	case !configured:
 		return missing(VerifierSource, at, false, "the repository names no verify commands")
-	case !v.Changed:
+	case !r.Progress():
 		return missing(VerifierSource, at, false, "nothing changed that could be verified")
-	case v.Passed:
+	case len(r.Verify) == 0:
+		return missing(VerifierSource, at, false, "the attempt ended before it was verified")
+	}
+	failing := 0
+	for _, v := range r.Verify {
+		failing += len(v.Failing)
+	}
+	switch {
+	case !slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return !v.Passed }):
 		return Signal{Source: VerifierSource, Value: passedValue, Known: true, At: at, Detail: "passed"}
+	case failing > 0:
+		return Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: policy.Plural(failing, "failing test")}
 	}
-	s := Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: "failed"}
-	if n := len(v.Failing); n > 0 {
-		s.Detail = policy.Plural(n, "failing test")
-	}
-	return s
+	return Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: "failed"}
 }
 
 // CheckResult is one finished check of others on the pushed commit.
@@ -105,8 +101,8 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	return missing(CISource, at, false, "no check ran on the pushed commit")
 }
 
-// JudgeSignal is the signal of the optional judge command; nil is that it was not
-// asked. A grade beside an error is not believed.
+// JudgeSignal is the signal of the judge command; nil where it was not asked. A
+// grade beside an error is not believed.
 func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	switch {
 	case a == nil:

@@ -11,13 +11,21 @@ import (
 
 func TestWhatTheSourcesSay(t *testing.T) {
 	at := gradeDay
-	changed := func(change func(*Trajectory)) Signal {
-		tr := Trajectory{Trajectory: policy.Trajectory{TestRuns: 2, Bytes: 9000}, ToolCalls: 20, Edits: 4, Changed: true, Ending: policy.Completed}
+	changed := func(change func(*policy.Receipt)) Signal {
+		r := policy.Receipt{Trajectory: policy.Trajectory{TestRuns: 2, Bytes: 9000}, ToolCalls: 20, Edits: policy.Edits{Operations: 4},
+			StartTree: "1", EndTree: "2", Ending: policy.Completed}
 		if change != nil {
-			change(&tr)
+			change(&r)
 		}
-		return TrajectorySignal(tr, at)
+		return TrajectorySignal(r, at)
 	}
+	verified := func(end string, verify ...policy.Verified) policy.Receipt {
+		return policy.Receipt{StartTree: "1", EndTree: end, Verify: verify}
+	}
+	said := func(final, end string, testRuns int) policy.Receipt {
+		return policy.Receipt{Final: final, StartTree: "1", EndTree: end, Trajectory: policy.Trajectory{TestRuns: testRuns}}
+	}
+	passed := policy.Verified{Passed: true}
 	passes, fails := says(VerifierSource, 1, at), says(VerifierSource, failedValue, at)
 	for _, c := range []struct {
 		name   string
@@ -26,10 +34,11 @@ func TestWhatTheSourcesSay(t *testing.T) {
 		failed bool
 		says   string
 	}{
-		{"no verify commands", VerifierSignal(Verified{}, at), -1, false, "names no verify commands"},
-		{"verifier on an unchanged tree", VerifierSignal(Verified{Configured: true, Passed: true}, at), -1, false, "nothing changed"},
-		{"verifier passed", VerifierSignal(Verified{Configured: true, Changed: true, Passed: true}, at), 1, false, "passed"},
-		{"verifier failed", VerifierSignal(Verified{Configured: true, Changed: true, Failing: []string{"TestA", "TestB"}}, at), 0.2, false, "2 failing tests"},
+		{"no verify commands", VerifierSignal(false, verified("2", passed), at), -1, false, "names no verify commands"},
+		{"verifier on an unchanged tree", VerifierSignal(true, verified("1", passed), at), -1, false, "nothing changed"},
+		{"verifier that was not reached", VerifierSignal(true, verified("2"), at), -1, false, "before it was verified"},
+		{"verifier passed", VerifierSignal(true, verified("2", passed), at), 1, false, "passed"},
+		{"verifier failed", VerifierSignal(true, verified("2", passed, policy.Verified{Failing: []policy.Failing{{Name: "TestA"}, {Name: "TestB"}}}), at), 0.2, false, "2 failing tests"},
 		{"CI passed", CISignal([]CheckResult{{Name: "build", Conclusion: "success"}, {Name: "docs", Conclusion: "skipped"}}, at), 1, false, "1 check passed"},
 		{"CI failed", CISignal([]CheckResult{{Name: "build", Conclusion: "failure"}, {Name: "lint", Conclusion: "success"}}, at), 0.2, false, "build"},
 		{"CI without a machine", CISignal([]CheckResult{{Name: "build", Conclusion: "failure", Outside: "billing"}, {Name: "lint", Conclusion: "success"}}, at), -1, true, "billing"},
@@ -39,19 +48,18 @@ func TestWhatTheSourcesSay(t *testing.T) {
 		{"judge without quota", JudgeSignal(&policy.Judged{Error: "exit 1: quota exhausted", Grade: 0.02}, at), -1, true, "quota exhausted"},
 		{"judge beyond the scale", JudgeSignal(&policy.Judged{Grade: 8}, at), -1, true, "not between"},
 		{"judge", JudgeSignal(&policy.Judged{Grade: 0.7}, at), 0.7, false, ""},
-		{"no transcript", changed(func(tr *Trajectory) { tr.None = "the CLI writes none" }), -1, false, "writes none"},
 		{"clean trajectory", changed(nil), 0.95, false, "4 edits, 2 test runs"},
-		{"half of the calls failed", changed(func(tr *Trajectory) { tr.Errors = 10 }), 0.85, false, "10 of 20 calls failed"},
-		{"no tests", changed(func(tr *Trajectory) { tr.TestRuns = 0 }), 0.7, false, "0 test runs"},
-		{"cut off", changed(func(tr *Trajectory) { tr.Ending = policy.CutOff }), 0.65, false, "cut_off"},
-		{"nothing changed", changed(func(tr *Trajectory) { tr.Changed = false }), 0.1, false, ""},
-		{"silent agent", JournalSignal(Journal{Final: " "}, at), -1, false, "said nothing"},
-		{"true claims", JournalSignal(Journal{Final: "Fixed it; all tests pass.", Changed: true, TestRuns: 1, Verifier: passes}, at), 0.9, false, "borne out"},
-		{"tests pass, says the agent", JournalSignal(Journal{Final: "All tests pass.", Changed: true, TestRuns: 1, Verifier: fails}, at), 0.15, false, "the verifier failed"},
-		{"done, says the agent", JournalSignal(Journal{Final: "I have implemented the feature."}, at), 0.15, false, "nothing changed"},
-		{"honest defeat", JournalSignal(Journal{Final: "I couldn’t get the build to work.", Changed: true}, at), 0.3, false, "did not get there"},
-		{"tests nobody saw", JournalSignal(Journal{Final: "Tests pass.", Changed: true}, at), -1, false, "nobody saw"},
-		{"no claim", JournalSignal(Journal{Final: "What do you want?", Changed: true}, at), -1, false, "claims nothing"},
+		{"half of the calls failed", changed(func(r *policy.Receipt) { r.Trajectory.Errors = 10 }), 0.85, false, "10 of 20 calls failed"},
+		{"no tests", changed(func(r *policy.Receipt) { r.Trajectory.TestRuns = 0 }), 0.7, false, "0 test runs"},
+		{"cut off", changed(func(r *policy.Receipt) { r.Ending = policy.CutOff }), 0.65, false, "cut_off"},
+		{"nothing changed", changed(func(r *policy.Receipt) { r.EndTree = r.StartTree }), 0.1, false, ""},
+		{"silent agent", JournalSignal(said(" ", "1", 0), Signal{}, at), -1, false, "said nothing"},
+		{"true claims", JournalSignal(said("Fixed it; all tests pass.", "2", 1), passes, at), 0.9, false, "borne out"},
+		{"tests pass, says the agent", JournalSignal(said("All tests pass.", "2", 1), fails, at), 0.15, false, "the verifier failed"},
+		{"done, says the agent", JournalSignal(said("I have implemented the feature.", "1", 0), Signal{}, at), 0.15, false, "nothing changed"},
+		{"honest defeat", JournalSignal(said("I couldn’t get the build to work.", "2", 0), Signal{}, at), 0.3, false, "did not get there"},
+		{"tests nobody saw", JournalSignal(said("Tests pass.", "2", 0), Signal{}, at), -1, false, "nobody saw"},
+		{"no claim", JournalSignal(said("What do you want?", "2", 0), Signal{}, at), -1, false, "claims nothing"},
 		{"no loop", SeveritySignal(policy.Severity{Class: policy.None}, at), -1, false, "did not go in circles"},
 		{"severe loop", SeveritySignal(policy.Defaults().Severity.Judge(policy.Edits{Operations: 120, MaxRepeat: 30}), at), 0.02, false, "severe"},
 		{"mild loop", SeveritySignal(policy.Defaults().Severity.Judge(policy.Edits{Operations: 45, MaxRepeat: 9}), at), 0.08, false, "mild"},
@@ -71,9 +79,9 @@ func TestWhatTheSourcesSay(t *testing.T) {
 func TestATrajectoryWithAChangeIsNeverAFloorGrade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 1000)
-		tr := Trajectory{ToolCalls: n.Draw(t, "calls"), Edits: n.Draw(t, "edits"),
-			Trajectory: policy.Trajectory{TestRuns: n.Draw(t, "tests"), Errors: n.Draw(t, "errors"), Retries: n.Draw(t, "retries")}, Changed: true, Ending: rapid.SampledFrom([]policy.Ending{policy.Completed, policy.Crashed, policy.TimedOut}).Draw(t, "ending")}
-		if s := TrajectorySignal(tr, gradeDay); !s.usable() || s.Value <= floorGrade {
+		r := policy.Receipt{ToolCalls: n.Draw(t, "calls"), Edits: policy.Edits{Operations: n.Draw(t, "edits")}, StartTree: "1", EndTree: "2",
+			Trajectory: policy.Trajectory{TestRuns: n.Draw(t, "tests"), Errors: n.Draw(t, "errors"), Retries: n.Draw(t, "retries")}, Ending: rapid.SampledFrom([]policy.Ending{policy.Completed, policy.Crashed, policy.TimedOut}).Draw(t, "ending")}
+		if s := TrajectorySignal(r, gradeDay); !s.usable() || s.Value <= floorGrade {
 			t.Fatalf("%+v", s)
 		}
 	})

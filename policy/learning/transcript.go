@@ -9,18 +9,6 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Trajectory is what the transcript shows that the agent did. The zero value is an
-// agent that did nothing.
-type Trajectory struct {
-	policy.Trajectory
-	ToolCalls, Edits int
-	// Changed says that the tree changed, however the agent did it.
-	Changed bool
-	Ending  policy.Ending
-	// None is why there is no transcript; empty when there is one.
-	None string
-}
-
 // The values of a trajectory: what a change is worth by itself, what is added
 // for tests that were run and for calls that did not fail, and what is taken
 // away for retries and for an end before the work was done. Nothing that changed
@@ -38,48 +26,34 @@ const (
 	lowestChanged   = 0.15
 )
 
-// TrajectorySignal is the signal of how the agent worked.
-func TrajectorySignal(t Trajectory, at time.Time) Signal {
-	if t.None != "" {
-		return missing(TrajectorySource, at, false, t.None)
-	}
-	s := Signal{Source: TrajectorySource, Known: true, At: at, Value: t.value(),
+// TrajectorySignal is the signal of how the agent worked, as its transcript shows.
+func TrajectorySignal(r policy.Receipt, at time.Time) Signal {
+	t := r.Trajectory
+	s := Signal{Source: TrajectorySource, Known: true, At: at, Value: trajectoryValue(r),
 		Detail: fmt.Sprintf("%s, %s, %d of %s failed, %d retries, ended %s",
-			policy.Plural(t.Edits, "edit"), policy.Plural(t.TestRuns, "test run"), t.Errors, policy.Plural(t.ToolCalls, "call"), t.Retries, t.Ending)}
+			policy.Plural(r.Edits.Operations, "edit"), policy.Plural(t.TestRuns, "test run"), t.Errors, policy.Plural(r.ToolCalls, "call"), t.Retries, r.Ending)}
 	s.Basis = fmt.Sprintf("%s, %d bytes", s.Detail, t.Bytes)
 	return s
 }
 
-func (t Trajectory) value() float64 {
-	if !t.Changed {
+func trajectoryValue(r policy.Receipt) float64 {
+	if !r.Progress() {
 		return unchangedValue
 	}
 	v := changedValue
-	if t.TestRuns > 0 {
+	if r.Trajectory.TestRuns > 0 {
 		v += testsValue
 	}
 	failing := 0.0
-	if t.ToolCalls > 0 {
-		failing = float64(min(t.Errors, t.ToolCalls)) / float64(t.ToolCalls)
+	if r.ToolCalls > 0 {
+		failing = float64(min(r.Trajectory.Errors, r.ToolCalls)) / float64(r.ToolCalls)
 	}
 	v += cleanValue * (1 - failing)
-	v -= min(mostRetriesCost, retryCost*float64(t.Retries))
-	if t.Ending != policy.Completed {
+	v -= min(mostRetriesCost, retryCost*float64(r.Trajectory.Retries))
+	if r.Ending != policy.Completed {
 		v -= unfinishedCost
 	}
 	return max(lowestChanged, v)
-}
-
-// Journal is what the agent said at the end, with what is known of it.
-type Journal struct {
-	// Final is the agent's last message.
-	Final string
-	// Changed says that the tree changed, TestRuns how often tests were run as far
-	// as anybody saw.
-	Changed  bool
-	TestRuns int
-	// Verifier is the verifier's signal.
-	Verifier Signal
 }
 
 // The values of a journal: the agent's claims hold, it says itself that it did
@@ -99,23 +73,23 @@ const (
 	doneWords   = "fixed|implemented|added|updated|changed|completed|done|resolved|refactored|removed|renamed|created"
 )
 
-// JournalSignal compares what the agent says with what is known. It is worth
-// something only as a lie detector: an agent that says that all is well is no
-// better for it.
-func JournalSignal(j Journal, at time.Time) Signal {
-	text := strings.ToLower(strings.ReplaceAll(j.Final, "’", "'"))
+// JournalSignal compares what the agent says at the end with what is known, also
+// from the verifier's signal. It is worth something only as a lie detector: an agent
+// that says that all is well is no better for it.
+func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
+	text := strings.ToLower(strings.ReplaceAll(r.Final, "’", "'"))
 	tests, done := claims(text, testsWords), claims(text, doneWords)
-	s := Signal{Source: JournalSource, Known: true, At: at, Basis: fmt.Sprintf("%016x", uint64(simhash.Fingerprint(j.Final)))}
+	s := Signal{Source: JournalSource, Known: true, At: at, Basis: simhash.Fingerprint(r.Final).String()}
 	switch {
 	case strings.TrimSpace(text) == "":
 		return missing(JournalSource, at, false, "the agent said nothing at the end")
-	case tests && j.Verifier.usable() && j.Verifier.Value < failedBelow:
+	case tests && verifier.usable() && verifier.Value < failedBelow:
 		s.Value, s.Detail = claimsFalse, "says that tests pass, but the verifier failed"
-	case done && !j.Changed:
+	case done && !r.Progress():
 		s.Value, s.Detail = claimsFalse, "says that something was done, but nothing changed"
 	case claims(text, defeatWords):
 		s.Value, s.Detail = admitsDefeat, "says itself that it did not get there"
-	case tests && j.TestRuns == 0 && !j.Verifier.usable():
+	case tests && r.Trajectory.TestRuns == 0 && !verifier.usable():
 		return missing(JournalSource, at, false, "says that tests pass, which nobody saw")
 	case tests || done:
 		s.Value, s.Detail = claimsHold, "what it says is borne out"
@@ -128,7 +102,7 @@ func JournalSignal(j Journal, at time.Time) Signal {
 // claims reports whether one of the words stands in the text.
 func claims(text, words string) bool {
 	for word := range strings.SplitSeq(words, "|") {
-		if at := strings.Index(text, word); at >= 0 {
+		if strings.Contains(text, word) {
 			return true
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/pawlbot/pawl/policy"
 )
 
 // The numbers of the checks. That of stuck, the share of unavailable and the
@@ -21,9 +19,6 @@ const (
 	// minTranscript is the smallest transcript of an attempt that changed
 	// something, in bytes. The shortest recorded stream of one has 849.
 	minTranscript = 512
-	// clockSlack is how far the times of a transcript may lie outside the
-	// attempt: both come from one host, but are written by different programs.
-	clockSlack = 5 * time.Second
 	// stuckAfter is how many equal values in a row make a source stuck.
 	stuckAfter = 10
 	// unavailableOf is 1 ÷ the share of failures in a day that is too much, and
@@ -217,8 +212,8 @@ func (c *checks) transcript(i int) {
 	if t == nil {
 		return
 	}
-	if why := c.foreign(r); why != "" {
-		c.chargeReaders(r, ForeignTranscript, why)
+	if own := r.Facts.Session; own != "" && t.Session != "" && t.Session != own {
+		c.chargeReaders(r, ForeignTranscript, fmt.Sprintf("the transcript is of session %s, which belongs to %s", t.Session, c.owner(t.Session)))
 	}
 	c.shared(i)
 	// An attempt that failed at once has a short transcript, too; only one that
@@ -236,22 +231,6 @@ func (c *checks) chargeReaders(r *checkedRow, check Check, why string) {
 			c.charge(r, Violation{Source: source, Check: check, Reason: why})
 		}
 	}
-}
-
-// foreign says why the transcript of a row cannot be its own by what it says
-// itself; empty when nothing speaks against it.
-func (c *checks) foreign(r *checkedRow) string {
-	f := &r.Facts
-	t := f.Transcript
-	switch {
-	case f.Session != "" && t.Session != "" && t.Session != f.Session:
-		return fmt.Sprintf("the transcript is of session %s, which belongs to %s", t.Session, c.owner(t.Session))
-	case !t.First.IsZero() && !f.StartedAt.IsZero() && t.First.Before(f.StartedAt.Add(-clockSlack)):
-		return fmt.Sprintf("the transcript starts at %s, before the attempt (%s)", policy.Clock(t.First), policy.Clock(f.StartedAt))
-	case !t.Last.IsZero() && !f.EndedAt.IsZero() && t.Last.After(f.EndedAt.Add(clockSlack)):
-		return fmt.Sprintf("the transcript ends at %s, after the attempt (%s)", policy.Clock(t.Last), policy.Clock(f.EndedAt))
-	}
-	return ""
 }
 
 // owner names the attempt whose session it is.

@@ -49,9 +49,6 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		{name: "a fallback while failing", signals: []Signal{says(VerifierSource, 1, at), {Source: JudgeSource, Value: 0.02, Known: true, Failed: true, Missing: "quota exhausted"}}, check: FailedAnswer},
 		{name: "another session", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Session = "other" }, check: ForeignTranscript},
 		{name: "another session, merged", signals: []Signal{says(TrajectorySource, 0.7, at), merged}, change: func(g *Graded) { g.Facts.Transcript.Session = "other" }, check: ForeignTranscript, rewarded: true},
-		{name: "starts before the attempt", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.First = g.Facts.StartedAt.Add(-6 * time.Second) }, check: ForeignTranscript},
-		{name: "ends after the attempt", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Last = g.Facts.EndedAt.Add(time.Minute) }, check: ForeignTranscript},
-		{name: "within the slack", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Last = g.Facts.EndedAt.Add(5 * time.Second) }, rewarded: true},
 		{name: "a stub", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Bytes = 511 }, check: StubTranscript},
 		{name: "short because it crashed at once", signals: []Signal{says(TrajectorySource, 0.1, at)}, change: func(g *Graded) {
 			g.Facts.Transcript.Bytes, g.Facts.Changed, g.Facts.Commits, g.Facts.Ending = 100, false, 0, policy.Crashed
@@ -147,10 +144,10 @@ func TestASourceThatAlwaysSaysTheSameIsStuck(t *testing.T) {
 			return []Signal{says(JudgeSource, map[bool]float64{true: 0.6, false: 0.5}[i == 9 || i == 10], at)}
 		}, false},
 		{"the same from different counts", 15, func(i int) []Signal {
-			return []Signal{TrajectorySignal(Trajectory{ToolCalls: 5, Edits: i, Changed: true, Ending: policy.Completed}, at)}
+			return []Signal{TrajectorySignal(policy.Receipt{ToolCalls: 5, Edits: policy.Edits{Operations: i}, StartTree: "1", EndTree: "2", Ending: policy.Completed}, at)}
 		}, false},
 		{"the same from the same counts", 10, func(int) []Signal {
-			return []Signal{TrajectorySignal(Trajectory{ToolCalls: 5, Edits: 2, Changed: true, Ending: policy.Completed}, at)}
+			return []Signal{TrajectorySignal(policy.Receipt{ToolCalls: 5, Edits: policy.Edits{Operations: 2}, StartTree: "1", EndTree: "2", Ending: policy.Completed}, at)}
 		}, true},
 		{"a verifier that passes", 30, func(int) []Signal { return []Signal{says(VerifierSource, 1, at)} }, false},
 		{"a verifier that fails everybody", 10, func(int) []Signal { return []Signal{says(VerifierSource, 0.2, at)} }, true},
@@ -306,7 +303,8 @@ func TestTheIncident(t *testing.T) {
 		{Source: JudgeSource, Value: 0.02, Known: true, Failed: true, Missing: "quota exhausted", At: end}}
 	for i, answer := range answers {
 		g := endedAt(40, []string{"a", "b"}[i], answer,
-			TrajectorySignal(Trajectory{Trajectory: policy.Trajectory{Bytes: 200}, ToolCalls: 1, Ending: policy.Completed}, end), JournalSignal(Journal{Final: "I have fixed it."}, end))
+			TrajectorySignal(policy.Receipt{Trajectory: policy.Trajectory{Bytes: 200}, ToolCalls: 1, Ending: policy.Completed}, end),
+			JournalSignal(policy.Receipt{Final: "I have fixed it."}, Signal{}, end))
 		g.ID = fmt.Sprintf("o/r#%d/1", 40+i)
 		g.Facts.Session = fmt.Sprintf("own-%d", i)
 		g.Facts.Transcript.Session, g.Facts.Transcript.Bytes, g.Facts.Commits = "third", 200, 2

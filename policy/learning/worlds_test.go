@@ -113,7 +113,7 @@ func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 	end := w.start.Add(time.Duration(i+1) * apart)
 	session := fmt.Sprintf("session-%d", i)
 	f := learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, StartedAt: end.Add(-lasts), EndedAt: end, Session: session,
-		Changed: true, Transcript: &learning.Transcript{Session: session, First: end.Add(-lasts), Last: end, Bytes: 20_000 + chance.Int64N(400_000)}}
+		Changed: true, Transcript: &learning.Transcript{Session: session, Bytes: 20_000 + chance.Int64N(400_000)}}
 	if chance.Float64() < pushes {
 		f.Commits = 1 + chance.IntN(3)
 	} else {
@@ -122,14 +122,19 @@ func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 	}
 	row = learning.Graded{ID: fmt.Sprintf("made/up#%d/1", i+1), At: end, Backend: backend(arm), Facts: f,
 		Context: policy.Context{Repo: "made/up", Category: policy.Bug, Size: policy.Small}}
-	verifier := learning.VerifierSignal(learning.Verified{Configured: chance.Float64() < verified, Changed: f.Changed,
-		Passed: passes(chance, good)}, end)
-	asked, answer := chance.Float64() < judged, &policy.Judged{Grade: judge(chance, good)}
-	if !asked {
-		answer = nil
+	r := policy.Receipt{StartTree: "1", EndTree: "1", Ending: f.Ending, Final: fmt.Sprintf("Fixed number %d. All tests pass.", i), Trajectory: policy.Trajectory{TestRuns: 1}}
+	if f.Changed {
+		r.EndTree = "2"
 	}
-	row.Signals = []learning.Signal{verifier, learning.JudgeSignal(answer, end), worked(chance, good, f, end),
-		learning.JournalSignal(learning.Journal{Final: fmt.Sprintf("Fixed number %d. All tests pass.", i), Changed: f.Changed, TestRuns: 1, Verifier: verifier}, end)}
+	configured := chance.Float64() < verified
+	r.Verify = []policy.Verified{{Passed: passes(chance, good)}}
+	verifier := learning.VerifierSignal(configured, r, end)
+	var answer *policy.Judged
+	asked, grade := chance.Float64() < judged, judge(chance, good)
+	if asked {
+		answer = &policy.Judged{Grade: grade}
+	}
+	row.Signals = []learning.Signal{verifier, learning.JudgeSignal(answer, end), worked(chance, good, r, f.Transcript.Bytes, end), learning.JournalSignal(r, verifier, end)}
 	if said := people(chance, good, end); said != nil && f.Commits > 0 {
 		late = said
 	}
@@ -152,17 +157,18 @@ func judge(chance *rand.Rand, good bool) float64 {
 }
 
 // worked is the trajectory: good work is a little tidier.
-func worked(chance *rand.Rand, good bool, f learning.AttemptFacts, at time.Time) learning.Signal {
-	t := learning.Trajectory{ToolCalls: 10 + chance.IntN(60), Changed: f.Changed, Ending: f.Ending}
-	t.Bytes = f.Transcript.Bytes
-	t.Edits, t.Errors, t.Retries = 1+chance.IntN(12), chance.IntN(t.ToolCalls/3), chance.IntN(2)
+func worked(chance *rand.Rand, good bool, r policy.Receipt, bytes int64, at time.Time) learning.Signal {
+	r.ToolCalls = 10 + chance.IntN(60)
+	r.Edits.Operations = 1 + chance.IntN(12)
+	t := policy.Trajectory{Errors: chance.IntN(r.ToolCalls / 3), Retries: chance.IntN(2), Bytes: bytes}
 	if good || chance.Float64() < 0.5 {
 		t.TestRuns = 1 + chance.IntN(4)
 	}
 	if good {
 		t.Errors /= 2
 	}
-	return learning.TrajectorySignal(t, at)
+	r.Trajectory = t
+	return learning.TrajectorySignal(r, at)
 }
 
 // people says what somebody did with the work, some days later; nil for nothing.
@@ -249,6 +255,6 @@ func (w world) corrupt(row *learning.Graded, f fault, i int, chance *rand.Rand) 
 // nothingSeen is what trajectory and journal make of a transcript in which the
 // agent has done nothing yet.
 func (w world) nothingSeen(row *learning.Graded) {
-	row.Signals[2] = learning.TrajectorySignal(learning.Trajectory{Trajectory: policy.Trajectory{Bytes: row.Facts.Transcript.Bytes}, ToolCalls: 1, Ending: policy.Completed}, row.At)
-	row.Signals[3] = learning.JournalSignal(learning.Journal{Final: "I have fixed it."}, row.At)
+	row.Signals[2] = learning.TrajectorySignal(policy.Receipt{Trajectory: policy.Trajectory{Bytes: row.Facts.Transcript.Bytes}, ToolCalls: 1, Ending: policy.Completed}, row.At)
+	row.Signals[3] = learning.JournalSignal(policy.Receipt{Final: "I have fixed it."}, learning.Signal{}, row.At)
 }

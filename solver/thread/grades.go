@@ -15,11 +15,10 @@ import (
 func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded {
 	a := s.Attempts[i]
 	r, at := a.Receipt, a.EndedAt
-	changed := policy.Progress(r.StartTree, r.EndTree)
 	g := learning.Graded{
 		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Backend: a.Backend, Context: s.Task(t).Context(),
 		Facts: learning.AttemptFacts{
-			Ending: r.Ending, Outcome: r.Outcome, StartedAt: a.At, EndedAt: at, Changed: changed, Session: r.Session,
+			Ending: r.Ending, Outcome: r.Outcome, StartedAt: a.At, EndedAt: at, Changed: r.Progress(), Session: r.Session,
 		},
 	}
 	if r.Session != "" || r.ToolCalls > 0 {
@@ -44,29 +43,18 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 func own(s State, i int, severity policy.SeverityLimits) []learning.Signal {
 	a := s.Attempts[i]
 	r, at := a.Receipt, a.EndedAt
-	changed := policy.Progress(r.StartTree, r.EndTree)
-	verified := learning.Verified{Configured: len(a.Repo.Verify) > 0 || len(r.Verify) > 0, Changed: changed, Passed: true}
-	for _, v := range r.Verify {
-		verified.Passed = verified.Passed && v.Passed
-		verified.Failing = append(verified.Failing, FailingNames(v.Failing)...)
-	}
-	verifier := learning.VerifierSignal(verified, at)
-	if verified.Configured && changed && len(r.Verify) == 0 {
-		verifier = learning.Signal{Source: learning.VerifierSource, At: at, Missing: "the attempt ended before it was verified"}
-	}
-	trajectory := learning.Trajectory{
-		Trajectory: r.Trajectory, ToolCalls: r.ToolCalls, Edits: r.Edits.Operations, Changed: changed, Ending: r.Ending,
-	}
+	verifier := learning.VerifierSignal(len(a.Repo.Verify) > 0 || len(r.Verify) > 0, r, at)
+	trajectory := learning.TrajectorySignal(r, at)
 	if a.Kind == config.Command && r.ToolCalls == 0 {
-		trajectory.None = "the command prints no calls of tools"
+		trajectory = learning.Signal{Source: learning.TrajectorySource, At: at, Missing: "the command prints no calls of tools"}
 	}
 	return []learning.Signal{
 		learning.SeveritySignal(severity.Judge(r.Edits), at),
 		verifier,
 		ci(s, i),
 		learning.JudgeSignal(r.Judge, at),
-		learning.TrajectorySignal(trajectory, at),
-		learning.JournalSignal(learning.Journal{Final: r.Final, Changed: changed, TestRuns: r.Trajectory.TestRuns, Verifier: verifier}, at),
+		trajectory,
+		learning.JournalSignal(r, verifier, at),
 	}
 }
 
