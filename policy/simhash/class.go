@@ -11,29 +11,26 @@ const (
 	isUpper                  // [A-Z]; equals the bit that makes a letter lower-case
 )
 
-const (
-	digit = isDigit | isHex | isAlnum | isWord
-	lowAF = isHex | isAlnum | isWord
-	lowGZ = isAlnum | isWord
-	upAF  = lowAF | isUpper
-	upGZ  = lowGZ | isUpper
-)
-
 // class gives the classes of each byte. It is never written to.
-var class = [256]byte{
-	'\t': isSpace, '\n': isSpace, '\f': isSpace, '\r': isSpace, ' ': isSpace, '_': isWord,
-
-	'0': digit, '1': digit, '2': digit, '3': digit, '4': digit,
-	'5': digit, '6': digit, '7': digit, '8': digit, '9': digit,
-
-	'a': lowAF, 'b': lowAF, 'c': lowAF, 'd': lowAF, 'e': lowAF, 'f': lowAF,
-	'g': lowGZ, 'h': lowGZ, 'i': lowGZ, 'j': lowGZ, 'k': lowGZ, 'l': lowGZ, 'm': lowGZ, 'n': lowGZ, 'o': lowGZ, 'p': lowGZ,
-	'q': lowGZ, 'r': lowGZ, 's': lowGZ, 't': lowGZ, 'u': lowGZ, 'v': lowGZ, 'w': lowGZ, 'x': lowGZ, 'y': lowGZ, 'z': lowGZ,
-
-	'A': upAF, 'B': upAF, 'C': upAF, 'D': upAF, 'E': upAF, 'F': upAF,
-	'G': upGZ, 'H': upGZ, 'I': upGZ, 'J': upGZ, 'K': upGZ, 'L': upGZ, 'M': upGZ, 'N': upGZ, 'O': upGZ, 'P': upGZ,
-	'Q': upGZ, 'R': upGZ, 'S': upGZ, 'T': upGZ, 'U': upGZ, 'V': upGZ, 'W': upGZ, 'X': upGZ, 'Y': upGZ, 'Z': upGZ,
-}
+var class = func() (table [256]byte) {
+	for _, of := range []struct {
+		bytes   string
+		classes byte
+	}{
+		{"0123456789", isDigit | isHex | isAlnum | isWord},
+		{"abcdef", isHex | isAlnum | isWord},
+		{"ABCDEF", isHex | isAlnum | isWord | isUpper},
+		{"ghijklmnopqrstuvwxyz", isAlnum | isWord},
+		{"GHIJKLMNOPQRSTUVWXYZ", isAlnum | isWord | isUpper},
+		{"_", isWord},
+		{"\t\n\f\r ", isSpace},
+	} {
+		for _, b := range []byte(of.bytes) {
+			table[b] = of.classes
+		}
+	}
+	return table
+}()
 
 // is reports whether b is in one of the classes.
 func is(b, classes byte) bool { return class[b]&classes != 0 }

@@ -2,13 +2,12 @@
 // of three words, after what differs between two equal attempts was removed. Equal
 // texts have equal fingerprints, and similar ones differ in few bits. Its definition
 // is five regular expressions, a list of words and a hash; the code is a scanner
-// that agrees with them, and the tests hold the definition.
+// that agrees with them and takes their way only where it cannot tell.
 //
 //	question                                                     file
 //	what is a fingerprint, and how similar are two               simhash.go
 //	what is removed, as the definition says it                   normalise.go
 //	how is the same found in one pass, and when is it not        scan.go
-//	what is an identifier, a time stamp, a hash                  normalise.go
 //	how do words become bits                                     shingle.go
 //	which bytes are digits, hexadecimal, words, spaces           class.go
 package simhash

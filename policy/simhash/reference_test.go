@@ -2,40 +2,13 @@ package simhash
 
 import (
 	"hash/fnv"
-	"regexp"
 	"strings"
 )
 
-// The definition of the fingerprint, to the letter: these replacements, in this
-// order, each with the empty string. The shipped scanner is right where it
-// agrees with them.
-var (
-	removals = []*regexp.Regexp{
-		regexp.MustCompile(`\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b`),
-		regexp.MustCompile(`\b(?:[Cc][LlMm]|[Cc]_)[0-9A-Za-z]{20,30}\b`),
-		regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[.\dZ]*`),
-		regexp.MustCompile(`\b[0-9A-Fa-f]{8,64}\b`),
-		regexp.MustCompile(`(?m)^\s*\d+[\t|:]\s*`),
-	}
-	spaces = regexp.MustCompile(`\s+`)
-)
-
-func referenceNormalise(text string) string {
-	for _, r := range removals {
-		text = r.ReplaceAllLiteralString(text, "")
-	}
-	text = strings.Trim(spaces.ReplaceAllLiteralString(text, " "), " ")
-	lower := []byte(text)
-	for i, b := range lower {
-		if 'A' <= b && b <= 'Z' {
-			lower[i] = b - 'A' + 'a'
-		}
-	}
-	return string(lower)
-}
-
+// referenceFingerprint is the fingerprint as its definition reads. The shipped
+// scanner is right where it agrees with it.
 func referenceFingerprint(text string) Print {
-	text = referenceNormalise(text)
+	text = Normalise(text)
 	if text == "" {
 		return 0
 	}

@@ -95,6 +95,16 @@ func (s *shingles) word(word string) (some, ok bool) {
 
 // longWord is word for one that may hold something to remove.
 func (s *shingles) longWord(word string) (some, ok bool) {
+	keep := func(part string) {
+		if part == "" {
+			return
+		}
+		if !some {
+			s.begin()
+			some = true
+		}
+		s.extend(part)
+	}
 	kept := 0 // what is before this index is hashed or removed
 	for i := 0; i < len(word); {
 		n, shared := run(word[i:])
@@ -110,23 +120,11 @@ func (s *shingles) longWord(word string) (some, ok bool) {
 			i += n
 			continue
 		}
-		if i > kept {
-			if !some {
-				s.begin()
-			}
-			s.extend(word[kept:i])
-			some = true
-		}
+		keep(word[kept:i])
 		i += drop
 		kept = i
 	}
-	if kept < len(word) {
-		if !some {
-			s.begin()
-		}
-		s.extend(word[kept:])
-		some = true
-	}
+	keep(word[kept:])
 	if some {
 		s.end()
 	}

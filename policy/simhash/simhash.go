@@ -20,8 +20,7 @@ type Print uint64
 // where more of these hashes have it set than clear.
 //
 // The definition is fixed, so that other implementations agree bit for bit and
-// prints kept in a log stay comparable. reference_test.go holds it
-// as the regexps it is stated in.
+// prints kept in a log stay comparable.
 //
 // Bytes that are not valid UTF-8 are ordinary characters that are neither
 // white space nor part of a word, as in Go's regexp package.
