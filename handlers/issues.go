@@ -26,7 +26,7 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 	who := p.Sender
 	switch p.Action {
 	case "opened":
-		it.Remark = &feedback.Remark{Source: policy.FromComment, Actor: who, Author: feedback.Actor(i.Author), App: i.App.ID, Text: i.Body}
+		it.Remark = &feedback.Remark{Source: policy.FromComment, Actor: who, Author: i.Author, App: i.App.ID, Text: i.Body}
 	case "edited":
 		it.Key = TextKey("edited", "description", int64(it.Number), it.MadeAt, i.Body)
 		was, hasWas := p.was()

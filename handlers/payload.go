@@ -142,7 +142,7 @@ func (p *payload) about(i issueOrPull, pull bool) Activity {
 func (p *payload) text(source policy.Source, c forge.Comment) *feedback.Remark {
 	was, hasWas := p.was()
 	return &feedback.Remark{
-		Source: source, Edited: p.Action == "edited", Actor: p.Sender, Author: feedback.Actor(c.Author), App: c.App.ID,
+		Source: source, Edited: p.Action == "edited", Actor: p.Sender, Author: c.Author, App: c.App.ID,
 		Text: c.Body, Was: was, HasWas: hasWas,
 	}
 }

@@ -101,7 +101,7 @@ func unseen(now there, l here, s thread.State, app forge.App, t thread.ID, repo 
 // only a comment as it was written counts as its author's.
 func unseenText(of handlers.Activity, c forge.Comment, source policy.Source, kind string, l here, app forge.App) []handlers.Activity {
 	last, known := l.texts[fmt.Sprintf("%s:%d", kind, c.ID)]
-	who := feedback.Actor(c.Author)
+	who := c.Author
 	r := feedback.Remark{Source: source, Actor: who, Author: who, App: c.App.ID, Text: c.Body}
 	it := of
 	it.Target, it.URL, it.MadeAt, it.Remark = thread.Target{Kind: kind, ID: c.ID}, c.HTMLURL, c.Updated, &r
@@ -130,7 +130,7 @@ func unseenReview(of handlers.Activity, r forge.Review, l here, app forge.App) [
 	if known || state == "pending" || state == "dismissed" || !r.Submitted.After(l.began) || r.App.ID == app.ID || app.BotID != 0 && r.Author.ID == app.BotID {
 		return nil
 	}
-	who := feedback.Actor(r.Author)
+	who := r.Author
 	it := of
 	it.URL, it.MadeAt, it.Key = r.HTMLURL, r.Submitted, handlers.TextKey("created", "review", r.ID, r.Submitted, "")
 	it.Remark = &feedback.Remark{Source: policy.FromReview, Actor: who, Author: who, App: r.App.ID, Text: r.Body, State: state, SHA: r.SHA}
@@ -151,7 +151,7 @@ func unseenDescription(of handlers.Activity, now there, l here) []handlers.Activ
 	it.Target, it.MadeAt = thread.Target{Kind: "issue", ID: int64(now.Number)}, now.Updated
 	// Any change of the thread moves its time, so the text alone is the version.
 	it.Key = fmt.Sprintf("found:description:%d:%s", now.Number, handlers.Digest(feedback.Content(now.Body)))
-	it.Remark = &feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: somebody(), Author: feedback.Actor(now.Author), Text: now.Body, Was: l.body, HasWas: true}
+	it.Remark = &feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: somebody(), Author: now.Author, Text: now.Body, Was: l.body, HasWas: true}
 	return []handlers.Activity{it}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"github.com/google/go-github/v60/github"
+
+	"github.com/pawlbot/pawl/policy/feedback"
 )
 
 // App is who Pawl is at GitHub.
@@ -94,7 +96,7 @@ func aboutNoThread(err error) error {
 // users.
 func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
-	var user Actor
+	var user feedback.Actor
 	_, err := c.do(ctx, r, &user)
 	_, limited := errors.AsType[*RateLimited](err)
 	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrNotFound) && !limited {
@@ -131,13 +133,13 @@ func (c *Client) metadataToken(ctx context.Context) (installation int64, token s
 // NewApp is an App that GitHub made from a manifest, with its secrets: who has
 // them is the App.
 type NewApp struct {
-	ID            int64  `json:"id"`
-	Slug          string `json:"slug"`
-	Name          string `json:"name"`
-	Owner         Actor  `json:"owner"`
-	HTMLURL       string `json:"html_url"`
-	WebhookSecret string `json:"webhook_secret"`
-	PrivateKey    string `json:"pem"`
+	ID            int64          `json:"id"`
+	Slug          string         `json:"slug"`
+	Name          string         `json:"name"`
+	Owner         feedback.Actor `json:"owner"`
+	HTMLURL       string         `json:"html_url"`
+	WebhookSecret string         `json:"webhook_secret"`
+	PrivateKey    string         `json:"pem"`
 }
 
 // codePattern is what a code may look like; GitHub shows 40 hexadecimal digits.

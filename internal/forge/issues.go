@@ -7,18 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/policy/feedback"
 )
-
-// Actor is an account at GitHub. ID stays when the login changes.
-type Actor struct {
-	ID    int64  `json:"id"`
-	Login string `json:"login"`
-	// Type is User, Bot or another kind of account.
-	Type string `json:"type"`
-}
-
-// Bot says whether it is a program's account.
-func (a Actor) Bot() bool { return a.Type == "Bot" }
 
 // Issue is an issue or the issue side of a pull request.
 type Issue struct {
@@ -26,13 +17,13 @@ type Issue struct {
 	Title  string `json:"title"`
 	Body   string `json:"body"`
 	// State is open or closed.
-	State   string    `json:"state"`
-	Author  Actor     `json:"user"`
-	HTMLURL string    `json:"html_url"`
-	Updated time.Time `json:"updated_at"`
+	State   string         `json:"state"`
+	Author  feedback.Actor `json:"user"`
+	HTMLURL string         `json:"html_url"`
+	Updated time.Time      `json:"updated_at"`
 	// Closed is when, and ClosedBy by whom, it was closed, as far as GitHub says.
-	Closed   time.Time `json:"closed_at"`
-	ClosedBy Actor     `json:"closed_by"`
+	Closed   time.Time      `json:"closed_at"`
+	ClosedBy feedback.Actor `json:"closed_by"`
 	// PullRequest is nil for an issue that is none.
 	PullRequest *struct {
 		MergedAt time.Time `json:"merged_at"`
@@ -85,8 +76,8 @@ const maxPages = 25
 
 // Comment is a comment on an issue or in a pull request's conversation.
 type Comment struct {
-	ID     int64 `json:"id"`
-	Author Actor `json:"user"`
+	ID     int64          `json:"id"`
+	Author feedback.Actor `json:"user"`
 	// App is the App through which it was written; its ID is zero for none.
 	App struct {
 		ID int64 `json:"id"`

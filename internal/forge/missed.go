@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/pawlbot/pawl/policy/feedback"
 )
 
 // Delivery is one attempt of GitHub to send one webhook. Attempts at the same
@@ -117,8 +119,8 @@ func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().
 
 // Review is a review of a pull request as a whole.
 type Review struct {
-	ID     int64 `json:"id"`
-	Author Actor `json:"user"`
+	ID     int64          `json:"id"`
+	Author feedback.Actor `json:"user"`
 	// App is the App through which it was written; its ID is zero for none.
 	App struct {
 		ID int64 `json:"id"`

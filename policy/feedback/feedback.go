@@ -8,7 +8,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Actor is an account at GitHub. Type is User, Bot or Organization.
+// Actor is an account at GitHub. ID stays when the login changes; Type is User, Bot or
+// Organization.
 type Actor struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`
