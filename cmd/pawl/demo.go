@@ -165,17 +165,12 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 	return nil
 }
 
-// addBackend configures the scripted agent, which is this very program, or a real
-// CLI. Without a key in the environment the CLI talks to a provider on loopback,
+// addBackend configures the scripted agent or a real CLI. Without a key in the environment the CLI talks to a provider on loopback,
 // whose answers do what the task asks for.
 func (d *show) addBackend(cfg *config.Server, kind string) error {
 	if kind == "" {
-		exe, err := os.Executable()
-		if err != nil {
-			return err
-		}
 		b := config.NewBackend("codex", config.Codex)
-		b.Argv = []string{exe, demoAgentName}
+		b.Argv = []string{"/bin/sh", "-c", demoAgent}
 		b.Env = []string{sceneVariable}
 		cfg.Backends = []config.Backend{b}
 		return nil

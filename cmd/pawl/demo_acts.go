@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/fakegithub"
@@ -175,9 +170,6 @@ func lastReason(v checkrun.Facts) string {
 	return v.Feedback[len(v.Feedback)-1].Reason
 }
 
-// demoAgentName is the hidden subcommand that plays the agent of the demo.
-const demoAgentName = "demo-agent"
-
 // sceneVariable tells the scripted agent what to play. The demo gives it through
 // the list of variables that a backend may have, as an operator would.
 const sceneVariable = "DEMO_SCENE"
@@ -204,62 +196,25 @@ func (s *scene) lookup(name string) (string, bool) {
 	return played, ok
 }
 
-// demoAgentCommand plays a coding agent that speaks the JSON stream of codex
-// 0.169. It really edits the files of its working directory.
-func demoAgentCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: demoAgentName, Hidden: true, DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := io.Copy(io.Discard, cmd.InOrStdin()); err != nil {
-				return err
-			}
-			return playAgent(os.Getenv(sceneVariable), cmd.OutOrStdout(), time.Now())
-		},
-	}
-}
-
-// line is one line of the stream.
-type line map[string]any
-
-func playAgent(scene string, out io.Writer, now time.Time) error {
-	item := func(kind string, fields line) line {
-		fields["id"], fields["type"] = "item_"+kind, kind
-		return line{"type": "item.completed", "item": fields}
-	}
-	lines := []line{{"type": "thread.started", "thread_id": "00000000-0000-7000-8000-000000000001"}, {"type": "turn.started"}}
-	if scene == sceneLimit {
-		command := fmt.Sprintf("gh pr comment --body %q", demoRemark)
-		limit := "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at " +
-			now.UTC().Add(2*time.Hour).Format("3:04 PM") + "."
-		lines = append(lines,
-			item("command_execution", line{"command": command, "aggregated_output": "", "exit_code": 0, "status": "completed"}),
-			line{"type": "error", "message": limit},
-			line{"type": "turn.failed", "error": line{"message": limit}})
-		return errors.Join(speak(out, lines), errors.New("usage limit"))
-	}
-	text, err := os.ReadFile("greet.sh")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile("greet.sh", []byte(strings.ReplaceAll(string(text), "Helo", "Hello")), 0o644); err != nil {
-		return err
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	return speak(out, append(lines,
-		item("file_change", line{"changes": []line{{"path": dir + "/greet.sh", "kind": "update"}}, "status": "completed"}),
-		item("agent_message", line{"text": "The greeting is spelled correctly now; test.sh passes."}),
-		line{"type": "turn.completed", "usage": line{"input_tokens": 2400, "cached_input_tokens": 400, "output_tokens": 68}}))
-}
-
-// speak prints the lines of the stream.
-func speak(out io.Writer, lines []line) error {
-	for _, l := range lines {
-		if err := json.NewEncoder(out).Encode(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// demoAgent is the scripted agent, for sh: it speaks the JSON stream of codex 0.169
+// and really edits the files of its working directory.
+const demoAgent = `cat >/dev/null
+echo '{"type":"thread.started","thread_id":"00000000-0000-7000-8000-000000000001"}'
+echo '{"type":"turn.started"}'
+if [ "$` + sceneVariable + `" = ` + sceneLimit + ` ]; then
+	at=$(date -u -d "@$(($(date +%s) + 7200))" '+%I:%M %p')
+	limit="You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at ${at#0}."
+	cat <<END
+{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"gh pr comment --body \"` + demoRemark + `\"","aggregated_output":"","exit_code":0,"status":"completed"}}
+{"type":"error","message":"$limit"}
+{"type":"turn.failed","error":{"message":"$limit"}}
+END
+	exit 1
+fi
+sed 's/Helo/Hello/g' greet.sh >greet.new && mv greet.new greet.sh || exit 1
+cat <<END
+{"type":"item.completed","item":{"id":"item_1","type":"file_change","changes":[{"path":"$PWD/greet.sh","kind":"update"}],"status":"completed"}}
+{"type":"item.completed","item":{"id":"item_2","type":"agent_message","text":"The greeting is spelled correctly now; test.sh passes."}}
+{"type":"turn.completed","usage":{"input_tokens":2400,"cached_input_tokens":400,"output_tokens":68}}
+END
+`
