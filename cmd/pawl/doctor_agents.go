@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/config"
@@ -94,13 +95,13 @@ func install(v agent.Version) string {
 // version asks a CLI for its version. It gets an environment without anything
 // secret and no standard input.
 func (d *doctor) version(ctx context.Context, check, exe string, b config.Backend, v agent.Version) {
-	if len(v.Args) == 0 {
+	if v.Checked == "" {
 		d.add(check, checkOK, exe+" is there", "")
 		return
 	}
 	s, err := askVersion(ctx, exe, b, v)
 	if err != nil {
-		d.add(check, checkFail, fmt.Sprintf("%s %s: %v", exe, strings.Join(v.Args, " "), err), install(v))
+		d.add(check, checkFail, fmt.Sprintf("%s --version: %v", exe, err), install(v))
 		return
 	}
 	switch s.Kind {
@@ -120,11 +121,11 @@ func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Versi
 		return agent.Standing{}, err
 	}
 	defer os.RemoveAll(home)
-	var args []string
+	args := []string{"--version"}
 	if len(b.Argv) > 1 {
-		args = append(args, b.Argv[1:]...)
+		args = slices.Concat(b.Argv[1:], args)
 	}
-	cmd := exec.CommandContext(ctx, exe, append(args, v.Args...)...)
+	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
 	cmd.Dir = home
 	out, err := cmd.Output()

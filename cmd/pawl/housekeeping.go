@@ -108,7 +108,7 @@ func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int,
 func (n *node) checkAgents(ctx context.Context) {
 	for _, b := range n.cfg.Backends {
 		a, err := clis.For(b.Kind, b.Stream)
-		if err != nil || len(a.Version.Args) == 0 {
+		if err != nil || a.Version.Checked == "" {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, doctorTime)

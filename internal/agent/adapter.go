@@ -38,8 +38,7 @@ type Adapter struct {
 	// the CLI now waits before it asks its provider again, or no longer does. It
 	// is nil for CLIs that never wait for long.
 	ReadWait func(lines string) (RetryWait, bool)
-	// Version is how to ask for the CLI's version and which one was checked. The
-	// zero value, of the kind "command", asks for none.
+	// Version is the one that was checked; zero for the kind "command".
 	Version Version
 	// Unguarded are slash-separated paths below the checkout from which the CLI
 	// would run code of the repository in spite of all its switches. The caller
@@ -59,11 +58,9 @@ const (
 	StreamOpencode = "opencode"
 )
 
-// Version says how to ask a CLI for its version, and with which one Pawl was
-// checked. The zero value asks for none.
+// Version says with which version of a CLI Pawl was checked. All of them print
+// theirs for the argument --version. The zero value asks for none.
 type Version struct {
-	// Args are the arguments that print the version.
-	Args []string
 	// Checked is the version whose switches and output Pawl was checked with.
 	Checked string
 	// Package is the package that installs the CLI by npm.

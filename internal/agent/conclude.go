@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -115,11 +116,8 @@ func (t *tally) decide(why stop) string {
 func (t *tally) outOfTime(reason string) string {
 	r := &t.rep
 	if t.notice.Kind != 0 {
-		ending := t.notice.Ending
-		if ending == "" {
-			ending, _ = limit.Classify(t.notice.Text)
-		}
-		if ending.IsLimit() {
+		said, _ := limit.Classify(t.notice.Text)
+		if cmp.Or(t.notice.Ending, said).IsLimit() {
 			text := t.judge(t.notice, "it was waiting after the refusal")
 			r.because(reason)
 			return text

@@ -73,6 +73,15 @@ func Count(v gjson.Result) int64 {
 	return max(n, 0)
 }
 
+// Tokens are those of an object that counts the input with what was cached of it, by
+// the names of its fields; nil where there is none.
+func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
+	if !usage.Exists() {
+		return nil
+	}
+	return &policy.Tokens{Input: Count(usage.Get(input)), CachedInput: Count(usage.Get(cached)), Output: Count(usage.Get(output))}
+}
+
 // Dollars is a number as a cost, nil where it is none.
 func Dollars(v gjson.Result) *float64 {
 	if v.Type != gjson.Number || math.IsInf(v.Num, 0) || math.IsNaN(v.Num) {

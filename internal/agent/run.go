@@ -66,14 +66,15 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	}
 	began := now()
 	w := newWatch()
-	read := newReading(a, o.Dir, func(e Event) {
+	read := newReading(a, o.Dir)
+	read.onEvent = func(e Event) {
 		if e.Kind == Finished || e.Kind == Failed {
 			signal(w.final)
 		}
 		if o.OnEvent != nil {
 			o.OnEvent(e)
 		}
-	})
+	}
 	read.alive = func() { signal(w.pulse) }
 	read.tellWait = w.tellWait
 	read.tally.onCall = o.OnCall

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -40,19 +41,14 @@ func (r *Report) Refine(s Session, now time.Time) {
 	if r.Ending == policy.Completed || r.Ending == policy.TimedOut || r.Ending == policy.NoAnswer && r.final || r.Killed && !r.final {
 		return
 	}
-	message := s.Failure
-	if message == "" {
-		message = r.Failure
-	}
+	message := cmp.Or(s.Failure, r.Failure)
 	if s.Ending != "" && s.Ending != r.Ending {
 		// The structured status of a short refusal does not undo a long wait.
 		if !(s.Ending == policy.RateLimited && r.Ending == policy.UsageLimit) {
 			r.end(s.Ending, "the session file names the error "+s.Code)
 		}
 	}
-	if r.Failure == "" {
-		r.Failure = message
-	}
+	r.Failure = cmp.Or(r.Failure, message)
 	var resets time.Time
 	source := policy.SourceNone
 	if r.Limit != nil && !r.Limit.ResetsAt.IsZero() {

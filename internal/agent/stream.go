@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -53,13 +53,11 @@ func (g gulps) Read(p []byte) (int, error) { return g.Reader.Read(p[:min(len(p),
 // excerpt passes the beginning of what is written to it on and keeps the end.
 // What is between them is left out.
 type excerpt struct {
-	to      io.Writer // takes the beginning
-	room    int64     // of the beginning, in bytes
-	tailMax int
-	tail    []byte
-	next    int   // where the next byte of a full tail goes
-	after   int64 // bytes that came after the beginning
-	err     error // of writing to it
+	to    io.Writer // takes the beginning
+	room  int64     // of the beginning, in bytes
+	tail  text.End
+	after int64 // bytes that came after the beginning
+	err   error // of writing to it
 }
 
 // Write never fails, because a full disk must not stop the agent's output from
@@ -74,30 +72,19 @@ func (e *excerpt) Write(p []byte) (int, error) {
 		p = p[take:]
 	}
 	e.after += int64(len(p))
-	if len(p) > e.tailMax {
-		p = p[len(p)-e.tailMax:]
-	}
-	if grow := min(e.tailMax-len(e.tail), len(p)); grow > 0 {
-		e.tail = append(e.tail, p[:grow]...)
-		p = p[grow:]
-	}
-	for len(p) > 0 {
-		took := copy(e.tail[e.next:], p)
-		e.next = (e.next + took) % len(e.tail)
-		p = p[took:]
-	}
+	e.tail.Write(p)
 	return n, nil
 }
 
 // close writes the end, after a note where bytes are missing, and returns the
 // first error.
 func (e *excerpt) close(note string) error {
-	end := slices.Concat(e.tail[e.next:], e.tail[:e.next])
+	end := e.tail.String()
 	if missing := e.after - int64(len(end)); missing > 0 {
-		end = slices.Concat(fmt.Appendf(nil, "\n[pawl: %d bytes are left out here%s]\n", missing, note), end)
+		end = fmt.Sprintf("\n[pawl: %d bytes are left out here%s]\n", missing, note) + end
 	}
 	if e.err == nil {
-		_, e.err = e.to.Write(end)
+		_, e.err = io.WriteString(e.to, end)
 	}
 	return e.err
 }
@@ -109,7 +96,7 @@ type keeper struct {
 }
 
 func newKeeper(head int64, tail int) *keeper {
-	k := &keeper{excerpt: excerpt{room: head, tailMax: tail}}
+	k := &keeper{excerpt: excerpt{room: head, tail: text.End{Max: tail}}}
 	k.to = &k.text
 	return k
 }
@@ -135,7 +122,7 @@ func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() erro
 		limit = math.MaxInt64
 	}
 	tail := min(transcriptTail, limit/2)
-	e := &excerpt{to: w, room: limit - tail, tailMax: int(tail)}
+	e := &excerpt{to: w, room: limit - tail, tail: text.End{Max: int(tail)}}
 	return e, func() error { return e.close(fmt.Sprintf("; the limit of a transcript is %d bytes", limit)) }
 }
 
@@ -159,7 +146,7 @@ type InspectOptions struct {
 // Inspect reads a recorded transcript with the parser that reads running
 // agents. The error is one of reading r, never of the agent.
 func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
-	read := newReading(a, o.Dir, nil)
+	read := newReading(a, o.Dir)
 	circles := policy.NewCircles()
 	read.tally.onCall = func(d Call) {
 		d.Count(circles)
@@ -182,7 +169,7 @@ type reading struct {
 	adapter  Adapter
 	tally    *tally
 	onEvent  func(Event)
-	alive    func()          // told of each sign of life; nil where nobody asks
+	alive    func()          // told of each sign of life
 	tellWait func(RetryWait) // told of each wait for the provider; nil where nobody asks
 	plain    *keeper         // nil for structured streams
 	stderr   *keeper
@@ -192,8 +179,8 @@ type reading struct {
 // stderrHalf bounds the head and the tail of standard error.
 const stderrHalf = 32 << 10
 
-func newReading(a Adapter, dir string, onEvent func(Event)) *reading {
-	r := &reading{adapter: a, tally: newTally(a, dir), onEvent: onEvent, stderr: newKeeper(stderrHalf, stderrHalf)}
+func newReading(a Adapter, dir string) *reading {
+	r := &reading{adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {}, stderr: newKeeper(stderrHalf, stderrHalf)}
 	if a.Parse == nil {
 		r.plain = newKeeper(plainHead, plainTail)
 	}
@@ -205,15 +192,9 @@ func (r *reading) Write(p []byte) (int, error) {
 	r.bytes += int64(len(p))
 	if r.adapter.Parse == nil {
 		r.plain.Write(p)
-		r.live()
-	}
-	return len(p), nil
-}
-
-func (r *reading) live() {
-	if r.alive != nil {
 		r.alive()
 	}
+	return len(p), nil
 }
 
 // stdout reads standard output to its end.
@@ -227,15 +208,13 @@ func (r *reading) stdout(in io.Reader) error {
 	emit := func(e Event) {
 		last = e.Kind
 		r.tally.add(e)
-		if r.onEvent != nil {
-			r.onEvent(e)
-		}
+		r.onEvent(e)
 	}
 	return ReadLines(in, func(line []byte) {
 		last = 0
 		r.adapter.Parse(line, emit)
 		if last != Notice {
-			r.live()
+			r.alive()
 		}
 	})
 }
@@ -258,7 +237,7 @@ func (r *reading) errors(in io.Reader) error {
 type lively struct{ r *reading }
 
 func (l lively) Write(p []byte) (int, error) {
-	l.r.live()
+	l.r.alive()
 	return len(p), nil
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"hash/maphash"
 	"maps"
 	"path"
@@ -94,14 +95,13 @@ func (t *tally) add(e Event) {
 
 // mention counts an item that quotes a limit, once where it has an id.
 func (t *tally) mention(item string) {
-	id := t.hash(item)
-	if item != "" && t.quoted.has(id) {
-		return
-	}
-	t.rep.Mentions++
-	if item != "" {
+	if id := t.hash(item); item != "" {
+		if t.quoted.has(id) {
+			return
+		}
 		t.quoted.add(id)
 	}
+	t.rep.Mentions++
 }
 
 // goOn makes the last error and the last step's end old.
@@ -143,9 +143,7 @@ func (t *tally) message(e Event) {
 // after completes an error by the one before it, where no work came between:
 // CLIs tell the class and the reset in one event and the text in the next.
 func (t *tally) after(e Event) Event {
-	if e.Text == "" {
-		e.Text = t.notice.Text
-	}
+	e.Text = cmp.Or(e.Text, t.notice.Text)
 	if e.ResetsAt.IsZero() {
 		e.ResetsAt = t.notice.ResetsAt
 	}
@@ -309,19 +307,14 @@ type idSet struct {
 }
 
 func (s *idSet) add(id uint64) {
-	if len(s.recent) >= maxIDs {
-		s.older, s.recent = s.recent, nil
-	}
-	if s.recent == nil {
-		s.recent = map[uint64]struct{}{}
+	if s.recent == nil || len(s.recent) >= maxIDs {
+		s.older, s.recent = s.recent, map[uint64]struct{}{}
 	}
 	s.recent[id] = struct{}{}
 }
 
 func (s *idSet) has(id uint64) bool {
-	if _, found := s.recent[id]; found {
-		return true
-	}
-	_, found := s.older[id]
-	return found
+	_, recent := s.recent[id]
+	_, older := s.older[id]
+	return recent || older
 }

@@ -32,7 +32,7 @@ func Adapter() agent.Adapter {
 			Program: "claude", Protocols: []string{agent.ProtocolAnthropic}, Efforts: []string{"low", "medium", "high", "xhigh", "max"},
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
-		Version:    agent.Version{Args: []string{"--version"}, Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
+		Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
 		Credential: ".claude/.credentials.json",
 	}
 }

@@ -18,10 +18,7 @@ import (
 // session file of Claude Code. Lines that are not events give nothing.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line := agent.Line(raw)
-	session := line.Get("session_id").Str
-	if session == "" {
-		session = line.Get("sessionId").Str
-	}
+	session := cmp.Or(line.Get("session_id").Str, line.Get("sessionId").Str)
 	say := func(e agent.Event) {
 		e.Session = session
 		emit(e)

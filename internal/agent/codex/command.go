@@ -32,7 +32,7 @@ func Adapter() agent.Adapter {
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
 		FoldSession: FoldSession, OpenSession: openSession, ParseSession: parseSessionLine,
-		Version:    agent.Version{Args: []string{"--version"}, Checked: "0.169.0", Package: "@openai/codex"},
+		Version:    agent.Version{Checked: "0.169.0", Package: "@openai/codex"},
 		Credential: ".codex/auth.json",
 	}
 }

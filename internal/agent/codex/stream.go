@@ -36,12 +36,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 }
 
 func tokensOf(usage gjson.Result) *policy.Tokens {
-	if !usage.Exists() {
-		return nil
-	}
-	return &policy.Tokens{
-		Input: agent.Count(usage.Get("input_tokens")), CachedInput: agent.Count(usage.Get("cached_input_tokens")), Output: agent.Count(usage.Get("output_tokens")),
-	}
+	return agent.Tokens(usage, "input_tokens", "cached_input_tokens", "output_tokens")
 }
 
 // readItem reads an item. The output of a command is in its place in the item

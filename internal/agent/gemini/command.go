@@ -22,7 +22,7 @@ func Adapter() agent.Adapter {
 			Program: "gemini", Protocols: []string{agent.ProtocolGemini}, Efforts: []string{"low", "medium", "high"},
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
-		Version:    agent.Version{Args: []string{"--version"}, Checked: "0.61.0", Package: "@google/gemini-cli"},
+		Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},
 		Credential: ".gemini/oauth_creds.json",
 		// It is read when gemini changes the model in the middle of a run.
 		Unguarded: []string{".gemini/.env"},

@@ -73,13 +73,8 @@ var endings = map[string]policy.Ending{
 }
 
 func readResult(line gjson.Result) agent.Event {
-	stats, failure := line.Get("stats"), line.Get("error")
-	e := agent.Event{Kind: agent.Finished}
-	if stats.Exists() {
-		e.Tokens = &policy.Tokens{
-			Input: agent.Count(stats.Get("input_tokens")), CachedInput: agent.Count(stats.Get("cached")), Output: agent.Count(stats.Get("output_tokens")),
-		}
-	}
+	failure := line.Get("error")
+	e := agent.Event{Kind: agent.Finished, Tokens: agent.Tokens(line.Get("stats"), "input_tokens", "cached", "output_tokens")}
 	if failure.Exists() || line.Get("status").Str != "success" {
 		e.Kind, e.Text, e.Ending = agent.Failed, failure.Get("message").Str, endings[failure.Get("type").Str]
 	}

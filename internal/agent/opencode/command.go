@@ -21,7 +21,7 @@ func Adapter() agent.Adapter {
 			Efforts:  []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"},
 			Sessions: sessions, Build: build,
 		}.Command,
-		Version:    agent.Version{Args: []string{"--version"}, Checked: "1.18.33", Package: "opencode-ai"},
+		Version:    agent.Version{Checked: "1.18.33", Package: "opencode-ai"},
 		Credential: ".local/share/opencode/auth.json",
 		// Its second configuration service imports the plugins that these name or
 		// hold, whatever --pure and OPENCODE_DISABLE_PROJECT_CONFIG say.
