@@ -143,7 +143,7 @@ func evidence(f Facts) []string {
 		lines = append(lines, resting(f))
 	}
 	lines = append(lines, reasons(f.reasons(), 5)...)
-	if f.Limit != nil && f.Limit.Account != "" && !strings.Contains(string(f.Rule), "limit") {
+	if f.Limit != nil && f.Limit.Account != "" && !titled(f) {
 		lines = append(lines, limit(f))
 	}
 	lines = append(lines, totals(f))
@@ -155,6 +155,11 @@ func evidence(f Facts) []string {
 		lines = append(lines, pushed)
 	}
 	return append(lines, strings.Join(links(f), " · "))
+}
+
+// titled reports whether the title says already that an account is limited.
+func titled(f Facts) bool {
+	return f.Rule == policy.RuleUsageLimit || f.Rule == policy.RuleLimitReset || f.Rule == policy.RuleLimitBreaker
 }
 
 // links are those of the thread that are known.
