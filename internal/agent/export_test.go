@@ -3,6 +3,5 @@ package agent
 // Times of the runner that tests wait for.
 const (
 	LingerTime = lingerTime
-	DrainTime  = drainTime
 	QuietWait  = quietWait
 )

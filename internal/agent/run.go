@@ -15,8 +15,8 @@ import (
 
 // Process is a process that was started with the adapter's command.
 type Process struct {
-	// Stdout and Stderr end when nobody holds their other ends any more. Where
-	// they are io.Closers they are closed if that does not happen soon after Kill.
+	// Stdout and Stderr end soon after Kill at the latest, also where a stray child
+	// still holds their other ends.
 	Stdout, Stderr io.Reader
 	// Wait returns how the process ended. It is called once, after both streams ended.
 	Wait func() (Exit, error)
@@ -46,12 +46,9 @@ type RunOptions struct {
 	Now func() time.Time
 }
 
-// After the final event a process that stays, or a child that holds its
-// streams, gets lingerTime; after Kill the streams get drainTime to end.
-const (
-	lingerTime = 30 * time.Second
-	drainTime  = 5 * time.Second
-)
+// lingerTime is what a process that stays after its final event gets, or a child that
+// holds its streams.
+const lingerTime = 30 * time.Second
 
 // Run reads a process to its end and reports what it came to. It kills the
 // process when a bound of the options is reached or ctx ends; the cause of ctx
@@ -183,26 +180,7 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 	}
 	close(w.stopped)
 	p.Kill()
-	w.drain(p)
 	return why
-}
-
-// drain closes the streams if the kill did not end them, for example because a
-// child left the process group and still holds them.
-func (w *watch) drain(p Process) {
-	patience := time.NewTimer(drainTime)
-	defer patience.Stop()
-	select {
-	case <-w.over:
-		return
-	case <-patience.C:
-	}
-	for _, stream := range []io.Reader{p.Stdout, p.Stderr} {
-		if c, ok := stream.(io.Closer); ok {
-			c.Close() // an error changes nothing: the read ends or it already has
-		}
-	}
-	<-w.over
 }
 
 // stopFor turns the end of a context into the record of a kill.

@@ -22,7 +22,7 @@ func BenchmarkFirstByte(b *testing.B) {
 
 func benchmarkFirstByte(b *testing.B, size int) {
 	p := newProvider(b, sse(ev("response.created", `"response":{"id":"r"}`), ev("response.completed", responsesCompleted)))
-	s := open(b, OpenAI, p.URL, func(g *Grant) { g.NoAnswer.MaxBytes = 1 << 20 })
+	s := open(b, OpenAI, p.URL, func(g *Grant) { g.NoAnswerBytes = 1 << 20 })
 	turn := `{"type":"message","role":"user","content":[{"type":"input_text","text":"some \"context\"\nof a file"}]},`
 	body := `{"model":"m","stream":true,"tools":[{"type":"function","name":"shell"}],"input":[` + strings.Repeat(turn, size/len(turn)) + `{}]}`
 	first := func(url string) time.Duration {

@@ -77,7 +77,7 @@ func TestACallThatWaitsForTheBudgetLeavesWithItsClient(t *testing.T) {
 func TestOnlyARefusedCallIsSaidToStopForTheBudget(t *testing.T) {
 	w := wires()["messages"]
 	p := newProvider(t, sse(w.stream("a", script{})...))
-	s := open(t, w.protocol, p.URL, func(g *Grant) { g.NoAnswer.MaxBytes, g.MaxTokens = 10, scriptInput })
+	s := open(t, w.protocol, p.URL, func(g *Grant) { g.NoAnswerBytes, g.MaxTokens = 10, scriptInput })
 	s.post(t, w.path, w.request)
 	if u := s.settled(); u.BudgetStopped != "" || u.NoAnswer.Times != 0 || u.Turns != 1 {
 		t.Errorf("nothing was refused: %+v", u)

@@ -181,7 +181,7 @@ func (c *call) prepare() *refusal {
 		return refused
 	}
 	var err error
-	if c.req, err = readRequest(c.route, body, c.grant.HostedTools); err != nil {
+	if c.req, err = readRequest(c.route, body); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
 	if c.url, err = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query()); err != nil {

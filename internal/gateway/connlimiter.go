@@ -58,10 +58,7 @@ func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 // admit notes that a connection showed the token of a session. It answers false
 // where the session holds enough others: the connection must end with its call.
 func (l *connLimiter) admit(r *http.Request, s *Session) bool {
-	c, ok := r.Context().Value(connKey{}).(net.Conn)
-	if !ok {
-		return true // not served by Listen
-	}
+	c := r.Context().Value(connKey{}).(net.Conn) // withConn has put it there
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })

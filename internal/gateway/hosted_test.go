@@ -52,12 +52,3 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 		}
 	}
 }
-
-func TestHostedToolsPassWhereTheyAreGranted(t *testing.T) {
-	const body = `{"model":"m","tools":[{"type":"web_search"}]}`
-	p := newProvider(t, plain(200, `{}`))
-	s := open(t, OpenAI, p.URL, func(g *Grant) { g.HostedTools = true })
-	if resp, text := s.post(t, "/v1/responses", body); resp.StatusCode != 200 || p.requests()[0].body != body {
-		t.Errorf("%d %s", resp.StatusCode, text)
-	}
-}

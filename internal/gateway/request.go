@@ -31,7 +31,7 @@ const maxModel = 256
 
 // readRequest checks a body and prepares it for the provider. An error is the
 // client's fault and its text is for the agent.
-func readRequest(r route, body string, hosted bool) (request, error) {
+func readRequest(r route, body string) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
 		return out, nil
@@ -50,14 +50,12 @@ func readRequest(r route, body string, hosted bool) (request, error) {
 	if err := standardTier(f); err != nil {
 		return out, err
 	}
-	if !hosted {
-		changed, err := dropHosted(r.kind, f)
-		if err != nil {
-			return out, err
-		}
-		if changed {
-			out.body = f.json()
-		}
+	changed, err := dropHosted(r.kind, f)
+	if err != nil {
+		return out, err
+	}
+	if changed {
+		out.body = f.json()
 	}
 	out.most = mostOf(r.kind, f)
 	if len(out.model) > maxModel {
@@ -125,7 +123,8 @@ func standardTier(f fields) error {
 }
 
 // hostedTypes begin the types of tools that the provider runs itself, in
-// Responses and Messages. Of the CLIs only Codex offers one unasked
+// Responses and Messages. Their work costs beyond tokens and reaches past the
+// sandbox. Of the CLIs only Codex offers one unasked
 // (web_search, 0.169.0); Claude Code and Gemini CLI search in calls of their own.
 var hostedTypes = []string{
 	"web_search", "web_fetch", "code_interpreter", "code_execution", "image_generation", "file_search", "computer", "mcp",

@@ -13,7 +13,7 @@ import (
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
 
 // maxHeld bounds what is held back of an answer in bytes, with the wrapping of
-// its events. The prose in it, which Grant.NoAnswer bounds, is a tenth of that or
+// its events. The prose in it, which Grant.NoAnswerBytes bounds, is a tenth of that or
 // less.
 const maxHeld = 8 << 20
 
@@ -32,7 +32,7 @@ var keepAlives = map[callKind]string{
 
 // guarded reports whether rung 1 watches over this call.
 func (c *call) guarded() bool {
-	return c.grant.NoAnswer.MaxBytes > 0 && c.req.tools && c.req.body != "" && keepAlives[c.route.kind] != ""
+	return c.grant.NoAnswerBytes > 0 && c.req.tools && c.req.body != "" && keepAlives[c.route.kind] != ""
 }
 
 // held is an answer that is kept from the agent until it is known to count: it
@@ -109,7 +109,7 @@ func (h *held) comesToNothing() bool {
 		switch {
 		case s.said.tool || s.said.failure != nil:
 			return false
-		case s.said.prose > h.grant.NoAnswer.MaxBytes:
+		case s.said.prose > h.grant.NoAnswerBytes:
 			return true
 		case s.said.over || errors.Is(s.err, io.EOF):
 			return s.said.nothing()
@@ -181,7 +181,7 @@ func (c *call) accountSecond(said *answer) {
 	}
 	c.change(func(u *Usage) {
 		u.NoAnswer.Tokens += said.tokens.input + said.tokens.output
-		if said.failure == nil && said.ended && (said.tool || said.text && said.prose <= c.grant.NoAnswer.MaxBytes) {
+		if said.failure == nil && said.ended && (said.tool || said.text && said.prose <= c.grant.NoAnswerBytes) {
 			u.NoAnswer.Recovered++
 		}
 	})

@@ -46,7 +46,7 @@ func wires() map[string]wire {
 const scriptInput, scriptOutput = 100, 20
 
 func withNoAnswer(most int) func(*Grant) {
-	return func(g *Grant) { g.NoAnswer.MaxBytes = most }
+	return func(g *Grant) { g.NoAnswerBytes = most }
 }
 
 // eventsOf parts a stream into the data of its events.
@@ -184,7 +184,7 @@ func TestTheSecondTryIsLeftOutWhereItMayNotBe(t *testing.T) {
 		}{
 			"no tools":        {withNoAnswer(10), strings.ReplaceAll(w.request, `"tools":[`, `"toolz":[`), w.stream("a", script{})},
 			"off":             {nil, w.request, w.stream("a", script{})},
-			"budget":          {func(g *Grant) { g.NoAnswer.MaxBytes, g.MaxTokens = 10, scriptInput }, w.request, w.stream("a", script{})},
+			"budget":          {func(g *Grant) { g.NoAnswerBytes, g.MaxTokens = 10, scriptInput }, w.request, w.stream("a", script{})},
 			"the breaker":     {breakerOpensAfterOne(), w.request, w.stream("a", script{})},
 			"error in stream": {withNoAnswer(10), w.request, []string{data(`{"type":"error","error":{"message":"x"}}`)}},
 		} {
@@ -227,7 +227,7 @@ func TestAnAnswerThatBreaksOffIsALostConnection(t *testing.T) {
 func breakerOpensAfterOne() func(*Grant) {
 	asked := 0
 	return func(g *Grant) {
-		g.NoAnswer.MaxBytes = 10
+		g.NoAnswerBytes = 10
 		g.Limited = limitedAfter(&asked)
 	}
 }

@@ -33,23 +33,15 @@ type Grant struct {
 	// at the same time wait for each other where together they would cross it.
 	MaxTokens  int64
 	MaxCostUSD float64
-	// HostedTools lets the provider search the web, run code or make pictures
-	// for the agent, which costs beyond tokens and reaches past the sandbox.
-	HostedTools bool
-	NoAnswer    NoAnswer
+	// NoAnswerBytes is how much prose and reasoning a streamed answer may have
+	// without a tool call before it is halted and tried once more; an empty answer is
+	// tried once more, too. Until that is known the agent sees nothing of the answer.
+	// 0 turns rung 1 off.
+	NoAnswerBytes int
 	// Limited is the breaker's word, asked before each call; nil means never.
 	Limited func(context.Context) (policy.Limit, bool)
 	// OnLimit is told each limit that counts as soon as it is seen. It must not block.
 	OnLimit func(policy.Limit)
-}
-
-// NoAnswer sets rung 1. The zero value turns it off.
-type NoAnswer struct {
-	// MaxBytes is how much prose and reasoning a streamed answer may have
-	// without a tool call before it is halted and tried once more; with it on,
-	// an empty answer is tried once more, too. Until that is known the agent sees
-	// nothing of the answer.
-	MaxBytes int
 }
 
 // Usage is what the calls of an attempt came to.

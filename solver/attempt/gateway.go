@@ -86,7 +86,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (model
 		},
 	}
 	if c.Ground.Effective.Policy.Ladder.NoAnswerRetry {
-		grant.NoAnswer.MaxBytes = p.NoAnswerBytes
+		grant.NoAnswerBytes = p.NoAnswerBytes
 	}
 	opened := c.Gateway.Open(grant)
 	session.Store(opened)
