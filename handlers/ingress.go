@@ -117,9 +117,12 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// go-github falls back to SHA-1 when it is offered.
 	r.Header.Del("X-Hub-Signature")
-	counted := &countedBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: in}
-	defer counted.giveBack()
-	r.Body = in.hurried(w, counted)
+	body := &heldBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: in, control: http.NewResponseController(w)}
+	defer body.giveBack()
+	// The connection's deadlines go by the system's clock. A writer without
+	// deadlines is no network connection.
+	_ = body.control.SetReadDeadline(time.Now().Add(in.bodyTime))
+	r.Body = body
 	signed, err := in.signedBy(r)
 	if err != nil {
 		in.refuse(w, r, githubapp.ValidationError{Cause: err})
@@ -149,33 +152,6 @@ func (in *Ingress) signedBy(r *http.Request) (int, error) {
 	signature := r.Header.Get("X-Hub-Signature-256")
 	signed := func(secret string) bool { return github.ValidateSignature(signature, body, []byte(secret)) == nil }
 	return max(0, slices.IndexFunc(in.secrets, signed)), nil
-}
-
-// hurried is a body that must have arrived within bodyTime. Once it has, the
-// server's own limit is all that holds, so that the store may take its time.
-func (in *Ingress) hurried(w http.ResponseWriter, body io.ReadCloser) io.ReadCloser {
-	control := http.NewResponseController(w)
-	// The connection's deadlines go by the system's clock. A writer without
-	// deadlines is no network connection.
-	if err := control.SetReadDeadline(time.Now().Add(in.bodyTime)); err != nil {
-		return body
-	}
-	return &hurriedBody{body, control}
-}
-
-type hurriedBody struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-func (b *hurriedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		// For the next request on the connection the server sets a deadline of
-		// its own. Where this fails the connection is gone.
-		_ = b.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 // Schedule implements githubapp.Scheduler: the delivery becomes durable here.
@@ -245,14 +221,17 @@ const (
 // errTooMany ends a body that does not fit beside the others.
 var errTooMany = errors.New("too many payloads at the same time")
 
-// countedBody counts what it reads among what the ingress holds.
-type countedBody struct {
+// heldBody counts what it reads among what the ingress holds. It must have arrived
+// within bodyTime; once it has, the server's own limit is all that holds, so that the
+// store may take its time.
+type heldBody struct {
 	io.ReadCloser
-	in   *Ingress
-	size int64
+	in      *Ingress
+	control *http.ResponseController
+	size    int64
 }
 
-func (b *countedBody) Read(p []byte) (int, error) {
+func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.size += int64(n)
 	most := int64(maxHeld)
@@ -262,11 +241,16 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	if held := b.in.held.Add(int64(n)); n > 0 && held > most {
 		return 0, errTooMany
 	}
+	if errors.Is(err, io.EOF) {
+		// For the next request on the connection the server sets a deadline of
+		// its own. Where this fails the connection is gone.
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
 	return n, err
 }
 
 // giveBack is called when the body was answered.
-func (b *countedBody) giveBack() { b.in.held.Add(-b.size) }
+func (b *heldBody) giveBack() { b.in.held.Add(-b.size) }
 
 // unknownEvent is the handler of an event that this version does not know: its
 // payload is kept unread, for a later version.

@@ -1,8 +1,10 @@
 package solver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,11 +90,7 @@ func state(st thread.State) checkrun.State {
 func request(f *checkrun.Facts, st thread.State) {
 	for _, r := range st.Feedback {
 		if r.Withdrawn == "" {
-			f.RequestedBy = r.By.Login
-			f.Request = r.Text
-			if f.Request == "" {
-				f.Request = st.Snapshot.Title
-			}
+			f.RequestedBy, f.Request = r.By.Login, cmp.Or(r.Text, st.Snapshot.Title)
 		}
 	}
 }
@@ -182,28 +180,18 @@ func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t thread.ID, st th
 
 // judged are the last remarks of others than Pawl itself, oldest first.
 func judged(f *checkrun.Facts, st thread.State) {
-	i, j := 0, 0
-	for i < len(st.Feedback) || j < len(st.Ignored) {
-		var r thread.Feedback
-		accepted := j == len(st.Ignored) || i < len(st.Feedback) && st.Feedback[i].Seq < st.Ignored[j].Seq
-		reason := ""
-		if accepted {
-			r, reason = st.Feedback[i].Feedback, st.Feedback[i].Withdrawn
-			i++
-		} else {
-			r = st.Ignored[j]
-			j++
-			if r.Own {
-				continue
-			}
+	all := slices.Clone(st.Feedback)
+	for _, r := range st.Ignored {
+		if !r.Own {
+			all = append(all, thread.Request{Feedback: r, Withdrawn: cmp.Or(r.Reason, "no reason was kept")})
 		}
-		v := checkrun.Feedback{When: r.At, By: r.By.Login, Source: string(r.Source), Reason: r.Reason, Excerpt: r.Raw, Accepted: accepted && reason == ""}
-		if reason != "" {
-			v.Reason = reason
-		}
-		f.Feedback = append(f.Feedback, v)
 	}
-	f.Feedback = f.Feedback[max(0, len(f.Feedback)-shownFeedback):]
+	slices.SortFunc(all, func(a, b thread.Request) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, r := range all[max(0, len(all)-shownFeedback):] {
+		f.Feedback = append(f.Feedback, checkrun.Feedback{
+			When: r.At, By: r.By.Login, Source: string(r.Source), Reason: cmp.Or(r.Withdrawn, r.Reason), Excerpt: r.Raw, Accepted: r.Withdrawn == "",
+		})
+	}
 }
 
 // threadURLOf is the page of a thread; empty when the server has no public

@@ -1,6 +1,7 @@
 package catchup
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -101,8 +102,7 @@ func unseen(now there, l here, s thread.State, app forge.App, t thread.ID, repo 
 // only a comment as it was written counts as its author's.
 func unseenText(of handlers.Activity, c forge.Comment, source policy.Source, kind string, l here, app forge.App) []handlers.Activity {
 	last, known := l.texts[fmt.Sprintf("%s:%d", kind, c.ID)]
-	who := c.Author
-	r := feedback.Remark{Source: source, Actor: who, Author: who, App: c.App.ID, Text: c.Body}
+	r := feedback.Remark{Source: source, Actor: c.Author, Author: c.Author, App: c.App.ID, Text: c.Body}
 	it := of
 	it.Target, it.URL, it.MadeAt, it.Remark = thread.Target{Kind: kind, ID: c.ID}, c.HTMLURL, c.Updated, &r
 	switch {
@@ -130,11 +130,10 @@ func unseenReview(of handlers.Activity, r forge.Review, l here, app forge.App) [
 	if known || state == "pending" || state == "dismissed" || !r.Submitted.After(l.began) || r.App.ID == app.ID || app.BotID != 0 && r.Author.ID == app.BotID {
 		return nil
 	}
-	who := r.Author
 	it := of
 	it.URL, it.MadeAt, it.Key = r.HTMLURL, r.Submitted, handlers.TextKey("created", "review", r.ID, r.Submitted, "")
-	it.Remark = &feedback.Remark{Source: policy.FromReview, Actor: who, Author: who, App: r.App.ID, Text: r.Body, State: state, SHA: r.SHA}
-	return append([]handlers.Activity{it}, handlers.ReviewSignal(it, r.ID, r.State, r.SHA, who)...)
+	it.Remark = &feedback.Remark{Source: policy.FromReview, Actor: r.Author, Author: r.Author, App: r.App.ID, Text: r.Body, State: state, SHA: r.SHA}
+	return append([]handlers.Activity{it}, handlers.ReviewSignal(it, r.ID, r.State, r.SHA, r.Author)...)
 }
 
 // unseenDescription is an edit of the thread's description, by whom is not known.
@@ -169,10 +168,7 @@ func unseenState(of handlers.Activity, now there, l here, s thread.State, t thre
 	closed := now.State == "closed"
 	switch {
 	case closed && !l.closed[number]:
-		by, what := now.ClosedBy.Login, "closed"
-		if by == "" {
-			by = "somebody"
-		}
+		by, what := cmp.Or(now.ClosedBy.Login, "somebody"), "closed"
 		if now.Merged() || now.pull.Merged() {
 			what = "merged"
 		}

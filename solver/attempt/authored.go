@@ -89,14 +89,8 @@ func (e *Env) inTranscript(t thread.ID, a thread.Attempt, text string) (bool, er
 // ownRemarks are the remarks that came during an attempt and turn out, now that
 // its transcript is complete, to be the agent's own.
 func (a *Attempt) ownRemarks(events []thread.Event) []int64 {
-	meanwhile := thread.State{}
-	for _, e := range events {
-		if err := meanwhile.Apply([]thread.Event{e}); err != nil {
-			a.Log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
-		}
-	}
 	var seqs []int64
-	for _, f := range meanwhile.Feedback {
+	for _, f := range a.meanwhile(events).Feedback {
 		if a.whollyAuthored(f) {
 			seqs = append(seqs, f.Seq)
 		}

@@ -176,16 +176,10 @@ const (
 	maxReports       = 200
 )
 
-// stamp is what a report file was like.
-type stamp struct {
-	at   time.Time
-	size int64
-}
-
 // stamps are the report files of a work tree as they are. What cannot be read is
 // left out: the exit code decides.
-func stamps(dir string, e config.Effective) map[string]stamp {
-	found := map[string]stamp{}
+func stamps(dir string, e config.Effective) map[string]look {
+	found := map[string]look{}
 	if len(e.Reports) == 0 {
 		return found
 	}
@@ -209,7 +203,7 @@ func stamps(dir string, e config.Effective) map[string]stamp {
 			return nil
 		}
 		if info, err := d.Info(); err == nil {
-			found[name] = stamp{info.ModTime(), info.Size()}
+			found[name] = look{info.ModTime(), info.Size()}
 		}
 		return nil
 	})
@@ -217,7 +211,7 @@ func stamps(dir string, e config.Effective) map[string]stamp {
 }
 
 // reports are the texts of the report files that changed since a time.
-func reports(dir string, e config.Effective, before map[string]stamp) []string {
+func reports(dir string, e config.Effective, before map[string]look) []string {
 	var changed []string
 	for name, now := range stamps(dir, e) {
 		if was, ok := before[name]; !ok || was != now {

@@ -72,21 +72,27 @@ func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool
 
 // scan is look for events that were read.
 func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bool, why error) {
-	probe := thread.State{}
 	for _, e := range events {
-		if err := probe.Apply([]thread.Event{e}); err != nil {
-			a.Log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
-		}
 		asks := e.Kind == thread.KindFeedback || e.Kind == thread.KindControl || e.Kind == thread.KindQuestion
 		seen, wanted = e.Seq, wanted || asks
 	}
-	switch {
+	switch probe := a.meanwhile(events); {
 	case probe.Stopped != "":
 		why = errStopped
 	case probe.Closed != "":
 		why = errClosed
 	}
 	return seen, wanted, why
+}
+
+// meanwhile folds events that came during the attempt, by themselves.
+func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
+	for _, e := range events {
+		if err := s.Apply([]thread.Event{e}); err != nil {
+			a.Log.Error().Err(err).Int64("seq", e.Seq).Msg("event cannot be read")
+		}
+	}
+	return s
 }
 
 // Unasked is an error once a person has asked to stop or the thread was closed: a
