@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -23,10 +22,8 @@ type publisher struct {
 	lease  *lease.Holder
 	app    forge.App // who Pawl is; zero without GitHub
 	state  thread.State
-	// delivery brought the newest remark or change; empty for none.
-	delivery string
-	log      zerolog.Logger
-	plain    zerolog.Logger // log without what the thread's log tells
+	log    zerolog.Logger
+	plain  zerolog.Logger // log without what the thread's log tells
 }
 
 // load folds the log again.
@@ -36,17 +33,17 @@ func (p *publisher) load(ctx context.Context) error {
 		return fmt.Errorf("read the log: %w", err)
 	}
 	p.state, err = thread.Fold(events)
-	p.identify(events)
+	p.identify()
 	return err
 }
 
 // identify names in the step's log lines what it works on, as far as the log of
 // the thread tells: the delivery that brought its newest remark or change, and
 // the attempt that runs.
-func (p *publisher) identify(events []thread.Event) {
+func (p *publisher) identify() {
 	log := p.plain.With()
-	if p.delivery = broughtBy(events); p.delivery != "" {
-		log = log.Str("delivery", p.delivery)
+	if p.state.Delivery != "" {
+		log = log.Str("delivery", p.state.Delivery)
 	}
 	if a, running := p.state.Running(); running {
 		log = log.Int("attempt", a.N)
@@ -54,28 +51,11 @@ func (p *publisher) identify(events []thread.Event) {
 	p.log = log.Logger()
 }
 
-// broughtBy is the delivery that brought the newest event of a log which one
-// brought; empty for none.
-func broughtBy(events []thread.Event) string {
-	for i := len(events) - 1; i >= 0; i-- {
-		switch events[i].Kind {
-		case thread.KindFeedback, thread.KindControl, thread.KindQuestion, thread.KindThread:
-			var from struct {
-				Delivery string `json:"delivery"`
-			}
-			if json.Unmarshal(events[i].Data, &from) == nil && from.Delivery != "" {
-				return from.Delivery
-			}
-		}
-	}
-	return ""
-}
-
 // span opens a span of the step.
 func (p *publisher) span(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string)) {
 	ids := []string{TraceThread, p.thread.String()}
-	if p.delivery != "" {
-		ids = append(ids, TraceDelivery, p.delivery)
+	if p.state.Delivery != "" {
+		ids = append(ids, TraceDelivery, p.state.Delivery)
 	}
 	if a, running := p.state.Running(); running {
 		ids = append(ids, TraceAttempt, strconv.Itoa(a.N))

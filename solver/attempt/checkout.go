@@ -50,10 +50,7 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 	}
 	crash.Point("cloned")
 	c.Receipt.StartTree, c.Receipt.EndTree = c.ws.StartTree, c.ws.StartTree
-	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective.Policy.Severity, c.Now())
-	if err == nil {
-		c.monitor.track.verify = c.Ground.Effective.Verify
-	}
+	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Now())
 	return err
 }
 

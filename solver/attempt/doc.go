@@ -14,7 +14,7 @@
 //	how does it reach its model, what may it spend                  gateway.go
 //	when is it cut off as a loop                                    loop.go
 //	how is the work verified, what failed before already            verify.go, baseline.go
-//	what does the operator's judge say                              judge.go
+//	what does the operator's judge say                              verify.go
 //	how does the agent get run_tests, what did it call              home.go
 //	what does the receipt say, what does the breaker hear           finish.go
 //	how are secrets kept out of receipts                            finish.go (Hide)

@@ -100,14 +100,10 @@ func (e *Env) Place() string {
 // step is repeated later; an attempt would count, and several would stop the run
 // of a thread that has filled nothing.
 func (e *Env) Room() error {
-	var disk unix.Statfs_t
-	if err := unix.Statfs(e.Config.DataDir, &disk); err != nil {
-		return fmt.Errorf("free space of %s: %w", e.Config.DataDir, err)
+	free, full, err := e.free()
+	if err != nil || !full {
+		return err
 	}
-	if !full(disk) {
-		return nil
-	}
-	free := disk.Bavail * uint64(disk.Bsize)
 	return fmt.Errorf("no attempt is begun, since the disk of data_dir %s is full (%d KiB are left); make room there, attempts go on by themselves",
 		e.Config.DataDir, free>>10)
 }
@@ -121,9 +117,15 @@ const fullDisk = 20
 // write first take more than that.
 const leastRoom = 64 << 20
 
-// full reports whether no attempt should be begun on a disk.
-func full(disk unix.Statfs_t) bool {
-	return disk.Bavail*uint64(disk.Bsize) < min(leastRoom, disk.Blocks*uint64(disk.Bsize)/fullDisk)
+// free is the free space of the data directory in bytes, and whether it is so little
+// that no attempt should be begun.
+func (e *Env) free() (free uint64, full bool, err error) {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(e.Config.DataDir, &disk); err != nil {
+		return 0, false, fmt.Errorf("free space of %s: %w", e.Config.DataDir, err)
+	}
+	free = disk.Bavail * uint64(disk.Bsize)
+	return free, free < min(leastRoom, disk.Blocks*uint64(disk.Bsize)/fullDisk), nil
 }
 
 // makeRoom removes the HOME of a thread's agents after an attempt that left the
@@ -131,8 +133,7 @@ func full(disk unix.Statfs_t) bool {
 // sessions in it, and would take the room from all other threads. The next
 // attempt begins a new session.
 func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
-	var disk unix.Statfs_t
-	if err := unix.Statfs(e.Config.DataDir, &disk); err != nil || !full(disk) {
+	if _, full, err := e.free(); err != nil || !full {
 		return
 	}
 	if err := git.Remove(e.homeOf(t)); err != nil {

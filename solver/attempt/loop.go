@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/policy"
@@ -21,7 +22,9 @@ type loopMonitor struct {
 	limits  policy.SeverityLimits
 	circles *policy.Circles
 	files   *sampler
-	track   tracker
+	// trajectory is what it counts, verify the repository's own commands.
+	trajectory policy.Trajectory
+	verify     []string
 	// replaced are withheld paths in whose place the agent wrote something.
 	replaced []string
 	// unrestored is why withheld paths could not be brought back: the agent made
@@ -29,12 +32,12 @@ type loopMonitor struct {
 	unrestored error
 }
 
-func newLoopMonitor(dir string, limits policy.SeverityLimits, began time.Time) (*loopMonitor, error) {
+func newLoopMonitor(dir string, e config.Effective, began time.Time) (*loopMonitor, error) {
 	files, err := newSampler(dir, began)
 	if err != nil {
 		return nil, fmt.Errorf("watch the checkout: %w", err)
 	}
-	return &loopMonitor{limits: limits, circles: policy.NewCircles(), files: files}, nil
+	return &loopMonitor{limits: e.Policy.Severity, verify: e.Verify, circles: policy.NewCircles(), files: files}, nil
 }
 
 func (l *loopMonitor) close() { l.files.root.Close() }
@@ -52,7 +55,12 @@ func (c LoopCut) Error() string {
 // call takes one call of the agent into account, and ends the attempt with it
 // when that makes it a severe loop.
 func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
-	l.track.call(d)
+	if d.Failed {
+		l.trajectory.Errors++
+	}
+	if len(d.Edits) == 0 && l.tests(d.Wrote) {
+		l.trajectory.TestRuns++
+	}
 	d.Edits = l.files.complete(d)
 	d.Count(l.circles)
 	if v, cut := l.limits.CutOff(l.circles.Edits()); cut && len(d.Edits) > 0 {
@@ -220,36 +228,20 @@ func (s *sampler) named(command string) []string {
 	return names
 }
 
-// tracker counts a trajectory while an agent runs.
-type tracker struct {
-	policy.Trajectory
-	verify []string
-}
-
 // testWords begin or are part of the commands by which people run tests.
 const testWords = "run_tests|go test|pytest|python -m unittest|npm test|npm run test|yarn test|pnpm test|npx jest|npx vitest|jest|vitest|cargo test|cargo nextest|make test|make check|mvn test|gradle test|gradlew test|ctest|prove|bundle exec rspec|rspec|phpunit|dotnet test|node --test|tox"
 
-// call takes one call into account.
-func (t *tracker) call(d agent.Call) {
-	if d.Failed {
-		t.Errors++
-	}
-	if len(d.Edits) == 0 && t.tests(d.Wrote) {
-		t.TestRuns++
-	}
-}
-
 // event takes one event of the stream into account.
-func (t *tracker) event(e agent.Event) {
+func (l *loopMonitor) event(e agent.Event) {
 	if e.Kind == agent.Notice && e.Text != "" {
-		t.Retries++
+		l.trajectory.Retries++
 	}
 }
 
 // tests reports whether a call runs tests: those of the repository, or what
 // people run tests with.
-func (t *tracker) tests(wrote string) bool {
-	for _, c := range t.verify {
+func (l *loopMonitor) tests(wrote string) bool {
+	for _, c := range l.verify {
 		if c != "" && strings.Contains(wrote, c) {
 			return true
 		}

@@ -44,7 +44,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		c.monitor.session(c.adapter, c.homeOf(c.Thread), report.SessionID)
 	}
 	c.Report(report, c.monitor.edits())
-	c.Receipt.Trajectory = c.monitor.track.Trajectory
+	c.Receipt.Trajectory = c.monitor.trajectory
 	for _, path := range c.monitor.replaced {
 		c.Receipt.LeftOut = append(c.Receipt.LeftOut, path+" (configuration of the agent)")
 	}
@@ -100,10 +100,10 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		Dir: c.ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: out, MaxTranscript: maxTranscript, Now: c.Now,
 		OnCall:  func(call agent.Call) { c.monitor.call(call, cancel) },
-		OnEvent: func(e agent.Event) { c.monitor.track.event(e); c.models.steps.event(e) },
+		OnEvent: func(e agent.Event) { c.monitor.event(e); c.models.steps.event(e) },
 	})
 	crash.Point("agent_done")
-	c.monitor.track.Bytes = report.OutputBytes
+	c.monitor.trajectory.Bytes = report.OutputBytes
 	return report, context.Cause(run), err
 }
 

@@ -17,5 +17,5 @@
 //	which remark counts when webhooks come late or out of order     order.go
 //	what are policy's facts, what is an attempt to work on          facts.go
 //	what is an attempt's work worth                                 grades.go
-//	which key does an act have, how is Pawl's branch called         keys.go
+//	which key does an act have, how is Pawl's branch called         events.go
 package thread

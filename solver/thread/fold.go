@@ -59,6 +59,8 @@ type State struct {
 	// said of it, both oldest first.
 	People []PeopleVerdict
 	Checks []CheckResult
+	// Delivery brought the newest remark or change that one brought; empty for none.
+	Delivery string
 }
 
 // Attempt is one attempt with its receipt, once it has one.
@@ -129,7 +131,7 @@ func (s *State) apply(e Event) error {
 		return into(e, s.control)
 	case KindQuestion:
 		return into(e, func(e Event, q Question) {
-			s.see(q.Snapshot)
+			s.see(q.Snapshot, q.Delivery)
 			q.Seq, q.At = e.Seq, e.At
 			s.Questions = append(s.Questions, q)
 		})
@@ -163,7 +165,7 @@ func into[T any](e Event, f func(Event, T)) error {
 }
 
 func (s *State) feedback(e Event, f Feedback) {
-	s.see(f.Snapshot)
+	s.see(f.Snapshot, f.Delivery)
 	f.Seq, f.At = e.Seq, e.At
 	s.checked(f)
 	if why := s.late(f); why != "" {
@@ -250,8 +252,10 @@ func (s *State) acted(e Event, a Act) {
 	s.Questions = slices.DeleteFunc(s.Questions, func(q Question) bool { return a.Key == AnswerKey(q.Seq) })
 }
 
-// see takes over what a snapshot knows, except for the texts.
-func (s *State) see(n *Snapshot) {
+// see takes over what a snapshot knows, except for the texts, and which delivery
+// brought it.
+func (s *State) see(n *Snapshot, delivery string) {
+	s.Delivery = cmp.Or(delivery, s.Delivery)
 	if n == nil {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func (s *State) control(e Event, c Control) {
-	s.see(c.Snapshot)
+	s.see(c.Snapshot, c.Delivery)
 	c.Seq, c.At = e.Seq, e.At
 	s.Controls = append(s.Controls, c.Feedback)
 	if s.overtaken(c) {
@@ -35,7 +35,7 @@ func (s *State) overtaken(c Control) bool {
 }
 
 func (s *State) change(e Event, c Change) {
-	s.see(c.Snapshot)
+	s.see(c.Snapshot, c.Delivery)
 	if kind := s.meaning(c); kind != "" {
 		s.People = append(s.People, PeopleVerdict{Kind: kind, By: c.By, At: e.At, Number: c.Number})
 	}
@@ -121,23 +121,13 @@ func (s *State) meaning(c Change) learning.PeopleKind {
 	if c.What != "merged" && c.What != "pull_merged" && strings.HasSuffix(c.By, "[bot]") {
 		return "" // bots close what is old and approve what is in their list
 	}
-	switch c.What {
-	case "merged", "pull_merged":
-		return learning.Merged
-	case "pull_closed":
-		return learning.ClosedUnmerged
-	case "closed":
-		if s.Snapshot.Pull {
-			return learning.ClosedUnmerged
-		}
-	case "approved":
-		return learning.Approved
-	case "changes_requested":
-		return learning.ChangesRequested
-	case "reverted":
-		return learning.Reverted
+	if c.What == "closed" && !s.Snapshot.Pull {
+		return ""
 	}
-	return ""
+	return map[string]learning.PeopleKind{
+		"merged": learning.Merged, "pull_merged": learning.Merged, "closed": learning.ClosedUnmerged, "pull_closed": learning.ClosedUnmerged,
+		"approved": learning.Approved, "changes_requested": learning.ChangesRequested, "reverted": learning.Reverted,
+	}[c.What]
 }
 
 // maxIgnored bounds the ignored remarks that a state remembers: the newest tell
@@ -145,7 +135,7 @@ func (s *State) meaning(c Change) learning.PeopleKind {
 const maxIgnored = 100
 
 func (s *State) ignored(e Event, f Feedback) {
-	s.see(f.Snapshot)
+	s.see(f.Snapshot, "")
 	f.Seq, f.At = e.Seq, e.At
 	s.checked(f)
 	s.Ignored = append(s.Ignored, f)
