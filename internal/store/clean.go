@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -87,20 +85,15 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 // transaction of its own, until it finds fewer.
 func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {
 	for {
-		var n int64
-		rows := int64(s.pace.rows)
-		err := s.writeSome(ctx, func(tx *txn) error {
-			res, err := tx.ExecContext(ctx, s.q(query), arg, rows)
-			if err != nil {
-				return err
-			}
-			n, err = res.RowsAffected()
+		n, rows := 0, s.pace.rows
+		err := s.writeSome(ctx, func(tx *txn) (err error) {
+			n, err = tx.change(ctx, s.q(query), arg, rows)
 			return err
 		})
 		if err != nil {
 			return total, err
 		}
-		total += int(n)
+		total += n
 		if n < rows {
 			return total, nil
 		}
@@ -254,11 +247,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 			if o.over {
 				change = "owner = '', name = '', number = id, active = 0"
 			}
-			res, err := tx.ExecContext(ctx, s.q("UPDATE threads SET "+change+" WHERE id = ?1 AND updated_at = ?2 AND "+untouched), o.id, o.updatedAt)
-			if err != nil {
-				return err
-			}
-			n, err := res.RowsAffected()
+			n, err := tx.change(ctx, s.q("UPDATE threads SET "+change+" WHERE id = ?1 AND updated_at = ?2 AND "+untouched), o.id, o.updatedAt)
 			if err != nil {
 				return err
 			}
@@ -275,52 +264,27 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 	return taken, err
 }
 
-// dropNameless removes the events of threads without a name, as many rows in a
-// transaction as the pace says, and then the threads.
+// dropNameless removes the threads without a name that have no events any more, and
+// then events of others, as many rows in a transaction as the pace says.
 func (s *cleaning) dropNameless(ctx context.Context) error {
+	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT ?1" + s.locking(" FOR UPDATE SKIP LOCKED") + ")"
+	dropThreads := s.q("DELETE FROM threads WHERE id IN " + nameless + " AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = threads.id)")
+	dropEvents := s.q("DELETE FROM events WHERE (thread_id, seq) IN (SELECT thread_id, seq FROM events WHERE thread_id IN " + nameless + " LIMIT ?2)")
 	for {
-		events, more := 0, true
+		threads, events := 0, 0
 		err := s.writeSome(ctx, func(tx *txn) (err error) {
-			events, more, err = s.dropSome(ctx, tx)
+			if threads, err = tx.change(ctx, dropThreads, s.pace.rows); err != nil {
+				return err
+			}
+			events, err = tx.change(ctx, dropEvents, s.pace.rows, s.pace.rows-threads)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("drop events: %w", err)
 		}
 		s.done.Events += events
-		if !more {
+		if threads+events == 0 {
 			return nil
 		}
 	}
-}
-
-func (s *cleaning) dropSome(ctx context.Context, tx *txn) (events int, more bool, err error) {
-	for left := int64(s.pace.rows); left > 0; {
-		var id int64
-		err := tx.QueryRowContext(ctx, "SELECT id FROM threads WHERE owner = '' ORDER BY number LIMIT 1"+s.locking(" FOR UPDATE SKIP LOCKED")).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return events, false, nil
-		}
-		if err != nil {
-			return events, false, err
-		}
-		res, err := tx.ExecContext(ctx, s.q(`DELETE FROM events WHERE thread_id = ?1
-			AND seq < (SELECT min(seq) FROM events WHERE thread_id = ?1) + ?2`), id, left)
-		if err != nil {
-			return events, false, err
-		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return events, false, err
-		}
-		events += int(n)
-		if n == left {
-			break
-		}
-		if _, err := tx.ExecContext(ctx, s.q("DELETE FROM threads WHERE id = ?1"), id); err != nil {
-			return events, false, err
-		}
-		left -= n + 1
-	}
-	return events, true, nil
 }

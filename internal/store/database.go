@@ -126,6 +126,16 @@ type txn struct {
 	deliveries []thread.Delivery
 }
 
+// change runs a statement, and counts the rows that it changed.
+func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int, err error) {
+	res, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
 // write runs fn in one transaction. With SQLite it holds the write lock from
 // the start, so what fn reads cannot change before it writes.
 func (s *database) write(ctx context.Context, fn func(*txn) error) error {

@@ -3,10 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,21 +23,25 @@ type deliveries struct {
 // once Prune took it.
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
 	defer s.wrap(&err, "delivery %s", guid)
-	d := thread.Delivery{GUID: guid}
-	var received int64
-	err = s.r.QueryRowContext(ctx, s.q("SELECT event, payload, received_at, state, note FROM deliveries WHERE guid = ?1"), guid).
-		Scan(&d.Event, &d.Payload, &received, &d.State, &d.Note)
+	var payload []byte
+	d, err := scanDelivery(s.r.QueryRowContext(ctx, s.q("SELECT "+deliveryColumns+", payload FROM deliveries WHERE guid = ?1"), guid).Scan, &payload)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = thread.ErrNotFound
 	}
 	if err == nil {
-		d.Payload, err = unpack(d.Payload)
+		d.Payload, err = unpack(payload)
 	}
-	if err != nil {
-		return thread.Delivery{}, err
-	}
+	return d, err
+}
+
+const deliveryColumns = "guid, event, received_at, state, note"
+
+// scanDelivery reads the columns of a delivery, and more that follow them.
+func scanDelivery(scan func(...any) error, more ...any) (d thread.Delivery, err error) {
+	var received int64
+	err = scan(append([]any{&d.GUID, &d.Event, &received, &d.State, &d.Note}, more...)...)
 	d.ReceivedAt = fromMicros(received)
-	return d, nil
+	return d, err
 }
 
 // unhandled holds for what could not be handled; stateOf is what became of a
@@ -62,11 +65,11 @@ func (s *deliveries) UnhandledDeliveries(ctx context.Context, limit int) ([]thre
 func (s *deliveries) listDeliveries(ctx context.Context, which string, limit int) (_ []thread.Delivery, err error) {
 	defer s.wrap(&err, "list deliveries")
 	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid, event, received_at, "+stateOf+", note, retry_at FROM deliveries "+which), limit)
-	return list(rows, err, func(scan func(...any) error) (d thread.Delivery, err error) {
-		var received, retryAt int64
-		err = scan(&d.GUID, &d.Event, &received, &d.State, &d.Note, &retryAt)
-		d.ReceivedAt, d.RetryAt = fromMicros(received), fromMicros(retryAt)
-		if retryAt > 0 && retryAt < received {
+	return list(rows, err, func(scan func(...any) error) (thread.Delivery, error) {
+		var retryAt int64
+		d, err := scanDelivery(scan, &retryAt)
+		d.RetryAt = fromMicros(retryAt)
+		if retryAt > 0 && d.RetryAt.Before(d.ReceivedAt) {
 			d.RetryAt = d.ReceivedAt // 1 stands for at once
 		}
 		return d, err
@@ -92,45 +95,33 @@ func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, e
 // decideUnhandled carries out what a person decided on a delivery or AllUnhandled.
 func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
 	defer s.wrap(&err, "%s delivery %s", what, guid)
-	err = s.write(ctx, func(tx *txn) error {
-		done, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = ?1 OR ?2)"), guid, guid == AllUnhandled)
-		if err != nil {
-			return err
-		}
-		changed, err := done.RowsAffected()
-		n = int(changed)
+	err = s.write(ctx, func(tx *txn) (err error) {
+		n, err = tx.change(ctx, s.q("UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = ?1 OR ?2)"), guid, guid == AllUnhandled)
 		return err
 	})
 	return n, err
 }
-
-// knownChunk is how many GUIDs one query asks for; SQLite takes no more than
-// 32,766 parameters, PostgreSQL no more than 65,535.
-const knownChunk = 500
 
 // Known tells which of the GUIDs name a delivery that was stored; the others are
 // missing from the map.
 func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bool, err error) {
 	defer s.wrap(&err, "look up deliveries")
 	known := make(map[string]bool, len(guids))
-	for chunk := range slices.Chunk(guids, knownChunk) {
-		args := make([]any, len(chunk))
-		marks := make([]string, len(chunk))
-		for i, guid := range chunk {
-			args[i], marks[i] = guid, fmt.Sprintf("?%d", i+1)
-		}
-		rows, err := s.r.QueryContext(ctx, s.q("SELECT guid FROM deliveries WHERE guid IN ("+strings.Join(marks, ", ")+")"), args...)
-		err = each(rows, err, func(scan func(...any) error) error {
-			var guid string
-			err := scan(&guid)
-			known[guid] = true
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
+	asked, err := json.Marshal(append([]string{}, guids...)) // as one parameter, of which no database takes more than 65,535
+	if err != nil {
+		return nil, err
 	}
-	return known, nil
+	elements := "SELECT value FROM json_each(?1)"
+	if s.postgres {
+		elements = "SELECT json_array_elements_text(?1)"
+	}
+	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid FROM deliveries WHERE guid IN ("+elements+")"), string(asked))
+	return known, each(rows, err, func(scan func(...any) error) error {
+		var guid string
+		err := scan(&guid)
+		known[guid] = true
+		return err
+	})
 }
 
 // Untried counts the deliveries that are stored and that nobody has tried to
@@ -176,16 +167,15 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 	}
 	err = s.write(ctx, func(tx *txn) error {
 		claimed = nil
-		rows, err := tx.QueryContext(ctx, s.q(`SELECT guid, event, received_at, state, note, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
+		rows, err := tx.QueryContext(ctx, s.q("SELECT "+deliveryColumns+`, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
 			ORDER BY retry_at LIMIT ?2`+s.locking(" FOR UPDATE SKIP LOCKED")), micros(now), most)
 		until := map[string]time.Time{}
 		err = each(rows, err, func(scan func(...any) error) error {
-			var d thread.Delivery
-			var received, tries int64
-			if err := scan(&d.GUID, &d.Event, &received, &d.State, &d.Note, &tries); err != nil {
+			var tries int64
+			d, err := scanDelivery(scan, &tries)
+			if err != nil {
 				return err
 			}
-			d.ReceivedAt = fromMicros(received)
 			until[d.GUID] = time.Time{}
 			if !givenUp(d.State, now.Sub(d.ReceivedAt), tries) {
 				until[d.GUID] = now.Add(claimTime)

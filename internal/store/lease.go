@@ -322,13 +322,8 @@ const freeLeases = "UPDATE threads SET lease_until = 0, queued_at = CASE WHEN qu
 
 // endLeases gives back the leases that ran out.
 func (s *Store) endLeases(ctx context.Context, tx *txn, now, leaseNow time.Time) (int, error) {
-	res, err := tx.ExecContext(ctx, s.q(freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= ?2 LIMIT ?3"+s.locking(" FOR UPDATE SKIP LOCKED")+")"),
+	return tx.change(ctx, s.q(freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= ?2 LIMIT ?3"+s.locking(" FOR UPDATE SKIP LOCKED")+")"),
 		micros(now), micros(leaseNow), sweepRows)
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
-	return int(n), err
 }
 
 // longestWait is above everything that a thread may wait for, which is eight days.

@@ -163,12 +163,8 @@ func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {
-		res, err := tx.ExecContext(ctx, s.q(`INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+		n, err := tx.change(ctx, s.q(`INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 			ON CONFLICT (thread_id, key) WHERE key IS NOT NULL DO NOTHING`), r.id, r.seq+1, e.key, string(e.kind), e.at, e.data)
-		if err != nil {
-			return 0, fmt.Errorf("append %s: %w", e.kind, err)
-		}
-		n, err := res.RowsAffected()
 		if err != nil {
 			return 0, fmt.Errorf("append %s: %w", e.kind, err)
 		}

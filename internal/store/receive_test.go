@@ -54,7 +54,8 @@ func deliveriesAreStoredOnce(t *testing.T, dsn string) {
 	want.State, want.Note, want.Payload = thread.Unparsable, "not UTF-8: ", nil
 	list := must(s.Deliveries(ctx, 100))(t)
 	i := slices.IndexFunc(list, func(d thread.Delivery) bool { return d.GUID == "guid-03" })
-	if len(list) != 32 || i < 0 || cmp.Diff(want, list[i]) != "" {
+	want.RetryAt = list[max(i, 0)].RetryAt // in an hour
+	if len(list) != 32 || i < 0 || want.RetryAt.IsZero() || cmp.Diff(want, list[i]) != "" {
 		t.Errorf("listed %d: %v", len(list), list[max(i, 0)])
 	}
 	if _, err := s.Delivery(ctx, "none"); !errors.Is(err, thread.ErrNotFound) {
