@@ -92,15 +92,15 @@ func (c *Circles) Call(key, result uint64, failed bool) {
 	if !failed || key == 0 {
 		return
 	}
-	n := c.failures.get(mix(key, result)) + 1
-	c.failures.put(mix(key, result), n)
+	n := c.failures.get(Mix(key, result)) + 1
+	c.failures.put(Mix(key, result), n)
 	c.edits.SameFailures = max(c.edits.SameFailures, n)
 }
 
 // Edit takes one edit operation.
 func (c *Circles) Edit(e Edit) {
 	c.edits.Operations++
-	path := hashPath(e.Path)
+	path := Hash(e.Path)
 	f := c.files[path]
 	if f == nil {
 		if len(c.files) >= maxCircleFile {
@@ -136,8 +136,8 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 	f.seen += n
 	c.edits.Seen += n
-	again := e.Key != 0 && c.came(&c.made, mix(path, e.Key), f.edits)
-	returned := e.State != 0 && c.came(&c.states, mix(path, e.State), f.edits)
+	again := e.Key != 0 && c.came(&c.made, Mix(path, e.Key), f.edits)
+	returned := e.State != 0 && c.came(&c.states, Mix(path, e.State), f.edits)
 	if c.putBack(path, f.edits, e) {
 		returned = true
 	}
@@ -180,15 +180,15 @@ func (c *Circles) putBack(path uint64, at int, e Edit) bool {
 	}
 	back := 0
 	for _, l := range added {
-		if t := c.lines.get(mix(path, l)); t.removed && at-t.at <= nearEdits {
+		if t := c.lines.get(Mix(path, l)); t.removed && at-t.at <= nearEdits {
 			back++
 		}
 	}
 	for _, l := range removed {
-		c.lines.put(mix(path, l), lineTrace{removed: true, at: at})
+		c.lines.put(Mix(path, l), lineTrace{removed: true, at: at})
 	}
 	for _, l := range added {
-		c.lines.put(mix(path, l), lineTrace{at: at})
+		c.lines.put(Mix(path, l), lineTrace{at: at})
 	}
 	return back > 0 && 2*back >= len(added)
 }
@@ -242,18 +242,19 @@ func (m *remembered[V]) put(key uint64, v V) {
 	m.newer[key] = v
 }
 
-// hashPath is 64-bit FNV-1a, here without the interface of hash/fnv.
-func hashPath(path string) uint64 {
+// Hash is the key of a text: 64-bit FNV-1a, here without the interface of hash/fnv.
+// That of the empty text is not zero.
+func Hash(s string) uint64 {
 	h := uint64(14695981039346656037)
-	for i := range len(path) {
-		h = (h ^ uint64(path[i])) * 1099511628211
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
 	}
 	return h
 }
 
-// mix joins two keys into one (the finaliser of MurmurHash3).
-func mix(a, b uint64) uint64 {
-	h := a ^ b*0x9e3779b97f4a7c15
+// Mix joins two keys into one; their order matters (the finaliser of MurmurHash3).
+func Mix(a, b uint64) uint64 {
+	h := a*31 ^ b*0x9e3779b97f4a7c15
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>33

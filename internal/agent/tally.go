@@ -10,7 +10,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -222,7 +221,7 @@ func (t *tally) call(e Event) {
 		t.rep.ToolCalls++
 		b = begun{place: t.rep.ToolCalls}
 	}
-	if call := edit.Hash(e.Wrote); e.Wrote != "" && (call != b.call || b.wrote == "") { // most streams tell it twice
+	if call := policy.Hash(e.Wrote); e.Wrote != "" && (call != b.call || b.wrote == "") { // most streams tell it twice
 		head := e.Wrote[:min(len(e.Wrote), maxCallText)]
 		b.call, b.wrote = call, strings.Clone(Shorten(head, maxCallText))
 	}

@@ -129,7 +129,7 @@ func readSynthetic(content gjson.Result, name string, emit func(agent.Event)) {
 func editsOf(tool string, input gjson.Result) []policy.Edit {
 	if path := input.Get("notebook_path").Str; tool == "NotebookEdit" && path != "" {
 		e := edit.Replaced(path, "", input.Get("new_source").Str)
-		e.Key = edit.Mix(e.Key, edit.Hash(input.Get("cell_id").Raw+input.Get("edit_mode").Raw))
+		e.Key = policy.Mix(e.Key, policy.Hash(input.Get("cell_id").Raw+input.Get("edit_mode").Raw))
 		return []policy.Edit{e}
 	}
 	return agent.EditTools{

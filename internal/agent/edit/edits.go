@@ -32,7 +32,7 @@ func File(path, content string) policy.Edit {
 // Written is an edit that gives a file new content.
 func Written(path, content string) policy.Edit {
 	e := File(path, content)
-	e.Key = Mix(e.State, 1)
+	e.Key = policy.Mix(e.State, 1)
 	return e
 }
 
@@ -43,16 +43,16 @@ func Replaced(path, before, after string) policy.Edit {
 	if old == text {
 		// Only white space or a time stamp changes: the bytes must tell one
 		// such edit from another.
-		old, text = Hash(before), Hash(after)
+		old, text = policy.Hash(before), policy.Hash(after)
 	}
-	return policy.Edit{Path: path, Key: Mix(old, text), Added: policy.LinesWithout(added, removed), Removed: policy.LinesWithout(removed, added)}
+	return policy.Edit{Path: path, Key: policy.Mix(old, text), Added: policy.LinesWithout(added, removed), Removed: policy.LinesWithout(removed, added)}
 }
 
 // Joined makes one edit of several of the same file.
 func Joined(path string, edits []policy.Edit) policy.Edit {
 	all := policy.Edit{Path: path}
 	for _, e := range edits {
-		all.Key = Mix(all.Key, e.Key)
+		all.Key = policy.Mix(all.Key, e.Key)
 		all.Added = append(all.Added, e.Added...)
 		all.Removed = append(all.Removed, e.Removed...)
 	}
@@ -71,9 +71,9 @@ var (
 // of them. White space, blank lines and points in time do not count, nor do
 // durations in what was printed. The key of no text is not zero.
 func fold(text string, printed bool) (key uint64, lines []uint64) {
-	key = fnvBasis
+	key = policy.Hash("")
 	for line := range strings.Lines(text) {
-		h, size := uint64(fnvBasis), 0
+		h, size := policy.Hash(""), 0
 		for word := range strings.FieldsSeq(line) {
 			stamped, measured := timed(word)
 			if stamped {
@@ -83,14 +83,14 @@ func fold(text string, printed bool) (key uint64, lines []uint64) {
 				word = lasted.ReplaceAllString(word, "")
 			}
 			if word != "" {
-				h = hashOn(h, word)*fnvPrime ^ ' '
+				h = policy.Mix(h, policy.Hash(word))
 				size += len(word)
 			}
 		}
 		if size == 0 {
 			continue
 		}
-		key = Mix(key, h)
+		key = policy.Mix(key, h)
 		if size >= minLine && len(lines) < maxEditLines {
 			lines = append(lines, h)
 		}
@@ -136,30 +136,6 @@ func Result(raw string) uint64 {
 	return key
 }
 
-// The parameters of 64-bit FNV-1a.
-const (
-	fnvBasis = 14695981039346656037
-	fnvPrime = 1099511628211
-)
-
-// Hash is the key of a text as it stands.
-func Hash(s string) uint64 { return hashOn(fnvBasis, s) }
-
-func hashOn(h uint64, s string) uint64 {
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * fnvPrime
-	}
-	return h
-}
-
-// Mix joins two keys; their order matters (the finaliser of MurmurHash3).
-func Mix(a, b uint64) uint64 {
-	h := a*31 ^ b*0x9e3779b97f4a7c15
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
-}
-
 // Patch reads a patch in the "*** Begin Patch" form: one edit for each
 // file section. Text around the patch does not matter.
 func Patch(patch string) []policy.Edit {
@@ -171,7 +147,7 @@ func Patch(patch string) []policy.Edit {
 			e := Replaced(path, before.String(), after.String())
 			// The lines around a change tell one place from another.
 			whole, _ := fold(body.String(), false)
-			e.Key = Mix(e.Key, whole)
+			e.Key = policy.Mix(e.Key, whole)
 			all = append(all, e)
 		}
 		path = ""
