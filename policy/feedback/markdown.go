@@ -9,6 +9,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	gmtext "github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 // markdown reads GitHub Flavored Markdown. It is never written to.
@@ -240,7 +241,7 @@ func readLines(body string) []line {
 		case covers(comments, start), covers(p.code, start):
 		case p.quoted(start), depth > 0:
 			l.kind = quotedLine
-		case plain && columns(text) < 4, strings.Trim(text, " \t") == "":
+		case plain && indentation(text) < 4, strings.Trim(text, " \t") == "":
 			l.kind = plainLine
 		}
 		lines = append(lines, l)
@@ -250,18 +251,8 @@ func readLines(body string) []line {
 	return lines
 }
 
-// columns is the indentation of a line, with tab stops every four columns.
-func columns(text string) int {
-	n := 0
-	for _, c := range text {
-		switch c {
-		case ' ':
-			n++
-		case '\t':
-			n += 4 - n%4
-		default:
-			return n
-		}
-	}
-	return n
+// indentation is that of a line in columns, with tab stops every four.
+func indentation(text string) int {
+	columns, _ := util.IndentWidth([]byte(text), 0)
+	return columns
 }

@@ -52,7 +52,7 @@ var later = gradeDay.Add(90 * 24 * time.Hour)
 func posteriors(rows []Graded, now time.Time) map[cell]Posterior {
 	all := map[cell]Posterior{}
 	for at, p := range Learn(rows, now).cells {
-		all[at] = *p
+		all[at] = p
 	}
 	return all
 }

@@ -44,11 +44,9 @@ func (p Posterior) Interval() (low, high float64) {
 	return d.Quantile(0.05), d.Quantile(0.95)
 }
 
-// add takes one more reward, 0..1, that is newer than all before it.
-func (p *Posterior) add(reward float64) {
-	p.Good = p.Good*Discount + reward
-	p.Bad = p.Bad*Discount + 1 - reward
-	p.N++
+// plus is the posterior with one more reward, 0..1, that is newer than all before it.
+func (p Posterior) plus(reward float64) Posterior {
+	return Posterior{Good: p.Good*Discount + reward, Bad: p.Bad*Discount + 1 - reward, N: p.N + 1}
 }
 
 // minObservations is how many rewards an arm must have at a level for it to be
@@ -73,10 +71,7 @@ func cells(backend string, c policy.Context) [3]cell {
 func (l Learned) Posterior(backend string, c policy.Context) (Posterior, policy.Level) {
 	var p Posterior
 	for _, at := range cells(backend, c) {
-		p = Posterior{}
-		if known := l.cells[at]; known != nil {
-			p = *known
-		}
+		p = l.cells[at]
 		if p.N >= minObservations {
 			return p, at.level
 		}
@@ -90,9 +85,7 @@ func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 	for i, o := range options {
 		arms[i].Option = o
 		arms[i].Posterior, arms[i].Level = l.Posterior(o.Backend, c)
-		if all := l.cells[cell{backend: o.Backend, level: policy.Global}]; all != nil {
-			arms[i].Rewards = all.N
-		}
+		arms[i].Rewards = l.cells[cell{backend: o.Backend, level: policy.Global}].N
 	}
 	return arms
 }

@@ -154,22 +154,18 @@ func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 // counts, so a merge that is told twice changes nothing, and of those the newest
 // decides, so a revert undoes a merge. Of reviews the newest decides.
 func people(signals []Signal) *Signal {
-	var first [3]*Signal // of each kind of end
+	ends := []PeopleKind{Merged, ClosedUnmerged, Reverted}
+	first := make([]*Signal, len(ends)) // of each kind of end
 	var review *Signal
 	for i := range signals {
 		s := &signals[i]
 		if s.Source != PeopleSource || !s.usable() {
 			continue
 		}
-		switch s.Kind {
-		case Merged:
-			first[0] = earlier(s, first[0])
-		case ClosedUnmerged:
-			first[1] = earlier(s, first[1])
-		case Reverted:
-			first[2] = earlier(s, first[2])
-		default:
+		if i := slices.Index(ends, s.Kind); i < 0 {
 			review = newer(s, review)
+		} else if first[i] == nil || s.At.Before(first[i].At) {
+			first[i] = s
 		}
 	}
 	var end *Signal
@@ -184,18 +180,10 @@ func people(signals []Signal) *Signal {
 	return review
 }
 
-func earlier(s, than *Signal) *Signal {
-	if than == nil || s.At.Before(than.At) {
-		return s
-	}
-	return than
-}
-
 // newer gives the newer of two signals. A tie goes to the lower value, so that
 // the order of the list does not matter.
 func newer(s, than *Signal) *Signal {
-	switch {
-	case than == nil, s.At.After(than.At), s.At.Equal(than.At) && s.Value < than.Value:
+	if than == nil || s.At.After(than.At) || s.At.Equal(than.At) && s.Value < than.Value {
 		return s
 	}
 	return than

@@ -66,31 +66,26 @@ func (t Task) category() policy.Category {
 
 // categoryWords names each category by the words that mean it, the more specific
 // ones first: "fix the docs" is docs.
-func categoryWords() []struct {
-	Category policy.Category
-	Words    []string
-} {
-	return []struct {
-		Category policy.Category
-		Words    []string
-	}{
-		{policy.Dependency, []string{"dependency", "dependencies", "deps", "bump", "upgrade", "dependabot", "renovate"}},
-		{policy.Docs, []string{"documentation", "docs", "doc", "readme", "typo", "changelog"}},
-		{policy.Test, []string{"test", "tests", "testing", "coverage", "flaky"}},
-		{policy.Refactor, []string{"refactor", "refactoring", "cleanup", "rename", "simplify", "tech-debt", "debt"}},
-		{policy.Bug, []string{"bug", "fix", "fixes", "defect", "regression", "crash", "crashes", "error", "broken", "panic", "fails", "failure"}},
-		{policy.Feature, []string{"feature", "enhancement", "feat", "add", "adds", "support", "implement", "allow", "new", "proposal"}},
-		{policy.Chore, []string{"chore", "ci", "build", "release", "tooling", "infra", "maintenance", "lint"}},
-	}
+var categoryWords = []struct {
+	category policy.Category
+	words    []string
+}{
+	{policy.Dependency, []string{"dependency", "dependencies", "deps", "bump", "upgrade", "dependabot", "renovate"}},
+	{policy.Docs, []string{"documentation", "docs", "doc", "readme", "typo", "changelog"}},
+	{policy.Test, []string{"test", "tests", "testing", "coverage", "flaky"}},
+	{policy.Refactor, []string{"refactor", "refactoring", "cleanup", "rename", "simplify", "tech-debt", "debt"}},
+	{policy.Bug, []string{"bug", "fix", "fixes", "defect", "regression", "crash", "crashes", "error", "broken", "panic", "fails", "failure"}},
+	{policy.Feature, []string{"feature", "enhancement", "feat", "add", "adds", "support", "implement", "allow", "new", "proposal"}},
+	{policy.Chore, []string{"chore", "ci", "build", "release", "tooling", "infra", "maintenance", "lint"}},
 }
 
 func categoryOfWords(text string) policy.Category {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-')
 	})
-	for _, c := range categoryWords() {
-		if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(c.Words, w) }) {
-			return c.Category
+	for _, c := range categoryWords {
+		if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(c.words, w) }) {
+			return c.category
 		}
 	}
 	return policy.Other

@@ -2,6 +2,7 @@ package learning
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,10 +102,5 @@ func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 
 // claims reports whether one of the words stands in the text.
 func claims(text, words string) bool {
-	for word := range strings.SplitSeq(words, "|") {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(words, "|"), func(word string) bool { return strings.Contains(text, word) })
 }

@@ -64,7 +64,7 @@ func (j Judged) Rewarded() bool { return j.Grade.Known && len(j.Quarantine) == 0
 type Learned struct {
 	rows  []checkedRow
 	found []Violation // in order of their time
-	cells map[cell]*Posterior
+	cells map[cell]Posterior
 	now   time.Time
 }
 
@@ -105,57 +105,37 @@ func Learn(rows []Graded, now time.Time) Learned {
 
 // addUp adds the rewards to their cells, in the order of the rows.
 func (l *Learned) addUp() {
-	l.cells = map[cell]*Posterior{}
-	found := map[cell][3]*Posterior{} // by the exact cell, to look up once a row
+	l.cells = map[cell]Posterior{}
 	for i := range l.rows {
-		r := &l.rows[i]
-		if !r.learnt {
-			continue
-		}
-		at, ok := found[cell{r.Backend, policy.Exact, r.Context}]
-		if !ok {
-			for n, key := range cells(r.Backend, r.Context) {
-				if l.cells[key] == nil {
-					l.cells[key] = &Posterior{}
-				}
-				at[n] = l.cells[key]
+		if r := &l.rows[i]; r.learnt {
+			for _, at := range cells(r.Backend, r.Context) {
+				l.cells[at] = l.cells[at].plus(r.reward)
 			}
-			found[cell{r.Backend, policy.Exact, r.Context}] = at
-		}
-		for _, p := range at {
-			p.add(r.reward)
 		}
 	}
 }
 
 // ordered gives the rows up to now in the order of their ends, each ID once.
 func ordered(rows []Graded, now time.Time) []checkedRow {
-	checked := make([]checkedRow, 0, len(rows))
-	sorted := true
+	var known []*Graded
 	for i := range rows {
-		if rows[i].At.After(now) {
-			continue
-		}
-		checked = append(checked, checkedRow{Graded: upTo(&rows[i], now)})
-		if n := len(checked); n > 1 && byEnd(checked[n-2], checked[n-1]) >= 0 {
-			sorted = false
+		if !rows[i].At.After(now) {
+			known = append(known, upTo(&rows[i], now))
 		}
 	}
-	if !sorted {
-		slices.SortStableFunc(checked, byEnd)
-		// Of equal rows the last one is kept.
-		slices.Reverse(checked)
-		checked = slices.CompactFunc(checked, func(a, b checkedRow) bool { return byEnd(a, b) == 0 })
-		slices.Reverse(checked)
-	}
-	for i := range checked {
-		checked[i].set = checked[i].signals()
+	slices.SortStableFunc(known, byEnd)
+	checked := make([]checkedRow, 0, len(known))
+	for i, g := range known {
+		if i+1 < len(known) && byEnd(g, known[i+1]) == 0 {
+			continue // of equal rows the last one is kept
+		}
+		checked = append(checked, checkedRow{Graded: g, set: g.signals()})
 	}
 	return checked
 }
 
 // byEnd orders rows by their ends, and by their IDs where those are equal.
-func byEnd(a, b checkedRow) int {
+func byEnd(a, b *Graded) int {
 	if c := a.At.Compare(b.At); c != 0 {
 		return c
 	}
