@@ -208,6 +208,9 @@ func edited(s *stand, r runResult, last policy.Receipt) {
 		if q.Model != s.cli.model {
 			s.t.Errorf("the model asked for is %q, want %q", q.Model, s.cli.model)
 		}
+		if strings.Contains(string(q.Body), `"web_search"`) { // which Codex offers by default
+			s.t.Errorf("the provider is offered to search the web: %s", q.Body)
+		}
 	}
 }
 
