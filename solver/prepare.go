@@ -68,8 +68,9 @@ func nothingAsked(s thread.State) bool {
 }
 
 // attempt runs one attempt from checkout to push. It is logged before anything
-// is done, and its receipt is logged whatever happens.
-func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
+// is done, and its receipt is logged whatever happens. What it was asked by is
+// acknowledged meanwhile.
+func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowledged func(context.Context) error) error {
 	if seqs := s.untriggered(r.ground.Effective.Triggers); len(seqs) > 0 {
 		// Then the decision is taken again: a stop may have come meanwhile.
 		return s.lease.Record(ctx, thread.KindWithdrawn, thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"})
@@ -94,15 +95,21 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	}
 	s.count(d)
 	s.log.Info().Int("run", a.Started.Run).Str("backend", a.Backend).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("attempt started")
-	if err := s.Host.publish(ctx, s.publisher); err != nil {
-		// What people see may be late; the work is not.
-		s.log.Warn().Err(err).Msg("publish before the attempt")
-	}
+	s.aside(ctx, func(p *publisher, ctx context.Context) error {
+		err := s.Host.publish(ctx, p)
+		if err != nil {
+			p.log.Warn().Err(err).Msg("publish beside the attempt")
+		}
+		return err
+	})
 	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
 	title := cmp.Or(attempt.Headline(s.state, 60), "Work on "+s.thread.String())
 	a.Subject, a.Author, a.Email = s.Host.commit(title, s.thread, s.app)
 	aside := *s.publisher
 	a.Attend = func(ctx context.Context) {
+		if err := acknowledged(ctx); err != nil {
+			aside.log.Warn().Err(err).Msg("acknowledge beside an attempt")
+		}
 		answering := aside
 		answering.attend(ctx)
 	}

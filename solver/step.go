@@ -3,8 +3,10 @@ package solver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -19,9 +21,10 @@ import (
 // step is one holder of a thread's lease at work.
 type step struct {
 	*publisher
-	next   time.Time // when a wait without an end is looked at again
-	waited bool      // for a place, in vain
-	tries  bool      // the attempt tries an account that was limited, alone
+	beside sync.WaitGroup // what is told to people while the step goes on
+	next   time.Time      // when a wait without an end is looked at again
+	waited bool           // for a place, in vain
+	tries  bool           // the attempt tries an account that was limited, alone
 }
 
 // effect does one effect. It reports whether there may be another one.
@@ -38,20 +41,23 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if a, running := s.state.Running(); running {
 		return true, s.interrupt(ctx, a)
 	}
-	if err := s.acknowledge(ctx); err != nil {
-		return false, err
-	}
+	// The agent does not wait for it. What it ended with counts where there is none.
+	defer s.beside.Wait()
+	acknowledged := s.aside(ctx, (*publisher).acknowledge)
 	if err := s.learn(ctx); err != nil {
 		return false, err
 	}
 	if len(s.state.Questions) > 0 {
+		if err := acknowledged(ctx); err != nil {
+			return false, err
+		}
 		return true, s.answer(ctx, s.state.Questions[0])
 	}
 	if err := s.Host.openPull(ctx, s.publisher); err != nil && (s.state.Open() || !final(err)) {
 		return false, fmt.Errorf("open the pull request: %w", err)
 	}
 	if !s.state.Open() {
-		return false, s.Host.publish(ctx, s.publisher)
+		return false, s.show(ctx, acknowledged)
 	}
 	d, ready, err := s.decide(ctx)
 	switch {
@@ -59,7 +65,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		return false, err
 	case ready != nil:
 		defer ready.free()
-		return true, s.attempt(ctx, d.Decision, ready)
+		return true, s.attempt(ctx, d.Decision, ready, acknowledged)
 	case d == nil:
 		return true, nil
 	case d.Action == policy.DoWait && s.state.Decision != nil && same(*s.state.Decision, *d) && (!d.Until.IsZero() || s.awaits(d.Rule)):
@@ -67,7 +73,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
 			return false, err
 		}
-		return false, s.Host.publish(ctx, s.publisher)
+		return false, s.show(ctx, acknowledged)
 	}
 	s.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
 	if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Events: []thread.NewEvent{{Kind: thread.KindDecision, At: s.Now(), Data: d}}}); err != nil {
@@ -76,6 +82,34 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	crash.Point("decided")
 	s.count(d.Decision)
 	return true, s.shortWait(ctx, d.Decision)
+}
+
+// show publishes how the thread stands, once those who are heard know it.
+func (s *step) show(ctx context.Context, acknowledged func(context.Context) error) error {
+	if err := acknowledged(ctx); err != nil {
+		return err
+	}
+	return s.Host.publish(ctx, s.publisher)
+}
+
+// aside tells people something while the step goes on: a copy of its publisher does
+// it, with acts of its own. The function that it returns waits for it.
+func (s *step) aside(ctx context.Context, do func(*publisher, context.Context) error) (wait func(context.Context) error) {
+	p, done := *s.publisher, make(chan struct{})
+	p.state.Acts = maps.Clone(p.state.Acts)
+	var err error
+	s.beside.Go(func() {
+		defer close(done)
+		err = do(&p, ctx)
+	})
+	return func(ctx context.Context) error {
+		select {
+		case <-done:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // shortWait sits out a wait of a few seconds. It is stored like every other, and
