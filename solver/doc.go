@@ -13,6 +13,7 @@
 //	what differs between GitHub and a folder (pawl run)             host.go
 //	when is a step that failed tried again                          retry.go
 //	how many attempts run at a time, who tries a limited account    slots.go
+//	what are people told while the agent works                      step.go (aside)
 //	what is refused before an attempt, what is an attempt given     prepare.go
 //	how does an act happen once                                     publisher.go
 //	which comment and check runs are written, and when              publish.go

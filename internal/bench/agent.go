@@ -28,8 +28,8 @@ const (
 	agentAim = 300 * time.Millisecond
 	// agentServers is how many servers are measured one after the other, and
 	// agentRuns on how many issues each, after one that makes the cache. More
-	// issues in the same minute would measure the pace of 40 creations a minute
-	// that the client keeps for GitHub's sake.
+	// issues in the same minute would measure the pace of 80 writes a minute that
+	// the client keeps for GitHub's sake.
 	agentServers = 2
 	agentRuns    = 10
 )
@@ -63,7 +63,7 @@ func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []str
 			for _, w := range ways {
 				all = append(all, w.part[p])
 			}
-			notes = append(notes, fmt.Sprintf("  %-46s %s", name, spread(all)))
+			notes = append(notes, fmt.Sprintf("  %-54s %s", name, spread(all)))
 		}
 	}
 	return rows, notes, nil
@@ -71,10 +71,8 @@ func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []str
 
 // The parts of the way, in order.
 const (
-	judged       = iota
-	acknowledged // also the queue, and the lease
-	fetched
-	published
+	judged  = iota
+	fetched // also the queue, and the lease
 	checkedOut
 	started
 	parts
@@ -82,8 +80,7 @@ const (
 
 func partNames() [parts]string {
 	return [parts]string{
-		"delivery handled: permission looked up, judged", "thread claimed, reaction added", "token, git fetch, configuration read",
-		"status comment and check runs", "checkout", "sandbox and agent started",
+		"delivery handled: permission looked up, judged", "thread claimed, token, git fetch, configuration read", "checkout", "sandbox and agent started",
 	}
 }
 
@@ -143,7 +140,7 @@ func (r *rig) agentStarts(ctx context.Context) (ways []way, err error) {
 // record of the answer, and the transcript: its file is made when the checkout
 // is done, and its first line is the agent's.
 func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err error) {
-	var stored, heard, begun, acted, shown time.Time
+	var stored, heard, begun time.Time
 	var receipt policy.Receipt
 	for _, e := range log {
 		switch {
@@ -155,10 +152,6 @@ func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err er
 			heard, stored = e.At, answered(deliveries, f.Delivery)
 		case e.Kind == thread.KindAttemptStarted:
 			begun = e.At
-		case e.Kind == thread.KindActDone && begun.IsZero():
-			acted = e.At
-		case e.Kind == thread.KindActDone && receipt.N == 0:
-			shown = e.At
 		case e.Kind == thread.KindAttemptEnded:
 			if err := json.Unmarshal(e.Data, &receipt); err != nil {
 				return w, err
@@ -168,12 +161,6 @@ func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err er
 	if stored.IsZero() || begun.IsZero() || receipt.Transcript == "" {
 		return w, errors.New("the log does not tell of an answered webhook and an attempt")
 	}
-	if acted.IsZero() {
-		acted = heard
-	}
-	if shown.IsZero() {
-		shown = begun
-	}
 	ready, err := born(receipt.Transcript)
 	if err != nil {
 		return w, err
@@ -182,7 +169,7 @@ func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err er
 	if err != nil {
 		return w, err
 	}
-	at := [parts + 1]time.Time{stored, heard, acted, begun, shown, ready, first}
+	at := [parts + 1]time.Time{stored, heard, begun, ready, first}
 	for p := range parts {
 		w.part[p] = at[p+1].Sub(at[p])
 	}
