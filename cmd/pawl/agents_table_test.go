@@ -331,7 +331,7 @@ func (c agentCase) play(t *testing.T, cli realCLI) {
 	}
 	code, r := s.runs(args...)
 	last := r.Attempts[len(r.Attempts)-1]
-	if string(r.State) != c.state || c.rule != "" && r.Rule != c.rule || (code == 0) != (c.state == "done") || len(r.Attempts) != c.attempts {
+	if string(r.State) != c.state || c.rule != "" && string(r.Rule) != c.rule || (code == 0) != (c.state == "done") || len(r.Attempts) != c.attempts {
 		t.Errorf("exit code %d, %s (%s %q) after %d attempts; want %s (%s) after %d", code, r.State, r.Rule, r.Reasons, len(r.Attempts), c.state, c.rule, c.attempts)
 	}
 	if last.Ending != c.ending || c.outcome != "" && last.Outcome != c.outcome {

@@ -241,7 +241,7 @@ func TestRefusedWritesEndTheRunWithoutEndlessRetries(t *testing.T) {
 			r.start()
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			s := r.ending(n)
-			if s.Rule != c.rule || r.calls() != c.calls {
+			if string(s.Rule) != c.rule || r.calls() != c.calls {
 				t.Errorf("%s (%s %q) after %d calls; want %s after %d", s.State, s.Rule, s.Reasons, r.calls(), c.rule, c.calls)
 			}
 			before := len(r.world.Requests())

@@ -94,7 +94,7 @@ func TestTheRecordedLoopsEndAfterThreeAttempts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls, s := replayCycles(t, cycles(t, filepath.Join("testdata", "loops", name+".jsonl"))[name])
-			if calls == 0 || calls > 3 || s.State != "stopped" || !strings.HasPrefix(s.Rule, rule) {
+			if calls == 0 || calls > 3 || s.State != "stopped" || !strings.HasPrefix(string(s.Rule), rule) {
 				t.Errorf("%d calls, then %s (%s %q); want 1 to 3, then stopped by %s", calls, s.State, s.Rule, s.Reasons, rule)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -95,7 +96,7 @@ func (d *show) incident(ctx context.Context) error {
 	}
 	calls := len(v.Attempts) - len(before.Attempts)
 	d.holds(calls == 3, "%d rounds of events led to %d calls of the agent, then the breaker opened", demoRounds, calls)
-	d.holds(v.State == checkrun.Stopped && v.Rule == "usage_limit_breaker", "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
+	d.holds(v.State == checkrun.Stopped && v.Rule == policy.RuleLimitBreaker, "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
 	d.holds(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments(1) == 1, "still one pull request and one status comment")
 	if err := d.comment(ctx, pr, demoPerson, "/pawl why"); err != nil {
 		return err

@@ -94,7 +94,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 			r.touch("edited")
 			s := r.over(threadName(n))
 			r.quiet()
-			if r.calls() != c.wantCalls || s.Rule != c.wantRule {
+			if r.calls() != c.wantCalls || string(s.Rule) != c.wantRule {
 				t.Errorf("%d calls, then %s (%s %v); want %d and %s", r.calls(), s.State, s.Rule, s.Reasons, c.wantCalls, c.wantRule)
 			}
 		})

@@ -60,7 +60,7 @@ func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
 	for _, a := range got.Attempts {
 		decided = append(decided, fmt.Sprintf("%s: %s by %s", a.Outcome, a.Decision, a.Rule))
 	}
-	want := []string{"usage_limit: attempt by feedback", "usage_limit: attempt by feedback", "usage_limit: stop by " + s.Rule}
+	want := []string{"usage_limit: attempt by feedback", "usage_limit: attempt by feedback", "usage_limit: stop by " + string(s.Rule)}
 	if d := cmp.Diff(want, decided); d != "" || s.Rule != "usage_limit_breaker" {
 		t.Error(s.Rule, d)
 	}

@@ -210,7 +210,7 @@ func untilOver(ctx context.Context, s *solver.Solver, t thread.ID) error {
 		if err != nil {
 			return err
 		}
-		if v.State != checkrun.Waiting || v.Rule == "cooldown" {
+		if v.State != checkrun.Waiting || v.Rule == policy.RuleCooldown {
 			// A cooldown takes hours, which nobody sits out at a terminal.
 			return nil
 		}
@@ -226,7 +226,7 @@ func untilOver(ctx context.Context, s *solver.Solver, t thread.ID) error {
 // runResult is what pawl run --json prints.
 type runResult struct {
 	State       checkrun.State `json:"state"`
-	Rule        string         `json:"rule"`
+	Rule        policy.Rule    `json:"rule"`
 	Reasons     []string       `json:"reasons"`
 	Branch      string         `json:"branch"`
 	Transcripts string         `json:"transcripts"`
@@ -242,7 +242,7 @@ type runAttempt struct {
 // receipts prints what came of the run.
 func receipts(v checkrun.Facts, state thread.State, l solver.Folder, data string, asJSON bool, w io.Writer) error {
 	if asJSON {
-		out := runResult{State: v.State, Rule: string(v.Rule), Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
+		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
 		for _, a := range state.Attempts {
 			out.Attempts = append(out.Attempts, runAttempt{Receipt: a.Receipt, Continues: a.Continues})
 		}

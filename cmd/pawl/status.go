@@ -20,6 +20,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -74,13 +75,13 @@ type statusReport struct {
 }
 
 type threadStatus struct {
-	Thread   string     `json:"thread"`
-	State    string     `json:"state"`
-	Rule     string     `json:"rule"`
-	Reasons  []string   `json:"reasons"`
-	Run      int        `json:"run"`
-	Attempts int        `json:"attempts"`
-	Until    *time.Time `json:"until"`
+	Thread   string      `json:"thread"`
+	State    string      `json:"state"`
+	Rule     policy.Rule `json:"rule"`
+	Reasons  []string    `json:"reasons"`
+	Run      int         `json:"run"`
+	Attempts int         `json:"attempts"`
+	Until    *time.Time  `json:"until"`
 }
 
 type breakerStatus struct {
@@ -132,7 +133,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		if err != nil {
 			return r, err
 		}
-		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: string(v.Rule), Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
+		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: v.Rule, Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
 		if v.State == checkrun.Waiting && !v.Until.IsZero() {
 			t.Until = &v.Until
 		}

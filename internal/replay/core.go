@@ -204,7 +204,7 @@ func (p *player) start(e entry) error {
 	}
 	// A backoff delays the attempt; any other wait means that it would not have
 	// taken place when it did.
-	early := p.last.Action == policy.DoWait && p.last.Rule == "backoff"
+	early := p.last.Action == policy.DoWait && p.last.Rule == policy.RuleBackoff
 	if !st.Open() || p.last.Action != policy.DoAttempt && !early {
 		d.Avoided, d.Decision = true, p.last
 		p.avoiding, p.starts[a.N] = true, d

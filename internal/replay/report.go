@@ -20,8 +20,8 @@ type Report struct {
 	// null where it would not have.
 	StoppedAfter *int `json:"stopped_after"`
 	// Rule is that of the last decision.
-	Rule            string `json:"rule"`
-	AvoidedAttempts int    `json:"avoided_attempts"`
+	Rule            policy.Rule `json:"rule"`
+	AvoidedAttempts int         `json:"avoided_attempts"`
 	// AvoidedSeconds is the recorded time from each stop on, to the next attempt
 	// that policy would have started or to the end of the recording.
 	AvoidedSeconds int64 `json:"avoided_seconds"`
@@ -41,7 +41,7 @@ type replayAttempt struct {
 	Outcome  policy.Outcome `json:"outcome"`
 	Progress bool           `json:"progress"`
 	Decision policy.Action  `json:"decision"`
-	Rule     string         `json:"rule"`
+	Rule     policy.Rule    `json:"rule"`
 	Reasons  []string       `json:"reasons"`
 	Until    *time.Time     `json:"until,omitempty"`
 	Avoided  bool           `json:"avoided"`
@@ -58,7 +58,7 @@ func reportReplay(out []decided, rec recording) Report {
 		if d.Ending == policy.UsageLimit {
 			r.UsageLimitAttempts++
 		}
-		r.Rule, r.last = string(d.Decision.Rule), d.Decision.Action
+		r.Rule, r.last = d.Decision.Rule, d.Decision.Action
 		if !d.Avoided {
 			kept, held, since = d.N, false, d.Ended
 			continue
@@ -84,7 +84,7 @@ func reportReplay(out []decided, rec recording) Report {
 }
 
 func shownAttempt(d decided, kept int) replayAttempt {
-	a := replayAttempt{N: d.N, Outcome: d.Outcome, Progress: d.Progress, Decision: d.Decision.Action, Rule: string(d.Decision.Rule), Avoided: d.Avoided}
+	a := replayAttempt{N: d.N, Outcome: d.Outcome, Progress: d.Progress, Decision: d.Decision.Action, Rule: d.Decision.Rule, Avoided: d.Avoided}
 	if !d.Untimed {
 		a.At, a.EndedAt = &d.Started, &d.Ended
 		if !d.Decision.Until.IsZero() {
@@ -149,7 +149,7 @@ func (r Report) row(w io.Writer, i, n int) {
 	if a.Avoided {
 		decision = "(avoided)"
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, at, text.Line(string(a.Outcome), 20), progress, decision, text.Line(a.Rule, 30), text.Line(strings.Join(a.Reasons, "; "), maxCell))
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, at, text.Line(string(a.Outcome), 20), progress, decision, text.Label(a.Rule), text.Line(strings.Join(a.Reasons, "; "), maxCell))
 }
 
 // summary says it in one line.
@@ -160,13 +160,13 @@ func (r Report) summary() string {
 	case r.RecordedAttempts == 0:
 		return "The recording holds no attempt. " + limits
 	case r.StoppedAfter != nil && *r.StoppedAfter == 0:
-		return fmt.Sprintf("Policy would not have started (%s): %s. %s", text.Line(r.Rule, 30), saved, limits)
+		return fmt.Sprintf("Policy would not have started (%s): %s. %s", text.Label(r.Rule), saved, limits)
 	case r.StoppedAfter != nil:
-		return fmt.Sprintf("Policy would have stopped after attempt %d (%s): %s. %s", *r.StoppedAfter, text.Line(r.Rule, 30), saved, limits)
+		return fmt.Sprintf("Policy would have stopped after attempt %d (%s): %s. %s", *r.StoppedAfter, text.Label(r.Rule), saved, limits)
 	case r.last == policy.DoDone:
-		return fmt.Sprintf("Policy would not have stopped the work; it would have been done (%s): %s. %s", text.Line(r.Rule, 30), saved, limits)
+		return fmt.Sprintf("Policy would not have stopped the work; it would have been done (%s): %s. %s", text.Label(r.Rule), saved, limits)
 	}
-	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, text.Line(r.Rule, 30), saved, limits)
+	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, text.Label(r.Rule), saved, limits)
 }
 
 // maxCell bounds the characters of a cell, so that a row stays a row.
