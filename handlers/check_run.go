@@ -35,7 +35,9 @@ func checkRun(p *payload) []Activity {
 			}
 			button = p.RequestedAction.Identifier
 		}
-		t, err := threadOfExternalID(cr.ExternalID)
+		// The external id of a check run of Pawl is such as "pawl/severity:owner/repo#n".
+		_, issue, _ := strings.Cut(cr.ExternalID, ":")
+		t, err := thread.Parse(issue)
 		if err != nil || !strings.EqualFold(t.Repo(), p.Repo.FullName) {
 			it.note = "the button belongs to no check run of this App"
 			return []Activity{it}
@@ -132,11 +134,4 @@ func issueOfBranch(branch string) (int, bool) {
 	}
 	n, err := strconv.Atoi(number)
 	return n, err == nil && n > 0
-}
-
-// threadOfExternalID reads the thread from the external id of a check run of
-// Pawl, such as "pawl/severity:owner/repo#n".
-func threadOfExternalID(id string) (thread.ID, error) {
-	_, issue, _ := strings.Cut(id, ":")
-	return thread.Parse(issue)
 }

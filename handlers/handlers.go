@@ -163,7 +163,7 @@ func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 		Installation{on(installation, "installation")},
 		InstallationRepositories{on(installationRepositories, "installation_repositories")},
 		Repository{on(repositoryChanged, "repository")},
-		Other{on(nothing, slices.Sorted(slices.Values(github.MessageTypes()))...)},
+		Other{on(nothing, github.MessageTypes()...)},
 	}
 }
 

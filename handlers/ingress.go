@@ -118,7 +118,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// go-github falls back to SHA-1 when it is offered.
 	r.Header.Del("X-Hub-Signature")
 	body := &heldBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: in, control: http.NewResponseController(w)}
-	defer body.giveBack()
+	defer func() { in.held.Add(-body.size) }()
 	// The connection's deadlines go by the system's clock. A writer without
 	// deadlines is no network connection.
 	_ = body.control.SetReadDeadline(time.Now().Add(in.bodyTime))
@@ -248,9 +248,6 @@ func (b *heldBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// giveBack is called when the body was answered.
-func (b *heldBody) giveBack() { b.in.held.Add(-b.size) }
 
 // unknownEvent is the handler of an event that this version does not know: its
 // payload is kept unread, for a later version.

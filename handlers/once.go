@@ -142,12 +142,6 @@ func Same(last thread.Feedback, text string) bool {
 	return last.Own || last.Raw == text || len(last.Raw) >= maxIgnored-3 && strings.HasPrefix(text, strings.TrimSuffix(last.Raw, cutNote))
 }
 
-// holds reports whether the log has the text of a remark as it is now.
-func holds(events []thread.Event, it Activity) bool {
-	last, ok := Texts(events)[identity(it.feedback())]
-	return ok && Same(last, it.Remark.Text)
-}
-
 // reviewAnchor stands before a review's id in its address.
 const reviewAnchor = "#pullrequestreview-"
 

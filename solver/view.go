@@ -187,11 +187,7 @@ func judged(f *checkrun.Facts, st thread.State) {
 		}
 	}
 	slices.SortFunc(all, func(a, b thread.Request) int { return cmp.Compare(a.Seq, b.Seq) })
-	for _, r := range all[max(0, len(all)-shownFeedback):] {
-		f.Feedback = append(f.Feedback, checkrun.Feedback{
-			When: r.At, By: r.By.Login, Source: string(r.Source), Reason: cmp.Or(r.Withdrawn, r.Reason), Excerpt: r.Raw, Accepted: r.Withdrawn == "",
-		})
-	}
+	f.Feedback = all[max(0, len(all)-shownFeedback):]
 }
 
 // threadURLOf is the page of a thread; empty when the server has no public

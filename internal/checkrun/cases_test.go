@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -167,6 +168,14 @@ func cases() map[string]Facts {
 	return addStops(c)
 }
 
+// remark is one that was judged some time ago: accepted for a reason, or not acted on
+// for another.
+func remark(ago time.Duration, by, source, raw, accepted, ignored string) thread.Request {
+	return thread.Request{Withdrawn: ignored, Feedback: thread.Feedback{
+		At: now.Add(-ago), By: feedback.Actor{Login: by}, Source: policy.Source(source), Raw: raw, Reason: accepted,
+	}}
+}
+
 // addStops adds the cases in which nothing goes on by itself.
 func addStops(c map[string]Facts) map[string]Facts {
 	restarts := noLoop(base())
@@ -185,11 +194,10 @@ func addStops(c map[string]Facts) map[string]Facts {
 	ignored := noLoop(base())
 	ignored.Attempts = []Attempt{over(1)}
 	ignored.State, ignored.Rule, ignored.Reasons = Done, "done", policy.Because("", "attempt 1 changed the tree and it ended completed; the repository names no verify commands")
-	ignored.Feedback = []Feedback{
-		{When: now.Add(-26 * time.Hour), By: "octocat", Source: "comment", Reason: "command solve", Excerpt: "/pawl solve", Accepted: true},
-		{When: now.Add(-40 * time.Minute), By: "octocat", Source: "description", Reason: "the description's content did not change"},
-		{When: now.Add(-4 * time.Minute), By: "ci[bot]", Source: "comment", Reason: "ci[bot] is a bot that is not in allowed_bots",
-			Excerpt: "Coverage went down @octocat, see #12"},
+	ignored.Feedback = []thread.Request{
+		remark(26*time.Hour, "octocat", "comment", "/pawl solve", "command solve", ""),
+		remark(40*time.Minute, "octocat", "description", "", "", "the description's content did not change"),
+		remark(4*time.Minute, "ci[bot]", "comment", "Coverage went down @octocat, see #12", "", "ci[bot] is a bot that is not in allowed_bots"),
 	}
 	c["ignored-feedback"] = ignored
 
@@ -251,7 +259,7 @@ func hostile() Facts {
 	f.Severity.Backend, f.Severity.Reasons = evil, []string{evil}
 	f.Stagnation = policy.Stagnant{Kind: evil, Similar: 1, Similarity: 0.9, Reasons: []string{evil}}
 	f.Limit = &Limit{Account: evil, Message: evil, Consecutive: 2}
-	f.Feedback = []Feedback{{When: now, By: evil, Source: evil, Reason: evil, Excerpt: evil}}
+	f.Feedback = []thread.Request{remark(0, evil, evil, evil, "", evil)}
 	f.PullURL, f.IssueURL, f.DetailsURL = "javascript:alert(1)", "https://x)@evil", evil
 	f.Problems = []thread.Problem{{Path: evil, Line: -1, Message: evil}}
 	return f

@@ -1,10 +1,12 @@
 package checkrun
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // commentRows is how many attempts a comment shows; the check run shows more.
@@ -69,23 +71,20 @@ func Why(f Facts) string {
 // whyRows is how many events an answer explains.
 const whyRows = 10
 
-func judged(e Feedback, f Facts) string {
+func judged(e thread.Request, f Facts) string {
 	what := "**Not acted on**"
-	if e.Accepted {
+	if e.Withdrawn == "" {
 		what = "**Acted on**"
 	}
-	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By), text.Instant(f.Now, e.When), because(e, f))
-	if e.Excerpt != "" {
-		s += "\n\n" + text.Fence(e.Excerpt, 500)
+	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By.Login), text.Instant(f.Now, e.At), because(e))
+	if e.Raw != "" {
+		s += "\n\n" + text.Fence(e.Raw, 500)
 	}
 	return s
 }
 
-func because(e Feedback, f Facts) string {
-	if s := text.Prose(e.Reason); s != "" {
-		return s
-	}
-	return "no reason was kept"
+func because(e thread.Request) string {
+	return cmp.Or(text.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
 }
 
 func rule(f Facts) string {

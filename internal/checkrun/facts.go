@@ -48,8 +48,9 @@ type Facts struct {
 	Severity   Severity
 	Stagnation policy.Stagnant
 	Limit      *Limit
-	// Feedback is what was judged lately, oldest first.
-	Feedback []Feedback
+	// Feedback is what was judged lately, oldest first. Withdrawn says why something
+	// was not acted on.
+	Feedback []thread.Request
 	// The links are left out where they are empty or no plain web address.
 	PullURL, IssueURL, DetailsURL string
 	Branch                        string
@@ -94,13 +95,6 @@ type Limit struct {
 	Account, Message string
 	ResetsAt         time.Time
 	Consecutive      int
-}
-
-// Feedback is one event that was judged, with the reason.
-type Feedback struct {
-	When                        time.Time
-	By, Source, Reason, Excerpt string
-	Accepted                    bool
 }
 
 // ended reports whether the attempt is over.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,8 +143,8 @@ func (p *pages) show(d *threadData, t thread.ID, f checkrun.Facts, now time.Time
 		d.Attempts = append(d.Attempts, p.attempt(t, f, i, a))
 	}
 	for _, r := range slices.Backward(f.Feedback) {
-		d.Remarks = append(d.Remarks, remark{When: ago(now, r.When), By: text.Line(r.By, maxName), Source: text.Spaced(text.Line(r.Source, maxName)),
-			Reason: text.Line(r.Reason, maxReason), Excerpt: text.Block(r.Excerpt, maxExcerpt), Accepted: r.Accepted})
+		d.Remarks = append(d.Remarks, remark{When: ago(now, r.At), By: text.Line(r.By.Login, maxName), Source: text.Spaced(text.Line(string(r.Source), maxName)),
+			Reason: text.Line(cmp.Or(r.Withdrawn, r.Reason), maxReason), Excerpt: text.Block(r.Raw, maxExcerpt), Accepted: r.Withdrawn == ""})
 	}
 }
 

@@ -188,6 +188,7 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 		return 0, fmt.Errorf("clean %s: %w", dir, err)
 	}
 	left, newest := 0, time.Time{}
+	var old []string // what goes
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil || !e.IsDir() {
 			continue
@@ -195,34 +196,30 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 		attempt := filepath.Join(dir, e.Name())
 		written, err := lastWritten(attempt)
 		if err != nil {
-			return removed, err
+			return 0, err
 		}
 		if written.After(newest) {
 			newest = written
 		}
-		if !written.Before(before) {
+		if written.Before(before) {
+			old = append(old, attempt)
+		} else {
 			left++
-			continue
-		}
-		if err := git.Remove(attempt); err != nil {
-			return removed, fmt.Errorf("clean %s: %w", attempt, err)
-		}
-		removed++
-	}
-	if left > 0 && newest.Before(idle) {
-		for _, name := range []string{homeDir, baseDir} {
-			if err := git.Remove(filepath.Join(dir, name)); err != nil {
-				return removed, fmt.Errorf("clean %s: %w", dir, err)
-			}
 		}
 	}
-	if left > 0 || removed == 0 {
-		return removed, nil
+	attempts := len(old)
+	switch {
+	case left > 0 && newest.Before(idle):
+		old = append(old, filepath.Join(dir, homeDir), filepath.Join(dir, baseDir))
+	case left == 0 && attempts > 0:
+		old = append(old, dir)
 	}
-	if err := git.Remove(dir); err != nil {
-		return removed, fmt.Errorf("clean %s: %w", dir, err)
+	for i, path := range old {
+		if err := git.Remove(path); err != nil {
+			return min(i, attempts), fmt.Errorf("clean %s: %w", path, err)
+		}
 	}
-	return removed, nil
+	return attempts, nil
 }
 
 // lastWritten is when an attempt's transcript was written last; without one, when

@@ -35,7 +35,8 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if ended(events) { // by an earlier try that was not answered, or by who took the thread over
+		ended := func(e thread.Event) bool { return e.Kind == thread.KindAttemptEnded }
+		if slices.ContainsFunc(events, ended) { // by an earlier try that was not answered, or by who took the thread over
 			return a.Lease.Renew(ctx)
 		}
 		return a.Store.AppendLeased(ctx, a.Lease.Current(), a.ending(events, at))
@@ -50,12 +51,6 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		a.OnReceipt(a.Backend, a.Receipt)
 	}
 	return nil
-}
-
-// ended reports whether an attempt has ended by the events that followed what it
-// has seen.
-func ended(events []thread.Event) bool {
-	return slices.ContainsFunc(events, func(e thread.Event) bool { return e.Kind == thread.KindAttemptEnded })
 }
 
 // ending is what Finish writes. events are those after what the attempt has seen.
