@@ -90,7 +90,7 @@ func examine(ctx context.Context, file string, lookup func(string) (string, bool
 		}
 		return found
 	}
-	d := doctor{cfg: cfg, lookup: lookup, log: zerolog.Nop()}
+	d := doctor{cfg: cfg}
 	d.add("configuration", checkOK, file+" is complete", "")
 	for _, check := range []func(context.Context){d.database, d.dataDir, d.git, d.sandbox, d.github, d.providers, d.agents, d.bounds} {
 		bounded, cancel := context.WithTimeout(ctx, doctorTime)
@@ -102,15 +102,21 @@ func examine(ctx context.Context, file string, lookup func(string) (string, bool
 
 // doctor collects findings on one configuration.
 type doctor struct {
-	cfg    config.Server
-	lookup func(string) (string, bool)
-	log    zerolog.Logger
-	found  []finding
+	cfg   config.Server
+	found []finding
 }
 
 // add keeps a finding, as one line: some errors have several.
 func (d *doctor) add(check, state, text, hint string) {
 	d.found = append(d.found, finding{Check: check, State: state, Text: strings.Join(strings.Fields(text), " "), Hint: hint})
+}
+
+// failed adds an error as a finding. It reports whether there is one.
+func (d *doctor) failed(check string, err error, hint string) bool {
+	if err != nil {
+		d.add(check, checkFail, err.Error(), hint)
+	}
+	return err != nil
 }
 
 func printFindings(w io.Writer, all []finding) error {
@@ -136,14 +142,12 @@ func (d *doctor) database(ctx context.Context) {
 	}
 	const hint = "correct database in the configuration, or let this user reach it"
 	db, err := store.OpenReadOnly(ctx, dsn(d.cfg.Database), store.Options{})
-	if err != nil {
-		d.add("database", checkFail, err.Error(), hint)
+	if d.failed("database", err, hint) {
 		return
 	}
 	defer db.Close()
 	stats, err := db.Stats(ctx)
-	if err != nil {
-		d.add("database", checkFail, err.Error(), hint)
+	if d.failed("database", err, hint) {
 		return
 	}
 	d.add("database", checkOK, fmt.Sprintf("%s answers; %d threads at work, %d waiting", d.cfg.Database.Driver, stats.Running, stats.Waiting), "")
@@ -183,8 +187,7 @@ func (d *doctor) writable(check, dir, note string) {
 
 func (d *doctor) git(ctx context.Context) {
 	v, err := git.Version(ctx)
-	if err != nil {
-		d.add("git", checkFail, err.Error(), "install git, or start Pawl with a PATH that has it")
+	if d.failed("git", err, "install git, or start Pawl with a PATH that has it") {
 		return
 	}
 	var major, minor int
@@ -220,21 +223,18 @@ func (d *doctor) sandbox(ctx context.Context) {
 func (d *doctor) github(ctx context.Context) {
 	const keyHint = "let private_key_file name the App's key; its settings page makes a new one, and pawl setup a new App"
 	key, err := d.cfg.GitHub.App.Key()
-	if err != nil {
-		d.add("github", checkFail, err.Error(), keyHint)
+	if d.failed("github", err, keyHint) {
 		return
 	}
 	client, err := forge.New(forge.Config{
 		WebURL: d.cfg.GitHub.WebURL, APIURL: d.cfg.GitHub.V3APIURL, AppID: d.cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: time.Now, Log: d.log,
+		UserAgent: "pawl/" + buildInfo().Version, Now: time.Now, Log: zerolog.Nop(),
 	})
-	if err != nil {
-		d.add("github", checkFail, err.Error(), keyHint)
+	if d.failed("github", err, keyHint) {
 		return
 	}
 	app, err := client.App(ctx)
-	if err != nil {
-		d.add("github", checkFail, err.Error(), "look at integration_id, the private key, v3_api_url and this machine's clock")
+	if d.failed("github", err, "look at integration_id, the private key, v3_api_url and this machine's clock") {
 		return
 	}
 	d.add("github", checkOK, fmt.Sprintf("signs in as %s (App %d)", app.BotLogin, app.ID), "")
@@ -252,21 +252,17 @@ func (d *doctor) permissions(app forge.App) {
 			missing = append(missing, name+": "+want)
 		}
 	}
+	d.without("permissions", missing, "the App has what it needs", "the App lacks ", "grant them in the App's settings; every owner who installed it must accept the change")
+	unheard := slices.DeleteFunc(setup.AppEvents(), func(e string) bool { return slices.Contains(app.Events, e) })
+	d.without("events", unheard, "the App subscribes to what it listens to", "the App does not subscribe to ", "tick them in the App's settings under Permissions & events")
+}
+
+// without adds what is missing of something, or that nothing is.
+func (d *doctor) without(check string, missing []string, well, lacks, hint string) {
 	if len(missing) > 0 {
-		d.add("permissions", checkFail, "the App lacks "+strings.Join(missing, ", "), "grant them in the App's settings; every owner who installed it must accept the change")
+		d.add(check, checkFail, lacks+strings.Join(missing, ", "), hint)
 	} else {
-		d.add("permissions", checkOK, "the App has what it needs", "")
-	}
-	missing = nil
-	for _, e := range setup.AppEvents() {
-		if !slices.Contains(app.Events, e) {
-			missing = append(missing, e)
-		}
-	}
-	if len(missing) > 0 {
-		d.add("events", checkFail, "the App does not subscribe to "+strings.Join(missing, ", "), "tick them in the App's settings under Permissions & events")
-	} else {
-		d.add("events", checkOK, "the App subscribes to what it listens to", "")
+		d.add(check, checkOK, well, "")
 	}
 }
 

@@ -22,13 +22,11 @@ func (d *doctor) providers(ctx context.Context) {
 	for _, p := range d.cfg.Providers {
 		check := "provider " + p.Name
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.BaseURL, nil)
-		if err != nil {
-			d.add(check, checkFail, err.Error(), "correct base_url")
+		if d.failed(check, err, "correct base_url") {
 			continue
 		}
 		resp, err := client.Do(req)
-		if err != nil {
-			d.add(check, checkFail, err.Error(), "look at base_url and at this machine's way to the network")
+		if d.failed(check, err, "look at base_url and at this machine's way to the network") {
 			continue
 		}
 		resp.Body.Close()
@@ -45,13 +43,11 @@ func (d *doctor) agents(ctx context.Context) {
 	for _, b := range d.cfg.Backends {
 		check := "backend " + b.Name
 		adapter, err := clis.For(b.Kind, b.Stream)
-		if err != nil {
-			d.add(check, checkFail, err.Error(), "correct its kind and stream")
+		if d.failed(check, err, "correct its kind and stream") {
 			continue
 		}
 		exe, err := exec.LookPath(program(b))
-		if err != nil {
-			d.add(check, checkFail, err.Error(), install(adapter.Version))
+		if d.failed(check, err, install(adapter.Version)) {
 			continue
 		}
 		d.version(ctx, check, exe, b, adapter.Version)

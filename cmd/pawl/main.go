@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,25 +129,16 @@ var (
 
 // buildInfo is what a binary knows of itself.
 func buildInfo() web.Build {
-	b := web.Build{Version: version, Commit: commit, Go: runtime.Version()}
-	info, ok := debug.ReadBuildInfo()
-	if ok && b.Version == "" {
-		b.Version = info.Main.Version
-	}
-	if ok && b.Commit == "" {
+	var module, revision string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		module = info.Main.Version
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				b.Commit = s.Value
+				revision = s.Value
 			}
 		}
 	}
-	if b.Version == "" {
-		b.Version = "(devel)"
-	}
-	if b.Commit == "" {
-		b.Commit = "unknown"
-	}
-	return b
+	return web.Build{Version: cmp.Or(version, module, "(devel)"), Commit: cmp.Or(commit, revision, "unknown"), Go: runtime.Version()}
 }
 
 func versionCommand() *cobra.Command {

@@ -227,9 +227,8 @@ func answerLeft(_ net.Conn, state http.ConnState) {
 func newSandbox(ctx context.Context, cfg config.Server, log zerolog.Logger) (*sandbox.Sandbox, error) {
 	if cfg.Sandbox.Mode == config.SandboxNone {
 		log.Warn().Msg("sandbox.mode is none: agents run as this user and can read and write whatever it can")
-		return sandbox.New(ctx, sandbox.None)
 	}
-	return sandbox.New(ctx, sandbox.Auto)
+	return sandbox.New(ctx, sandbox.Mode(cfg.Sandbox.Mode))
 }
 
 func dsn(d config.Database) string {
