@@ -70,7 +70,6 @@ names the task.`,
 	return cmd
 }
 
-// calibratePairs is pawl calibrate.
 func calibratePairs(o calibrateOptions, name string, stdin io.Reader) (calibrate.Report, error) {
 	in := stdin
 	if name != "-" {

@@ -63,19 +63,6 @@ var practiceFiles = map[string]string{
 	".github/pawl.yml": "verify:\n  - sh test.sh\n",
 }
 
-// practises reports whether a real CLI works without a real model.
-func practises(kind string) bool {
-	cfg := config.Default()
-	return kind != "" && standalone(&cfg, kind, "", os.LookupEnv) != nil
-}
-
-func (d *show) files(kind string) map[string]string {
-	if practises(kind) {
-		return practiceFiles
-	}
-	return demoFiles
-}
-
 // show is one demo: the world, the server, and what was found.
 type show struct {
 	world *fakegithub.Server
@@ -136,14 +123,6 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 	if d.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: secret}); err != nil {
 		return err
 	}
-	if err := errors.Join(
-		d.world.AddRepo(ctx, demoRepo, d.files(agent)),
-		d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}),
-		d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}),
-		d.world.Install(demoRepo),
-	); err != nil {
-		return err
-	}
 	cfg := config.Default()
 	cfg.HTTP.Address = "127.0.0.1:0"
 	cfg.GitHub.WebURL, cfg.GitHub.V3APIURL = d.world.WebURL(), strings.TrimSuffix(d.world.APIURL(), "/")
@@ -155,6 +134,18 @@ func (d *show) setUp(ctx context.Context, agent string) error {
 		cfg.Sandbox.Mode = config.SandboxNone
 	}
 	if err := d.addBackend(&cfg, agent); err != nil {
+		return err
+	}
+	files := demoFiles
+	if d.provider != nil {
+		files = practiceFiles
+	}
+	if err := errors.Join(
+		d.world.AddRepo(ctx, demoRepo, files),
+		d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}),
+		d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}),
+		d.world.Install(demoRepo),
+	); err != nil {
 		return err
 	}
 	if d.node, err = startNode(ctx, cfg, time.Now, zerolog.Nop()); err != nil {

@@ -212,7 +212,6 @@ func (d *dataFolder) abandoned(f func(dir string) error) error {
 	return nil
 }
 
-// release gives the folder back.
 func (d *dataFolder) release() {
 	if d != nil {
 		d.lock.Close() // closing unlocks; there is nothing to do about an error

@@ -224,7 +224,6 @@ func openFolder(dir string) (recordedRun, error) {
 	return r, nil
 }
 
-// readSome reads the beginning of a small file.
 func readSome(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -119,7 +119,6 @@ type githubHealth struct {
 	failure          error     // of the latter
 }
 
-// RoundTrip implements http.RoundTripper.
 func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
 	answer, err := h.transport.RoundTrip(q)
 	h.mu.Lock()

@@ -61,7 +61,6 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// runLocal is pawl run.
 func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error {
 	task, err := readTask(o)
 	if err != nil {

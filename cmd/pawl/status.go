@@ -180,7 +180,6 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	return r, err
 }
 
-// print writes the report for people.
 func (r statusReport) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "THREAD\tSTATE\tRULE\tRUN\tATTEMPTS\tUNTIL\n")

@@ -176,7 +176,6 @@ type tracedAnswer struct {
 	status int
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (a *tracedAnswer) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)

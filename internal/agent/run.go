@@ -2,10 +2,12 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -193,12 +195,7 @@ func stopFor(cause error) stop {
 
 // newAlarm returns a timer that fires after d, never for zero.
 func newAlarm(d time.Duration) *time.Timer {
-	if d > 0 {
-		return time.NewTimer(d)
-	}
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return t
+	return time.NewTimer(cmp.Or(d, math.MaxInt64))
 }
 
 // LongestWait is how long a CLI may wait on its own before it asks a provider

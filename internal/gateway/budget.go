@@ -105,7 +105,6 @@ func (s *Session) leaves(model string, pending tokens, own share) bool {
 	return s.grant.exhausted(used) == "" && s.grant.within(used.plus(s.reserved).minus(own))
 }
 
-// spend books the tokens of one answer.
 func (s *Session) spend(model string, t tokens) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

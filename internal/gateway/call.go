@@ -49,7 +49,6 @@ type call struct {
 	bodySent func()
 }
 
-// ServeHTTP answers one call of an agent.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
 	s := g.find(tokensOf(r))
@@ -89,7 +88,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(&call{Session: s, route: ro, in: r, w: w, rc: rc}).serve(ctx)
 }
 
-// refuse counts and gives a refusal.
 func (s *Session) refuse(w http.ResponseWriter, no *refusal) {
 	s.change(func(u *Usage) { u.Refused++ })
 	no.write(w)

@@ -65,7 +65,6 @@ func (f fields) json() string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// list writes JSON values as an array.
 func list(raws []string) string { return "[" + strings.Join(raws, ",") + "]" }
 
 // encoded writes JSON without escaping < and >, as providers write it. It is for

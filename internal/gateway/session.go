@@ -100,7 +100,6 @@ type Session struct {
 // Token is what the agent sends in the place of a key.
 func (s *Session) Token() string { return s.token }
 
-// Usage is what was used so far.
 func (s *Session) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

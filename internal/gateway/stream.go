@@ -46,7 +46,6 @@ func (s *stream) Read(p []byte) (int, error) {
 	return s.out.Read(p)
 }
 
-// Close books the answer.
 func (s *stream) Close() error {
 	if s.read != nil {
 		s.book(&s.said)
@@ -76,7 +75,6 @@ func (s *stream) next() {
 
 func (s *stream) push(e event) { s.queue = append(s.queue, e) }
 
-// take reads an event.
 func (s *stream) take(e event) {
 	if string(e.data) == "[DONE]" {
 		s.said.over = s.said.over || s.route.kind == chat
@@ -113,7 +111,6 @@ type splitter struct {
 	midline bool // the beginning of the unfinished line was emitted already
 }
 
-// feed takes the next bytes of the stream.
 func (s *splitter) feed(p []byte, emit func(event)) {
 	s.buf = append(s.buf, p...)
 	start := 0

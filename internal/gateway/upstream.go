@@ -18,7 +18,6 @@ import (
 // roundTrip makes a function a transport of net/http.
 type roundTrip func(*http.Request) (*http.Response, error)
 
-// RoundTrip calls the function.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // exchange sends the call and gives what the agent is to see of the answer. Its
@@ -50,7 +49,6 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	return answer, nil
 }
 
-// bodyOf reads from one and closes another.
 func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
 	return struct {
 		io.Reader
@@ -137,7 +135,6 @@ type whole struct {
 	length int
 }
 
-// Read passes the next bytes on.
 func (w *whole) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if w.length += n; w.length <= maxWhole {
@@ -146,7 +143,6 @@ func (w *whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close books the answer.
 func (w *whole) Close() error {
 	var said answer
 	if e, ok := parsed(w.kept.String()); ok && w.length <= maxWhole {
@@ -200,7 +196,6 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
 }
 
-// account books what an answer came to.
 func (c *call) account(said *answer) {
 	said.settle(c.req.size)
 	c.spend(c.req.model, said.tokens)
@@ -214,7 +209,6 @@ func (c *call) account(said *answer) {
 		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
 }
 
-// turn counts an answer of the model.
 func (c *call) turn() { c.change(func(u *Usage) { u.Turns++ }) }
 
 // answers notes that the model answers this call.

@@ -120,7 +120,6 @@ func (c *cargoReader) compiler(s string) bool {
 	return c.inErr
 }
 
-// nextest takes the lines that cargo nextest prints itself.
 func (c *cargoReader) nextest(s string) bool {
 	if m := nextestTitle.FindStringSubmatch(s); m != nil {
 		if name := nextestName(m[1]); c.within == nil || c.name != name {

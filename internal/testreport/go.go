@@ -234,7 +234,6 @@ type goEvent struct {
 	Action, Package, Test, Output, ImportPath, FailedBuild string
 }
 
-// event reads a line of go test -json.
 func (g *goReader) event(s string) bool {
 	var e goEvent
 	if json.Unmarshal([]byte(s), &e) != nil || e.Action == "" || e.Package == "" && e.ImportPath == "" {

@@ -53,7 +53,6 @@ func (j *javaReader) totals(run, failed, skipped int) {
 	j.count(max(0, run-failed-skipped), failed, skipped)
 }
 
-// gradle takes the lines that Gradle prints of tests.
 func (j *javaReader) gradle(s string) bool {
 	if strings.HasSuffix(s, " FAILED") && !strings.HasPrefix(s, "> Task ") {
 		if m := gradleTest.FindStringSubmatch(s); m != nil {

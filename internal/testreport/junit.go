@@ -142,7 +142,6 @@ func (j *junitReader) startElement(e xml.StartElement) {
 	}
 }
 
-// caseName is what a test is called.
 func (j *junitReader) caseName(class, name string) string {
 	switch {
 	case class == "" || class == "test":

@@ -143,7 +143,6 @@ func (t *tapReader) shut(depth int) bool {
 	return true
 }
 
-// comment is a line that begins with "#".
 func (t *tapReader) comment(s, trimmed string) bool {
 	if name, ok := strings.CutPrefix(trimmed, "# Subtest: "); ok {
 		t.sure = true
@@ -215,7 +214,6 @@ type proveDiag struct {
 	text       block
 }
 
-// diagnosis is a comment about a failed test. It reports whether it is one.
 func (p *prove) diagnosis(s string) bool {
 	if m := proveFailed.FindStringSubmatch(s); m != nil {
 		p.diag = &proveDiag{name: m[2], file: m[3], todo: m[1] != ""}

@@ -27,7 +27,6 @@ type Spec struct {
 	Journal  string   `json:"journal"`         // one line of JSON a call; see testCall
 }
 
-// ReadSpec reads and checks the file.
 func ReadSpec(name string) (Spec, error) {
 	var s Spec
 	b, err := os.ReadFile(name)

@@ -38,7 +38,6 @@ func newTestTool(spec Spec, log zerolog.Logger) *testTool {
 	return t
 }
 
-// idle waits until no call runs.
 func (t *testTool) idle() { <-t.turn }
 
 // description is what the agent's model is told.
@@ -221,7 +220,6 @@ type testCall struct {
 	MS          int64     `json:"ms"`
 }
 
-// appendCall writes a call to the journal.
 func appendCall(name string, c testCall) error {
 	b, err := json.Marshal(c)
 	if err != nil {

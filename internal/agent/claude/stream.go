@@ -125,7 +125,6 @@ func readSynthetic(content gjson.Result, name string, emit func(agent.Event)) {
 	}
 }
 
-// editsOf are the edits that a tool call makes.
 func editsOf(tool string, input gjson.Result) []policy.Edit {
 	if path := input.Get("notebook_path").Str; tool == "NotebookEdit" && path != "" {
 		e := edit.Replaced(path, "", input.Get("new_source").Str)
