@@ -127,15 +127,20 @@ func (p *payload) about(i issueOrPull, pull bool) Activity {
 	for _, l := range i.Labels {
 		names = append(names, l.Name)
 	}
-	return Activity{
-		Repo: p.repo(), Number: i.Number, Target: thread.Target{Kind: "issue", ID: int64(i.Number)}, URL: i.HTMLURL, MadeAt: i.Updated,
-		Snapshot: thread.Snapshot{
-			Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch,
-			Title: i.Title, Body: i.Body, Author: i.Author.Login, URL: i.HTMLURL, Pull: pull,
-			Labels:  strings.Join(names, "\n"),
-			HeadRef: i.Head.Ref, HeadSHA: i.Head.SHA, HeadRepoID: i.Head.Repo.ID, BaseRef: i.Base.Ref,
-		},
-	}
+	it := About(p.repo(), i.Issue, pull, i.Head, i.Base)
+	it.Target, it.MadeAt = thread.Target{Kind: "issue", ID: int64(i.Number)}, i.Updated
+	it.Snapshot.DefaultBranch, it.Snapshot.Labels = p.Repo.DefaultBranch, strings.Join(names, "\n")
+	return it
+}
+
+// About is an activity on an issue, or on a pull request with its branches, of which
+// nothing else is known yet.
+func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) Activity {
+	return Activity{Repo: repo, Number: i.Number, URL: i.HTMLURL, Snapshot: thread.Snapshot{
+		Installation: repo.Installation, RepoID: repo.ID,
+		Title: i.Title, Body: i.Body, Author: i.Author.Login, URL: i.HTMLURL, Pull: pull,
+		HeadRef: head.Ref, HeadSHA: head.SHA, HeadRepoID: head.Repo.ID, BaseRef: base.Ref,
+	}}
 }
 
 // text is a comment or review as a remark of whoever wrote or edited it.

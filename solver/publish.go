@@ -100,12 +100,8 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
 }
 
 func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
-	sum, err := sumOf(c)
-	if err != nil {
-		return err
-	}
 	sha := c.HeadSHA
-	key, going := thread.CheckKey(c.Name, sha), c.Status != checkrun.Completed
+	key, sum, going := thread.CheckKey(c.Name, sha), sumOf(c), c.Status != checkrun.Completed
 	old, begun := p.state.Acts[key]
 	if begun && old.Done && old.ID == 0 {
 		// It was given up when the head moved on, and the head came back.
@@ -134,12 +130,9 @@ func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
 		if err != nil {
 			return err
 		}
-		if sum, err = sumOf(c); err != nil {
-			return err
-		}
-		return p.acted(ctx, key, thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed})
+		return p.acted(ctx, key, thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sumOf(c), SHA: sha, Going: c.Status != checkrun.Completed})
 	}
-	err = p.act(ctx, key, func() (thread.Act, bool, error) {
+	err := p.act(ctx, key, func() (thread.Act, bool, error) {
 		got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
 		return thread.Act{ID: got.ID, URL: got.HTMLURL, SHA: sha, Going: true}, ok, err
 	}, func() (thread.Act, error) {
@@ -187,9 +180,9 @@ func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun
 
 // sumOf names what a check run says on a commit, so that the same is not sent
 // again.
-func sumOf(c forge.CheckRun) (string, error) {
-	content, err := json.Marshal(c)
-	return thread.Hash(string(content)), err
+func sumOf(c forge.CheckRun) string {
+	content, _ := json.Marshal(c) // texts, numbers and times, which can always be written
+	return thread.Hash(string(content))
 }
 
 // leaveCommits ends the check runs of commits that were the head before: the one

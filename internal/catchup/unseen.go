@@ -70,14 +70,7 @@ func readLog(events []thread.Event) here {
 
 // unseen is what GitHub shows and the log does not hold.
 func unseen(now there, l here, s thread.State, app forge.App, t thread.ID, repo forge.Repo) []handlers.Activity {
-	of := handlers.Activity{Repo: repo, Number: now.Number, URL: now.HTMLURL, Snapshot: thread.Snapshot{
-		Installation: repo.Installation, RepoID: repo.ID, Title: now.Title, Body: now.Body, Author: now.Author.Login,
-		URL: now.HTMLURL, Pull: now.IsPull(),
-	}}
-	if now.IsPull() {
-		of.Snapshot.HeadRef, of.Snapshot.HeadSHA, of.Snapshot.HeadRepoID = now.pull.Head.Ref, now.pull.Head.SHA, now.pull.Head.Repo.ID
-		of.Snapshot.BaseRef = now.pull.Base.Ref
-	}
+	of := handlers.About(repo, now.Issue, now.IsPull(), now.pull.Head, now.pull.Base)
 	var activities []handlers.Activity
 	if now.Number == t.Number {
 		activities = append(activities, unseenDescription(of, now, l)...)

@@ -20,26 +20,24 @@ func (s State) Running() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// Pending is feedback that no attempt has taken.
-func (s State) Pending() []Request {
+// takenBy is the feedback that an attempt has taken; 0 is that which none has.
+func (s State) takenBy(n int) []Request {
 	var out []Request
-	for _, f := range s.Feedback {
-		if f.Taken == 0 && f.Withdrawn == "" {
-			out = append(out, f)
+	for i := range s.Feedback { // by index, for a log may hold thousands of them
+		if f := &s.Feedback[i]; f.Taken == n && f.Withdrawn == "" {
+			out = append(out, *f)
 		}
 	}
 	return out
 }
 
+// Pending is feedback that no attempt has taken.
+func (s State) Pending() []Request { return s.takenBy(0) }
+
 // Fresh is pending feedback that came after the run's last ending decision.
 func (s State) Fresh() []Request {
-	var out []Request
-	for _, f := range s.Pending() {
-		if s.Decision == nil || f.Seq > s.Decision.Seen || !ending(s.Decision.Action) {
-			out = append(out, f)
-		}
-	}
-	return out
+	d := s.Decision
+	return slices.DeleteFunc(s.Pending(), func(f Request) bool { return d != nil && ending(d.Action) && f.Seq <= d.Seen })
 }
 
 func ending(a policy.Action) bool {
@@ -69,7 +67,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 
 // Fact is one attempt as policy sees it.
 func (s State) Fact(a Attempt) policy.Attempt {
-	r := a.Receipt
+	r, taken := a.Receipt, s.takenBy(a.N)
 	session, cost := r.Session, 0.0
 	if a.Kind == config.Command || r.Merged {
 		// No command is told to continue one, and none has seen what others did.
@@ -86,8 +84,8 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		Failing: slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return !v.Passed }),
 		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
 		Tests: r.Tests, EndTree: r.EndTree, Kept: r.Kept,
-		NewInput: slices.ContainsFunc(s.Feedback, func(f Request) bool { return f.Taken == a.N && f.Withdrawn == "" }),
-		ByChecks: s.byChecks(a.N),
+		NewInput: len(taken) > 0,
+		ByChecks: len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
 		Gateway:  r.Gateway, Session: session, Start: r.Base, Commit: r.Commit, Context: r.Context,
 		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: cost, Budget: r.Budget,
 	}
@@ -107,22 +105,6 @@ func (s State) Wrote(t Target) bool {
 		}
 	}
 	return false
-}
-
-// byChecks reports whether an attempt took feedback, and all of it came from the
-// checks of others.
-func (s State) byChecks(n int) bool {
-	some := false
-	for _, f := range s.Feedback {
-		if f.Taken != n || f.Withdrawn != "" {
-			continue
-		}
-		if f.Source != policy.FromCheckRun {
-			return false
-		}
-		some = true
-	}
-	return some
 }
 
 // NewName is the name of the repository after a renaming that ended the work. It is

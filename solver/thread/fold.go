@@ -204,17 +204,13 @@ func (s *State) withdraw(_ Event, w Withdrawn) {
 
 func (s *State) decided(e Event, d Decided) {
 	s.Decision, s.DecidedAt = &d, e.At
-	if d.Action != policy.DoStop && d.Action != policy.DoDone && d.Action != policy.DoAsk {
+	if !ending(d.Action) {
 		return
 	}
-	s.Ended = true
 	// Feedback that the decision did not see begins the next run.
-	for _, f := range s.Feedback {
-		if f.Seq > d.Seen && f.Taken == 0 && f.Withdrawn == "" {
-			s.Ended = false
-			s.Run++
-			break
-		}
+	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen })
+	if !s.Ended {
+		s.Run++
 	}
 }
 
