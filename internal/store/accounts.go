@@ -88,8 +88,7 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 		entered = true
 		// A lease that ran out and that nobody took goes on, as with Renew.
 		until := max(micros(r.leaseUntil), micros(now.Add(thread.LeaseTime)))
-		_, err = tx.ExecContext(ctx, s.q("UPDATE threads SET account = ?2, lease_until = ?3 WHERE id = ?1"), r.id, account, until)
-		return err
+		return tx.exec(ctx, "UPDATE threads SET account = ?2, lease_until = ?3 WHERE id = ?1", r.id, account, until)
 	})
 	return entered && err == nil, err
 }
@@ -97,8 +96,8 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 // othersIn counts the other threads in an account, and takes the leases of those
 // that ran out.
 func (s *accounts) othersIn(ctx context.Context, tx *txn, account string, id int64, now time.Time) (others int, err error) {
-	if _, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
-		WHERE account = ?1 AND account <> '' AND lease_until <= ?2 AND id <> ?3`), account, micros(now), id); err != nil {
+	if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
+		WHERE account = ?1 AND account <> '' AND lease_until <= ?2 AND id <> ?3`, account, micros(now), id); err != nil {
 		return 0, err
 	}
 	err = tx.QueryRowContext(ctx, s.q("SELECT count(*) FROM threads WHERE account = ?1 AND account <> '' AND id <> ?2"), account, id).Scan(&others)
@@ -110,8 +109,7 @@ func (s *accounts) othersIn(ctx context.Context, tx *txn, account string, id int
 // taken over.
 func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
-		_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET account = '' WHERE id = ?1 AND account = ?2"), r.id, account)
-		return err
+		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = ?1 AND account = ?2", r.id, account)
 	})
 }
 
@@ -122,7 +120,7 @@ func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (
 	if b.Breaker == nil {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, s.q("INSERT INTO breakers (account, state) VALUES (?1, '{}') ON CONFLICT (account) DO NOTHING"), b.Account); err != nil {
+	if err := tx.exec(ctx, "INSERT INTO breakers (account, state) VALUES (?1, '{}') ON CONFLICT (account) DO NOTHING", b.Account); err != nil {
 		return err
 	}
 	var state []byte
@@ -137,7 +135,7 @@ func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (
 		return err
 	}
 	crash.Point("breaker_write")
-	if _, err := tx.ExecContext(ctx, s.q("UPDATE breakers SET state = ?2 WHERE account = ?1"), b.Account, string(state)); err != nil {
+	if err := tx.exec(ctx, "UPDATE breakers SET state = ?2 WHERE account = ?1", b.Account, string(state)); err != nil {
 		return err
 	}
 	crash.Point("breaker_written")
@@ -148,8 +146,8 @@ func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thr
 	if c == nil {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO cooldowns (backend, repo, class, until, thread) VALUES (?1, ?2, ?3, ?4, ?5)
-		ON CONFLICT (repo, backend) DO UPDATE SET class = excluded.class, until = excluded.until, thread = excluded.thread`),
+	if err := tx.exec(ctx, `INSERT INTO cooldowns (backend, repo, class, until, thread) VALUES (?1, ?2, ?3, ?4, ?5)
+		ON CONFLICT (repo, backend) DO UPDATE SET class = excluded.class, until = excluded.until, thread = excluded.thread`,
 		c.Backend, t.Repo(), c.Class, micros(c.Until), c.Thread); err != nil {
 		return fmt.Errorf("cooldown of %s: %w", c.Backend, err)
 	}

@@ -87,7 +87,7 @@ func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total
 	for {
 		n, rows := 0, s.pace.rows
 		err := s.writeSome(ctx, func(tx *txn) (err error) {
-			n, err = tx.change(ctx, s.q(query), arg, rows)
+			n, err = tx.change(ctx, query, arg, rows)
 			return err
 		})
 		if err != nil {
@@ -247,7 +247,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 			if o.over {
 				change = "owner = '', name = '', number = id, active = 0"
 			}
-			n, err := tx.change(ctx, s.q("UPDATE threads SET "+change+" WHERE id = ?1 AND updated_at = ?2 AND "+untouched), o.id, o.updatedAt)
+			n, err := tx.change(ctx, "UPDATE threads SET "+change+" WHERE id = ?1 AND updated_at = ?2 AND "+untouched, o.id, o.updatedAt)
 			if err != nil {
 				return err
 			}
@@ -255,7 +255,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 				continue
 			}
 			taken++
-			if _, err := tx.ExecContext(ctx, s.q("DELETE FROM aliases WHERE thread_id = ?1"), o.id); err != nil {
+			if err := tx.exec(ctx, "DELETE FROM aliases WHERE thread_id = ?1", o.id); err != nil {
 				return err
 			}
 		}

@@ -122,13 +122,20 @@ func fromMicros(n int64) time.Time {
 // due, and the deliveries that this process is to handle.
 type txn struct {
 	*sql.Tx
+	q          func(query string) string // database.q
 	due        bool
 	deliveries []thread.Delivery
 }
 
+// exec runs a statement.
+func (tx *txn) exec(ctx context.Context, query string, args ...any) error {
+	_, err := tx.ExecContext(ctx, tx.q(query), args...)
+	return err
+}
+
 // change runs a statement, and counts the rows that it changed.
 func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int, err error) {
-	res, err := tx.ExecContext(ctx, query, args...)
+	res, err := tx.ExecContext(ctx, tx.q(query), args...)
 	if err != nil {
 		return 0, err
 	}
@@ -174,7 +181,7 @@ func (s *database) in(ctx context.Context, db beginner, fn func(*txn) error) err
 	if err != nil {
 		return s.broken.see(fmt.Errorf("begin: %w", err))
 	}
-	tx := &txn{Tx: sqlTx}
+	tx := &txn{Tx: sqlTx, q: s.q}
 	if err := fn(tx); err != nil {
 		return s.broken.see(errors.Join(err, rollback(sqlTx)))
 	}
@@ -199,7 +206,7 @@ func (s *database) in(ctx context.Context, db beginner, fn func(*txn) error) err
 func (s *database) writeUnsynced(ctx context.Context, fn func(*txn) error) error {
 	if s.postgres {
 		return s.in(ctx, s.w, func(tx *txn) error {
-			if _, err := tx.ExecContext(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+			if err := tx.exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
 				return err
 			}
 			return fn(tx)
@@ -239,8 +246,7 @@ func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 	if !s.postgres {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
-	return err
+	return tx.exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
 }
 
 // rollback hides that a cancelled context has already rolled back.
@@ -261,15 +267,13 @@ func (s *database) locking(clause string) string {
 }
 
 // broken remembers the first error after which the database must not be written
-// to by this process. Its zero value is not ready; newBroken makes one.
+// to by this process.
 type broken struct {
-	told chan error // holds the error once
+	told chan error // holds the error once; it has room for it
 
 	mu  sync.Mutex
 	err error
 }
-
-func newBroken() *broken { return &broken{told: make(chan error, 1)} }
 
 // Fatal gives the error after which the process should end with an exit code
 // other than 0, once. After a failed fsync nobody knows what is on the disk: the
@@ -309,17 +313,23 @@ func (b *broken) end(err error) error {
 
 // fatal reports whether SQLite could not sync, or found damage.
 func fatal(err error) (hint string, yes bool) {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	if !ok {
-		return "", false
-	}
-	switch e.Code() {
+	kind, code := sqliteCode(err)
+	switch code {
 	case sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC:
 		return "the disk may be failing: look at the kernel's log, then start pawl again", true
 	}
-	switch e.Code() & 0xff {
+	switch kind {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return hintDamaged, true
 	}
 	return "", false
+}
+
+// sqliteCode is SQLite's code of an error, and the kind that it is of; zero for any
+// other error.
+func sqliteCode(err error) (kind, code int) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff, e.Code()
+	}
+	return 0, 0
 }

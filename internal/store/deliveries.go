@@ -96,7 +96,7 @@ func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, e
 func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
 	defer s.wrap(&err, "%s delivery %s", what, guid)
 	err = s.write(ctx, func(tx *txn) (err error) {
-		n, err = tx.change(ctx, s.q("UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = ?1 OR ?2)"), guid, guid == AllUnhandled)
+		n, err = tx.change(ctx, "UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = ?1 OR ?2)", guid, guid == AllUnhandled)
 		return err
 	})
 	return n, err
@@ -187,7 +187,7 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 			return err
 		}
 		for guid, at := range until {
-			if _, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET retry_at = ?2 WHERE guid = ?1"), guid, micros(at)); err != nil {
+			if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = ?2 WHERE guid = ?1", guid, micros(at)); err != nil {
 				return err
 			}
 		}
@@ -264,9 +264,8 @@ func (s *deliveries) postpone(ctx context.Context, guid string, state thread.Del
 		if now := s.dueNow(); state != thread.Handled && !givenUp(state, now.Sub(fromMicros(received)), tries) {
 			retryAt = micros(now.Add(s.retryWait(now.Sub(fromMicros(received)), tries, until)))
 		}
-		_, err := tx.ExecContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = ?4 WHERE guid = ?1"),
+		return tx.exec(ctx, "UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = ?4 WHERE guid = ?1",
 			guid, string(state), note, retryAt)
-		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil

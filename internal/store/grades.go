@@ -37,11 +37,10 @@ func (s *grades) PutGraded(ctx context.Context, id string, f func(old thread.Gra
 		if next.Data == nil || same(old, next) {
 			return nil
 		}
-		_, err = tx.ExecContext(ctx, s.q(`INSERT INTO graded (id, at, backend, repo, data, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+		return tx.exec(ctx, `INSERT INTO graded (id, at, backend, repo, data, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 			ON CONFLICT (id) DO UPDATE SET at = excluded.at, backend = excluded.backend, repo = excluded.repo, data = excluded.data,
-			updated_at = excluded.updated_at`),
+			updated_at = excluded.updated_at`,
 			id, micros(next.At), next.Backend, next.Repo, next.Data, micros(s.now()))
-		return err
 	})
 }
 

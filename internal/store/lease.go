@@ -112,8 +112,8 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now ti
 		r.wakeAt = time.Time{}
 	}
 	lease := thread.Lease{Thread: r.thread, Owner: owner, Epoch: r.epoch + 1, Until: now.Add(r.ahead + thread.LeaseTime), From: r.leaseOwner}
-	_, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
-		later_at = 0, queued_at = 0, account = '' WHERE id = ?1`), r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+	err := tx.exec(ctx, `UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
+		later_at = 0, queued_at = 0, account = '' WHERE id = ?1`, r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 	return lease, err
 }
 
@@ -122,13 +122,9 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now ti
 func (s *threads) Renew(ctx context.Context, l thread.Lease, now time.Time) (thread.Lease, error) {
 	err := s.leased(ctx, "renew", l, func(tx *txn, r row) error {
 		l.Until = now.Add(r.ahead + thread.LeaseTime)
-		_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET lease_until = ?2 WHERE id = ?1"), r.id, micros(l.Until))
-		return err
+		return tx.exec(ctx, "UPDATE threads SET lease_until = ?2 WHERE id = ?1", r.id, micros(l.Until))
 	})
-	if err != nil {
-		return thread.Lease{}, err
-	}
-	return l, nil
+	return l, err
 }
 
 // Release gives the lease back, and with it the account that the thread entered,
@@ -155,10 +151,9 @@ func (s *threads) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry t
 				laterAt, r.wakeAt = max(micros(r.wakeAt), nothingLater), at
 			}
 		}
-		tx.due = s.isDue(r)
-		_, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET lease_owner = '', lease_until = 0, account = '',
-			failures = ?2, later_at = ?3, wake_at = ?4`+note+" WHERE id = ?1"), r.id, failures, laterAt, micros(r.wakeAt))
-		return err
+		tx.due = !r.queuedAt.IsZero() || !r.wakeAt.IsZero() && !r.wakeAt.After(s.now())
+		return tx.exec(ctx, `UPDATE threads SET lease_owner = '', lease_until = 0, account = '',
+			failures = ?2, later_at = ?3, wake_at = ?4`+note+" WHERE id = ?1", r.id, failures, laterAt, micros(r.wakeAt))
 	})
 	if errors.Is(err, thread.ErrLeaseLost) {
 		return nil
@@ -220,26 +215,20 @@ func (s *database) checkLease(ctx context.Context, tx *txn, l thread.Lease) (row
 	return r, nil
 }
 
-// isDue reports whether a thread is due once its lease is given back.
-func (s *threads) isDue(r row) bool {
-	return !r.queuedAt.IsZero() || !r.wakeAt.IsZero() && !r.wakeAt.After(s.now())
-}
-
 // setWake stores when the thread goes on.
 func (s *threads) setWake(ctx context.Context, tx *txn, r row, at, now time.Time) error {
 	if at.IsZero() || micros(at) == micros(r.wakeAt) {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET wake_at = ?2, updated_at = ?3, active = 1 WHERE id = ?1"), r.id, micros(at), micros(now))
-	return err
+	return tx.exec(ctx, "UPDATE threads SET wake_at = ?2, updated_at = ?3, active = 1 WHERE id = ?1", r.id, micros(at), micros(now))
 }
 
 func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) error {
 	if number == 0 || number == r.thread.Number {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO aliases (owner, name, number, thread_id) VALUES (?1, ?2, ?3, ?4)
-		ON CONFLICT (owner, name, number) DO UPDATE SET thread_id = excluded.thread_id`),
+	if err := tx.exec(ctx, `INSERT INTO aliases (owner, name, number, thread_id) VALUES (?1, ?2, ?3, ?4)
+		ON CONFLICT (owner, name, number) DO UPDATE SET thread_id = excluded.thread_id`,
 		r.thread.Owner, r.thread.Name, number, r.id); err != nil {
 		return fmt.Errorf("alias #%d: %w", number, err)
 	}
@@ -265,8 +254,7 @@ func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err er
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, s.q("UPDATE threads SET note = ?2 WHERE id = ?1"), r.id, note)
-		return err
+		return tx.exec(ctx, "UPDATE threads SET note = ?2 WHERE id = ?1", r.id, note)
 	})
 }
 
@@ -305,26 +293,18 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error)
 		if err := s.boundTimes(ctx, tx, now, leaseNow); err != nil {
 			return err
 		}
-		freed, err = s.endLeases(ctx, tx, now, leaseNow)
+		freed, err = tx.change(ctx, freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= ?2 LIMIT ?3"+
+			s.locking(" FOR UPDATE SKIP LOCKED")+")", micros(now), micros(leaseNow), sweepRows)
 		tx.due = freed > 0
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return freed, nil
+	return freed, err
 }
 
 // freeLeases gives leases back and makes their threads due now, ?1. The name of the
 // holder stays, and tells who takes the thread over from whom; a holder that is alive
 // after all goes on with Renew, as long as nobody took the thread.
 const freeLeases = "UPDATE threads SET lease_until = 0, queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE ?1 END"
-
-// endLeases gives back the leases that ran out.
-func (s *Store) endLeases(ctx context.Context, tx *txn, now, leaseNow time.Time) (int, error) {
-	return tx.change(ctx, s.q(freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= ?2 LIMIT ?3"+s.locking(" FOR UPDATE SKIP LOCKED")+")"),
-		micros(now), micros(leaseNow), sweepRows)
-}
 
 // longestWait is above everything that a thread may wait for, which is eight days.
 const longestWait = 9 * 24 * time.Hour
@@ -343,7 +323,7 @@ func (s *Store) boundTimes(ctx context.Context, tx *txn, now, leaseNow time.Time
 	} {
 		query := fmt.Sprintf("UPDATE %[1]s SET %[3]s = ?3 WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s > ?1 LIMIT ?2%[4]s)",
 			late.table, late.id, late.column, s.locking(" FOR UPDATE SKIP LOCKED"))
-		if _, err := tx.ExecContext(ctx, s.q(query), micros(late.latest), sweepRows, micros(late.instead)); err != nil {
+		if err := tx.exec(ctx, query, micros(late.latest), sweepRows, micros(late.instead)); err != nil {
 			return err
 		}
 	}

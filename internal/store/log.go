@@ -81,10 +81,7 @@ func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	return fresh, nil
+	return fresh, err
 }
 
 // row is the part of a thread's row that decisions in a transaction need.
@@ -116,8 +113,8 @@ func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID, now tim
 	if !errors.Is(err, sql.ErrNoRows) {
 		return r, err
 	}
-	if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO threads (owner, name, number, updated_at) VALUES (?1, ?2, ?3, ?4)
-		ON CONFLICT (owner, name, number) DO NOTHING`), t.Owner, t.Name, t.Number, micros(now)); err != nil {
+	if err := tx.exec(ctx, `INSERT INTO threads (owner, name, number, updated_at) VALUES (?1, ?2, ?3, ?4)
+		ON CONFLICT (owner, name, number) DO NOTHING`, t.Owner, t.Name, t.Number, micros(now)); err != nil {
 		return row{}, err
 	}
 	return s.findThread(ctx, tx, t)
@@ -163,8 +160,8 @@ func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {
-		n, err := tx.change(ctx, s.q(`INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-			ON CONFLICT (thread_id, key) WHERE key IS NOT NULL DO NOTHING`), r.id, r.seq+1, e.key, string(e.kind), e.at, e.data)
+		n, err := tx.change(ctx, `INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+			ON CONFLICT (thread_id, key) WHERE key IS NOT NULL DO NOTHING`, r.id, r.seq+1, e.key, string(e.kind), e.at, e.data)
 		if err != nil {
 			return 0, fmt.Errorf("append %s: %w", e.kind, err)
 		}
@@ -181,8 +178,8 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 		return 0, nil
 	}
 	crash.Point("event_appended")
-	_, err := tx.ExecContext(ctx, s.q(`UPDATE threads SET last_seq = ?2, updated_at = ?3,
-		active = CASE WHEN ?4 = 1 THEN 1 ELSE active END WHERE id = ?1`), r.id, r.seq, micros(now), active)
+	err := tx.exec(ctx, `UPDATE threads SET last_seq = ?2, updated_at = ?3,
+		active = CASE WHEN ?4 = 1 THEN 1 ELSE active END WHERE id = ?1`, r.id, r.seq, micros(now), active)
 	return fresh, err
 }
 
@@ -193,6 +190,5 @@ func (s *threads) wake(ctx context.Context, tx *txn, r row) error {
 		return nil
 	}
 	tx.due = true
-	_, err := tx.ExecContext(ctx, s.q("UPDATE threads SET queued_at = ?2 WHERE id = ?1"), r.id, micros(s.dueNow()))
-	return err
+	return tx.exec(ctx, "UPDATE threads SET queued_at = ?2 WHERE id = ?1", r.id, micros(s.dueNow()))
 }

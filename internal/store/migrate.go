@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawlbot/pawl/internal/crash"
 )
@@ -83,7 +84,7 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	}
 	var version int64
 	err = s.r.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
-	if err != nil && isBusy(err) {
+	if kind, _ := sqliteCode(err); kind == sqlite3.SQLITE_BUSY {
 		return err // tables may well be there
 	}
 	if err != nil {

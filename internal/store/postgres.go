@@ -133,7 +133,7 @@ func (s *database) notify(ctx context.Context, tx *txn) error {
 	if !s.postgres {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, "SELECT pg_notify($1, '')", wakeChannel); err != nil {
+	if err := tx.exec(ctx, "SELECT pg_notify($1, '')", wakeChannel); err != nil {
 		return fmt.Errorf("notify the other nodes: %w", err)
 	}
 	return nil

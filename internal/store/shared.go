@@ -40,9 +40,8 @@ func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.
 }
 
 func (s *records) putShared(ctx context.Context, tx *txn, key string, data []byte) error {
-	_, err := tx.ExecContext(ctx, s.q(`INSERT INTO shared (key, data, updated_at) VALUES (?1, ?2, ?3)
-		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`), key, data, micros(s.now()))
-	return err
+	return tx.exec(ctx, `INSERT INTO shared (key, data, updated_at) VALUES (?1, ?2, ?3)
+		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(s.now()))
 }
 
 // What Ping writes, and how often: a row about as large as an ordinary webhook, as
@@ -77,8 +76,7 @@ func (s *records) Ping(ctx context.Context) error {
 	due := s.serving && (last == nil || time.Since(*last) >= pingInterval)
 	err := s.write(ctx, func(tx *txn) error {
 		if !due {
-			_, err := tx.ExecContext(ctx, "SELECT 1")
-			return err
+			return tx.exec(ctx, "SELECT 1")
 		}
 		return s.putShared(ctx, tx, pingKey(), bytes.Repeat([]byte{' '}, pingBytes))
 	})

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -85,11 +85,10 @@ func (s *database) openMemory(ctx context.Context, image []byte) (err error) {
 // failed: no other process has this file, so whoever was is dead.
 func (s *database) nobodyElse(ctx context.Context) error {
 	return s.write(ctx, func(tx *txn) error {
-		if _, err := tx.ExecContext(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1"); err != nil {
+		if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1"); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, freeLeases+" WHERE lease_until > 0", micros(s.now()))
-		return err
+		return tx.exec(ctx, freeLeases+" WHERE lease_until > 0", micros(s.now()))
 	})
 }
 
@@ -164,12 +163,9 @@ func createFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database for writing: %w; give the user that runs pawl write access to the file and its directory", err)
 	}
-	if err := takeLock(f); err != nil {
+	if held, err := takeLock(f); held || err != nil {
 		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s is in use by another process, which knows it by another name; stop that one first, or give this one a database of its own", path)
-		}
-		return nil, fmt.Errorf("lock %s: %w; put the database on a local disk", path, err)
+		return nil, cmp.Or(err, fmt.Errorf("%s is in use by another process, which knows it by another name; stop that one first, or give this one a database of its own", path))
 	}
 	return f, nil
 }
@@ -219,29 +215,21 @@ func (s *database) checkSQLite(ctx context.Context) error {
 
 const hintDamaged = "restore a backup, or move it away and start anew"
 
-// isBusy says that another program holds the SQLite file.
-func isBusy(err error) bool {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
-}
-
 // explain adds what a person can do to an error of opening a SQLite file.
 func explain(path string, err error) error {
 	if err == nil {
 		return nil
 	}
 	hint := ""
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		switch e.Code() & 0xff {
-		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-			hint = "; " + hintDamaged
-		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-			hint = "; give the user that runs pawl write access to the file and its directory"
-		case sqlite3.SQLITE_BUSY:
-			hint = "; another program holds the file, close it"
-		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
-			hint = "; look at the disk: is it full or failing?"
-		}
+	switch kind, _ := sqliteCode(err); kind {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		hint = "; " + hintDamaged
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		hint = "; give the user that runs pawl write access to the file and its directory"
+	case sqlite3.SQLITE_BUSY:
+		hint = "; another program holds the file, close it"
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+		hint = "; look at the disk: is it full or failing?"
 	}
 	return fmt.Errorf("open %s: %w%s", path, err, hint)
 }
@@ -253,14 +241,11 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the database: %w; give the user that runs pawl write access to the directory", err)
 	}
-	if err := takeLock(f); err != nil {
+	if held, err := takeLock(f); held || err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(f, 200))
 		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("the database is in use by %s (lock %s); stop it first, or give this one a database of its own",
-				strings.TrimSpace(string(holder)), path)
-		}
-		return nil, fmt.Errorf("lock %s: %w; put the database on a local disk", path, err)
+		return nil, cmp.Or(err, fmt.Errorf("the database is in use by %s (lock %s); stop it first, or give this one a database of its own",
+			strings.TrimSpace(string(holder)), path))
 	}
 	holder := fmt.Sprintf("process %d\n", os.Getpid())
 	if host, err := os.Hostname(); err == nil {
@@ -279,11 +264,16 @@ func lockFile(path string) (*os.File, error) {
 // was just starting has its files until it gets to its exec.
 const lockPatience = 2 * time.Second
 
-func takeLock(f *os.File) error {
+// takeLock locks a file, and reports whether somebody else holds its lock.
+func takeLock(f *os.File) (held bool, err error) {
 	for until := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
-			return err
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case err == nil:
+			return false, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return false, fmt.Errorf("lock %s: %w; put the database on a local disk", f.Name(), err)
+		case time.Now().After(until):
+			return true, nil
 		}
 	}
 }

@@ -67,7 +67,7 @@ func open(ctx context.Context, dsn string, o Options, reading bool) (*Store, err
 		err = s.openSQLite(ctx, path)
 	case dsn == "memory:" && !reading:
 		err = s.openMemory(ctx, o.Image)
-	case isPostgres(dsn):
+	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
 		err = s.openPostgres(ctx, dsn, reading)
 	default:
 		err = errDSN
@@ -88,10 +88,6 @@ func open(ctx context.Context, dsn string, o Options, reading bool) (*Store, err
 
 var errDSN = errors.New(`database: want "sqlite:PATH" or "postgres://user@host/name"; correct "database" in the config`)
 
-func isPostgres(dsn string) bool {
-	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
-}
-
 func newStore(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -99,7 +95,7 @@ func newStore(o Options) *Store {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	db := &database{now: o.Now, turn: make(chan struct{}, 1), broken: newBroken(), clock: newClock(o.Wall)}
+	db := &database{now: o.Now, turn: make(chan struct{}, 1), broken: &broken{told: make(chan error, 1)}, clock: newClock(o.Wall)}
 	a := &accounts{db}
 	return &Store{database: db, accounts: a, threads: &threads{database: db, accounts: a}, deliveries: &deliveries{database: db}, grades: &grades{db}, records: &records{db}}
 }
