@@ -187,9 +187,11 @@ type Verified struct {
 	Known   []string  `json:"known,omitempty"`
 }
 
-// Failing is a failing test with the text of its assertion.
+// Failing is a failing test, or something that failed before its tests ran.
 type Failing struct {
+	// Name is the same in the next run: without times, line numbers and temporary paths.
 	Name string `json:"name"`
+	// Text is that of the assertion, cut; it may be empty.
 	Text string `json:"text,omitempty"`
 }
 

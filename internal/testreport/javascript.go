@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 var (
@@ -106,9 +108,9 @@ func (j *jestReader) report() Report {
 
 // addOthers notes tests of which only their own names are known, without those
 // that are there already under their suites.
-func (f *failures) addOthers(own []Failure, separator string) {
+func (f *failures) addOthers(own []policy.Failing, separator string) {
 	for _, o := range own {
-		if !slices.ContainsFunc(f.list, func(known Failure) bool { return strings.HasSuffix(known.Name, separator+o.Name) }) {
+		if !slices.ContainsFunc(f.list, func(known policy.Failing) bool { return strings.HasSuffix(known.Name, separator+o.Name) }) {
 			f.add(o.Name, o.Text)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Bounds of what is read from the output of tests. A change that breaks more
@@ -32,13 +33,7 @@ type Report struct {
 	// as one failure. Failed is never less than the failures listed.
 	Passed, Failed, Skipped int
 	// Failures are the failing tests, each name once, in the order of the output.
-	Failures []Failure
-}
-
-// Failure is one failing test, or something that failed before its tests ran.
-type Failure struct {
-	Name string // the same in the next run: without times, line numbers and temporary paths
-	Text string // the assertion's text, cut to 2,000 bytes; may be empty
+	Failures []policy.Failing
 }
 
 // reader reads the output of one runner, line by line. The line is free of colours
@@ -117,7 +112,7 @@ func plus(a, b int) int {
 
 // failures collects failing tests, each name once. The zero value is empty.
 type failures struct {
-	list []Failure
+	list []policy.Failing
 	at   map[string]int
 }
 
@@ -140,7 +135,7 @@ func (f *failures) add(name, text string) {
 		f.at = map[string]int{}
 	}
 	f.at[name] = len(f.list)
-	f.list = append(f.list, Failure{Name: name, Text: text})
+	f.list = append(f.list, policy.Failing{Name: name, Text: text})
 }
 
 // counted makes the report of one runner; the numbers may be NotTold.

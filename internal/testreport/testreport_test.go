@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 var updateFailing = flag.Bool("update", false, "write the golden files of recorded test runs anew")
@@ -112,7 +114,7 @@ func TestSeveralRunnersInOneOutputAreAddedUp(t *testing.T) {
 	if r.Runner != "go, jest, pytest" || r.Failed != g.Failed+j.Failed+p.Failed || r.Passed != g.Passed+j.Passed+p.Passed {
 		t.Errorf("%s: %d failed, %d passed", r.Runner, r.Failed, r.Passed)
 	}
-	if diff := cmp.Diff(append(append(append([]Failure(nil), g.Failures...), p.Failures...), j.Failures...), r.Failures); diff != "" {
+	if diff := cmp.Diff(append(append(append([]policy.Failing(nil), g.Failures...), p.Failures...), j.Failures...), r.Failures); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"github.com/pawlbot/pawl/internal/testreport"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Spec is the file that pawl mcp is given: what run_tests does.
@@ -126,7 +126,7 @@ type testResult struct {
 	LastLines    string        `json:"last_lines,omitempty"`
 	CallsLeft    *int          `json:"calls_left,omitempty"` // after a call that ran
 
-	failures []testreport.Failure
+	failures []policy.Failing
 	output   string
 }
 

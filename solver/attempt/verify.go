@@ -157,7 +157,7 @@ func count(v *policy.Verified, all []testreport.Report) {
 			if text += len(f.Text); text > maxFailureText {
 				f.Text = ""
 			}
-			v.Failing = append(v.Failing, policy.Failing(f))
+			v.Failing = append(v.Failing, f)
 		}
 	}
 	v.FailedTests = max(v.FailedTests, len(v.Failing))
