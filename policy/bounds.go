@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -87,12 +88,7 @@ func Left(f Facts) (tokens int64, usd float64) {
 // for. Each push has checks of its own, so without it an agent that cannot mend
 // them would be asked again and again with no person in it.
 func failedChecks(f Facts) (Decision, bool) {
-	for _, t := range f.Fresh {
-		if t.Source != FromCheckRun {
-			return silent()
-		}
-	}
-	if len(f.Fresh) == 0 {
+	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Source != FromCheckRun }) {
 		return silent()
 	}
 	n := 0

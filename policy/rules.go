@@ -139,7 +139,7 @@ func feedback(f Facts) (Decision, bool) {
 			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(wait), Reasons: Because(RuleGather, why)}, true
 		}
 	}
-	d, ok := again(RuleFeedback, fmt.Sprintf("%s no attempt has taken yet", remarks(len(f.Fresh))))
+	d, ok := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
 	if f.command("escalate") {
 		d.Rung, d.Escalated = RungEffort, true
 	}
@@ -168,13 +168,6 @@ func gathers(s Source) (time.Duration, string) {
 	default:
 		return 0, ""
 	}
-}
-
-func remarks(n int) string {
-	if n == 1 {
-		return "1 remark that"
-	}
-	return fmt.Sprintf("%d remarks that", n)
 }
 
 func detail(a Attempt) string {

@@ -75,12 +75,6 @@ func (s scale) count() counts {
 	return c
 }
 
-func (c *counts) reset() {
-	clear(c.same)
-	clear(c.different)
-	c.nSame, c.nDiff = 0, 0
-}
-
 // add counts the pairs of a task, n times; a negative n takes them away.
 func (c *counts) add(task []cell, n int) {
 	for _, p := range task {
@@ -285,13 +279,12 @@ const confidence = 0.95
 func (s scale) bootstrap(o Options, visit func(drawn []int, c *counts)) {
 	chance := rand.New(rand.NewPCG(o.Seed, 0))
 	drawn := make([]int, len(s.tasks))
-	c := s.none()
 	for range o.Resamples {
 		clear(drawn)
 		for range s.tasks {
 			drawn[chance.IntN(len(drawn))]++
 		}
-		c.reset()
+		c := s.none()
 		for i, n := range drawn {
 			c.add(s.tasks[i], n)
 		}

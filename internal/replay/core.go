@@ -23,13 +23,9 @@ type entry struct {
 
 // decided is one recorded attempt with what policy decided after it.
 type decided struct {
-	N              int
+	policy.Receipt
 	Started, Ended time.Time
 	Untimed        bool
-	Outcome        policy.Outcome
-	Ending         policy.Ending
-	Progress       bool
-	Mentions       int
 	Notes          []string
 	// Avoided says that policy would not have started the attempt; Decision is
 	// then the one that prevented it.
@@ -197,7 +193,7 @@ func (p *player) start(e entry) error {
 	if err := json.Unmarshal(e.Data, &a); err != nil {
 		return err
 	}
-	d := decided{N: a.N, Started: e.At, Untimed: e.Untimed}
+	d := decided{Started: e.At, Untimed: e.Untimed}
 	st, err := p.decide(e.At)
 	if err != nil {
 		return err
@@ -229,8 +225,7 @@ func (p *player) end(e entry) error {
 		return fmt.Errorf("attempt %d ended without having begun", r.N)
 	}
 	delete(p.starts, r.N)
-	d.Ended, d.Outcome, d.Ending, d.Mentions = e.At, r.Outcome, r.Ending, r.Mentions
-	d.Progress = policy.Progress(r.StartTree, r.EndTree)
+	d.Receipt, d.Ended = r, e.At
 	if !d.Avoided {
 		p.keep(e.Event)
 		st, err := thread.Fold(p.kept)

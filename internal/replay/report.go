@@ -84,7 +84,7 @@ func reportReplay(out []decided, rec recording) Report {
 }
 
 func shownAttempt(d decided, kept int) replayAttempt {
-	a := replayAttempt{N: d.N, Outcome: d.Outcome, Progress: d.Progress, Decision: d.Decision.Action, Rule: d.Decision.Rule, Avoided: d.Avoided}
+	a := replayAttempt{N: d.N, Outcome: d.Outcome, Progress: d.Progress(), Decision: d.Decision.Action, Rule: d.Decision.Rule, Avoided: d.Avoided}
 	if !d.Untimed {
 		a.At, a.EndedAt = &d.Started, &d.Ended
 		if !d.Decision.Until.IsZero() {

@@ -59,9 +59,9 @@ func (w *wrapper) line(line []byte) error {
 	if !w.info {
 		return nil
 	}
-	if w.objects.open() && bytes.HasPrefix(text, []byte(`{"type":`)) {
-		// The rest of the object before is missing from the log.
-		if err := w.event(w.objects.drop()); err != nil {
+	if bytes.HasPrefix(text, []byte(`{"type":`)) {
+		// The rest of an object that is open is missing from the log.
+		if err := w.cut(); err != nil {
 			return err
 		}
 	}
