@@ -30,7 +30,7 @@ type Request struct {
 	// Endpoint is where the CLI finds its model: a proxy on loopback and the
 	// token for it. The zero value means that the CLI signs in by itself, by
 	// variables in Env or by the credential file in HOME. The kind "command" gets
-	// it in PAWL_ variables.
+	// it in the variables of the protocol's own client library.
 	Endpoint Endpoint
 	// TestTool is the command line of a stdio MCP server that offers the tool
 	// run_tests; empty for none. The kind "command" is not told of it.

@@ -49,21 +49,15 @@ func (r *Report) Refine(s Session, now time.Time) {
 		}
 	}
 	r.Failure = cmp.Or(r.Failure, message)
-	var resets time.Time
-	source := policy.SourceNone
-	if r.Limit != nil && !r.Limit.ResetsAt.IsZero() {
-		resets, source = r.Limit.ResetsAt, r.Limit.Source
-	}
+	told := cmp.Or(r.Limit, &policy.Limit{}) // by the output
+	resets, source := told.ResetsAt, told.Source
 	if r.Ending == policy.UsageLimit {
 		if exact := s.resetsAt(resets); !exact.IsZero() {
 			resets, source = exact, policy.SourceStructured
 			r.because("the session file tells the reset: " + exact.UTC().Format(time.RFC3339))
 		}
 	}
-	if r.Limit != nil && r.Limit.Message != "" {
-		message = r.Limit.Message
-	}
-	r.setLimit(Shorten(message, MaxText), resets, source, now)
+	r.setLimit(Shorten(cmp.Or(told.Message, message), MaxText), resets, source, now)
 }
 
 // resetsAt is the time at which the last used-up window opens again. Without a

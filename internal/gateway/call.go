@@ -224,9 +224,6 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 			return refuseLimit(c.route, c.in.Header, policy.Limit{Kind: policy.UsageLimit}, "Pawl stopped it: "+why+".", now)
 		}
 	}
-	if c.grant.Limited == nil {
-		return nil
-	}
 	l, closed := c.grant.Limited(ctx)
 	if !closed {
 		return nil

@@ -129,7 +129,7 @@ func TestUnknownAndRevokedTokensAreRefused(t *testing.T) {
 	if resp, body = s.post(t, "/v1/messages", `{}`); resp.StatusCode != 200 {
 		t.Errorf("the token: %d %s", resp.StatusCode, body)
 	}
-	other := s.Gateway.Open(Grant{Provider: config.Provider{Protocol: Anthropic, BaseURL: p.URL}})
+	other := s.Gateway.Open(Grant{Provider: config.Provider{Protocol: Anthropic, BaseURL: p.URL}, Limited: neverLimited})
 	if other.Token() == s.Token() || len(s.Token()) < 43 {
 		t.Error("tokens are not random")
 	}

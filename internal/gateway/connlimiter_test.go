@@ -108,7 +108,7 @@ func TestLargeBodiesThatWereSentMakeRoom(t *testing.T) {
 func TestAnAttemptHoldsOnePlaceForLargeBodies(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)
-	other := s.Gateway.Open(Grant{Provider: config.Provider{Protocol: Anthropic, BaseURL: p.URL}})
+	other := s.Gateway.Open(Grant{Provider: config.Provider{Protocol: Anthropic, BaseURL: p.URL}, Limited: neverLimited})
 	defer other.Close()
 	for range maxLarge + 1 {
 		c := dial(t, s)

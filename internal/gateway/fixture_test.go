@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -91,6 +92,8 @@ func (b *lockedBuffer) String() string {
 
 const OpenAI, Anthropic, Gemini = config.OpenAI, config.Anthropic, config.Google
 
+func neverLimited(context.Context) (policy.Limit, bool) { return policy.Limit{}, false }
+
 func testNow() time.Time { return time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) }
 
 // open starts a gateway for the provider at base; change may alter the grant.
@@ -106,7 +109,7 @@ func open(t testing.TB, protocol string, base string, change func(*Grant)) *stan
 	if protocol == OpenAI && !strings.HasSuffix(base, "/v1") {
 		base += "/v1"
 	}
-	g := Grant{Attempt: "o/r#1/1", Provider: config.Provider{Name: "test", Protocol: protocol, BaseURL: base, Key: config.NewSecret(testKey)}, OnLimit: func(l policy.Limit) { s.limits <- l }}
+	g := Grant{Attempt: "o/r#1/1", Provider: config.Provider{Name: "test", Protocol: protocol, BaseURL: base, Key: config.NewSecret(testKey)}, Limited: neverLimited, OnLimit: func(l policy.Limit) { s.limits <- l }}
 	if change != nil {
 		change(&g)
 	}

@@ -159,12 +159,8 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 // That there is no second try refuses nothing, so nothing is recorded.
 func (c *call) mayRepeat(ctx context.Context, said answer) bool {
 	said.settle(c.req.size)
-	if c.grant.Limited != nil {
-		if _, closed := c.grant.Limited(ctx); closed {
-			return false
-		}
-	}
-	return c.leaves(c.req.model, said.tokens, c.reserved)
+	_, closed := c.grant.Limited(ctx)
+	return !closed && c.leaves(c.req.model, said.tokens, c.reserved)
 }
 
 // accountSecond books the second answer: its tokens are the attempt's, too.

@@ -38,7 +38,7 @@ type Grant struct {
 	// tried once more, too. Until that is known the agent sees nothing of the answer.
 	// 0 turns rung 1 off.
 	NoAnswerBytes int
-	// Limited is the breaker's word, asked before each call; nil means never.
+	// Limited is the breaker's word, asked before each call.
 	Limited func(context.Context) (policy.Limit, bool)
 	// OnLimit is told each limit that counts as soon as it is seen. It must not block.
 	OnLimit func(policy.Limit)
@@ -152,7 +152,7 @@ func (s *Session) limited(l policy.Limit, model string, call int64, ofAccount bo
 	s.mu.Lock()
 	counts := s.limits.refused(s.grant, model, call, l, ofAccount)
 	s.mu.Unlock()
-	if counts && s.grant.OnLimit != nil {
+	if counts {
 		s.grant.OnLimit(l)
 	}
 	return counts

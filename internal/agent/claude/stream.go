@@ -163,16 +163,12 @@ func readResult(line gjson.Result) agent.Event {
 		Cost: agent.Dollars(line.Get("total_cost_usd")), Tokens: tokensOf(line.Get("usage"))}
 	e.Ending = stopOf(line.Get("terminal_reason").Str, subtype, line.Get("stop_reason").Str)
 	refused := line.Get("is_error").Bool() || strings.HasPrefix(subtype, "error")
-	if refused && e.Text == "" {
+	if refused {
 		var all []string
 		agent.Each(line.Get("errors"), func(v gjson.Result) { all = append(all, v.Str) })
-		e.Text = strings.Join(all, "\n")
-	}
-	if refused && e.Ending == "" {
-		e.Ending = endingOf("", int(agent.Count(line.Get("api_error_status"))), e.Text)
-	}
-	if refused && e.Text == "" {
-		e.Text = subtype
+		e.Text = cmp.Or(e.Text, strings.Join(all, "\n"))
+		e.Ending = cmp.Or(e.Ending, endingOf("", int(agent.Count(line.Get("api_error_status"))), e.Text))
+		e.Text = cmp.Or(e.Text, subtype)
 	}
 	if refused || e.Ending != "" {
 		e.Kind = agent.Failed

@@ -24,13 +24,21 @@ var known = map[string]func() agent.Adapter{
 // matters for the kind "command" only, where it says how standard output is to
 // be read; empty means plain there.
 func For(kind, stream string) (agent.Adapter, error) {
-	if kind == "command" {
-		return commandAdapter(stream)
-	}
 	if adapter := known[kind]; adapter != nil {
 		return adapter(), nil
 	}
-	return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use codex, claude, gemini, opencode or command", kind)
+	if kind != "command" {
+		return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use codex, claude, gemini, opencode or command", kind)
+	}
+	// The operator's own program gets the prompt on standard input and the attempt
+	// in PAWL_ variables. Its output is read as that of a CLI.
+	cli, err := ForStream(stream)
+	if err != nil {
+		return agent.Adapter{}, err
+	}
+	return agent.Adapter{
+		Name: kind, Stream: cli.Stream, Command: commandCommand, Parse: cli.Parse, Tries: cli.Tries, Exit: cli.Exit, ReadWait: cli.ReadWait,
+	}, nil
 }
 
 // ForStream returns the adapter that reads transcripts of one format.
@@ -42,18 +50,6 @@ func ForStream(stream string) (agent.Adapter, error) {
 		return adapter(), nil
 	}
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, codex, claude, gemini or opencode", stream)
-}
-
-// commandAdapter runs the operator's own program: the prompt on standard
-// input, the attempt in PAWL_ variables. Its output is read as that of a CLI.
-func commandAdapter(stream string) (agent.Adapter, error) {
-	cli, err := ForStream(stream)
-	if err != nil {
-		return agent.Adapter{}, err
-	}
-	return agent.Adapter{
-		Name: "command", Stream: cli.Stream, Command: commandCommand, Parse: cli.Parse, Tries: cli.Tries, Exit: cli.Exit, ReadWait: cli.ReadWait,
-	}, nil
 }
 
 // commandCommand is the command line of the kind "command". An endpoint reaches

@@ -28,7 +28,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "tool_use":
 		name, input := line.Get("tool_name").Str, line.Get("parameters")
 		emit(agent.Event{Kind: agent.ToolCall, ID: line.Get("tool_id").Str, Wrote: name + " " + input.Raw, Ran: true,
-			Quotes: limit.Mentioned(input.Raw), Edits: editTools().Edits(name, input)})
+			Quotes: limit.Mentioned(input.Raw), Edits: editTools.Edits(name, input)})
 	case "tool_result":
 		output := line.Get("output").Raw
 		e := agent.Event{Kind: agent.ToolCall, ID: line.Get("tool_id").Str, Done: true,
@@ -42,11 +42,9 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	}
 }
 
-func editTools() agent.EditTools {
-	return agent.EditTools{
-		Write: []string{"write_file"}, Replace: []string{"replace", "edit"},
-		Path: "file_path", Before: "old_string", After: "new_string",
-	}
+var editTools = agent.EditTools{
+	Write: []string{"write_file"}, Replace: []string{"replace", "edit"},
+	Path: "file_path", Before: "old_string", After: "new_string",
 }
 
 // readNotice reads an error event. The CLI prints one before a result that
