@@ -73,20 +73,18 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	case gone:
 		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
 	case errors.Is(err, git.ErrProtected) && s.state.Open():
-		return true, s.lease.Record(ctx, thread.KindDecision, thread.Decided{Seen: s.state.Seq, Decision: policy.Decision{
-			Action: policy.DoStop, Rule: policy.RulePushRefused, Reasons: policy.Because(policy.RulePushRefused, text.Redact(err.Error())),
-			Hint: "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.",
-		}})
+		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", text.Redact(err.Error()))
+		d.Seen = s.state.Seq
+		return true, s.lease.Record(ctx, thread.KindDecision, d)
 	case final(err) && !s.state.Open():
 		// The run has ended, and what GitHub refuses to show stays as it is.
 		s.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
 		return false, nil
 	case final(err):
 		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
-		return true, s.lease.Record(ctx, thread.KindDecision, thread.Decided{Failed: true, Seen: s.state.Seq, Decision: policy.Decision{
-			Action: policy.DoStop, Rule: policy.RulePawlFailed, Reasons: policy.Because(policy.RulePawlFailed, text.Redact(err.Error())),
-			Hint: "The operator should look at the server's log; then comment /pawl retry.",
-		}})
+		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", text.Redact(err.Error()))
+		d.Seen, d.Failed = s.state.Seq, true
+		return true, s.lease.Record(ctx, thread.KindDecision, d)
 	}
 	return false, err
 }

@@ -39,28 +39,30 @@ func (c limitCut) Error() string {
 const fromBreaker = "breaker"
 
 // modelAccess is an attempt's way to its model. It has no session for a backend that
-// signs in by itself.
+// signs in by itself. The zero value is ready for one.
 type modelAccess struct {
-	session  *gateway.Session
 	endpoint agent.Endpoint
+	session  atomic.Pointer[gateway.Session]
 	// refused is what the breaker said when it refused a call.
-	refused *atomic.Pointer[policy.Limit]
-	steps   *steps
+	refused atomic.Pointer[policy.Limit]
+
+	mu sync.Mutex
+	// told adds up what an agent tells of its steps while it runs, as opencode does.
+	// The others tell it once, at their end.
+	told policy.Spent
 }
 
 // open gives an attempt access to its model. The limits that show there are told to end
 // if the agent waits for them to pass; the caller must close it.
-func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (modelAccess, error) {
-	b := c.backend()
+func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error {
+	b, m := c.backend(), &c.models
 	if b.Provider == "" {
-		return modelAccess{steps: &steps{}}, nil
+		return nil
 	}
 	p, ok := c.Config.Provider(b.Provider)
 	if !ok || c.Gateway == nil {
-		return modelAccess{}, fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
+		return fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
 	}
-	var session atomic.Pointer[gateway.Session]
-	var refused atomic.Pointer[policy.Limit]
 	tokens, usd := c.allowance(p)
 	grant := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", c.Thread, c.N),
@@ -69,9 +71,9 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (model
 		MaxTokens:  tokens,
 		MaxCostUSD: usd,
 		Limited: func(ctx context.Context) (policy.Limit, bool) {
-			c.note(ctx, spentOf(session.Load().Usage()))
+			c.note(ctx, m.used())
 			l, limited := c.limited(ctx, c.Account, c.Began)
-			if limited && refused.CompareAndSwap(nil, &l) {
+			if limited && m.refused.CompareAndSwap(nil, &l) {
 				// An agent that sleeps until then is not waited for, either.
 				time.AfterFunc(limitGrace, func() { end(limitCut{l}) })
 			}
@@ -79,7 +81,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (model
 		},
 		OnLimit: func(limit policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
-				if u := session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {
+				if u := m.session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {
 					end(limitCut{*u.Limit})
 				}
 			})
@@ -89,8 +91,9 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (model
 		grant.NoAnswerBytes = p.NoAnswerBytes
 	}
 	opened := c.Gateway.Open(grant)
-	session.Store(opened)
-	return modelAccess{session: opened, refused: &refused, steps: &steps{}, endpoint: agent.Endpoint{Protocol: p.Protocol, URL: c.Gateway.URL(), Token: opened.Token()}}, nil
+	m.session.Store(opened)
+	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: c.Gateway.URL(), Token: opened.Token()}
+	return nil
 }
 
 // allowance is what one attempt may use: its own budget, or what is left of the
@@ -138,11 +141,12 @@ func (e *Env) limited(ctx context.Context, account string, began time.Time) (pol
 
 // close ends the access and takes what was seen there over into the receipt: it
 // was counted outside of the agent's reach.
-func (d modelAccess) close(r *policy.Receipt) {
-	if d.session == nil {
+func (m *modelAccess) close(r *policy.Receipt) {
+	session := m.session.Load()
+	if session == nil {
 		return
 	}
-	u := d.session.Close()
+	u := session.Close()
 	r.Gateway = true
 	if u.Requests == 0 && u.Refused == 0 {
 		return
@@ -169,9 +173,9 @@ func (d modelAccess) close(r *policy.Receipt) {
 		r.Detail = tail(oneLine(u.BudgetStopped), 500)
 		r.Reasons = append(r.Reasons, u.BudgetStopped)
 	case u.Limit != nil:
-		d.limit(r, *u.Limit)
-	case d.refused.Load() != nil:
-		d.limit(r, *d.refused.Load())
+		m.limit(r, *u.Limit)
+	case m.refused.Load() != nil:
+		m.limit(r, *m.refused.Load())
 		if r.Limit != nil {
 			r.Limit.Source = fromBreaker
 		}
@@ -181,7 +185,7 @@ func (d modelAccess) close(r *policy.Receipt) {
 // limit takes a limit over that the gateway saw and that no answer followed. It
 // decides for every agent that did not end well; one that says it completed is
 // believed if it changed something, but its account is limited all the same.
-func (d modelAccess) limit(r *policy.Receipt, l policy.Limit) {
+func (m *modelAccess) limit(r *policy.Receipt, l policy.Limit) {
 	kind, seen := l.Kind, &l
 	seen.Message = tail(l.Message, 2000)
 	if r.Limit != nil && seen.ResetsAt.IsZero() {
@@ -232,36 +236,23 @@ func spentIn(r policy.Receipt) policy.Spent {
 	return w
 }
 
-// steps adds up what an agent tells of its steps while it runs, as opencode does.
-// The others tell it once, at their end. The zero value is ready.
-type steps struct {
-	mu   sync.Mutex
-	used policy.Spent
-}
-
 // event takes one event of the stream into account.
-func (t *steps) event(e agent.Event) {
+func (m *modelAccess) event(e agent.Event) {
 	if !e.Step {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if e.Tokens != nil {
-		t.used.Tokens = t.used.Tokens.Plus(*e.Tokens)
+		m.told.Tokens = m.told.Tokens.Plus(*e.Tokens)
 	}
 	if e.Cost != nil {
 		sum := *e.Cost
-		if t.used.CostUSD != nil {
-			sum += *t.used.CostUSD
+		if m.told.CostUSD != nil {
+			sum += *m.told.CostUSD
 		}
-		t.used.CostUSD = &sum
+		m.told.CostUSD = &sum
 	}
-}
-
-func (t *steps) sum() policy.Spent {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.used
 }
 
 // ledger notes in the store, under the lease, what an attempt uses: budgets and
@@ -295,11 +286,13 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 
 // used is what an attempt used so far: as the gateway counts it, and without one as
 // the agent tells.
-func (d modelAccess) used() policy.Spent {
-	if d.session == nil {
-		return d.steps.sum()
+func (m *modelAccess) used() policy.Spent {
+	if session := m.session.Load(); session != nil {
+		return spentOf(session.Usage())
 	}
-	return spentOf(d.session.Usage())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.told
 }
 
 // keepNoting notes what is used until ctx ends or end is called, which

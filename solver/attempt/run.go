@@ -30,7 +30,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	}
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if c.models, err = c.open(run, cancel); err != nil {
+	if err := c.open(run, cancel); err != nil {
 		c.Report(missing(c.adapter, err), c.monitor.edits())
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		Dir: c.ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: out, MaxTranscript: maxTranscript, Now: c.Now,
 		OnCall:  func(call agent.Call) { c.monitor.call(call, cancel) },
-		OnEvent: func(e agent.Event) { c.monitor.event(e); c.models.steps.event(e) },
+		OnEvent: func(e agent.Event) { c.monitor.event(e); c.models.event(e) },
 	})
 	crash.Point("agent_done")
 	c.monitor.trajectory.Bytes = report.OutputBytes

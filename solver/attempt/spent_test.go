@@ -11,7 +11,7 @@ import (
 
 func TestStepsAreAddedUpAndTotalsAreNot(t *testing.T) {
 	cents := func(c float64) *float64 { c /= 100; return &c }
-	var all steps
+	var all modelAccess
 	for _, e := range []agent.Event{
 		{Kind: agent.StepEnded, Step: true, Tokens: &policy.Tokens{Input: 100, CachedInput: 40, Output: 7}, Cost: cents(25)},
 		{Kind: agent.Message, Text: "Done."},
@@ -22,7 +22,7 @@ func TestStepsAreAddedUpAndTotalsAreNot(t *testing.T) {
 		all.event(e)
 	}
 	want := policy.Spent{Tokens: policy.Tokens{Input: 300, CachedInput: 40, Output: 10}, CostUSD: cents(75)}
-	if diff := cmp.Diff(want, all.sum()); diff != "" {
+	if diff := cmp.Diff(want, all.used()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
