@@ -101,10 +101,7 @@ func (s *step) learn(ctx context.Context) error {
 		if s.state.Acts[key].Hash == sum {
 			continue
 		}
-		err = s.Store.PutGraded(ctx, g.ID, func(thread.GradeRow) thread.GradeRow {
-			return thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: s.thread.Repo(), Data: data}
-		})
-		if err != nil {
+		if err := s.Store.PutGraded(ctx, thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: s.thread.Repo(), Data: data}); err != nil {
 			return fmt.Errorf("write the grade of attempt %d: %w", a.N, err)
 		}
 		if err := s.acted(ctx, key, thread.Act{Hash: sum}); err != nil {

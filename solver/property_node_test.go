@@ -348,8 +348,8 @@ func (n *node) Cooldowns(ctx context.Context, repo string, now time.Time) (map[s
 	return with(n, ctx, "read cooldowns", func() (map[string][]thread.Cooldown, error) { return n.store.Cooldowns(ctx, repo, now) })
 }
 
-func (n *node) PutGraded(ctx context.Context, id string, f func(thread.GradeRow) thread.GradeRow) error {
-	return n.call(ctx, "put grade", func() error { return n.store.PutGraded(ctx, id, f) })
+func (n *node) PutGraded(ctx context.Context, r thread.GradeRow) error {
+	return n.call(ctx, "put grade", func() error { return n.store.PutGraded(ctx, r) })
 }
 
 func (n *node) Graded(ctx context.Context, since time.Time, limit int) ([]thread.GradeRow, error) {

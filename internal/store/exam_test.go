@@ -65,7 +65,7 @@ func questions() []question {
 		{"AClockThatWasAYearAheadHoldsNothing", aClockThatWasAYearAheadHoldsNothing},
 		{"AClockThatIsSetMovesNoLease", aClockThatIsSetMovesNoLease},
 		{"CooldownsEnd", cooldownsEnd},
-		{"GradesAreChangedAtOnce", gradesAreChangedAtOnce},
+		{"AGradeReplacesTheOneBefore", aGradeReplacesTheOneBefore},
 		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},
 		{"SharedBlobsCountEveryUpdate", sharedBlobsCountEveryUpdate},
 		{"SharedBlobsAreDatedByTheDatabasesClock", sharedBlobsAreDatedByTheDatabasesClock},

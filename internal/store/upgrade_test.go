@@ -115,7 +115,7 @@ func upgrade(t *testing.T, dsn string) {
 	}
 	check(t, s.Release(ctx, l))
 	check(t, s.UpdateShared(ctx, "limits", func(time.Time, []byte) []byte { return []byte("{}") }))
-	check(t, s.PutGraded(ctx, "octo/cat#1/1", func(thread.GradeRow) thread.GradeRow { return thread.GradeRow{At: at, Data: []byte("{}")} }))
+	check(t, s.PutGraded(ctx, thread.GradeRow{ID: "octo/cat#1/1", At: at, Data: []byte("{}")}))
 	if n := must(s.Sweep(ctx, at.Add(time.Minute)))(t); (n == 0) != one {
 		t.Errorf("the sweep freed %d threads, want that of the killed step on PostgreSQL only", n)
 	}

@@ -185,9 +185,9 @@ type Store interface {
 	// Cooldowns returns the cooldowns of a repository (owner/name), or of all
 	// with "", that end after now.
 	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
-	// PutGraded changes one row of what is learned from, atomically; f gets what
-	// is there and returns what shall be.
-	PutGraded(ctx context.Context, id string, f func(old GradeRow) (next GradeRow)) error
+	// PutGraded writes one row of what is learned from, in place of an earlier one of
+	// the same attempt.
+	PutGraded(ctx context.Context, r GradeRow) error
 	// Graded returns the newest rows since a time, at most limit, oldest first.
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
 	// EnterAccount marks that the thread runs an attempt on an account, unless
