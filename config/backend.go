@@ -186,7 +186,7 @@ func (s *source) validateEnv(key, list string, names []string) {
 	for i, name := range names {
 		at := fmt.Sprintf("%s.%s[%d]", key, list, i)
 		switch user, own := s.variables[name]; {
-		case !validVariable(name):
+		case !variableName.MatchString(name):
 			s.add(at, "%s is not the name of an environment variable; list names, without values", quote(name))
 		case own && holdsSecret(user):
 			s.add(at, "%s is what %s is read from; an agent must not get it, so remove it here or use another variable there", name, user)

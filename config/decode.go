@@ -19,9 +19,8 @@ import (
 // read decodes a whole file over the struct that into points to. It reports
 // false when the file is not one YAML document and checking it makes no sense.
 func (s *source) read(data []byte, into any) bool {
-	node, problem := parseDocument(s.file, data)
-	if problem != nil {
-		s.problems = append(s.problems, *problem)
+	node, ok := s.parseDocument(data)
+	if !ok {
 		return false
 	}
 	if node != nil {
@@ -73,8 +72,7 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 		name, value := node.Content[i], node.Content[i+1]
 		path := child(key, name.Value)
 		if line, again := seen[name.Value]; again {
-			s.problems = append(s.problems, Problem{File: s.file, Line: name.Line, Column: name.Column, Key: path,
-				Message: fmt.Sprintf("is given twice, first in line %d; keep one", line)})
+			s.addAt(place{line: name.Line, column: name.Column}, path, "is given twice, first in line %d; keep one", line)
 			continue
 		}
 		seen[name.Value] = name.Line
@@ -145,39 +143,40 @@ const maxBytes = 1 << 20
 // no structure.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseDocument reads the one document of a file. An empty file gives nil.
-func parseDocument(name string, data []byte) (*yaml.Node, *Problem) {
+// parseDocument reads the one document of a file. An empty file gives nil; ok is
+// false for one that has a problem.
+func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	if len(data) > maxBytes {
-		return nil, &Problem{File: name, Line: 1, Message: fmt.Sprintf("is %d bytes long; a configuration may have %d", len(data), maxBytes)}
+		s.addAt(place{}, "", "is %d bytes long; a configuration may have %d", len(data), maxBytes)
+		return nil, false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
-	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil
-	} else if err != nil {
-		return nil, syntaxProblem(name, err)
+	err := decoder.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, true
 	}
-	if err := decoder.Decode(&second); err == nil {
-		return nil, &Problem{File: name, Line: max(second.Line, 1), Column: second.Column,
-			Message: "starts a second YAML document; remove it and the --- before it"}
-	} else if !errors.Is(err, io.EOF) {
-		return nil, syntaxProblem(name, err)
+	if err == nil {
+		err = decoder.Decode(&second)
 	}
-	return doc.Content[0], nil
+	switch {
+	case errors.Is(err, io.EOF):
+		return doc.Content[0], true
+	case err == nil:
+		s.addAt(place{line: second.Line, column: second.Column}, "", "starts a second YAML document; remove it and the --- before it")
+	default:
+		s.addSyntax(err)
+	}
+	return nil, false
 }
 
-func syntaxProblem(name string, err error) *Problem {
-	text := err.Error()
-	match := yamlLine.FindStringSubmatch(text)
-	line := 1
-	if match != nil {
+func (s *source) addSyntax(err error) {
+	text, line := err.Error(), 0
+	if match := yamlLine.FindStringSubmatch(text); match != nil {
 		text = strings.TrimPrefix(text, match[0])
-		if n, convErr := strconv.Atoi(match[1]); convErr == nil && n > 0 {
-			line = n
-		}
+		line, _ = strconv.Atoi(match[1]) // 0 where there is no number
 	}
-	return &Problem{File: name, Line: line,
-		Message: fmt.Sprintf("is not valid YAML: %s; check the indentation, colons and quotes around this line", text)}
+	s.addAt(place{line: line}, "", "is not valid YAML: %s; check the indentation, colons and quotes around this line", text)
 }
 
 var durationType = reflect.TypeFor[time.Duration]()
@@ -269,7 +268,7 @@ func (s *source) expand(text, key string) (string, bool) {
 }
 
 func (s *source) variable(name, key string) (string, bool) {
-	if !validVariable(name) {
+	if !variableName.MatchString(name) {
 		s.addAlso(key, "%s is not the name of an environment variable; write ${NAME}, or $${ for a literal ${", quote(name))
 		return "", false
 	}
@@ -283,15 +282,5 @@ func (s *source) variable(name, key string) (string, bool) {
 	return value, ok
 }
 
-// validVariable reports whether name is a name that a POSIX shell can export.
-func validVariable(name string) bool {
-	for i, c := range []byte(name) {
-		switch {
-		case c == '_', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
-		case '0' <= c && c <= '9' && i > 0:
-		default:
-			return false
-		}
-	}
-	return name != ""
-}
+// variableName matches a name that a POSIX shell can export.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -251,14 +251,16 @@ func (s *source) add(key, format string, args ...any) {
 // at the nearest key around it that the file gives.
 func (s *source) addAlso(key, format string, args ...any) {
 	s.broken[key] = true
-	problem := Problem{File: s.file, Line: 1, Key: key, Message: fmt.Sprintf(format, args...)}
-	for around := key; around != ""; around = parent(around) {
-		if at, ok := s.places[around]; ok {
-			problem.Line, problem.Column = at.line, at.column
-			break
-		}
+	var at place
+	for around, found := key, false; around != "" && !found; around = parent(around) {
+		at, found = s.places[around]
 	}
-	s.problems = append(s.problems, problem)
+	s.addAt(at, key, format, args...)
+}
+
+// addAt records a problem at a place of the file; the zero place is its first line.
+func (s *source) addAt(at place, key, format string, args ...any) {
+	s.problems = append(s.problems, Problem{File: s.file, Line: max(at.line, 1), Column: at.column, Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
 // parent is the path around a key: a.b for a.b.c and for a.b[0].
@@ -269,7 +271,7 @@ func parent(key string) string {
 // child is the path of a key inside another. A name that no Pawl key could have
 // is quoted, so that it cannot look like a path or break a line.
 func child(key, name string) string {
-	if len(name) > 60 || !validVariable(name) {
+	if len(name) > 60 || !variableName.MatchString(name) {
 		name = quote(name)
 	}
 	if key == "" {

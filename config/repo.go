@@ -66,13 +66,11 @@ type RepoRestarts struct {
 // ParseRepo reads a repository's configuration. With any problem the Repo is of
 // no use and nothing may run.
 func ParseRepo(name string, data []byte) (Repo, []Problem) {
-	if len(data) > maxRepoBytes {
-		return Repo{}, []Problem{{File: name, Line: 1,
-			Message: fmt.Sprintf("is %d bytes long; a repository's configuration may have %d", len(data), maxRepoBytes)}}
-	}
 	s := newSource(name, nil)
 	r := Repo{file: name, places: s.places}
-	if s.read(data, &r) {
+	if len(data) > maxRepoBytes {
+		s.addAt(place{}, "", "is %d bytes long; a repository's configuration may have %d", len(data), maxRepoBytes)
+	} else if s.read(data, &r) {
 		s.validateRepo(r)
 	}
 	if len(s.problems) > 0 {

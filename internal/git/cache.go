@@ -140,11 +140,9 @@ func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, full map[str
 		return nil
 	}
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", r.URL}
-	for _, ref := range full {
+	for _, ref := range slices.Compact(slices.Sorted(maps.Values(full))) {
 		args = append(args, "+"+ref+":"+cacheRef(ref))
 	}
-	slices.Sort(args[7:])
-	args = append(args[:7], slices.Compact(args[7:])...)
 	_, err := c.run(ctx, command{args: args, remote: &r, files: []*os.File{held}})
 	return err
 }

@@ -66,7 +66,7 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	}
 	defer root.Close()
 	s := sorter{root: root, limits: w.limits, seen: map[string]bool{}, real: map[string]bool{".": true}}
-	if err := s.survey(ctx); err != nil {
+	if err := s.survey(ctx, root, "", 0); err != nil {
 		return Snapshot{}, err
 	}
 	list := command{args: []string{"ls-files", "-z", "--modified", "--others", "--exclude-standard"}}

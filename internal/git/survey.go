@@ -21,15 +21,11 @@ const (
 	maxRules   = 1 << 20   // bytes of one .gitignore or .gitattributes, which git reads whole
 )
 
-// survey walks the whole work tree before git does. It refuses what git would
-// hang on (a pipe where it expects a file of rules, or inside another
-// repository) and reports what git would pass over in silence.
-func (s *sorter) survey(ctx context.Context) error {
-	return s.surveyDir(ctx, s.root, "", 0)
-}
-
-// surveyDir walks the directory name, which is open as dir.
-func (s *sorter) surveyDir(ctx context.Context, dir *os.Root, name string, depth int) error {
+// survey walks the directory name, which is open as dir: the whole work tree, before
+// git does. It refuses what git would hang on (a pipe where it expects a file of
+// rules, or inside another repository) and reports what git would pass over in
+// silence.
+func (s *sorter) survey(ctx context.Context, dir *os.Root, name string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: more than %d directories inside each other at %.200q", ErrUnsafe, maxDepth, name)
 	}
@@ -75,7 +71,7 @@ func (s *sorter) surveyEntry(ctx context.Context, dir *os.Root, at string, e fs.
 		return nil
 	}
 	defer sub.Close()
-	return s.surveyDir(ctx, sub, at, depth+1)
+	return s.survey(ctx, sub, at, depth+1)
 }
 
 // surveyFile looks at one thing that is not a directory.

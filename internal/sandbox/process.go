@@ -184,7 +184,7 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 	p.exit = exitOf(p.cmd.ProcessState)
 	if p.inside != nil {
 		p.err = errors.Join(p.err, p.inside.finish(p.exit))
-	} else if left := killAll(twice(p.leftovers)); left > 0 {
+	} else if left := killAll(twice(func() []int { return family(p.marker+"\x00", 0) })); left > 0 {
 		p.err = errors.Join(p.err, fmt.Errorf("%d processes of %s did not die", left, p.marker))
 	}
 	until := time.Now().Add(drain)
@@ -229,9 +229,6 @@ func (p *Process) members() []int {
 	}
 	return members
 }
-
-// leftovers are the processes of a plain program that itself is gone.
-func (p *Process) leftovers() []int { return family(p.marker+"\x00", 0) }
 
 // exitOf translates how the operating system says that a process ended.
 func exitOf(state *os.ProcessState) Exit {

@@ -231,31 +231,29 @@ func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, un
 
 func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) (err error) {
 	defer s.wrap(&err, "finish delivery %s", guid)
-	found, note := true, cleanNote(note)
+	note = cleanNote(note)
 	switch {
 	case s.receiver == nil:
-		err = errReading
+		return errReading
 	case state == thread.Unparsable:
-		found, err = s.postpone(ctx, guid, state, note, s.now().Add(lookAtMost))
-	case state != thread.Handled:
-		found, err = s.postpone(ctx, guid, state, note, until)
-	default:
-		found, err = s.receiver.commit(ctx, &pending{finish: true, delivery: thread.Delivery{GUID: guid, State: state, Note: note}})
-		if errors.Is(err, ErrBusy) { // with storing; the handling can wait for its turn
-			found, err = s.postpone(ctx, guid, state, note, until)
+		until = s.now().Add(lookAtMost)
+	case state == thread.Handled:
+		found, err := s.receiver.commit(ctx, &pending{finish: true, delivery: thread.Delivery{GUID: guid, State: state, Note: note}})
+		if err == nil && !found {
+			return thread.ErrNotFound
+		}
+		if !errors.Is(err, ErrBusy) { // with storing; the handling can wait for its turn
+			return err
 		}
 	}
-	if err == nil && !found {
-		err = thread.ErrNotFound
-	}
-	return err
+	return s.postpone(ctx, guid, state, note, until)
 }
 
 // postpone writes the state in a transaction of its own, and when the sweep looks
 // at the delivery again: at a time of this process, or with zero the later the more
 // often it was tried.
-func (s *deliveries) postpone(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) (found bool, err error) {
-	err = s.write(ctx, func(tx *txn) error {
+func (s *deliveries) postpone(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) error {
+	err := s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
 		if err := tx.QueryRowContext(ctx, s.q("SELECT received_at, tries FROM deliveries WHERE guid = ?1"+s.locking(" FOR UPDATE")), guid).
 			Scan(&received, &tries); err != nil {
@@ -268,9 +266,9 @@ func (s *deliveries) postpone(ctx context.Context, guid string, state thread.Del
 			guid, string(state), note, retryAt)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+		return thread.ErrNotFound
 	}
-	return err == nil, err
+	return err
 }
 
 // retryWait is how long a delivery of an age waits for its next try.
