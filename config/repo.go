@@ -50,6 +50,7 @@ type Repo struct {
 	// those that are always protected. See Protects.
 	ProtectedPaths []string     `yaml:"protected_paths"`
 	Restarts       RepoRestarts `yaml:"restarts"`
+	Checks         RepoChecks   `yaml:"checks"`
 
 	// file and places say where the keys stand, for the problems that Narrow
 	// finds.
@@ -62,6 +63,19 @@ type RepoRestarts struct {
 	// Max overrides the server's restarts.max; nil leaves it as it is.
 	Max *int `yaml:"max"`
 }
+
+// RepoChecks says when the check runs beside pawl are made. Empty means ChecksAuto.
+type RepoChecks struct {
+	Severity   string `yaml:"severity"`
+	Stagnation string `yaml:"stagnation"`
+}
+
+// When a check run is made. One that is there is kept up to date in any case.
+const (
+	ChecksAuto   = "auto" // where it has something to say
+	ChecksNever  = "never"
+	ChecksAlways = "always"
+)
 
 // ParseRepo reads a repository's configuration. With any problem the Repo is of
 // no use and nothing may run.
@@ -100,6 +114,11 @@ func (s *source) validateRepo(r Repo) {
 	}
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
 		s.add("restarts.max", "%d is below 0; use 0 for no restarts", *r.Restarts.Max)
+	}
+	for key, when := range map[string]string{"checks.severity": r.Checks.Severity, "checks.stagnation": r.Checks.Stagnation} {
+		if known := []string{ChecksAuto, ChecksNever, ChecksAlways}; when != "" && !slices.Contains(known, when) {
+			s.add(key, "%s is unknown; use %s", quote(when), orList(known))
+		}
 	}
 	s.validatePatterns("protected_paths", r.ProtectedPaths)
 	s.validatePatterns("reports", r.Reports)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
@@ -91,12 +92,23 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
 		return nil
 	}
 	for _, c := range checkrun.Checks(v) {
+		if _, begun := p.state.Acts[thread.CheckKey(c.Name, sha)]; !begun && !p.wanted(c.Name, v) {
+			continue
+		}
 		c.HeadSHA = sha
 		if err := p.publishCheck(ctx, c); err != nil {
 			return err
 		}
 	}
 	return p.leaveCommits(ctx, sha)
+}
+
+// wanted reports whether a check run is made, by the repository's configuration and
+// by whether it has something to say.
+func (p *publisher) wanted(name string, v checkrun.Facts) bool {
+	checks := p.state.Repo.Checks
+	when := map[string]string{checkrun.NameSeverity: checks.Severity, checkrun.NameStagnation: checks.Stagnation}[name]
+	return when == config.ChecksAlways || when != config.ChecksNever && checkrun.Speaks(v, name)
 }
 
 func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {

@@ -54,7 +54,7 @@ func killedAt(t *testing.T, point string, i int) {
 	if point == "interrupting" { // which only follows another death
 		plan = [][]string{{"PAWL_CRASH_AT=agent_started"}, {"PAWL_CRASH_AT=interrupting"}}
 	}
-	l := newLives(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\n"})
+	l := newLives(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\nchecks: {severity: always, stagnation: always}\n"})
 	l.env = func(life int) []string {
 		if life < len(plan) {
 			return plan[life]

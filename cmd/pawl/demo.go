@@ -52,7 +52,7 @@ var demoFiles = map[string]string{
 	"README.md":        "# widgets\n\nPrints a greeting.\n",
 	"greet.sh":         "#!/bin/sh\necho \"Helo, $1\"\n",
 	"test.sh":          "#!/bin/sh\n[ \"$(sh greet.sh world)\" = \"Hello, world\" ] || { echo 'FAIL: greet.sh world does not print Hello, world'; exit 1; }\necho ok\n",
-	".github/pawl.yml": "verify:\n  - sh test.sh\n",
+	".github/pawl.yml": "verify:\n  - sh test.sh\nchecks: {severity: always, stagnation: always}\n",
 }
 
 // practiceFiles is the repository for a provider on loopback, which knows one
@@ -60,7 +60,7 @@ var demoFiles = map[string]string{
 var practiceFiles = map[string]string{
 	"README.md":        "# widgets\n\nGreets.\n",
 	"test.sh":          "#!/bin/sh\n[ -s hello.txt ] || { echo 'FAIL: there is no hello.txt'; exit 1; }\necho ok\n",
-	".github/pawl.yml": "verify:\n  - sh test.sh\n",
+	".github/pawl.yml": "verify:\n  - sh test.sh\nchecks: {severity: always, stagnation: always}\n",
 }
 
 // show is one demo: the world, the server, and what was found.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,35 @@ func TestNoAgentWaitsForWhatPeopleAreShown(t *testing.T) {
 			t.Errorf("issue %d: %+v; want one order with one reaction, and one status comment of the end", n, comments)
 		}
 	}
+}
+
+// A solved issue without any trouble: 👀, the status comment at the start and at the
+// end, the draft, and one check run.
+func TestASolvedIssueCostsFewWrites(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n"})
+	r.agent("echo two >> a.txt\n"+gated, "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the status comment of the start", func() bool { return len(r.world.Comments(rigRepo, n)) == 2 })
+	r.touch("go")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	var writes []string
+	for _, q := range r.world.Requests() {
+		if q.Method != http.MethodGet && strings.HasPrefix(q.Caller, "installation:") && !strings.Contains(q.Path, ".git/") {
+			writes = append(writes, q.Method+" "+q.Path)
+		}
+	}
+	if len(writes) > 6 {
+		t.Errorf("%d writes, want at most 6: %q", len(writes), writes)
+	}
+	sha := r.world.Pulls(rigRepo)[0].Pull.HeadSHA
+	if runs := r.world.CheckRuns(rigRepo); len(runs) != 1 || runs[0].SHA != sha || runs[0].Name != "pawl" || runs[0].Conclusion != "success" {
+		t.Errorf("check runs %+v, want one that is called pawl and says success", runs)
+	}
+	t.Logf("%d writes: %q", len(writes), writes)
 }
 
 // How long orders wait for their agents is for people to read, since it depends on

@@ -104,12 +104,15 @@ func newRig(t *testing.T, files map[string]string) *rig {
 	return newRigAt(t, files, time.Now)
 }
 
+// allChecks has every check run made, for tests to look at.
+const allChecks = "checks: {severity: always, stagnation: always}\n"
+
 // newRigAt is newRig with a clock for the fake GitHub.
 func newRigAt(t *testing.T, files map[string]string, now func() time.Time) *rig {
 	t.Helper()
 	endToEnd(t)
 	if files == nil {
-		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n"}
+		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n", config.RepoFile: allChecks}
 	}
 	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}}
 	var err error

@@ -17,6 +17,7 @@
 //	which columns has the table of attempts?              attempts.go, table
 //	how is a recovery shown, and what it cost?            attempts.go, rungs
 //	what is folded away, and what is quoted how long?     attempts.go, addDetails
+//	when is a check run left out?                         verdicts.go, Speaks
 //	when does pawl/severity fail?                         verdicts.go, severityConclusion
 //	when does pawl/stagnation ask a person to act?        verdicts.go, stagnation
 //	the status comment, /pawl status, why and a wrong command  comment.go

@@ -9,6 +9,19 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
+// Speaks reports whether a check run says more than that all is well, or that
+// nothing is known yet. The one of the run always does.
+func Speaks(f Facts, name string) bool {
+	switch name {
+	case NameSeverity:
+		conclusion, known := severityConclusion(f.Severity.Class)
+		return known && conclusion != Success
+	case NameStagnation:
+		return f.Stagnation.Escalated || f.Stagnation.Similar > 0
+	}
+	return true
+}
+
 // severity renders the edit-loop verdict on the last attempt that ended.
 func severity(f Facts) forge.CheckRun {
 	c := check(f, NameSeverity)
