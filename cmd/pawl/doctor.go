@@ -120,17 +120,15 @@ func (d *doctor) failed(check string, err error, hint string) bool {
 }
 
 func printFindings(w io.Writer, all []finding) error {
+	var b strings.Builder
 	for _, f := range all {
-		if _, err := fmt.Fprintf(w, "%-8s %-14s %s\n", f.State, f.Check, f.Text); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "%-8s %-14s %s\n", f.State, f.Check, f.Text)
 		if f.Hint != "" {
-			if _, err := fmt.Fprintf(w, "%-8s %-14s → %s\n", "", "", f.Hint); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "%-8s %-14s → %s\n", "", "", f.Hint)
 		}
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func (d *doctor) database(ctx context.Context) {

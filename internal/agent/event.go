@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -149,15 +150,7 @@ type Report struct {
 
 // Evidence is the text that a fingerprint is taken of: the failure, else the
 // final message; for plain streams the output.
-func (r Report) Evidence() string {
-	switch {
-	case r.output != "":
-		return r.output
-	case r.Failure != "":
-		return r.Failure
-	}
-	return r.FinalMessage
-}
+func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMessage) }
 
 func (r *Report) because(reason string) { r.Reasons = append(r.Reasons, reason) }
 

@@ -185,11 +185,9 @@ func (e Endpoint) Check(cli string, speaks ...string) error {
 // Allowed is the environment that the operator allows, without what would lead
 // past the endpoint.
 func (r Request) Allowed() map[string]string {
-	env := map[string]string{}
-	for name, value := range r.Env {
-		if r.Endpoint == (Endpoint{}) || !slices.Contains(credentials, name) {
-			env[name] = value
-		}
+	env := maps.Clone(r.Env)
+	if r.Endpoint != (Endpoint{}) {
+		maps.DeleteFunc(env, func(name, _ string) bool { return slices.Contains(credentials, name) })
 	}
 	return env
 }

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"slices"
@@ -34,10 +33,6 @@ func newConnLimiter() *connLimiter {
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
-}
-
 // onState is told each change of a connection by the server.
 func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 	l.mu.Lock()
@@ -58,7 +53,7 @@ func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 // admit notes that a connection showed the token of a session. It answers false
 // where the session holds enough others: the connection must end with its call.
 func (l *connLimiter) admit(r *http.Request, s *Session) bool {
-	c := r.Context().Value(connKey{}).(net.Conn) // withConn has put it there
+	c := r.Context().Value(connKey{}).(net.Conn) // Start has put it there
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })

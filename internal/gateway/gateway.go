@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -65,7 +66,8 @@ func Start(o Options) (*Gateway, error) {
 	}
 	g.server = &http.Server{
 		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.log, "", 0),
-		ConnState: g.conns.onState, ConnContext: withConn,
+		ConnState:   g.conns.onState,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	go func() {
 		defer close(g.served)

@@ -136,20 +136,15 @@ func (s *splitter) feed(p []byte, emit func(event)) {
 		s.emit(s.buf[start:], emit)
 		start, s.line = len(s.buf), len(s.buf)
 	}
-	s.compact(start)
+	s.buf = append(s.buf[:0], s.buf[start:]...)
+	s.scanned -= start
+	s.line -= start
 }
 
 // flush emits what is left when the stream ended.
 func (s *splitter) flush(emit func(event)) {
 	s.emit(s.buf, emit)
 	*s = splitter{max: s.max}
-}
-
-func (s *splitter) compact(start int) {
-	rest := copy(s.buf, s.buf[start:])
-	s.buf = s.buf[:rest]
-	s.scanned -= start
-	s.line -= start
 }
 
 func (s *splitter) emit(raw []byte, emit func(event)) {
