@@ -21,7 +21,7 @@
 //	when does pawl/severity fail?                         verdicts.go, severityConclusion
 //	when does pawl/stagnation ask a person to act?        verdicts.go, stagnation
 //	the status comment, /pawl status, why and a wrong command  comment.go
-//	what of a pull request's description is Pawl's?       comment.go, cutBlock
+//	what of a pull request's description is Pawl's?       comment.go, PullBody
 //	what is left out of a text that is too long?          checkrun.go, page
 //	how is hostile text made harmless?                    internal/text
 package checkrun

@@ -29,7 +29,7 @@ func drawn(f Facts) string {
 		b.WriteString("\n" + c.Summary)
 	}
 	b.WriteString("======== status comment\n" + Comment(f))
-	b.WriteString("======== pull request body\n" + PullBody(f, "A person wrote this.") + "\n")
+	b.WriteString("======== pull request body\n" + PullBody(f) + "\n")
 	b.WriteString("======== /pawl status\n" + Status(f))
 	b.WriteString("======== /pawl why\n" + Why(f))
 	return b.String()

@@ -121,7 +121,7 @@ func inspect(t interface {
 }, f Facts) {
 	t.Helper()
 	texts := map[string]string{
-		"comment": Comment(f), "status": Status(f), "why": Why(f), "pull": PullBody(f, ""), "help": Help(f.RequestedBy, f.Request),
+		"comment": Comment(f), "status": Status(f), "why": Why(f), "pull": PullBody(f), "help": Help(f.RequestedBy, f.Request),
 	}
 	for _, c := range Checks(f) {
 		texts[c.Name] = c.Summary
@@ -181,7 +181,7 @@ func TestSingleWordsCannotBecomeMore(t *testing.T) {
 				if bad := append(lineFlaws(s), flaws(s)...); len(bad) > 0 {
 					t.Errorf("%q: %v", said, bad)
 				}
-				if strings.Contains(s, "\n") || strings.Contains(s, BlockEnd) {
+				if strings.Contains(s, "\n") || strings.Contains(s, blockEnd) {
 					t.Errorf("%q became %q", said, s)
 				}
 			}

@@ -57,3 +57,12 @@ func TestATextThatIsTooLongIsCutBetweenItsParts(t *testing.T) {
 		}
 	}
 }
+
+func TestTheBlockDoesNotDependOnTheTime(t *testing.T) {
+	f := cases()["waiting-for-reset"]
+	then := PullBody(f)
+	f.Now = f.Now.AddDate(0, 0, 3)
+	if now := PullBody(f); now != then {
+		t.Errorf("got %q, then %q", then, now)
+	}
+}
