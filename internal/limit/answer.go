@@ -295,12 +295,10 @@ func number(s string) float64 {
 	return n
 }
 
-// after is so many seconds from now, zero for a negative number.
+// after is so many seconds from now, the farthest for more; zero for a negative number.
 func after(now time.Time, seconds float64) time.Time {
-	if seconds < 0 {
-		return time.Time{}
-	}
-	return now.Add(time.Duration(min(seconds, farthest.Seconds()) * float64(time.Second)))
+	at, _ := ahead(now, min(seconds, farthest.Seconds()))
+	return at
 }
 
 // unix reads seconds since 1970; a number that is too small for one is none.

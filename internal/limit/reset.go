@@ -89,6 +89,7 @@ func epochTime(text string) (time.Time, bool) {
 	return time.Unix(n, 0).UTC(), true
 }
 
+// ahead is so many seconds from now; false for a negative number and beyond the farthest.
 func ahead(now time.Time, seconds float64) (time.Time, bool) {
 	if !(seconds >= 0 && seconds <= farthest.Seconds()) {
 		return time.Time{}, false
