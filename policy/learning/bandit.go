@@ -5,8 +5,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -98,16 +96,11 @@ func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 	for i, a := range arms {
 		name := fnv.New64a()
 		_, _ = name.Write([]byte(a.Backend)) // a hash never fails
-		v := a.Posterior.sample(rand.NewPCG(seed, name.Sum64()))
+		v := a.Posterior.Beta(rand.NewPCG(seed, name.Sum64())).Rand()
 		samples[i] = policy.Sample{Backend: a.Backend, Value: v, Good: a.Posterior.Good, Bad: a.Posterior.Bad, Level: a.Level, Masked: a.Masked}
 		if a.Masked == "" && (highest < 0 || v > samples[highest].Value) {
 			highest = i
 		}
 	}
 	return samples, highest
-}
-
-// sample draws from the posterior.
-func (p Posterior) sample(chance rand.Source) float64 {
-	return distuv.Beta{Alpha: p.Alpha(), Beta: p.Beta(), Src: chance}.Rand()
 }

@@ -112,13 +112,13 @@ func TestOlderRewardsOfTheSameArmWeighLess(t *testing.T) {
 		endedAt(3, "a", says(VerifierSource, 0.2, gradeDay)), endedAt(4, "a", says(VerifierSource, 1, gradeDay))}
 	l := Learn(rows, later)
 	p, level := l.Posterior("a", rows[0].Context)
-	if level != policy.Exact || p.N != 3 || math.Abs(p.Alpha()-(1+0.99*0.99+0.99*0.2+1)) > 1e-12 || math.Abs(p.Beta()-(1+0.99*0.8)) > 1e-12 {
+	if level != policy.Exact || p.N != 3 || math.Abs(p.Beta(nil).Alpha-(1+0.99*0.99+0.99*0.2+1)) > 1e-12 || math.Abs(p.Beta(nil).Beta-(1+0.99*0.8)) > 1e-12 {
 		t.Errorf("%s %+v", level, p)
 	}
-	if p, _ := l.Posterior("b", rows[0].Context); p.N != 1 || p.Alpha() != 2 || p.Beta() != 1 {
+	if p, _ := l.Posterior("b", rows[0].Context); p.N != 1 || p.Beta(nil).Alpha != 2 || p.Beta(nil).Beta != 1 {
 		t.Errorf("rewards of the other arm discounted this one: %+v", p)
 	}
-	if p, _ := l.Posterior("c", policy.Context{}); p.Mean() != 0.5 || p.Effective() != 0 {
+	if p, _ := l.Posterior("c", policy.Context{}); p.Beta(nil).Mean() != 0.5 || p.Good+p.Bad != 0 {
 		t.Errorf("the prior is %+v", p)
 	}
 }
@@ -258,9 +258,9 @@ func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
 func TestTheIntervalOfEveryPosteriorHoldsItsMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Posterior{Good: rapid.Float64Range(0, 100).Draw(t, "good"), Bad: rapid.Float64Range(0, 100).Draw(t, "bad")}
-		low, high := p.Interval()
-		if !(0 < low && low < p.Mean() && p.Mean() < high && high < 1) {
-			t.Fatalf("%+v: %v is not between %v and %v", p, p.Mean(), low, high)
+		v := View([]Arm{{Posterior: p}})[0]
+		if !(0 < v.Low && v.Low < v.Mean && v.Mean < v.High && v.High < 1) {
+			t.Fatalf("%+v: %v is not between %v and %v", p, v.Mean, v.Low, v.High)
 		}
 	})
 }

@@ -31,3 +31,7 @@ func SignalSources() []SignalSource {
 
 // Weight is what a source's value weighs in a grade; 0 for a source that decides alone.
 func (s SignalSource) Weight() float64 { return sources[s.place()].weight }
+
+// Rewarded reports whether the grade is a reward: it is known and passed
+// validation.
+func (j Judged) Rewarded() bool { return j.Grade.Known && len(j.Quarantine) == 0 }

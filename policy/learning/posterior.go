@@ -26,22 +26,9 @@ type Posterior struct {
 	N int `json:"n"`
 }
 
-// Alpha is the first parameter of the distribution.
-func (p Posterior) Alpha() float64 { return 1 + p.Good }
-
-// Beta is the second parameter of the distribution.
-func (p Posterior) Beta() float64 { return 1 + p.Bad }
-
-// Effective is how many undiscounted rewards the posterior is worth.
-func (p Posterior) Effective() float64 { return p.Good + p.Bad }
-
-// Mean is the expected reward.
-func (p Posterior) Mean() float64 { return p.Alpha() / (p.Alpha() + p.Beta()) }
-
-// Interval holds the reward with a probability of 90 %, 5 % being on either side.
-func (p Posterior) Interval() (low, high float64) {
-	d := distuv.Beta{Alpha: p.Alpha(), Beta: p.Beta()}
-	return d.Quantile(0.05), d.Quantile(0.95)
+// Beta is the distribution. Chance is needed only to draw from it.
+func (p Posterior) Beta(chance rand.Source) distuv.Beta {
+	return distuv.Beta{Alpha: 1 + p.Good, Beta: 1 + p.Bad, Src: chance}
 }
 
 // plus is the posterior with one more reward, 0..1, that is newer than all before it.
@@ -93,10 +80,11 @@ func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 // ArmView is an arm as people see it.
 type ArmView struct {
 	Arm
-	Mean float64 `json:"mean"`
-	// Low and High are the 90 % interval.
-	Low       float64 `json:"low"`
-	High      float64 `json:"high"`
+	Mean float64 `json:"mean"` // the expected reward
+	// Low and High are the 90 % interval, with 5 % on either side.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// Effective is how many undiscounted rewards the posterior is worth.
 	Effective float64 `json:"effective"`
 	// Share is the probability that sampling chooses the arm now, of which a
 	// masked one has none.
@@ -114,8 +102,9 @@ const (
 func View(arms []Arm) []ArmView {
 	views := make([]ArmView, len(arms))
 	for i, a := range arms {
-		low, high := a.Posterior.Interval()
-		views[i] = ArmView{Arm: a, Mean: a.Posterior.Mean(), Low: low, High: high, Effective: a.Posterior.Effective()}
+		p := a.Posterior
+		d := p.Beta(nil)
+		views[i] = ArmView{Arm: a, Mean: d.Mean(), Low: d.Quantile(0.05), High: d.Quantile(0.95), Effective: p.Good + p.Bad}
 	}
 	chance := rand.NewPCG(shareSeed, 0)
 	for range shareDraws {
@@ -124,7 +113,7 @@ func View(arms []Arm) []ArmView {
 			if a.Masked != "" {
 				continue
 			}
-			if v := a.Posterior.sample(chance); highest < 0 || v > most {
+			if v := a.Posterior.Beta(chance).Rand(); highest < 0 || v > most {
 				highest, most = i, v
 			}
 		}

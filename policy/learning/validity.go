@@ -55,10 +55,6 @@ type Judged struct {
 	Quarantine []string `json:"quarantine,omitempty"`
 }
 
-// Rewarded reports whether the grade is a reward: it is known and passed
-// validation.
-func (j Judged) Rewarded() bool { return j.Grade.Known && len(j.Quarantine) == 0 }
-
 // Learned is what the rows say, computed anew each time: rewards, posteriors and
 // the health of the sources. The zero value knows nothing.
 type Learned struct {

@@ -338,7 +338,7 @@ func TestTheIncident(t *testing.T) {
 		}
 		was, _ := before.Posterior(backend, context)
 		is, _ := merged.Posterior(backend, context)
-		if is.N != was.N+1 || is.Mean() <= was.Mean() {
+		if is.N != was.N+1 || is.Beta(nil).Mean() <= was.Beta(nil).Mean() {
 			t.Errorf("after the merge %s has %+v, before the incident %+v", backend, is, was)
 		}
 	}
