@@ -27,6 +27,7 @@ type cluster struct {
 	ahead *clock // of GitHub, and of the nodes that have a clock file
 	clock string // the file of a clock that all nodes obey; empty for the true time
 	nodes []*member
+	skew  time.Duration // of the clock by which a SQLite file's times are meant
 }
 
 func newCluster(t *testing.T, db *pgServer) *cluster {
@@ -118,7 +119,7 @@ func (m *member) began(issue string) bool {
 // read gives the shared database to f.
 func (c *cluster) read(f func(*store.Store)) {
 	c.t.Helper()
-	db, err := store.OpenReadOnly(c.t.Context(), c.dsn, store.Options{})
+	db, err := store.OpenReadOnly(c.t.Context(), c.dsn, store.Options{Now: func() time.Time { return time.Now().Add(c.skew) }})
 	c.must(err)
 	defer db.Close()
 	f(db)
