@@ -37,13 +37,14 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("open a cache: %w", err)
+	dir, err = filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open a cache: %w", err)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("open a cache: %w", err)
 	}
 	c := &Cache{git: p, dir: dir}

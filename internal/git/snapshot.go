@@ -38,8 +38,6 @@ const maxLeft = 100
 // More or larger files than the limits allow are ErrTooLarge. A tree that would
 // make git hang or read without end is ErrUnsafe.
 func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	slow := fmt.Errorf("%w: git did not finish reading it within %s", ErrUnsafe, w.limits.time)
 	ctx, cancel := context.WithTimeoutCause(ctx, w.limits.time, slow)
 	defer cancel()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -52,7 +51,6 @@ type Workspace struct {
 	gitDir string // the git directory that only the host uses
 	cache  *Cache
 	limits limits
-	mu     sync.Mutex
 }
 
 // Checkout makes a fresh checkout of a commit in the cache. The agent's part is

@@ -46,22 +46,22 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if s.file, err = createFile(path); err != nil {
 		return err
 	}
-	if s.w, err = sql.Open("sqlite", sqliteDSN(path, "_txlock", "immediate")); err != nil {
+	s.w, err = sql.Open("sqlite", sqliteDSN(path, "_txlock", "immediate"))
+	if err == nil {
+		s.r, err = sql.Open("sqlite", sqliteDSN(path, "_query_only", "1"))
+	}
+	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
 	s.w.SetMaxOpenConns(1)
-	if s.r, err = sql.Open("sqlite", sqliteDSN(path, "_query_only", "1")); err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
-	}
 	s.r.SetMaxOpenConns(sqliteReaders)
 	s.r.SetMaxIdleConns(sqliteReaders)
-	if err := s.checkSQLite(ctx); err != nil {
-		return explain(path, err)
+	for _, step := range []func(context.Context) error{s.checkSQLite, s.migrate, s.nobodyElse} {
+		if err := step(ctx); err != nil {
+			return explain(path, err)
+		}
 	}
-	if err := s.migrate(ctx); err != nil {
-		return explain(path, err)
-	}
-	return explain(path, s.nobodyElse(ctx))
+	return nil
 }
 
 // openMemory opens a copy of an image. It ends with its connection, which is the only
