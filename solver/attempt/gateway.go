@@ -186,8 +186,7 @@ func (m *modelAccess) close(r *policy.Receipt) {
 // decides for every agent that did not end well; one that says it completed is
 // believed if it changed something, but its account is limited all the same.
 func (m *modelAccess) limit(r *policy.Receipt, l policy.Limit) {
-	kind, seen := l.Kind, &l
-	seen.Message = tail(l.Message, 2000)
+	kind, seen := l.Kind, bounded(l)
 	if r.Limit != nil && seen.ResetsAt.IsZero() {
 		seen.ResetsAt, seen.Source = r.Limit.ResetsAt, r.Limit.Source
 	}

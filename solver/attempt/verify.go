@@ -60,7 +60,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 // whether all of the output was kept.
 func (c *checkout) verifyOne(ctx context.Context, command string, ws *git.Workspace) (_ policy.Verified, whole bool, err error) {
 	began, before := c.Now(), stamps(ws.Dir, c.Ground.Effective)
-	report, printed, err := c.inSandbox(ctx, ws, program{argv: []string{"/bin/sh", "-c", command}, most: verifyTimeout, both: true})
+	report, printed, err := c.inSandbox(ctx, ws, program{argv: []string{"/bin/sh", "-c", command}, most: verifyTimeout})
 	if err != nil {
 		return policy.Verified{}, false, fmt.Errorf("verify command %q: %w", command, err)
 	}
@@ -82,10 +82,9 @@ type program struct {
 	argv, env []string
 	stdin     []byte
 	most      time.Duration
-	// both keeps what it prints on standard error, too.
-	both bool
 	// apart starts it in an empty folder, with the work tree to read only: what
-	// lies in the tree was written by an agent.
+	// lies in the tree was written by an agent. What it prints on standard error is
+	// kept apart, too.
 	apart bool
 }
 
@@ -129,7 +128,7 @@ func (c *checkout) inSandbox(ctx context.Context, ws *git.Workspace, prog progra
 	}
 	var printed lastBytes
 	reading := process(proc)
-	if prog.both {
+	if !prog.apart {
 		reading.Stderr = io.TeeReader(reading.Stderr, &printed)
 	}
 	report, err := agent.Run(run, reading, plain, agent.RunOptions{Total: prog.most, Transcript: &printed, Now: c.Now})
