@@ -222,31 +222,23 @@ func alwaysProtected() []string {
 	return []string{".github/workflows/**", RepoFile}
 }
 
-// Protects reports whether a path is protected and by which pattern. The path
-// is relative to the root of the repository, with slashes.
+// Protects reports whether a path is protected. The path is relative to the root of
+// the repository, with slashes.
 //
 // A pattern is matched from the root, part by part as path.Match does; ** stands
 // for any number of parts, and a pattern that matches a folder protects what is
 // in it. Case is ignored, because a checkout on some file systems ignores it.
-func (e Effective) Protects(file string) (pattern string, ok bool) {
-	return matched(e.ProtectedPaths, file)
-}
+func (e Effective) Protects(file string) bool { return matched(e.ProtectedPaths, file) }
 
 // Reported reports whether a file is a report of the verify commands.
-func (e Effective) Reported(file string) bool {
-	_, ok := matched(e.Reports, file)
-	return ok
-}
+func (e Effective) Reported(file string) bool { return matched(e.Reports, file) }
 
-// matched is the first pattern that matches a file.
-func matched(patterns []string, file string) (pattern string, ok bool) {
+// matched reports whether one of the patterns matches a file.
+func matched(patterns []string, file string) bool {
 	parts := strings.Split(strings.ToLower(path.Clean(file)), "/")
-	for _, p := range patterns {
-		if matches(strings.Split(strings.ToLower(strings.TrimSuffix(p, "/")), "/"), parts) {
-			return p, true
-		}
-	}
-	return "", false
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		return matches(strings.Split(strings.ToLower(strings.TrimSuffix(p, "/")), "/"), parts)
+	})
 }
 
 // matches reports whether the pattern matches the parts or a folder above them.

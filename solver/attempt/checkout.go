@@ -86,10 +86,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	for _, l := range snap.Left {
 		r.LeftOut = append(r.LeftOut, l.Path+" ("+l.Reason+")")
 	}
-	tree, protected, err := c.ws.Without(ctx, snap.Tree, c.ws.StartTree, func(path string) bool {
-		_, ok := c.Ground.Effective.Protects(path)
-		return ok
-	})
+	tree, protected, err := c.ws.Without(ctx, snap.Tree, c.ws.StartTree, c.Ground.Effective.Protects)
 	if err != nil {
 		return err
 	}
