@@ -93,14 +93,10 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	for _, r := range s.Requests() {
 		s.give(out, "github_requests_total", float64(r.Sent), r.Method, r.Route)
 	}
-	if s.Points != nil {
-		for _, p := range s.Points() {
-			s.give(out, "github_points_total", float64(p.Used), strconv.FormatInt(p.Installation, 10))
-		}
+	for _, p := range s.Points() {
+		s.give(out, "github_points_total", float64(p.Used), strconv.FormatInt(p.Installation, 10))
 	}
-	if s.Skew != nil {
-		s.give(out, "database_clock_ahead_seconds", s.Skew().Seconds())
-	}
+	s.give(out, "database_clock_ahead_seconds", s.Skew().Seconds())
 	for _, r := range s.parts.answers(ctx) {
 		s.give(out, "healthy", flag(r[0].OK), r[0].Name)
 	}

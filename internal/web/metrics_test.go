@@ -37,6 +37,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 		`pawl_breaker_open{account="main",kind="usage_limit"} 1`,
 		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
 		`pawl_cooldowns{backend="codex",class="severe"} 1`,
+		`pawl_database_clock_ahead_seconds 0`,
 		`pawl_decisions_total{action="stop",rule="usage_limit_breaker"} 1`,
 		`pawl_deliveries{state="failed"} 0`,
 		`pawl_deliveries{state="given_up"} 0`,
@@ -77,6 +78,7 @@ func TestMetricsWithoutADatabaseAreThoseOfTheNode(t *testing.T) {
 	}
 	want := []string{
 		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
+		`pawl_database_clock_ahead_seconds 0`,
 		`pawl_github_requests_total{method="GET",route="/repos/{owner}/{repo}"} 3`,
 		`pawl_healthy{part="database"} 0`,
 		`pawl_take_overs_total 0`,

@@ -31,7 +31,7 @@ type Build struct {
 }
 
 // Options are the parts that the pages show. All are required, except that
-// Details may be empty, and Learning, Points and Skew nil.
+// Details may be empty.
 type Options struct {
 	// Hook takes every request to the webhook address, whatever its method.
 	Hook  http.Handler
