@@ -114,17 +114,18 @@ func marked(dir, mark string) bool {
 }
 
 // killAll kills what find finds until it finds nothing, because processes may
-// start others meanwhile. It returns how many are left when it gives up.
+// start others meanwhile. It returns how many are left when it gives up, which is
+// some time after it found the first: to find them takes seconds where thousands of
+// processes run.
 func killAll(find func() []int) int {
-	for end := time.Now().Add(dying); ; time.Sleep(pollEvery) {
-		pids := find()
-		if len(pids) == 0 || time.Now().After(end) {
-			return len(pids)
-		}
+	pids := find()
+	for end := time.Now().Add(dying); len(pids) > 0 && time.Now().Before(end); pids = find() {
 		for _, pid := range pids {
 			signal(pid, syscall.SIGKILL)
 		}
+		time.Sleep(pollEvery)
 	}
+	return len(pids)
 }
 
 // signal sends a signal to a process that may be gone already.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -305,5 +306,32 @@ func TestASandboxThatIsLeftIsSwept(t *testing.T) {
 	<-p.done
 	if left := family(Marker+"="+node, 0); len(left) != 0 {
 		t.Errorf("%d processes are left", len(left))
+	}
+}
+
+func TestWhatIsFoundAfterItsTimeIsKilledAnyway(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	synctest.Test(t, func(t *testing.T) {
+		found := []int{cmd.Process.Pid}
+		left := killAll(func() []int {
+			time.Sleep(2 * dying) // as a look at thousands of processes takes
+			pids := found
+			found = nil
+			return pids
+		})
+		if left != 0 {
+			t.Fatalf("%d processes are left", left)
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("it ended with %v, want it killed", err)
 	}
 }
