@@ -245,7 +245,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 	}
 	scene := feedback.Scene{
 		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: thread.Label, AllowedBots: h.AllowedBots,
-		Wrote:   s.Wrote(it.Target),
+		ByPawl:  s.IsOwn(it.Target),
 		Marked:  r.Source != policy.FromDescription && thread.Marked(r.Text),
 		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
 		Head: s.Head, Failed: failed(s), Known: s.Known,
@@ -256,7 +256,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		case feedback.Annotations:
 			r.Text = h.annotated(ctx, it, r.Text)
 		case feedback.Transcript:
-			scene.AgentWrote, err = h.agentWrote(ctx, t, *r, it.MadeAt)
+			scene.ByAgent, err = h.authored(ctx, t, *r, it.MadeAt)
 		case feedback.Permission:
 			scene.Permission, err = h.permission(ctx, it.Repo, r.Actor.Login)
 		case feedback.Closing:
@@ -280,15 +280,15 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 		r.Source == policy.FromLabel && strings.EqualFold(r.Name, thread.Label), err
 }
 
-// agentWrote reports whether the agent itself made the remark. Of an edited
+// authored reports whether the agent itself made the remark. Of an edited
 // description only what was added need be the agent's.
-func (h *Handlers) agentWrote(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
+func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
 	parts := []string{r.Text}
 	if r.Source == policy.FromDescription {
 		parts = feedback.Additions(r.Was, r.Text)
 	}
 	for _, part := range parts {
-		if wrote, err := h.Solver.AgentWrote(ctx, t, part, at); !wrote || err != nil {
+		if wrote, err := h.Solver.Authored(ctx, t, part, at); !wrote || err != nil {
 			return false, err
 		}
 	}

@@ -210,6 +210,6 @@ type Spent struct {
 	Tokens  Tokens   `json:"tokens"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	Limit   *Limit   `json:"limit,omitempty"`
-	// Told says that the account's breaker has heard of the limit.
-	Told bool `json:"told,omitempty"`
+	// Counted says that the account's breaker has heard of the limit.
+	Counted bool `json:"told,omitempty"`
 }

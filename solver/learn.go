@@ -111,9 +111,9 @@ func (s *step) learn(ctx context.Context) error {
 	return nil
 }
 
-// Standing is what was learned of the configured backends over all repositories,
+// LearningReport is what was learned of the configured backends over all repositories,
 // and how far the sources of grades can be believed.
-type Standing struct {
+type LearningReport struct {
 	// Mode is the configured one, InForce what it comes to now.
 	Mode    policy.Mode             `json:"mode"`
 	InForce policy.Mode             `json:"in_force"`
@@ -137,12 +137,12 @@ func quarantined(l learning.Learned) []learning.Judged {
 	return list[max(0, len(list)-shownQuarantined):]
 }
 
-// Standing computes what was learned. Backends that are held back at the moment
+// LearningReport computes what was learned. Backends that are held back at the moment
 // are not masked: how good they are does not depend on it.
-func (s *Solver) Standing(ctx context.Context) (Standing, error) {
+func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	learned, err := s.Learned(ctx)
 	if err != nil {
-		return Standing{}, err
+		return LearningReport{}, err
 	}
 	var options []policy.Option
 	for _, b := range s.Config.Backends {
@@ -150,7 +150,7 @@ func (s *Solver) Standing(ctx context.Context) (Standing, error) {
 	}
 	mode := policy.Mode(s.Config.Policy.Learning.Mode)
 	arms := learned.Arms(policy.Context{}, options)
-	return Standing{
+	return LearningReport{
 		Mode: mode, InForce: learning.Choose(mode, arms, 0).Mode,
 		Arms: learning.View(arms), Sources: learned.Health(), Quarantined: quarantined(learned),
 	}, nil

@@ -220,7 +220,7 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 func (s *step) untriggered(triggers []string) []int64 {
 	var seqs []int64
 	for _, r := range s.state.Pending() {
-		if !feedback.Heard(r.Source, feedback.Command{Name: r.Command, Mention: r.Mention}, triggers) {
+		if !feedback.Triggers(r.Source, feedback.Command{Name: r.Command, Mention: r.Mention}, triggers) {
 			seqs = append(seqs, r.Seq)
 		}
 	}

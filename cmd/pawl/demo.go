@@ -179,7 +179,7 @@ func (d *show) addBackend(cfg *config.Server, kind string) error {
 		return err
 	}
 	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)
-	practise(cfg, kind, d.provider, key)
+	useLoopbackProvider(cfg, kind, d.provider, key)
 	return nil
 }
 

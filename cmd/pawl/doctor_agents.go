@@ -111,10 +111,10 @@ func (d *doctor) version(ctx context.Context, check, exe string, b config.Backen
 }
 
 // askVersion runs a CLI only to print its version.
-func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Version) (agent.Standing, error) {
+func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Version) (agent.VersionFinding, error) {
 	home, err := os.MkdirTemp("", "pawl-version-")
 	if err != nil {
-		return agent.Standing{}, err
+		return agent.VersionFinding{}, err
 	}
 	defer os.RemoveAll(home)
 	args := []string{"--version"}
@@ -127,9 +127,9 @@ func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Versi
 	out, err := cmd.Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
-			return agent.Standing{}, fmt.Errorf("%w: %.200s", err, strings.TrimSpace(string(exit.Stderr)))
+			return agent.VersionFinding{}, fmt.Errorf("%w: %.200s", err, strings.TrimSpace(string(exit.Stderr)))
 		}
-		return agent.Standing{}, err
+		return agent.VersionFinding{}, err
 	}
 	return v.Judge(string(out)), nil
 }

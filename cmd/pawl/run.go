@@ -286,9 +286,9 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	return nil
 }
 
-// practise makes an agent CLI the only backend, with a provider on loopback that
+// useLoopbackProvider makes an agent CLI the only backend, with a provider on loopback that
 // plays a scene instead of a model.
-func practise(cfg *config.Server, kind string, provider *fakeprovider.Server, key string) {
+func useLoopbackProvider(cfg *config.Server, kind string, provider *fakeprovider.Server, key string) {
 	p := config.NewProvider("practice", cmp.Or(config.ProtocolOf(kind), config.OpenAI))
 	p.BaseURL, p.Key = provider.URL(practiceScene), config.NewSecret(key)
 	if p.Protocol == config.OpenAI {

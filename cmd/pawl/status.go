@@ -68,8 +68,8 @@ type statusReport struct {
 	Cooldowns []cooldownStatus `json:"cooldowns"`
 	Backends  []backendStatus  `json:"backends"`
 	// Deliveries are those that could not be handled.
-	Deliveries []deliveryStatus `json:"deliveries"`
-	Learning   solver.Standing  `json:"learning"`
+	Deliveries []deliveryStatus      `json:"deliveries"`
+	Learning   solver.LearningReport `json:"learning"`
 
 	now time.Time
 }
@@ -176,7 +176,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		}
 		r.Deliveries = append(r.Deliveries, v)
 	}
-	r.Learning, err = s.Standing(ctx)
+	r.Learning, err = s.LearningReport(ctx)
 	return r, err
 }
 
@@ -226,7 +226,7 @@ func (r statusReport) print(w io.Writer) error {
 }
 
 // printLearning writes what was learned and how far it can be believed.
-func printLearning(w io.Writer, l solver.Standing) error {
+func printLearning(w io.Writer, l solver.LearningReport) error {
 	fmt.Fprintf(w, "\nLearning: mode %s, in force %s\n", l.Mode, l.InForce)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "BACKEND\tREWARDS\tMEAN\t90 %% INTERVAL\tSHARE\t\n")

@@ -37,7 +37,7 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 			{Account: "other", Kind: "auth", Consecutive: 1, Open: true},
 		},
 		Backends: []backendStatus{{Name: "codex", Kind: "codex", Account: "main"}},
-		Learning: solver.Standing{
+		Learning: solver.LearningReport{
 			Mode: policy.ModeAuto, InForce: policy.ModeShadow,
 			Arms: learning.View([]learning.Arm{
 				{Option: policy.Option{Backend: "codex"}, Posterior: learning.Posterior{Good: 31, Bad: 12, N: 47}, Rewards: 47},
@@ -84,7 +84,7 @@ func TestAReportAndAnErrorCannotDriveATerminal(t *testing.T) {
 	cmd := &cobra.Command{}
 	cmd.SetOut(&out)
 	err := printReport(cmd, false, nil, func(w io.Writer) error {
-		return printLearning(w, solver.Standing{Quarantined: []learning.Judged{{ID: "acme/widgets#7/2", Quarantine: []string{hostile}}}})
+		return printLearning(w, solver.LearningReport{Quarantined: []learning.Judged{{ID: "acme/widgets#7/2", Quarantine: []string{hostile}}}})
 	})
 	if err != nil {
 		t.Fatal(err)

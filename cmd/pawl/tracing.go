@@ -57,7 +57,7 @@ func startTracing(ctx context.Context, c config.Tracing, node string, log zerolo
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeValueLengthLimit = maxAttribute
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&calmExporter{SpanExporter: exporter, log: log}, sdktrace.WithMaxQueueSize(maxSpans), sdktrace.WithExportTimeout(exportTime)),
+		sdktrace.WithBatcher(&throttledExporter{SpanExporter: exporter, log: log}, sdktrace.WithMaxQueueSize(maxSpans), sdktrace.WithExportTimeout(exportTime)),
 		sdktrace.WithIDGenerator(spanIDs{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSampler(sdktrace.AlwaysSample()),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "pawl"),
 			attribute.String("service.version", buildInfo().Version), attribute.String("service.instance.id", node))),
@@ -184,9 +184,9 @@ func (a *tracedAnswer) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *tracedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// calmExporter keeps the failures of a collector from being more than a line in
+// throttledExporter keeps the failures of a collector from being more than a line in
 // the log now and then.
-type calmExporter struct {
+type throttledExporter struct {
 	sdktrace.SpanExporter
 	log zerolog.Logger
 
@@ -196,7 +196,7 @@ type calmExporter struct {
 }
 
 // ExportSpans implements sdktrace.SpanExporter. It never fails.
-func (c *calmExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+func (c *throttledExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {
 		return nil

@@ -75,8 +75,8 @@ const (
 	VersionUnknown = "unknown" // it did not tell: a warning
 )
 
-// Standing is what is to be thought of the version that a CLI printed.
-type Standing struct {
+// VersionFinding is what is to be thought of the version that a CLI printed.
+type VersionFinding struct {
 	// Found is the version, empty where none was recognised.
 	Found string
 	// Kind is one of the standings above.
@@ -88,14 +88,14 @@ type Standing struct {
 var versionNumber = regexp.MustCompile(`(?m)(?:^|[ v])(\d{1,9})\.(\d{1,9})\.(\d{1,9})\b`)
 
 // Judge reads what the CLI printed when it was asked for its version.
-func (v Version) Judge(output string) Standing {
+func (v Version) Judge(output string) VersionFinding {
 	found := versionNumber.FindStringSubmatch(Shorten(output, 4<<10))
 	checked := versionNumber.FindStringSubmatch(v.Checked)
 	if found == nil || checked == nil {
 		said, _, _ := strings.Cut(strings.TrimSpace(Shorten(output, 200)), "\n")
-		return Standing{Kind: VersionUnknown, Text: fmt.Sprintf("its version is unknown: it printed %q; %s was checked", said, v.Checked)}
+		return VersionFinding{Kind: VersionUnknown, Text: fmt.Sprintf("its version is unknown: it printed %q; %s was checked", said, v.Checked)}
 	}
-	s := Standing{Found: strings.TrimLeft(found[0], " v")}
+	s := VersionFinding{Found: strings.TrimLeft(found[0], " v")}
 	switch slices.Compare(numbersOf(found[1:]), numbersOf(checked[1:])) {
 	case 1:
 		s.Kind, s.Text = VersionNewer, fmt.Sprintf("version %s is newer than %s, which was checked; it may have changed", s.Found, v.Checked)

@@ -32,7 +32,7 @@ var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 // White space, punctuation, quoting and escapes are ignored, because a remark
 // goes through JSON, a shell and a here-document before it is posted.
 func (a Adapter) Authored(transcript io.Reader, remark string) (bool, error) {
-	return wrote(transcript, a.Parse, remark)
+	return authored(transcript, a.Parse, remark)
 }
 
 // AuthoredInSession answers the same from the session file, which also holds
@@ -40,7 +40,7 @@ func (a Adapter) Authored(transcript io.Reader, remark string) (bool, error) {
 // It answers false where the CLI keeps no such file.
 func (a Adapter) AuthoredInSession(home, session, remark string) (found bool, err error) {
 	err = a.inSession(home, session, func(f io.Reader) error {
-		found, err = wrote(f, a.ParseSession, remark)
+		found, err = authored(f, a.ParseSession, remark)
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,9 +49,9 @@ func (a Adapter) AuthoredInSession(home, session, remark string) (found bool, er
 	return found, err
 }
 
-// wrote searches what the events of a stream say that the agent wrote. Without a
+// authored searches what the events of a stream say that the agent authored. Without a
 // parser that is every line, and a remark may go over several.
-func wrote(r io.Reader, parse func([]byte, func(Event)), remark string) (found bool, err error) {
+func authored(r io.Reader, parse func([]byte, func(Event)), remark string) (found bool, err error) {
 	short := utf8.RuneCountInString(strings.TrimSpace(remark)) < shortRemark
 	wanted := words(remark[:min(len(remark), maxRemark)])
 	if wanted == "" {
@@ -67,8 +67,8 @@ func wrote(r io.Reader, parse func([]byte, func(Event)), remark string) (found b
 		case found:
 		case parse != nil:
 			parse(line, func(e Event) {
-				if !short || e.Ran && posting.MatchString(e.Wrote) {
-					found = found || strings.Contains(words(e.Wrote), wanted)
+				if !short || e.Ran && posting.MatchString(e.Authored) {
+					found = found || strings.Contains(words(e.Authored), wanted)
 				}
 			})
 		case !short || posting.Match(line):

@@ -49,10 +49,10 @@ func (t *tally) refused(message string, now time.Time, zone *time.Location) {
 	r.setLimit(message, resets, source, now)
 }
 
-// overhear takes the last failed try from standard error. What was printed
+// readRefusals takes the last failed try from standard error. What was printed
 // when is not known: after other work a short wait may be long over, while a
 // used-up plan is not.
-func (t *tally) overhear() {
+func (t *tally) readRefusals() {
 	if t.cli.Tries == nil || t.notice.Kind != 0 || t.step != nil && t.step.Ending == policy.Completed {
 		return
 	}
@@ -74,7 +74,7 @@ func (t *tally) overhear() {
 
 // decide sets the ending with its reason and returns the message that it was read from.
 func (t *tally) decide(why stop) string {
-	t.overhear()
+	t.readRefusals()
 	r := &t.rep
 	switch {
 	case t.failed != nil:

@@ -51,10 +51,10 @@ type Event struct {
 	Session, Dir string
 	// Delta says that the text continues the message before it.
 	Delta bool
-	// Wrote is text that the agent itself wrote: a command, tool arguments, a
+	// Authored is text that the agent itself wrote: a command, tool arguments, a
 	// message. Ran says that it was executed and not merely said.
-	Wrote string
-	Ran   bool
+	Authored string
+	Ran      bool
 	// Quotes says that the event quotes a limit text without being a limit.
 	Quotes bool
 	Edits  []policy.Edit
@@ -82,8 +82,8 @@ type Call struct {
 	// the latter is known of failures only.
 	Key, Result uint64
 	Failed      bool
-	// Wrote is what the agent wrote to make the call, the head of it where it is long.
-	Wrote string
+	// Authored is what the agent wrote to make the call, the head of it where it is long.
+	Authored string
 }
 
 // Count tells a detector of circles of the call: its edits, or that it edited

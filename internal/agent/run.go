@@ -163,7 +163,7 @@ func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
 			switch {
 			case n.Wait > LongestWait:
 				why = n.stop()
-			case n.Over || n.Untold:
+			case n.Over || n.Unknown:
 				waiting.note(n, time.Now(), waitTimer)
 			}
 		case <-waitTimer.C:
@@ -214,9 +214,9 @@ type RetryWait struct {
 	// Over says that the conversation asks again.
 	Over bool
 	// Wait is how long it will be; Untold says that it is not known.
-	Wait   time.Duration
-	Untold bool
-	Text   string // what the provider said
+	Wait    time.Duration
+	Unknown bool
+	Text    string // what the provider said
 }
 
 // stop is how a run ends whose CLI went to sleep for long.

@@ -23,7 +23,7 @@ const maxLine = 1 << 20
 // during the call. The last line needs no line ending. Memory does not grow
 // with the input.
 func ReadLines(r io.Reader, visit func(line []byte)) error {
-	b := bufio.NewReaderSize(gulps{r}, maxLine)
+	b := bufio.NewReaderSize(shortReads{r}, maxLine)
 	for {
 		line, err := b.ReadSlice('\n')
 		if len(line) > 0 {
@@ -45,10 +45,10 @@ func ReadLines(r io.Reader, visit func(line []byte)) error {
 // the processor's cache when they are parsed.
 const gulp = 128 << 10
 
-// gulps reads no more than a gulp at once.
-type gulps struct{ io.Reader }
+// shortReads reads no more than a gulp at once.
+type shortReads struct{ io.Reader }
 
-func (g gulps) Read(p []byte) (int, error) { return g.Reader.Read(p[:min(len(p), gulp)]) }
+func (g shortReads) Read(p []byte) (int, error) { return g.Reader.Read(p[:min(len(p), gulp)]) }
 
 // excerpt passes the beginning of what is written to it on and keeps the end.
 // What is between them is left out.
@@ -89,20 +89,20 @@ func (e *excerpt) close(note string) error {
 	return e.err
 }
 
-// keeper is an excerpt in memory.
-type keeper struct {
+// headTail is an excerpt in memory.
+type headTail struct {
 	excerpt
 	text strings.Builder
 }
 
-func newKeeper(head int64, tail int) *keeper {
-	k := &keeper{excerpt: excerpt{room: head, tail: text.End{Max: tail}}}
+func newHeadTail(head int64, tail int) *headTail {
+	k := &headTail{excerpt: excerpt{room: head, tail: text.End{Max: tail}}}
 	k.to = &k.text
 	return k
 }
 
 // String ends the excerpt and gives it.
-func (k *keeper) String() string {
+func (k *headTail) String() string {
 	_ = k.close("") // memory takes everything
 	return k.text.String()
 }
@@ -171,8 +171,8 @@ type reading struct {
 	onEvent  func(Event)
 	alive    func()          // told of each sign of life
 	tellWait func(RetryWait) // told of each wait for the provider; nil where nobody asks
-	plain    *keeper         // nil for structured streams
-	stderr   *keeper
+	plain    *headTail       // nil for structured streams
+	stderr   *headTail
 	bytes    int64
 }
 
@@ -180,9 +180,9 @@ type reading struct {
 const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string) *reading {
-	r := &reading{adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {}, stderr: newKeeper(stderrHalf, stderrHalf)}
+	r := &reading{adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {}, stderr: newHeadTail(stderrHalf, stderrHalf)}
 	if a.Parse == nil {
-		r.plain = newKeeper(plainHead, plainTail)
+		r.plain = newHeadTail(plainHead, plainTail)
 	}
 	return r
 }
@@ -224,7 +224,7 @@ func (r *reading) stdout(in io.Reader) error {
 func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = r.stderr
 	if r.adapter.Parse == nil {
-		to = io.MultiWriter(to, lively{r})
+		to = io.MultiWriter(to, activity{r})
 	}
 	if r.tellWait != nil && r.adapter.ReadWait != nil {
 		to = io.MultiWriter(to, &waitReader{read: r.adapter.ReadWait, told: r.tellWait})
@@ -233,10 +233,10 @@ func (r *reading) errors(in io.Reader) error {
 	return err
 }
 
-// lively takes everything for a sign of life.
-type lively struct{ r *reading }
+// activity takes everything for a sign of life.
+type activity struct{ r *reading }
 
-func (l lively) Write(p []byte) (int, error) {
+func (l activity) Write(p []byte) (int, error) {
 	l.r.alive()
 	return len(p), nil
 }

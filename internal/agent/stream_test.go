@@ -55,7 +55,7 @@ func FuzzReadLines(f *testing.F) {
 func TestHeadAndTailAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		head, tail := rapid.IntRange(0, 20).Draw(t, "head"), rapid.IntRange(0, 20).Draw(t, "tail")
-		k := newKeeper(int64(head), tail)
+		k := newHeadTail(int64(head), tail)
 		var all []byte
 		for range rapid.IntRange(0, 8).Draw(t, "writes") {
 			p := rapid.SliceOfN(rapid.Byte(), 0, 30).Draw(t, "p")

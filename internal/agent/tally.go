@@ -176,11 +176,11 @@ func (t *tally) finish(e Event) {
 // begun is a call that started: its edits, what was written for it, and its
 // place in the order of the calls.
 type begun struct {
-	edits []policy.Edit
-	call  uint64
-	wrote string
-	place int
-	size  int // about the bytes that it holds
+	edits    []policy.Edit
+	call     uint64
+	authored string
+	place    int
+	size     int // about the bytes that it holds
 }
 
 // maxOpen bounds the bytes that all calls under way hold together. Agents run
@@ -196,7 +196,7 @@ const openCost = 2 * (int(unsafe.Sizeof(begun{})) + 8)
 
 // measure sets the size of a call by its content.
 func (b *begun) measure() {
-	b.size = openCost + len(b.wrote) + cap(b.edits)*int(unsafe.Sizeof(policy.Edit{}))
+	b.size = openCost + len(b.authored) + cap(b.edits)*int(unsafe.Sizeof(policy.Edit{}))
 	for _, e := range b.edits {
 		b.size += len(e.Path) + 8*(cap(e.Added)+cap(e.Removed))
 	}
@@ -221,9 +221,9 @@ func (t *tally) call(e Event) {
 		t.rep.ToolCalls++
 		b = begun{place: t.rep.ToolCalls}
 	}
-	if call := policy.Hash(e.Wrote); e.Wrote != "" && (call != b.call || b.wrote == "") { // most streams tell it twice
-		head := e.Wrote[:min(len(e.Wrote), maxCallText)]
-		b.call, b.wrote = call, strings.Clone(Shorten(head, maxCallText))
+	if call := policy.Hash(e.Authored); e.Authored != "" && (call != b.call || b.authored == "") { // most streams tell it twice
+		head := e.Authored[:min(len(e.Authored), maxCallText)]
+		b.call, b.authored = call, strings.Clone(Shorten(head, maxCallText))
 	}
 	if e.Edits != nil {
 		b.edits = e.Edits // some streams name them only at the start
@@ -252,7 +252,7 @@ func (t *tally) call(e Event) {
 
 func (t *tally) ended(b begun, e Event) {
 	if t.onCall != nil {
-		t.onCall(Call{Edits: b.edits, Key: b.call, Result: e.Result, Failed: e.Failed, Wrote: b.wrote})
+		t.onCall(Call{Edits: b.edits, Key: b.call, Result: e.Result, Failed: e.Failed, Authored: b.authored})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 func TestAVersionIsJudgedByTheOneThatWasChecked(t *testing.T) {
 	v := Version{Checked: "1.18.33", Package: "opencode-ai"}
-	for output, want := range map[string]Standing{
+	for output, want := range map[string]VersionFinding{
 		"1.18.33\n":                         {Found: "1.18.33", Kind: VersionChecked},
 		"opencode v1.18.33 (linux)":         {Found: "1.18.33", Kind: VersionChecked},
 		"1.18.34":                           {Found: "1.18.34", Kind: VersionNewer},

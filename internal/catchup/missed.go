@@ -58,11 +58,11 @@ func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
 	if err != nil {
 		return m, errors.Join(listErr, err)
 	}
-	return m, errors.Join(listErr, c.takeIn(ctx, todo, most, &m))
+	return m, errors.Join(listErr, c.storeMissing(ctx, todo, most, &m))
 }
 
-// takeIn stores missing deliveries until so many have failed.
-func (c *Watcher) takeIn(ctx context.Context, todo []missing, most int, m *Counts) error {
+// storeMissing stores missing deliveries until so many have failed.
+func (c *Watcher) storeMissing(ctx context.Context, todo []missing, most int, m *Counts) error {
 	var failures []error
 	for _, d := range todo {
 		err := c.fetch(ctx, d.Delivery, m)

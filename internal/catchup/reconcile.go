@@ -40,7 +40,7 @@ func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 		return 0, err
 	}
 	var errs []error
-	for _, name := range c.inTurn(slices.Sorted(maps.Keys(own))) {
+	for _, name := range c.rotated(slices.Sorted(maps.Keys(own))) {
 		if err := c.duty.Hold(ctx); err != nil {
 			return found, err
 		}
@@ -69,8 +69,8 @@ func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	})
 }
 
-// inTurn are the repositories of this look: those after the one that was last.
-func (c *Watcher) inTurn(names []string) []string {
+// rotated are the repositories of this look: those after the one that was last.
+func (c *Watcher) rotated(names []string) []string {
 	if len(names) <= c.bounds.repos {
 		return names
 	}

@@ -304,7 +304,7 @@ func TestRepositoriesGoByTurns(t *testing.T) {
 	c.bounds.repos = 2
 	var got [][]string
 	for range 3 {
-		names := c.inTurn([]string{"a", "b", "c"})
+		names := c.rotated([]string{"a", "b", "c"})
 		c.turn = names[len(names)-1]
 		got = append(got, names)
 	}

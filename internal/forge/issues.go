@@ -133,7 +133,7 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 			if !strings.Contains(one.Body, marker) {
 				continue
 			}
-			wanted, err := c.wroteIt(ctx, one, authorID)
+			wanted, err := c.isAuthor(ctx, one, authorID)
 			if err != nil || wanted {
 				return one, wanted, err
 			}
@@ -143,10 +143,10 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 	return Comment{}, false, nil
 }
 
-// wroteIt says whether a comment is by the author, or by the App when
+// isAuthor says whether a comment is by the author, or by the App when
 // authorID is 0. Only for a bot's comment that does not name its App is the
 // App's own user looked up.
-func (c *Client) wroteIt(ctx context.Context, one Comment, authorID int64) (bool, error) {
+func (c *Client) isAuthor(ctx context.Context, one Comment, authorID int64) (bool, error) {
 	switch {
 	case authorID != 0:
 		return one.Author.ID == authorID, nil

@@ -16,16 +16,16 @@ type tokens struct {
 
 // answer is what was read of one answer so far.
 type answer struct {
-	tokens    tokens
-	inputTold bool // the provider told the input
-	outTold   bool // and the final output
-	prose     int  // bytes of text and reasoning
-	other     int  // bytes of the arguments of tools and of sealed reasoning
-	piece     int  // of other, those of the item that has begun
-	text      bool // something that a person can read, a refusal too
-	tool      bool // a tool was called
-	ended     bool // the model has ended its answer
-	over      bool // nothing follows
+	tokens      tokens
+	inputKnown  bool // the provider told the input
+	outputKnown bool // and the final output
+	prose       int  // bytes of text and reasoning
+	other       int  // bytes of the arguments of tools and of sealed reasoning
+	piece       int  // of other, those of the item that has begun
+	text        bool // something that a person can read, a refusal too
+	tool        bool // a tool was called
+	ended       bool // the model has ended its answer
+	over        bool // nothing follows
 	// plainEnd is true where the model ended by itself or at its length, so that
 	// asking once more may help; not after a filter or an error.
 	plainEnd bool
@@ -56,18 +56,18 @@ func (a *answer) begun() bool { return a.prose > 0 || a.text || a.tool || a.ende
 // settle completes the figures of an answer that ended before the provider told
 // them: an agent must not get tokens for free by hanging up early.
 func (a *answer) settle(request int) {
-	if !a.inputTold {
+	if !a.inputKnown {
 		guess := inputOf(request)
 		a.tokens.input = guess
 		a.tokens.estimated += guess
-		a.inputTold = true
+		a.inputKnown = true
 	}
-	if !a.outTold {
+	if !a.outputKnown {
 		if guess := int64((a.prose + a.other) / bytesPerToken); guess > a.tokens.output {
 			a.tokens.estimated += guess - a.tokens.output
 			a.tokens.output = guess
 		}
-		a.outTold = true
+		a.outputKnown = true
 	}
 }
 
@@ -98,7 +98,7 @@ func (a *answer) ends(why string, plain ...string) {
 // usage takes down the figures of an answer whose input includes the cached.
 func (a *answer) usage(input, cached, output int64, final bool) {
 	a.tokens = tokens{input: input, cached: cached, output: output}
-	a.inputTold, a.outTold = true, a.outTold || final
+	a.inputKnown, a.outputKnown = true, a.outputKnown || final
 }
 
 // each has a reader read each element of a list.
@@ -261,14 +261,14 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	} {
 		if v := u.Get(name); v.Type != gjson.Null {
 			*to = count(v)
-			a.inputTold = true
+			a.inputKnown = true
 		}
 	}
 	if kept := u.Get("cache_creation"); kept.IsObject() {
 		m.hour = count(kept.Get("ephemeral_1h_input_tokens"))
 	}
 	a.tokens = tokens{input: m.fresh + m.read + m.written, cached: m.read, written: m.written, forHour: min(m.hour, m.written), output: m.output}
-	a.outTold = a.outTold || final
+	a.outputKnown = a.outputKnown || final
 }
 
 // readGemini reads a chunk of a stream, a whole body, or the array of chunks

@@ -45,7 +45,7 @@ func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 			l.unknown = l.unknown[1:]
 		}
 	case http.StateClosed, http.StateHijacked:
-		l.disown(c)
+		l.untrack(c)
 		l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })
 	}
 }
@@ -60,7 +60,7 @@ func (l *connLimiter) admit(r *http.Request, s *Session) bool {
 	if l.owners[c] == s {
 		return true
 	}
-	l.disown(c)
+	l.untrack(c)
 	l.owners[c] = s
 	l.held[s]++
 	return l.held[s] <= maxConns
@@ -72,13 +72,13 @@ func (l *connLimiter) release(s *Session) {
 	defer l.mu.Unlock()
 	for c, owner := range l.owners {
 		if owner == s {
-			l.disown(c)
+			l.untrack(c)
 			l.unknown = append(l.unknown, c)
 		}
 	}
 }
 
-func (l *connLimiter) disown(c net.Conn) {
+func (l *connLimiter) untrack(c net.Conn) {
 	s := l.owners[c]
 	if s == nil {
 		return

@@ -85,8 +85,8 @@ func (h *held) Close() error {
 		err = h.second.Close()
 		// Both tries sent the same conversation, so what the second tells of its
 		// input is the best estimate of the first's.
-		if said, told := &h.first.said, &h.second.said; !said.inputTold && told.inputTold {
-			said.tokens.input, said.tokens.estimated, said.inputTold = told.tokens.input, told.tokens.input, true
+		if said, told := &h.first.said, &h.second.said; !said.inputKnown && told.inputKnown {
+			said.tokens.input, said.tokens.estimated, said.inputKnown = told.tokens.input, told.tokens.input, true
 		}
 	}
 	return errors.Join(err, h.first.Close())
@@ -168,7 +168,7 @@ func (c *call) accountSecond(said *answer) {
 	if said.failure != nil {
 		c.fail(limit.Read(0, nil, said.failure))
 	}
-	if said.inputTold || said.begun() {
+	if said.inputKnown || said.begun() {
 		said.settle(c.req.size)
 		c.spend(c.req.model, said.tokens)
 	}

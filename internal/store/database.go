@@ -269,7 +269,7 @@ func (s *database) locking(clause string) string {
 // broken remembers the first error after which the database must not be written
 // to by this process.
 type broken struct {
-	told chan error // holds the error once; it has room for it
+	first chan error // holds the error once; it has room for it
 
 	mu  sync.Mutex
 	err error
@@ -282,7 +282,7 @@ type broken struct {
 // must not be written to either, nor one that has lost its name. All writes fail
 // from then on, Receive among them; what was answered before was synced. The next
 // start reads the whole file and its log again.
-func (s *database) Fatal() <-chan error { return s.broken.told }
+func (s *database) Fatal() <-chan error { return s.broken.first }
 
 // get returns the error that ended all writes, or nil.
 func (b *broken) get() error {
@@ -306,7 +306,7 @@ func (b *broken) end(err error) error {
 	defer b.mu.Unlock()
 	if b.err == nil {
 		b.err = err
-		b.told <- b.err
+		b.first <- b.err
 	}
 	return b.err
 }

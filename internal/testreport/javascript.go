@@ -213,5 +213,5 @@ func (t *tscReader) report() Report {
 	if len(t.list) == 0 {
 		return Report{}
 	}
-	return t.counted("tsc", NotTold, len(t.list), NotTold)
+	return t.counted("tsc", NotCounted, len(t.list), NotCounted)
 }

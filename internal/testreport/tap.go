@@ -183,7 +183,7 @@ func (t *tapReader) report() Report {
 	case t.totals["tests"] > 0:
 		return t.totals.report("tap", &t.failures)
 	case byProve:
-		return t.counted("tap", max(0, t.total-t.lost), t.lost, NotTold)
+		return t.counted("tap", max(0, t.total-t.lost), t.lost, NotCounted)
 	}
 	return t.counted("tap", t.passed, t.failed, t.skipped)
 }

@@ -18,8 +18,8 @@ const (
 	maxTestLine    = 64 << 10 // bytes read of one line
 )
 
-// NotTold stands for a number that the test runner did not print.
-const NotTold = -1
+// NotCounted stands for a number that the test runner did not print.
+const NotCounted = -1
 
 // Report is what the output of test runners says. Without any known runner in
 // the output, Runner is empty and every number is NotTold.
@@ -83,7 +83,7 @@ func (t Report) sameRun(other Report) bool {
 
 // together adds up the reports of several runners.
 func together(all []Report) Report {
-	sum := Report{Passed: NotTold, Failed: NotTold, Skipped: NotTold}
+	sum := Report{Passed: NotCounted, Failed: NotCounted, Skipped: NotCounted}
 	var names []string
 	var found failures
 	for _, r := range all {
@@ -102,9 +102,9 @@ func together(all []Report) Report {
 // plus adds numbers of which each may not be told.
 func plus(a, b int) int {
 	switch {
-	case a == NotTold:
+	case a == NotCounted:
 		return b
-	case b == NotTold:
+	case b == NotCounted:
 		return a
 	}
 	return a + b
@@ -196,7 +196,7 @@ func (t *tally) result(runner string) Report {
 	case !t.seen:
 		return Report{}
 	case !t.told:
-		return t.counted(runner, NotTold, t.failed, NotTold)
+		return t.counted(runner, NotCounted, t.failed, NotCounted)
 	}
 	return t.counted(runner, t.passed, t.failed, t.skipped)
 }

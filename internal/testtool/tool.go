@@ -103,8 +103,8 @@ func (t *testTool) runAll(ctx context.Context) testResult {
 	for _, command := range t.spec.Commands {
 		end := runTestCommand(ctx, command, t.spec.Dir)
 		report := testreport.Read(end.output)
-		r.PassedTests, r.SkippedTests = addTold(r.PassedTests, report.Passed), addTold(r.SkippedTests, report.Skipped)
-		r.FailedTests = addTold(r.FailedTests, report.Failed)
+		r.PassedTests, r.SkippedTests = addCount(r.PassedTests, report.Passed), addCount(r.SkippedTests, report.Skipped)
+		r.FailedTests = addCount(r.FailedTests, report.Failed)
 		if end.failure == "" {
 			continue
 		}
@@ -123,9 +123,9 @@ func (t *testTool) runAll(ctx context.Context) testResult {
 	return r
 }
 
-// addTold adds a number of tests that the runner may not have told.
-func addTold(sum *int, n int) *int {
-	if n == testreport.NotTold {
+// addCount adds a number of tests that the runner may not have told.
+func addCount(sum *int, n int) *int {
+	if n == testreport.NotCounted {
 		return sum
 	}
 	if sum != nil {

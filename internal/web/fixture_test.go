@@ -58,7 +58,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 		Hook:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hook "+r.Method) }),
 		Store: s.store, View: fold.View,
 		Requests: func() []forge.Count { return []forge.Count{{Method: "GET", Route: "/repos/{owner}/{repo}", Sent: 3}} },
-		Learning: func(context.Context) (solver.Standing, error) { return solver.Standing{}, nil },
+		Learning: func(context.Context) (solver.LearningReport, error) { return solver.LearningReport{}, nil },
 		Points:   func() []forge.Points { return nil },
 		Skew:     func() time.Duration { return 0 },
 		Counters: s.counters, Build: web.Build{Version: "v1.2.3", Commit: "0f3c9a1", Go: "go1.26"},

@@ -20,16 +20,16 @@ const cacheTime = 5 * time.Second
 // learningCache computes what was learned, at most once in cacheTime. It may be
 // asked by many goroutines.
 type learningCache struct {
-	ask func(ctx context.Context) (solver.Standing, error)
+	ask func(ctx context.Context) (solver.LearningReport, error)
 	now func() time.Time
 
 	mu   sync.Mutex
 	at   time.Time
-	last solver.Standing
+	last solver.LearningReport
 }
 
 // get returns what was learned.
-func (s *learningCache) get(ctx context.Context) (solver.Standing, error) {
+func (s *learningCache) get(ctx context.Context) (solver.LearningReport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -38,7 +38,7 @@ func (s *learningCache) get(ctx context.Context) (solver.Standing, error) {
 	}
 	got, err := s.ask(ctx)
 	if err != nil {
-		return solver.Standing{}, err
+		return solver.LearningReport{}, err
 	}
 	s.at, s.last = now, got
 	return got, nil
@@ -73,7 +73,7 @@ type violation struct{ Attempt, Href, Check string }
 const maxViolations = 5
 
 // learningOf is nil where there is nothing to show.
-func learningOf(s solver.Standing) *learningData {
+func learningOf(s solver.LearningReport) *learningData {
 	if len(s.Arms) == 0 && len(s.Sources) == 0 {
 		return nil
 	}

@@ -19,14 +19,14 @@ import (
 )
 
 // learnt is what four backends and seven sources may have come to.
-func learnt(context.Context) (solver.Standing, error) {
+func learnt(context.Context) (solver.LearningReport, error) {
 	arm := func(name string, good, bad float64, n int) learning.Arm {
 		return learning.Arm{Option: policy.Option{Backend: name}, Level: policy.Global, Posterior: learning.Posterior{Good: good, Bad: bad, N: n}, Rewards: n}
 	}
 	broken := func(at time.Duration, attempt string, c learning.Check) learning.Violation {
 		return learning.Violation{Source: learning.JudgeSource, Check: c, Attempt: attempt, Reason: "implausible", At: now.Add(-at)}
 	}
-	s := solver.Standing{Mode: policy.ModeAuto, InForce: policy.ModeShadow}
+	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeShadow}
 	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)})
 	s.Sources = []learning.SourceHealth{
 		{Source: learning.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},
@@ -104,7 +104,9 @@ func TestADegradedSourceIsADetailAndNoFailure(t *testing.T) {
 
 func TestGradesThatCannotBeReadFailNothingButTheirOwnParts(t *testing.T) {
 	s := open(t, func(o *web.Options) {
-		o.Learning = func(context.Context) (solver.Standing, error) { return solver.Standing{}, errors.New("no such table") }
+		o.Learning = func(context.Context) (solver.LearningReport, error) {
+			return solver.LearningReport{}, errors.New("no such table")
+		}
 	})
 	if code, got := s.ready(); code != http.StatusOK || len(got.Details) != 1 || got.Details[0].OK {
 		t.Errorf("%d %+v, want ready with one bad detail", code, got)

@@ -42,7 +42,7 @@ type Options struct {
 	Details  []Detail
 	Counters *Counters
 	// Learning is what was learned of the backends.
-	Learning func(ctx context.Context) (solver.Standing, error)
+	Learning func(ctx context.Context) (solver.LearningReport, error)
 	Points   func() []forge.Points
 	// Skew is how far the clock of the database is ahead of this machine's; see
 	// store.Skew for SQLite.

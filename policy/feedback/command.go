@@ -154,11 +154,11 @@ func startsWithSpace(text string) bool {
 	return strings.IndexFunc(text, unicode.IsSpace) == 0
 }
 
-// Heard reports whether a repository that listens to the given triggers hears
+// Triggers reports whether a repository that listens to the given triggers hears
 // feedback of that source; none given means all. The words are those of the
 // repository's configuration: command, mention, label, review, comment,
 // description, check_run. Buttons are always heard.
-func Heard(source policy.Source, c Command, triggers []string) bool {
+func Triggers(source policy.Source, c Command, triggers []string) bool {
 	word := string(source)
 	switch {
 	case source == policy.FromButton:

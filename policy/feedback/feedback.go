@@ -53,13 +53,13 @@ type Remark struct {
 // value nothing is known, and nothing is accepted before a permission is.
 type Scene struct {
 	Self Self
-	// Wrote says that the log holds the remark's id as something Pawl wrote.
-	Wrote bool
+	// ByPawl says that the log holds the remark's id as something Pawl wrote.
+	ByPawl bool
 	// Marked says that the text carries a marker of Pawl.
 	Marked bool
-	// AgentWrote says that the text stands in what the agent itself wrote in an
+	// ByAgent says that the text stands in what the agent itself wrote in an
 	// attempt that ran at the time. It need not be known before Transcript is needed.
-	AgentWrote bool
+	ByAgent bool
 	// Tracked says that Pawl has worked on the thread.
 	Tracked bool
 	// ClosedSince is why the thread cannot be worked on, where that is so since
@@ -208,11 +208,11 @@ func causedByPawl(r Remark, s Scene) string {
 		return "the text belongs to this App's bot user"
 	case !mayBePawls(r, s):
 		return ""
-	case s.Wrote:
+	case s.ByPawl:
 		return "the log holds it as something that Pawl wrote"
 	case s.Marked:
 		return "it carries a marker of Pawl"
-	case s.AgentWrote:
+	case s.ByAgent:
 		return "the agent wrote it itself during an attempt: its text stands in the transcript"
 	}
 	return ""

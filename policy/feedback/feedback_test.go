@@ -248,16 +248,16 @@ func TestWhatPawlCausedIsNoFeedbackWhoeverDidIt(t *testing.T) {
 		{"a person through this App", viaApp, onOwnPull(), "written by this App"},
 		{"a person through another App", viaOther, onOwnPull(), ""},
 		{"a text of the bot user", ownText, onOwnPull(), "belongs to this App's bot user"},
-		{"an id in the log", comment("/pawl solve"), onOwnPull(func(s *Scene) { s.Wrote = true }), "the log holds it"},
+		{"an id in the log", comment("/pawl solve"), onOwnPull(func(s *Scene) { s.ByPawl = true }), "the log holds it"},
 		{"a marker in the text", comment("/pawl solve"), onOwnPull(func(s *Scene) { s.Marked = true }), "a marker of Pawl"},
-		{"the agent with a person's token", comment("Usage limit reached, trying again."), onOwnPull(func(s *Scene) { s.AgentWrote = true }), "the agent wrote it itself"},
-		{"a stop that the agent printed, too", comment("/pawl stop"), onOwnPull(func(s *Scene) { s.AgentWrote, s.Marked, s.Wrote = true, true, true }), ""},
+		{"the agent with a person's token", comment("Usage limit reached, trying again."), onOwnPull(func(s *Scene) { s.ByAgent = true }), "the agent wrote it itself"},
+		{"a stop that the agent printed, too", comment("/pawl stop"), onOwnPull(func(s *Scene) { s.ByAgent, s.Marked, s.ByPawl = true, true, true }), ""},
 		{"a stop in a description edited by the agent", description("Fix the parser.", "/pawl stop\n\nFix the lexer."),
-			onOwnPull(func(s *Scene) { s.AgentWrote = true }), "the agent wrote it itself"},
+			onOwnPull(func(s *Scene) { s.ByAgent = true }), "the agent wrote it itself"},
 		{"a stop of the bot user", comment("/pawl stop").from(self), onOwnPull(), "this App's bot user"},
 		{"a person in the same minutes", comment("Please stop that."), onOwnPull(), ""},
 		{"a description edited by the bot user", description("Fix the parser.", "Fix the lexer.").from(self), onOwnPull(), "this App's bot user"},
-		{"a description edited by the agent", description("Fix the parser.", "Fix the lexer."), onOwnPull(func(s *Scene) { s.AgentWrote = true }), "the agent wrote it itself"},
+		{"a description edited by the agent", description("Fix the parser.", "Fix the lexer."), onOwnPull(func(s *Scene) { s.ByAgent = true }), "the agent wrote it itself"},
 	})
 }
 
@@ -270,11 +270,11 @@ func TestNothingThatPawlCausedIsEverAccepted(t *testing.T) {
 		case 1:
 			r.Actor, r.App = self, 0
 		case 2:
-			s.Wrote = true
+			s.ByPawl = true
 		case 3:
 			s.Marked = true
 		case 4:
-			s.AgentWrote = true
+			s.ByAgent = true
 		}
 		if r.Source == policy.FromButton || r.Source == policy.FromCheckRun && r.App != s.Self.AppID {
 			return
@@ -442,7 +442,7 @@ func TestARepositoryHearsTheTriggersItNames(t *testing.T) {
 		{policy.FromCheckRun, Command{}, []string{"command"}, false},
 		{policy.FromButton, Command{Name: "retry"}, []string{"check_run"}, true},
 	} {
-		if got := Heard(tc.source, tc.command, tc.triggers); got != tc.want {
+		if got := Triggers(tc.source, tc.command, tc.triggers); got != tc.want {
 			t.Errorf("%s (command %+v) with triggers %q: %t, want %t", tc.source, tc.command, tc.triggers, got, tc.want)
 		}
 	}

@@ -39,9 +39,9 @@ type Attempt struct {
 	Attend  func(context.Context)
 	Receipt policy.Receipt
 
-	executor    Executor
-	noted       ledger
-	breakerTold bool // the account's breaker has heard how the attempt ended
+	executor       Executor
+	noted          ledger
+	breakerUpdated bool // the account's breaker has heard how the attempt ended
 }
 
 // Executor does the parts of an attempt: with git, the sandbox and an agent

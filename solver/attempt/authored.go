@@ -23,10 +23,10 @@ const ownAfter = 2 * time.Minute
 // nearThreads bounds how many other threads are looked at.
 const nearThreads = 50
 
-// AgentWrote reports whether an agent itself made a remark, through a person's
+// Authored reports whether an agent itself made a remark, through a person's
 // token: the remark's text stands in what the agent wrote in an attempt that
 // ran at the time, on this thread or on another of the same repository.
-func (e *Env) AgentWrote(ctx context.Context, t thread.ID, text string, at time.Time) (bool, error) {
+func (e *Env) Authored(ctx context.Context, t thread.ID, text string, at time.Time) (bool, error) {
 	if strings.TrimSpace(text) == "" {
 		return false, nil
 	}

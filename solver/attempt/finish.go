@@ -72,7 +72,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 	said := a.Receipt.Ending
 	switch {
-	case a.breakerTold:
+	case a.breakerUpdated:
 		said = ""
 	case a.Receipt.Limit == nil:
 	case a.Receipt.Limit.Source == fromBreaker:
@@ -153,7 +153,7 @@ func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thr
 		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
 	now := e.Now()
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: r}}}
-	if l := used.Limit; l != nil && !used.Told && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
+	if l := used.Limit; l != nil && !used.Counted && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
 		// What the provider said of the account counts whatever ended the attempt.
 		batch.Account = a.Account
 		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(l.Kind, l.Usable(), a.At, now) }

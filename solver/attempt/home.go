@@ -64,7 +64,7 @@ func writeFiles(home string, files map[string]string) error {
 	}
 	defer root.Close()
 	for name, text := range files {
-		if err := makeWay(root, name); err != nil {
+		if err := clearPath(root, name); err != nil {
 			return err
 		}
 		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -79,9 +79,9 @@ func writeFiles(home string, files map[string]string) error {
 	return nil
 }
 
-// makeWay makes the folders of a file below a root and removes what is in its
+// clearPath makes the folders of a file below a root and removes what is in its
 // place or in theirs.
-func makeWay(root *os.Root, name string) error {
+func clearPath(root *os.Root, name string) error {
 	parts := strings.Split(name, "/")
 	for i := range parts[1:] {
 		dir := strings.Join(parts[:i+1], "/")

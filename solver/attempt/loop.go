@@ -58,7 +58,7 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	if d.Failed {
 		l.trajectory.Errors++
 	}
-	if len(d.Edits) == 0 && l.tests(d.Wrote) {
+	if len(d.Edits) == 0 && l.tests(d.Authored) {
 		l.trajectory.TestRuns++
 	}
 	d.Edits = l.files.complete(d)
@@ -119,7 +119,7 @@ func newSampler(dir string, began time.Time) (*sampler, error) {
 // those made through a shell appear in no stream as edits.
 func (s *sampler) complete(d agent.Call) []policy.Edit {
 	if len(d.Edits) == 0 {
-		return s.shell(d.Wrote)
+		return s.shell(d.Authored)
 	}
 	edits := make([]policy.Edit, 0, len(d.Edits))
 	for _, e := range d.Edits {

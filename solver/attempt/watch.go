@@ -158,9 +158,9 @@ func (a *Attempt) yieldPlace(ctx context.Context) (back func()) {
 		if err := a.Store.AppendLeased(ctx, a.Lease.Current(), said); err != nil {
 			a.Log.Warn().Err(err).Msg("the account's breaker hears of the attempt when that ends")
 		} else {
-			a.breakerTold = true
+			a.breakerUpdated = true
 			known := spentIn(a.Receipt)
-			known.Told = true
+			known.Counted = true
 			a.note(ctx, known)
 		}
 	}

@@ -91,11 +91,11 @@ func (s State) Fact(a Attempt) policy.Attempt {
 	}
 }
 
-// Wrote reports whether the log holds the comment as one that Pawl wrote: under an
+// IsOwn reports whether the log holds the comment as one that Pawl wrote: under an
 // issue or a pull request, for it writes none on lines. GitHub counts comments, check
 // runs, reactions and pull requests each by themselves, so only the id of an act of
 // the same kind tells.
-func (s State) Wrote(t Target) bool {
+func (s State) IsOwn(t Target) bool {
 	if t.Kind != "issue_comment" || t.ID == 0 {
 		return false
 	}

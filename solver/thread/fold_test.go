@@ -247,10 +247,10 @@ func TestOnlyACommentThatPawlWroteIsPawls(t *testing.T) {
 	done := func(key string, id int64) happened { return happened{KindActDone, Act{Key: key, ID: id}} }
 	s := fold(t, solve("one"), done(ActStatus, 1), done(AnswerKey(1), 2), done(CheckKey("pawl", "abc"), 3), done(ReactKey(1), 4), done(ActPull, 5))
 	for id, want := range map[int64]bool{0: false, 1: true, 2: true, 3: false, 4: false, 5: false} {
-		if got := s.Wrote(Target{Kind: "issue_comment", ID: id}); got != want {
+		if got := s.IsOwn(Target{Kind: "issue_comment", ID: id}); got != want {
 			t.Errorf("issue comment %d is Pawl's: %t, want %t", id, got, want)
 		}
-		if s.Wrote(Target{Kind: "review_comment", ID: id}) {
+		if s.IsOwn(Target{Kind: "review_comment", ID: id}) {
 			t.Errorf("review comment %d is Pawl's", id)
 		}
 	}

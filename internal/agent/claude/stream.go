@@ -85,7 +85,7 @@ func readAssistant(line gjson.Result, emit func(agent.Event)) {
 		switch part.Get("type").Str {
 		case "text":
 			text := part.Get("text")
-			e := agent.Event{Kind: agent.Message, Text: text.Str, Wrote: text.Str, Quotes: limit.Mentioned(text.Raw)}
+			e := agent.Event{Kind: agent.Message, Text: text.Str, Authored: text.Str, Quotes: limit.Mentioned(text.Raw)}
 			if sub {
 				e.Kind = agent.Thought // a helper of the agent talks to the agent
 			}
@@ -95,7 +95,7 @@ func readAssistant(line gjson.Result, emit func(agent.Event)) {
 		case "tool_use", "server_tool_use", "mcp_tool_use":
 			name, input := part.Get("name").Str, part.Get("input")
 			emit(agent.Event{Kind: agent.ToolCall, ID: part.Get("id").Str, Edits: editsOf(name, input),
-				Wrote: name + " " + input.Raw, Ran: true, Quotes: limit.Mentioned(input.Raw)})
+				Authored: name + " " + input.Raw, Ran: true, Quotes: limit.Mentioned(input.Raw)})
 		}
 	})
 	// Only session files name the reason here; the stream leaves it to the result.

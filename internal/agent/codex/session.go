@@ -190,20 +190,20 @@ func parseSessionLine(raw []byte, emit func(agent.Event)) {
 	case "function_call_output", "custom_tool_call_output":
 		emit(answerOf(payload))
 	case "local_shell_call":
-		emit(agent.Event{Kind: agent.ToolCall, Ran: true, Wrote: payload.Get("action").Raw})
+		emit(agent.Event{Kind: agent.ToolCall, Ran: true, Authored: payload.Get("action").Raw})
 	case "message":
 		if payload.Get("role").Str != "assistant" {
 			return
 		}
 		agent.Each(payload.Get("content"), func(part gjson.Result) {
-			emit(agent.Event{Kind: agent.Message, Wrote: part.Get("text").Str})
+			emit(agent.Event{Kind: agent.Message, Authored: part.Get("text").Str})
 		})
 	}
 }
 
 func callOf(payload gjson.Result, arguments string) agent.Event {
 	return agent.Event{Kind: agent.ToolCall, ID: payload.Get("call_id").Str, Ran: true,
-		Wrote: payload.Get("name").Str + " " + arguments, Edits: editsOf(arguments)}
+		Authored: payload.Get("name").Str + " " + arguments, Edits: editsOf(arguments)}
 }
 
 // editsOf are the edits of a call in the session file: the patches in the

@@ -47,7 +47,7 @@ func readItem(item gjson.Result, output string, done bool) agent.Event {
 	switch item.Get("type").Str {
 	case "agent_message":
 		text := item.Get("text")
-		e.Kind, e.Text, e.Wrote, e.Quotes = agent.Message, text.Str, text.Str, limit.Mentioned(text.Raw)
+		e.Kind, e.Text, e.Authored, e.Quotes = agent.Message, text.Str, text.Str, limit.Mentioned(text.Raw)
 	case "reasoning":
 		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(item.Get("text").Raw)
 	case "error":
@@ -64,16 +64,16 @@ func readItem(item gjson.Result, output string, done bool) agent.Event {
 			output = item.Get(outputField).Raw
 		}
 		command := item.Get("command")
-		e.Wrote, e.Ran = command.Str, true
+		e.Authored, e.Ran = command.Str, true
 		e.Quotes = limit.Mentioned(command.Raw) || limit.Mentioned(output)
 		e.Fail(done && (e.Rejected || agent.Count(item.Get("exit_code")) != 0), output)
 	case "mcp_tool_call":
 		arguments := item.Get("arguments").Raw
-		e.Wrote, e.Ran = item.Get("server").Str+" "+item.Get("tool").Str+" "+arguments, true
+		e.Authored, e.Ran = item.Get("server").Str+" "+item.Get("tool").Str+" "+arguments, true
 		e.Quotes = limit.Mentioned(arguments) || limit.Mentioned(item.Get("result").Raw) || limit.Mentioned(item.Get("error").Raw)
 	case "web_search":
 		query := item.Get("query")
-		e.Wrote, e.Ran, e.Quotes = query.Str, true, limit.Mentioned(query.Raw)
+		e.Authored, e.Ran, e.Quotes = query.Str, true, limit.Mentioned(query.Raw)
 	default:
 		// Plans, todo lists and items of later versions.
 		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(item.Raw) || limit.Mentioned(output)
@@ -87,7 +87,7 @@ const outputField = "aggregated_output"
 // How the output of a command begins, and within how many bytes of the line.
 var outputMark = []byte(`"` + outputField + `":"`)
 
-const outputReach = 2 << 10
+const outputMarkWithin = 2 << 10
 
 // smallOutput is the length in bytes up to which an output stays in its line.
 const smallOutput = 4 << 10
@@ -96,7 +96,7 @@ const smallOutput = 4 << 10
 // is long. Nearly all bytes of a stream are in such outputs, so they are looked at
 // where they stand and not copied: output is a part of the line's memory.
 func readLine(raw []byte) (line gjson.Result, output string) {
-	mark := bytes.Index(raw[:min(len(raw), outputReach)], outputMark)
+	mark := bytes.Index(raw[:min(len(raw), outputMarkWithin)], outputMark)
 	if mark < 0 || len(raw)-mark < smallOutput {
 		return agent.Line(raw), ""
 	}

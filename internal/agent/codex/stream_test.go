@@ -18,7 +18,7 @@ func TestACutLineIsReadAsFarAsItGoes(t *testing.T) {
 	for cut := len(whole) - len(line); cut < len(whole); cut++ {
 		var events []agent.Event
 		parseLine([]byte(whole[:cut]), func(e agent.Event) { events = append(events, e) })
-		if len(events) != 1 || events[0].ID != "item_9" || events[0].Wrote != "ls" || !events[0].Done {
+		if len(events) != 1 || events[0].ID != "item_9" || events[0].Authored != "ls" || !events[0].Done {
 			t.Fatalf("cut at %d: %+v", cut, events)
 		}
 	}

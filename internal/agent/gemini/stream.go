@@ -24,10 +24,10 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 			return
 		}
 		text := line.Get("content")
-		emit(agent.Event{Kind: agent.Message, Text: text.Str, Wrote: text.Str, Quotes: limit.Mentioned(text.Raw), Delta: line.Get("delta").Bool()})
+		emit(agent.Event{Kind: agent.Message, Text: text.Str, Authored: text.Str, Quotes: limit.Mentioned(text.Raw), Delta: line.Get("delta").Bool()})
 	case "tool_use":
 		name, input := line.Get("tool_name").Str, line.Get("parameters")
-		emit(agent.Event{Kind: agent.ToolCall, ID: line.Get("tool_id").Str, Wrote: name + " " + input.Raw, Ran: true,
+		emit(agent.Event{Kind: agent.ToolCall, ID: line.Get("tool_id").Str, Authored: name + " " + input.Raw, Ran: true,
 			Quotes: limit.Mentioned(input.Raw), Edits: editTools.Edits(name, input)})
 	case "tool_result":
 		output := line.Get("output").Raw

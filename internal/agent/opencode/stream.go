@@ -24,7 +24,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 		e.Kind = agent.TurnStarted
 	case "text":
 		text := part.Get("text")
-		e.Kind, e.ID, e.Text, e.Wrote, e.Quotes = agent.Message, part.Get("id").Str, text.Str, text.Str, limit.Mentioned(text.Raw)
+		e.Kind, e.ID, e.Text, e.Authored, e.Quotes = agent.Message, part.Get("id").Str, text.Str, text.Str, limit.Mentioned(text.Raw)
 	case "reasoning":
 		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(part.Get("text").Raw)
 	case "tool_use":
@@ -45,7 +45,7 @@ func readTool(part gjson.Result, e *agent.Event) {
 	input, answer := state.Get("input"), state.Get("output").Raw
 	e.Kind, e.ID, e.Done, e.Ran = agent.ToolCall, part.Get("callID").Str, true, true
 	e.Rejected = state.Get("status").Str == "error"
-	e.Wrote = name + " " + input.Raw
+	e.Authored = name + " " + input.Raw
 	e.Quotes = limit.Mentioned(input.Raw) || limit.Mentioned(answer)
 	if e.Rejected {
 		answer = state.Get("error").Raw
@@ -163,9 +163,9 @@ func readWait(lines string) (agent.RetryWait, bool) {
 	if m == nil {
 		return agent.RetryWait{}, false
 	}
-	n, epoch := agent.RetryWait{Session: m[1], Untold: true, Text: m[2]}, time.Unix(0, 0)
+	n, epoch := agent.RetryWait{Session: m[1], Unknown: true, Text: m[2]}, time.Unix(0, 0)
 	if at, ok := relativeReset(n.Text, epoch); ok && at.Sub(epoch) > agent.LongestWait {
-		n.Wait, n.Untold = at.Sub(epoch), false
+		n.Wait, n.Unknown = at.Sub(epoch), false
 	}
 	ending, _ := limit.Classify(n.Text)
 	return n, ending.IsLimit()
