@@ -161,6 +161,38 @@ func TestADescriptionEditCountsOnlyWhenItsContentChanged(t *testing.T) {
 	}
 }
 
+// What people see as asked for must go when it is taken back, and nothing else wakes a
+// thread for a remark that asks for nothing.
+func TestADescriptionThatIsEditedBackWakesItsThread(t *testing.T) {
+	w := newHouse(t)
+	const body = "Please add a second line to a.txt."
+	issue := w.Issue(body)
+	due := func() bool {
+		t.Helper()
+		leases, err := w.Store.Claim(t.Context(), "test", 10)
+		w.Must(err)
+		for _, l := range leases {
+			w.Must(w.Store.Release(t.Context(), l))
+		}
+		return len(leases) > 0
+	}
+	due()
+	for _, c := range []struct {
+		name, text string
+		wakes      bool
+	}{
+		{"a change", body + " And a third.", true},
+		{"the way back", body, true},
+		{"a re-save", body + "\n", false},
+	} {
+		w.Must(w.GitHub.EditBody(houseRepo, issue.Number, "ada", c.text))
+		w.Handle()
+		if got := due(); got != c.wakes {
+			t.Errorf("after %s the thread is due: %t, want %t", c.name, got, c.wakes)
+		}
+	}
+}
+
 func TestLabelsReviewsAndNewThreadsAsk(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")

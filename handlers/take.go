@@ -189,7 +189,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
 	}
 	// The checks of the last commit are also what its attempt is worth.
-	wake := j.Accepted || f.Check != "" && f.SHA == s.Head && !j.Own
+	wake := j.Accepted || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
 	err = h.record(ctx, t, wake, thread.NewEvent{Key: it.Key, Kind: kind, At: h.Now(), Data: data}, f)
 	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err

@@ -124,7 +124,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	case f.Command == "status" || f.Command == "why":
 		kind, data = thread.KindQuestion, thread.Question{Feedback: f}
 	}
-	w.append(r, th, j.Accepted, kind, data)
+	w.append(r, th, j.Accepted || s.TakenBack(f), kind, data)
 }
 
 // append stores an event, now and then twice, as deliveries come.

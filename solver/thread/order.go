@@ -23,13 +23,25 @@ func (s *State) read(f Feedback) {
 // is again one that is known.
 func (s *State) editedBack(back Feedback) {
 	for i := range s.Feedback {
-		f := &s.Feedback[i]
-		if f.Source == policy.FromDescription && f.Taken == 0 && f.Withdrawn == "" && f.Description != back.Description && !f.MadeAt.After(back.MadeAt) {
+		if f := &s.Feedback[i]; f.endsBy(back) {
 			f.Withdrawn = editedBack
 			// Nobody worked on that text, so it may be asked for again.
 			s.Known = slices.DeleteFunc(s.Known, func(k string) bool { return k == f.Description })
 		}
 	}
+}
+
+// endsBy reports whether feedback is a description edit that no attempt has taken and
+// that another text of the description takes back.
+func (r Request) endsBy(back Feedback) bool {
+	return r.Source == policy.FromDescription && back.Description != "" && r.Taken == 0 && r.Withdrawn == "" &&
+		r.Description != back.Description && !r.MadeAt.After(back.MadeAt)
+}
+
+// TakenBack reports whether a description that asks for nothing takes back what is
+// asked for: then people must see that it is asked for no more.
+func (s State) TakenBack(back Feedback) bool {
+	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.endsBy(back) })
 }
 
 const editedBack = "the description was edited back"
