@@ -22,6 +22,8 @@ const (
 	module = "github.com/pawlbot/pawl/"
 	// maxLines is where a file no longer holds one idea.
 	maxLines = 400
+	// maxMethods is where a type no longer is one thing.
+	maxMethods = 40
 )
 
 // everything allows a room to import every other.
@@ -84,6 +86,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"config/config.go":          file("package config\nimport _ \"" + module + "solver\"\nimport _ \"" + module + "policy\"\n"),
 		"config/config_test.go":     file("package config\nimport _ \"" + module + "solver\"\nfunc init() {}\n"),
 		"internal/agent/a.go":       file("package agent\nimport _ \"" + module + "internal/agent/codex\"\n"),
+		"internal/git/f.go":         file("package git\ntype Many[T any] struct{}\nfunc (m Many[T]) a() {}\n" + strings.Repeat("func (m *Many[T]) b() {}\n", maxMethods)),
 		"internal/git/g.go":         file("package git\nimport _ \"" + module + "internal/forge\"\n"),
 		"internal/store/s.go":       file("package store\nimport _ \"" + module + "solver/thread\"\nfunc init() {}\n"),
 		"internal/web/w.go":         file("package web\n" + strings.Repeat("// x\n", maxLines)),
@@ -97,6 +100,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	}
 	want := []string{
 		"config/config.go:2: config must not import solver",
+		"internal/git.Many: 41 methods; split types with more than 40",
 		"internal/git/g.go:2: internal/git must not import internal/forge",
 		"internal/store/s.go:3: init function; do the work where it is asked for",
 		"internal/web/w.go: 401 lines; split files over 400",
@@ -124,6 +128,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 func violations(t *testing.T, tree fs.FS) []string {
 	t.Helper()
 	var found []string
+	methods := map[string]int{} // of each type
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -140,19 +145,24 @@ func violations(t *testing.T, tree fs.FS) []string {
 		if err != nil {
 			return err
 		}
-		more, err := inspect(name, source)
+		more, err := inspect(name, source, methods)
 		found = append(found, more...)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	for of, n := range methods {
+		if n > maxMethods {
+			found = append(found, fmt.Sprintf("%s: %d methods; split types with more than %d", of, n, maxMethods))
+		}
+	}
 	slices.Sort(found)
 	return found
 }
 
-// inspect gives what breaks the plan in one file.
-func inspect(name string, source []byte) ([]string, error) {
+// inspect gives what breaks the plan in one file, and counts its methods.
+func inspect(name string, source []byte, methods map[string]int) ([]string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
 	if err != nil {
@@ -179,7 +189,10 @@ func inspect(name string, source []byte) ([]string, error) {
 		}
 	}
 	for _, decl := range file.Decls {
-		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+		switch f, ok := decl.(*ast.FuncDecl); {
+		case ok && f.Recv != nil:
+			methods[from+"."+receiver(f.Recv.List[0].Type)]++
+		case ok && f.Name.Name == "init":
 			at(f, "init function; do the work where it is asked for")
 		}
 	}
@@ -187,6 +200,19 @@ func inspect(name string, source []byte) ([]string, error) {
 		impure(file, at)
 	}
 	return found, nil
+}
+
+// receiver names the type of a method.
+func receiver(of ast.Expr) string {
+	switch t := of.(type) {
+	case *ast.StarExpr:
+		return receiver(t.X)
+	case *ast.IndexExpr:
+		return receiver(t.X)
+	case *ast.Ident:
+		return t.Name
+	}
+	return "?"
 }
 
 func mayImport(from, to string) bool {
