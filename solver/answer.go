@@ -38,12 +38,17 @@ func (p *publisher) openPull(ctx context.Context) error {
 		}
 		base = info.DefaultBranch
 	}
-	if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActPull}); err != nil {
-		return err
+	begun := p.state.Acts[thread.ActPull].At // by an earlier try
+	if begun.IsZero() {
+		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActPull}); err != nil {
+			return err
+		}
 	}
 	crash.Point("pull_begun")
-	// An open pull request of the branch is returned, so a repetition is safe.
-	opened, err := p.Forge.CreatePull(ctx, p.repo(), forge.NewPull{Title: title, Body: checkrun.PullBody(v), Head: p.Host.branch(p.state, p.thread), Base: base, Draft: true})
+	// What an earlier try opened is returned, so a repetition is safe.
+	opened, err := p.Forge.CreatePull(ctx, p.repo(), forge.NewPull{
+		Title: title, Body: checkrun.PullBody(v), Head: p.Host.branch(p.state, p.thread), Base: base, Draft: true, Begun: begun,
+	})
 	if a := p.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && p.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
 		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -184,4 +185,33 @@ func (c *crashRig) view() checkrun.Facts {
 	v, err := s.View(c.t.Context(), c.thread)
 	c.must(err)
 	return v
+}
+
+// unlinked is a store that an opened pull request does not reach any more.
+type unlinked struct{ thread.Store }
+
+func (u *unlinked) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
+	if b.Alias != 0 {
+		return errors.New("the process died")
+	}
+	return u.Store.AppendLeased(ctx, l, b)
+}
+
+func TestAPullRequestThatWasClosedBeforeItWasLoggedIsNotOpenedAgain(t *testing.T) {
+	t.Parallel()
+	endToEnd(t)
+	c := newCrashRig(t)
+	if err := c.live(1, &unlinked{Store: c.store}); err == nil {
+		t.Fatal("the pull request was logged")
+	}
+	pulls := c.world.Pulls(rigRepo)
+	if len(pulls) != 1 {
+		t.Fatalf("%d pull requests, want 1", len(pulls))
+	}
+	c.must(c.world.ClosePull(rigRepo, pulls[0].Number, writer))
+	c.clock.reach(c.clock.now().Add(thread.LeaseTime + time.Second))
+	c.must(c.live(2, c.store))
+	if pulls := c.world.Pulls(rigRepo); len(pulls) != 1 || c.view().PullURL == "" {
+		t.Errorf("%d pull requests, want the one that people closed, and that the thread knows it", len(pulls))
+	}
 }

@@ -256,7 +256,7 @@ func (h *hub) route(w http.ResponseWriter, r *http.Request, body map[string]any)
 	case "POST /pulls":
 		side := func(ref any) map[string]any { return map[string]any{"ref": ref, "sha": "abc", "repo": repo} }
 		for _, p := range h.pulls {
-			if p["head"].(map[string]any)["ref"] == body["head"] {
+			if p["state"] == "open" && p["head"].(map[string]any)["ref"] == body["head"] {
 				return 422, map[string]any{"message": "Validation Failed", "errors": []any{map[string]any{"resource": "PullRequest", "code": "custom", "message": "A pull request already exists for octo:" + body["head"].(string) + "."}}}
 			}
 		}

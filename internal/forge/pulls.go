@@ -27,12 +27,13 @@ type Branch struct {
 type Pull struct {
 	Number int `json:"number"`
 	// State is open or closed; a merged pull request is closed.
-	State    string    `json:"state"`
-	Draft    bool      `json:"draft"`
-	MergedAt time.Time `json:"merged_at"`
-	Head     Branch    `json:"head"`
-	Base     Branch    `json:"base"`
-	HTMLURL  string    `json:"html_url"`
+	State     string    `json:"state"`
+	Draft     bool      `json:"draft"`
+	CreatedAt time.Time `json:"created_at"`
+	MergedAt  time.Time `json:"merged_at"`
+	Head      Branch    `json:"head"`
+	Base      Branch    `json:"base"`
+	HTMLURL   string    `json:"html_url"`
 }
 
 // Merged says whether it was merged.
@@ -47,17 +48,23 @@ func (c *Client) Pull(ctx context.Context, repo Repo, number int) (pull Pull, er
 // pullsRoute are the pull requests of a repository.
 const pullsRoute = "/repos/{owner}/{repo}/pulls"
 
-// openPull finds the open pull request from head to base in the repository
-// itself: a fork's branch of the same name does not count. The answer is checked
-// again because GitHub ignores a head filter it cannot read and lists everything.
-func (c *Client) openPull(ctx context.Context, repo Repo, head, base string) (found Pull, ok bool, err error) {
+// findPull finds the newest pull request from head to base in the repository itself
+// that is open, or that was created since a time that is not zero: a fork's branch of
+// the same name does not count. The answer is checked again because GitHub ignores a
+// head filter it cannot read and lists everything.
+func (c *Client) findPull(ctx context.Context, repo Repo, head, base string, since time.Time) (found Pull, ok bool, err error) {
+	state := "open"
+	if !since.IsZero() {
+		state = "all"
+	}
 	var all []Pull
 	_, err = c.page(ctx, repo, request{route: pullsRoute, query: url.Values{
-		"state": {"open"}, "head": {repo.Owner + ":" + head}, "base": {base},
+		"state": {state}, "head": {repo.Owner + ":" + head}, "base": {base},
 	}}, 1, &all)
 	for _, p := range all {
 		own := p.Head.Repo.FullName != "" && strings.EqualFold(p.Head.Repo.FullName, p.Base.Repo.FullName)
-		if err == nil && own && p.State == "open" && p.Head.Ref == head && p.Base.Ref == base {
+		wanted := p.State == "open" || !since.IsZero() && !p.CreatedAt.Before(since)
+		if err == nil && own && wanted && p.Head.Ref == head && p.Base.Ref == base {
 			return p, true, nil
 		}
 	}
@@ -71,21 +78,33 @@ type NewPull struct {
 	Head  string
 	Base  string
 	Draft bool
+	// Begun is when an earlier try began of which nobody knows what became of it;
+	// zero for none. What it opened is returned, also where people have closed it.
+	Begun time.Time
 }
 
 // OpenedPull is what CreatePull came to.
 type OpenedPull struct {
 	Pull
-	// Existed: there was an open one from the same head to the same base.
+	// Existed: there was one from the same head to the same base.
 	Existed bool
 	// DraftRefused: the repository's plan has no drafts, so it is not one.
 	DraftRefused bool
 }
 
+// clockError is how far GitHub's clock may be from the one that dated an earlier try.
+const clockError = time.Minute
+
 // CreatePull opens a pull request, or returns the open one from the same head
 // to the same base. When GitHub's answer is lost, head and base tell whether
 // it is there, so that it is not opened twice.
 func (c *Client) CreatePull(ctx context.Context, repo Repo, p NewPull) (OpenedPull, error) {
+	if !p.Begun.IsZero() {
+		existing, ok, err := c.findPull(ctx, repo, p.Head, p.Base, p.Begun.Add(-clockError))
+		if ok || err != nil {
+			return OpenedPull{Pull: existing, Existed: ok}, err
+		}
+	}
 	opened, err := c.openNew(ctx, repo, p)
 	if refusedWith(err, "draft pull requests are not supported") && p.Draft {
 		p.Draft = false
@@ -95,7 +114,7 @@ func (c *Client) CreatePull(ctx context.Context, repo Repo, p NewPull) (OpenedPu
 	if !refusedWith(err, "a pull request already exists") {
 		return opened, err
 	}
-	existing, ok, lookErr := c.openPull(ctx, repo, p.Head, p.Base)
+	existing, ok, lookErr := c.findPull(ctx, repo, p.Head, p.Base, time.Time{})
 	if lookErr != nil {
 		return OpenedPull{}, lookErr
 	}
@@ -112,7 +131,7 @@ func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull) (opened Open
 			"title": clipLine(p.Title, maxPullTitle), "body": Clip(p.Body, MaxText), "head": p.Head, "base": p.Base, "draft": p.Draft,
 		},
 		find: func(ctx context.Context) (found bool, err error) {
-			opened.Pull, found, err = c.openPull(ctx, repo, p.Head, p.Base)
+			opened.Pull, found, err = c.findPull(ctx, repo, p.Head, p.Base, time.Time{})
 			return found, err
 		},
 	}, &opened.Pull)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 var newPull = NewPull{Title: "Solve #3", Body: "text", Head: "pawl/issue-3", Base: "main", Draft: true}
@@ -40,6 +41,33 @@ func TestAnOpenPullRequestIsReturnedInsteadOfASecond(t *testing.T) {
 	}
 }
 
+func TestWhatAnEarlierTryOpenedIsNotOpenedAgain(t *testing.T) {
+	begun := time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name, state string
+		created     time.Time
+		again       bool
+	}{
+		{"open", "open", begun.Add(time.Second), false},
+		{"closed meanwhile", "closed", begun.Add(time.Second), false},
+		{"closed meanwhile, by a clock that is behind", "closed", begun.Add(-30 * time.Second), false},
+		{"of an earlier run", "closed", begun.Add(-time.Hour), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, client := start(t)
+			repo := map[string]any{"id": 77, "full_name": "octo/hello"}
+			side := func(ref string) map[string]any { return map[string]any{"ref": ref, "repo": repo} }
+			h.pulls = []map[string]any{{"number": 7, "state": c.state, "created_at": c.created.Format(time.RFC3339), "head": side(newPull.Head), "base": side("main")}}
+			p := newPull
+			p.Begun = begun
+			opened, err := client.CreatePull(t.Context(), testRepo, p)
+			if err != nil || opened.Existed == c.again || (len(h.calls(pullRoute)) == 1) != c.again {
+				t.Errorf("%+v, %v; %d opened", opened, err, len(h.calls(pullRoute)))
+			}
+		})
+	}
+}
+
 func TestAPullRequestWithoutCommitsIsRefusedWithGitHubsReason(t *testing.T) {
 	h, c := start(t)
 	h.fail(pullRoute, status(422, `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and pawl/issue-3"}]}`))
@@ -57,10 +85,10 @@ func TestAForksBranchOfTheSameNameIsNotPawls(t *testing.T) {
 		{"number": 9, "state": "open", "head": map[string]any{"ref": "pawl/issue-3", "repo": nil}, "base": base},
 		{"number": 7, "state": "open", "head": map[string]any{"ref": "other", "repo": base["repo"]}, "base": base},
 	}
-	if found, ok, err := c.openPull(t.Context(), testRepo, "pawl/issue-3", "main"); ok || err != nil {
+	if found, ok, err := c.findPull(t.Context(), testRepo, "pawl/issue-3", "main", time.Time{}); ok || err != nil {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
-	if found, ok, err := c.openPull(t.Context(), testRepo, "other", "main"); !ok || err != nil || found.Number != 7 {
+	if found, ok, err := c.findPull(t.Context(), testRepo, "other", "main", time.Time{}); !ok || err != nil || found.Number != 7 {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
 }
