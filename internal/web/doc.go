@@ -13,13 +13,13 @@
 //	how long may a slow client take?                        web.go, Server
 //	what stands on the status page?                         status.go, statusData
 //	what stands on a thread's page?                         thread.go, threadData
-//	how is one attempt shown?                               attempts.go, attempt
+//	how is one attempt shown?                               thread.html; attempts.go
 //	which fields of an event are shown?                     thread.go, chosen
 //	what is shown of the backends and of what was learned?  learning.go
 //	what makes a server ready?                              health.go, newParts
 //	which metrics are read from the store?                  metrics.go, descriptions
 //	which metrics count what this process did?              metrics.go, Counters
 //	which headers keep a page from being misused?           web.go, guard
-//	how are times and numbers written?                      web.go; internal/text
-//	how is hostile text made harmless?                      internal/text
+//	how are times and numbers written?                      words.go; internal/text
+//	how is hostile text made harmless?                      words.go, words; internal/text
 package web

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,7 +9,10 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -23,12 +27,14 @@ func (s *site) attacked(issue string) {
 	s.happened(issue, now.Add(-time.Hour), thread.KindFeedback, f)
 	s.happened(issue, now, thread.KindIgnored, remark(policy.Source(evil), evil, evil, evil, evil))
 	a := start(1, evil, evil, evil)
-	a.Effort = evil
+	a.Effort, a.Continues = evil, evil
+	a.Decision.Choice = &policy.Choice{Mode: policy.ModeLearn, Chosen: evil, Reasons: []string{evil}}
 	s.happened(issue, now, thread.KindAttemptStarted, a)
 	s.happened(issue, now, thread.KindAttemptEnded, policy.Receipt{
 		N: 1, Ending: policy.Ending(evil), Outcome: policy.Outcome(evil), Detail: evil, Reasons: []string{evil}, StartTree: "a", EndTree: "b",
 		Commit: "0f3c/../../evil", Pushed: true, LeftOut: []string{evil}, Final: evil, Edits: policy.Edits{Operations: 60, Files: 1, MaxRepeat: 30, MaxRepeatPath: evil},
-		Verify: []policy.Verified{{Command: evil, Output: evil, Exit: 1}}, Limit: &policy.Limit{Kind: evil, Message: evil},
+		Verify: []policy.Verified{{Command: evil, Output: evil, Exit: 1, Known: []string{evil}}}, Tests: []string{evil},
+		Rungs: []policy.Rung{{Rung: 2, Trigger: evil, Response: evil}}, Limit: &policy.Limit{Kind: evil, Message: evil},
 		Transcript: "/var/lib/pawl/transcript",
 	})
 	s.happened(issue, now, thread.KindThread, thread.Change{What: evil, By: evil, Detail: evil, Delivery: evil})
@@ -45,15 +51,29 @@ func (s *site) attacked(issue string) {
 	})
 }
 
+// hostile is what was learned where every name is hostile.
+func hostile(context.Context) (solver.LearningReport, error) {
+	return solver.LearningReport{
+		Mode: policy.ModeAuto, InForce: policy.ModeLearn,
+		Arms: learning.View([]learning.Arm{{Option: policy.Option{Backend: evil}, Level: policy.Global, Posterior: learning.Posterior{Good: 2, Bad: 1, N: 3}, Rewards: 3}}),
+		Sources: []learning.SourceHealth{{Source: learning.SignalSource(evil), Attempts: 3, Values: 3, Degraded: true, Reason: evil,
+			Violations: []learning.Violation{{Attempt: evil, Check: learning.Check(evil)}, {Attempt: "evil/x#3/" + evil, Check: learning.Check(evil)}}}},
+	}, nil
+}
+
 // allowed are the elements and attributes that the templates write.
 func allowed() (elements, attributes string) {
 	return " html head meta title style body header a span div b section h1 h2 small ul li p br table thead tbody tr th td time dl dt dd pre code svg rect details summary i ",
-		" lang charset name content http-equiv href rel class datetime title viewbox preserveaspectratio aria-hidden width height "
+		" lang charset name content http-equiv href rel class datetime title viewbox preserveaspectratio role aria-label aria-hidden x y width height "
 }
 
 func TestHostileStringsDoNotBreakOut(t *testing.T) {
-	s := open(t, nil)
+	s := open(t, func(o *web.Options) { o.Learning = hostile })
 	s.attacked("evil/x#3")
+	s.deliveries()
+	if err := s.store.FinishDelivery(t.Context(), "a", thread.Unparsable, evil); err != nil {
+		t.Fatal(err)
+	}
 	elements, attributes := allowed()
 	for _, path := range []string{"/", "/threads/evil/x/3"} {
 		page := s.page(path)

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -22,13 +23,6 @@ import (
 const (
 	maxThreads    = 50
 	maxDeliveries = 20
-)
-
-// Lengths of what others wrote, in characters.
-const (
-	maxName   = 100
-	maxTitle  = 120
-	maxReason = 300
 )
 
 // statusData is the status page.
@@ -39,9 +33,8 @@ type statusData struct {
 	Breakers []held
 	Threads  []threadLine
 	// Deliveries are those that could not be handled.
-	Deliveries []deliveryLine
-	// Learning is nil where there is nothing to learn from or choose.
-	Learning *learningData
+	Deliveries []thread.Delivery
+	Learning   solver.LearningReport
 	// More is how many waiting threads are not listed.
 	More int
 }
@@ -89,13 +82,7 @@ type threadLine struct {
 	Href           string
 	Attempts       int
 	Earlier        int // attempts of earlier runs
-	Until, Changed moment
-}
-
-// deliveryLine is one delivery that could not be handled.
-type deliveryLine struct {
-	GUID, Event, State, Note string
-	Received, Retry          moment
+	Until, Changed time.Time
 }
 
 // status answers GET /.
@@ -129,21 +116,12 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	if err != nil {
 		return data, err
 	}
-	deliveries, err := p.Store.UnhandledDeliveries(ctx, maxDeliveries)
-	if err != nil {
+	if data.Deliveries, err = p.Store.UnhandledDeliveries(ctx, maxDeliveries); err != nil {
 		return data, err
 	}
-	for _, d := range deliveries {
-		data.Deliveries = append(data.Deliveries, deliveryLine{
-			GUID: text.Line(d.GUID, maxName), Event: text.Line(d.Event, maxName), State: text.Spaced(d.State), Note: text.Line(d.Note, maxReason),
-			Received: ago(now, d.ReceivedAt), Retry: until(now, d.RetryAt),
-		})
-	}
-	known, err := p.learned.get(ctx)
-	if err != nil {
+	if data.Learning, err = p.learned.get(ctx); err != nil {
 		return data, err
 	}
-	data.Learning = learningOf(known)
 	data.Counts = counts(stats)
 	data.Breakers = p.breakers(breakers, now)
 	waits := 0
@@ -157,7 +135,7 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 		if !row.WakeAt.IsZero() {
 			waits++
 		}
-		if t.Until.Text != "" {
+		if !t.Until.IsZero() {
 			data.Held = append(data.Held, held{Name: t.Name, Href: t.Href, Text: t.Heading, Class: "waiting"})
 		}
 	}
@@ -169,7 +147,7 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 // counts are the numbers at the top.
 func counts(s store.Stats) []count {
 	of := func(name string, n int, note string) count {
-		return count{Name: name, Value: number(int64(n)), Note: note}
+		return count{Name: name, Value: number(n), Note: note}
 	}
 	old := func(d time.Duration) string {
 		if d < time.Second {
@@ -244,7 +222,7 @@ func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 // listed is one thread as the list shows it. The state stands beside the headline,
 // which need not say it again.
 func listed(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time) threadLine {
-	t := threadLine{summary: summarise(row, f, err, now, 2), Href: href(row.Thread), Changed: ago(now, row.UpdatedAt)}
+	t := threadLine{summary: summarise(row, f, err, now, 2), Href: href(row.Thread), Changed: row.UpdatedAt}
 	if err != nil {
 		return t
 	}
@@ -257,7 +235,7 @@ func listed(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time) th
 		}
 	}
 	if f.State == checkrun.Waiting {
-		t.Until = until(now, f.Until)
+		t.Until = f.Until
 	}
 	return t
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,48 +21,28 @@ const (
 	maxAttempts = 100
 	maxEvents   = 200
 	maxReasons  = 30
-	// maxTexts is how many attempts are shown with their texts.
-	maxTexts = 5
-)
-
-// Lengths of quoted texts, in characters.
-const (
-	maxRequest = 2_000
-	maxFinal   = 2_000
-	maxOutput  = 4_000
-	maxExcerpt = 400
 )
 
 // threadData is the page of one thread.
 type threadData struct {
 	frame
 	summary
-	Wake                 moment
-	Hint                 string
-	RequestedBy, Request string
-	Branch, Issue, Pull  string
-	Limit                string
-	Problems             []string
-	Verdicts             []verdict
-	Run                  int
-	Attempts             []attemptLine
-	EarlierAttempts      int
-	Remarks              []remark
-	Events               []eventLine
-	EarlierEvents        int
+	Wake            time.Time
+	Facts           checkrun.Facts // zero where the thread cannot be shown
+	Verdicts        []verdict
+	Attempts        []checkrun.Attempt
+	EarlierAttempts int
+	Remarks         []thread.Request
+	Events          []thread.Event
+	EarlierEvents   int
+
+	repoURL string
 }
 
 // verdict is one of Pawl's judgements of the run.
 type verdict struct {
 	Name, Text, Class string
 	Reasons           []string
-}
-
-// remark is something that somebody said or did, and what was decided about it.
-type remark struct {
-	When                        moment
-	By, Source, Reason, Excerpt string
-	Accepted                    bool
 }
 
 // thread answers GET /threads/{owner}/{repo}/{n}.
@@ -108,52 +87,35 @@ func (p *pages) threadData(ctx context.Context, t thread.ID) (threadData, error)
 		return threadData{}, err
 	}
 	now := p.Now()
-	d := threadData{frame: p.frame(text.Line(t.String(), maxName)+" · Pawl", "../../../", now), Wake: until(now, row.WakeAt)}
-	d.EarlierEvents = max(0, len(events)-maxEvents)
-	for _, e := range slices.Backward(events[d.EarlierEvents:]) {
-		d.Events = append(d.Events, eventRow(e, now))
-	}
+	d := threadData{frame: p.frame(text.Line(t.String(), maxName)+" · Pawl", "../../../", now), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
+	d.Events, d.EarlierEvents = newest(events, maxEvents)
 	f, err := p.View(ctx, t)
 	if ctx.Err() != nil {
 		return d, err
 	}
 	d.summary = summarise(row, f, err, now, maxReasons)
 	if err == nil { // otherwise the log itself can be read, and says which event is at fault
-		p.show(&d, t, f, now)
+		d.Facts, d.Verdicts = f, verdicts(f)
+		d.Attempts, d.EarlierAttempts = newest(f.Attempts, maxAttempts)
+		d.Remarks, _ = newest(f.Feedback, len(f.Feedback))
 	}
 	return d, nil
 }
 
-// show fills in what the fold says.
-func (p *pages) show(d *threadData, t thread.ID, f checkrun.Facts, now time.Time) {
-	d.Hint = text.Line(f.Hint, maxReason)
-	d.RequestedBy, d.Request = text.Line(f.RequestedBy, maxName), text.Block(f.Request, maxRequest)
-	d.Branch, d.Issue, d.Pull = text.Line(f.Branch, maxName), text.URL(f.IssueURL), text.URL(f.PullURL)
-	d.Limit = limit(f, now)
-	d.Run = f.Run
-	for _, x := range f.Problems {
-		d.Problems = append(d.Problems, text.Line(problem(x), maxReason))
-	}
-	d.Verdicts = verdicts(f)
-	d.EarlierAttempts = max(0, len(f.Attempts)-maxAttempts)
-	for i, a := range slices.Backward(f.Attempts) {
-		if i < d.EarlierAttempts {
-			break
+// verdicts are the two judgements, as their check runs state them.
+func verdicts(f checkrun.Facts) []verdict {
+	reasons := map[string][]string{checkrun.NameSeverity: f.Severity.Reasons, checkrun.NameStagnation: f.Stagnation.Reasons}
+	classes := map[string]string{checkrun.Success: "done", checkrun.Neutral: "waiting", checkrun.Failure: "failed", checkrun.ActionRequired: "failed"}
+	var out []verdict
+	for _, c := range checkrun.Checks(f)[1:] {
+		v := verdict{Name: strings.TrimPrefix(c.Name, checkrun.NameRun+"/"), Text: text.Line(c.Title, 200), Class: classes[c.Conclusion]}
+		if c.Status != checkrun.Completed {
+			v.Class = "other"
 		}
-		d.Attempts = append(d.Attempts, p.attempt(t, f, i, a))
+		v.Reasons = shortened(reasons[c.Name], maxReasons)
+		out = append(out, v)
 	}
-	for _, r := range slices.Backward(f.Feedback) {
-		d.Remarks = append(d.Remarks, remark{When: ago(now, r.At), By: text.Line(r.By.Login, maxName), Source: text.Spaced(text.Line(string(r.Source), maxName)),
-			Reason: text.Line(cmp.Or(r.Withdrawn, r.Reason), maxReason), Excerpt: text.Block(r.Raw, maxExcerpt), Accepted: r.Withdrawn == ""})
-	}
-}
-
-// eventLine is one row of a thread's log.
-type eventLine struct {
-	Seq    int64
-	When   moment
-	Kind   string
-	Fields []field
+	return out
 }
 
 // field is one chosen part of an event.
@@ -162,14 +124,14 @@ type field struct{ Name, Value string }
 // maxField is how much of a field is shown, in characters.
 const maxField = 160
 
-// eventRow is an event with the parts that an operator looks for. Prompts,
+// fields are the parts of an event that an operator looks for. Prompts,
 // descriptions, transcripts and configuration stay in the log.
-func eventRow(e thread.Event, now time.Time) eventLine {
+func fields(e thread.Event) []field {
 	fields, err := chosen(e)
 	if err != nil {
-		fields = pairs("unreadable", err.Error())
+		return pairs("unreadable", err.Error())
 	}
-	return eventLine{Seq: e.Seq, When: logged(now, e.At), Kind: text.Line(string(e.Kind), 40), Fields: fields}
+	return fields
 }
 
 // chosen picks the fields of one kind of event; an event of a newer version has
@@ -177,7 +139,7 @@ func eventRow(e thread.Event, now time.Time) eventLine {
 func chosen(e thread.Event) ([]field, error) {
 	switch e.Kind {
 	case thread.KindFeedback, thread.KindIgnored:
-		return decoded(e, func(f thread.Feedback) []field { return feedback(f) })
+		return decoded(e, feedback)
 	case thread.KindControl:
 		return decoded(e, func(c thread.Control) []field { return append(feedback(c.Feedback), pairs("backend", c.Backend)...) })
 	case thread.KindQuestion:
@@ -212,11 +174,7 @@ func decoded[T any](e thread.Event, pick func(T) []field) ([]field, error) {
 }
 
 func feedback(f thread.Feedback) []field {
-	said := f.Raw
-	if said == "" {
-		said = f.Text
-	}
-	return pairs("source", string(f.Source), "by", f.By.Login, "command", f.Command, "reason", f.Reason, "text", said, "delivery", f.Delivery)
+	return pairs("source", string(f.Source), "by", f.By.Login, "command", f.Command, "reason", f.Reason, "text", cmp.Or(f.Raw, f.Text), "delivery", f.Delivery)
 }
 
 func decision(d policy.Decision) []field {

@@ -9,7 +9,6 @@ import (
 	"html/template"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -139,7 +138,7 @@ type pages struct {
 
 func newPages(o Options, s *learningCache) *pages {
 	parse := func(name string) *template.Template {
-		return template.Must(template.New("page.html").ParseFS(templates, "page.html", name))
+		return template.Must(template.New("page.html").Funcs(words()).ParseFS(templates, "page.html", name))
 	}
 	sum := sha256.Sum256([]byte(style))
 	return &pages{
@@ -157,12 +156,11 @@ type frame struct {
 	Style   template.CSS
 	Refresh int
 	Build   Build
-	At      moment
+	Now     time.Time
 }
 
 func (p *pages) frame(title, home string, now time.Time) frame {
-	return frame{Title: title, Home: home, Style: template.CSS(style), Refresh: refresh, Build: p.Build,
-		At: at(now, now.UTC().Format("2006-01-02 15:04:05 UTC"))}
+	return frame{Title: title, Home: home, Style: template.CSS(style), Refresh: refresh, Build: p.Build, Now: now.UTC()}
 }
 
 // render answers with a page, or with 500 and no half page.
@@ -229,50 +227,4 @@ func class(s checkrun.State) string {
 		return string(checkrun.Failed)
 	}
 	return "other"
-}
-
-// moment is a time as a page shows it: short, with the whole time behind it.
-type moment struct{ Text, Full, ISO string }
-
-// ago is a time in the past; the zero time shows as nothing.
-func ago(now, t time.Time) moment {
-	if t.IsZero() {
-		return moment{}
-	}
-	if d := now.Sub(t); d >= time.Second {
-		return at(t, text.Span(d)+" ago")
-	}
-	return at(t, "now")
-}
-
-// until is a time to come; the zero time shows as nothing.
-func until(now, t time.Time) moment {
-	if t.IsZero() {
-		return moment{}
-	}
-	return at(t, text.Left(now, t))
-}
-
-// logged is a time to the second, with the date where it is not today's.
-func logged(now, t time.Time) moment {
-	now, t = now.UTC(), t.UTC()
-	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
-		return at(t, t.Format(time.TimeOnly))
-	}
-	return at(t, t.Format(time.DateTime))
-}
-
-func at(t time.Time, text string) moment {
-	t = t.UTC()
-	return moment{Text: text, Full: t.Format("2006-01-02 15:04:05 UTC"), ISO: t.Format(time.RFC3339)}
-}
-
-// number is a count with thin spaces between thousands.
-func number(n int64) string {
-	return strings.ReplaceAll(text.Count(n), ",", "\u2009")
-}
-
-// plural counts things.
-func plural(n int, thing string) string {
-	return strings.ReplaceAll(text.Plural(n, thing), ",", "\u2009")
 }
