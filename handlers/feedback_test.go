@@ -172,7 +172,7 @@ func TestADescriptionThatIsEditedBackWakesItsThread(t *testing.T) {
 		leases, err := w.Store.Claim(t.Context(), "test", 10)
 		w.Must(err)
 		for _, l := range leases {
-			w.Must(w.Store.Release(t.Context(), l))
+			w.Must(w.Store.Release(t.Context(), l, nil))
 		}
 		return len(leases) > 0
 	}

@@ -36,7 +36,7 @@ func (w *house) issueWithPull() (issue thread.ID, pull int) {
 	lease, err := w.Store.Acquire(w.T.Context(), issue, "test", w.Now())
 	w.Must(err)
 	w.Must(w.Store.AppendLeased(w.T.Context(), lease, thread.Batch{Alias: pull}))
-	w.Must(w.Store.Release(w.T.Context(), lease))
+	w.Must(w.Store.Release(w.T.Context(), lease, nil))
 	return issue, pull
 }
 

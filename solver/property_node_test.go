@@ -310,12 +310,12 @@ func (n *node) Renew(ctx context.Context, l thread.Lease, now time.Time) (thread
 	return with(n, ctx, "renew", func() (thread.Lease, error) { return n.store.Renew(ctx, l, now) })
 }
 
-func (n *node) Release(ctx context.Context, l thread.Lease) error {
-	return n.call(ctx, "release", func() error { return n.store.Release(ctx, l) })
-}
-
-func (n *node) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry thread.Retry) error {
-	return n.call(ctx, "release to try again", func() error { return n.store.ReleaseUnfinished(ctx, l, retry) })
+func (n *node) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
+	what := "release"
+	if retry != nil {
+		what = "release to try again"
+	}
+	return n.call(ctx, what, func() error { return n.store.Release(ctx, l, retry) })
 }
 
 func (n *node) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {

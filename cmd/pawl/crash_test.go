@@ -47,18 +47,11 @@ func (m *mortal) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batc
 	return err
 }
 
-func (m *mortal) Release(ctx context.Context, l thread.Lease) error {
+func (m *mortal) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	if m.dead {
 		return errDead
 	}
-	return m.Store.Release(ctx, l)
-}
-
-func (m *mortal) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry thread.Retry) error {
-	if m.dead {
-		return errDead
-	}
-	return m.Store.ReleaseUnfinished(ctx, l, retry)
+	return m.Store.Release(ctx, l, retry)
 }
 
 // crashRig is a thread with one request and everything that a step needs.

@@ -174,15 +174,11 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 		n.log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
 	}
 	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: n.cfg.Policy.AllowedBots, Now: now, Log: n.log, Trace: n.tracing.trace()}
-	var err error
-	n.queue, err = queue.New(queue.Options{
+	n.queue = queue.New(queue.Options{
 		Store: n.store, Node: n.solver.Node, Workers: n.cfg.Workers + quickSteps,
 		HandleDelivery: h.Deliver, Step: n.solver.Work, Sweep: n.sweep(now),
 		Logger: slog.New(zerolog.NewSlogHandler(n.log.Level(max(n.log.GetLevel(), zerolog.WarnLevel)))),
 	})
-	if err != nil {
-		return err
-	}
 	n.store.UseQueue(n.queue)
 	secrets := []string{n.cfg.GitHub.App.WebhookSecret.Reveal()}
 	if before := n.cfg.GitHub.App.PreviousWebhookSecret; !before.Empty() {

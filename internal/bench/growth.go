@@ -91,7 +91,7 @@ func (r *rig) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(db.AppendLeased(ctx, lease, thread.Batch{WakeAt: at}), db.Release(ctx, lease)); err != nil {
+			if err := errors.Join(db.AppendLeased(ctx, lease, thread.Batch{WakeAt: at}), db.Release(ctx, lease, nil)); err != nil {
 				return err
 			}
 		}
@@ -158,7 +158,7 @@ func (r *rig) fill(ctx context.Context, log []thread.Event, waiters int) (err er
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(db.AppendLeased(ctx, lease, batch), db.Release(ctx, lease)); err != nil {
+		if err := errors.Join(db.AppendLeased(ctx, lease, batch), db.Release(ctx, lease, nil)); err != nil {
 			return err
 		}
 		return inTx(ctx, db.DB(), func(tx *sql.Tx) error { return copies(ctx, tx, waiters) })

@@ -23,12 +23,12 @@ type Store interface {
 	Listen(ctx context.Context, wake func())
 }
 
-// Options are what the queue works with; all but Workers and Logger are needed.
+// Options are what the queue works with; all are needed.
 type Options struct {
 	Store Store
 	// Node names this process in leases.
 	Node string
-	// Workers is how many steps, and so attempts, run at a time; 0 means 4.
+	// Workers is how many steps, and so attempts, run at a time.
 	Workers int
 	// HandleDelivery handles one stored delivery, of which maybe only the GUID is
 	// known here. It notes in the store what became of it, also when it is to be
@@ -55,8 +55,7 @@ const (
 	claimTime = 10 * time.Second
 	// threadsAtOnce is how many threads one claim takes at most, so that others get
 	// theirs meanwhile.
-	threadsAtOnce  = 8
-	defaultWorkers = 4
+	threadsAtOnce = 8
 )
 
 // Queue claims what is due and works it off: threads by steps, deliveries by their
@@ -70,17 +69,8 @@ type Queue struct {
 }
 
 // New prepares a queue; nothing runs until Start.
-func New(o Options) (*Queue, error) {
-	if o.Store == nil || o.Node == "" || o.HandleDelivery == nil || o.Step == nil || o.Sweep == nil {
-		return nil, errors.New("queue: Store, Node, HandleDelivery, Step and Sweep are needed")
-	}
-	if o.Workers == 0 {
-		o.Workers = defaultWorkers
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Queue{o: o, woken: make(chan struct{}, 1), inbox: newInbox(o.HandleDelivery, o.Logger)}, nil
+func New(o Options) *Queue {
+	return &Queue{o: o, woken: make(chan struct{}, 1), inbox: newInbox(o.HandleDelivery, o.Logger)}
 }
 
 // Start begins to work steps and deliveries and to sweep. The work goes on until
@@ -93,7 +83,7 @@ func (q *Queue) Start(ctx context.Context) {
 	q.ends.Go(func() { q.claimDeliveries(ctx) })
 	q.ends.Go(func() { q.claimThreads(ctx) })
 	q.ends.Go(func() { q.o.Store.Listen(ctx, q.wake) })
-	q.ends.Go(func() { q.sweepEvery(ctx, SweepInterval) })
+	q.ends.Go(func() { q.sweep(ctx) })
 }
 
 // Stop claims nothing more, ends the contexts of those at work so that they leave
@@ -235,10 +225,9 @@ func (q *Queue) claimSome(ctx context.Context) (more bool) {
 	return len(deliveries) == deliveriesAtOnce
 }
 
-// sweepEvery sweeps at once, for what a crash left behind, and then at the
-// interval.
-func (q *Queue) sweepEvery(ctx context.Context, interval time.Duration) {
-	ticker := time.NewTicker(interval)
+// sweep sweeps at once, for what a crash left behind, and then again and again.
+func (q *Queue) sweep(ctx context.Context) {
+	ticker := time.NewTicker(SweepInterval)
 	defer ticker.Stop()
 	for {
 		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; it is repeated")

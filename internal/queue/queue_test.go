@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,11 +71,8 @@ func started(t *testing.T, o Options) *Queue {
 	if o.HandleDelivery == nil {
 		o.HandleDelivery = noDelivery
 	}
-	o.Node = "node"
-	q, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o.Node, o.Workers, o.Logger = "node", cmp.Or(o.Workers, 4), cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	q := New(o)
 	q.Start(t.Context())
 	t.Cleanup(func() {
 		if err := q.Stop(context.Background()); err != nil {
@@ -95,7 +93,7 @@ func TestWhatIsCommittedIsWorkedAtOnceOnTheRealStore(t *testing.T) {
 		Store: s,
 		Step: func(ctx context.Context, l thread.Lease, _ time.Time) error {
 			begun <- l.Thread.String()
-			return s.Release(ctx, l)
+			return s.Release(ctx, l, nil)
 		},
 		HandleDelivery: func(ctx context.Context, d thread.Delivery) error {
 			begun <- d.GUID
@@ -254,11 +252,5 @@ func TestWhatFailsIsSaidAndStopsNothing(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestAQueueNeedsItsParts(t *testing.T) {
-	if _, err := New(Options{}); err == nil {
-		t.Error("a queue without parts was made")
 	}
 }

@@ -50,7 +50,7 @@ func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
 	}
 	check(t, s.LeaveAccount(ctx, leases[first], "main"))
 	second := probe(1)
-	check(t, s.Release(ctx, leases[second]))
+	check(t, s.Release(ctx, leases[second], nil))
 	leases[second] = must(s.Acquire(ctx, leases[second].Thread, "node", c.Now()))(t)
 	third := probe(1)
 	check(t, s.LeaveAccount(ctx, leases[third], "main"))

@@ -42,8 +42,8 @@ func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, e
 func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
-	rows, err := s.r.QueryContext(ctx, s.q(`SELECT repo, backend, class, until, thread FROM cooldowns
-		WHERE until > ?1 AND (?2 = '' OR repo = ?2) ORDER BY repo, backend`), micros(now), repo)
+	rows, err := s.r.QueryContext(ctx, `SELECT repo, backend, class, until, thread FROM cooldowns
+		WHERE until > $1 AND ($2 = '' OR repo = $2) ORDER BY repo, backend`, micros(now), repo)
 	return cooldowns, each(rows, err, func(scan func(...any) error) error {
 		var repo string
 		var until int64
@@ -88,7 +88,7 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 		entered = true
 		// A lease that ran out and that nobody took goes on, as with Renew.
 		until := max(micros(r.leaseUntil), micros(now.Add(thread.LeaseTime)))
-		return tx.exec(ctx, "UPDATE threads SET account = ?2, lease_until = ?3 WHERE id = ?1", r.id, account, until)
+		return tx.exec(ctx, "UPDATE threads SET account = $2, lease_until = $3 WHERE id = $1", r.id, account, until)
 	})
 	return entered && err == nil, err
 }
@@ -97,10 +97,10 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 // that ran out.
 func (s *accounts) othersIn(ctx context.Context, tx *txn, account string, id int64, now time.Time) (others int, err error) {
 	if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
-		WHERE account = ?1 AND account <> '' AND lease_until <= ?2 AND id <> ?3`, account, micros(now), id); err != nil {
+		WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`, account, micros(now), id); err != nil {
 		return 0, err
 	}
-	err = tx.QueryRowContext(ctx, s.q("SELECT count(*) FROM threads WHERE account = ?1 AND account <> '' AND id <> ?2"), account, id).Scan(&others)
+	err = tx.QueryRowContext(ctx, "SELECT count(*) FROM threads WHERE account = $1 AND account <> '' AND id <> $2", account, id).Scan(&others)
 	return others, err
 }
 
@@ -109,7 +109,7 @@ func (s *accounts) othersIn(ctx context.Context, tx *txn, account string, id int
 // taken over.
 func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
-		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = ?1 AND account = ?2", r.id, account)
+		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
 	})
 }
 
@@ -120,11 +120,11 @@ func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (
 	if b.Breaker == nil {
 		return nil
 	}
-	if err := tx.exec(ctx, "INSERT INTO breakers (account, state) VALUES (?1, '{}') ON CONFLICT (account) DO NOTHING", b.Account); err != nil {
+	if err := tx.exec(ctx, "INSERT INTO breakers (account, state) VALUES ($1, '{}') ON CONFLICT (account) DO NOTHING", b.Account); err != nil {
 		return err
 	}
 	var state []byte
-	if err := tx.QueryRowContext(ctx, s.q("SELECT state FROM breakers WHERE account = ?1"+s.locking(" FOR UPDATE")), b.Account).Scan(&state); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT state FROM breakers WHERE account = $1"+s.locking(" FOR UPDATE"), b.Account).Scan(&state); err != nil {
 		return err
 	}
 	var breaker policy.Breaker
@@ -135,7 +135,7 @@ func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (
 		return err
 	}
 	crash.Point("breaker_write")
-	if err := tx.exec(ctx, "UPDATE breakers SET state = ?2 WHERE account = ?1", b.Account, string(state)); err != nil {
+	if err := tx.exec(ctx, "UPDATE breakers SET state = $2 WHERE account = $1", b.Account, string(state)); err != nil {
 		return err
 	}
 	crash.Point("breaker_written")
@@ -146,7 +146,7 @@ func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thr
 	if c == nil {
 		return nil
 	}
-	if err := tx.exec(ctx, `INSERT INTO cooldowns (backend, repo, class, until, thread) VALUES (?1, ?2, ?3, ?4, ?5)
+	if err := tx.exec(ctx, `INSERT INTO cooldowns (backend, repo, class, until, thread) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (repo, backend) DO UPDATE SET class = excluded.class, until = excluded.until, thread = excluded.thread`,
 		c.Backend, t.Repo(), c.Class, micros(c.Until), c.Thread); err != nil {
 		return fmt.Errorf("cooldown of %s: %w", c.Backend, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	crand "crypto/rand"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -25,13 +26,13 @@ func benchStore(b *testing.B, work bool) *store.Store {
 	b.Helper()
 	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
 	b.Cleanup(func() { s.Close() })
-	q := must(queue.New(queue.Options{
-		Store: s, Node: "node", Step: func(ctx context.Context, l thread.Lease, _ time.Time) error { return s.Release(ctx, l) },
+	q := queue.New(queue.Options{
+		Store: s, Node: "node", Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: func(ctx context.Context, l thread.Lease, _ time.Time) error { return s.Release(ctx, l, nil) },
 		HandleDelivery: func(ctx context.Context, d thread.Delivery) error {
 			return s.FinishDelivery(ctx, d.GUID, thread.Handled, "")
 		},
 		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, time.Now()); return err },
-	}))(b)
+	})
 	s.UseQueue(q)
 	if work {
 		q.Start(b.Context())
@@ -131,7 +132,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	s := benchStore(b, false)
 	for n := range b.N {
 		l := must(s.Acquire(b.Context(), issue(n%100+1), "node", time.Now()))(b)
-		check(b, s.Release(b.Context(), l))
+		check(b, s.Release(b.Context(), l, nil))
 	}
 }
 
@@ -153,14 +154,14 @@ func BenchmarkStart(b *testing.B) {
 	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
 	b.Cleanup(func() { s.Close() })
 	begun := make(chan time.Time)
-	q := must(queue.New(queue.Options{
-		Store: s, Node: "node", HandleDelivery: noDelivery,
+	q := queue.New(queue.Options{
+		Store: s, Node: "node", Workers: 4, Logger: slog.New(slog.DiscardHandler), HandleDelivery: noDelivery,
 		Step: func(ctx context.Context, l thread.Lease, _ time.Time) error {
 			begun <- time.Now()
-			return s.Release(ctx, l)
+			return s.Release(ctx, l, nil)
 		},
 		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, time.Now()); return err },
-	}))(b)
+	})
 	s.UseQueue(q)
 	q.Start(b.Context())
 	b.Cleanup(func() { check(b, q.Stop(context.Background())) })

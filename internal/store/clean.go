@@ -66,9 +66,9 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 		before time.Time
 	}{
 		{&s.done.Deliveries, `DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries
-			WHERE received_at < ?1 AND state = 'handled' AND retry_at = 0 ORDER BY received_at LIMIT ?2%s)`, guids},
+			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 ORDER BY received_at LIMIT $2%s)`, guids},
 		{&s.done.Payloads, `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
-			WHERE received_at < ?1 AND state = 'handled' AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT ?2%s)`, r.Deliveries},
+			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT $2%s)`, r.Deliveries},
 	} {
 		query := fmt.Sprintf(step.query, s.locking(" FOR UPDATE SKIP LOCKED"))
 		if *step.count, err = s.inChunks(ctx, query, micros(step.before)); err != nil {
@@ -208,8 +208,8 @@ type oldThread struct {
 // oldThreads are the next ones, at most so many, that were not looked at since they were touched.
 func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) (_ []oldThread, err error) {
 	defer s.wrap(&err, "look up old threads")
-	rows, err := s.r.QueryContext(ctx, s.q(`SELECT id, owner, name, number, updated_at FROM threads
-		WHERE kept_at <> updated_at AND updated_at < ?1 AND `+untouched+" ORDER BY updated_at, id LIMIT ?2"), micros(before), most)
+	rows, err := s.r.QueryContext(ctx, `SELECT id, owner, name, number, updated_at FROM threads
+		WHERE kept_at <> updated_at AND updated_at < $1 AND `+untouched+" ORDER BY updated_at, id LIMIT $2", micros(before), most)
 	return list(rows, err, func(scan func(...any) error) (o oldThread, err error) {
 		err = scan(&o.id, &o.thread.Owner, &o.thread.Name, &o.thread.Number, &o.updatedAt)
 		return o, err
@@ -247,7 +247,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 			if o.over {
 				change = "owner = '', name = '', number = id, active = 0"
 			}
-			n, err := tx.change(ctx, "UPDATE threads SET "+change+" WHERE id = ?1 AND updated_at = ?2 AND "+untouched, o.id, o.updatedAt)
+			n, err := tx.change(ctx, "UPDATE threads SET "+change+" WHERE id = $1 AND updated_at = $2 AND "+untouched, o.id, o.updatedAt)
 			if err != nil {
 				return err
 			}
@@ -255,7 +255,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 				continue
 			}
 			taken++
-			if err := tx.exec(ctx, "DELETE FROM aliases WHERE thread_id = ?1", o.id); err != nil {
+			if err := tx.exec(ctx, "DELETE FROM aliases WHERE thread_id = $1", o.id); err != nil {
 				return err
 			}
 		}
@@ -267,9 +267,9 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 // dropNameless removes the threads without a name that have no events any more, and
 // then events of others, as many rows in a transaction as the pace says.
 func (s *cleaning) dropNameless(ctx context.Context) error {
-	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT ?1" + s.locking(" FOR UPDATE SKIP LOCKED") + ")"
-	dropThreads := s.q("DELETE FROM threads WHERE id IN " + nameless + " AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = threads.id)")
-	dropEvents := s.q("DELETE FROM events WHERE (thread_id, seq) IN (SELECT thread_id, seq FROM events WHERE thread_id IN " + nameless + " LIMIT ?2)")
+	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT $1" + s.locking(" FOR UPDATE SKIP LOCKED") + ")"
+	dropThreads := "DELETE FROM threads WHERE id IN " + nameless + " AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = threads.id)"
+	dropEvents := "DELETE FROM events WHERE (thread_id, seq) IN (SELECT thread_id, seq FROM events WHERE thread_id IN " + nameless + " LIMIT $2)"
 	for {
 		threads, events := 0, 0
 		err := s.writeSome(ctx, func(tx *txn) (err error) {

@@ -43,7 +43,7 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	must(s.Append(ctx, issue(8), true, feedback(), stopped(), closed()))(t)
 	pull := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
 	check(t, s.AppendLeased(ctx, pull, thread.Batch{Alias: 70}))
-	check(t, s.Release(ctx, pull))
+	check(t, s.Release(ctx, pull, nil))
 	c.Advance(100 * day)
 	log(9, feedback(), stopped(), closed()) // too new
 	clean := func(want store.Cleaned) {
@@ -75,7 +75,7 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	}
 	// One that was kept is looked at again once it was touched.
 	log(2, closed())
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	c.Advance(100 * day)
 	clean(store.Cleaned{Threads: 3, Events: 9})
 	// What is told later begins a new log.

@@ -199,8 +199,8 @@ func (s *database) trustClock(ctx context.Context) error {
 	}
 	// What was stored since the start has its time from the clock in question.
 	var delivery, thread int64
-	if err := s.r.QueryRowContext(ctx, s.q(`SELECT (SELECT coalesce(max(received_at), 0) FROM deliveries WHERE received_at <= ?1),
-		(SELECT coalesce(max(updated_at), 0) FROM threads WHERE updated_at <= ?1)`), micros(started)).Scan(&delivery, &thread); err != nil {
+	if err := s.r.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(received_at), 0) FROM deliveries WHERE received_at <= $1),
+		(SELECT coalesce(max(updated_at), 0) FROM threads WHERE updated_at <= $1)`, micros(started)).Scan(&delivery, &thread); err != nil {
 		return fmt.Errorf("look up the newest record: %w", err)
 	}
 	newest := fromMicros(max(delivery, thread))

@@ -71,8 +71,8 @@ func aClockThatIsSetMovesNoLease(t *testing.T, dsn string) {
 			if _, err := s.Acquire(ctx, th, "thief", machine()); err == nil {
 				t.Error("the lease was taken after the clock was set right")
 			}
-			check(t, s.Release(ctx, l))
-			check(t, s.Release(ctx, other))
+			check(t, s.Release(ctx, l, nil))
+			check(t, s.Release(ctx, other, nil))
 		})
 	}
 }

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -59,14 +56,6 @@ func (s *database) closeDB() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// q writes a query's ?1 placeholders the way the database reads them.
-func (s *database) q(query string) string {
-	if s.postgres {
-		return strings.ReplaceAll(query, "?", "$")
-	}
-	return query
 }
 
 // each reads the rows of a query one by one; its error is the query's or f's.
@@ -122,20 +111,19 @@ func fromMicros(n int64) time.Time {
 // due, and the deliveries that this process is to handle.
 type txn struct {
 	*sql.Tx
-	q          func(query string) string // database.q
 	due        bool
 	deliveries []thread.Delivery
 }
 
 // exec runs a statement.
 func (tx *txn) exec(ctx context.Context, query string, args ...any) error {
-	_, err := tx.ExecContext(ctx, tx.q(query), args...)
+	_, err := tx.ExecContext(ctx, query, args...)
 	return err
 }
 
 // change runs a statement, and counts the rows that it changed.
 func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int, err error) {
-	res, err := tx.ExecContext(ctx, tx.q(query), args...)
+	res, err := tx.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -181,14 +169,12 @@ func (s *database) in(ctx context.Context, db beginner, fn func(*txn) error) err
 	if err != nil {
 		return s.broken.see(fmt.Errorf("begin: %w", err))
 	}
-	tx := &txn{Tx: sqlTx, q: s.q}
-	if err := fn(tx); err != nil {
-		return s.broken.see(errors.Join(err, rollback(sqlTx)))
+	tx := &txn{Tx: sqlTx}
+	if err = fn(tx); err == nil && tx.due {
+		err = s.notify(ctx, tx)
 	}
-	if tx.due {
-		if err := s.notify(ctx, tx); err != nil {
-			return s.broken.see(errors.Join(err, rollback(sqlTx)))
-		}
+	if err != nil {
+		return s.broken.see(errors.Join(err, rollback(sqlTx)))
 	}
 	crash.Point("commit")
 	if err := tx.Commit(); err != nil {
@@ -284,7 +270,6 @@ type broken struct {
 // start reads the whole file and its log again.
 func (s *database) Fatal() <-chan error { return s.broken.first }
 
-// get returns the error that ended all writes, or nil.
 func (b *broken) get() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -293,11 +278,10 @@ func (b *broken) get() error {
 
 // see passes an error on, and remembers it when it is the last one.
 func (b *broken) see(err error) error {
-	hint, fatal := fatal(err)
-	if !fatal {
-		return err
+	if hint, last := diagnose(err); last {
+		return b.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
 	}
-	return b.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
+	return err
 }
 
 // end remembers an error as the last one, unless there is one.
@@ -309,27 +293,4 @@ func (b *broken) end(err error) error {
 		b.first <- b.err
 	}
 	return b.err
-}
-
-// fatal reports whether SQLite could not sync, or found damage.
-func fatal(err error) (hint string, yes bool) {
-	kind, code := sqliteCode(err)
-	switch code {
-	case sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC:
-		return "the disk may be failing: look at the kernel's log, then start pawl again", true
-	}
-	switch kind {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return hintDamaged, true
-	}
-	return "", false
-}
-
-// sqliteCode is SQLite's code of an error, and the kind that it is of; zero for any
-// other error.
-func sqliteCode(err error) (kind, code int) {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return e.Code() & 0xff, e.Code()
-	}
-	return 0, 0
 }

@@ -24,7 +24,7 @@ type deliveries struct {
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
 	defer s.wrap(&err, "delivery %s", guid)
 	var payload []byte
-	d, err := scanDelivery(s.r.QueryRowContext(ctx, s.q("SELECT "+deliveryColumns+", payload FROM deliveries WHERE guid = ?1"), guid).Scan, &payload)
+	d, err := scanDelivery(s.r.QueryRowContext(ctx, "SELECT "+deliveryColumns+", payload FROM deliveries WHERE guid = $1", guid).Scan, &payload)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = thread.ErrNotFound
 	}
@@ -53,18 +53,18 @@ const (
 
 // Deliveries lists the newest deliveries, without their payloads.
 func (s *deliveries) Deliveries(ctx context.Context, limit int) ([]thread.Delivery, error) {
-	return s.listDeliveries(ctx, "ORDER BY received_at DESC LIMIT ?1", limit)
+	return s.listDeliveries(ctx, "ORDER BY received_at DESC LIMIT $1", limit)
 }
 
 // UnhandledDeliveries lists what could not be handled, without payloads: first what
 // was given up, then the newest.
 func (s *deliveries) UnhandledDeliveries(ctx context.Context, limit int) ([]thread.Delivery, error) {
-	return s.listDeliveries(ctx, "WHERE "+unhandled+" ORDER BY retry_at > 0, received_at DESC LIMIT ?1", limit)
+	return s.listDeliveries(ctx, "WHERE "+unhandled+" ORDER BY retry_at > 0, received_at DESC LIMIT $1", limit)
 }
 
 func (s *deliveries) listDeliveries(ctx context.Context, which string, limit int) (_ []thread.Delivery, err error) {
 	defer s.wrap(&err, "list deliveries")
-	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid, event, received_at, "+stateOf+", note, retry_at FROM deliveries "+which), limit)
+	rows, err := s.r.QueryContext(ctx, "SELECT guid, event, received_at, "+stateOf+", note, retry_at FROM deliveries "+which, limit)
 	return list(rows, err, func(scan func(...any) error) (thread.Delivery, error) {
 		var retryAt int64
 		d, err := scanDelivery(scan, &retryAt)
@@ -92,11 +92,11 @@ func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, e
 	return s.decideUntried(ctx, "dismiss", "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note", guid)
 }
 
-// decideUnhandled carries out what a person decided on a delivery or AllUnhandled.
+// decideUntried carries out what a person decided on a delivery or AllUnhandled.
 func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
 	defer s.wrap(&err, "%s delivery %s", what, guid)
 	err = s.write(ctx, func(tx *txn) (err error) {
-		n, err = tx.change(ctx, "UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = ?1 OR ?2)", guid, guid == AllUnhandled)
+		n, err = tx.change(ctx, "UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = $1 OR $2)", guid, guid == AllUnhandled)
 		return err
 	})
 	return n, err
@@ -111,11 +111,11 @@ func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bo
 	if err != nil {
 		return nil, err
 	}
-	elements := "SELECT value FROM json_each(?1)"
+	elements := "SELECT value FROM json_each($1)"
 	if s.postgres {
-		elements = "SELECT json_array_elements_text(?1)"
+		elements = "SELECT json_array_elements_text($1)"
 	}
-	rows, err := s.r.QueryContext(ctx, s.q("SELECT guid FROM deliveries WHERE guid IN ("+elements+")"), string(asked))
+	rows, err := s.r.QueryContext(ctx, "SELECT guid FROM deliveries WHERE guid IN ("+elements+")", string(asked))
 	return known, each(rows, err, func(scan func(...any) error) error {
 		var guid string
 		err := scan(&guid)
@@ -162,13 +162,13 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 	defer s.wrap(&err, "claim deliveries")
 	now := s.dueNow()
 	var due bool
-	if err := s.r.QueryRowContext(ctx, s.q("SELECT EXISTS (SELECT 1 FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1)"), micros(now)).Scan(&due); err != nil || !due {
+	if err := s.r.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE retry_at > 0 AND retry_at <= $1)", micros(now)).Scan(&due); err != nil || !due {
 		return nil, err // where nothing is due, nothing needs to be locked
 	}
 	err = s.write(ctx, func(tx *txn) error {
 		claimed = nil
-		rows, err := tx.QueryContext(ctx, s.q("SELECT "+deliveryColumns+`, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= ?1
-			ORDER BY retry_at LIMIT ?2`+s.locking(" FOR UPDATE SKIP LOCKED")), micros(now), most)
+		rows, err := tx.QueryContext(ctx, "SELECT "+deliveryColumns+`, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= $1
+			ORDER BY retry_at LIMIT $2`+s.locking(" FOR UPDATE SKIP LOCKED"), micros(now), most)
 		until := map[string]time.Time{}
 		err = each(rows, err, func(scan func(...any) error) error {
 			var tries int64
@@ -187,7 +187,7 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 			return err
 		}
 		for guid, at := range until {
-			if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = ?2 WHERE guid = ?1", guid, micros(at)); err != nil {
+			if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = $2 WHERE guid = $1", guid, micros(at)); err != nil {
 				return err
 			}
 		}
@@ -255,14 +255,14 @@ func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thre
 func (s *deliveries) postpone(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) error {
 	err := s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
-		if err := tx.QueryRowContext(ctx, s.q("SELECT received_at, tries FROM deliveries WHERE guid = ?1"+s.locking(" FOR UPDATE")), guid).
+		if err := tx.QueryRowContext(ctx, "SELECT received_at, tries FROM deliveries WHERE guid = $1"+s.locking(" FOR UPDATE"), guid).
 			Scan(&received, &tries); err != nil {
 			return err
 		}
 		if now := s.dueNow(); state != thread.Handled && !givenUp(state, now.Sub(fromMicros(received)), tries) {
 			retryAt = micros(now.Add(s.retryWait(now.Sub(fromMicros(received)), tries, until)))
 		}
-		return tx.exec(ctx, "UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = ?4 WHERE guid = ?1",
+		return tx.exec(ctx, "UPDATE deliveries SET state = $2, note = $3, tries = tries + 1, retry_at = $4 WHERE guid = $1",
 			guid, string(state), note, retryAt)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

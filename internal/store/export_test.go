@@ -17,7 +17,7 @@ func (s *Store) Gathered() int { return len(s.receiver.waiting) }
 
 // Due are the numbers of the threads that a claim would find.
 func (s *Store) Due(ctx context.Context) (numbers []int, err error) {
-	rows, err := s.r.QueryContext(ctx, s.q("SELECT number FROM threads WHERE "+woken+" OR "+waited+" ORDER BY number"), micros(s.now()))
+	rows, err := s.r.QueryContext(ctx, "SELECT number FROM threads WHERE "+woken+" OR "+waited+" ORDER BY number", micros(s.now()))
 	if err != nil {
 		return nil, err
 	}

@@ -18,27 +18,26 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 	defer s.wrap(&err, "claim threads")
 	now := micros(s.now())
 	var due bool
-	if err := s.r.QueryRowContext(ctx, s.q("SELECT EXISTS (SELECT 1 FROM threads WHERE "+woken+") OR EXISTS (SELECT 1 FROM threads WHERE "+waited+")"), now).
+	if err := s.r.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM threads WHERE "+woken+") OR EXISTS (SELECT 1 FROM threads WHERE "+waited+")", now).
 		Scan(&due); err != nil || !due {
 		return nil, err // where nothing is due, nothing needs to be locked
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		leases = nil
-		for _, which := range []struct {
-			query string
-			args  []any
-		}{{woken + " ORDER BY queued_at", nil}, {waited + " ORDER BY wake_at", []any{now}}} {
-			rows, err := s.dueRows(ctx, tx, which.query, most-len(leases), which.args)
+		rows, err := s.dueRows(ctx, tx, most, woken+" ORDER BY queued_at")
+		if err == nil && len(rows) < most {
+			var more []row
+			more, err = s.dueRows(ctx, tx, most-len(rows), waited+" ORDER BY wake_at", now)
+			rows = append(rows, more...)
+		}
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			lease, err := s.take(ctx, tx, r, owner, fromMicros(now))
 			if err != nil {
 				return err
 			}
-			for _, r := range rows {
-				lease, err := s.take(ctx, tx, r, owner, fromMicros(now))
-				if err != nil {
-					return err
-				}
-				leases = append(leases, lease)
-			}
+			leases = append(leases, lease)
 		}
 		return nil
 	})
@@ -52,17 +51,14 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 // policy sees them.
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
-	waited = "wake_at > 0 AND wake_at <= ?1 AND lease_until = 0"
+	waited = "wake_at > 0 AND wake_at <= $1 AND lease_until = 0"
 )
 
 // dueRows locks rows that are due, and no one that is locked already.
-func (s *threads) dueRows(ctx context.Context, tx *txn, which string, most int, args []any) (found []row, err error) {
-	if most <= 0 {
-		return nil, nil
-	}
+func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, args ...any) (found []row, err error) {
 	query := fmt.Sprintf("SELECT %s, %s FROM threads WHERE %s LIMIT %d%s", rowColumns, s.referenceColumn(), which, most, s.locking(" FOR UPDATE SKIP LOCKED"))
 	ahead, err := s.compareClocks(func(reference *int64) error {
-		rows, err := tx.QueryContext(ctx, s.q(query), args...)
+		rows, err := tx.QueryContext(ctx, query, args...)
 		found, err = list(rows, err, func(scan func(...any) error) (row, error) {
 			return scanRow(func(columns ...any) error { return scan(append(columns, reference)...) })
 		})
@@ -112,8 +108,8 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now ti
 		r.wakeAt = time.Time{}
 	}
 	lease := thread.Lease{Thread: r.thread, Owner: owner, Epoch: r.epoch + 1, Until: now.Add(r.ahead + thread.LeaseTime), From: r.leaseOwner}
-	err := tx.exec(ctx, `UPDATE threads SET lease_owner = ?2, lease_epoch = ?3, lease_until = ?4, wake_at = ?5,
-		later_at = 0, queued_at = 0, account = '' WHERE id = ?1`, r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+	err := tx.exec(ctx, `UPDATE threads SET lease_owner = $2, lease_epoch = $3, lease_until = $4, wake_at = $5,
+		later_at = 0, queued_at = 0, account = '' WHERE id = $1`, r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 	return lease, err
 }
 
@@ -122,27 +118,21 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now ti
 func (s *threads) Renew(ctx context.Context, l thread.Lease, now time.Time) (thread.Lease, error) {
 	err := s.leased(ctx, "renew", l, func(tx *txn, r row) error {
 		l.Until = now.Add(r.ahead + thread.LeaseTime)
-		return tx.exec(ctx, "UPDATE threads SET lease_until = ?2 WHERE id = ?1", r.id, micros(l.Until))
+		return tx.exec(ctx, "UPDATE threads SET lease_until = $2 WHERE id = $1", r.id, micros(l.Until))
 	})
 	return l, err
-}
-
-// Release gives the lease back, and with it the account that the thread entered,
-// and forgets earlier failures and the note. A thread that was woken while the step
-// ran is due now.
-func (s *threads) Release(ctx context.Context, l thread.Lease) error {
-	return s.ReleaseUnfinished(ctx, l, nil)
 }
 
 // nothingLater stands in later_at where the thread waited for nothing before its
 // retry; it is a time that has long come.
 const nothingLater = 1
 
-// ReleaseUnfinished is Release for a step that did not come to its end. The same
-// transaction stores when the thread is tried again, so that no kill loses that. A
-// wake-up time that is still to come stays, and comes back with the next step. A
-// step that is never tried again, without a retry, is one that came to its end.
-func (s *threads) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry thread.Retry) error {
+// Release gives the lease back, and with it the account that the thread entered. A
+// thread that was woken while the step ran is due now. Without a retry the step came
+// to its end, and earlier failures and the note are forgotten. With one, the same
+// transaction stores when the thread is tried again, so that no kill loses that; a
+// wake-up time that is still to come stays, and comes back with the next step.
+func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	err := s.leased(ctx, "release", l, func(tx *txn, r row) error {
 		failures, laterAt, note := 0, int64(0), ", note = NULL"
 		if retry != nil {
@@ -153,7 +143,7 @@ func (s *threads) ReleaseUnfinished(ctx context.Context, l thread.Lease, retry t
 		}
 		tx.due = !r.queuedAt.IsZero() || !r.wakeAt.IsZero() && !r.wakeAt.After(s.now())
 		return tx.exec(ctx, `UPDATE threads SET lease_owner = '', lease_until = 0, account = '',
-			failures = ?2, later_at = ?3, wake_at = ?4`+note+" WHERE id = ?1", r.id, failures, laterAt, micros(r.wakeAt))
+			failures = $2, later_at = $3, wake_at = $4`+note+" WHERE id = $1", r.id, failures, laterAt, micros(r.wakeAt))
 	})
 	if errors.Is(err, thread.ErrLeaseLost) {
 		return nil
@@ -215,19 +205,18 @@ func (s *database) checkLease(ctx context.Context, tx *txn, l thread.Lease) (row
 	return r, nil
 }
 
-// setWake stores when the thread goes on.
 func (s *threads) setWake(ctx context.Context, tx *txn, r row, at, now time.Time) error {
 	if at.IsZero() || micros(at) == micros(r.wakeAt) {
 		return nil
 	}
-	return tx.exec(ctx, "UPDATE threads SET wake_at = ?2, updated_at = ?3, active = 1 WHERE id = ?1", r.id, micros(at), micros(now))
+	return tx.exec(ctx, "UPDATE threads SET wake_at = $2, updated_at = $3, active = 1 WHERE id = $1", r.id, micros(at), micros(now))
 }
 
 func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) error {
 	if number == 0 || number == r.thread.Number {
 		return nil
 	}
-	if err := tx.exec(ctx, `INSERT INTO aliases (owner, name, number, thread_id) VALUES (?1, ?2, ?3, ?4)
+	if err := tx.exec(ctx, `INSERT INTO aliases (owner, name, number, thread_id) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner, name, number) DO UPDATE SET thread_id = excluded.thread_id`,
 		r.thread.Owner, r.thread.Name, number, r.id); err != nil {
 		return fmt.Errorf("alias #%d: %w", number, err)
@@ -254,14 +243,14 @@ func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err er
 		if err != nil {
 			return err
 		}
-		return tx.exec(ctx, "UPDATE threads SET note = ?2 WHERE id = ?1", r.id, note)
+		return tx.exec(ctx, "UPDATE threads SET note = $2 WHERE id = $1", r.id, note)
 	})
 }
 
 // Noted is the thread's last note; nil where there is none.
 func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err error) {
 	defer s.wrap(&err, "read the note on %s", t)
-	err = s.r.QueryRowContext(ctx, s.q("SELECT note FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"), t.Owner, t.Name, t.Number).Scan(&note)
+	err = s.r.QueryRowContext(ctx, "SELECT note FROM threads WHERE owner = $1 AND name = $2 AND number = $3", t.Owner, t.Name, t.Number).Scan(&note)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -293,7 +282,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error)
 		if err := s.boundTimes(ctx, tx, now, leaseNow); err != nil {
 			return err
 		}
-		freed, err = tx.change(ctx, freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= ?2 LIMIT ?3"+
+		freed, err = tx.change(ctx, freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= $2 LIMIT $3"+
 			s.locking(" FOR UPDATE SKIP LOCKED")+")", micros(now), micros(leaseNow), sweepRows)
 		tx.due = freed > 0
 		return err
@@ -301,10 +290,10 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error)
 	return freed, err
 }
 
-// freeLeases gives leases back and makes their threads due now, ?1. The name of the
+// freeLeases gives leases back and makes their threads due now, $1. The name of the
 // holder stays, and tells who takes the thread over from whom; a holder that is alive
 // after all goes on with Renew, as long as nobody took the thread.
-const freeLeases = "UPDATE threads SET lease_until = 0, queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE ?1 END"
+const freeLeases = "UPDATE threads SET lease_until = 0, queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $1 END"
 
 // longestWait is above everything that a thread may wait for, which is eight days.
 const longestWait = 9 * 24 * time.Hour
@@ -321,7 +310,7 @@ func (s *Store) boundTimes(ctx context.Context, tx *txn, now, leaseNow time.Time
 		{"threads", "id", "wake_at", now.Add(longestWait), now},
 		{"deliveries", "guid", "retry_at", now.Add(lookAtMost), now.Add(lookAtMost)},
 	} {
-		query := fmt.Sprintf("UPDATE %[1]s SET %[3]s = ?3 WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s > ?1 LIMIT ?2%[4]s)",
+		query := fmt.Sprintf("UPDATE %[1]s SET %[3]s = $3 WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s > $1 LIMIT $2%[4]s)",
 			late.table, late.id, late.column, s.locking(" FOR UPDATE SKIP LOCKED"))
 		if err := tx.exec(ctx, query, micros(late.latest), sweepRows, micros(late.instead)); err != nil {
 			return err

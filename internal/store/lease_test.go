@@ -38,13 +38,13 @@ func onlyOneHoldsALease(t *testing.T, dsn string) {
 	if len(leases) != 1 {
 		t.Fatalf("%d hold the lease", len(leases))
 	}
-	check(t, s.Release(t.Context(), leases[0]))
+	check(t, s.Release(t.Context(), leases[0], nil))
 	again := must(s.Acquire(t.Context(), issue(1), "other", c.Now()))(t)
 	if again.Epoch != leases[0].Epoch+1 {
 		t.Errorf("epoch %d follows %d", again.Epoch, leases[0].Epoch)
 	}
 	// Giving a lost lease back is no error, and takes nothing from its holder.
-	check(t, s.Release(t.Context(), leases[0]))
+	check(t, s.Release(t.Context(), leases[0], nil))
 	must(s.Renew(t.Context(), again, c.Now()))(t)
 }
 
@@ -82,13 +82,13 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	}
 	check(t, s.AppendLeased(ctx, held, b))
 	// The same owner in a later epoch is somebody else.
-	check(t, s.Release(ctx, held))
+	check(t, s.Release(ctx, held, nil))
 	must(s.Acquire(ctx, issue(1), "quick", c.Now()))(t)
 	if err := s.AppendLeased(ctx, held, b); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("append in an old epoch: %v, want ErrLeaseLost", err)
 	}
 	// So is one that was given back and that nobody took.
-	check(t, s.Release(ctx, held))
+	check(t, s.Release(ctx, held, nil))
 }
 
 func anExpiredLeaseThatNobodyTookIsRenewed(t *testing.T, dsn string) {
@@ -149,7 +149,7 @@ func cooldownsEnd(t *testing.T, dsn string) {
 		t.Helper()
 		l := must(s.Acquire(ctx, th, "node", c.Now()))(t)
 		check(t, s.AppendLeased(ctx, l, thread.Batch{Cooldown: &cd}))
-		check(t, s.Release(ctx, l))
+		check(t, s.Release(ctx, l, nil))
 	}
 	long := thread.Cooldown{Backend: "codex", Class: "severe", Until: until.Add(time.Hour), Thread: dog.String()}
 	set(issue(1), thread.Cooldown{Backend: "codex", Class: "mild", Until: until.Add(-time.Minute)})
@@ -179,7 +179,7 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	wake := c.Now().UTC().Add(time.Hour)
 	l := must(s.Acquire(ctx, issue(2), "node", c.Now()))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: wake}))
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	waited := c.Now().UTC()
 	c.Advance(time.Second)
 	l = must(s.Acquire(ctx, issue(3), "node", c.Now()))(t)

@@ -12,7 +12,7 @@ import (
 // Threads lists threads that had a decision, an attempt or a wait, newest first.
 func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow, err error) {
 	defer s.wrap(&err, "list threads")
-	rows, err := s.r.QueryContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT ?1"), limit)
+	rows, err := s.r.QueryContext(ctx, "SELECT "+listColumns+" FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT $1", limit)
 	return list(rows, err, s.scanThread)
 }
 
@@ -21,7 +21,7 @@ func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow,
 // their letters' case.
 func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thread.ID, err error) {
 	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
-		"lower(owner) = lower(?1) AND (?2 = '' OR lower(name) = lower(?2)) ORDER BY owner, name, number", owner, name)
+		"lower(owner) = lower($1) AND ($2 = '' OR lower(name) = lower($2)) ORDER BY owner, name, number", owner, name)
 	return all, err
 }
 
@@ -29,12 +29,12 @@ func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thre
 // keeps none of them: where there are ten thousands, a list of them would be most of
 // what the process holds.
 func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) error {
-	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT ?1", limit)
+	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT $1", limit)
 }
 
 func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which string, args ...any) (err error) {
 	defer s.wrap(&err, "list threads")
-	rows, err := s.r.QueryContext(ctx, s.q("SELECT owner, name, number FROM threads WHERE active = 1 AND "+which), args...)
+	rows, err := s.r.QueryContext(ctx, "SELECT owner, name, number FROM threads WHERE active = 1 AND "+which, args...)
 	return each(rows, err, func(scan func(...any) error) error {
 		var t thread.ID
 		if err := scan(&t.Owner, &t.Name, &t.Number); err != nil {
@@ -48,7 +48,7 @@ func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which strin
 // Thread returns one thread's row or thread.ErrNotFound.
 func (s *threads) Thread(ctx context.Context, t thread.ID) (r thread.ThreadRow, err error) {
 	defer s.wrap(&err, "thread %s", t)
-	r, err = s.scanThread(s.r.QueryRowContext(ctx, s.q("SELECT "+listColumns+" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"),
+	r, err = s.scanThread(s.r.QueryRowContext(ctx, "SELECT "+listColumns+" FROM threads WHERE owner = $1 AND name = $2 AND number = $3",
 		t.Owner, t.Name, t.Number).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = thread.ErrNotFound
@@ -78,7 +78,7 @@ type Stats struct {
 }
 
 // overdue holds for a thread that nobody woke and whose time has come.
-const overdue = "wake_at > 0 AND wake_at <= ?2 AND queued_at = 0 AND lease_until = 0"
+const overdue = "wake_at > 0 AND wake_at <= $2 AND queued_at = 0 AND lease_until = 0"
 
 // Stats counts. The counts come from partial indexes; that of the handled
 // deliveries is the rest of all rows, which are counted by an index.
@@ -88,14 +88,14 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	st := Stats{Deliveries: map[thread.DeliveryState]int{}}
 	var oldestQueued, oldestReceived int64
 	var received, all int
-	err = s.r.QueryRowContext(ctx, s.q(`SELECT
+	err = s.r.QueryRowContext(ctx, `SELECT
 		(SELECT count(*) FROM threads WHERE wake_at > 0),
-		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > ?1),
+		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > $1),
 		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+overdue+`),
 		coalesce((SELECT min(at) FROM (SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0 UNION ALL SELECT min(wake_at) FROM threads WHERE `+overdue+`) AS due), 0),
 		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
-		(SELECT count(*) FROM deliveries)`), micros(now.Add(s.leaseSkew())), micros(now)).
+		(SELECT count(*) FROM deliveries)`, micros(now.Add(s.leaseSkew())), micros(now)).
 		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
 	if err != nil {
 		return Stats{}, err

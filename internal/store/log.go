@@ -24,12 +24,12 @@ type threads struct {
 
 func (s *threads) prepare(ctx context.Context) (err error) {
 	defer s.wrap(&err, "prepare")
-	if s.resolve, err = s.r.PrepareContext(ctx, s.q(`SELECT t.owner, t.name, t.number FROM aliases a JOIN threads t ON t.id = a.thread_id
-		WHERE a.owner = ?1 AND a.name = ?2 AND a.number = ?3`)); err != nil {
+	if s.resolve, err = s.r.PrepareContext(ctx, `SELECT t.owner, t.name, t.number FROM aliases a JOIN threads t ON t.id = a.thread_id
+		WHERE a.owner = $1 AND a.name = $2 AND a.number = $3`); err != nil {
 		return err
 	}
-	s.events, err = s.r.PrepareContext(ctx, s.q(`SELECT e.seq, e.kind, e.at, e.data FROM events e JOIN threads t ON t.id = e.thread_id
-		WHERE t.owner = ?1 AND t.name = ?2 AND t.number = ?3 AND e.seq > ?4 ORDER BY e.seq`))
+	s.events, err = s.r.PrepareContext(ctx, `SELECT e.seq, e.kind, e.at, e.data FROM events e JOIN threads t ON t.id = e.thread_id
+		WHERE t.owner = $1 AND t.name = $2 AND t.number = $3 AND e.seq > $4 ORDER BY e.seq`)
 	return err
 }
 
@@ -113,7 +113,7 @@ func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID, now tim
 	if !errors.Is(err, sql.ErrNoRows) {
 		return r, err
 	}
-	if err := tx.exec(ctx, `INSERT INTO threads (owner, name, number, updated_at) VALUES (?1, ?2, ?3, ?4)
+	if err := tx.exec(ctx, `INSERT INTO threads (owner, name, number, updated_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner, name, number) DO NOTHING`, t.Owner, t.Name, t.Number, micros(now)); err != nil {
 		return row{}, err
 	}
@@ -124,8 +124,8 @@ func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID, now tim
 func (s *database) findThread(ctx context.Context, tx *txn, t thread.ID) (r row, err error) {
 	ahead, err := s.compareClocks(func(reference *int64) error {
 		r, err = scanRow(func(columns ...any) error {
-			return tx.QueryRowContext(ctx, s.q("SELECT "+rowColumns+", "+s.referenceColumn()+
-				" FROM threads WHERE owner = ?1 AND name = ?2 AND number = ?3"+s.locking(" FOR UPDATE")), t.Owner, t.Name, t.Number).
+			return tx.QueryRowContext(ctx, "SELECT "+rowColumns+", "+s.referenceColumn()+
+				" FROM threads WHERE owner = $1 AND name = $2 AND number = $3"+s.locking(" FOR UPDATE"), t.Owner, t.Name, t.Number).
 				Scan(append(columns, reference)...)
 		})
 		return err
@@ -160,7 +160,7 @@ func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {
-		n, err := tx.change(ctx, `INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+		n, err := tx.change(ctx, `INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (thread_id, key) WHERE key IS NOT NULL DO NOTHING`, r.id, r.seq+1, e.key, string(e.kind), e.at, e.data)
 		if err != nil {
 			return 0, fmt.Errorf("append %s: %w", e.kind, err)
@@ -178,8 +178,8 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 		return 0, nil
 	}
 	crash.Point("event_appended")
-	err := tx.exec(ctx, `UPDATE threads SET last_seq = ?2, updated_at = ?3,
-		active = CASE WHEN ?4 = 1 THEN 1 ELSE active END WHERE id = ?1`, r.id, r.seq, micros(now), active)
+	err := tx.exec(ctx, `UPDATE threads SET last_seq = $2, updated_at = $3,
+		active = CASE WHEN $4 = 1 THEN 1 ELSE active END WHERE id = $1`, r.id, r.seq, micros(now), active)
 	return fresh, err
 }
 
@@ -190,5 +190,5 @@ func (s *threads) wake(ctx context.Context, tx *txn, r row) error {
 		return nil
 	}
 	tx.due = true
-	return tx.exec(ctx, "UPDATE threads SET queued_at = ?2 WHERE id = ?1", r.id, micros(s.dueNow()))
+	return tx.exec(ctx, "UPDATE threads SET queued_at = $2 WHERE id = $1", r.id, micros(s.dueNow()))
 }

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawlbot/pawl/internal/crash"
@@ -33,8 +35,8 @@ func (s *database) goose() (p *goose.Provider, newest int64, err error) {
 	return p, sources[len(sources)-1].Version, nil
 }
 
-// migrate brings the tables to what this program knows.
-// It refuses one that a newer program wrote.
+// migrate brings the tables to what this program knows, and refuses those that a
+// newer program wrote.
 func (s *database) migrate(ctx context.Context) error {
 	if err := s.checkOurs(ctx); err != nil {
 		return err
@@ -84,7 +86,7 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	}
 	var version int64
 	err = s.r.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
-	if kind, _ := sqliteCode(err); kind == sqlite3.SQLITE_BUSY {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_BUSY {
 		return err // tables may well be there
 	}
 	if err != nil {

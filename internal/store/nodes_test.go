@@ -71,7 +71,7 @@ func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 				if ok {
 					in.Add(1)
 					entered = l
-				} else if err := s.Release(ctx, l); err != nil {
+				} else if err := s.Release(ctx, l, nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -81,7 +81,7 @@ func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 			t.Fatalf("round %d: %d entered, want 1", round, in.Load())
 		}
 		if round%2 == 0 {
-			check(t, nodes[0].Release(ctx, entered))
+			check(t, nodes[0].Release(ctx, entered, nil))
 		} else { // the holder dies
 			c.Advance(thread.LeaseTime + time.Second)
 		}
@@ -164,7 +164,7 @@ func noWakeUpIsLostBetweenNodes(t *testing.T, dsn string) {
 		stores = append(stores, s)
 		start(t, s, now, func(ctx context.Context, l thread.Lease, _ time.Time) error {
 			th := l.Thread
-			defer s.Release(ctx, l)
+			defer s.Release(ctx, l, nil)
 			events, err := s.Events(ctx, th, 0)
 			if err != nil {
 				return err

@@ -33,8 +33,8 @@ func aNoteIsForWhoTakesOver(t *testing.T, dsn string) {
 		t.Errorf("note: %v, want ErrLeaseLost", err)
 	}
 	noted("second")
-	check(t, s.ReleaseUnfinished(ctx, next, in(0)))
+	check(t, s.Release(ctx, next, in(0)))
 	noted("second")
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "next", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "next", c.Now()))(t), nil))
 	noted("")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"sync"
@@ -39,10 +40,10 @@ func await[T any](t *testing.T, what string, ch <-chan T) T {
 func start(t *testing.T, s *store.Store, now func() time.Time, step func(context.Context, thread.Lease, time.Time) error,
 	deliver func(context.Context, thread.Delivery) error) *queue.Queue {
 	t.Helper()
-	q := must(queue.New(queue.Options{
-		Store: s, Node: "node", Workers: 4, Step: step, HandleDelivery: deliver,
+	q := queue.New(queue.Options{
+		Store: s, Node: "node", Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: step, HandleDelivery: deliver,
 		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, now()); return err },
-	}))(t)
+	})
 	s.UseQueue(q)
 	q.Start(t.Context())
 	t.Cleanup(func() {
@@ -66,10 +67,10 @@ func (st *stepper) step(ctx context.Context, l thread.Lease, _ time.Time) error 
 	defer func() {
 		ended := context.WithoutCancel(ctx)
 		if ctx.Err() != nil {
-			st.store.ReleaseUnfinished(ended, l, func(int) time.Duration { return 0 })
+			st.store.Release(ended, l, func(int) time.Duration { return 0 })
 			return
 		}
-		st.store.Release(ended, l)
+		st.store.Release(ended, l, nil)
 	}()
 	events, err := st.store.Events(ctx, l.Thread, 0)
 	if err != nil {
@@ -127,7 +128,7 @@ func noWakeUpIsLostInTheCrowd(t *testing.T, dsn string) {
 	complete := make(chan struct{}, 1)
 	start(t, s, c.Now, func(ctx context.Context, l thread.Lease, _ time.Time) error {
 		th := l.Thread
-		defer s.Release(ctx, l)
+		defer s.Release(ctx, l, nil)
 		events, err := s.Events(ctx, th, 0)
 		if err != nil {
 			return err
@@ -215,13 +216,10 @@ func stepForever(ctx context.Context, dsn string) error {
 		fmt.Println("in the middle of the step")
 		select {}
 	}}
-	q, err := queue.New(queue.Options{
-		Store: s, Node: "child", Step: st.step, HandleDelivery: noDelivery,
+	q := queue.New(queue.Options{
+		Store: s, Node: "child", Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: st.step, HandleDelivery: noDelivery,
 		Sweep: func(context.Context) error { return nil },
 	})
-	if err != nil {
-		return err
-	}
 	s.UseQueue(q)
 	q.Start(ctx)
 	if _, err := s.Append(ctx, issue(1), true, event("", 1)); err != nil {

@@ -81,11 +81,11 @@ type pending struct {
 
 func newReceiver(ctx context.Context, s *deliveries) (r *receiver, err error) {
 	r = &receiver{store: s, waiting: make(chan *pending, waitingDeliveries), stopped: make(chan struct{})}
-	if r.insert, err = s.w.PrepareContext(ctx, s.q(`INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (guid) DO NOTHING`)); err != nil {
+	if r.insert, err = s.w.PrepareContext(ctx, `INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (guid) DO NOTHING`); err != nil {
 		return nil, err
 	}
-	if r.finish, err = s.w.PrepareContext(ctx, s.q("UPDATE deliveries SET state = ?2, note = ?3, tries = tries + 1, retry_at = 0 WHERE guid = ?1")); err != nil {
+	if r.finish, err = s.w.PrepareContext(ctx, "UPDATE deliveries SET state = $2, note = $3, tries = tries + 1, retry_at = 0 WHERE guid = $1"); err != nil {
 		return nil, errors.Join(err, r.insert.Close())
 	}
 	if !s.postgres {

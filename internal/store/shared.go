@@ -24,7 +24,7 @@ func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.
 		}
 		var old []byte
 		var reference int64
-		if err := tx.QueryRowContext(ctx, s.q("SELECT (SELECT data FROM shared WHERE key = ?1), "+s.referenceColumn()), key).Scan(&old, &reference); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT (SELECT data FROM shared WHERE key = $1), "+s.referenceColumn(), key).Scan(&old, &reference); err != nil {
 			return err
 		}
 		now := s.now()
@@ -40,7 +40,7 @@ func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.
 }
 
 func (s *records) putShared(ctx context.Context, tx *txn, key string, data []byte) error {
-	return tx.exec(ctx, `INSERT INTO shared (key, data, updated_at) VALUES (?1, ?2, ?3)
+	return tx.exec(ctx, `INSERT INTO shared (key, data, updated_at) VALUES ($1, $2, $3)
 		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(s.now()))
 }
 

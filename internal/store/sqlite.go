@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -16,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -143,14 +143,10 @@ func checkHeader(path string) error {
 	}
 	defer f.Close()
 	head := make([]byte, 16)
-	n, err := io.ReadFull(f, head)
-	if n == 0 && errors.Is(err, io.EOF) {
+	if _, err := io.ReadFull(f, head); err == io.EOF || string(head) == "SQLite format 3\x00" {
 		return nil
 	}
-	if !bytes.Equal(head, []byte("SQLite format 3\x00")) {
-		return fmt.Errorf("open %s: this is not a SQLite database; name another file in the config, or move this one away", path)
-	}
-	return nil
+	return fmt.Errorf("open %s: this is not a SQLite database; name another file in the config, or move this one away", path)
 }
 
 // createFile makes a new database readable by its owner only, since it holds
@@ -215,23 +211,39 @@ func (s *database) checkSQLite(ctx context.Context) error {
 
 const hintDamaged = "restore a backup, or move it away and start anew"
 
+// diagnose says what a person can do about an error of SQLite, and whether nothing
+// may be written after it: it could not sync, or found damage.
+func diagnose(err error) (hint string, last bool) {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return "", false
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC:
+		return "the disk may be failing: look at the kernel's log, then start pawl again", true
+	}
+	switch e.Code() & 0xff { // the kind of it
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return hintDamaged, true
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return "give the user that runs pawl write access to the file and its directory", false
+	case sqlite3.SQLITE_BUSY:
+		return "another program holds the file, close it", false
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+		return "look at the disk: is it full or failing?", false
+	}
+	return "", false
+}
+
 // explain adds what a person can do to an error of opening a SQLite file.
 func explain(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	hint := ""
-	switch kind, _ := sqliteCode(err); kind {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		hint = "; " + hintDamaged
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		hint = "; give the user that runs pawl write access to the file and its directory"
-	case sqlite3.SQLITE_BUSY:
-		hint = "; another program holds the file, close it"
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
-		hint = "; look at the disk: is it full or failing?"
+	if hint, _ := diagnose(err); hint != "" {
+		return fmt.Errorf("open %s: %w; %s", path, err, hint)
 	}
-	return fmt.Errorf("open %s: %w%s", path, err, hint)
+	return fmt.Errorf("open %s: %w", path, err)
 }
 
 // lockFile takes the lock that makes this process the only one to write the
@@ -247,12 +259,12 @@ func lockFile(path string) (*os.File, error) {
 		return nil, cmp.Or(err, fmt.Errorf("the database is in use by %s (lock %s); stop it first, or give this one a database of its own",
 			strings.TrimSpace(string(holder)), path))
 	}
-	holder := fmt.Sprintf("process %d\n", os.Getpid())
+	holder := fmt.Sprintf("process %d", os.Getpid())
 	if host, err := os.Hostname(); err == nil {
-		holder = fmt.Sprintf("process %d on %s\n", os.Getpid(), host)
+		holder += " on " + host
 	}
-	_, err = f.WriteAt([]byte(holder), 0)
-	if err = errors.Join(f.Truncate(int64(len(holder))), err); err != nil {
+	_, err = f.WriteAt([]byte(holder+"\n"), 0)
+	if err = errors.Join(f.Truncate(int64(len(holder)+1)), err); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w; look at the disk: is it full?", path, err)
 	}

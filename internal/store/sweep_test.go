@@ -43,7 +43,7 @@ func theSweepWakesWhatWasLost(t *testing.T, dsn string) {
 
 	l := must(s.Acquire(ctx, issue(5), "node", c.Now()))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(365 * 24 * time.Hour)}))
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	sweep(0)
 	if wantDue(t, s, 2, 5); t.Failed() && len(must(s.Due(ctx))(t)) == 0 {
 		t.Log("thread 5 waits longer than anything may, so a clock was wrong")

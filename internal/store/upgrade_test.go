@@ -113,7 +113,7 @@ func upgrade(t *testing.T, dsn string) {
 	if !must(s.EnterAccount(ctx, l, "main", 1, at))(t) {
 		t.Error("the account is not free")
 	}
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	check(t, s.UpdateShared(ctx, "limits", func(time.Time, []byte) []byte { return []byte("{}") }))
 	check(t, s.PutGraded(ctx, thread.GradeRow{ID: "octo/cat#1/1", At: at, Data: []byte("{}")}))
 	if n := must(s.Sweep(ctx, at.Add(time.Minute)))(t); (n == 0) != one {

@@ -20,7 +20,7 @@ func failing(t *testing.T, s *store.Store, c *clock, retry thread.Retry, batches
 	for _, b := range batches {
 		check(t, s.AppendLeased(t.Context(), l, b))
 	}
-	check(t, s.ReleaseUnfinished(t.Context(), l, retry))
+	check(t, s.Release(t.Context(), l, retry))
 }
 
 // aFailedStepIsTriedAgain: the row alone says when, so that it does not matter
@@ -39,7 +39,7 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	c.Advance(time.Minute)
 	wantDue(t, s, 1)
 	// A step that does all there is to do leaves nothing of it.
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
 	c.Advance(time.Hour)
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
 		t.Errorf("after a step that ended well it wakes at %s", row.WakeAt)
@@ -48,7 +48,7 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	// What comes before the retry is its step.
 	failing(t, s, c, in(time.Hour))
 	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
 		t.Errorf("a retry that was not needed is left at %s", row.WakeAt)
 	}
@@ -57,7 +57,7 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	c.Advance(thread.LeaseTime + time.Second)
 	must(s.Acquire(ctx, issue(1), "quick", c.Now()))(t)
 	r.take()
-	check(t, s.ReleaseUnfinished(ctx, lost, in(time.Minute)))
+	check(t, s.Release(ctx, lost, in(time.Minute)))
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() || !row.Running {
 		t.Errorf("a lost lease left %+v behind", row)
 	}
@@ -95,7 +95,7 @@ func aFailureKeepsTheWait(t *testing.T, dsn string) {
 	failing(t, s, c, in(time.Minute))
 	wakeAt(reset)
 	c.Advance(time.Second)
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
 	wakeAt(time.Time{})
 }
 
@@ -115,7 +115,7 @@ func failuresInARowAreCounted(t *testing.T, dsn string) {
 	for n := 1; n < 4; n++ {
 		fail(n)
 	}
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
 	fail(1)
 	// The dead count for nothing, and take nothing from the count.
 	must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)

@@ -26,7 +26,7 @@ func aWakeUpIsQueuedOnce(t *testing.T, dsn string) {
 	must(s.Append(ctx, issue(1), true, event("", 3)))(t)
 	wantWakes(t, r, 1)
 	wantDue(t, s) // the lease is held
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
 }
@@ -36,7 +36,7 @@ func threadsAreClaimedInTheirOrder(t *testing.T, dsn string) {
 	ctx := t.Context()
 	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	for _, n := range []int{4, 3, 5, 2} {
 		c.Advance(time.Second)
 		must(s.Append(ctx, issue(n), true))(t)
@@ -106,14 +106,14 @@ func releaseMakesDueWhatArrivedMeanwhile(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 0)
 	wantDue(t, s)
 
 	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
 	r.take() // whoever looks now finds the lease held
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
 
@@ -122,7 +122,7 @@ func releaseMakesDueWhatArrivedMeanwhile(t *testing.T, dsn string) {
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
 	c.Advance(2 * time.Second)
 	wantDue(t, s)
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
 }
@@ -135,7 +135,7 @@ func aWakeTimeIsStored(t *testing.T, dsn string) {
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: first}))
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: second}))
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{event("", 1)}}))
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 0)
 	wakeAt := func() time.Time { return must(s.Thread(ctx, issue(1)))(t).WakeAt }
 	if got := wakeAt(); !got.Equal(second) {
@@ -143,7 +143,7 @@ func aWakeTimeIsStored(t *testing.T, dsn string) {
 	}
 	// A step that comes before its time leaves the time; one after takes it.
 	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	if got := wakeAt(); !got.Equal(second) {
 		t.Errorf("an early step changed the time to %s", got)
 	}
@@ -151,7 +151,7 @@ func aWakeTimeIsStored(t *testing.T, dsn string) {
 	c.Advance(2 * time.Hour)
 	wantDue(t, s, 1)
 	l = must(s.Claim(ctx, "node", 1))(t)[0]
-	check(t, s.Release(ctx, l))
+	check(t, s.Release(ctx, l, nil))
 	if got := wakeAt(); !got.IsZero() {
 		t.Errorf("a step after its time left the time %s", got)
 	}

@@ -105,7 +105,7 @@ func (s *site) leased(issue string, b thread.Batch) {
 	if err := s.store.AppendLeased(s.t.Context(), lease, b); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.store.Release(s.t.Context(), lease); err != nil {
+	if err := s.store.Release(s.t.Context(), lease, nil); err != nil {
 		s.t.Fatal(err)
 	}
 }

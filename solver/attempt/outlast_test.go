@@ -29,7 +29,7 @@ func (j *journal) Renew(_ context.Context, l thread.Lease, _ time.Time) (thread.
 	return l, nil
 }
 
-func (j *journal) Release(context.Context, thread.Lease) error { return nil }
+func (j *journal) Release(context.Context, thread.Lease, thread.Retry) error { return nil }
 
 func (j *journal) Events(context.Context, thread.ID, int64) ([]thread.Event, error) {
 	if time.Now().Before(j.back) && !j.unanswered {

@@ -141,11 +141,7 @@ func (h *Holder) Release(retry thread.Retry) {
 	crash.Point("releasing")
 	// A lease that cannot be given back runs out by itself, and the sweep then finds
 	// its thread.
-	if retry == nil {
-		_ = h.store.Release(ctx, h.Current())
-	} else {
-		_ = h.store.ReleaseUnfinished(ctx, h.Current(), retry)
-	}
+	_ = h.store.Release(ctx, h.Current(), retry)
 	crash.Point("released")
 }
 

@@ -32,7 +32,7 @@ func (l *leases) Renew(_ context.Context, lease thread.Lease, now time.Time) (th
 	return lease, nil
 }
 
-func (l *leases) Release(context.Context, thread.Lease) error { return nil }
+func (l *leases) Release(context.Context, thread.Lease, thread.Retry) error { return nil }
 
 // paused is a holder whose heartbeat has stood still for a time, as that of a
 // process that was stopped and goes on with another goroutine first.

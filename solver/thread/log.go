@@ -167,12 +167,10 @@ type Store interface {
 	Acquire(ctx context.Context, t ID, owner string, now time.Time) (Lease, error)
 	// Renew extends the lease or returns ErrLeaseLost.
 	Renew(ctx context.Context, l Lease, now time.Time) (Lease, error)
-	// Release gives the lease back after a step that did all there was to do; a
-	// lost lease is not an error.
-	Release(ctx context.Context, l Lease) error
-	// ReleaseUnfinished gives the lease back after any other step, and stores with
-	// it when the thread is tried again; a lost lease is not an error.
-	ReleaseUnfinished(ctx context.Context, l Lease, retry Retry) error
+	// Release gives the lease back; a lost lease is not an error. retry is nil after
+	// a step that did all there was to do, and says otherwise when the thread is
+	// tried again, which is stored with it.
+	Release(ctx context.Context, l Lease, retry Retry) error
 	// AppendLeased appends under the lease or returns ErrLeaseLost.
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
 	// Note keeps a few words of the lease's holder for whoever takes the thread
