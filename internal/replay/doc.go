@@ -4,7 +4,7 @@
 //	question                                            file
 //	what are the options, and what is printed            report.go
 //	how is the kind of a recording found out             input.go
-//	how is a trail (pawl status --export) read           trail.go
+//	how is a trail (pawl status --export) read           input.go
 //	how is the log of a wrapper that restarts read       wrapper.go, stream.go
 //	how do transcripts become attempts                   recorder.go
 //	what is kept of a recording larger than memory       recorder.go, spool

@@ -4,12 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -17,13 +16,8 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
-
-// lineReader takes a recording line by line.
-type lineReader interface {
-	line([]byte) error
-	close() error
-}
 
 // readRecordings reads all files in order as one recording.
 func readRecordings(files []string, cli string, stdin io.Reader, severity policy.SeverityLimits) (_ recording, err error) {
@@ -65,60 +59,37 @@ func readFile(file, cli string, stdin io.Reader, rec *recorder, s *spool) error 
 		}
 		b = bufio.NewReaderSize(z, sniffed)
 	}
-	r, err := readerFor(b, cli, rec, s)
-	if err != nil {
+	start, err := b.Peek(sniffed)
+	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
 		return err
 	}
-	_, whole := r.(*trailReader)
-	if err := eachLine(b, whole, r.line); err != nil {
-		return err
+	if len(bytes.TrimSpace(start)) == 0 {
+		return errors.New("it is empty")
 	}
-	return r.close()
+	if cli == "" {
+		if isTrail(start) {
+			rec.trails++
+			return readTrail(b, rec)
+		}
+		if at, ok := isWrapper(start); ok {
+			return readWrapper(b, at, rec, s)
+		}
+		if cli = clis.Detect(start); cli == agent.StreamPlain {
+			return errors.New("it is no trail, no wrapper's log and no transcript of codex, claude, gemini or opencode; --cli plain reads any text as one attempt")
+		}
+	}
+	return readTranscript(b, cli, rec, s)
 }
 
 // sniffed is how much of a file tells what it is.
 const sniffed = 256 << 10
 
-// readerFor tells what a file is by its beginning.
-func readerFor(b *bufio.Reader, cli string, rec *recorder, s *spool) (lineReader, error) {
-	start, err := b.Peek(sniffed)
-	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
-		return nil, err
-	}
-	if len(bytes.TrimSpace(start)) == 0 {
-		return nil, errors.New("it is empty")
-	}
-	if cli == "" {
-		if isTrail(start) {
-			rec.trails++
-			return &trailReader{rec: rec}, nil
-		}
-		if firstHas(start, "t_start", "turn_failed") {
-			return &cyclesReader{rec: rec, spool: s}, rec.remark(time.Time{}, false, "the recording begins")
-		}
-		if at, ok := isWrapper(start); ok {
-			w := &wrapper{rec: rec, spool: s}
-			return w, rec.remark(at, false, "the wrapper was started")
-		}
-		if cli = clis.Detect(start); cli == agent.StreamPlain {
-			return nil, errors.New("it is no trail, no wrapper's log and no transcript of codex, claude, gemini or opencode; --cli plain reads any text as one attempt")
-		}
-	}
-	return &transcript{cli: cli, rec: rec, spool: s}, nil
-}
-
-// firstHas reports whether the first line that is not blank is an object with all
-// of the keys.
-func firstHas(start []byte, keys ...string) bool {
-	line, _, _ := bytes.Cut(bytes.TrimSpace(start), []byte("\n"))
-	return gjson.ValidBytes(line) && !slices.ContainsFunc(keys, func(k string) bool { return !gjson.GetBytes(line, k).Exists() })
-}
-
 // isTrail knows a trail by its first event, of which the beginning is enough: it
 // may hold a long description.
 func isTrail(start []byte) bool {
-	return firstHas(start, "seq", "kind", "at") ||
-		bytes.HasPrefix(start, []byte(`{"seq":`)) && bytes.Contains(start[:min(len(start), 100)], []byte(`"kind":`))
+	line, _, _ := bytes.Cut(bytes.TrimSpace(start), []byte("\n"))
+	event := gjson.ParseBytes(line)
+	return event.IsObject() && event.Get("seq").Exists() && event.Get("kind").Exists() && event.Get("at").Exists()
 }
 
 // isWrapper looks for a line with a wrapper's head and returns the time of the
@@ -132,79 +103,81 @@ func isWrapper(start []byte) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// maxLogLine is how much of a line of a log is looked at, and maxEvent the
-// longest event of a trail, of which nothing may be missing.
-const (
-	maxLogLine = 1 << 20
-	maxEvent   = 64 << 20
-)
+// eachLine calls visit with each line that is not blank, without its end, until
+// one is an error. Of a line longer than a stream's the rest is passed over.
+func eachLine(r io.Reader, visit func([]byte) error) error {
+	var failed error
+	err := agent.ReadLines(r, func(line []byte) {
+		if failed == nil && len(line) > 0 {
+			failed = visit(line)
+		}
+	})
+	return errors.Join(failed, err)
+}
 
-// eachLine calls visit with each line that is not blank, without its end. Where
-// lines must be whole, one that is too long is an error; elsewhere the rest is
-// passed over.
-func eachLine(b *bufio.Reader, whole bool, visit func([]byte) error) error {
-	var line []byte
-	for n := 1; ; n++ {
-		line = line[:0]
-		var err error
-		for {
-			var part []byte
-			part, err = b.ReadSlice('\n')
-			switch {
-			case whole && len(line)+len(part) > maxEvent:
-				return fmt.Errorf("line %d is longer than %d MiB", n, maxEvent>>20)
-			case whole || len(line) < maxLogLine:
-				line = append(line, part...)
-			}
-			if !errors.Is(err, bufio.ErrBufferFull) {
-				break
-			}
+// maxEvent is the longest event of a trail in bytes, of which nothing may be
+// missing.
+const maxEvent = 64 << 20
+
+// readTrail reads the exported log of a thread, one event a line. Acts and
+// questions have no part in decisions.
+func readTrail(r io.Reader, rec *recorder) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxEvent)
+	n, seq := 1, int64(0)
+	for ; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
 		}
-		if err != nil && err != io.EOF {
-			return err
+		var e thread.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("line %d: not an event of a trail: %w", n, err)
 		}
-		if text := bytes.TrimRight(line, "\r\n"); len(text) > 0 {
-			if err := visit(text); err != nil {
-				return err
-			}
+		if e.Seq <= seq {
+			return fmt.Errorf("line %d: event %d comes after event %d: give one thread's log, in order", n, e.Seq, seq)
 		}
-		if err == io.EOF {
-			return nil
+		seq = e.Seq
+		switch e.Kind {
+		case thread.KindActStarted, thread.KindActDone, thread.KindQuestion:
+			continue
+		case thread.KindAttemptStarted:
+			rec.attempts++
 		}
+		rec.entries = append(rec.entries, entry{Event: e})
 	}
-}
-
-// transcript reads one file as one attempt.
-type transcript struct {
-	cli            string
-	rec            *recorder
-	spool          *spool
-	started, ended time.Time
-}
-
-func (t *transcript) line(line []byte) error {
-	if at := stamp(line); !at.IsZero() {
-		if t.started.IsZero() {
-			t.started = at
-		}
-		t.ended = at
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d is longer than %d MiB", n, maxEvent>>20)
 	}
-	return t.spool.line(line)
+	return lines.Err()
 }
 
-func (t *transcript) close() error {
-	report, err := t.spool.inspect(t.cli, t.ended)
+// readTranscript reads one file as one attempt.
+func readTranscript(r io.Reader, cli string, rec *recorder, s *spool) error {
+	var started, ended time.Time
+	err := eachLine(r, func(line []byte) error {
+		if at := stamp(line); !at.IsZero() {
+			if started.IsZero() {
+				started = at
+			}
+			ended = at
+		}
+		return s.line(line)
+	})
 	if err != nil {
 		return err
 	}
-	t.rec.note(estimated)
-	if t.started.IsZero() {
-		t.rec.note("The transcripts tell no times.")
+	report, err := s.inspect(cli, ended)
+	if err != nil {
+		return err
+	}
+	rec.note(estimated)
+	if started.IsZero() {
+		rec.note("The transcripts tell no times.")
 	}
 	// A transcript does not say why it was started. That somebody asked for it
 	// claims the least: policy then stops only where it would stop a person too.
-	if err := t.rec.remark(t.started, false, strings.TrimSpace("a transcript of "+t.cli)); err != nil {
+	if err := rec.remark(started, false, "a transcript of "+cli); err != nil {
 		return err
 	}
-	return t.rec.attempt(execution{started: t.started, ended: t.ended, report: report})
+	return rec.attempt(execution{started: started, ended: ended, report: report})
 }

@@ -153,8 +153,6 @@ func backendName(s string) string {
 type spool struct {
 	file *os.File
 	w    *bufio.Writer
-	size int64
-	head []byte // enough to detect the CLI
 }
 
 // spoolHead is how much of the output the CLI is detected from.
@@ -177,34 +175,35 @@ func (s *spool) close() error { return s.file.Close() }
 
 // line appends one line.
 func (s *spool) line(b []byte) error {
-	if len(s.head) < spoolHead {
-		s.head = append(append(s.head, b[:min(len(b), spoolHead-len(s.head))]...), '\n')
-	}
-	s.size += int64(len(b)) + 1
 	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
 	return s.w.WriteByte('\n')
 }
 
-// inspect reads what was kept as one transcript and empties the spool. The CLI is detected where it is not given.
+// inspect reads what was kept as one transcript and empties the spool. The CLI
+// is detected where it is not given.
 func (s *spool) inspect(cli string, now time.Time) (agent.Report, error) {
+	if err := s.w.Flush(); err != nil {
+		return agent.Report{}, err
+	}
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+		return agent.Report{}, err
+	}
+	in := bufio.NewReaderSize(s.file, spoolHead)
 	if cli == "" {
-		cli = clis.Detect(s.head)
+		head, _ := in.Peek(spoolHead) // what cannot be read is an error below
+		cli = clis.Detect(head)
 	}
 	a, err := clis.ForStream(cli)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	if err := s.w.Flush(); err != nil {
-		return agent.Report{}, err
-	}
-	r, err := agent.Inspect(io.NewSectionReader(s.file, 0, s.size), a, agent.InspectOptions{Now: now})
+	r, err := agent.Inspect(in, a, agent.InspectOptions{Now: now})
 	if err != nil {
 		return r, err
 	}
 	r.CLI = cli
-	s.head, s.size = s.head[:0], 0
 	if err := s.file.Truncate(0); err != nil {
 		return r, err
 	}

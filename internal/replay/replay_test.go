@@ -99,12 +99,6 @@ func TestReplayTellsWherePolicyWouldHaveStopped(t *testing.T) {
 			"5 usage_limit: avoided by usage_limit_breaker",
 			"stopped after 4, usage_limit_breaker, 1 of 5 avoided, 4 limits, 0 mentions",
 		}},
-		{"parsed rows of a wrapper's log", trails("cycles.jsonl"), []string{
-			"1 edited: attempt by feedback",
-			"2 auth: stop by auth",
-			"3 auth: avoided by auth",
-			"stopped after 2, auth, 1 of 3 avoided, 0 limits, 0 mentions",
-		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, outline(replayed(t, config.Default(), "", tc.files...))); d != "" {

@@ -3,6 +3,8 @@ package replay
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -42,6 +44,18 @@ type wrapped struct {
 	over    bool // its final event was there
 	failure apiFailure
 	text    text.End // what it printed that is no JSON
+}
+
+// readWrapper reads the log of a wrapper, which was started at a time.
+func readWrapper(r io.Reader, at time.Time, rec *recorder, s *spool) error {
+	if err := rec.remark(at, false, "the wrapper was started"); err != nil {
+		return err
+	}
+	w := &wrapper{rec: rec, spool: s}
+	if err := eachLine(r, w.line); err != nil {
+		return err
+	}
+	return w.close()
 }
 
 // line takes one line of the log.
@@ -209,24 +223,21 @@ func (w *wrapper) end() error {
 	return w.rec.attempt(execution{backend: r.backend, started: r.started, ended: r.ended, report: report})
 }
 
-// lineHead splits the head off a line of the log, with a line number that grep may
-// have put before it.
+// head is what a line of the log begins with: its time and level, behind a line
+// number that grep may have put there.
+var head = regexp.MustCompile(`^(?:\d{1,11}:)?\[([^\]]{1,62})\] \[([A-Z]+)\] ?`)
+
+// lineHead splits the head off a line of the log.
 func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
-	rest := line
-	if number, after, found := bytes.Cut(line[:min(len(line), 12)], []byte(":")); found && len(number) > 0 && len(bytes.Trim(number, "0123456789")) == 0 {
-		rest = line[len(line[:min(len(line), 12)])-len(after):]
-	}
-	stamp, after, found := bytes.Cut(rest[:min(len(rest), 64)], []byte("] ["))
-	if !found || len(stamp) < 2 || stamp[0] != '[' {
+	m := head.FindSubmatch(line)
+	if m == nil {
 		return at, "", line, false
 	}
-	at, err := time.Parse(time.RFC3339, string(stamp[1:]))
-	word, _, found := bytes.Cut(after, []byte("]"))
-	if err != nil || !found || len(word) == 0 || len(bytes.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")) > 0 {
+	at, err := time.Parse(time.RFC3339, string(m[1]))
+	if err != nil {
 		return at, "", line, false
 	}
-	text = rest[len(stamp)+len("] [")+len(word)+len("]"):]
-	return at.UTC(), string(word), bytes.TrimPrefix(text, []byte(" ")), true
+	return at.UTC(), string(m[2]), line[len(m[0]):], true
 }
 
 // maxMark bounds what is looked at for a mark: the lines are short.
