@@ -64,26 +64,24 @@ func TestReportDependsOnPairsAndSeedOnly(t *testing.T) {
 }
 
 func TestIntervalHoldsTheMiddle(t *testing.T) {
-	var s spread
+	var came []float64
 	for i := 1000; i >= 0; i-- {
-		s.add(float64(i) / 1000)
-		s.add(math.NaN())
+		came = append(came, float64(i)/1000, math.NaN())
 	}
-	if got := s.interval(); math.Abs(float64(got[0]-0.025)) > 1e-9 || math.Abs(float64(got[1]-0.975)) > 1e-9 {
+	if got := middle(came); math.Abs(float64(got[0]-0.025)) > 1e-9 || math.Abs(float64(got[1]-0.975)) > 1e-9 {
 		t.Errorf("%v, want 0.025 to 0.975", got)
 	}
-	if got := (spread{}).interval(); got[0].Known() || got[1].Known() {
+	if got := middle(nil); got[0].Known() || got[1].Known() {
 		t.Errorf("nothing was drawn, yet %v", got)
 	}
 }
 
 func TestNoneAndAllAreNotCertain(t *testing.T) {
-	zeros, ones := spread{0, 0, 0}, spread{1, 1, 1}
 	// The rule of Clopper and Pearson for 0 of 29: 1 − 0.025^(1/29).
-	if got := zeros.share(0, 29); got[0] != 0 || math.Abs(float64(got[1])-0.1194) > 1e-4 {
+	if got := uncertain(Range{0, 0}, 0, 29); got[0] != 0 || math.Abs(float64(got[1])-0.1194) > 1e-4 {
 		t.Errorf("none of 29: %v", got)
 	}
-	if got := ones.share(1, 29); got[1] != 1 || math.Abs(float64(got[0])-0.8806) > 1e-4 {
+	if got := uncertain(Range{1, 1}, 1, 29); got[1] != 1 || math.Abs(float64(got[0])-0.8806) > 1e-4 {
 		t.Errorf("all of 29: %v", got)
 	}
 }

@@ -79,11 +79,10 @@ func measure(prints, words scale, o Options) View {
 	all := prints.count()
 	level := prints.level(o.Threshold)
 	v := View{
-		N: all.nSame + all.nDiff, Same: all.nSame, Different: all.nDiff,
+		N: all.same.n + all.different.n, Same: all.same.n, Different: all.different.n,
 		Groups: len(prints.tasks), SameGroups: prints.with(true), DifferentGroups: prints.with(false),
-		Curve: prints.curve(o), Trigrams: words.curve(o), Current: prints.cut(level, o), HeldOut: prints.heldOut(level, o),
+		Curve: prints.curve(o), Trigrams: words.curve(o), Current: prints.cut(Number(o.Threshold), level, o), HeldOut: prints.heldOut(level, o),
 	}
-	v.Current.Threshold = Number(o.Threshold)
 	if r := v.Recommended; r != nil {
 		r.Threshold = settable(r.Threshold)
 		r.Threshold95 = Range{settable(r.Threshold95[0]), settable(r.Threshold95[1])}
@@ -132,38 +131,31 @@ func byPrint(a, b string) (similarity float64, known bool) {
 // three-word sequences that two normalised texts share, as a share of those
 // that either has. Empty text is like nothing.
 func byTrigrams(a, b string) float64 {
-	const inA, inB = 1, 2
-	seen := map[string]uint8{}
-	for t := range trigrams(simhash.Normalise(a)) {
-		seen[t] = inA
-	}
+	inA, inB := trigrams(simhash.Normalise(a)), trigrams(simhash.Normalise(b))
 	both := 0
-	for t := range trigrams(simhash.Normalise(b)) {
-		if seen[t] == inA {
+	for t := range inA {
+		if inB[t] {
 			both++
 		}
-		seen[t] |= inB
 	}
-	if len(seen) == 0 {
+	if both == 0 {
 		return 0
 	}
-	return float64(both) / float64(len(seen))
+	return float64(both) / float64(len(inA)+len(inB)-both)
 }
 
-// trigrams yields every three consecutive words of a normalised text; a shorter
-// text is yielded whole.
-func trigrams(normal string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		words := strings.Fields(normal)
-		if len(words) > 0 && len(words) < 3 {
-			yield(normal)
-		}
-		for i := range len(words) - 2 {
-			if !yield(strings.Join(words[i:i+3], " ")) {
-				return
-			}
-		}
+// trigrams are every three consecutive words of a normalised text; a shorter text
+// is one by itself.
+func trigrams(normal string) map[string]bool {
+	all := map[string]bool{}
+	words := strings.Fields(normal)
+	if len(words) > 0 && len(words) < 3 {
+		all[normal] = true
 	}
+	for i := range len(words) - 2 {
+		all[strings.Join(words[i:i+3], " ")] = true
+	}
+	return all
 }
 
 // maxLine bounds one line of the input in bytes; a pair holds two texts.

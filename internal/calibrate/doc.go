@@ -9,7 +9,7 @@
 //	What price may a recommended threshold have?          calibrate.go (MaxFPR)
 //	What is similar: the fingerprint, and its yardstick?  calibrate.go (byPrint, byTrigrams)
 //	Which threshold is recommended?                       scale.go (choose)
-//	Where do the intervals come from?                     scale.go (bootstrap)
+//	Where do the intervals come from?                     scale.go (interval)
 //	Is a threshold shown to be better?                    scale.go (heldOut), report.go (Verdict)
 //	What is printed, as JSON and for people?              report.go
 //	The curves, in characters and as SVG                  draw.go, roc.svg.tmpl

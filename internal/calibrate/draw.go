@@ -20,13 +20,15 @@ func (v View) plot() string {
 	for y := range grid {
 		grid[y] = []rune(strings.Repeat(" ", plotWidth))
 	}
-	mark := func(fpr, tpr Number, r rune) { grid[row(tpr)][int(fpr*(plotWidth-1)+0.5)] = r }
+	mark := func(fpr, tpr Number, r rune) {
+		grid[plotHeight-1-int(tpr*(plotHeight-1)+0.5)][int(fpr*(plotWidth-1)+0.5)] = r
+	}
 	for x := range plotWidth {
 		share := Number(x) / (plotWidth - 1)
 		mark(share, share, '·')
 	}
-	draw(grid, v.Trigrams.ROC, '░')
-	draw(grid, v.ROC, '█')
+	draw(v.Trigrams.ROC, '░', mark)
+	draw(v.ROC, '█', mark)
 	mark(v.Current.FPR, v.Current.TPR, 'C')
 	if r := v.Recommended; r != nil {
 		mark(r.FPR, r.TPR, 'R')
@@ -48,20 +50,15 @@ func (v View) plot() string {
 	return b.String()
 }
 
-// row is the line of the grid in which a rate is drawn.
-func row(rate Number) int { return plotHeight - 1 - int(rate*(plotHeight-1)+0.5) }
-
 // draw draws a curve from the lower left to the upper right, straight from one
 // point to the next.
-func draw(grid [][]rune, curve []Point, r rune) {
+func draw(curve []Point, r rune, mark func(fpr, tpr Number, r rune)) {
 	var from Point
 	for _, to := range curve {
 		const steps = 4 * plotWidth
 		for i := range steps + 1 {
 			share := Number(i) / steps
-			x := from.FPR + share*(to.FPR-from.FPR)
-			y := from.TPR + share*(to.TPR-from.TPR)
-			grid[row(y)][int(x*(plotWidth-1)+0.5)] = r
+			mark(from.FPR+share*(to.FPR-from.FPR), from.TPR+share*(to.TPR-from.TPR), r)
 		}
 		from = to
 	}

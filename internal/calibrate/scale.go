@@ -57,14 +57,27 @@ func (s scale) level(threshold float64) int {
 	return n - 1
 }
 
-// counts are the pairs at each level, by label.
-type counts struct {
-	same, different []int
-	nSame, nDiff    int
+// tally is the pairs of one label: how many stand at each level, and in all.
+type tally struct {
+	at []int
+	n  int
 }
 
+// rate is the share of the pairs at the levels up to last; NaN where there is no
+// pair to have one.
+func (t tally) rate(last int) float64 {
+	hits := 0
+	for _, n := range t.at[:last+1] {
+		hits += n
+	}
+	return float64(hits) / float64(t.n)
+}
+
+// counts are the pairs of both labels.
+type counts struct{ same, different tally }
+
 func (s scale) none() counts {
-	return counts{same: make([]int, len(s.cuts)), different: make([]int, len(s.cuts))}
+	return counts{tally{at: make([]int, len(s.cuts))}, tally{at: make([]int, len(s.cuts))}}
 }
 
 func (s scale) count() counts {
@@ -78,56 +91,41 @@ func (s scale) count() counts {
 // add counts the pairs of a task, n times; a negative n takes them away.
 func (c *counts) add(task []cell, n int) {
 	for _, p := range task {
+		of := &c.different
 		if p.same {
-			c.same[p.level] += n
-			c.nSame += n
-		} else {
-			c.different[p.level] += n
-			c.nDiff += n
+			of = &c.same
 		}
+		of.at[p.level] += n
+		of.n += n
 	}
 }
 
 // auc is the probability that a pair labelled same has a higher score than one
 // labelled different, ties counting half (Mann and Whitney). It is NaN where a
 // label is missing.
-func (c *counts) auc() float64 {
-	if c.nSame == 0 || c.nDiff == 0 {
-		return math.NaN()
+func (c counts) auc() float64 {
+	halves, below := 0, c.different.n
+	for i, same := range c.same.at {
+		below -= c.different.at[i]
+		halves += same * (2*below + c.different.at[i])
 	}
-	halves, below := 0, c.nDiff
-	for i, same := range c.same {
-		below -= c.different[i]
-		halves += same * (2*below + c.different[i])
-	}
-	return float64(halves) / float64(2*c.nSame*c.nDiff)
-}
-
-// rates are the true and the false positive rate when the levels up to last
-// are called similar; NaN where there is no pair to have one.
-func (c *counts) rates(last int) (tpr, fpr float64) {
-	tp, fp := 0, 0
-	for i := range last + 1 {
-		tp += c.same[i]
-		fp += c.different[i]
-	}
-	return float64(tp) / float64(c.nSame), float64(fp) / float64(c.nDiff)
+	return float64(halves) / float64(2*c.same.n*c.different.n)
 }
 
 // choose is the rule of recommendation: the level with the highest true
 // positive rate among those with a false positive rate of at most MaxFPR, and
 // of equals the one with the highest threshold. It is −1 where no level finds
-// anything at that price.
-func (c *counts) choose() int {
+// anything at that price, or a label is missing.
+func (c counts) choose() int {
 	best, most := -1, 0
-	if c.nDiff == 0 {
+	if c.different.n == 0 {
 		return best
 	}
 	tp, fp := 0, 0
-	for i := range c.same {
-		tp += c.same[i]
-		fp += c.different[i]
-		if float64(fp) > MaxFPR*float64(c.nDiff) {
+	for i := range c.same.at {
+		tp += c.same.at[i]
+		fp += c.different.at[i]
+		if float64(fp) > MaxFPR*float64(c.different.n) {
 			break
 		}
 		if tp > most {
@@ -141,39 +139,30 @@ func (c *counts) choose() int {
 // chooses.
 func (s scale) curve(o Options) Curve {
 	all := s.count()
-	chosen := all.choose()
-	var auc, threshold spread
-	s.bootstrap(o, func(_ []int, c *counts) {
-		auc.add(c.auc())
-		if level := c.choose(); level >= 0 {
-			threshold.add(s.cuts[level])
-		}
-	})
-	v := Curve{AUC: Number(all.auc()), AUC95: auc.interval(), ROC: s.roc(all)}
-	if !v.AUC.Known() {
-		v.AUC95 = unknown()
-	} else if chosen >= 0 {
-		cut := s.cut(chosen, o)
-		cut.Threshold, cut.Threshold95 = Number(s.cuts[chosen]), threshold.interval()
+	v := Curve{AUC: Number(all.auc()), AUC95: s.interval(o, counts.auc), ROC: s.roc(all)}
+	if chosen := all.choose(); chosen >= 0 {
+		cut := s.cut(Number(s.cuts[chosen]), chosen, o)
+		cut.Threshold95 = s.interval(o, func(c counts) float64 {
+			if level := c.choose(); level >= 0 {
+				return s.cuts[level]
+			}
+			return math.NaN()
+		})
 		v.Recommended = &cut
 	}
 	return v
 }
 
-// cut is what calling the levels up to last similar does.
-func (s scale) cut(last int, o Options) Cut {
+// cut is what a threshold does that calls the levels up to last similar.
+func (s scale) cut(threshold Number, last int, o Options) Cut {
 	all := s.count()
-	var tprs, fprs spread
-	s.bootstrap(o, func(_ []int, c *counts) {
-		tpr, fpr := c.rates(last)
-		tprs.add(tpr)
-		fprs.add(fpr)
-	})
-	tpr, fpr := all.rates(last)
+	tpr, fpr := all.same.rate(last), all.different.rate(last)
 	return Cut{
-		Threshold: Number(math.NaN()), Threshold95: unknown(),
-		TPR: Number(tpr), TPR95: tprs.share(tpr, s.with(true)),
-		FPR: Number(fpr), FPR95: fprs.share(fpr, s.with(false)),
+		Threshold: threshold, Threshold95: unknown(),
+		TPR:   Number(tpr),
+		TPR95: uncertain(s.interval(o, func(c counts) float64 { return c.same.rate(last) }), tpr, s.with(true)),
+		FPR:   Number(fpr),
+		FPR95: uncertain(s.interval(o, func(c counts) float64 { return c.different.rate(last) }), fpr, s.with(false)),
 	}
 }
 
@@ -192,80 +181,50 @@ func (s scale) with(same bool) int {
 // of them is left out.
 func (s scale) roc(all counts) []Point {
 	points := []Point{}
-	if all.nSame == 0 || all.nDiff == 0 {
+	if all.same.n == 0 || all.different.n == 0 {
 		return points
 	}
 	tp, fp := 0, 0
 	for i, cut := range s.cuts {
-		tp += all.same[i]
-		fp += all.different[i]
+		tp += all.same.at[i]
+		fp += all.different.at[i]
 		last := i == len(s.cuts)-1
-		if !last && (all.same[i] == 0 && all.same[i+1] == 0 || all.different[i] == 0 && all.different[i+1] == 0) {
+		if !last && (all.same.at[i] == 0 && all.same.at[i+1] == 0 || all.different.at[i] == 0 && all.different.at[i+1] == 0) {
 			continue
 		}
-		points = append(points, Point{Number(cut), Number(float64(tp) / float64(all.nSame)), Number(float64(fp) / float64(all.nDiff))})
+		points = append(points, Point{Number(cut), Number(float64(tp) / float64(all.same.n)), Number(float64(fp) / float64(all.different.n))})
 	}
 	return points
 }
-
-// hits are the pairs with a label in some tasks, and those of them called similar by
-// the rule and by the threshold in use.
-type hits struct{ pairs, rule, inUse int }
-
-// add counts n times the hits of another.
-func (h *hits) add(o hits, n int) {
-	h.pairs += n * o.pairs
-	h.rule += n * o.rule
-	h.inUse += n * o.inUse
-}
-
-// rate is the share that the rule calls similar, gain by how much that is more than
-// with the threshold in use; both are NaN without a pair.
-func (h hits) rate() float64 { return float64(h.rule) / float64(h.pairs) }
-
-func (h hits) gain() float64 { return float64(h.rule-h.inUse) / float64(h.pairs) }
 
 // heldOut chooses for each task the cut on the other tasks, and compares what
 // these cuts do on the tasks that they have not seen with what the level in use
 // does.
 func (s scale) heldOut(inUse int, o Options) HeldOut {
+	// The levels of unseen are which of the two calls a pair similar.
+	const rule, use = 1, 2
+	unseen := scale{cuts: make([]float64, rule+use+1), tasks: make([][]cell, len(s.tasks))}
 	all := s.count()
-	same, different := make([]hits, len(s.tasks)), make([]hits, len(s.tasks))
 	for i, task := range s.tasks {
 		all.add(task, -1)
 		chosen := all.choose()
 		all.add(task, 1)
 		for _, p := range task {
-			h := &different[i]
-			if p.same {
-				h = &same[i]
-			}
-			h.pairs++
+			by := 0
 			if p.level <= chosen {
-				h.rule++
+				by += rule
 			}
 			if p.level <= inUse {
-				h.inUse++
+				by += use
 			}
+			unseen.tasks[i] = append(unseen.tasks[i], cell{by, p.same})
 		}
 	}
-	sum := func(times func(i int) int) (s, d hits) {
-		for i := range same {
-			s.add(same[i], times(i))
-			d.add(different[i], times(i))
-		}
-		return s, d
-	}
-	var gains spread
-	s.bootstrap(o, func(drawn []int, _ *counts) {
-		same, different := sum(func(i int) int { return drawn[i] })
-		gains.add(same.gain() - different.gain())
-	})
-	found, alarms := sum(func(int) int { return 1 })
-	v := HeldOut{
-		TPR: Number(found.rate()), FPR: Number(alarms.rate()),
-		Gain: Number(found.gain() - alarms.gain()), Gain95: gains.interval(),
-	}
+	rate := func(t tally) Number { return Number(float64(t.at[rule]+t.at[rule+use]) / float64(t.n)) }
+	more := func(t tally) float64 { return float64(t.at[rule]-t.at[use]) / float64(t.n) }
+	gain := func(c counts) float64 { return more(c.same) - more(c.different) }
+	all = unseen.count()
+	v := HeldOut{TPR: rate(all.same), FPR: rate(all.different), Gain: Number(gain(all)), Gain95: unseen.interval(o, gain)}
 	v.Better = v.Gain95[0] > 0 && s.with(true) >= minTasks && s.with(false) >= minTasks
 	return v
 }
@@ -273,60 +232,45 @@ func (s scale) heldOut(inUse int, o Options) HeldOut {
 // confidence is the share of resamples that an interval holds.
 const confidence = 0.95
 
-// bootstrap draws as many tasks as there are, with replacement, and shows visit
-// how often each was drawn and what pairs that makes. It does so for every
-// resample; the same seed gives the same draws. visit keeps neither argument.
-func (s scale) bootstrap(o Options, visit func(drawn []int, c *counts)) {
+// interval is the bootstrap interval of a number: it draws as many tasks as there
+// are, with replacement, again and again, and looks what the number of their pairs
+// is. The same seed gives the same draws.
+func (s scale) interval(o Options, number func(counts) float64) Range {
 	chance := rand.New(rand.NewPCG(o.Seed, 0))
-	drawn := make([]int, len(s.tasks))
-	for range o.Resamples {
-		clear(drawn)
-		for range s.tasks {
-			drawn[chance.IntN(len(drawn))]++
-		}
+	came := make([]float64, o.Resamples)
+	for i := range came {
 		c := s.none()
-		for i, n := range drawn {
-			c.add(s.tasks[i], n)
+		for range s.tasks {
+			c.add(s.tasks[chance.IntN(len(s.tasks))], 1)
 		}
-		visit(drawn, &c)
+		came[i] = number(c)
 	}
+	return middle(came)
 }
 
-// spread collects what a number came to in the resamples.
-type spread []float64
-
-// add leaves out a resample in which the number does not exist.
-func (s *spread) add(v float64) {
-	if !math.IsNaN(v) {
-		*s = append(*s, v)
-	}
-}
-
-// interval holds the middle 95 % of the resamples.
-func (s spread) interval() Range {
-	if len(s) == 0 {
+// middle holds the middle 95 % of what a number came to, where it exists.
+func middle(came []float64) Range {
+	came = slices.DeleteFunc(came, math.IsNaN)
+	if len(came) == 0 {
 		return unknown()
 	}
-	slices.Sort(s)
-	return Range{Number(quantile(s, (1-confidence)/2)), Number(quantile(s, (1+confidence)/2))}
+	slices.Sort(came)
+	return Range{Number(quantile(came, (1-confidence)/2)), Number(quantile(came, (1+confidence)/2))}
 }
 
 // unknown is the interval of a number that does not exist.
 func unknown() Range { return Range{Number(math.NaN()), Number(math.NaN())} }
 
-// share is the interval of a rate over tasks. When none or all of the pairs are
+// uncertain is the interval of a rate over tasks. When none or all of the pairs are
 // hit, every resample agrees and seems certain; then the interval is the exact
 // binomial one (Clopper and Pearson) with a task as one trial.
-func (s spread) share(rate float64, tasks int) Range {
-	r := s.interval()
-	if !r[0].Known() {
-		return r
-	}
+func uncertain(r Range, rate float64, tasks int) Range {
 	beyond := 1 - math.Pow((1-confidence)/2, 1/float64(tasks))
-	switch rate {
-	case 0:
+	switch {
+	case !r[0].Known():
+	case rate == 0:
 		r[1] = Number(beyond)
-	case 1:
+	case rate == 1:
 		r[0] = Number(1 - beyond)
 	}
 	return r

@@ -62,7 +62,8 @@ func TestCurveAgreesWithItsDefinition(t *testing.T) {
 		if got, want := all.auc(), wins/float64(len(same)*len(different)); math.Abs(got-want) > 1e-12 {
 			t.Fatalf("AUC %v, want %v", got, want)
 		}
-		tpr, fpr := all.rates(s.level(threshold))
+		last := s.level(threshold)
+		tpr, fpr := all.same.rate(last), all.different.rate(last)
 		if tpr != above(same, threshold) || fpr != above(different, threshold) {
 			t.Fatalf("rates %v and %v at %v", tpr, fpr, threshold)
 		}

@@ -1,7 +1,6 @@
 package calibrate
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -31,14 +30,14 @@ func TestTrigramsAreSharedByHand(t *testing.T) {
 func TestTrigramsAreThoseOfTheWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringMatching(`[ab]{1,3}`)).Draw(t, "words")
-		var want []string
+		want := map[string]bool{}
 		for i := range max(0, len(words)-2) {
-			want = append(want, strings.Join(words[i:i+3], " "))
+			want[strings.Join(words[i:i+3], " ")] = true
 		}
 		if len(words) == 1 || len(words) == 2 {
-			want = []string{strings.Join(words, " ")}
+			want[strings.Join(words, " ")] = true
 		}
-		if diff := cmp.Diff(want, slices.Collect(trigrams(strings.Join(words, " ")))); diff != "" {
+		if diff := cmp.Diff(want, trigrams(strings.Join(words, " "))); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
