@@ -2,7 +2,6 @@ package testreport
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/policy"
@@ -102,15 +101,15 @@ func (j *jestReader) totals(s string) bool {
 
 func (j *jestReader) report() Report {
 	j.close()
-	j.addOthers(j.tree.list, " › ")
+	j.addOthers(j.tree.list)
 	return j.result("jest")
 }
 
 // addOthers notes tests of which only their own names are known, without those
 // that are there already under their suites.
-func (f *failures) addOthers(own []policy.Failing, separator string) {
+func (f *failures) addOthers(own []policy.Failing) {
 	for _, o := range own {
-		if !slices.ContainsFunc(f.list, func(known policy.Failing) bool { return strings.HasSuffix(known.Name, separator+o.Name) }) {
+		if !f.explain(o.Name, o.Text) {
 			f.add(o.Name, o.Text)
 		}
 	}
@@ -189,7 +188,7 @@ func (v *vitestReader) close() {
 
 func (v *vitestReader) report() Report {
 	v.close()
-	v.addOthers(v.tree.list, " > ")
+	v.addOthers(v.tree.list)
 	return v.result("vitest")
 }
 

@@ -18,15 +18,9 @@ type nodeReader struct {
 	tally
 	totals nodeTotals
 
-	suites []nodeSuite
+	suites suites
 	atEnd  bool // within the list of failing tests at the end
 	depth  int  // of the open failure
-}
-
-type nodeSuite struct {
-	name   string
-	depth  int
-	failed int // failures known when it began
 }
 
 func (n *nodeReader) line(s string) bool {
@@ -50,7 +44,7 @@ func (n *nodeReader) line(s string) bool {
 	case mark == "✔" && nodeTime.MatchString(name), mark == "﹣":
 		n.close()
 		n.seen = true
-		n.leave(depth, stableName(name))
+		n.suites.leave(depth)
 		return true
 	case n.atEnd && strings.HasPrefix(s, "test at "):
 		n.close()
@@ -78,21 +72,11 @@ func (n *nodeReader) total(s string) bool {
 func (n *nodeReader) suite(name string, depth int) {
 	n.close()
 	name = stableName(name)
-	if known := n.leave(depth, name); !known && len(n.suites) < 100 {
-		n.suites = append(n.suites, nodeSuite{name, depth, len(n.list)})
+	known := n.suites.at(depth, name) != nil
+	n.suites.leave(depth)
+	if !known {
+		n.suites.enter(suite{name: name, depth: depth, failed: len(n.list)})
 	}
-}
-
-// leave ends the suites that lie as deep as a line or deeper, and reports whether
-// the line ends one by its own name.
-func (n *nodeReader) leave(depth int, name string) bool {
-	own := false
-	for len(n.suites) > 0 && n.suites[len(n.suites)-1].depth >= depth {
-		last := n.suites[len(n.suites)-1]
-		own = own || last.depth == depth && last.name == name
-		n.suites = n.suites[:len(n.suites)-1]
-	}
-	return own
 }
 
 // failing is "✖ name (1.2ms)", with a reason behind it where it does not count.
@@ -101,37 +85,24 @@ func (n *nodeReader) failing(name string, depth int) {
 	n.seen = true
 	m := nodeTime.FindStringSubmatch(name)
 	name = nodeTime.ReplaceAllString(name, "")
-	i := slices.IndexFunc(n.suites, func(s nodeSuite) bool { return s.depth == depth && s.name == stableName(name) })
-	failedInside := i >= 0 && len(n.list) > n.suites[i].failed
-	n.leave(depth, name)
+	own := n.suites.at(depth, stableName(name))
+	failedInside := own != nil && len(n.list) > own.failed
+	n.suites.leave(depth)
 	if failedInside || strings.EqualFold(m[1], "todo") || strings.EqualFold(m[1], "skip") {
 		name = "" // which is not noted
 	} else {
-		for i := len(n.suites) - 1; i >= 0; i-- {
-			name = n.suites[i].name + " > " + name
-		}
+		name = n.suites.under(name)
 	}
 	n.depth = depth
 	n.begin(name, nodeText)
 }
 
+// close ends the open failure; of one in the list at the end only the text may be new.
 func (n *nodeReader) close() {
-	if n.within == nil {
-		return
+	if n.within != nil && n.atEnd && n.name != "" && n.explain(n.name, nodeText(n.within)) {
+		n.within = nil
 	}
-	text, name := nodeText(n.within), n.name
-	n.within = nil
-	if n.atEnd && name != "" {
-		for i, f := range n.list {
-			if f.Name == stableName(name) || strings.HasSuffix(f.Name, " > "+stableName(name)) {
-				if f.Text == "" {
-					n.list[i].Text = text
-				}
-				return
-			}
-		}
-	}
-	n.add(name, text)
+	n.tally.close()
 }
 
 // nodeText leaves out the stack.

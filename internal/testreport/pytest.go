@@ -153,14 +153,8 @@ func (p *pytestReader) traceOf(name string, setup bool) string {
 	}
 	var found *pytestBlock
 	for _, b := range p.blocks {
-		if b.used || b.setup != setup || b.title != title {
-			continue
-		}
-		if found == nil || b.file == file {
+		if !b.used && b.setup == setup && b.title == title && (found == nil || b.file == file && found.file != file) {
 			found = b
-		}
-		if b.file == file {
-			break
 		}
 	}
 	if found == nil {

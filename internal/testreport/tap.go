@@ -26,17 +26,9 @@ type tapReader struct {
 	tests  int
 	totals nodeTotals
 
-	open []tapParent
+	open suites
 	last string // the failed test that a YAML block belongs to
 	prove
-}
-
-// tapParent is a test whose subtests follow.
-type tapParent struct {
-	name          string
-	depth         int
-	failed, tests int // when it began
-	braces, notOK bool
 }
 
 func (t *tapReader) line(s string) bool {
@@ -87,13 +79,11 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 	if name == "" {
 		name = "test " + number
 	}
-	for len(t.open) > 0 && t.open[len(t.open)-1].depth > depth {
-		t.open = t.open[:len(t.open)-1]
-	}
-	parent := tapParent{name: name, depth: depth, failed: len(t.list), tests: t.tests, braces: braces, notOK: failed && directive == ""}
+	t.open.leave(depth + 1)
+	parent := suite{name: name, depth: depth, failed: len(t.list), tests: t.tests, braces: braces, notOK: failed && directive == ""}
 	if n := len(t.open); n > 0 && t.open[n-1].depth == depth && !t.open[n-1].braces {
 		begun := t.open[n-1]
-		t.open = t.open[:n-1]
+		t.open.leave(depth)
 		if begun.name == name && t.tests > begun.tests {
 			// Its subtests are counted already.
 			if failed && directive == "" && len(t.list) == begun.failed {
@@ -103,9 +93,7 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 		}
 	}
 	if braces {
-		if len(t.open) < 100 {
-			t.open = append(t.open, parent)
-		}
+		t.open.enter(parent)
 		return
 	}
 	t.tests++
@@ -121,9 +109,7 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 
 // fail notes a failed test under its parents.
 func (t *tapReader) fail(name string) {
-	for i := len(t.open) - 1; i >= 0; i-- {
-		name = t.open[i].name + " > " + name
-	}
+	name = t.open.under(name)
 	t.failed++
 	t.last = name
 	t.add(name, "")
@@ -136,7 +122,7 @@ func (t *tapReader) shut(depth int) bool {
 		return false
 	}
 	p := t.open[n-1]
-	t.open = t.open[:n-1]
+	t.open.leave(depth)
 	if p.notOK && len(t.list) == p.failed {
 		t.fail(p.name)
 	}
@@ -146,13 +132,8 @@ func (t *tapReader) shut(depth int) bool {
 func (t *tapReader) comment(s, trimmed string) bool {
 	if name, ok := strings.CutPrefix(trimmed, "# Subtest: "); ok {
 		t.sure = true
-		depth := indent(s)
-		for len(t.open) > 0 && t.open[len(t.open)-1].depth >= depth {
-			t.open = t.open[:len(t.open)-1]
-		}
-		if len(t.open) < 100 {
-			t.open = append(t.open, tapParent{name: stableName(strings.ReplaceAll(name, `\#`, "#")), depth: depth, failed: len(t.list), tests: t.tests})
-		}
+		t.open.leave(indent(s))
+		t.open.enter(suite{name: stableName(strings.ReplaceAll(name, `\#`, "#")), depth: indent(s), failed: len(t.list), tests: t.tests})
 		return true
 	}
 	return t.totals.line(s) || t.diagnosis(trimmed)
@@ -263,21 +244,9 @@ func (p *prove) proveLine(s string) bool {
 // are prove's.
 func (p *prove) settle(f *failures, listed bool) bool {
 	for _, d := range p.diags {
-		if d.todo {
-			continue
-		}
 		text := d.text.text()
-		known := false
-		for i := range f.list {
-			if name := f.list[i].Name; d.name != "" && (name == stableName(d.name) || strings.HasSuffix(name, " > "+stableName(d.name))) {
-				known = true
-				if f.list[i].Text == "" {
-					f.list[i].Text = clip(text, maxFailureText)
-				}
-			}
-		}
 		switch {
-		case known || listed:
+		case d.todo, f.explain(d.name, text), listed:
 		case d.name != "":
 			f.add(d.name, text)
 		case d.file != "":

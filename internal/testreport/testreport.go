@@ -22,13 +22,13 @@ const (
 const NotCounted = -1
 
 // Report is what the output of test runners says. Without any known runner in
-// the output, Runner is empty and every number is NotTold.
+// the output, Runner is empty and every number is NotCounted.
 type Report struct {
 	// Runner names the runners whose output was seen, in the order of their names:
 	// cargo, go, java (Maven's and Gradle's consoles), jest, junit (XML), node
 	// (its spec reporter), pytest, tap, tsc, vitest.
 	Runner string
-	// Passed, Failed and Skipped are as the runners count them, or NotTold. What
+	// Passed, Failed and Skipped are as the runners count them, or NotCounted. What
 	// failed before its tests ran, such as a package that does not build, counts
 	// as one failure. Failed is never less than the failures listed.
 	Passed, Failed, Skipped int
@@ -138,7 +138,26 @@ func (f *failures) add(name, text string) {
 	f.list = append(f.list, policy.Failing{Name: name, Text: text})
 }
 
-// counted makes the report of one runner; the numbers may be NotTold.
+// explain gives a text to the first test without one that is called so, whatever
+// suites stand before its own name. It reports whether there is such a test, with
+// a text or without.
+func (f *failures) explain(name, text string) bool {
+	name = stableName(name)
+	known := false
+	for i, t := range f.list {
+		if t.Name != name && !strings.HasSuffix(t.Name, " > "+name) && !strings.HasSuffix(t.Name, " › "+name) {
+			continue
+		}
+		known = true
+		if t.Text == "" {
+			f.list[i].Text = clip(text, maxFailureText)
+			break
+		}
+	}
+	return known
+}
+
+// counted makes the report of one runner; the numbers may be NotCounted.
 func (f *failures) counted(runner string, passed, failed, skipped int) Report {
 	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list}
 }
@@ -199,4 +218,50 @@ func (t *tally) result(runner string) Report {
 		return t.counted(runner, NotCounted, t.failed, NotCounted)
 	}
 	return t.counted(runner, t.passed, t.failed, t.skipped)
+}
+
+// suite is a test whose subtests follow.
+type suite struct {
+	name   string
+	depth  int // its indentation
+	failed int // failures known when it began
+	// The others are TAP's: tests known when it began, whether a brace ends it, and
+	// whether it failed itself.
+	tests         int
+	braces, notOK bool
+}
+
+// suites are those around a line, the outermost first, each deeper than the one
+// before it.
+type suites []suite
+
+// enter begins a suite; within a hundred there are no further ones.
+func (s *suites) enter(n suite) {
+	if len(*s) < 100 {
+		*s = append(*s, n)
+	}
+}
+
+// leave ends the suites that lie as deep as a line or deeper.
+func (s *suites) leave(depth int) {
+	for n := len(*s); n > 0 && (*s)[n-1].depth >= depth; n-- {
+		*s = (*s)[:n-1]
+	}
+}
+
+// at is the suite of a name at a depth; nil where none is open.
+func (s suites) at(depth int, name string) *suite {
+	i := slices.IndexFunc(s, func(s suite) bool { return s.depth == depth && s.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s[i]
+}
+
+// under is a test's name behind those of its suites.
+func (s suites) under(name string) string {
+	for _, around := range slices.Backward(s) {
+		name = around.name + " > " + name
+	}
+	return name
 }
