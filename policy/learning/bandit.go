@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -31,25 +32,17 @@ func (l Learned) Choose(mode policy.Mode, c policy.Context, options []policy.Opt
 // cautious as ModeFixed.
 func Choose(mode policy.Mode, arms []Arm, seed uint64) policy.Choice {
 	c := policy.Choice{Seed: seed, Mode: inForce(mode, arms)}
-	first := -1
-	for i, a := range arms {
-		if a.Masked == "" {
-			first = i
-			break
-		}
-	}
-	if first < 0 {
+	taken := slices.IndexFunc(arms, func(a Arm) bool { return a.Masked == "" })
+	if taken < 0 {
 		c.Reasons = []string{"every backend is held back"}
 		return c
 	}
-	would := first
 	if c.Mode != policy.ModeFixed {
-		c.Samples, would = draw(arms, seed)
-		c.Would = arms[would].Backend
-	}
-	taken := first
-	if c.Mode == policy.ModeLearn {
-		taken = would
+		samples, would := draw(arms, seed)
+		c.Samples, c.Would = samples, arms[would].Backend
+		if c.Mode == policy.ModeLearn {
+			taken = would
+		}
 	}
 	c.Chosen, c.Level = arms[taken].Backend, arms[taken].Level
 	c.Reasons = []string{reason(c, arms[taken])}

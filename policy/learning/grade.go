@@ -72,26 +72,6 @@ func (g *Graded) explain(set signalSet, aside asideSet, why func(place int) stri
 	grade.Value, grade.Known = g.value(set, aside)
 	alone := set.alone(aside)
 	_, weight := set.mean(aside)
-	for p, source := range sources {
-		s := set[p]
-		part := GradePart{Source: source.name}
-		if s != nil {
-			part.Value = s.Value
-		}
-		switch {
-		case !s.usable():
-			part.Value, part.Why = 0, s.why()
-		case aside.has(p):
-			part.Why = "set aside: " + why(p)
-		case alone == p:
-			part.Share, part.Why = 1, s.Detail
-		case alone >= 0:
-			part.Why = string(sources[alone].name) + " decides"
-		default:
-			part.Share, part.Why = source.weight/weight, s.Detail
-		}
-		grade.Parts = append(grade.Parts, part)
-	}
 	switch no := g.Facts.unrewarded(); {
 	case grade.Known && alone >= 0:
 		grade.By = sources[alone].name
@@ -103,10 +83,27 @@ func (g *Graded) explain(set signalSet, aside asideSet, why func(place int) stri
 	default:
 		grade.Missing = "no source gave a value that is believed"
 	}
-	for i := range grade.Parts {
-		if part := &grade.Parts[i]; !grade.Known && part.Share > 0 {
-			part.Share, part.Why = 0, grade.Missing
+	for p, source := range sources {
+		s := set[p]
+		part := GradePart{Source: source.name}
+		if s != nil {
+			part.Value = s.Value
 		}
+		switch {
+		case !s.usable():
+			part.Value, part.Why = 0, s.why()
+		case aside.has(p):
+			part.Why = "set aside: " + why(p)
+		case alone >= 0 && alone != p:
+			part.Why = string(sources[alone].name) + " decides"
+		case !grade.Known:
+			part.Why = grade.Missing
+		case alone == p:
+			part.Share, part.Why = 1, s.Detail
+		default:
+			part.Share, part.Why = source.weight/weight, s.Detail
+		}
+		grade.Parts = append(grade.Parts, part)
 	}
 	return grade
 }

@@ -3,6 +3,7 @@ package learning
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -153,6 +154,9 @@ type GradePart struct {
 // are plausible; Learn asks.
 func (g Graded) Grade() Grade { return g.explain(g.signals(), 0, nil) }
 
+// unrelated are the endings that say nothing of the work.
+var unrelated = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured}
+
 // unrewarded says why an attempt is neither the merit nor the fault of its
 // backend; empty when it can be graded. These endings give no reward at all,
 // whatever else is known.
@@ -164,11 +168,8 @@ func (f AttemptFacts) unrewarded() string {
 		return "the attempt was cancelled"
 	case f.Outcome == policy.Interrupted:
 		return "the attempt was interrupted"
-	}
-	switch f.Ending {
-	case policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured:
+	case slices.Contains(unrelated, f.Ending):
 		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Ending)
-	default:
-		return ""
 	}
+	return ""
 }

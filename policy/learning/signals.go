@@ -1,6 +1,7 @@
 package learning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -127,24 +128,21 @@ const (
 	ChangesRequested PeopleKind = "changes_requested"
 )
 
-// Value is the grade that the event gives; false for a word that is none. The
-// order is that of what people think of the work; the numbers are our choice: a
-// merge is the best that can happen, a revert the worst, and a pull request is
-// sometimes closed for reasons that have nothing to do with it.
-func (k PeopleKind) Value() (float64, bool) {
-	v, ok := map[PeopleKind]float64{Merged: 1, Approved: 0.9, ChangesRequested: 0.3, ClosedUnmerged: 0.1, Reverted: 0}[k]
-	return v, ok
-}
+// peopleValues are the grades that people's acts give. The order is that of what
+// people think of the work; the numbers are our choice: a merge is the best that
+// can happen, a revert the worst, and a pull request is sometimes closed for
+// reasons that have nothing to do with it.
+var peopleValues = map[PeopleKind]float64{Merged: 1, Approved: 0.9, ChangesRequested: 0.3, ClosedUnmerged: 0.1, Reverted: 0}
 
 // PeopleSignal is the signal of what somebody did with the work; by is the login.
 func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
-	s := Signal{Source: PeopleSource, Kind: kind, At: at, Detail: string(kind)}
+	value, known := peopleValues[kind]
+	if !known {
+		return missing(PeopleSource, at, false, "people did nothing that grades")
+	}
+	s := Signal{Source: PeopleSource, Kind: kind, Value: value, Known: true, At: at, Detail: string(kind)}
 	if by != "" {
 		s.Detail += " by " + by
-	}
-	s.Value, s.Known = kind.Value()
-	if !s.Known {
-		s.Missing, s.Detail = "people did nothing that grades", ""
 	}
 	return s
 }
@@ -154,30 +152,26 @@ func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 // counts, so a merge that is told twice changes nothing, and of those the newest
 // decides, so a revert undoes a merge. Of reviews the newest decides.
 func people(signals []Signal) *Signal {
-	ends := []PeopleKind{Merged, ClosedUnmerged, Reverted}
-	first := make([]*Signal, len(ends)) // of each kind of end
-	var review *Signal
+	first := map[PeopleKind]*Signal{} // of each kind of end
+	var review, end *Signal
 	for i := range signals {
 		s := &signals[i]
 		if s.Source != PeopleSource || !s.usable() {
 			continue
 		}
-		if i := slices.Index(ends, s.Kind); i < 0 {
+		switch s.Kind {
+		case Merged, ClosedUnmerged, Reverted:
+			if known := first[s.Kind]; known == nil || s.At.Before(known.At) {
+				first[s.Kind] = s
+			}
+		default:
 			review = newer(s, review)
-		} else if first[i] == nil || s.At.Before(first[i].At) {
-			first[i] = s
 		}
 	}
-	var end *Signal
 	for _, s := range first {
-		if s != nil {
-			end = newer(s, end)
-		}
+		end = newer(s, end)
 	}
-	if end != nil {
-		return end
-	}
-	return review
+	return cmp.Or(end, review)
 }
 
 // newer gives the newer of two signals. A tie goes to the lower value, so that

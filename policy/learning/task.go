@@ -2,6 +2,7 @@ package learning
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -124,36 +125,26 @@ func categoryOfPath(p string) policy.Category {
 	return policy.Other
 }
 
+// fileName matches a word that ends as a file's name does: an extension of at most
+// five letters or digits that begins with a letter, behind something else.
+var fileName = regexp.MustCompile(`[^/]\.[A-Za-z][A-Za-z0-9]{0,4}$`)
+
 // maxMentioned is how many paths are taken from a text.
 const maxMentioned = 20
 
-// MentionedPaths finds what looks like file names in a text: words with an
-// extension of at most five letters or digits that begins with a letter, and no
-// scheme. Abbreviations such as e.g. are none.
+// MentionedPaths finds what looks like file names in a text. Addresses with a
+// scheme and abbreviations such as e.g. are none.
 func MentionedPaths(text string) []string {
 	var found []string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n`'\"()[]<>,;", r) }) {
 		word = strings.TrimRight(word, ".:!?")
-		if name, _, ok := strings.Cut(word, ":"); ok && !strings.Contains(word, "://") {
-			word = name // file:line
+		if strings.Contains(word, "://") {
+			continue
 		}
-		if len(found) < maxMentioned && fileName(word) && !slices.Contains(found, word) {
+		word, _, _ = strings.Cut(word, ":") // file:line
+		if len(found) < maxMentioned && len(word) > len("e.g") && len(word) <= 200 && fileName.MatchString(word) && !slices.Contains(found, word) {
 			found = append(found, word)
 		}
 	}
 	return found
-}
-
-func fileName(word string) bool {
-	ext := path.Ext(word)
-	if len(word) > 200 || len(ext) < 2 || len(ext) > 6 || strings.Contains(word, "://") || len(path.Base(word)) == len(ext) || len(word) == 3 {
-		return false
-	}
-	for i, r := range ext[1:] {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return true
 }

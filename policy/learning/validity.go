@@ -1,8 +1,8 @@
 package learning
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -132,22 +132,18 @@ func ordered(rows []Graded, now time.Time) []checkedRow {
 
 // byEnd orders rows by their ends, and by their IDs where those are equal.
 func byEnd(a, b *Graded) int {
-	if c := a.At.Compare(b.At); c != 0 {
-		return c
-	}
-	return strings.Compare(a.ID, b.ID)
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 }
 
 // upTo is a row without the signals from after now.
 func upTo(g *Graded, now time.Time) *Graded {
-	for i := range g.Signals {
-		if g.Signals[i].At.After(now) {
-			earlier := *g
-			earlier.Signals = slices.DeleteFunc(slices.Clone(g.Signals), func(s Signal) bool { return s.At.After(now) })
-			return &earlier
-		}
+	late := func(s Signal) bool { return s.At.After(now) }
+	if !slices.ContainsFunc(g.Signals, late) {
+		return g
 	}
-	return g
+	earlier := *g
+	earlier.Signals = slices.DeleteFunc(slices.Clone(g.Signals), late)
+	return &earlier
 }
 
 // Judged gives all attempts in the order of their ends, with their grades after

@@ -235,10 +235,8 @@ func (c *checks) chargeReaders(r *checkedRow, check Check, why string) {
 
 // owner names the attempt whose session it is.
 func (c *checks) owner(session string) string {
-	for i := range c.rows {
-		if c.rows[i].Facts.Session == session {
-			return c.rows[i].ID
-		}
+	if i := slices.IndexFunc(c.rows, func(r checkedRow) bool { return r.Facts.Session == session }); i >= 0 {
+		return c.rows[i].ID
 	}
 	return "another attempt"
 }

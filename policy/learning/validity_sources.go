@@ -181,12 +181,8 @@ func (l Learned) Health() []SourceHealth {
 				}
 			}
 		}
-		if h.Attempts > 0 {
-			h.Coverage = float64(h.Values) / float64(h.Attempts)
-		}
-		if h.Values > 0 {
-			h.Valid = float64(sound) / float64(h.Values)
-		}
+		h.Coverage = float64(h.Values) / float64(max(1, h.Attempts))
+		h.Valid = float64(sound) / float64(max(1, h.Values))
 		if h.Degraded = len(h.Violations) > degradedAbove && source != PeopleSource; h.Degraded {
 			h.Reason = degradedWhy(h.Violations)
 		}
