@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
 )
@@ -130,10 +129,7 @@ func cutDiff(diff string) string {
 	if len(diff) <= maxDiff {
 		return diff
 	}
-	end := maxDiff
-	for !utf8.RuneStart(diff[end]) {
-		end--
-	}
+	end := len(strings.ToValidUTF8(diff[:maxDiff], ""))
 	if line := strings.LastIndexByte(diff[:end], '\n'); line > maxDiff/2 {
 		end = line
 	}

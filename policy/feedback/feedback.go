@@ -133,11 +133,8 @@ func ignore(format string, args ...any) Judgement {
 // Judge decides whether a remark is feedback: it must be by somebody else, ask
 // for work in a way Pawl listens to, and come from a person who may write.
 func Judge(r Remark, s Scene) Judgement {
-	if reason := doneByPawl(r, s); reason != "" {
-		return Judgement{Reason: reason, Own: true}
-	}
-	if reason := causedByPawl(r, s); reason != "" {
-		return Judgement{Reason: reason}
+	if reason, own := causedByPawl(r, s); reason != "" {
+		return Judgement{Reason: reason, Own: own}
 	}
 	if r.Source != policy.FromCheckRun && r.Actor.Bot() && !slices.Contains(s.AllowedBots, r.Actor.ID) {
 		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
@@ -183,39 +180,33 @@ func needs(j Judgement, r Remark, s Scene) Need {
 	return ""
 }
 
-// doneByPawl says why GitHub itself names Pawl as the one who did it; empty when
-// it does not. Of a check run it is the App that counts: as the actor GitHub
-// names whoever pushed, which on Pawl's branch is Pawl.
-func doneByPawl(r Remark, s Scene) string {
-	switch {
-	case r.Source == policy.FromCheckRun && r.App != 0 && r.App == s.Self.AppID:
-		return "it was written by this App"
-	case r.Source != policy.FromCheckRun && r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
-		return "it was done by this App's bot user"
-	}
-	return ""
-}
-
 // causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says
-// did it; empty when it does not.
-func causedByPawl(r Remark, s Scene) string {
+// did it; empty when it does not. own says that GitHub itself names Pawl: of a
+// check run it is the App that counts, since as the actor GitHub names whoever
+// pushed, which on Pawl's branch is Pawl.
+func causedByPawl(r Remark, s Scene) (reason string, own bool) {
+	checkRun, app := r.Source == policy.FromCheckRun, r.App != 0 && r.App == s.Self.AppID
 	switch {
-	case r.Source == policy.FromButton || r.Source == policy.FromCheckRun:
-		return ""
-	case r.App != 0 && r.App == s.Self.AppID:
-		return "it was written by this App"
+	case checkRun && app:
+		return "it was written by this App", true
+	case !checkRun && r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
+		return "it was done by this App's bot user", true
+	case checkRun || r.Source == policy.FromButton:
+		return "", false
+	case app:
+		return "it was written by this App", false
 	case r.Author.ID != 0 && r.Author.ID == s.Self.BotID:
-		return "the text belongs to this App's bot user"
+		return "the text belongs to this App's bot user", false
 	case !mayBePawls(r, s):
-		return ""
+		return "", false
 	case s.ByPawl:
-		return "the log holds it as something that Pawl wrote"
+		return "the log holds it as something that Pawl wrote", false
 	case s.Marked:
-		return "it carries a marker of Pawl"
+		return "it carries a marker of Pawl", false
 	case s.ByAgent:
-		return "the agent wrote it itself during an attempt: its text stands in the transcript"
+		return "the agent wrote it itself during an attempt: its text stands in the transcript", false
 	}
-	return ""
+	return "", false
 }
 
 // mayBePawls reports whether the text of a remark can make it Pawl's own doing. A
@@ -274,7 +265,7 @@ func asksByText(r Remark, s Scene) Judgement {
 		if r.Actor.ID != r.Author.ID {
 			return ignore("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
 		}
-		if _, changed := DescriptionDiff(r.Was, r.Text); !changed {
+		if sameWords(Content(r.Was), Content(r.Text)) {
 			return ignore("the edit did not change the content")
 		}
 	}

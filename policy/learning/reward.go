@@ -2,7 +2,6 @@ package learning
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -71,7 +70,7 @@ type Signal struct {
 // usable reports whether the value may be part of a grade. Whatever is not a
 // number from 0 to 1 is as good as missing.
 func (s *Signal) usable() bool {
-	return s != nil && s.Known && !s.Failed && s.Value >= 0 && s.Value <= 1 && !math.IsNaN(s.Value)
+	return s != nil && s.Known && !s.Failed && s.Value >= 0 && s.Value <= 1
 }
 
 // why says why a signal has no usable value.

@@ -1,5 +1,7 @@
 package simhash
 
+import "strings"
+
 // The parameters of 64-bit FNV-1a.
 const (
 	fnvBasis = 14695981039346656037
@@ -9,15 +11,10 @@ const (
 // printOf returns the fingerprint of text that is normalised already.
 func printOf(normal string) Print {
 	var s shingles
-	for i := 0; i < len(normal); {
-		n := 0
-		for i+n < len(normal) && normal[i+n] != ' ' {
-			n++
-		}
+	for word := range strings.FieldsFuncSeq(normal, func(r rune) bool { return r == ' ' }) {
 		s.begin()
-		s.extend(normal[i : i+n])
+		s.extend(word)
 		s.end()
-		i += n + 1
 	}
 	return s.print()
 }

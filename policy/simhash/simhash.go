@@ -57,11 +57,8 @@ func (p *Print) UnmarshalText(text []byte) error {
 		*p = 0
 		return nil
 	}
-	if len(text) != 16 {
-		return fmt.Errorf("fingerprint %q: want 16 hexadecimal digits", text)
-	}
 	n, err := strconv.ParseUint(string(text), 16, 64)
-	if err != nil {
+	if err != nil || len(text) != 16 {
 		return fmt.Errorf("fingerprint %q: want 16 hexadecimal digits", text)
 	}
 	*p = Print(n)
