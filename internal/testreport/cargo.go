@@ -24,8 +24,8 @@ var (
 type cargoReader struct {
 	tally
 
-	next  bool // the open failure is nextest's
-	names bool // within the list of failures at the end
+	next   bool // the open failure is nextest's
+	listed bool // within the list of failures at the end
 
 	errors block
 	inErr  bool
@@ -53,12 +53,12 @@ func (c *cargoReader) line(s string) bool {
 		}
 	case s == "failures:":
 		c.close()
-		c.names = c.seen
+		c.listed = c.seen
 		return c.seen
 	case c.within != nil:
 		c.take(s)
 		return true
-	case c.names && strings.HasPrefix(s, "    "):
+	case c.listed && strings.HasPrefix(s, "    "):
 		c.add(cargoName(s), "")
 		return true
 	case strings.HasPrefix(s, "test "):
@@ -70,7 +70,7 @@ func (c *cargoReader) line(s string) bool {
 			return true
 		}
 	}
-	c.names = c.names && s == ""
+	c.listed = c.listed && s == ""
 	return c.compiler(s)
 }
 
@@ -82,7 +82,7 @@ func cargoName(s string) string {
 
 func (c *cargoReader) totals(s string) {
 	c.close()
-	c.names = false
+	c.listed = false
 	if m := cargoResult.FindStringSubmatch(s); m != nil {
 		n := numbers(m)
 		c.count(n[0], n[1], n[2])
@@ -122,7 +122,7 @@ func (c *cargoReader) compiler(s string) bool {
 
 func (c *cargoReader) nextest(s string) bool {
 	if m := nextestTitle.FindStringSubmatch(s); m != nil {
-		if name := nextestName(m[1]); c.within == nil || c.name != name {
+		if name := nextestName(m[1]); c.within == nil || c.names[0] != name {
 			c.begin(name, nextestText)
 			c.next = true
 		}
@@ -175,5 +175,5 @@ func (c *cargoReader) report() Report {
 		c.failed++
 		c.add("cargo [build failed]", c.errors.text())
 	}
-	return c.result("cargo")
+	return c.tally.report()
 }

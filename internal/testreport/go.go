@@ -9,7 +9,7 @@ import (
 
 var (
 	goMark    = regexp.MustCompile(`--- (FAIL|PASS|SKIP): (\S+) \([0-9.]+s\)$`)
-	goPackage = regexp.MustCompile(`^FAIL\s+(\S+)(?:\s+(?:[0-9.]+s|\[(build|setup) failed\]|\(cached\)).*)?$`)
+	goPackage = regexp.MustCompile(`^FAIL\t(\S*[^\s:])(?:\s+(?:[0-9.]+s|\[(build|setup) failed\]|\(cached\)).*)?$`)
 	goHeader  = regexp.MustCompile(`^# ([\w./~@-]+)(?: \[[^\]]+\])?$`)
 	goError   = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+(?::\d+)?: `)
 	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
@@ -38,7 +38,7 @@ type goReader struct {
 }
 
 func newGoReader() *goReader {
-	return &goReader{printed: blocks{}, builds: blocks{}, failedIn: map[string]bool{}}
+	return &goReader{tally: tally{runner: "go"}, printed: blocks{}, builds: blocks{}, failedIn: map[string]bool{}}
 }
 
 type goTest struct {
@@ -147,10 +147,7 @@ func (g *goReader) packageLine(s string) bool {
 	}
 	if strings.HasPrefix(s, "FAIL") {
 		m := goPackage.FindStringSubmatch(s)
-		if m == nil || strings.HasSuffix(m[1], ":") {
-			return false
-		}
-		if !strings.Contains(s, "\t") && m[2] == "" {
+		if m == nil {
 			return false // "FAIL src/sum.test.js" is Jest's
 		}
 		g.packageDone(m[1], m[2])
@@ -287,5 +284,5 @@ func (g *goReader) report() Report {
 			g.add(pkg+" [build failed]", b.text())
 		}
 	}
-	return g.result("go")
+	return g.tally.report()
 }

@@ -85,8 +85,3 @@ func (j *javaReader) compiler(s string) bool {
 	j.add(file+" [compilation failed]", m[2])
 	return true
 }
-
-func (j *javaReader) report() Report {
-	j.close()
-	return j.result("java")
-}

@@ -3,8 +3,6 @@ package testreport
 import (
 	"regexp"
 	"strings"
-
-	"github.com/pawlbot/pawl/policy"
 )
 
 var (
@@ -26,8 +24,7 @@ var (
 type jestReader struct {
 	tally
 	file    string
-	console bool     // within what the tests printed
-	tree    failures // marked ✕
+	console bool // within what the tests printed
 }
 
 func (j *jestReader) line(s string) bool {
@@ -99,30 +96,12 @@ func (j *jestReader) totals(s string) bool {
 	return true
 }
 
-func (j *jestReader) report() Report {
-	j.close()
-	j.addOthers(j.tree.list)
-	return j.result("jest")
-}
-
-// addOthers notes tests of which only their own names are known, without those
-// that are there already under their suites.
-func (f *failures) addOthers(own []policy.Failing) {
-	for _, o := range own {
-		if !f.explain(o.Name, o.Text) {
-			f.add(o.Name, o.Text)
-		}
-	}
-}
-
 // vitestReader reads Vitest: the names and texts from the blocks that begin with
 // FAIL, and, where the output stops before them, those marked × in the tree. A test
 // is called "file > suite > test".
 type vitestReader struct {
 	tally
-	titles []string // of the block; equal errors stand under several
-	tree   failures // marked ×
-	marked string   // the last of them, whose reason may follow
+	marked string // the last of the tree, whose reason may follow
 }
 
 func (v *vitestReader) line(s string) bool {
@@ -135,8 +114,10 @@ func (v *vitestReader) line(s string) bool {
 		return true
 	}
 	if v.within != nil {
-		if strings.HasPrefix(s, "⎯⎯⎯") || !v.within.add(s) {
+		if strings.HasPrefix(s, "⎯⎯⎯") {
 			v.close()
+		} else {
+			v.take(s)
 		}
 		return true
 	}
@@ -166,35 +147,17 @@ func (v *vitestReader) failing(title string) bool {
 	if suite != nil {
 		title = suite[1] + " [suite failed to run]"
 	}
-	if v.within != nil && v.within.lines > 0 {
-		v.close()
-	}
-	v.seen, v.within = true, &block{}
-	if len(v.titles) < maxFailing {
-		v.titles = append(v.titles, title)
+	if v.within == nil || v.within.lines > 0 {
+		v.begin(title, (*block).text)
+	} else if len(v.names) < maxFailing {
+		v.names = append(v.names, title)
 	}
 	return true
 }
 
-func (v *vitestReader) close() {
-	if v.within != nil {
-		text := v.within.text()
-		for _, t := range v.titles {
-			v.add(t, text)
-		}
-	}
-	v.within, v.titles = nil, nil
-}
-
-func (v *vitestReader) report() Report {
-	v.close()
-	v.addOthers(v.tree.list)
-	return v.result("vitest")
-}
-
 // tscReader reads the errors of the TypeScript compiler. Those of one number in one
 // file are one failure, called "file TS2322": the lines move.
-type tscReader struct{ failures }
+type tscReader struct{ tally }
 
 func (t *tscReader) line(s string) bool {
 	if !strings.Contains(s, "error TS") {
@@ -204,13 +167,7 @@ func (t *tscReader) line(s string) bool {
 	if m == nil {
 		return false
 	}
+	t.seen = true
 	t.add(m[1]+" "+m[2], m[3])
 	return true
-}
-
-func (t *tscReader) report() Report {
-	if len(t.list) == 0 {
-		return Report{}
-	}
-	return t.counted("tsc", NotCounted, len(t.list), NotCounted)
 }

@@ -61,6 +61,7 @@ type junitReader struct {
 
 	suites []string
 	inCase bool
+	name   string // of the case
 	state  string // failure, error or skipped
 	text   *block // of the element that tells the state
 	texts  string

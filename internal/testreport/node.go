@@ -99,7 +99,7 @@ func (n *nodeReader) failing(name string, depth int) {
 
 // close ends the open failure; of one in the list at the end only the text may be new.
 func (n *nodeReader) close() {
-	if n.within != nil && n.atEnd && n.name != "" && n.explain(n.name, nodeText(n.within)) {
+	if n.within != nil && n.atEnd && n.names[0] != "" && n.explain(n.names[0], nodeText(n.within)) {
 		n.within = nil
 	}
 	n.tally.close()
@@ -117,7 +117,7 @@ func nodeText(b *block) string {
 func (n *nodeReader) report() Report {
 	n.close()
 	if n.totals == nil {
-		return n.result("node")
+		return n.tally.report()
 	}
 	return n.totals.report("node", &n.failures)
 }

@@ -192,5 +192,5 @@ func (p *pytestReader) found() failures {
 
 func (p *pytestReader) report() Report {
 	p.failures = p.found()
-	return p.result("pytest")
+	return p.tally.report()
 }

@@ -1,6 +1,7 @@
 package testreport
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -52,8 +53,10 @@ func Read(output string) Report {
 		output = output[len(output)-maxTestOutput:]
 	}
 	plain, xml := cutJUnit(text.Clean(output))
+	of := func(runner string) tally { return tally{runner: runner} }
 	readers := []reader{
-		newGoReader(), &pytestReader{}, &cargoReader{}, &jestReader{}, &vitestReader{}, &nodeReader{}, &javaReader{}, &tscReader{}, &tapReader{},
+		newGoReader(), &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")}, &jestReader{tally: of("jest")},
+		&vitestReader{tally: of("vitest")}, &nodeReader{tally: of("node")}, &javaReader{of("java")}, &tscReader{of("tsc")}, &tapReader{},
 	}
 	for line := range strings.SplitSeq(plain, "\n") {
 		line = line[:min(len(line), maxTestLine)]
@@ -101,41 +104,26 @@ func together(all []Report) Report {
 
 // plus adds numbers of which each may not be told.
 func plus(a, b int) int {
-	switch {
-	case a == NotCounted:
+	if a == NotCounted {
 		return b
-	case b == NotCounted:
-		return a
 	}
-	return a + b
+	return a + max(0, b)
 }
 
 // failures collects failing tests, each name once. The zero value is empty.
-type failures struct {
-	list []policy.Failing
-	at   map[string]int
-}
+type failures struct{ list []policy.Failing }
 
 // add notes a failing test. Where it is known already, its first text stays.
 func (f *failures) add(name, text string) {
 	name, text = stableName(name), clip(text, maxFailureText)
-	if name == "" {
-		return
+	known := slices.IndexFunc(f.list, func(t policy.Failing) bool { return t.Name == name })
+	switch {
+	case name == "":
+	case known >= 0:
+		f.list[known].Text = cmp.Or(f.list[known].Text, text)
+	case len(f.list) < maxFailing:
+		f.list = append(f.list, policy.Failing{Name: name, Text: text})
 	}
-	if i, ok := f.at[name]; ok {
-		if f.list[i].Text == "" {
-			f.list[i].Text = text
-		}
-		return
-	}
-	if len(f.list) == maxFailing {
-		return
-	}
-	if f.at == nil {
-		f.at = map[string]int{}
-	}
-	f.at[name] = len(f.list)
-	f.list = append(f.list, policy.Failing{Name: name, Text: text})
 }
 
 // explain gives a text to the first test without one that is called so, whatever
@@ -165,20 +153,22 @@ func (f *failures) counted(runner string, passed, failed, skipped int) Report {
 // tally is what most readers keep: the failing tests, the numbers that the runner
 // printed itself, and the lines of the failure that is being read.
 type tally struct {
+	runner string
 	failures
-	seen                    bool // the output is this runner's
-	told                    bool // its numbers were there
+	tree                    failures // whose own names are known, and not their suites
+	seen                    bool     // the output is this runner's
+	told                    bool     // its numbers were there
 	passed, failed, skipped int
 
-	within *block // takes the lines of a failure; nil between them
-	name   string // of that failure
+	within *block   // takes the lines of a failure; nil between them
+	names  []string // of that failure; several where equal ones stand together
 	textOf func(*block) string
 }
 
 // begin opens a failure, whose lines follow; textOf is what of them is its text.
 func (t *tally) begin(name string, textOf func(*block) string) {
 	t.close()
-	t.seen, t.within, t.name, t.textOf = true, &block{}, name, textOf
+	t.seen, t.within, t.names, t.textOf = true, &block{}, []string{name}, textOf
 }
 
 // take gives a line to the open failure.
@@ -191,7 +181,10 @@ func (t *tally) take(line string) {
 // close ends the open failure, if there is one.
 func (t *tally) close() {
 	if t.within != nil {
-		t.add(t.name, t.textOf(t.within))
+		text := t.textOf(t.within)
+		for _, name := range t.names {
+			t.add(name, text)
+		}
 	}
 	t.within = nil
 }
@@ -209,15 +202,21 @@ func (t *tally) count(passed, failed, skipped int) {
 	t.skipped += skipped
 }
 
-// result is the report of a reader that knows no numbers but the runner's own.
-func (t *tally) result(runner string) Report {
+// report is that of a reader that knows no numbers but the runner's own.
+func (t *tally) report() Report {
+	t.close()
+	for _, f := range t.tree.list {
+		if !t.explain(f.Name, f.Text) {
+			t.add(f.Name, f.Text)
+		}
+	}
 	switch {
 	case !t.seen:
 		return Report{}
 	case !t.told:
-		return t.counted(runner, NotCounted, t.failed, NotCounted)
+		return t.counted(t.runner, NotCounted, t.failed, NotCounted)
 	}
-	return t.counted(runner, t.passed, t.failed, t.skipped)
+	return t.counted(t.runner, t.passed, t.failed, t.skipped)
 }
 
 // suite is a test whose subtests follow.
