@@ -179,5 +179,5 @@ func readTranscript(r io.Reader, cli string, rec *recorder, s *spool) error {
 	if err := rec.remark(started, false, "a transcript of "+cli); err != nil {
 		return err
 	}
-	return rec.attempt(execution{started: started, ended: ended, report: report})
+	return rec.attempt("", started, ended, report)
 }

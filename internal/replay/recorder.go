@@ -3,6 +3,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -74,32 +75,21 @@ func (r *recorder) remark(at time.Time, echo bool, said string) error {
 	})
 }
 
-// execution is one run of an agent in a log, or one transcript.
-type execution struct {
-	backend        string // what the recording calls the agent; empty means the CLI's name
-	started, ended time.Time
-	report         agent.Report
-}
-
-// attempt records a run.
-func (r *recorder) attempt(v execution) error {
+// attempt records one run of an agent in a log, or one transcript. backend is what
+// the recording calls the agent; empty means the CLI's name.
+func (r *recorder) attempt(backend string, started, ended time.Time, p agent.Report) error {
 	r.attempts++
-	backend := v.backend
-	if backend == "" {
-		backend = v.report.CLI
-	}
-	a := thread.Started{N: r.attempts, Run: 1, Seen: r.seq, Backend: backend, Account: backend, Kind: v.report.CLI}
-	if err := r.add(thread.KindAttemptStarted, v.started, false, a); err != nil {
+	backend = cmp.Or(backend, p.CLI)
+	a := thread.Started{N: r.attempts, Run: 1, Seen: r.seq, Backend: backend, Account: backend, Kind: p.CLI}
+	if err := r.add(thread.KindAttemptStarted, started, false, a); err != nil {
 		return err
 	}
-	return r.add(thread.KindAttemptEnded, v.ended, false, r.receipt(v))
+	return r.add(thread.KindAttemptEnded, ended, false, r.receipt(p, ended))
 }
 
 // receipt is what the solver would have logged, without the tree: reported file
 // changes stand in its place.
-func (r *recorder) receipt(v execution) policy.Receipt {
-	p := v.report
-	changed := p.Edits.Operations > 0
+func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	before := fmt.Sprintf("before attempt %d", r.attempts)
 	e := policy.Receipt{
 		N: r.attempts, Ending: p.Ending, Reasons: p.Reasons,
@@ -107,13 +97,13 @@ func (r *recorder) receipt(v execution) policy.Receipt {
 		Edits:    p.Edits,
 		Evidence: simhash.Fingerprint(p.Evidence()), Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
 	}
-	if changed {
+	if p.Edits.Operations > 0 {
 		e.EndTree = fmt.Sprintf("after attempt %d", r.attempts)
 	}
 	if p.Limit != nil {
 		limit := *p.Limit
 		limit.Message = text.Line(limit.Message, maxRemark)
-		if v.ended.IsZero() && limit.Source != policy.SourceStructured {
+		if ended.IsZero() && limit.Source != policy.SourceStructured {
 			// A clock time says nothing where the day is unknown.
 			limit.ResetsAt = time.Time{}
 		}
@@ -124,7 +114,7 @@ func (r *recorder) receipt(v execution) policy.Receipt {
 		e.Outcome = policy.EditLoop
 	case e.Ending != policy.Completed:
 		e.Outcome = policy.Outcome(e.Ending)
-	case changed:
+	case e.Progress():
 		e.Outcome = policy.Edited
 	default:
 		e.Outcome = policy.NoChange

@@ -220,7 +220,7 @@ func (w *wrapper) end() error {
 		return nil
 	}
 	w.rec.note(estimated)
-	return w.rec.attempt(execution{backend: r.backend, started: r.started, ended: r.ended, report: report})
+	return w.rec.attempt(r.backend, r.started, r.ended, report)
 }
 
 // head is what a line of the log begins with: its time and level, behind a line
