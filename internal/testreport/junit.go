@@ -165,20 +165,23 @@ func (j *junitReader) endElement(element string) {
 	case "testcase":
 		j.endCase()
 	case "failure", "error", "skipped":
-		if j.text != nil && j.texts == "" {
-			j.texts = j.text.text()
-		}
-		j.text = nil
+		j.endText()
 	}
+}
+
+// endText ends the element that tells the state; the first that says something counts.
+func (j *junitReader) endText() {
+	if j.text != nil && j.texts == "" {
+		j.texts = j.text.text()
+	}
+	j.text = nil
 }
 
 func (j *junitReader) endCase() {
 	if !j.inCase {
 		return
 	}
-	if j.text != nil && j.texts == "" {
-		j.texts = j.text.text()
-	}
+	j.endText()
 	switch j.state {
 	case "skipped":
 		j.skipped++
@@ -188,7 +191,7 @@ func (j *junitReader) endCase() {
 	default:
 		j.passed++
 	}
-	j.inCase, j.text = false, nil
+	j.inCase = false
 }
 
 // withoutRepetition leaves out a message that the text repeats in its first lines.

@@ -79,25 +79,18 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 	if name == "" {
 		name = "test " + number
 	}
-	t.open.leave(depth + 1)
-	parent := suite{name: name, depth: depth, failed: len(t.list), tests: t.tests, braces: braces, notOK: failed && directive == ""}
-	if n := len(t.open); n > 0 && t.open[n-1].depth == depth && !t.open[n-1].braces {
-		begun := t.open[n-1]
-		t.open.leave(depth)
-		if begun.name == name && t.tests > begun.tests {
-			// Its subtests are counted already.
-			if failed && directive == "" && len(t.list) == begun.failed {
-				t.fail(name)
-			}
-			return
-		}
-	}
-	if braces {
-		t.open.enter(parent)
-		return
-	}
-	t.tests++
+	begun := t.open.at(depth, name)
+	t.open.leave(depth)
+	notOK := failed && directive == ""
 	switch {
+	case begun != nil && t.tests > begun.tests: // its subtests are counted already
+		if notOK && len(t.list) == begun.failed {
+			t.fail(name)
+		}
+		return
+	case braces:
+		t.open.enter(suite{name: name, depth: depth, failed: len(t.list), tests: t.tests, braces: true, notOK: notOK})
+		return
 	case directive != "":
 		t.skipped++
 	case failed:
@@ -105,6 +98,7 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 	default:
 		t.passed++
 	}
+	t.tests++
 }
 
 // fail notes a failed test under its parents.

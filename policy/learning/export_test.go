@@ -11,7 +11,7 @@ func LearnUnchecked(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now}
 	for i := range l.rows {
 		r := &l.rows[i]
-		r.reward, r.learnt = r.value(r.set, 0)
+		r.reward, r.learnt = r.value(&r.set, &aside{})
 	}
 	l.addUp()
 	return l

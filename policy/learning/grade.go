@@ -4,10 +4,9 @@ package learning
 // where a source said nothing.
 type signalSet [sourceCount]*Signal
 
-// asideSet names sources, by bits, whose values are not believed.
-type asideSet uint8
-
-func (a asideSet) has(place int) bool { return a&(1<<place) != 0 }
+// aside says of each source, by its place, why its value is not believed; empty
+// where it is.
+type aside [sourceCount]string
 
 // signals picks the signal of each source that counts: of people the one that
 // decides, of every other source the newest, and of two at the same time the
@@ -30,14 +29,14 @@ func (g *Graded) signals() signalSet {
 }
 
 // value is the grade without its explanation; false when there is none.
-func (g *Graded) value(set signalSet, aside asideSet) (float64, bool) {
+func (g *Graded) value(set *signalSet, not *aside) (float64, bool) {
 	if g.Facts.unrewarded() != "" {
 		return 0, false
 	}
-	if p := set.alone(aside); p >= 0 {
+	if p := set.alone(not); p >= 0 {
 		return set[p].Value, true
 	}
-	sum, weight := set.mean(aside)
+	sum, weight := set.mean(not)
 	if weight <= sources[JournalSource.place()].weight {
 		return 0, false
 	}
@@ -45,9 +44,9 @@ func (g *Graded) value(set signalSet, aside asideSet) (float64, bool) {
 }
 
 // alone is the place of the source that decides alone, or -1.
-func (set *signalSet) alone(aside asideSet) int {
+func (set *signalSet) alone(not *aside) int {
 	for p := range 2 { // people, severity
-		if set[p].usable() && !aside.has(p) {
+		if set[p].usable() && not[p] == "" {
 			return p
 		}
 	}
@@ -55,9 +54,9 @@ func (set *signalSet) alone(aside asideSet) int {
 }
 
 // mean adds up what the sources say that do not decide alone.
-func (set *signalSet) mean(aside asideSet) (sum, weight float64) {
+func (set *signalSet) mean(not *aside) (sum, weight float64) {
 	for p := 2; p < sourceCount; p++ {
-		if set[p].usable() && !aside.has(p) {
+		if set[p].usable() && not[p] == "" {
 			w := sources[p].weight
 			sum, weight = sum+w*set[p].Value, weight+w
 		}
@@ -65,13 +64,12 @@ func (set *signalSet) mean(aside asideSet) (sum, weight float64) {
 	return sum, weight
 }
 
-// explain is value with its parts and reasons; why says why a source is set
-// aside.
-func (g *Graded) explain(set signalSet, aside asideSet, why func(place int) string) Grade {
+// explain is value with its parts and reasons.
+func (g *Graded) explain(set *signalSet, not *aside) Grade {
 	var grade Grade
-	grade.Value, grade.Known = g.value(set, aside)
-	alone := set.alone(aside)
-	_, weight := set.mean(aside)
+	grade.Value, grade.Known = g.value(set, not)
+	alone := set.alone(not)
+	_, weight := set.mean(not)
 	switch no := g.Facts.unrewarded(); {
 	case grade.Known && alone >= 0:
 		grade.By = sources[alone].name
@@ -92,8 +90,8 @@ func (g *Graded) explain(set signalSet, aside asideSet, why func(place int) stri
 		switch {
 		case !s.usable():
 			part.Value, part.Why = 0, s.why()
-		case aside.has(p):
-			part.Why = "set aside: " + why(p)
+		case not[p] != "":
+			part.Why = "set aside: " + not[p]
 		case alone >= 0 && alone != p:
 			part.Why = string(sources[alone].name) + " decides"
 		case !grade.Known:

@@ -151,7 +151,10 @@ type GradePart struct {
 
 // Grade grades an attempt by all of its signals, without asking whether they
 // are plausible; Learn asks.
-func (g Graded) Grade() Grade { return g.explain(g.signals(), 0, nil) }
+func (g Graded) Grade() Grade {
+	set := g.signals()
+	return g.explain(&set, &aside{})
+}
 
 // unrelated are the endings that say nothing of the work.
 var unrelated = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured}

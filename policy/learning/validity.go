@@ -68,25 +68,18 @@ type Learned struct {
 type checkedRow struct {
 	*Graded
 	set signalSet
-	// Sources whose values are not believed, by reason.
-	stuck, unavailable, degraded asideSet
-	broken                       []Violation // what is implausible about this row
-	reward                       float64     // meaningful where learnt is set
-	learnt                       bool
+	aside
+	broken []Violation // what is implausible about this row
+	reward float64     // meaningful where learnt is set
+	learnt bool
 }
 
-func (r *checkedRow) aside() asideSet { return r.stuck | r.unavailable | r.degraded }
-
-// asideWhy says why the source at a place is not believed.
-func (r *checkedRow) asideWhy(place int) string {
-	switch {
-	case r.stuck.has(place):
-		return "the source gives the same value again and again"
-	case r.unavailable.has(place):
-		return "the source fails too often"
-	}
-	return "the source is degraded"
-}
+// Why a source's value is not believed.
+const (
+	isStuck       = "the source gives the same value again and again"
+	isUnavailable = "the source fails too often"
+	isDegraded    = "the source is degraded"
+)
 
 // Learn validates all rows and adds up their rewards. Rows and signals from
 // after now are not there yet. Of rows with the same ID the last counts. The
@@ -152,7 +145,7 @@ func (l Learned) Judged() []Judged {
 	all := make([]Judged, len(l.rows))
 	for i := range l.rows {
 		r := &l.rows[i]
-		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: r.explain(r.set, r.aside(), r.asideWhy), Quarantine: r.reasons()}
+		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: r.explain(&r.set, &r.aside), Quarantine: r.reasons()}
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package learning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -58,7 +59,7 @@ func (c *checks) run() {
 // charge records a violation that quarantines the row.
 func (c *checks) charge(r *checkedRow, v Violation) {
 	v.Attempt = r.ID
-	if v.At.IsZero() {
+	if v.At.Before(r.At) {
 		v.At = r.At
 	}
 	r.broken = append(r.broken, v)
@@ -95,17 +96,14 @@ func (c *checks) values(r *checkedRow) {
 	}
 }
 
-// against says what speaks against a floor grade, and since when; empty when
-// nothing does. A merge or an approval always does. A verifier that passed does
-// where others give the floor. Pushed commits speak against opinions only, and
-// not where the verifier failed or the edits went in circles.
+// against says what speaks against a floor grade; empty when nothing does. since is
+// zero where that was known at the end of the attempt. A merge or an approval
+// always speaks against it. A verifier that passed does where others give the
+// floor. Pushed commits speak against opinions only, and not where the verifier
+// failed or the edits went in circles.
 func (r *checkedRow) against(s *Signal) (what string, since time.Time) {
 	if word := r.set[0]; word != nil && word.Value > failedBelow {
-		since = r.At
-		if word.At.After(since) {
-			since = word.At
-		}
-		return "people did this: " + string(word.Kind), since
+		return "people did this: " + string(word.Kind), word.At
 	}
 	measured := s.Source == VerifierSource || s.Source == CISource
 	var passed, failed bool
@@ -117,18 +115,18 @@ func (r *checkedRow) against(s *Signal) (what string, since time.Time) {
 	}
 	switch {
 	case measured || failed:
-		return "", time.Time{}
+		return "", since
 	case passed:
-		return "the verifier passed", r.At
+		return "the verifier passed", since
 	case s.Source == SeveritySource || r.set[SeveritySource.place()].usable():
-		return "", time.Time{}
+		return "", since
 	case r.Facts.Commits > 0:
 		if r.Facts.Commits == 1 {
-			return "1 commit was pushed", r.At
+			return "1 commit was pushed", since
 		}
-		return fmt.Sprintf("%d commits were pushed", r.Facts.Commits), r.At
+		return fmt.Sprintf("%d commits were pushed", r.Facts.Commits), since
 	}
-	return "", time.Time{}
+	return "", since
 }
 
 // decide says for each row which sources are not believed, and what its reward
@@ -146,10 +144,10 @@ func (c *checks) decide() {
 		}
 		for p := 1; p < sourceCount; p++ { // people are never degraded
 			if recent[p] > degradedAbove {
-				r.degraded |= 1 << p
+				r.aside[p] = cmp.Or(r.aside[p], isDegraded)
 			}
 		}
-		if value, known := r.value(r.set, r.aside()); known && !r.quarantined() {
+		if value, known := r.value(&r.set, &r.aside); known && !r.quarantined() {
 			r.reward, r.learnt = value, true
 		}
 	}
@@ -166,7 +164,7 @@ func (r *checkedRow) settled(v Violation) bool {
 	if v.Source == PeopleSource {
 		return false
 	}
-	return r.set[0] != nil || r.aside().has(v.Source.place())
+	return r.set[0] != nil || r.aside[v.Source.place()] != ""
 }
 
 // reasons say why a row is not learned from although it has a grade, each once;
@@ -185,10 +183,10 @@ func (r *checkedRow) reasons() []string {
 		}
 	}
 	if !r.learnt && len(all) == 0 {
-		if _, known := r.value(r.set, 0); known {
+		if _, known := r.value(&r.set, &aside{}); known {
 			for p, s := range r.set {
-				if s.usable() && r.aside().has(p) {
-					say(fmt.Sprintf("%s: %s", s.Source, r.asideWhy(p)))
+				if s.usable() && r.aside[p] != "" {
+					say(fmt.Sprintf("%s: %s", s.Source, r.aside[p]))
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package learning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,8 +59,8 @@ func (k *streak) extend(i int, s *Signal) []int {
 // stuck sets the source at a place aside for a streak of rows, the last of which
 // is charged.
 func (c *checks) stuck(p int, s *Signal, rows []int) {
-	for n := len(rows) - 1; n >= 0 && !c.rows[rows[n]].stuck.has(p); n-- {
-		c.rows[rows[n]].stuck |= 1 << p
+	for n := len(rows) - 1; n >= 0 && c.rows[rows[n]].aside[p] != isStuck; n-- {
+		c.rows[rows[n]].aside[p] = isStuck
 	}
 	r := &c.rows[rows[len(rows)-1]]
 	c.found = append(c.found, Violation{Source: s.Source, Check: Stuck, Attempt: r.ID, At: r.At,
@@ -100,7 +101,7 @@ func (c *checks) availability(i int) {
 		if len(d.asked) < minAsked || unavailableOf*len(d.failed) <= len(d.asked) {
 			continue
 		}
-		r.unavailable |= 1 << p
+		r.aside[p] = cmp.Or(r.aside[p], isUnavailable)
 		if d.said.IsZero() || !d.said.After(r.At.Add(-24*time.Hour)) {
 			d.said = r.At
 			last := &c.rows[d.failed[len(d.failed)-1]]
@@ -176,7 +177,7 @@ func (l Learned) Health() []SourceHealth {
 				h.Failed++
 			} else if s.usable() {
 				h.Values++
-				if !r.stuck.has(p) && !r.unavailable.has(p) && !slices.ContainsFunc(h.Violations, r.brokenBy) {
+				if (r.aside[p] == "" || r.aside[p] == isDegraded) && !slices.ContainsFunc(h.Violations, r.brokenBy) {
 					sound++
 				}
 			}
