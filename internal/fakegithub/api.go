@@ -175,8 +175,14 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, rt route) {
 	if rep == nil && err != nil {
 		rep = problem(http.StatusRequestEntityTooLarge, "Payload too large")
 	}
+	process := func(r *http.Request) *reply { return s.answer(&call{base: s.base, r: r, body: body}, rt, &entry) }
+	if rep == nil && fault.Answer != nil {
+		s.requestLog.add(entry)
+		fault.Answer(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { process(r).write(w) }))
+		return
+	}
 	if rep == nil {
-		rep = s.answer(&call{base: s.base, r: r, body: body}, rt, &entry)
+		rep = process(r)
 	}
 	if fault.AbortAfter {
 		s.requestLog.add(entry)

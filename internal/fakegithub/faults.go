@@ -37,6 +37,9 @@ type Fault struct {
 	AbortBefore bool
 	// AbortAfter processes the request and then cuts the connection.
 	AbortAfter bool
+	// Answer answers in place of GitHub, after the latency; github is what would
+	// have done it. In the request log such a request has status 0.
+	Answer func(w http.ResponseWriter, r *http.Request, github http.Handler)
 }
 
 type faultList struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,24 @@ func TestAnAnswerCanBeLostAfterTheWorkWasDone(t *testing.T) {
 	}
 	if got := h.Comments(repo, 1); len(got) != 1 || got[0].Body != "done, but nobody heard" {
 		t.Fatalf("%+v", got)
+	}
+}
+
+func TestATestCanAnswerInPlaceOfGitHub(t *testing.T) {
+	h := newHouse(t)
+	h.talk()
+	h.Inject(fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
+		github.ServeHTTP(httptest.NewRecorder(), r)
+		http.Error(w, "<html>", http.StatusBadGateway)
+	}})
+	if err := h.say("done, but a proxy answered"); err == nil || !strings.Contains(err.Error(), "502") {
+		t.Fatalf("err = %v, want the test's answer", err)
+	}
+	if got := h.Comments(repo, 1); len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if err := h.say("as ever"); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -128,6 +128,11 @@ func (w readers) CheckRuns(repo string) []CheckRun {
 	})
 }
 
+// RepoID is the id of a repository; zero for one that is unknown.
+func (w readers) RepoID(repo string) int64 {
+	return look(w, repo, func(r *repository) int64 { return r.id })
+}
+
 // Branches maps the branches of a repository to their commits.
 func (w readers) Branches(repo string) map[string]string {
 	return look(w, repo, func(r *repository) map[string]string { return maps.Clone(r.branches) })

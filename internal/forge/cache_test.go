@@ -9,7 +9,7 @@ import (
 
 // tagged answers as GitHub does with a tag, and 304 to who has it.
 func tagged(tag, body string) fault {
-	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+	return fault{Answer: func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.Header().Set("ETag", tag)
 		w.Header().Set("X-RateLimit-Remaining", "17")
 		if r.Header.Get("If-None-Match") == tag {
@@ -17,7 +17,7 @@ func tagged(tag, body string) fault {
 			return
 		}
 		_, _ = w.Write([]byte(body))
-	}
+	}}
 }
 
 func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
@@ -25,7 +25,7 @@ func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
 	one, two := tagged(`W/"1"`, `{"number":3,"title":"one"}`), tagged(`W/"2"`, `{"number":3,"title":"two"}`)
 	h.fail(issueRoute, one, one, two, two)
 	for i, want := range []string{"one", "one", "two", "two"} {
-		if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || issue.Title != want {
+		if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || issue.Title != want {
 			t.Errorf("read %d: %q, %v", i, issue.Title, err)
 		}
 	}
@@ -37,11 +37,11 @@ func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
 func TestAnUnusableAnswerIsNotKept(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{}`), tagged(`"1"`, `{"number":3}`))
-	if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || issue.Number != 3 {
+	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || issue.Number != 3 {
 		t.Errorf("%+v, %v", issue, err)
 	}
 	h.fail(issueRoute, tagged(`"2"`, `{"number":3,`), tagged(`"2"`, `{"number":3}`))
-	if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || issue.Number != 3 {
+	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || issue.Number != 3 {
 		t.Errorf("%+v, %v", issue, err)
 	}
 }
@@ -72,7 +72,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 func TestALargeAnswerIsReadButNotKept(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"`+strings.Repeat("x", maxKept)+`"}`))
-	if issue, err := c.Issue(t.Context(), testRepo, 3); err != nil || len(issue.Title) != maxKept || len(c.cache.byKey) != 0 {
+	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxKept || len(c.cache.byKey) != 0 {
 		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, len(c.cache.byKey))
 	}
 }

@@ -1,15 +1,11 @@
 package forge
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 // afterPage calls a function once when a page of issues was read.
@@ -28,39 +24,21 @@ func (a *afterPage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// manyIssues is a fake GitHub with so many issues, opened at the given distance,
-// and a client of it.
-func manyIssues(t *testing.T, n int, apart time.Duration) (*fakegithub.Server, *Client, Repo, *afterPage, time.Time) {
+// manyIssues is a hub with so many issues, opened at the given distance from a time
+// on, an hour ago, and a client of it.
+func manyIssues(t *testing.T, n int, apart time.Duration) (*hub, *Client, *afterPage, time.Time) {
 	t.Helper()
-	began := time.Now().Add(-time.Hour).Truncate(time.Second)
-	var at atomic.Int64
-	gh, err := fakegithub.New(fakegithub.Options{AppID: testApp, Now: func() time.Time { return began.Add(time.Duration(at.Load())) }})
-	if err != nil {
-		t.Fatal(err)
+	h, c := start(t)
+	since := h.clock.Now()
+	for range n - 1 { // the hub has one
+		h.clock.move(apart)
+		_, err := h.OpenIssue(fullName, "ann", "An issue", "It is broken.")
+		h.must(err)
 	}
-	t.Cleanup(func() { _ = gh.Close() })
-	err = errors.Join(gh.AddUser("ann", 31, nil), gh.AddRepo(t.Context(), "octo/hello", map[string]string{"a.txt": "a\n"}), gh.Install("octo/hello"))
-	id, idErr := gh.InstallationID("octo/hello")
-	if err := errors.Join(err, idErr); err != nil {
-		t.Fatal(err)
-	}
-	for range n {
-		if _, err := gh.OpenIssue("octo/hello", "ann", "An issue", "It is broken."); err != nil {
-			t.Fatal(err)
-		}
-		at.Add(int64(apart))
-	}
-	at.Store(int64(time.Hour))
-	page := &afterPage{RoundTripper: http.DefaultTransport}
-	c, err := New(Config{
-		WebURL: gh.WebURL(), APIURL: gh.APIURL(), AppID: testApp, PrivateKey: gh.PrivateKeyPEM(), Transport: page,
-		Now:   func() time.Time { return began.Add(time.Duration(at.Load())) },
-		Sleep: func(ctx context.Context, d time.Duration) error { at.Add(int64(d)); return ctx.Err() },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return gh, c, Repo{Owner: "octo", Name: "hello", Installation: id}, page, began
+	h.clock.move(since.Add(time.Hour).Sub(h.clock.Now()))
+	page := &afterPage{RoundTripper: c.plain}
+	c.plain = page
+	return h, c, page, since
 }
 
 // numbered checks that a list names the issues from 1 to n once each.
@@ -82,14 +60,14 @@ func numbered(t *testing.T, list []Issue, n int) {
 
 // With numbered pages, issue 101 moved to the page that was read already.
 func TestAChangeWhileTheListIsReadHidesNoThread(t *testing.T) {
-	gh, c, repo, page, since := manyIssues(t, 350, time.Second)
+	h, c, page, since := manyIssues(t, 350, time.Second)
 	touch := func() {
-		if _, err := gh.Comment("octo/hello", 4, "ann", "More."); err != nil {
+		if _, err := h.Comment(fullName, 4, "ann", "More."); err != nil {
 			t.Error(err)
 		}
 	}
 	page.do.Store(&touch)
-	list, more, err := c.ChangedSince(t.Context(), repo, since)
+	list, more, err := c.ChangedSince(t.Context(), h.repo, since)
 	if err != nil || more {
 		t.Fatalf("more %v, %v", more, err)
 	}
@@ -100,8 +78,8 @@ func TestAChangeWhileTheListIsReadHidesNoThread(t *testing.T) {
 }
 
 func TestASecondThatFillsAPageIsReadToItsEnd(t *testing.T) {
-	_, c, repo, _, since := manyIssues(t, 230, 0)
-	list, more, err := c.ChangedSince(t.Context(), repo, since)
+	h, c, _, since := manyIssues(t, 230, 0)
+	list, more, err := c.ChangedSince(t.Context(), h.repo, since)
 	if err != nil || more {
 		t.Fatalf("more %v, %v", more, err)
 	}
@@ -110,12 +88,12 @@ func TestASecondThatFillsAPageIsReadToItsEnd(t *testing.T) {
 
 func TestALongListIsCutAndGoesOnFromItsLastTime(t *testing.T) {
 	const all = maxChangedPages*pageSize + 50
-	_, c, repo, _, since := manyIssues(t, all, time.Second)
-	list, more, err := c.ChangedSince(t.Context(), repo, since)
+	h, c, _, since := manyIssues(t, all, time.Second)
+	list, more, err := c.ChangedSince(t.Context(), h.repo, since)
 	if err != nil || !more || len(list) < all-100 {
 		t.Fatalf("%d listed, more %v, %v", len(list), more, err)
 	}
-	rest, more, err := c.ChangedSince(t.Context(), repo, list[len(list)-1].Updated.Add(time.Second))
+	rest, more, err := c.ChangedSince(t.Context(), h.repo, list[len(list)-1].Updated.Add(time.Second))
 	if err != nil || more {
 		t.Fatalf("more %v, %v", more, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -18,17 +19,17 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 	h, c := start(t)
 	at := time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
 	run := CheckRun{
-		Name: "pawl/severity", HeadSHA: "abc", ExternalID: "octo/hello#3", Status: "completed", Conclusion: "failure",
+		Name: "pawl/severity", HeadSHA: h.branch(), ExternalID: "octo/hello#3", Status: "completed", Conclusion: "failure",
 		Title: "severe", Summary: "105 edits", Text: "table", DetailsURL: "https://pawl.example/threads/3", StartedAt: at,
 		Actions:     []Action{{Label: "Retry", Description: "Try again", Identifier: "retry"}},
 		Annotations: []Annotation{{Path: "a.go", StartLine: 4, Level: "warning", Message: "edited 26 times"}},
 	}
-	if _, err := c.CreateCheckRun(t.Context(), testRepo, run); err != nil {
+	if _, err := c.CreateCheckRun(t.Context(), h.repo, run); err != nil {
 		t.Fatal(err)
 	}
 	var want map[string]any
 	if err := json.Unmarshal([]byte(`{
-		"name": "pawl/severity", "head_sha": "abc", "external_id": "octo/hello#3", "status": "completed", "conclusion": "failure",
+		"name": "pawl/severity", "head_sha": "`+run.HeadSHA+`", "external_id": "octo/hello#3", "status": "completed", "conclusion": "failure",
 		"details_url": "https://pawl.example/threads/3", "started_at": "2026-11-21T11:00:00Z", "completed_at": "2026-11-21T12:00:00Z",
 		"output": {"title": "severe", "summary": "105 edits", "text": "table", "annotations": [
 			{"path": "a.go", "start_line": 4, "end_line": 4, "annotation_level": "warning", "message": "edited 26 times"}]},
@@ -42,11 +43,12 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 
 func TestAnUpdateWithoutButtonsTakesTheOldOnesAway(t *testing.T) {
 	h, c := start(t)
-	got, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc", Status: "in_progress", Title: "T", Summary: "S"}, nil)
+	run := h.checkRun()
+	got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Title: "T", Summary: "S"}, nil)
 	if err != nil || got.Status != "in_progress" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	body := h.calls("PATCH /repos/octo/hello/check-runs/1")[0].body
+	body := h.calls(updateRoute)[0].body
 	if actions, ok := body["actions"].([]any); !ok || len(actions) != 0 {
 		t.Errorf("actions = %v", body["actions"])
 	}
@@ -82,39 +84,56 @@ func TestEverythingInACheckRunIsCutToGitHubsLimits(t *testing.T) {
 
 func TestACheckRunIsFoundByNameAndExternalID(t *testing.T) {
 	h, c := start(t)
-	for n := range 130 {
-		h.checks = append(h.checks, map[string]any{"id": n + 1, "name": "pawl", "external_id": fmt.Sprint("t", n%65), "app": map[string]any{"id": testApp}})
+	sha := h.branch()
+	ids := map[string]int64{}
+	for n := range pageSize + 5 {
+		made, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: fmt.Sprint("t", n%65), Status: "queued"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[made.ExternalID] = made.ID
 	}
-	h.checks = append(h.checks, map[string]any{"id": 500, "name": "pawl", "external_id": "t7", "app": map[string]any{"id": 99}})
-	found, ok, err := c.FindCheckRun(t.Context(), testRepo, "abc", "pawl", "t7")
+	for _, one := range []string{"t3", "t39", "t40", "t64"} { // t3 and t39 are there twice
+		if found, ok, err := c.FindCheckRun(t.Context(), h.repo, sha, "pawl", one); err != nil || !ok || found.ID != ids[one] {
+			t.Errorf("%s: %+v, %v, %v; want the newest, %d", one, found, ok, err, ids[one])
+		}
+	}
+	if _, ok, err := c.FindCheckRun(t.Context(), h.repo, sha, "pawl", "none"); ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+func TestACheckRunOfAnotherNameOrAppIsNotTheOneThatWasLookedFor(t *testing.T) {
+	h, c := start(t)
+	h.fail("GET /repos/octo/hello/commits/abc/check-runs", status(http.StatusOK, `{"total_count": 4, "check_runs": [
+		{"id": 72, "name": "pawl", "external_id": "t7", "app": {"id": 4711}}, {"id": 73, "name": "pawl", "external_id": "t7", "app": {"id": 4711}},
+		{"id": 74, "name": "other", "external_id": "t7", "app": {"id": 4711}}, {"id": 500, "name": "pawl", "external_id": "t7", "app": {"id": 99}}]}`))
+	found, ok, err := c.FindCheckRun(t.Context(), h.repo, "abc", "pawl", "t7")
 	if err != nil || !ok || found.ID != 73 {
 		t.Errorf("%+v, %v, %v; want the newest of this App, 73", found, ok, err)
-	}
-	if _, ok, err := c.FindCheckRun(t.Context(), testRepo, "abc", "pawl", "none"); ok || err != nil {
-		t.Errorf("%v, %v", ok, err)
 	}
 }
 
 func TestACheckRunNeedsANameAndACommit(t *testing.T) {
 	h, c := start(t)
-	_, err := c.CreateCheckRun(t.Context(), testRepo, CheckRun{Name: "pawl"})
-	if err == nil || len(h.seen) != 0 {
-		t.Errorf("err = %v, %d requests", err, len(h.seen))
+	_, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl"})
+	if err == nil || len(h.Requests()) != 0 {
+		t.Errorf("err = %v, %d requests", err, len(h.Requests()))
 	}
 }
 
 func TestACommitThatIsGoneIsInvalid(t *testing.T) {
 	h, c := start(t)
-	h.fail(checkRoute, message(422, "No commit found for SHA: abc"))
-	_, err := c.CreateCheckRun(t.Context(), testRepo, CheckRun{Name: "pawl", HeadSHA: "abc"})
+	_, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: "abc"})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "No commit found") {
 		t.Errorf("err = %v", err)
 	}
 }
 
 func TestAnnotationsAreReadFailuresFirstAndBounded(t *testing.T) {
-	gh, c, repo, sha := fake(t)
-	gh.AddOtherApp("ci", 900)
+	h, c := start(t)
+	sha := h.branch()
+	h.AddOtherApp("ci", 900)
 	var notes []fakegithub.CheckAnnotation
 	for n := range 120 {
 		notes = append(notes, fakegithub.CheckAnnotation{Path: "a.go", Line: n + 1, Level: "warning", Message: "deprecated"})
@@ -122,11 +141,11 @@ func TestAnnotationsAreReadFailuresFirstAndBounded(t *testing.T) {
 	for n := range 130 {
 		notes = append(notes, fakegithub.CheckAnnotation{Path: "a_test.go", Line: n + 1, Title: "TestSorted", Message: fmt.Sprint("case ", n, strings.Repeat(" x", 5000))})
 	}
-	id, err := gh.CompleteCheckRun("octo/hello", "ci", fakegithub.CheckResult{SHA: sha, Name: "unit", Conclusion: "failure", Annotations: notes})
+	id, err := h.CompleteCheckRun("octo/hello", "ci", fakegithub.CheckResult{SHA: sha, Name: "unit", Conclusion: "failure", Annotations: notes})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Annotations(t.Context(), repo, id)
+	got, err := c.Annotations(t.Context(), h.repo, id)
 	if err != nil || len(got) != 50 {
 		t.Fatalf("%d annotations, %v; want 50", len(got), err)
 	}
@@ -139,20 +158,21 @@ func TestAnnotationsAreReadFailuresFirstAndBounded(t *testing.T) {
 }
 
 func TestAFewFailuresAreFollowedByTheOtherAnnotations(t *testing.T) {
-	gh, c, repo, sha := fake(t)
-	gh.AddOtherApp("ci", 900)
-	id, err := gh.CompleteCheckRun("octo/hello", "ci", fakegithub.CheckResult{SHA: sha, Name: "unit", Conclusion: "failure", Annotations: []fakegithub.CheckAnnotation{
+	h, c := start(t)
+	sha := h.branch()
+	h.AddOtherApp("ci", 900)
+	id, err := h.CompleteCheckRun("octo/hello", "ci", fakegithub.CheckResult{SHA: sha, Name: "unit", Conclusion: "failure", Annotations: []fakegithub.CheckAnnotation{
 		{Path: ".github", Line: 1, Level: "warning", Message: "Node.js 16 actions are deprecated."},
 		{Path: ".github", Line: 9, Title: "exit code 1", Message: "Process completed with exit code 1."},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Annotations(t.Context(), repo, id)
+	got, err := c.Annotations(t.Context(), h.repo, id)
 	if err != nil || len(got) != 2 || got[0].Message != "Process completed with exit code 1." || got[1].Level != "warning" {
 		t.Errorf("%+v, %v; want the failure, then the warning", got, err)
 	}
-	if _, err := c.Annotations(t.Context(), repo, id+1); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Annotations(t.Context(), h.repo, id+1); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a check run that does not exist: %v, want ErrNotFound", err)
 	}
 }

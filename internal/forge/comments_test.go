@@ -5,57 +5,51 @@ import (
 	"testing"
 )
 
-// person adds a comment that the App did not write.
-func (h *hub) person(body string) {
-	h.comments = append(h.comments, map[string]any{"id": len(h.comments) + 1, "body": body, "user": map[string]any{"id": 31, "login": "ann", "type": "User"}})
-}
-
 func TestACommentIsFoundOnAnyPage(t *testing.T) {
 	h, c := start(t)
 	for range 150 {
-		h.person("noise")
+		h.comment("ann", "noise")
 	}
-	made, err := c.CreateComment(t.Context(), testRepo, 3, "status", "<!-- pawl:status -->")
+	made, err := c.CreateComment(t.Context(), h.repo, 1, "status", "<!-- pawl:status -->")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 150 {
-		h.person("more noise")
+		h.comment("ann", "more noise")
 	}
-	found, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:status -->", 0)
+	found, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- pawl:status -->", 0)
 	if err != nil || !ok || found.ID != made.ID || found.App.ID != testApp {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
-	if _, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:other -->", 0); ok || err != nil {
+	if _, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- pawl:other -->", 0); ok || err != nil {
 		t.Errorf("found what is not there: %v, %v", ok, err)
 	}
 }
 
 func TestACopiedMarkerIsNotPawlsComment(t *testing.T) {
 	h, c := start(t)
-	h.person("> quoted <!-- pawl:status -->")
-	if _, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:status -->", 0); ok || err != nil {
+	quoted := h.comment("ann", "> quoted <!-- pawl:status -->")
+	if _, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- pawl:status -->", 0); ok || err != nil {
 		t.Errorf("a quoting reply was taken for the status comment: %v, %v", ok, err)
 	}
 	h.fail(commentRoute, abortBefore)
-	made, err := c.CreateComment(t.Context(), testRepo, 3, "status", "<!-- pawl:status -->")
-	if err != nil || made.ID != 2 || len(h.comments) != 2 {
-		t.Errorf("%+v, %v; %d comments", made, err, len(h.comments))
+	made, err := c.CreateComment(t.Context(), h.repo, 1, "status", "<!-- pawl:status -->")
+	if err != nil || len(h.comments()) != 2 || made.ID != h.comments()[1].ID {
+		t.Errorf("%+v, %v; %d comments", made, err, len(h.comments()))
 	}
-	found, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- pawl:status -->", 31)
-	if err != nil || !ok || found.ID != 1 {
+	found, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- pawl:status -->", 31)
+	if err != nil || !ok || found.ID != quoted {
 		t.Errorf("by author: %+v, %v, %v", found, ok, err)
 	}
 }
 
 func TestABotsCommentWithoutItsAppIsKnownByTheBotsID(t *testing.T) {
 	h, c := start(t)
-	h.comments = []map[string]any{
-		{"id": 1, "body": "m", "user": map[string]any{"id": 901, "login": "other[bot]", "type": "Bot"}},
-		{"id": 2, "body": "m", "user": map[string]any{"id": 900, "login": "pawl[bot]", "type": "Bot"}},
-	}
-	found, ok, err := c.FindComment(t.Context(), testRepo, 3, "m", 0)
-	if err != nil || !ok || found.ID != 2 {
+	h.must(h.AddBot("other[bot]", 901))
+	h.comment("other[bot]", "m")
+	own := h.comment("pawl[bot]", "m")
+	found, ok, err := c.FindComment(t.Context(), h.repo, 1, "m", 0)
+	if err != nil || !ok || found.ID != own {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
 }
@@ -63,14 +57,14 @@ func TestABotsCommentWithoutItsAppIsKnownByTheBotsID(t *testing.T) {
 func TestALongBodyIsCutAndKeepsItsMarker(t *testing.T) {
 	h, c := start(t)
 	body := strings.Repeat("a line of text\n", 10_000)
-	if _, err := c.CreateComment(t.Context(), testRepo, 3, body, "<!-- m -->"); err != nil {
+	if _, err := c.CreateComment(t.Context(), h.repo, 1, body, "<!-- m -->"); err != nil {
 		t.Fatal(err)
 	}
-	sent := h.comments[0]["body"].(string)
+	sent := h.comments()[0].Body
 	if len(sent) > MaxText || !strings.HasSuffix(sent, "\n\n<!-- m -->") || !strings.Contains(sent, "more bytes were cut") {
 		t.Errorf("%d bytes ending in %q", len(sent), sent[len(sent)-80:])
 	}
-	if _, err := c.CreateComment(t.Context(), testRepo, 3, "no marker", ""); err == nil {
+	if _, err := c.CreateComment(t.Context(), h.repo, 1, "no marker", ""); err == nil {
 		t.Error("a comment without a marker was accepted")
 	}
 }
@@ -79,12 +73,12 @@ func TestAnAbsurdNumberOfPagesIsNotRead(t *testing.T) {
 	h, c := start(t)
 	empty := status(200, "[]", "Link", `<https://api.example/x?page=1000000>; rel="last"`)
 	for range 200 {
-		h.fail("GET /repos/octo/hello/issues/3/comments", empty)
+		h.fail(listRoute, empty)
 	}
-	if _, _, err := c.FindComment(t.Context(), testRepo, 3, "m", 0); err != nil {
+	if _, _, err := c.FindComment(t.Context(), h.repo, 1, "m", 0); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(h.calls("GET /repos/octo/hello/issues/3/comments")); n > maxPages {
+	if n := len(h.calls(listRoute)); n > maxPages {
 		t.Errorf("%d pages were read", n)
 	}
 }

@@ -10,12 +10,12 @@ import (
 )
 
 func TestDeliveriesAreListedNewestFirstPageByPage(t *testing.T) {
-	gh, c, _, _ := fake(t)
+	h, c := start(t)
 	var last string
 	for range 120 {
-		last = gh.Send("star", []byte(`{"action":"created"}`))
+		last = h.Send("star", []byte(`{"action":"created"}`))
 	}
-	if err := gh.WaitDelivered(t.Context()); err != nil {
+	if err := h.WaitDelivered(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var all []Delivery
@@ -28,8 +28,8 @@ func TestDeliveriesAreListedNewestFirstPageByPage(t *testing.T) {
 		all, cursor = append(all, page...), next
 		pages++
 	}
-	if pages != 2 || len(all) != len(gh.Deliveries()) || all[0].GUID != last || all[0].StatusCode != 0 || all[0].At.IsZero() {
-		t.Fatalf("%d deliveries of %d on %d pages, the first %+v; want all of them, newest first", len(all), len(gh.Deliveries()), pages, all[0])
+	if pages != 2 || len(all) != len(h.Deliveries()) || all[0].GUID != last || all[0].StatusCode != 0 || all[0].At.IsZero() {
+		t.Fatalf("%d deliveries of %d on %d pages, the first %+v; want all of them, newest first", len(all), len(h.Deliveries()), pages, all[0])
 	}
 	payload, err := c.DeliveryPayload(t.Context(), all[0].ID)
 	if err != nil || string(payload) != `{"action":"created"}` {
@@ -51,47 +51,48 @@ func TestADeliveryWithoutAPayloadHasNone(t *testing.T) {
 }
 
 func TestAThreadIsReadSinceATime(t *testing.T) {
-	gh, c, repo, sha := fake(t)
-	number, err := gh.OpenPull(t.Context(), "octo/hello", "ann", fakegithub.PullRequest{Title: "Fix", Head: "pawl/issue-1"})
+	h, c := start(t)
+	sha := h.branch()
+	number, err := h.OpenPull(t.Context(), "octo/hello", "ann", fakegithub.PullRequest{Title: "Fix", Head: "pawl/issue-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 130 {
-		if _, err := gh.Comment("octo/hello", number, "ann", "more"); err != nil {
+		if _, err := h.Comment("octo/hello", number, "ann", "more"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := gh.ReviewComment(t.Context(), "octo/hello", number, "ann", "a.txt", 1, "why?"); err != nil {
+	if _, err := h.ReviewComment(t.Context(), "octo/hello", number, "ann", "a.txt", 1, "why?"); err != nil {
 		t.Fatal(err)
 	}
-	pull, err := c.Issue(t.Context(), repo, number)
+	pull, err := c.Issue(t.Context(), h.repo, number)
 	if err != nil || !pull.IsPull() {
 		t.Fatalf("%+v, %v", pull, err)
 	}
 	since, later := pull.Updated.Add(-time.Hour), pull.Updated.Add(time.Hour)
-	if list, more, err := c.ChangedSince(t.Context(), repo, since); len(list) != 2 || more || err != nil {
+	if list, more, err := c.ChangedSince(t.Context(), h.repo, since); len(list) != 2 || more || err != nil {
 		t.Errorf("changed: %+v, %v, %v; want the issue and the pull request", list, more, err)
 	}
-	if list, _, err := c.ChangedSince(t.Context(), repo, later); len(list) != 0 || err != nil {
+	if list, _, err := c.ChangedSince(t.Context(), h.repo, later); len(list) != 0 || err != nil {
 		t.Errorf("changed later: %+v, %v", list, err)
 	}
-	if list, err := c.CommentsSince(t.Context(), repo, number, since); len(list) != 130 || err != nil {
+	if list, err := c.CommentsSince(t.Context(), h.repo, number, since); len(list) != 130 || err != nil {
 		t.Errorf("%d comments, %v; want 130", len(list), err)
 	}
-	if list, err := c.CommentsSince(t.Context(), repo, number, later); len(list) != 0 || err != nil {
+	if list, err := c.CommentsSince(t.Context(), h.repo, number, later); len(list) != 0 || err != nil {
 		t.Errorf("%d comments later, %v; want none", len(list), err)
 	}
-	if list, err := c.Reviews(t.Context(), repo, number); len(list) != 1 || err != nil || list[0].State != "COMMENTED" || list[0].SHA != sha {
+	if list, err := c.Reviews(t.Context(), h.repo, number); len(list) != 1 || err != nil || list[0].State != "COMMENTED" || list[0].SHA != sha {
 		t.Errorf("reviews: %+v, %v", list, err)
 	}
-	if list, err := c.ReviewCommentsSince(t.Context(), repo, number, since); len(list) != 1 || err != nil || list[0].Path != "a.txt" || list[0].Line != 1 || list[0].Body != "why?" {
+	if list, err := c.ReviewCommentsSince(t.Context(), h.repo, number, since); len(list) != 1 || err != nil || list[0].Path != "a.txt" || list[0].Line != 1 || list[0].Body != "why?" {
 		t.Errorf("remarks: %+v, %v", list, err)
 	}
-	if list, err := c.PullsOfCommit(t.Context(), repo, sha); len(list) != 1 || err != nil || list[0].Number != number {
+	if list, err := c.PullsOfCommit(t.Context(), h.repo, sha); len(list) != 1 || err != nil || list[0].Number != number {
 		t.Errorf("pull requests of %s: %+v, %v", sha, list, err)
 	}
 	for _, odd := range []string{"", "main", "../../issues", "abc", sha + "/x"} {
-		if _, err := c.PullsOfCommit(t.Context(), repo, odd); err == nil {
+		if _, err := c.PullsOfCommit(t.Context(), h.repo, odd); err == nil {
 			t.Errorf("commit %q was asked for", odd)
 		}
 	}

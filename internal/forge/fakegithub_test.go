@@ -2,119 +2,264 @@ package forge
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// fake starts the fake GitHub that the demo uses, with one issue and a branch
-// to open a pull request from, and a client with the real clock.
-func fake(t *testing.T) (*fakegithub.Server, *Client, Repo, string) {
+const (
+	testApp  = 4711
+	fullName = "octo/hello"
+)
+
+// The routes that most tests ask, as requests and as fakegithub has them.
+const (
+	issueRoute   = "GET /repos/octo/hello/issues/1"
+	commentRoute = "POST /repos/octo/hello/issues/1/comments"
+	listRoute    = "GET /repos/octo/hello/issues/1/comments"
+	reactRoute   = "POST /repos/octo/hello/issues/1/reactions"
+	checkRoute   = "POST /repos/octo/hello/check-runs"
+	updateRoute  = "PATCH /repos/{owner}/{repo}/check-runs/{id}"
+	editRoute    = "PATCH /repos/{owner}/{repo}/issues/comments/{id}"
+	pullRoute    = "POST /repos/octo/hello/pulls"
+	mintRoute    = "POST /app/installations/{id}/access_tokens"
+	userRoute    = "GET /users/{login}"
+)
+
+// hub is the fake GitHub with the repository of the tests, which has no commits
+// until branch makes some, and with issue 1 of ann, who maintains it.
+type hub struct {
+	*fakegithub.Server
+	t     *testing.T
+	clock *clock
+	repo  Repo
+}
+
+// newHub starts the server by a clock of the test or, where that is nil, by the
+// true time.
+func newHub(t *testing.T, clock *clock) *hub {
 	t.Helper()
-	gh, err := fakegithub.New(fakegithub.Options{AppID: testApp})
+	options := fakegithub.Options{AppID: testApp}
+	if clock != nil {
+		options.Now = clock.Now
+	}
+	gh, err := fakegithub.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := gh.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(gh.AddUser("ann", 31, nil))
-	must(gh.AddRepo(t.Context(), "octo/hello", map[string]string{"a.txt": "a\n"}))
-	must(gh.SetRole("octo/hello", "ann", "maintain"))
-	number, err := gh.OpenIssue("octo/hello", "ann", "Broken", "It is.")
-	must(err)
-	sha, err := gh.PushCommit(t.Context(), "octo/hello", "ann", fakegithub.Commit{Branch: "pawl/issue-1", Message: "Fix", Files: map[string]string{"a.txt": "b\n"}})
-	must(err)
-	c, err := New(Config{
-		WebURL: gh.WebURL(), APIURL: gh.APIURL(), AppID: testApp, PrivateKey: gh.PrivateKeyPEM(),
-		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-	})
-	must(err)
-	installation, err := gh.InstallationID("octo/hello")
-	must(err)
-	repo := Repo{Owner: "octo", Name: "hello", Installation: installation}
-	info, err := c.RepoInfo(t.Context(), repo)
-	must(err)
-	repo.ID = info.ID
-	if number != 1 {
-		t.Fatalf("the first issue is number %d", number)
-	}
-	return gh, c, repo, sha
+	h := &hub{Server: gh, t: t, clock: clock}
+	h.must(gh.AddUser("ann", 31, nil))
+	h.must(gh.AddRepo(t.Context(), fullName, nil))
+	h.must(gh.SetRole(fullName, "ann", "maintain"))
+	_, err = gh.OpenIssue(fullName, "ann", "Broken", "It is.")
+	h.must(err)
+	h.repo = h.installed(fullName)
+	return h
 }
 
-func TestOneSolvedIssueAgainstTheFakeGitHubWithLostAnswers(t *testing.T) {
-	gh, c, repo, sha := fake(t)
-	for _, glob := range []string{"POST /repos/*/*/issues/*/comments", "POST /repos/*/*/check-runs", "POST /repos/*/*/pulls"} {
-		gh.Inject(fakegithub.Fault{Route: glob, AbortAfter: true})
-	}
-	ctx := t.Context()
-	if level, err := c.Permission(ctx, repo, "ann"); level != "maintain" || err != nil {
-		t.Errorf("%q, %v", level, err)
-	}
-	if issue, err := c.Issue(ctx, repo, 1); err != nil || issue.Body != "It is." || issue.Author.ID != 31 {
-		t.Errorf("%+v, %v", issue, err)
-	}
-	if err := c.React(ctx, repo, OnIssue, 1, "eyes"); err != nil {
-		t.Error(err)
-	}
-	comment, err := c.CreateComment(ctx, repo, 1, "working", "<!-- pawl:status -->")
-	if err != nil || comment.App.ID != testApp {
-		t.Errorf("%+v, %v", comment, err)
-	}
-	run := CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "octo/hello#1", Status: "in_progress", Title: "T", Summary: "S"}
-	check, err := c.CreateCheckRun(ctx, repo, run)
+func (h *hub) must(err error) {
+	h.t.Helper()
 	if err != nil {
-		t.Fatal(err)
-	}
-	run.Status, run.Conclusion = "completed", "success"
-	if done, err := c.UpdateCheckRun(ctx, repo, check.ID, run, nil); err != nil || done.Conclusion != "success" {
-		t.Errorf("%+v, %v", done, err)
-	}
-	opened, err := c.CreatePull(ctx, repo, NewPull{Title: "Fix", Head: "pawl/issue-1", Base: "main", Draft: true})
-	if err != nil || !opened.Draft || opened.Head.SHA != sha {
-		t.Errorf("%+v, %v", opened, err)
-	}
-	if _, err := c.EditComment(ctx, repo, comment.ID, "done", "<!-- pawl:status -->"); err != nil {
-		t.Error(err)
-	}
-	if n, m, p := len(gh.Comments("octo/hello", 1)), len(gh.CheckRuns("octo/hello")), len(gh.Pulls("octo/hello")); n != 1 || m != 1 || p != 1 {
-		t.Errorf("%d comments, %d check runs, %d pulls; want one of each", n, m, p)
-	}
-	if left := gh.ClearFaults(); left != 0 {
-		t.Errorf("%d faults were not met", left)
-	}
-	for _, unknown := range gh.Unknown() {
-		t.Errorf("no documented route: %s %s", unknown.Method, unknown.Path)
+		h.t.Fatal(err)
 	}
 }
 
-func TestTheFakeGitHubRevokesRenamesAndUninstalls(t *testing.T) {
-	gh, c, repo, _ := fake(t)
-	gh.RevokeTokens()
-	if _, err := c.Issue(t.Context(), repo, 1); err != nil {
-		t.Errorf("after the revocation: %v", err)
+// installed is a repository as a webhook names it.
+func (h *hub) installed(full string) Repo {
+	h.t.Helper()
+	owner, name, _ := strings.Cut(full, "/")
+	id, err := h.InstallationID(full)
+	h.must(err)
+	return Repo{Owner: owner, Name: name, ID: h.RepoID(full), Installation: id}
+}
+
+// start is a hub over HTTP, and a client, by a clock that moves only when the client
+// sleeps. Connections are not used again, because Go repeats a GET by itself on one
+// that was.
+func start(t *testing.T) (*hub, *Client) {
+	t.Helper()
+	h := newHub(t, &clock{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)})
+	t.Cleanup(func() { h.must(h.Close()) })
+	return h, h.newClient(Config{Transport: &http.Transport{DisableKeepAlives: true}, Now: h.clock.Now, Sleep: h.clock.Sleep})
+}
+
+// bubble runs a test in virtual time, with a hub in the same process, whose answers
+// take 100 ms, and a client. The server starts outside, because it listens, and is
+// closed within, where its requests were made.
+func bubble(t *testing.T, shared Shared, test func(t *testing.T, h *hub, c *Client)) {
+	t.Helper()
+	h := newHub(t, nil)
+	synctest.Test(t, func(t *testing.T) {
+		h.t = t
+		t.Cleanup(func() { h.must(h.Close()) })
+		test(t, h, h.node(shared))
+	})
+}
+
+// node is one more client in the bubble.
+func (h *hub) node(shared Shared) *Client {
+	h.t.Helper()
+	return h.newClient(Config{Shared: shared, Transport: inside{h.Server, func() time.Duration { return 50 * time.Millisecond }}})
+}
+
+func (h *hub) newClient(c Config) *Client {
+	h.t.Helper()
+	c.WebURL, c.APIURL, c.AppID, c.PrivateKey, c.UserAgent = h.WebURL(), h.APIURL(), testApp, h.PrivateKeyPEM(), "pawl-test"
+	c.MaxWait = 90 * time.Second
+	client, err := New(c)
+	h.must(err)
+	return client
+}
+
+// fail has the next requests to a route go wrong, one after the other.
+func (h *hub) fail(route string, faults ...fault) {
+	for _, f := range faults {
+		f.Route = route
+		h.Inject(f)
 	}
-	if err := gh.RenameRepo("octo/hello", "world"); err != nil {
-		t.Fatal(err)
+}
+
+// seen is a request that the hub got.
+type seen struct{ body map[string]any }
+
+// calls returns the requests to a route, in order.
+func (h *hub) calls(route string) (list []seen) {
+	for _, r := range h.Requests() {
+		if route == r.Route || route == r.Method+" "+r.Path {
+			var s seen
+			_ = json.Unmarshal([]byte(r.Body), &s.body) // a GET has none
+			list = append(list, s)
+		}
 	}
-	var moved *Moved
-	if _, err := c.CreateComment(t.Context(), repo, 1, "hello", "<!-- m -->"); !errors.As(err, &moved) || moved.To != "octo/world" {
-		t.Errorf("after the renaming: %v", err)
+	return list
+}
+
+// tokens is how many were asked for.
+func (h *hub) tokens() int { return len(h.calls(mintRoute)) }
+
+func (h *hub) comments() []fakegithub.Comment { return h.Comments(fullName, 1) }
+
+func (h *hub) checks() []fakegithub.CheckRun { return h.CheckRuns(fullName) }
+
+func (h *hub) pulls() []fakegithub.Issue { return h.Pulls(fullName) }
+
+// branch pushes a commit to main and one to pawl/issue-1, and returns the latter.
+func (h *hub) branch() string {
+	h.t.Helper()
+	h.push("main", "a\n")
+	return h.push("pawl/issue-1", "b\n")
+}
+
+func (h *hub) push(branch, text string) string {
+	h.t.Helper()
+	sha, err := h.PushCommit(h.t.Context(), fullName, "ann", fakegithub.Commit{Branch: branch, Message: "Change", Files: map[string]string{"a.txt": text}})
+	h.must(err)
+	return sha
+}
+
+// checkRun has another client of the App make a check run, which the requests that
+// calls returns do not show.
+func (h *hub) checkRun() CheckRunRef {
+	h.t.Helper()
+	c := h.newClient(Config{Transport: inside{h.Server, func() time.Duration { return 0 }}})
+	run, err := c.CreateCheckRun(h.t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: h.branch(), Status: "in_progress", Title: "T", Summary: "S"})
+	h.must(err)
+	h.ResetCalls()
+	return run
+}
+
+// comment has a person write a comment.
+func (h *hub) comment(as, body string) int64 {
+	h.t.Helper()
+	id, err := h.Comment(fullName, 1, as, body)
+	h.must(err)
+	return id
+}
+
+// fault is what goes wrong with one request.
+type fault = fakegithub.Fault
+
+// status answers in place of GitHub.
+func status(code int, body string, headers ...string) fault {
+	return fault{Answer: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}}
+}
+
+// message refuses as GitHub does.
+func message(code int, text string, headers ...string) fault {
+	f := fault{Status: code, Message: text, Header: http.Header{}}
+	for i := 0; i+1 < len(headers); i += 2 {
+		f.Header.Set(headers[i], headers[i+1])
 	}
-	if err := gh.Uninstall("octo/world"); err != nil {
-		t.Fatal(err)
+	return f
+}
+
+var (
+	// abortBefore closes the connection and does nothing.
+	abortBefore = fault{AbortBefore: true}
+	// abortAfter does the work and loses the answer.
+	abortAfter = fault{AbortAfter: true}
+	// badGatewayAfter does the work and answers 502.
+	badGatewayAfter = fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
+		github.ServeHTTP(httptest.NewRecorder(), r)
+		w.WriteHeader(http.StatusBadGateway)
+	}}
+	// cutAfter does the work and sends half of the answer.
+	cutAfter = fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
+		rec := httptest.NewRecorder()
+		github.ServeHTTP(rec, r)
+		w.Header().Set("Content-Length", strconv.Itoa(rec.Body.Len()))
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes()[:rec.Body.Len()/2])
+		panic(http.ErrAbortHandler)
+	}}
+)
+
+// clock is a clock that moves only when somebody sleeps.
+type clock struct {
+	mu    sync.Mutex
+	now   time.Time
+	slept []time.Duration
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// move lets time pass, or sets the clock back.
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	c.slept = append(c.slept, d)
+	return ctx.Err()
+}
+
+func (c *clock) total() (sum time.Duration) {
+	for _, d := range c.slept {
+		sum += d
 	}
-	if _, err := c.Issue(t.Context(), repo, 1); !errors.Is(err, ErrUninstalled) {
-		t.Errorf("after the uninstallation: %v", err)
-	}
+	return sum
 }

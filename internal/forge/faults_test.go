@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -24,9 +23,8 @@ func (d *dark) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
-		if _, err := c.Token(t.Context(), testRepo); err != nil {
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		d := &dark{RoundTripper: c.plain, until: time.Now().Add(2 * time.Hour)}
@@ -35,7 +33,7 @@ func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *te
 		for {
 			calls++
 			began := time.Now()
-			_, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->")
+			_, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 			if err == nil {
 				break
 			}
@@ -45,8 +43,8 @@ func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *te
 			_ = sleep(t.Context(), 5*time.Minute)
 		}
 		// Of each call: one try of the write, and three to look up whether it was done.
-		if time.Now().Before(d.until) || calls < 20 || d.tried > 4*calls || len(h.comments) != 1 {
-			t.Errorf("%d calls, %d tries, %d comments at %v", calls, d.tried, len(h.comments), time.Now())
+		if time.Now().Before(d.until) || calls < 20 || d.tried > 4*calls || len(h.comments()) != 1 {
+			t.Errorf("%d calls, %d tries, %d comments at %v", calls, d.tried, len(h.comments()), time.Now())
 		}
 	})
 }
@@ -65,19 +63,15 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 		{"all tries are too slow", 31 * time.Second, 3, ErrUnavailable, 95 * time.Second, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h, c := bubble(t, nil)
-				if _, err := c.Token(t.Context(), testRepo); err != nil {
+			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+				if _, err := c.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
 				for range tt.times {
-					h.fail(issueRoute, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-						_ = sleep(r.Context(), tt.slow)
-						next.ServeHTTP(w, r)
-					})
+					h.fail(issueRoute, fault{Latency: tt.slow})
 				}
 				began := time.Now()
-				_, err := c.Issue(t.Context(), testRepo, 3)
+				_, err := c.Issue(t.Context(), h.repo, 1)
 				if !errors.Is(err, tt.kind) || len(h.calls(issueRoute)) != tt.calls || time.Since(began) > tt.took {
 					t.Errorf("%v after %d calls and %v", err, len(h.calls(issueRoute)), time.Since(began))
 				}
@@ -87,23 +81,21 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 }
 
 func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
-		h.fail(commentRoute, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-			next.ServeHTTP(w, r)
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+		h.fail(commentRoute, fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
+			github.ServeHTTP(w, r)
 			_ = sleep(r.Context(), time.Minute)
-		})
-		made, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->")
-		if err != nil || made.ID != 1 || len(h.comments) != 1 || len(h.calls(commentRoute)) != 1 {
-			t.Errorf("%+v, %v; %d comments", made, err, len(h.comments))
+		}})
+		made, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
+		if err != nil || len(h.comments()) != 1 || made.ID != h.comments()[0].ID || len(h.calls(commentRoute)) != 1 {
+			t.Errorf("%+v, %v; %d comments", made, err, len(h.comments()))
 		}
 	})
 }
 
 func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
-		if _, err := c.Token(t.Context(), testRepo); err != nil {
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		refusal := message(403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.")
@@ -111,7 +103,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 			h.fail(issueRoute, refusal)
 			began := time.Now()
 			var limit *RateLimited
-			_, err := c.Issue(t.Context(), testRepo, 3)
+			_, err := c.Issue(t.Context(), h.repo, 1)
 			if want == time.Minute {
 				h.fail(issueRoute) // the call itself waits a minute and succeeds
 				if err != nil || time.Since(began) < want {
@@ -121,7 +113,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 				h.fail(issueRoute, refusal)
 				began = time.Now()
 				c.maxWait = time.Second
-				if _, err = c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
+				if _, err = c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
 					t.Errorf("after a success: %v", err)
 				}
 			} else if !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
@@ -133,48 +125,46 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 }
 
 func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
-		if _, err := c.Token(t.Context(), testRepo); err != nil {
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit.", "Retry-After", "3600"))
 		began := time.Now()
 		var limit *RateLimited
-		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || limit.Until.Sub(began) != time.Hour+100*time.Millisecond {
+		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(began) != time.Hour+100*time.Millisecond {
 			t.Fatalf("err = %v", err)
 		}
-		sent := len(h.seen)
-		c.Forget(testRepo) // even a token is not asked for
+		sent := len(h.Requests())
+		c.Forget(h.repo) // even a token is not asked for
 		for time.Now().Before(limit.Until) {
-			if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
+			if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
 				t.Fatalf("err = %v", err)
 			}
-			if time.Now().Before(limit.Until) && len(h.seen) != sent {
-				t.Fatalf("%d requests during the hold", len(h.seen)-sent)
+			if time.Now().Before(limit.Until) && len(h.Requests()) != sent {
+				t.Fatalf("%d requests during the hold", len(h.Requests())-sent)
 			}
 			_ = sleep(t.Context(), 7*time.Minute)
 		}
-		if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+		if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 			t.Errorf("after the hold: %v", err)
 		}
 	})
 }
 
 func TestATokenThatEndsInTheMiddleIsReplacedOncePerCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		for range 3 {
-			if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->"); err != nil {
+			if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
 				t.Fatal(err)
 			}
-			h.revoke()
+			h.RevokeTokens()
 		}
-		if h.tokens != 3 || len(h.comments) != 3 {
-			t.Errorf("%d tokens, %d comments", h.tokens, len(h.comments))
+		if h.tokens() != 3 || len(h.comments()) != 3 {
+			t.Errorf("%d tokens, %d comments", h.tokens(), len(h.comments()))
 		}
 		h.fail(issueRoute, message(401, "Bad credentials"), message(401, "Bad credentials"))
-		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, ErrUnauthorized) || len(h.calls(issueRoute)) != 2 {
+		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrUnauthorized) || len(h.calls(issueRoute)) != 2 {
 			t.Errorf("%v after %d calls", err, len(h.calls(issueRoute)))
 		}
 	})

@@ -20,41 +20,42 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 		return lost
 	})
 	write := func() error {
-		_, err := fenced.CreateComment(ctx, testRepo, 3, "hello", "<!-- mark -->")
+		_, err := fenced.CreateComment(ctx, h.repo, 1, "hello", "<!-- mark -->")
 		return err
 	}
 	if err := write(); err != nil {
 		t.Fatalf("with the fence open: %v", err)
 	}
-	sent := len(h.calls("POST /repos/octo/hello/issues/3/comments"))
+	sent := len(h.calls(commentRoute))
 	open = false
 	if err := write(); err == nil {
 		t.Error("the comment was written")
 	}
-	if again := len(h.calls("POST /repos/octo/hello/issues/3/comments")); sent != 1 || again != 1 {
+	if again := len(h.calls(commentRoute)); sent != 1 || again != 1 {
 		t.Errorf("%d requests with the fence open and %d in all, want one", sent, again)
 	}
 }
 
 func TestTheFenceIsForWritesOnlyAndForThisClientOnly(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Token(t.Context(), testRepo); err != nil {
+	run := h.checkRun()
+	if _, err := c.Token(t.Context(), h.repo); err != nil {
 		t.Fatal(err)
 	}
 	closed := c.Fenced(func(context.Context) error { return errors.New("closed") })
-	if _, err := closed.Issue(t.Context(), testRepo, 3); err != nil {
+	if _, err := closed.Issue(t.Context(), h.repo, 1); err != nil {
 		t.Errorf("a read: %v", err)
 	}
-	if err := closed.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err == nil {
+	if err := closed.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err == nil {
 		t.Error("a reaction was sent")
 	}
-	if _, err := closed.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil); err == nil {
+	if _, err := closed.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}, nil); err == nil {
 		t.Error("a check run was changed")
 	}
-	if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+	if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 		t.Errorf("a reaction of who has no fence: %v", err)
 	}
-	if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")) + len(h.calls("PATCH /repos/octo/hello/check-runs/1")); n != 1 {
+	if n := len(h.calls(reactRoute)) + len(h.calls(updateRoute)); n != 1 {
 		t.Errorf("%d writes were sent, want one", n)
 	}
 }

@@ -13,12 +13,12 @@ import (
 
 // remaining answers with what is left of the hour.
 func remaining(n int, reset time.Time) fault {
-	return func(w http.ResponseWriter, r *http.Request, rest http.Handler) {
+	return fault{Answer: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("X-RateLimit-Limit", "5000")
 		w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(n))
 		w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10))
 		_, _ = w.Write([]byte(`{"id":7,"request":{"payload":{"a":1}}}`))
-	}
+	}}
 }
 
 func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
 	if !errors.As(err, &limit) || limit.Until.Before(reset.Truncate(time.Second)) || len(h.calls(route)) != 2 {
 		t.Errorf("%d payloads, %v; want two and the time of the reset", len(h.calls(route)), err)
 	}
-	if _, err := c.Token(t.Context(), testRepo); err != nil {
+	if _, err := c.Token(t.Context(), h.repo); err != nil {
 		t.Errorf("a token: %v", err)
 	}
 }
@@ -50,14 +50,14 @@ func (hanging) UpdateShared(ctx context.Context, _ string, _ func(time.Time, []b
 }
 
 func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, c := bubble(t, nil)
-		if _, err := c.Token(t.Context(), testRepo); err != nil {
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
-		c.limiter(testRepo.Installation).shared = hanging{}
+		id := h.checkRun().ID
+		c.limiter(h.repo.Installation).shared = hanging{}
 		show := func() error {
-			_, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil)
+			_, err := c.UpdateCheckRun(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil)
 			return err
 		}
 		var wg sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -14,9 +13,8 @@ import (
 // write miss its place.
 func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 	for slow, want := range map[time.Duration]int{lateMost - 100*time.Millisecond: 1, lateMost + 100*time.Millisecond: 2} {
-		synctest.Test(t, func(t *testing.T) {
-			h, c := bubble(t, nil)
-			if _, err := c.Token(t.Context(), testRepo); err != nil {
+		bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+			if _, err := c.Token(t.Context(), h.repo); err != nil {
 				t.Fatal(err)
 			}
 			places := 0
@@ -26,10 +24,10 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 				}
 				return nil
 			})
-			if err := fenced.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+			if err := fenced.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 				t.Error(err)
 			}
-			if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 1 || places != want {
+			if n := len(h.calls(reactRoute)); n != 1 || places != want {
 				t.Errorf("late by %v: sent %d times at %d places, want once at %d", slow, n, places, want)
 			}
 		})
@@ -37,70 +35,68 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 }
 
 func TestAWriteThatIsLateEachTimeIsLeftToTheCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		fenced := c.Fenced(func(ctx context.Context) error { return sleep(ctx, lateMost+time.Second) })
 		var limit *RateLimited
-		if err := fenced.React(t.Context(), testRepo, OnIssue, 3, "eyes"); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
+		if err := fenced.React(t.Context(), h.repo, OnIssue, 1, "eyes"); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
 			t.Errorf("err = %v, want a time to come", err)
 		}
-		if n := len(h.calls("POST /repos/octo/hello/issues/3/reactions")); n != 0 {
+		if n := len(h.calls(reactRoute)); n != 0 {
 			t.Errorf("%d writes were sent", n)
 		}
-		noneLeft(t, c)
+		noneLeft(t, c.limiter(h.repo.Installation))
 	})
 }
 
 func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		c.spacing = time.Second
-		if _, err := c.Token(t.Context(), testRepo); err != nil {
+		h.branch()
+		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+				if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Go(func() { // behind all of these
-			if _, err := c.CreatePull(t.Context(), testRepo, NewPull{Title: "T", Head: "b", Base: "main"}); err != nil {
+			if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"}); err != nil {
 				t.Errorf("the pull request: %v", err)
 			}
 		})
 		for range 3 {
 			_ = sleep(t.Context(), 3*time.Second)
-			h.revoke()
+			h.RevokeTokens()
 		}
 		wg.Wait()
-		if h.tokens != 4 {
-			t.Errorf("%d tokens were made, want one and one after each revocation", h.tokens)
+		if h.tokens() != 4 {
+			t.Errorf("%d tokens were made, want one and one after each revocation", h.tokens())
 		}
 	})
 }
 
 // A step that waited longer would keep others from working.
 func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		c.maxWait = defaultMaxWait
-		if _, err := c.Token(t.Context(), testRepo); err != nil {
+		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		slow := message(429, "slow down", "Retry-After", "20")
 		h.fail(issueRoute, slow, slow)
 		began := time.Now()
 		var limit *RateLimited
-		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || time.Since(began) > defaultMaxWait {
+		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > defaultMaxWait {
 			t.Errorf("after two refusals of 20 s: %v after %v", err, time.Since(began))
 		}
 		_ = sleep(t.Context(), time.Until(limit.Until))
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit."))
 		began = time.Now()
-		if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || time.Since(began) > time.Second {
+		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > time.Second {
 			t.Errorf("after a refusal without a time: %v after %v", err, time.Since(began))
 		}
 		// What nobody waits for sits out the minute.

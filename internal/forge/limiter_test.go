@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -13,26 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// bubble makes a client in virtual time whose GitHub is the hub, in process.
-// Answers take 100 ms.
-func bubble(t *testing.T, shared Shared) (*hub, *Client) {
-	t.Helper()
-	h := &hub{Server: &httptest.Server{URL: "http://hub"}, faults: map[string][]fault{}, valid: map[string]bool{}, expires: time.Hour, clock: &clock{now: time.Now().Add(24 * time.Hour)}}
-	return h, h.client(t, shared)
-}
-
-func (h *hub) client(t *testing.T, shared Shared) *Client {
-	t.Helper()
-	c, err := New(Config{
-		WebURL: "http://hub", APIURL: "http://hub", AppID: testApp, PrivateKey: testKey(), Shared: shared, MaxWait: 90 * time.Second,
-		Transport: inside{http.HandlerFunc(h.serve), func() time.Duration { return 50 * time.Millisecond }},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // noted is a list of what happened when.
 type noted struct {
@@ -56,10 +35,10 @@ func TestWritesWaitForNothingButTheSpacingThatIsAskedFor(t *testing.T) {
 		"a second": {time.Second, []string{"1.1s pull", "100ms check", "100ms read", "2.1s reaction"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, c := bubble(t, nil)
+			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+				sha := h.branch()
 				c.spacing = tt.spacing
-				if _, err := c.Token(t.Context(), testRepo); err != nil {
+				if _, err := c.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
 				got := noted{from: time.Now()}
@@ -69,15 +48,15 @@ func TestWritesWaitForNothingButTheSpacingThatIsAskedFor(t *testing.T) {
 					do   func() error
 				}{
 					{"check", func() error {
-						_, err := c.CreateCheckRun(t.Context(), testRepo, CheckRun{Name: "pawl", HeadSHA: "abc"})
+						_, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha})
 						return err
 					}},
 					{"pull", func() error {
-						_, err := c.CreatePull(t.Context(), testRepo, NewPull{Title: "T", Head: "b", Base: "main"})
+						_, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"})
 						return err
 					}},
-					{"reaction", func() error { return c.React(t.Context(), testRepo, OnIssue, 3, "eyes") }},
-					{"read", func() error { _, err := c.Issue(t.Context(), testRepo, 3); return err }},
+					{"reaction", func() error { return c.React(t.Context(), h.repo, OnIssue, 1, "eyes") }},
+					{"read", func() error { _, err := c.Issue(t.Context(), h.repo, 1); return err }},
 				} {
 					wg.Go(func() {
 						_ = sleep(t.Context(), time.Duration(i)*time.Millisecond)
@@ -97,13 +76,12 @@ func TestWritesWaitForNothingButTheSpacingThatIsAskedFor(t *testing.T) {
 }
 
 func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := bubble(t, nil)
-		h.comments = []map[string]any{{"id": 1}}
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+		id := h.comment("ann", "hello")
 		var wg sync.WaitGroup
 		for range 36 { // ten more than may come at once
 			wg.Go(func() {
-				if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+				if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -111,13 +89,13 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 		synctest.Wait()
 		_ = sleep(t.Context(), time.Second)
 		began := time.Now()
-		edit := func() error { _, err := c.EditComment(t.Context(), testRepo, 1, "hello", "<!-- m -->"); return err }
+		edit := func() error { _, err := c.EditComment(t.Context(), h.repo, id, "hello", "<!-- m -->"); return err }
 		err := edit()
 		var limit *RateLimited
 		if !errors.As(err, &limit) || !limit.Secondary || !limit.Until.After(time.Now()) || time.Since(began) > cosmeticWait {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}
-		if len(h.calls("PATCH /repos/octo/hello/issues/comments/1")) != 0 {
+		if len(h.calls(editRoute)) != 0 {
 			t.Error("it was sent")
 		}
 		wg.Wait()
@@ -129,17 +107,16 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 }
 
 func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, c := bubble(t, nil)
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		c.spacing = time.Second
-		if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+		if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 3 { // the first of the queue and two behind it
 			wg.Go(func() {
-				if err := c.React(ctx, testRepo, OnIssue, 3, "eyes"); !errors.Is(err, context.Canceled) {
+				if err := c.React(ctx, h.repo, OnIssue, 1, "eyes"); !errors.Is(err, context.Canceled) {
 					t.Errorf("err = %v", err)
 				}
 			})
@@ -148,17 +125,16 @@ func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 		cancel()
 		wg.Wait()
 		before := time.Now()
-		if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil || time.Since(before) > 1200*time.Millisecond {
+		if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil || time.Since(before) > 1200*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(before))
 		}
-		noneLeft(t, c)
+		noneLeft(t, c.limiter(h.repo.Installation))
 	})
 }
 
 // noneLeft fails the test if a request is still let in.
-func noneLeft(t *testing.T, c *Client) {
+func noneLeft(t *testing.T, l *limiter) {
 	t.Helper()
-	l := c.limiter(testRepo.Installation)
 	if len(l.underWay) != 0 {
 		t.Errorf("%d requests under way", len(l.underWay))
 	}
@@ -203,20 +179,19 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 		want   []int
 	}{"one node": {nil, []int{100, 120, 120}}, "one of several": {&memory{}, []int{25, 50, 75}}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h, c := bubble(t, tt.shared)
-				if _, err := c.Token(t.Context(), testRepo); err != nil {
+			bubble(t, tt.shared, func(t *testing.T, h *hub, c *Client) {
+				if _, err := c.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
-				slow := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				slow := fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
 					_ = sleep(r.Context(), 5*time.Second)
-					next.ServeHTTP(w, r)
-				}
+					github.ServeHTTP(w, r)
+				}}
 				h.fail(issueRoute, slices.Repeat([]fault{slow}, 120)...)
 				var wg sync.WaitGroup
 				for range 120 {
 					wg.Go(func() {
-						if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+						if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 							t.Error(err)
 						}
 					})
@@ -236,14 +211,13 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 
 // Two nodes write as fast as one, and the clocks of the nodes have no part in it.
 func TestTwoNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		shared := &memory{}
-		h, a := bubble(t, shared)
-		b := h.client(t, shared)
+	shared := &memory{}
+	bubble(t, shared, func(t *testing.T, h *hub, a *Client) {
+		b := h.node(shared)
 		b.now = func() time.Time { return time.Now().Add(time.Minute) }
 		for _, c := range []*Client{a, b} {
 			c.spacing = time.Second
-			if _, err := c.Token(t.Context(), testRepo); err != nil {
+			if _, err := c.Token(t.Context(), h.repo); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -252,7 +226,7 @@ func TestTwoNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		for name, c := range map[string]*Client{"a": a, "b": b} {
 			wg.Go(func() {
 				for range 3 {
-					if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+					if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 						t.Error(err)
 					}
 					got.add("%s", name)
@@ -265,34 +239,33 @@ func TestTwoNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		}
 		h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
 		var limit *RateLimited
-		if _, err := a.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) {
+		if _, err := a.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) {
 			t.Fatal(err)
 		}
-		if _, err := b.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+		if _, err := b.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
 			t.Errorf("the other node asked during the hold: %v", err)
 		}
 	})
 }
 
 func TestANodeThatLosesTheDatabaseKeepsTheLimitsAndTellsTheOthersLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		shared := &memory{}
-		h, a := bubble(t, shared)
-		b := h.client(t, shared)
+	shared := &memory{}
+	bubble(t, shared, func(t *testing.T, h *hub, a *Client) {
+		b := h.node(shared)
 		for _, c := range []*Client{a, b} {
-			if _, err := c.Token(t.Context(), testRepo); err != nil {
+			if _, err := c.Token(t.Context(), h.repo); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 26 {
-			if err := a.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+			if err := a.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		shared.leave(true)
 		began := time.Now()
 		for range 4 {
-			if err := a.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+			if err := a.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -302,13 +275,13 @@ func TestANodeThatLosesTheDatabaseKeepsTheLimitsAndTellsTheOthersLater(t *testin
 		h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
 		var limit *RateLimited
 		for range 2 {
-			if _, err := a.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+			if _, err := a.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
 				t.Fatalf("without the database: %v", err)
 			}
 		}
 		shared.leave(false)
 		for _, c := range []*Client{a, b} {
-			if _, err := c.Issue(t.Context(), testRepo, 3); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+			if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
 				t.Fatalf("with the database again: %v", err)
 			}
 		}
@@ -319,14 +292,14 @@ func TestPointsCountWhatRequestsCost(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(http.StatusOK, `{"number":3}`, "ETag", `"v1"`), status(http.StatusNotModified, ""))
 	for range 2 {
-		if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+		if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.React(t.Context(), testRepo, OnIssue, 3, "eyes"); err != nil {
+	if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c.Points(), []Points{{0, 5}, {5, 6}}; !slices.Equal(got, want) {
+	if got, want := c.Points(), []Points{{0, 5}, {h.repo.Installation, 6}}; !slices.Equal(got, want) {
 		t.Errorf("points %v, want %v", got, want)
 	}
 }

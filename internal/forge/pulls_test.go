@@ -2,21 +2,25 @@ package forge
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-var newPull = NewPull{Title: "Solve #3", Body: "text", Head: "pawl/issue-3", Base: "main", Draft: true}
+var newPull = NewPull{Title: "Solve #1", Body: "text", Head: "pawl/issue-1", Base: "main", Draft: true}
 
 func TestAPullRequestIsOpenedAsADraft(t *testing.T) {
-	_, c := start(t)
-	opened, err := c.CreatePull(t.Context(), testRepo, newPull)
-	if err != nil || opened.Number != 10 || !opened.Draft || opened.DraftRefused || opened.Existed {
+	h, c := start(t)
+	sha := h.branch()
+	opened, err := c.CreatePull(t.Context(), h.repo, newPull)
+	if err != nil || opened.Number != 2 || !opened.Draft || opened.DraftRefused || opened.Existed {
 		t.Fatalf("%+v, %v", opened, err)
 	}
-	read, err := c.Pull(t.Context(), testRepo, 10)
-	if err != nil || read.Head.Ref != "pawl/issue-3" || read.Head.SHA != "abc" || read.Head.Repo.FullName != "octo/hello" || read.Head.Repo.ID != 77 ||
+	read, err := c.Pull(t.Context(), h.repo, opened.Number)
+	if err != nil || read.Head.Ref != "pawl/issue-1" || read.Head.SHA != sha || read.Head.Repo.FullName != "octo/hello" || read.Head.Repo.ID != h.repo.ID ||
 		read.State != "open" || read.Merged() {
 		t.Errorf("%+v, %v", read, err)
 	}
@@ -24,8 +28,9 @@ func TestAPullRequestIsOpenedAsADraft(t *testing.T) {
 
 func TestWhereDraftsAreRefusedAnOrdinaryOneIsOpened(t *testing.T) {
 	h, c := start(t)
+	h.branch()
 	h.fail(pullRoute, message(422, "Draft pull requests are not supported in this repository."))
-	opened, err := c.CreatePull(t.Context(), testRepo, newPull)
+	opened, err := c.CreatePull(t.Context(), h.repo, newPull)
 	if err != nil || opened.Draft || !opened.DraftRefused || h.calls(pullRoute)[1].body["draft"] != false {
 		t.Errorf("%+v, %v", opened, err)
 	}
@@ -33,10 +38,11 @@ func TestWhereDraftsAreRefusedAnOrdinaryOneIsOpened(t *testing.T) {
 
 func TestAnOpenPullRequestIsReturnedInsteadOfASecond(t *testing.T) {
 	h, c := start(t)
+	h.branch()
 	for _, existed := range []bool{false, true} {
-		opened, err := c.CreatePull(t.Context(), testRepo, newPull)
-		if err != nil || opened.Number != 10 || opened.Existed != existed || len(h.pulls) != 1 {
-			t.Errorf("%+v, %v; %d pulls", opened, err, len(h.pulls))
+		opened, err := c.CreatePull(t.Context(), h.repo, newPull)
+		if err != nil || opened.Number != 2 || opened.Existed != existed || len(h.pulls()) != 1 {
+			t.Errorf("%+v, %v; %d pulls", opened, err, len(h.pulls()))
 		}
 	}
 }
@@ -55,13 +61,18 @@ func TestWhatAnEarlierTryOpenedIsNotOpenedAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, client := start(t)
-			repo := map[string]any{"id": 77, "full_name": "octo/hello"}
-			side := func(ref string) map[string]any { return map[string]any{"ref": ref, "repo": repo} }
-			h.pulls = []map[string]any{{"number": 7, "state": c.state, "created_at": c.created.Format(time.RFC3339), "head": side(newPull.Head), "base": side("main")}}
+			h.branch()
+			h.clock.move(c.created.Sub(h.clock.Now()))
+			n, err := h.OpenPull(t.Context(), fullName, "ann", fakegithub.PullRequest{Title: "Solve #1", Head: newPull.Head})
+			h.must(err)
+			if c.state == "closed" {
+				h.must(h.ClosePull(fullName, n, "ann"))
+			}
+			h.clock.move(time.Hour)
 			p := newPull
 			p.Begun = begun
-			opened, err := client.CreatePull(t.Context(), testRepo, p)
-			if err != nil || opened.Existed == c.again || (len(h.calls(pullRoute)) == 1) != c.again {
+			opened, err := client.CreatePull(t.Context(), h.repo, p)
+			if err != nil || (opened.Number == n) == c.again || opened.Existed == c.again || (len(h.calls(pullRoute)) == 1) != c.again {
 				t.Errorf("%+v, %v; %d opened", opened, err, len(h.calls(pullRoute)))
 			}
 		})
@@ -70,8 +81,8 @@ func TestWhatAnEarlierTryOpenedIsNotOpenedAgain(t *testing.T) {
 
 func TestAPullRequestWithoutCommitsIsRefusedWithGitHubsReason(t *testing.T) {
 	h, c := start(t)
-	h.fail(pullRoute, status(422, `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and pawl/issue-3"}]}`))
-	_, err := c.CreatePull(t.Context(), testRepo, newPull)
+	h.fail(pullRoute, status(422, `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and pawl/issue-1"}]}`))
+	_, err := c.CreatePull(t.Context(), h.repo, newPull)
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "No commits between") {
 		t.Errorf("err = %v", err)
 	}
@@ -79,27 +90,33 @@ func TestAPullRequestWithoutCommitsIsRefusedWithGitHubsReason(t *testing.T) {
 
 func TestAForksBranchOfTheSameNameIsNotPawls(t *testing.T) {
 	h, c := start(t)
-	base := map[string]any{"ref": "main", "repo": map[string]any{"id": 77, "full_name": "octo/hello"}}
-	h.pulls = []map[string]any{
-		{"number": 8, "state": "open", "head": map[string]any{"ref": "pawl/issue-3", "repo": map[string]any{"id": 78, "full_name": "eve/hello"}}, "base": base},
-		{"number": 9, "state": "open", "head": map[string]any{"ref": "pawl/issue-3", "repo": nil}, "base": base},
-		{"number": 7, "state": "open", "head": map[string]any{"ref": "other", "repo": base["repo"]}, "base": base},
-	}
-	if found, ok, err := c.findPull(t.Context(), testRepo, "pawl/issue-3", "main", time.Time{}); ok || err != nil {
+	own := `{"ref": "main", "repo": {"id": 77, "full_name": "octo/hello"}}`
+	unfiltered := status(http.StatusOK, `[
+		{"number": 8, "state": "open", "head": {"ref": "pawl/issue-1", "repo": {"id": 78, "full_name": "eve/hello"}}, "base": `+own+`},
+		{"number": 9, "state": "open", "head": {"ref": "pawl/issue-1", "repo": null}, "base": `+own+`},
+		{"number": 7, "state": "open", "head": {"ref": "other", "repo": {"id": 77, "full_name": "octo/hello"}}, "base": `+own+`}]`)
+	h.fail("GET /repos/octo/hello/pulls", unfiltered, unfiltered)
+	if found, ok, err := c.findPull(t.Context(), h.repo, "pawl/issue-1", "main", time.Time{}); ok || err != nil {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
-	if found, ok, err := c.findPull(t.Context(), testRepo, "other", "main", time.Time{}); !ok || err != nil || found.Number != 7 {
+	if found, ok, err := c.findPull(t.Context(), h.repo, "other", "main", time.Time{}); !ok || err != nil || found.Number != 7 {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
 }
 
 func TestAPullRequestToAnotherBaseIsNotTheOneThatWasLost(t *testing.T) {
 	h, c := start(t)
-	repo := map[string]any{"id": 77, "full_name": "octo/hello"}
-	h.pulls = []map[string]any{{"number": 7, "state": "open", "head": map[string]any{"ref": newPull.Head, "repo": repo}, "base": map[string]any{"ref": "release", "repo": repo}}}
+	h.branch()
+	h.push("release", "c\n")
+	_, err := h.OpenPull(t.Context(), fullName, "ann", fakegithub.PullRequest{Title: "Solve #1", Head: newPull.Head, Base: "release"})
+	h.must(err)
+	h.fail("GET /repos/octo/hello/pulls", fault{Times: -1, Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
+		r.URL.RawQuery = "" // nothing is left out
+		github.ServeHTTP(w, r)
+	}})
 	unsure := status(502, "")
 	h.fail(pullRoute, unsure, unsure, unsure)
-	if opened, err := c.CreatePull(t.Context(), testRepo, newPull); !errors.Is(err, ErrUnavailable) {
+	if opened, err := c.CreatePull(t.Context(), h.repo, newPull); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%+v, %v", opened, err)
 	}
 }

@@ -1,25 +1,35 @@
 package forge
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
+// byID is the address of the repository that does not change with its name.
+func (h *hub) byID() string { return fmt.Sprintf("%srepositories/%d", h.APIURL(), h.repo.ID) }
+
 func TestAWriteToARenamedRepositorySaysTheNewName(t *testing.T) {
 	h, c := start(t)
-	old := Repo{Owner: "octo", Name: "old", ID: 77, Installation: 5}
+	h.must(h.RenameRepo(fullName, "world"))
 	for _, code := range []int{301, 307, 308} {
-		moved := status(code, `{"message":"Moved Permanently"}`, "Location", h.URL+"/repositories/77")
-		h.fail("POST /repos/octo/old/issues/3/comments", moved)
-		h.fail("GET /repos/octo/old", moved)
-		_, err := c.CreateComment(t.Context(), old, 3, "hello", "<!-- m -->")
+		if code != http.StatusTemporaryRedirect { // which the fake GitHub answers itself
+			h.fail(commentRoute, status(code, `{"message":"Moved Permanently"}`, "Location", h.byID()+"/issues/1/comments"))
+		}
+		_, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 		var to *Moved
-		if !errors.As(err, &to) || to.To != "octo/hello" || len(h.comments) != 0 {
+		if !errors.As(err, &to) || to.To != "octo/world" || len(h.Comments("octo/world", 1)) != 0 {
 			t.Errorf("%d: err = %v", code, err)
 		}
 	}
@@ -27,9 +37,9 @@ func TestAWriteToARenamedRepositorySaysTheNewName(t *testing.T) {
 
 func TestAReadOfARenamedRepositoryFollows(t *testing.T) {
 	h, c := start(t)
-	h.fail("GET /repos/octo/old", status(301, `{}`, "Location", h.URL+"/repositories/77"))
-	info, err := c.RepoInfo(t.Context(), Repo{Owner: "octo", Name: "old", ID: 77, Installation: 5})
-	want := RepoInfo{ID: 77, FullName: "octo/hello", DefaultBranch: "main"}
+	h.must(h.RenameRepo(fullName, "world"))
+	info, err := c.RepoInfo(t.Context(), h.repo)
+	want := RepoInfo{ID: h.repo.ID, FullName: "octo/world", DefaultBranch: "main"}
 	if diff := cmp.Diff(want, info); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -40,8 +50,8 @@ func TestATokenDoesNotFollowARedirectToAnotherHost(t *testing.T) {
 	reached := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	defer other.Close()
-	h.fail(issueRoute, status(302, `{}`, "Location", other.URL+"/repos/octo/hello/issues/3"))
-	_, err := c.Issue(t.Context(), testRepo, 3)
+	h.fail(issueRoute, status(302, `{}`, "Location", other.URL+"/repos/octo/hello/issues/1"))
+	_, err := c.Issue(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnavailable) || reached {
 		t.Errorf("reached the other host: %v; err = %v", reached, err)
 	}
@@ -57,7 +67,7 @@ func TestARedirectThatIsNotGitHubsEndsNothing(t *testing.T) {
 				if route == "GET /app" {
 					_, err = c.App(t.Context())
 				} else {
-					_, err = c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->")
+					_, err = c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 				}
 				var moved *Moved
 				ends := errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrUninstalled)
@@ -71,48 +81,65 @@ func TestARedirectThatIsNotGitHubsEndsNothing(t *testing.T) {
 
 func TestAnIssueThatWasTransferredIsElsewhere(t *testing.T) {
 	h, c := start(t)
-	h.fail(commentRoute, status(301, "{}", "Location", h.URL+"/repositories/78/issues/9/comments"))
+	h.fail(commentRoute, status(301, "{}", "Location", h.APIURL()+"repositories/78/issues/9/comments"))
 	var moved *Moved
-	if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->"); !errors.As(err, &moved) || !strings.Contains(moved.To, "/repositories/78/") {
+	if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); !errors.As(err, &moved) || !strings.Contains(moved.To, "/repositories/78/") {
 		t.Errorf("err = %v", err)
 	}
 }
 
 func TestPermissionIsReadFromTheRoleAndFailsClosed(t *testing.T) {
 	h, c := start(t)
+	h.fail("GET /repos/octo/hello/collaborators/bob/permission", status(http.StatusOK, `{"permission": "read", "role_name": "security-reader"}`))
 	for login, want := range map[string]string{"ann": "maintain", "bob": "read", "ghost": "none"} {
-		if got, err := c.Permission(t.Context(), testRepo, login); got != want || err != nil {
+		if got, err := c.Permission(t.Context(), h.repo, login); got != want || err != nil {
 			t.Errorf("%s has %q, %v; want %q", login, got, err, want)
 		}
 	}
 	h.fail("GET /repos/octo/hello/collaborators/ann/permission", message(403, "Resource not accessible by integration"))
-	if got, err := c.Permission(t.Context(), testRepo, "ann"); got != "none" || !errors.Is(err, ErrForbidden) {
+	if got, err := c.Permission(t.Context(), h.repo, "ann"); got != "none" || !errors.Is(err, ErrForbidden) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := c.Permission(t.Context(), testRepo, "../../octo/hello"); got != "none" || err == nil {
-		t.Errorf("a login that leaves its path has %q, %v", got, err)
+	got, err := c.Permission(t.Context(), h.repo, "../../octo/hello")
+	asked := h.Requests()
+	if route := asked[len(asked)-1].Route; got != "none" || route != "GET /repos/{owner}/{repo}/collaborators/{login}/permission" {
+		t.Errorf("a login that leaves its path has %q, %v, and %s was asked", got, err, route)
 	}
 }
 
 func TestNamesThatLeaveTheirPathAreRefused(t *testing.T) {
 	h, c := start(t)
 	for _, name := range []string{"..", ".", "", "a/b", "a?b", "a b", "a%2f", strings.Repeat("a", 101)} {
-		for _, repo := range []Repo{{Owner: "octo", Name: name, Installation: 5}, {Owner: name, Name: "hello", Installation: 5}} {
+		for _, repo := range []Repo{{Owner: "octo", Name: name, Installation: h.repo.Installation}, {Owner: name, Name: "hello", Installation: h.repo.Installation}} {
 			if _, err := c.Issue(t.Context(), repo, 3); err == nil {
 				t.Errorf("%q was accepted", repo.FullName())
 			}
 		}
 	}
-	if len(h.seen) != 0 {
-		t.Errorf("%d requests were sent", len(h.seen))
+	if len(h.Requests()) != 0 {
+		t.Errorf("%d requests were sent", len(h.Requests()))
 	}
+}
+
+// bot is the id of the App's user.
+func (h *hub) bot() int64 {
+	h.t.Helper()
+	resp, err := http.Get(h.APIURL() + "users/pawl%5Bbot%5D")
+	h.must(err)
+	defer resp.Body.Close()
+	var user struct{ ID int64 }
+	h.must(json.NewDecoder(resp.Body).Decode(&user))
+	h.ResetCalls()
+	return user.ID
 }
 
 func TestTheAppKnowsItself(t *testing.T) {
 	h, c := start(t)
 	want := App{
-		ID: testApp, Slug: "pawl", Name: "Pawl", Permissions: map[string]string{"checks": "write", "metadata": "read"},
-		Events: []string{"issues"}, BotID: 900, BotLogin: "pawl[bot]",
+		ID: testApp, Slug: "pawl", Name: "pawl", BotID: h.bot(), BotLogin: "pawl[bot]",
+		Permissions: map[string]string{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
+		Events: []string{"check_run", "create", "delete", "issue_comment", "issues", "pull_request", "pull_request_review",
+			"pull_request_review_comment", "push", "repository"},
 	}
 	for range 2 {
 		app, err := c.App(t.Context())
@@ -120,8 +147,8 @@ func TestTheAppKnowsItself(t *testing.T) {
 			t.Error(err, diff)
 		}
 	}
-	if len(h.seen) != 2 {
-		t.Errorf("%d requests, want 2", len(h.seen))
+	if len(h.Requests()) != 2 {
+		t.Errorf("%d requests, want 2", len(h.Requests()))
 	}
 }
 
@@ -133,9 +160,12 @@ func TestTheBotUserIsLookedUpWithATokenWhereAnonymousReadsAreRefused(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, c := start(t)
-			h.fail("GET /users/pawl[bot]", refusal)
+			h.must(h.Suspend(fullName))
+			h.must(h.AddRepo(t.Context(), "other/hello", nil))
+			bot := h.bot()
+			h.fail(userRoute, refusal)
 			app, err := c.App(t.Context())
-			if err != nil || app.BotID != 900 {
+			if err != nil || app.BotID != bot {
 				t.Fatalf("%+v, %v", app, err)
 			}
 			if got := h.calls(mintRoute)[0].body; !cmp.Equal(got, map[string]any{"permissions": map[string]any{"metadata": "read"}}) {
@@ -148,22 +178,22 @@ func TestTheBotUserIsLookedUpWithATokenWhereAnonymousReadsAreRefused(t *testing.
 func TestAServerWithoutBotUsersStillKnowsWhatTheAppWrote(t *testing.T) {
 	h, c := start(t)
 	missing := message(404, "Not Found")
-	h.fail("GET /users/pawl[bot]", missing, missing)
+	h.fail(userRoute, missing, missing)
 	app, err := c.App(t.Context())
 	if err != nil || app.BotID != 0 || app.BotLogin != "pawl[bot]" {
 		t.Fatalf("%+v, %v", app, err)
 	}
-	h.comments = append(h.comments,
-		map[string]any{"id": 1, "body": "<!-- m -->", "user": map[string]any{"id": 31, "login": "other[bot]", "type": "Bot"}},
-		map[string]any{"id": 2, "body": "<!-- m -->", "user": map[string]any{"id": 32, "login": "pawl[bot]", "type": "Bot"}})
-	if found, ok, err := c.FindComment(t.Context(), testRepo, 3, "<!-- m -->", app.BotID); err != nil || !ok || found.ID != 2 {
+	h.must(h.AddBot("other[bot]", 901))
+	h.comment("other[bot]", "<!-- m -->")
+	own := h.comment("pawl[bot]", "<!-- m -->")
+	if found, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- m -->", app.BotID); err != nil || !ok || found.ID != own {
 		t.Errorf("%+v, %t, %v", found, ok, err)
 	}
 }
 
 // Whatever GitHub answers, no thread is at fault.
 func TestARefusalToSayWhoTheAppIsEndsNoRun(t *testing.T) {
-	users := "GET /users/pawl[bot]"
+	users := userRoute
 	for _, tt := range []struct {
 		name   string
 		faults map[string]fault
@@ -209,7 +239,15 @@ func TestACloneAddressHoldsNoCredential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.CloneURL(testRepo); got != "https://ghe.example/octo/hello.git" {
+	if got := c.CloneURL(Repo{Owner: "octo", Name: "hello"}); got != "https://ghe.example/octo/hello.git" {
 		t.Error(got)
 	}
 }
+
+var testKey = sync.OnceValue(func() []byte {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+})

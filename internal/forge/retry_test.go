@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-)
 
-const (
-	issueRoute   = "GET /repos/octo/hello/issues/3"
-	commentRoute = "POST /repos/octo/hello/issues/3/comments"
-	checkRoute   = "POST /repos/octo/hello/check-runs"
-	pullRoute    = "POST /repos/octo/hello/pulls"
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 func TestAReadIsTriedThreeTimes(t *testing.T) {
@@ -24,8 +20,8 @@ func TestAReadIsTriedThreeTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, c := start(t)
 			h.fail(issueRoute, broken, broken)
-			issue, err := c.Issue(t.Context(), testRepo, 3)
-			if err != nil || !issue.IsPull() || issue.Author.Login != "pawl[bot]" {
+			issue, err := c.Issue(t.Context(), h.repo, 1)
+			if err != nil || issue.Title != "Broken" || issue.Author.Login != "ann" {
 				t.Fatalf("%+v, %v", issue, err)
 			}
 			if n := len(h.calls(issueRoute)); n != 3 || len(h.clock.slept) != 2 || h.clock.total() > 2*time.Second {
@@ -38,11 +34,11 @@ func TestAReadIsTriedThreeTimes(t *testing.T) {
 func TestAfterThreeTriesTheErrorSaysWhatHappened(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(502, ""), status(502, ""), status(502, "<html>"))
-	_, err := c.Issue(t.Context(), testRepo, 3)
+	_, err := c.Issue(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnavailable) || len(h.calls(issueRoute)) != 3 {
 		t.Fatalf("err = %v after %d calls", err, len(h.calls(issueRoute)))
 	}
-	for _, part := range []string{"GET /repos/octo/hello/issues/3", "502 Bad Gateway", "githubstatus.com"} {
+	for _, part := range []string{"GET ", "/repos/octo/hello/issues/1: 502 Bad Gateway", "githubstatus.com"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q lacks %q", err, part)
 		}
@@ -50,9 +46,12 @@ func TestAfterThreeTriesTheErrorSaysWhatHappened(t *testing.T) {
 }
 
 func TestAServerThatCannotBeReachedIsUnavailable(t *testing.T) {
-	h, c := start(t)
-	h.Close()
-	_, err := c.Issue(t.Context(), testRepo, 3)
+	h, _ := start(t)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	c, err := New(Config{WebURL: gone.URL, APIURL: gone.URL, AppID: testApp, PrivateKey: h.PrivateKeyPEM(), Sleep: h.clock.Sleep})
+	h.must(err)
+	_, err = c.Issue(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "no answer") {
 		t.Errorf("err = %v", err)
 	}
@@ -62,23 +61,31 @@ func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
 	for name, lost := range map[string]fault{"aborted": abortAfter, "502": badGatewayAfter, "cut": cutAfter} {
 		t.Run(name, func(t *testing.T) {
 			h, c := start(t)
+			sha := h.branch()
 			h.fail(commentRoute, lost)
 			h.fail(checkRoute, lost)
 			h.fail(pullRoute, lost)
-			comment, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- pawl:1 -->")
-			if err != nil || comment.ID != 1 || len(h.comments) != 1 {
-				t.Errorf("comment %+v, %v; %d at GitHub", comment, err, len(h.comments))
+			comment, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
+			if err != nil || len(h.comments()) != 1 || comment.ID != h.comments()[0].ID {
+				t.Errorf("comment %+v, %v; %d at GitHub", comment, err, len(h.comments()))
 			}
 			if h.clock.total() < settle {
 				t.Errorf("looked it up after %v, while GitHub may still be doing it", h.clock.total())
 			}
-			run, err := c.CreateCheckRun(t.Context(), testRepo, CheckRun{Name: "pawl", HeadSHA: "abc", ExternalID: "x", Status: "queued"})
-			if err != nil || run.ID != 1 || len(h.checks) != 1 {
-				t.Errorf("check run %+v, %v; %d at GitHub", run, err, len(h.checks))
+			run, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x", Status: "queued"})
+			if err != nil || len(h.checks()) != 1 || run.ID != h.checks()[0].ID {
+				t.Errorf("check run %+v, %v; %d at GitHub", run, err, len(h.checks()))
 			}
-			opened, err := c.CreatePull(t.Context(), testRepo, NewPull{Title: "T", Head: "pawl/issue-3", Base: "main"})
-			if err != nil || opened.Number != 10 || opened.Existed || len(h.pulls) != 1 {
-				t.Errorf("pull %+v, %v; %d at GitHub", opened, err, len(h.pulls))
+			opened, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"})
+			if err != nil || opened.Number != 2 || opened.Existed || len(h.pulls()) != 1 {
+				t.Errorf("pull %+v, %v; %d at GitHub", opened, err, len(h.pulls()))
+			}
+			done := CheckRun{Name: "pawl", HeadSHA: sha, Status: "completed", Conclusion: "success", Title: "T", Summary: "S"}
+			if got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, done, nil); err != nil || got.Conclusion != "success" {
+				t.Errorf("check run %+v, %v", got, err)
+			}
+			if left := h.ClearFaults(); left != 0 || len(h.Unknown()) != 0 {
+				t.Errorf("%d faults were not met; requests without a documented route: %v", left, h.Unknown())
 			}
 		})
 	}
@@ -86,25 +93,26 @@ func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
 
 func TestALostRequestIsSentAgain(t *testing.T) {
 	h, c := start(t)
+	sha := h.branch()
 	h.fail(commentRoute, abortBefore, status(502, ""))
 	h.fail(checkRoute, abortBefore)
 	h.fail(pullRoute, status(500, ""))
-	if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- pawl:1 -->"); err != nil || len(h.comments) != 1 {
-		t.Errorf("%v; %d comments", err, len(h.comments))
+	if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->"); err != nil || len(h.comments()) != 1 {
+		t.Errorf("%v; %d comments", err, len(h.comments()))
 	}
-	if _, err := c.CreateCheckRun(t.Context(), testRepo, CheckRun{Name: "pawl", HeadSHA: "abc", ExternalID: "x"}); err != nil || len(h.checks) != 1 {
-		t.Errorf("%v; %d check runs", err, len(h.checks))
+	if _, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x"}); err != nil || len(h.checks()) != 1 {
+		t.Errorf("%v; %d check runs", err, len(h.checks()))
 	}
-	if _, err := c.CreatePull(t.Context(), testRepo, NewPull{Title: "T", Head: "b", Base: "main"}); err != nil || len(h.pulls) != 1 {
-		t.Errorf("%v; %d pulls", err, len(h.pulls))
+	if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"}); err != nil || len(h.pulls()) != 1 {
+		t.Errorf("%v; %d pulls", err, len(h.pulls()))
 	}
 }
 
 func TestAnAnswerLostAtTheLastTryIsStillLookedUp(t *testing.T) {
 	h, c := start(t)
 	h.fail(commentRoute, abortBefore, abortBefore, abortAfter)
-	made, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- pawl:1 -->")
-	if err != nil || made.ID != 1 || len(h.calls(commentRoute)) != 3 {
+	made, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
+	if err != nil || made.ID != h.comments()[0].ID || len(h.calls(commentRoute)) != 3 {
 		t.Errorf("%+v, %v after %d tries", made, err, len(h.calls(commentRoute)))
 	}
 }
@@ -113,8 +121,8 @@ func TestACreationIsNotRepeatedWhenItCannotBeLookedUp(t *testing.T) {
 	h, c := start(t)
 	h.fail(commentRoute, abortAfter)
 	down := status(503, "")
-	h.fail("GET /repos/octo/hello/issues/3/comments", down, down, down)
-	_, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- pawl:1 -->")
+	h.fail(listRoute, down, down, down)
+	_, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
 	if !errors.Is(err, ErrUnavailable) || len(h.calls(commentRoute)) != 1 {
 		t.Errorf("%v after %d tries", err, len(h.calls(commentRoute)))
 	}
@@ -122,20 +130,26 @@ func TestACreationIsNotRepeatedWhenItCannotBeLookedUp(t *testing.T) {
 
 func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.CreateComment(t.Context(), testRepo, 3, "one", "<!-- pawl:1 -->"); err != nil {
+	run := h.checkRun()
+	pull, err := h.OpenPull(t.Context(), fullName, "ann", fakegithub.PullRequest{Title: "Fix", Head: "pawl/issue-1"})
+	h.must(err)
+	remark, err := h.ReviewComment(t.Context(), fullName, pull, "ann", "a.txt", 1, "why?")
+	h.must(err)
+	comment, err := c.CreateComment(t.Context(), h.repo, 1, "one", "<!-- pawl:1 -->")
+	if err != nil {
 		t.Fatal(err)
 	}
-	h.fail("PATCH /repos/octo/hello/issues/comments/1", abortAfter)
-	h.fail("PATCH /repos/octo/hello/check-runs/1", status(502, ""))
-	h.fail("POST /repos/octo/hello/issues/comments/8/reactions", abortAfter)
-	if got, err := c.EditComment(t.Context(), testRepo, 1, "two", "<!-- pawl:1 -->"); err != nil || got.Body != "two\n\n<!-- pawl:1 -->" {
+	h.fail(editRoute, abortAfter)
+	h.fail(updateRoute, status(502, ""))
+	h.fail("POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", abortAfter)
+	if got, err := c.EditComment(t.Context(), h.repo, comment.ID, "two", "<!-- pawl:1 -->"); err != nil || got.Body != "two\n\n<!-- pawl:1 -->" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := c.UpdateCheckRun(t.Context(), testRepo, 1, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil); err != nil {
+	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}, nil); err != nil {
 		t.Error(err)
 	}
-	for on, id := range map[Target]int64{OnIssue: 3, OnIssueComment: 8, OnReviewComment: 9} {
-		if err := c.React(t.Context(), testRepo, on, id, "eyes"); err != nil {
+	for on, id := range map[Target]int64{OnIssue: 1, OnIssueComment: comment.ID, OnReviewComment: remark} {
+		if err := c.React(t.Context(), h.repo, on, id, "eyes"); err != nil {
 			t.Errorf("%s: %v", on, err)
 		}
 	}
@@ -144,8 +158,8 @@ func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
 func TestACancelledCallStops(t *testing.T) {
 	h, c := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	h.fail(issueRoute, func(http.ResponseWriter, *http.Request, http.Handler) { cancel(); panic(http.ErrAbortHandler) })
-	_, err := c.Issue(ctx, testRepo, 3)
+	h.fail(issueRoute, fault{Answer: func(http.ResponseWriter, *http.Request, http.Handler) { cancel(); panic(http.ErrAbortHandler) }})
+	_, err := c.Issue(ctx, h.repo, 1)
 	if !errors.Is(err, context.Canceled) || len(h.calls(issueRoute)) != 1 {
 		t.Errorf("%v after %d calls", err, len(h.calls(issueRoute)))
 	}
@@ -153,7 +167,7 @@ func TestACancelledCallStops(t *testing.T) {
 
 func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 	h, c := start(t)
-	flood := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	flood := fault{Answer: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		chunk := []byte(`"` + strings.Repeat("x", 1<<20) + `",`)
 		_, _ = w.Write([]byte(`{"labels":[`))
 		for range 40 {
@@ -161,9 +175,9 @@ func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 				return
 			}
 		}
-	}
+	}}
 	h.fail(issueRoute, flood, flood, flood)
-	if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, errTooLarge) {
+	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, errTooLarge) {
 		t.Errorf("err = %.200v", err)
 	}
 }
@@ -182,7 +196,7 @@ func TestRefusalsKeepTheirKind(t *testing.T) {
 	} {
 		h, c := start(t)
 		h.fail(issueRoute, tt.fault)
-		_, err := c.Issue(t.Context(), testRepo, 3)
+		_, err := c.Issue(t.Context(), h.repo, 1)
 		var full *Error
 		if !errors.Is(err, tt.kind) || !errors.As(err, &full) || full.Hint == "" || full.Message == "" {
 			t.Errorf("want %v, got %v", tt.kind, err)
@@ -196,7 +210,7 @@ func TestRefusalsKeepTheirKind(t *testing.T) {
 func TestStatsCountEveryRequest(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(502, ""))
-	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
 	}
 	want := []Count{

@@ -12,15 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const mintRoute = "POST /app/installations/5/access_tokens"
-
 func TestATokenIsNarrowedToOneRepositoryAndPawlsPermissions(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Token(t.Context(), testRepo); err != nil {
+	if _, err := c.Token(t.Context(), h.repo); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"repository_ids": []any{77.0},
+		"repository_ids": []any{float64(h.repo.ID)},
 		"permissions":    map[string]any{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
 	}
 	if diff := cmp.Diff(want, h.calls(mintRoute)[0].body); diff != "" {
@@ -30,7 +28,7 @@ func TestATokenIsNarrowedToOneRepositoryAndPawlsPermissions(t *testing.T) {
 
 func TestARepositoryWithoutAnIDIsNamed(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Token(t.Context(), Repo{Owner: "octo", Name: "hello", Installation: 5}); err != nil {
+	if _, err := c.Token(t.Context(), Repo{Owner: "octo", Name: "hello", Installation: h.repo.Installation}); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.calls(mintRoute)[0].body["repositories"]; !cmp.Equal(got, []any{"hello"}) {
@@ -43,28 +41,27 @@ func TestOneTokenServesManyCallsAtOnceUntilFiveMinutesBeforeItsEnd(t *testing.T)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if _, err := c.Token(t.Context(), testRepo); err != nil {
+			if _, err := c.Token(t.Context(), h.repo); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	_ = h.clock.Sleep(t.Context(), 54*time.Minute)
-	if _, err := c.Token(t.Context(), testRepo); err != nil || h.tokens != 1 {
-		t.Fatalf("tokens made: %d, %v; want 1", h.tokens, err)
+	if _, err := c.Token(t.Context(), h.repo); err != nil || h.tokens() != 1 {
+		t.Fatalf("tokens made: %d, %v; want 1", h.tokens(), err)
 	}
 	_ = h.clock.Sleep(t.Context(), time.Minute+time.Second)
-	if _, err := c.Token(t.Context(), testRepo); err != nil || h.tokens != 2 {
-		t.Fatalf("tokens made: %d, %v; want 2", h.tokens, err)
+	if _, err := c.Token(t.Context(), h.repo); err != nil || h.tokens() != 2 {
+		t.Fatalf("tokens made: %d, %v; want 2", h.tokens(), err)
 	}
 }
 
 func TestTwoRepositoriesNeverShareAToken(t *testing.T) {
-	_, c := start(t)
-	a, _ := c.Token(t.Context(), testRepo)
-	other := testRepo
-	other.ID, other.Name = 78, "other"
-	b, err := c.Token(t.Context(), other)
+	h, c := start(t)
+	a, _ := c.Token(t.Context(), h.repo)
+	h.must(h.AddRepo(t.Context(), "octo/other", nil))
+	b, err := c.Token(t.Context(), h.installed("octo/other"))
 	if err != nil || a == b {
 		t.Fatalf("tokens %q and %q, %v", a, b, err)
 	}
@@ -72,38 +69,38 @@ func TestTwoRepositoriesNeverShareAToken(t *testing.T) {
 
 func TestARevokedTokenIsReplacedOnce(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
 	}
-	h.revoke()
-	if _, err := c.CreateComment(t.Context(), testRepo, 3, "hello", "<!-- m -->"); err != nil {
+	h.RevokeTokens()
+	if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
 		t.Fatal(err)
 	}
-	if h.tokens != 2 || len(h.comments) != 1 || len(h.clock.slept) != 0 {
-		t.Errorf("tokens %d, comments %d, slept %v", h.tokens, len(h.comments), h.clock.slept)
+	if h.tokens() != 2 || len(h.comments()) != 1 || len(h.clock.slept) != 0 {
+		t.Errorf("tokens %d, comments %d, slept %v", h.tokens(), len(h.comments()), h.clock.slept)
 	}
 }
 
 func TestASecondRefusalOfAFreshTokenIsAnError(t *testing.T) {
 	h, c := start(t)
-	h.fail("GET /repos/octo/hello/issues/3", message(401, "Bad credentials"), message(401, "Bad credentials"))
-	_, err := c.Issue(t.Context(), testRepo, 3)
+	h.fail(issueRoute, message(401, "Bad credentials"), message(401, "Bad credentials"))
+	_, err := c.Issue(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), "Bad credentials") {
 		t.Errorf("err = %v", err)
 	}
-	if n := len(h.calls("GET /repos/octo/hello/issues/3")); n != 2 || h.tokens != 2 {
-		t.Errorf("%d calls with %d tokens, want 2 and 2", n, h.tokens)
+	if n := len(h.calls(issueRoute)); n != 2 || h.tokens() != 2 {
+		t.Errorf("%d calls with %d tokens, want 2 and 2", n, h.tokens())
 	}
 }
 
 func TestALateRefusalDoesNotDropANewerToken(t *testing.T) {
 	h, c := start(t)
-	old, _ := c.Token(t.Context(), testRepo)
-	c.Forget(testRepo)
-	fresh, _ := c.Token(t.Context(), testRepo)
-	c.minted.drop(testRepo, old)
-	if got, err := c.Token(t.Context(), testRepo); err != nil || got != fresh || h.tokens != 2 {
-		t.Errorf("token %q of %d, %v", got, h.tokens, err)
+	old, _ := c.Token(t.Context(), h.repo)
+	c.Forget(h.repo)
+	fresh, _ := c.Token(t.Context(), h.repo)
+	c.minted.drop(h.repo, old)
+	if got, err := c.Token(t.Context(), h.repo); err != nil || got != fresh || h.tokens() != 2 {
+		t.Errorf("token %q of %d, %v", got, h.tokens(), err)
 	}
 }
 
@@ -124,7 +121,7 @@ func TestARefusedTokenSaysWhy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h, c := start(t)
 			h.fail(mintRoute, tt.fault)
-			_, err := c.Issue(t.Context(), testRepo, 3)
+			_, err := c.Issue(t.Context(), h.repo, 1)
 			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.hint) || !strings.Contains(err.Error(), "octo/hello") {
 				t.Errorf("err = %v", err)
 			}
@@ -134,12 +131,11 @@ func TestARefusedTokenSaysWhy(t *testing.T) {
 
 func TestAnUninstallationInTheMiddleOfARunIsAClearEnd(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Issue(t.Context(), testRepo, 3); err != nil {
+	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
 	}
-	h.revoke()
-	h.fail(mintRoute, message(404, "Not Found"))
-	if _, err := c.Issue(t.Context(), testRepo, 3); !errors.Is(err, ErrUninstalled) {
+	h.must(h.Uninstall(fullName))
+	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrUninstalled) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -147,18 +143,18 @@ func TestAnUninstallationInTheMiddleOfARunIsAClearEnd(t *testing.T) {
 func TestALostTokenAnswerIsAskedForAgain(t *testing.T) {
 	h, c := start(t)
 	h.fail(mintRoute, abortAfter, cutAfter)
-	if _, err := c.Token(t.Context(), testRepo); err != nil || h.tokens != 3 {
-		t.Errorf("tokens %d, %v", h.tokens, err)
+	if _, err := c.Token(t.Context(), h.repo); err != nil || h.tokens() != 3 {
+		t.Errorf("tokens %d, %v", h.tokens(), err)
 	}
 }
 
 func TestAWaitForATokenEndsWithTheContext(t *testing.T) {
-	_, c := start(t)
-	s := c.minted.slot(testRepo)
+	h, c := start(t)
+	s := c.minted.slot(h.repo)
 	<-s // somebody makes it
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Token(ctx, testRepo); !errors.Is(err, context.Canceled) {
+	if _, err := c.Token(ctx, h.repo); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -166,8 +162,8 @@ func TestAWaitForATokenEndsWithTheContext(t *testing.T) {
 func TestTokensNeverAppearInErrors(t *testing.T) {
 	h, c := start(t)
 	long := "ghs_" + strings.Repeat("aB3.-_", 86)
-	h.fail("GET /repos/octo/hello/issues/3", message(http.StatusForbidden, "no access with "+long+"!"))
-	_, err := c.Issue(t.Context(), testRepo, 3)
+	h.fail(issueRoute, message(http.StatusForbidden, "no access with "+long+"!"))
+	_, err := c.Issue(t.Context(), h.repo, 1)
 	if err == nil || strings.Contains(err.Error(), "aB3") || !strings.Contains(err.Error(), "[redacted token]") {
 		t.Errorf("err = %v", err)
 	}
