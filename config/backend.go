@@ -113,9 +113,7 @@ var backendName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 var githubVariables = []string{"GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_ENTERPRISE_TOKEN"}
 
 func (s *source) validateBackends(backends []Backend, providers []Provider) {
-	if len(backends) == 0 {
-		s.add("backends", "is missing; name at least one agent, such as {name: codex, kind: codex}")
-	}
+	s.addIf(len(backends) == 0, "backends", "is missing; name at least one agent, such as {name: codex, kind: codex}")
 	first := map[string]int{}
 	for i, b := range backends {
 		key := fmt.Sprintf("backends[%d]", i)
@@ -138,9 +136,7 @@ func (s *source) validateBackend(key string, b Backend) {
 	} else {
 		s.oneOf(key+".kind", b.Kind, append(CLIs(), Command)...)
 	}
-	if b.Kind == Command && len(b.Argv) == 0 {
-		s.add(key+".argv", `is missing; kind command needs the program and its arguments, such as ["/usr/local/bin/my-agent"]`)
-	}
+	s.addIf(b.Kind == Command && len(b.Argv) == 0, key+".argv", `is missing; kind command needs the program and its arguments, such as ["/usr/local/bin/my-agent"]`)
 	s.validateCommand(key+".argv", b.Argv)
 	s.validateStream(key, b)
 	for _, word := range []struct{ name, value string }{
@@ -166,9 +162,7 @@ func (s *source) validateName(key, name, of string) {
 
 func (s *source) validateCommand(key string, argv []string) {
 	for i, arg := range argv {
-		if strings.ContainsRune(arg, 0) || i == 0 && arg == "" {
-			s.add(fmt.Sprintf("%s[%d]", key, i), "is empty or holds a NUL byte; the first item is the program, the others its arguments")
-		}
+		s.addIf(strings.ContainsRune(arg, 0) || i == 0 && arg == "", fmt.Sprintf("%s[%d]", key, i), "is empty or holds a NUL byte; the first item is the program, the others its arguments")
 	}
 }
 
@@ -177,9 +171,7 @@ func (s *source) validateStream(key string, b Backend) {
 		return
 	}
 	s.oneOf(key+".stream", b.Stream, append([]string{Plain}, CLIs()...)...)
-	if b.Kind != Command && s.set(key+".stream") {
-		s.add(key+".stream", "differs from kind %s, which has its own stream; remove it, or use kind command", quote(b.Kind))
-	}
+	s.addIf(b.Kind != Command && s.set(key+".stream"), key+".stream", "differs from kind %s, which has its own stream; remove it, or use kind command", quote(b.Kind))
 }
 
 func (s *source) validateEnv(key, list string, names []string) {
@@ -209,14 +201,9 @@ func (s *source) validateTimeouts(key string, b Backend) {
 		s.add(key+".timeout", "%s is out of range; use a duration up to %s", b.Timeout, maxTimeout)
 		return
 	}
-	for _, part := range []struct {
-		name  string
-		value time.Duration
-	}{{"idle_timeout", b.IdleTimeout}, {"startup_timeout", b.StartupTimeout}} {
-		if part.value <= 0 || part.value > b.Timeout {
-			s.add(key+"."+part.name, "%s is out of range; use a duration up to the timeout of %s", part.value, b.Timeout)
-		}
-	}
+	const wrong = "%s is out of range; use a duration up to the timeout of %s"
+	s.addIf(b.IdleTimeout <= 0 || b.IdleTimeout > b.Timeout, key+".idle_timeout", wrong, b.IdleTimeout, b.Timeout)
+	s.addIf(b.StartupTimeout <= 0 || b.StartupTimeout > b.Timeout, key+".startup_timeout", wrong, b.StartupTimeout, b.Timeout)
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

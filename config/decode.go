@@ -63,8 +63,9 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
 		return // a heading whose keys are all commented out
 	}
+	keys, index := fields(into.Type())
 	if node.Kind != yaml.MappingNode {
-		s.add(key, "must be a group of keys (%s)", strings.Join(keys(into.Type()), ", "))
+		s.add(key, "must be a group of keys (%s)", strings.Join(keys, ", "))
 		return
 	}
 	seen := map[string]int{}
@@ -77,12 +78,11 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 		}
 		seen[name.Value] = name.Line
 		s.places[path] = place{name.Line, name.Column, value.Value}
-		field, ok := fieldOf(into, name.Value)
-		if !ok {
-			s.add(path, "is not a known key; the keys here are %s", strings.Join(keys(into.Type()), ", "))
-			continue
+		if field, ok := index[name.Value]; ok {
+			s.decode(value, into.FieldByIndex(field), path)
+		} else {
+			s.add(path, "is not a known key; the keys here are %s", strings.Join(keys, ", "))
 		}
-		s.decode(value, field, path)
 	}
 }
 
@@ -106,33 +106,17 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Tag == "!!null"
 }
 
-// keys are the YAML keys of a struct, in the order of its fields.
-func keys(t reflect.Type) []string {
-	var names []string
-	for _, field := range reflect.VisibleFields(t) {
-		if name := keyOf(field); name != "" {
-			names = append(names, name)
+// fields are the YAML keys of a struct, in the order of its fields, and where each
+// field is. An embedded struct has no key of its own: its fields stand in the group
+// around it.
+func fields(group reflect.Type) (keys []string, index map[string][]int) {
+	index = map[string][]int{}
+	for _, field := range reflect.VisibleFields(group) {
+		if key := field.Tag.Get("yaml"); key != "" && !field.Anonymous {
+			keys, index[key] = append(keys, key), field.Index
 		}
 	}
-	return names
-}
-
-func fieldOf(group reflect.Value, name string) (reflect.Value, bool) {
-	for _, field := range reflect.VisibleFields(group.Type()) {
-		if name != "" && keyOf(field) == name {
-			return group.FieldByIndex(field.Index), true
-		}
-	}
-	return reflect.Value{}, false
-}
-
-// keyOf is the YAML key of a field; empty for one that no file gives. An
-// embedded struct has no key of its own: its fields stand in the group around it.
-func keyOf(field reflect.StructField) string {
-	if field.Anonymous {
-		return ""
-	}
-	return field.Tag.Get("yaml")
+	return keys, index
 }
 
 // maxBytes is the size from which a file is refused unread. A configuration

@@ -288,16 +288,19 @@ func (s *source) sorted() []Problem {
 	return s.problems
 }
 
-func (s *source) oneOf(key, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		s.add(key, "%s is not known; use %s", s.found(key), orList(allowed))
+// addIf records a problem at the key where the condition holds.
+func (s *source) addIf(wrong bool, key, format string, args ...any) {
+	if wrong {
+		s.add(key, format, args...)
 	}
 }
 
+func (s *source) oneOf(key, value string, allowed ...string) {
+	s.addIf(!slices.Contains(allowed, value), key, "%s is not known; use %s", s.found(key), orList(allowed))
+}
+
 func between[T cmp.Ordered](s *source, key string, value, low, high T) {
-	if value < low || value > high {
-		s.add(key, "%v is out of range; use %v to %v", value, low, high)
-	}
+	s.addIf(value < low || value > high, key, "%v is out of range; use %v to %v", value, low, high)
 }
 
 // orList joins words as a person would: a, b or c.

@@ -73,7 +73,7 @@ func TestMinimalConfigurationKeepsEveryDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(DefaultPolicy(), got.Policy); diff != "" {
+	if diff := cmp.Diff(Default().Policy, got.Policy); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 	if got.GitHub.App.PrivateKeyFile != "/etc/pawl/app.pem" || got.Database.Path != "/etc/pawl/pawl.db" || got.DataDir != "/etc/pawl" {

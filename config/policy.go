@@ -41,14 +41,6 @@ const (
 	Learn       = "learn"  // Thompson sampling
 )
 
-// DefaultPolicy is the published configuration.
-func DefaultPolicy() Policy {
-	return Policy{
-		Limits:   policy.Defaults(),
-		Learning: Learning{Mode: LearnAuto, JudgeTimeout: 5 * time.Minute},
-	}
-}
-
 // The upper bounds keep a slip of the keyboard from undoing what a number is
 // for.
 const (
@@ -67,9 +59,7 @@ const (
 
 func (s *source) validatePolicy(p Policy) {
 	for i, id := range p.AllowedBots {
-		if id <= 0 {
-			s.add(fmt.Sprintf("policy.allowed_bots[%d]", i), "%d is not a user id; use the positive number under \"id\" at api.github.com/users/NAME[bot]", id)
-		}
+		s.addIf(id <= 0, fmt.Sprintf("policy.allowed_bots[%d]", i), "%d is not a user id; use the positive number under \"id\" at api.github.com/users/NAME[bot]", id)
 	}
 	between(s, "policy.restarts.max", p.Restarts.Max, 0, maxRestarts)
 	between(s, "policy.restarts.backoff_after", p.Restarts.BackoffAfter, 0, maxRestarts)
@@ -77,9 +67,7 @@ func (s *source) validatePolicy(p Policy) {
 	between(s, "policy.restarts.max_per_thread_per_day", p.Restarts.MaxPerThreadPerDay, 1, maxPerDay)
 	between(s, "policy.usage_limit.max_consecutive", p.UsageLimit.MaxConsecutive, 1, maxTry)
 	s.validateSeverity(p.Severity)
-	if p.Stagnation.Similarity <= 0 || p.Stagnation.Similarity > 1 {
-		s.add("policy.stagnation.similarity", "%v is out of range; use a number above 0 and up to 1, such as 0.85", p.Stagnation.Similarity)
-	}
+	s.addIf(p.Stagnation.Similarity <= 0 || p.Stagnation.Similarity > 1, "policy.stagnation.similarity", "%v is out of range; use a number above 0 and up to 1, such as 0.85", p.Stagnation.Similarity)
 	between(s, "policy.stagnation.escalate_after", p.Stagnation.EscalateAfter, 1, maxTry)
 	between(s, "policy.ladder.verify_retries", p.Ladder.VerifyRetries, 0, maxTry)
 	between(s, "policy.ladder.run_tests_calls", p.Ladder.RunTestsCalls, 1, maxRunTests)
@@ -92,21 +80,14 @@ func (s *source) validatePolicy(p Policy) {
 func (s *source) validateBudget(b policy.Budget) {
 	between(s, "policy.budget.tokens_per_attempt", b.TokensPerAttempt, 0, math.MaxInt64)
 	between(s, "policy.budget.tokens_per_thread_per_day", b.TokensPerThreadPerDay, 0, math.MaxInt64)
-	for _, n := range []struct {
-		key   string
-		value float64
-	}{{"usd_per_attempt", b.USDPerAttempt}, {"usd_per_thread_per_day", b.USDPerThreadPerDay}} {
-		if !(n.value >= 0) || math.IsInf(n.value, 0) {
-			s.add("policy.budget."+n.key, "%v is out of range; use US dollars, or 0 for no bound", n.value)
-		}
-	}
+	const wrong = "%v is out of range; use US dollars, or 0 for no bound"
+	s.addIf(b.USDPerAttempt < 0, "policy.budget.usd_per_attempt", wrong, b.USDPerAttempt)
+	s.addIf(b.USDPerThreadPerDay < 0, "policy.budget.usd_per_thread_per_day", wrong, b.USDPerThreadPerDay)
 }
 
 func (s *source) validateSeverity(v policy.SeverityLimits) {
 	for name, grade := range map[string]float64{"mild_grade": v.MildGrade, "moderate_grade": v.ModerateGrade, "severe_grade": v.SevereGrade} {
-		if grade < 0 || grade > 1 {
-			s.add("policy.severity."+name, "%v is out of range; a grade is a number from 0 to 1", grade)
-		}
+		s.addIf(grade < 0 || grade > 1, "policy.severity."+name, "%v is out of range; a grade is a number from 0 to 1", grade)
 	}
 	rising(s, []string{"min_edits", "moderate_edits", "severe_edits"}, []int{v.MinEdits, v.ModerateEdits, v.SevereEdits}, 1, maxThreshold)
 	rising(s, []string{"min_repeats", "moderate_repeats", "severe_repeats"}, []int{v.MinRepeats, v.ModerateRepeats, v.SevereRepeats}, 1, maxThreshold)

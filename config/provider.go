@@ -121,16 +121,12 @@ func (s *source) validateProviders(providers []Provider) {
 func (s *source) validatePrices(key string, prices []Price) {
 	for i, p := range prices {
 		at := fmt.Sprintf("%s.prices[%d]", key, i)
-		if p.Model == "" {
-			s.add(at+".model", "is missing; write the name of the model")
-		}
+		s.addIf(p.Model == "", at+".model", "is missing; write the name of the model")
 		for _, n := range []struct {
 			name  string
 			value float64
 		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
-			if !(n.value >= 0 && n.value <= maxPrice) {
-				s.add(at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
-			}
+			s.addIf(n.value < 0 || n.value > maxPrice, at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
 		}
 	}
 }
@@ -146,9 +142,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 			s.add(key+".credential_file", "is for codex, claude, gemini and opencode; a command gets what it needs by env or a provider")
 		}
 	}
-	if b.Provider == "" && b.Kind == OpenCode && b.Model == "" {
-		s.add(key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
-	}
+	s.addIf(b.Provider == "" && b.Kind == OpenCode && b.Model == "", key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
 	if b.Provider == "" {
 		return
 	}
@@ -158,9 +152,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 		fits := want == "" || p.Protocol == want
 		switch {
 		case p.Name == b.Provider:
-			if !fits && p.Protocol != "" {
-				s.add(key+".provider", "%s speaks %s, and %s needs one that speaks %s", quote(p.Name), p.Protocol, b.Kind, want)
-			}
+			s.addIf(!fits && p.Protocol != "", key+".provider", "%s speaks %s, and %s needs one that speaks %s", quote(p.Name), p.Protocol, b.Kind, want)
 			return
 		case fits && p.Name != "" && !slices.Contains(usable, p.Name):
 			usable = append(usable, p.Name)

@@ -94,9 +94,7 @@ func ParseRepo(name string, data []byte) (Repo, []Problem) {
 }
 
 func (s *source) validateRepo(r Repo) {
-	if len(r.Verify) > maxVerify {
-		s.add("verify", "has %d commands; use at most %d, or put them into a script", len(r.Verify), maxVerify)
-	}
+	s.addIf(len(r.Verify) > maxVerify, "verify", "has %d commands; use at most %d, or put them into a script", len(r.Verify), maxVerify)
 	for i, command := range r.Verify {
 		key := fmt.Sprintf("verify[%d]", i)
 		switch {
@@ -109,9 +107,7 @@ func (s *source) validateRepo(r Repo) {
 		}
 	}
 	s.validateTriggers(r.Triggers)
-	if s.set("backends") && len(r.Backends) == 0 {
-		s.add("backends", "names no backend; leave the key out to allow all of the server's")
-	}
+	s.addIf(s.set("backends") && len(r.Backends) == 0, "backends", "names no backend; leave the key out to allow all of the server's")
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
 		s.add("restarts.max", "%d is below 0; use 0 for no restarts", *r.Restarts.Max)
 	}
@@ -125,9 +121,7 @@ func (s *source) validateRepo(r Repo) {
 }
 
 func (s *source) validatePatterns(key string, patterns []string) {
-	if len(patterns) > maxPatterns {
-		s.add(key, "has %d patterns; use at most %d", len(patterns), maxPatterns)
-	}
+	s.addIf(len(patterns) > maxPatterns, key, "has %d patterns; use at most %d", len(patterns), maxPatterns)
 	for i, pattern := range patterns {
 		if problem := patternProblem(pattern); problem != "" {
 			s.add(fmt.Sprintf("%s[%d]", key, i), "%s %s", quote(pattern), problem)
@@ -136,13 +130,9 @@ func (s *source) validatePatterns(key string, patterns []string) {
 }
 
 func (s *source) validateTriggers(triggers []string) {
-	if s.set("triggers") && len(triggers) == 0 {
-		s.add("triggers", "names no trigger; leave the key out to listen to all, or uninstall the App from this repository")
-	}
+	s.addIf(s.set("triggers") && len(triggers) == 0, "triggers", "names no trigger; leave the key out to listen to all, or uninstall the App from this repository")
 	for i, trigger := range triggers {
-		if !slices.Contains(Triggers(), trigger) {
-			s.add(fmt.Sprintf("triggers[%d]", i), "%s is not a trigger; use %s", quote(trigger), orList(Triggers()))
-		}
+		s.addIf(!slices.Contains(Triggers(), trigger), fmt.Sprintf("triggers[%d]", i), "%s is not a trigger; use %s", quote(trigger), orList(Triggers()))
 	}
 }
 
@@ -192,9 +182,7 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 		e.Policy.UsageLimit.AutoContinue = *r.AutoContinue && c.Policy.UsageLimit.AutoContinue
 	}
 	if most := r.Restarts.Max; most != nil {
-		if *most > c.Policy.Restarts.Max {
-			s.add("restarts.max", "%d is above the server's %d; lower it, or ask the operator to raise policy.restarts.max", *most, c.Policy.Restarts.Max)
-		}
+		s.addIf(*most > c.Policy.Restarts.Max, "restarts.max", "%d is above the server's %d; lower it, or ask the operator to raise policy.restarts.max", *most, c.Policy.Restarts.Max)
 		e.Policy.Restarts.Max = min(*most, c.Policy.Restarts.Max)
 	}
 	return e, s.sorted()

@@ -32,7 +32,7 @@ func TestRepositoryExampleNarrowsTheServer(t *testing.T) {
 		t.Fatal(Problems(problems))
 	}
 	want := Effective{
-		Policy:         DefaultPolicy(),
+		Policy:         Default().Policy,
 		Backends:       []Backend{{Name: "codex"}},
 		Verify:         []string{"go vet ./...", "go test ./..."},
 		Reports:        []string{"build/test-results/**/*.xml"},
@@ -50,7 +50,7 @@ func TestARepositoryWithoutAFileGetsTheServersConfiguration(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(Problems(problems))
 	}
-	if diff := cmp.Diff(DefaultPolicy(), got.Policy); diff != "" || len(got.Backends) != 1 || len(got.Triggers) != 7 {
+	if diff := cmp.Diff(Default().Policy, got.Policy); diff != "" || len(got.Backends) != 1 || len(got.Triggers) != 7 {
 		t.Errorf("got %+v", got)
 	}
 	empty, problems := ParseRepo(RepoFile, nil)

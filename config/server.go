@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Server is the configuration of one Pawl server. The zero value is not usable;
@@ -118,7 +120,7 @@ const (
 	maxWorkers = 256
 )
 
-// Default is the server configuration before a file is read. It lacks what has
+// Default is the published configuration, before a file is read. It lacks what has
 // no sensible default: the App's credentials and the backends.
 func Default() Server {
 	return Server{
@@ -131,7 +133,7 @@ func Default() Server {
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
 		Sandbox:   Sandbox{Mode: SandboxAuto},
-		Policy:    DefaultPolicy(),
+		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: LearnAuto, JudgeTimeout: 5 * time.Minute}},
 		Workers:   2,
 		Retention: Retention{Deliveries: minDeliveryRetention, Transcripts: defaultTranscripts, Threads: defaultThreads},
 		Log:       Log{Level: "info"},
@@ -193,14 +195,10 @@ func (s *source) validateServer(c *Server) {
 	s.validateURL("github.v3_api_url", &c.GitHub.V3APIURL)
 	s.validateURL("github.v4_api_url", &c.GitHub.V4APIURL)
 	s.validateApp(c.GitHub.App)
-	if c.DataDir == "" || strings.ContainsRune(c.DataDir, 0) {
-		s.add("data_dir", "names no folder; write . for the folder of this file")
-	}
+	s.addIf(c.DataDir == "" || strings.ContainsRune(c.DataDir, 0), "data_dir", "names no folder; write . for the folder of this file")
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
 	for i, path := range c.Sandbox.ReadOnly {
-		if path == "" || path == "/" || strings.ContainsRune(path, 0) {
-			s.add(fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
-		}
+		s.addIf(path == "" || path == "/" || strings.ContainsRune(path, 0), fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
 	}
 	between(s, "github.write_spacing", c.GitHub.WriteSpacing, 0, maxWriteSpacing)
 	if c.Tracing.Endpoint != "" {
@@ -213,12 +211,8 @@ func (s *source) validateServer(c *Server) {
 		s.add("retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h",
 			c.Retention.Deliveries)
 	}
-	if c.Retention.Transcripts < minTranscripts {
-		s.add("retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
-	}
-	if c.Retention.Threads < minThreads {
-		s.add("retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
-	}
+	s.addIf(c.Retention.Transcripts < minTranscripts, "retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
+	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
 }
 
 func (s *source) validateApp(app App) {
