@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
-	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -43,52 +45,73 @@ func demoCommand() *cobra.Command {
 const (
 	demoRepo   = "acme/widgets"
 	demoPerson = "ada"
+	// demoRemark is what the agent of the incident posts through a person's token.
+	demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
+	// demoRounds is how often the incident turns. The real one turned 1,249 times.
+	demoRounds = 12
 	// demoWait bounds each thing that the demo waits for.
 	demoWait = 60 * time.Second
 )
 
-// demoFiles is the repository: a greeting that is wrong, and a test that says so.
-var demoFiles = map[string]string{
-	"README.md":        "# widgets\n\nPrints a greeting.\n",
-	"greet.sh":         "#!/bin/sh\necho \"Helo, $1\"\n",
-	"test.sh":          "#!/bin/sh\n[ \"$(sh greet.sh world)\" = \"Hello, world\" ] || { echo 'FAIL: greet.sh world does not print Hello, world'; exit 1; }\necho ok\n",
-	".github/pawl.yml": "verify:\n  - sh test.sh\nchecks: {severity: always, stagnation: always}\n",
-}
+// demoThread is the thread of the demo: its first issue.
+var demoThread = thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 
-// practiceFiles is the repository for a provider on loopback, which knows one
-// task: a file is missing.
-var practiceFiles = map[string]string{
+// demoFiles is the repository: a file is missing, and a test says so. It is the one
+// task that a provider on loopback knows, too.
+var demoFiles = map[string]string{
 	"README.md":        "# widgets\n\nGreets.\n",
 	"test.sh":          "#!/bin/sh\n[ -s hello.txt ] || { echo 'FAIL: there is no hello.txt'; exit 1; }\necho ok\n",
 	".github/pawl.yml": "verify:\n  - sh test.sh\nchecks: {severity: always, stagnation: always}\n",
 }
 
+// demoAgent is the scripted agent, for sh.
+//
+//go:embed demo_agent.sh
+var demoAgent string
+
 // show is one demo: the world, the server, and what was found.
 type show struct {
 	world *fakegithub.Server
 	node  *node
-	scene *scene
 	out   io.Writer
-	dir   string
 	bad   int
-	// provider plays the model of a real CLI; nil where it has a real one or none.
-	provider *fakeprovider.Server
 }
 
 func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err error) {
-	d := &show{out: out, scene: &scene{}}
-	if d.dir, err = os.MkdirTemp("", "pawl-demo-"); err != nil {
+	d := &show{out: out}
+	dir, err := os.MkdirTemp("", "pawl-demo-")
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
-	serving, stop := context.WithCancel(ctx)
-	defer stop()
-	if err := d.setUp(serving, agent); err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	const secret = "demo-secret-0123456789abcdef"
+	if d.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: secret}); err != nil {
 		return err
 	}
 	defer d.world.Close()
-	if d.provider != nil {
-		defer d.provider.Close()
+	const key = "practice-key-0123456789"
+	model, err := fakeprovider.Start(fakeprovider.Options{Key: key})
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+
+	cfg := config.Default()
+	cfg.HTTP.Address = "127.0.0.1:0"
+	cfg.GitHub.WebURL, cfg.GitHub.V3APIURL = d.world.WebURL(), strings.TrimSuffix(d.world.APIURL(), "/")
+	cfg.GitHub.App = config.App{IntegrationID: 1, WebhookSecret: config.NewSecret(secret), PrivateKey: config.NewSecret(string(d.world.PrivateKeyPEM()))}
+	cfg.Database.Path, cfg.DataDir = filepath.Join(dir, "pawl.db"), dir
+	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
+		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)
+		cfg.Sandbox.Mode = config.SandboxNone
+	}
+	if err := d.addBackend(&cfg, agent, model, key); err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := d.begin(serving, cfg); err != nil {
+		return err
 	}
 	served := make(chan error, 1)
 	go func() { served <- d.node.serve(serving) }()
@@ -96,15 +119,71 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	if err := d.solve(ctx); err != nil {
+	return d.play(ctx, agent == "", hold)
+}
+
+// addBackend configures the scripted agent or a real CLI. Without a key in the
+// environment the CLI talks to a provider on loopback, whose answers do what the task
+// asks for.
+func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.Server, key string) error {
+	if kind == "" {
+		b := config.NewBackend("codex", config.Codex)
+		b.Argv = []string{"/bin/sh", "-c", demoAgent, "agent", demoRemark}
+		cfg.Backends = []config.Backend{b}
+		return nil
+	}
+	if err := runnable(kind); err != nil {
+		return usageError{err}
+	}
+	if err := standalone(cfg, kind, "", os.LookupEnv); err == nil {
+		d.say("%s talks to %s with the key from the environment, which stays outside of the sandbox.\n", kind, cfg.Providers[0].BaseURL)
+		return nil
+	}
+	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)
+	practice := map[string]string{}
+	for _, v := range config.Vendors() {
+		practice[v.KeyVariable], practice[v.URLVariable] = key, model.URL("edit-success")
+		if v.Protocol == config.OpenAI {
+			practice[v.URLVariable] += "/v1"
+		}
+	}
+	return standalone(cfg, kind, "gpt-5", func(name string) (string, bool) { return practice[name], true })
+}
+
+// begin makes the repository and starts a server that GitHub sends webhooks to.
+func (d *show) begin(ctx context.Context, cfg config.Server) (err error) {
+	if err := errors.Join(
+		d.world.AddRepo(ctx, demoRepo, demoFiles),
+		d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}),
+		d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}),
+		d.world.Install(demoRepo),
+	); err != nil {
 		return err
 	}
-	if agent == "" {
-		if err := d.incident(ctx); err != nil {
+	if d.node, err = startNode(ctx, cfg, time.Now, zerolog.Nop()); err != nil {
+		return err
+	}
+	d.world.SetWebhookURL("http://" + d.node.listener.Addr().String() + "/api/github/hook")
+	return nil
+}
+
+// play plays the acts and says whether everything held.
+func (d *show) play(ctx context.Context, incident, hold bool) error {
+	pull, err := d.solve(ctx)
+	if err != nil {
+		return err
+	}
+	if incident {
+		if err := d.incident(ctx, pull); err != nil {
 			return err
 		}
 	}
-	d.summaries()
+	d.say("\nWhat the maintainer sees on the pull request:")
+	for _, c := range d.checks() {
+		d.say("\n── %s · %s %s ── %s", c.Name, c.Status, c.Conclusion, c.Title)
+		body, _, _ := strings.Cut(c.Summary, "<details>")
+		d.say("%s", strings.TrimSpace(body))
+	}
 	if hold {
 		d.say("\nThe pages stay open: http://%s/ (Pawl); interrupt to end.", d.node.listener.Addr())
 		<-ctx.Done()
@@ -116,76 +195,103 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	return nil
 }
 
-// setUp makes the world and a server in it.
-func (d *show) setUp(ctx context.Context, agent string) error {
-	const secret = "demo-secret-0123456789abcdef"
-	var err error
-	if d.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: secret}); err != nil {
+// solve is the first act: an issue becomes a verified draft pull request, whose number
+// it returns.
+func (d *show) solve(ctx context.Context) (pull int, err error) {
+	d.say("Act 1: %s asks for a fix", demoPerson)
+	n, err := d.world.OpenIssue(demoRepo, demoPerson, "The greeting is missing", "Create hello.txt with a short greeting.")
+	if err != nil {
+		return 0, err
+	}
+	v, err := d.comment(ctx, n, "mallory", "/pawl solve")
+	if err != nil {
+		return 0, err
+	}
+	why := "nothing was judged"
+	if len(v.Feedback) > 0 {
+		why = v.Feedback[len(v.Feedback)-1].Reason
+	}
+	d.holds(len(v.Attempts) == 0, "mallory, who may only read, comments /pawl solve: ignored (%s)", why)
+	if v, err = d.comment(ctx, n, demoPerson, "/pawl solve"); err != nil {
+		return 0, err
+	}
+	d.holds(v.State == checkrun.Done, "%s, who may write, comments /pawl solve: %s after %d attempt(s)", demoPerson, v.State, len(v.Attempts))
+	pulls := d.world.Pulls(demoRepo)
+	if len(pulls) == 0 {
+		return 0, fmt.Errorf("there is no pull request; the thread is %s (%s: %s)", v.State, v.Rule, v.Reasons)
+	}
+	d.holds(len(pulls) == 1 && pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one draft pull request from pawl/issue-1")
+	d.holds(d.statusComments() == 1, "one status comment on the issue")
+	acknowledged := func(c fakegithub.Comment) bool { return c.Author == demoPerson && len(c.Reactions) > 0 }
+	d.holds(slices.ContainsFunc(d.world.Comments(demoRepo, n), acknowledged), "the command was acknowledged with a 👀 reaction")
+	text, err := d.world.File(ctx, demoRepo, "pawl/issue-1", "hello.txt")
+	d.holds(err == nil && text != "", "the fix stands on the branch")
+	for _, c := range d.checks() {
+		d.holds(c.Status == "completed" && c.Conclusion == "success", "check run %-16s %s: %s", c.Name, c.Conclusion, c.Title)
+	}
+	d.holds(len(d.checks()) == 3, "three check runs on the head commit")
+	return pulls[0].Number, nil
+}
+
+// incident is the second act: the agent hits its usage limit again and again
+// while the description's time stamp moves and comments appear under the
+// person's own login. In every third round the person remarks something, too.
+func (d *show) incident(ctx context.Context, pull int) error {
+	d.say("\nAct 2: the incident, %d rounds", demoRounds)
+	for round := range demoRounds {
+		if round%3 == 0 {
+			if _, err := d.comment(ctx, pull, demoPerson, fmt.Sprintf("Please also greet in capital letters (round %d).", round+1)); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(d.world.TouchIssue(demoRepo, pull, demoPerson), d.world.EditBody(demoRepo, pull, demoPerson, d.world.Pulls(demoRepo)[0].Body)); err != nil {
+			return err
+		}
+		if _, err := d.comment(ctx, pull, demoPerson, demoRemark); err != nil {
+			return err
+		}
+	}
+	v, err := d.comment(ctx, pull, demoPerson, "/pawl why")
+	if err != nil {
 		return err
 	}
-	cfg := config.Default()
-	cfg.HTTP.Address = "127.0.0.1:0"
-	cfg.GitHub.WebURL, cfg.GitHub.V3APIURL = d.world.WebURL(), strings.TrimSuffix(d.world.APIURL(), "/")
-	cfg.GitHub.App = config.App{IntegrationID: 1, WebhookSecret: config.NewSecret(secret), PrivateKey: config.NewSecret(string(d.world.PrivateKeyPEM()))}
-	cfg.Database.Path = filepath.Join(d.dir, "pawl.db")
-	cfg.DataDir = d.dir
-	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
-		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)
-		cfg.Sandbox.Mode = config.SandboxNone
-	}
-	if err := d.addBackend(&cfg, agent); err != nil {
-		return err
-	}
-	files := demoFiles
-	if d.provider != nil {
-		files = practiceFiles
-	}
-	if err := errors.Join(
-		d.world.AddRepo(ctx, demoRepo, files),
-		d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}),
-		d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}),
-		d.world.Install(demoRepo),
-	); err != nil {
-		return err
-	}
-	if d.node, err = startNode(ctx, cfg, time.Now, zerolog.Nop()); err != nil {
-		return err
-	}
-	d.node.solver.Lookup = d.scene.lookup
-	d.world.SetWebhookURL("http://" + d.node.listener.Addr().String() + "/api/github/hook")
+	calls := len(v.Attempts) - 1
+	d.holds(calls == 3, "%d rounds of events led to %d calls of the agent, then the breaker opened", demoRounds, calls)
+	d.holds(v.State == checkrun.Stopped && v.Rule == policy.RuleLimitBreaker, "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
+	d.holds(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments() == 1, "still one pull request and one status comment")
+	comments := d.world.Comments(demoRepo, pull)
+	d.holds(strings.Contains(comments[len(comments)-1].Body, "transcript"),
+		"/pawl why tells that the remarks under %s's login stand in the agent's transcript", demoPerson)
 	return nil
 }
 
-// addBackend configures the scripted agent or a real CLI. Without a key in the environment the CLI talks to a provider on loopback,
-// whose answers do what the task asks for.
-func (d *show) addBackend(cfg *config.Server, kind string) error {
-	if kind == "" {
-		b := config.NewBackend("codex", config.Codex)
-		b.Argv = []string{"/bin/sh", "-c", demoAgent}
-		b.Env = []string{sceneVariable}
-		cfg.Backends = []config.Backend{b}
-		return nil
+// comment writes a comment, waits until everything that it leads to is done, and
+// returns where the thread is then.
+func (d *show) comment(ctx context.Context, number int, by, body string) (v checkrun.Facts, err error) {
+	if _, err := d.world.Comment(demoRepo, number, by, body); err != nil {
+		return v, err
 	}
-	if err := runnable(kind); err != nil {
-		return usageError{err}
+	ctx, cancel := context.WithTimeoutCause(ctx, demoWait, fmt.Errorf("what %s commented (%q) was not handled within %s", by, body, demoWait))
+	defer cancel()
+	if err := d.world.WaitDelivered(ctx); err != nil {
+		return v, errors.Join(context.Cause(ctx), err)
 	}
-	if err := standalone(cfg, kind, "", os.LookupEnv); err == nil {
-		d.say("%s talks to %s with the key from the environment, which stays outside of the sandbox.\n", kind, cfg.Providers[0].BaseURL)
-		return nil
+	for {
+		s, err := d.node.store.Stats(ctx)
+		if err == nil && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0 {
+			return d.node.solver.View(ctx, demoThread)
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return v, errors.Join(context.Cause(ctx), err)
+		}
 	}
-	const key = "practice-key-0123456789"
-	var err error
-	if d.provider, err = fakeprovider.Start(fakeprovider.Options{Key: key}); err != nil {
-		return err
-	}
-	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)
-	useLoopbackProvider(cfg, kind, d.provider, key)
-	return nil
 }
 
 func (d *show) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// hold checks one thing and says whether it is so.
+// holds checks one thing and says whether it is so.
 func (d *show) holds(ok bool, format string, args ...any) {
 	mark := "✓"
 	if !ok {
@@ -195,48 +301,18 @@ func (d *show) holds(ok bool, format string, args ...any) {
 	d.say("  %s %s", mark, fmt.Sprintf(format, args...))
 }
 
-// until waits for a thread to satisfy a condition.
-func (d *show) until(ctx context.Context, t thread.ID, what string, cond func(checkrun.Facts) bool) (v checkrun.Facts, err error) {
-	if !waited(ctx, func() bool {
-		v, err = d.node.solver.View(ctx, t)
-		return err == nil && cond(v)
-	}) {
-		return v, fmt.Errorf("%s did not happen within %s; the thread is %s (%s: %s)", what, demoWait, v.State, v.Rule, v.Reasons)
-	}
-	return v, nil
+// checks are Pawl's check runs on the head of the pull request.
+func (d *show) checks() []fakegithub.CheckRun {
+	head := d.world.Pulls(demoRepo)[0].Pull.HeadSHA
+	return slices.DeleteFunc(d.world.CheckRuns(demoRepo), func(c fakegithub.CheckRun) bool { return c.SHA != head })
 }
 
-// settled waits until GitHub's deliveries are answered and handled.
-func (d *show) settled(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, demoWait)
-	defer cancel()
-	err := d.world.WaitDelivered(bounded)
-	if err != nil {
-		return err
-	}
-	if !waited(ctx, func() bool {
-		var s store.Stats
-		s, err = d.node.store.Stats(ctx)
-		return err == nil && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
-	}) {
-		return fmt.Errorf("deliveries were not handled within %s: %v", demoWait, err)
-	}
-	return nil
-}
-
-// waited looks again and again until cond holds; false says that it did not within
-// demoWait.
-func waited(ctx context.Context, cond func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, demoWait)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return false
+// statusComments is how many status comments the issue has.
+func (d *show) statusComments() (n int) {
+	for _, c := range d.world.Comments(demoRepo, demoThread.Number) {
+		if strings.Contains(c.Body, checkrun.StatusMarker(demoThread.String())) {
+			n++
 		}
 	}
-	return true
+	return n
 }

@@ -12,7 +12,7 @@
 //	where does the gateway listen, which program is run_tests    serve.go, startGateway and self
 //	how do spans leave the process                               tracing.go
 //	how is the log written                                       main.go, logger
-//	pawl demo: what is played, by which agent                    demo.go, demo_acts.go
+//	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
 //	pawl doctor: what is checked                                 doctor.go, doctor_agents.go
 //	pawl inspect: one transcript                                 inspect.go

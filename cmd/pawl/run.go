@@ -19,7 +19,6 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
@@ -285,26 +284,6 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, installed(kind)...)
 	return nil
 }
-
-// useLoopbackProvider makes an agent CLI the only backend, with a provider on loopback that
-// plays a scene instead of a model.
-func useLoopbackProvider(cfg *config.Server, kind string, provider *fakeprovider.Server, key string) {
-	p := config.NewProvider("practice", cmp.Or(config.ProtocolOf(kind), config.OpenAI))
-	p.BaseURL, p.Key = provider.URL(practiceScene), config.NewSecret(key)
-	if p.Protocol == config.OpenAI {
-		p.BaseURL += "/v1"
-	}
-	b := config.NewBackend(kind, kind)
-	b.Model, b.Provider = practiceModel, p.Name
-	cfg.Providers, cfg.Backends = []config.Provider{p}, []config.Backend{b}
-	cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, installed(kind)...)
-}
-
-// What the provider on loopback plays, and the model that it says it is.
-const (
-	practiceScene = "edit-success"
-	practiceModel = "gpt-5"
-)
 
 // runnable says why an agent CLI cannot be run without a configuration file; nil
 // when it can.
