@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -96,7 +97,7 @@ func (v Version) Judge(output string) VersionFinding {
 		return VersionFinding{Kind: VersionUnknown, Text: fmt.Sprintf("its version is unknown: it printed %q; %s was checked", said, v.Checked)}
 	}
 	s := VersionFinding{Found: strings.TrimLeft(found[0], " v")}
-	switch slices.Compare(numbersOf(found[1:]), numbersOf(checked[1:])) {
+	switch slices.CompareFunc(found[1:], checked[1:], compareNumbers) {
 	case 1:
 		s.Kind, s.Text = VersionNewer, fmt.Sprintf("version %s is newer than %s, which was checked; it may have changed", s.Found, v.Checked)
 	case -1:
@@ -107,10 +108,8 @@ func (v Version) Judge(output string) VersionFinding {
 	return s
 }
 
-func numbersOf(digits []string) (numbers []int) {
-	for _, d := range digits {
-		n, _ := strconv.Atoi(d) // the pattern has digits only
-		numbers = append(numbers, n)
-	}
-	return numbers
+func compareNumbers(a, b string) int {
+	m, _ := strconv.Atoi(a) // the pattern has digits only
+	n, _ := strconv.Atoi(b)
+	return cmp.Compare(m, n)
 }

@@ -21,8 +21,8 @@
 //	what is the same of them all                     request.go   Start
 //	which kind of backend is which adapter           clis/clis.go
 //	what of the environment reaches a CLI            request.go   Request.Allowed
-//	which bounds end a run that goes on              run.go       RunOptions, watch.guard
-//	when is a CLI killed because it waits            run.go       waitingSessions
+//	which bounds end a run that goes on              run.go       RunOptions, newWatch
+//	when is a CLI killed because it waits            run.go       watch.tellWait
 //	how long may a line be, what is kept of output   stream.go
 //	how is a line read as JSON, a cut one too        json.go      Line
 //	when does a call count, and when twice           tally.go

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/limit"
@@ -64,30 +65,27 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 		now = time.Now
 	}
 	began := now()
-	w := newWatch()
+	w := newWatch(p.Kill, o)
+	defer context.AfterFunc(ctx, func() { w.end(stopFor(context.Cause(ctx))) })()
 	read := newReading(a, o.Dir)
 	read.onEvent = func(e Event) {
 		if e.Kind == Finished || e.Kind == Failed {
-			signal(w.final)
+			w.linger.Reset(lingerTime)
 		}
 		if o.OnEvent != nil {
 			o.OnEvent(e)
 		}
 	}
-	read.alive = func() { signal(w.pulse) }
-	read.tellWait = w.tellWait
+	read.alive, read.tellWait = w.pulse, w.tellWait
 	read.tally.onCall = o.OnCall
 	copied, finish := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
 	go func() { outDone <- read.stdout(io.TeeReader(p.Stdout, copied)) }()
 	go func() { errDone <- read.errors(p.Stderr) }()
-	stopped := make(chan stop, 1)
-	go func() { stopped <- w.guard(ctx, p, o) }()
 
 	err := errors.Join(<-outDone, <-errDone)
 	exit, waitErr := p.Wait()
-	close(w.over)
-	why := <-stopped
+	why := w.finish(ctx)
 	if why.ending != "" {
 		err = nil // the streams were cut on purpose
 	}
@@ -103,86 +101,103 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	return report, errors.Join(err, waitErr)
 }
 
-// signal wakes a receiver without waiting for it.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // watch ends a process that overstays one of its bounds.
 type watch struct {
-	pulse   chan struct{}  // the agent gave a sign of life
-	final   chan struct{}  // the final event was read
-	waits   chan RetryWait // the agent said something of a wait
-	stopped chan struct{}  // closed when waits are no longer received
-	over    chan struct{}  // closed when the process has ended
+	kill    func()
+	killing sync.WaitGroup
+	// The bound of silence, and the alarms.
+	silence                              time.Duration
+	total, startup, idle, linger, asleep *time.Timer
+
+	mu   sync.Mutex
+	over bool // the process has ended
+	why  stop // zero while it has not been killed
+	// waiting are the CLI's conversations that were refused and have not asked
+	// again, the one that was refused first at the front.
+	waiting []waitingSession
 }
 
-func newWatch() *watch {
-	return &watch{
-		pulse: make(chan struct{}, 1), final: make(chan struct{}, 1),
-		waits: make(chan RetryWait), stopped: make(chan struct{}), over: make(chan struct{}),
+type waitingSession struct {
+	RetryWait
+	until time.Time // when it must have asked again
+}
+
+func newWatch(kill func(), o RunOptions) *watch {
+	w := &watch{kill: kill, silence: o.Idle}
+	// alarm fires after d, never for zero.
+	alarm := func(d time.Duration, ending policy.Ending, reason string) *time.Timer {
+		return time.AfterFunc(cmp.Or(d, math.MaxInt64), func() { w.end(stop{ending: ending, reason: reason}) })
+	}
+	w.total = alarm(o.Total, policy.TimedOut, fmt.Sprintf("killed after %s, the limit for a run", o.Total))
+	w.startup = alarm(o.Startup, policy.TimedOut, fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup))
+	w.idle = alarm(o.Idle, policy.TimedOut, fmt.Sprintf("killed because it printed nothing for %s", o.Idle))
+	w.linger = alarm(0, policy.Killed, fmt.Sprintf("killed because it did not end within %s", lingerTime))
+	w.asleep = alarm(0, "", "")
+	return w
+}
+
+// end kills the process, once.
+func (w *watch) end(why stop) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over && w.why.ending == "" {
+		w.why = why
+		w.killing.Go(w.kill)
 	}
 }
 
-// tellWait passes a wait on as long as somebody wants it.
+// finish ends the watch over a process that has ended. It returns why it was
+// killed, or nothing.
+func (w *watch) finish(ctx context.Context) stop {
+	w.mu.Lock()
+	w.over = true
+	for _, alarm := range []*time.Timer{w.total, w.startup, w.idle, w.linger, w.asleep} {
+		alarm.Stop()
+	}
+	if w.why.ending == "" && ctx.Err() != nil { // whoever holds the same context may have been quicker to kill
+		w.why = stopFor(context.Cause(ctx))
+	}
+	w.mu.Unlock()
+	w.killing.Wait()
+	return w.why
+}
+
+// pulse is told each sign of life. A CLI that works does not sleep, and one whose
+// helper was refused for good goes on without asking again for it.
+func (w *watch) pulse() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.startup.Stop()
+	w.asleep.Stop()
+	w.waiting = nil
+	if w.silence > 0 {
+		w.idle.Reset(w.silence)
+	}
+}
+
+// maxWaiting is more conversations than any CLI leads at once.
+const maxWaiting = 64
+
+// tellWait takes a refusal or its end down and sets the alarm for the first that is
+// late.
 func (w *watch) tellWait(n RetryWait) {
-	select {
-	case w.waits <- n:
-	case <-w.stopped:
+	if n.Wait > LongestWait {
+		w.end(n.stop())
 	}
-}
-
-// guard waits for the end of the process or of its time. It returns why it
-// killed the process, or nothing.
-func (w *watch) guard(ctx context.Context, p Process, o RunOptions) stop {
-	total, startup, idle, linger, waitTimer := newAlarm(o.Total), newAlarm(o.Startup), newAlarm(o.Idle), newAlarm(0), newAlarm(0)
-	defer func() { total.Stop(); startup.Stop(); idle.Stop(); linger.Stop(); waitTimer.Stop() }()
-	var waiting waitingSessions
-	var why stop
-	for why.ending == "" {
-		select {
-		case <-w.over:
-			if ctx.Err() != nil { // whoever holds the same context may have been quicker to kill
-				return stopFor(context.Cause(ctx))
-			}
-			return stop{}
-		case <-w.pulse:
-			startup.Stop()
-			waiting.wake(waitTimer)
-			if o.Idle > 0 {
-				idle.Reset(o.Idle)
-			}
-			continue
-		case <-w.final:
-			linger.Reset(lingerTime)
-			continue
-		case n := <-w.waits:
-			switch {
-			case n.Wait > LongestWait:
-				why = n.stop()
-			case n.Over || n.Unknown:
-				waiting.note(n, time.Now(), waitTimer)
-			}
-		case <-waitTimer.C:
-			why = waiting[0].stop()
-		case <-ctx.Done():
-			why = stopFor(context.Cause(ctx))
-		case <-total.C:
-			why = stop{ending: policy.TimedOut, reason: fmt.Sprintf("killed after %s, the limit for a run", o.Total)}
-		case <-startup.C:
-			why = stop{ending: policy.TimedOut, reason: fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup)}
-		case <-idle.C:
-			why = stop{ending: policy.TimedOut, reason: fmt.Sprintf("killed because it printed nothing for %s", o.Idle)}
-		case <-linger.C:
-			why = stop{ending: policy.Killed, reason: fmt.Sprintf("killed because it did not end within %s", lingerTime)}
-		}
+	if !n.Over && !n.Unknown {
+		return
 	}
-	close(w.stopped)
-	p.Kill()
-	return why
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = slices.DeleteFunc(w.waiting, func(other waitingSession) bool { return other.Session == n.Session })
+	if !n.Over && len(w.waiting) < maxWaiting {
+		w.waiting = append(w.waiting, waitingSession{n, time.Now().Add(quietWait)})
+	}
+	w.asleep.Stop()
+	if len(w.waiting) > 0 {
+		first := w.waiting[0]
+		w.asleep = time.AfterFunc(time.Until(first.until), func() { w.end(first.stop()) })
+	}
 }
 
 // stopFor turns the end of a context into the record of a kill.
@@ -191,11 +206,6 @@ func stopFor(cause error) stop {
 		return stop{ending: policy.TimedOut, reason: "killed: the time for the run is over"}
 	}
 	return stop{ending: policy.Killed, reason: "killed: " + cause.Error()}
-}
-
-// newAlarm returns a timer that fires after d, never for zero.
-func newAlarm(d time.Duration) *time.Timer {
-	return time.NewTimer(cmp.Or(d, math.MaxInt64))
 }
 
 // LongestWait is how long a CLI may wait on its own before it asks a provider
@@ -213,7 +223,7 @@ type RetryWait struct {
 	Session string
 	// Over says that the conversation asks again.
 	Over bool
-	// Wait is how long it will be; Untold says that it is not known.
+	// Wait is how long it will be; Unknown says that it is not known.
 	Wait    time.Duration
 	Unknown bool
 	Text    string // what the provider said
@@ -257,36 +267,4 @@ func (w *waitReader) Write(p []byte) (int, error) {
 		w.last, w.line = w.line, w.last[:0]
 	}
 	return len(p), nil
-}
-
-// waitingSessions are the conversations of a CLI that were refused and have not asked
-// again, the one that was refused first at the front.
-type waitingSessions []waitingSession
-
-type waitingSession struct {
-	RetryWait
-	until time.Time // when it must have asked again
-}
-
-// maxWaiting is more conversations than any CLI leads at once.
-const maxWaiting = 64
-
-// note takes a refusal or its end down and sets the alarm for the first that is
-// late.
-func (s *waitingSessions) note(n RetryWait, now time.Time, alarm *time.Timer) {
-	*s = slices.DeleteFunc(*s, func(other waitingSession) bool { return other.Session == n.Session })
-	if !n.Over && len(*s) < maxWaiting {
-		*s = append(*s, waitingSession{n, now.Add(quietWait)})
-	}
-	alarm.Stop()
-	if len(*s) > 0 {
-		alarm.Reset((*s)[0].until.Sub(now))
-	}
-}
-
-// wake forgets all: a CLI that works does not sleep, and one whose helper was
-// refused for good goes on without asking again for it.
-func (s *waitingSessions) wake(alarm *time.Timer) {
-	*s = nil
-	alarm.Stop()
 }

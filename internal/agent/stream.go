@@ -171,7 +171,7 @@ type reading struct {
 	onEvent  func(Event)
 	alive    func()          // told of each sign of life
 	tellWait func(RetryWait) // told of each wait for the provider; nil where nobody asks
-	plain    *headTail       // nil for structured streams
+	plain    *headTail       // what a program without structure printed
 	stderr   *headTail
 	bytes    int64
 }
@@ -180,28 +180,25 @@ type reading struct {
 const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string) *reading {
-	r := &reading{adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {}, stderr: newHeadTail(stderrHalf, stderrHalf)}
-	if a.Parse == nil {
-		r.plain = newHeadTail(plainHead, plainTail)
+	return &reading{
+		adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {},
+		plain: newHeadTail(plainHead, plainTail), stderr: newHeadTail(stderrHalf, stderrHalf),
 	}
-	return r
 }
 
-// Write counts standard output on its way to the parser.
-func (r *reading) Write(p []byte) (int, error) {
-	r.bytes += int64(len(p))
-	if r.adapter.Parse == nil {
-		r.plain.Write(p)
-		r.alive()
-	}
+// tap sees what is written to it.
+type tap func(p []byte)
+
+func (t tap) Write(p []byte) (int, error) {
+	t(p)
 	return len(p), nil
 }
 
 // stdout reads standard output to its end.
 func (r *reading) stdout(in io.Reader) error {
-	in = io.TeeReader(in, r)
+	in = io.TeeReader(in, tap(func(p []byte) { r.bytes += int64(len(p)) }))
 	if r.adapter.Parse == nil {
-		_, err := io.Copy(io.Discard, in)
+		_, err := io.Copy(io.MultiWriter(r.plain, tap(func([]byte) { r.alive() })), in)
 		return err
 	}
 	var last Kind
@@ -224,7 +221,7 @@ func (r *reading) stdout(in io.Reader) error {
 func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = r.stderr
 	if r.adapter.Parse == nil {
-		to = io.MultiWriter(to, activity{r})
+		to = io.MultiWriter(to, tap(func([]byte) { r.alive() }))
 	}
 	if r.tellWait != nil && r.adapter.ReadWait != nil {
 		to = io.MultiWriter(to, &waitReader{read: r.adapter.ReadWait, told: r.tellWait})
@@ -233,22 +230,11 @@ func (r *reading) errors(in io.Reader) error {
 	return err
 }
 
-// activity takes everything for a sign of life.
-type activity struct{ r *reading }
-
-func (l activity) Write(p []byte) (int, error) {
-	l.r.alive()
-	return len(p), nil
-}
-
 func (r *reading) conclude(exit *Exit, why stop, now time.Time, zone *time.Location) Report {
 	rep := &r.tally.rep
 	if exit != nil {
 		rep.Exit, rep.ExitKnown = *exit, true
 	}
-	rep.Stderr, rep.OutputBytes = r.stderr.String(), r.bytes
-	if r.plain != nil {
-		rep.output = r.plain.String()
-	}
+	rep.Stderr, rep.output, rep.OutputBytes = r.stderr.String(), r.plain.String(), r.bytes
 	return r.tally.conclude(why, now, zone)
 }
