@@ -312,12 +312,6 @@ func unix(s string) time.Time {
 
 // lasting reads a duration such as 3600s, 1h0m0s, 6m0s or 2d.
 func lasting(now time.Time, s string) time.Time {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		return after(now, number(days)*24*3600)
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return time.Time{}
-	}
-	return after(now, d.Seconds())
+	at, _ := relativeTime(s, now, nil)
+	return at
 }

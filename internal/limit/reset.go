@@ -98,7 +98,7 @@ func ahead(now time.Time, seconds float64) (time.Time, bool) {
 }
 
 // amount is one part of a duration: "2 days", "8h", "28ms".
-var amount = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,6})?)\s*([a-zA-Zµ]+)[\s,]*(?:and\s+)?`)
+var amount = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,9})?)\s*([a-zA-Zµ]+)[\s,]*(?:and\s+)?`)
 
 // relativeTime reads "2 days 17 hours 14 minutes", "8h44m7s", "58 hours".
 func relativeTime(s string, now time.Time, _ *time.Location) (time.Time, bool) {

@@ -12,12 +12,6 @@ import (
 // maxFailureText bounds how much of an error message is looked at.
 const maxFailureText = 8 << 10
 
-// failureRule gives the ending that a wording of an error stands for.
-type failureRule struct {
-	ending  policy.Ending
-	wording *regexp.Regexp
-}
-
 // Wordings of limits. They are applied to error messages that the CLI itself
 // reported as errors, never to other text; Mentioned is for the rest.
 const (
@@ -64,8 +58,12 @@ const (
 		`)`
 )
 
-// failureRules are tried in order; the more specific wording stands first.
-var failureRules = []failureRule{
+// failureRules give the endings that wordings of an error stand for. They are tried
+// in order; the more specific wording stands first.
+var failureRules = []struct {
+	ending  policy.Ending
+	wording *regexp.Regexp
+}{
 	{policy.UsageLimit, anywhere(usageWords)},
 	{policy.ContextOverflow, anywhere(`context window|context[_ ]length|prompt is too long|input is too long|maximum context|too many tokens in|token count\b.{0,60}\bexceeds`)},
 	{policy.CutOff, anywhere(`incomplete response returned|max_output_tokens|output token maximum|finish_reason.{0,5}length`)},
