@@ -23,11 +23,10 @@ type connLimiter struct {
 	mu      sync.Mutex
 	unknown []net.Conn // without a token, the oldest first
 	owners  map[net.Conn]*Session
-	held    map[*Session]int
 }
 
 func newConnLimiter() *connLimiter {
-	return &connLimiter{owners: map[net.Conn]*Session{}, held: map[*Session]int{}}
+	return &connLimiter{owners: map[net.Conn]*Session{}}
 }
 
 // connKey is the key of a request's connection in its context.
@@ -45,9 +44,14 @@ func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 			l.unknown = l.unknown[1:]
 		}
 	case http.StateClosed, http.StateHijacked:
-		l.untrack(c)
-		l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })
+		delete(l.owners, c)
+		l.know(c)
 	}
+}
+
+// know takes a connection from those that have not shown a token.
+func (l *connLimiter) know(c net.Conn) {
+	l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })
 }
 
 // admit notes that a connection showed the token of a session. It answers false
@@ -56,14 +60,18 @@ func (l *connLimiter) admit(r *http.Request, s *Session) bool {
 	c := r.Context().Value(connKey{}).(net.Conn) // Start has put it there
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })
+	l.know(c)
 	if l.owners[c] == s {
 		return true
 	}
-	l.untrack(c)
 	l.owners[c] = s
-	l.held[s]++
-	return l.held[s] <= maxConns
+	held := 0
+	for _, owner := range l.owners {
+		if owner == s {
+			held++
+		}
+	}
+	return held <= maxConns
 }
 
 // release makes the connections of a session that is over unknown again.
@@ -72,19 +80,8 @@ func (l *connLimiter) release(s *Session) {
 	defer l.mu.Unlock()
 	for c, owner := range l.owners {
 		if owner == s {
-			l.untrack(c)
+			delete(l.owners, c)
 			l.unknown = append(l.unknown, c)
 		}
-	}
-}
-
-func (l *connLimiter) untrack(c net.Conn) {
-	s := l.owners[c]
-	if s == nil {
-		return
-	}
-	delete(l.owners, c)
-	if l.held[s]--; l.held[s] == 0 {
-		delete(l.held, s)
 	}
 }
