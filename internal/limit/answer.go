@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"regexp"
@@ -207,12 +208,9 @@ func shortened(message string) string {
 // reset finds when the limit is over, and where that stands: in a field of the
 // body, a header, and last in the sentence.
 func (a Answer) reset(now time.Time) (time.Time, string) {
-	for _, at := range []time.Time{
-		unix(a.body.Get("resets_at").String()), after(now, number(a.body.Get("resets_in_seconds").String())), a.detailedReset(now), HeaderReset(a.Header, now),
-	} {
-		if !at.IsZero() {
-			return at, policy.SourceStructured
-		}
+	fields := cmp.Or(unix(a.body.Get("resets_at").String()), after(now, number(a.body.Get("resets_in_seconds").String())), a.detailedReset(now))
+	if at := cmp.Or(fields, HeaderReset(a.Header, now)); !at.IsZero() {
+		return at, policy.SourceStructured
 	}
 	at, _ := ResetTime(a.Message, now, nil)
 	return at, policy.SourceText
@@ -221,13 +219,9 @@ func (a Answer) reset(now time.Time) (time.Time, string) {
 // detailedReset reads the details of Google's errors. The time of the quota's
 // reset is preferred to the delay.
 func (a Answer) detailedReset(now time.Time) time.Time {
-	if t, err := time.Parse(time.RFC3339, a.body.Get("details.#.metadata.quotaResetTimeStamp|0").String()); err == nil {
-		return t.UTC()
-	}
-	if t := lasting(now, a.body.Get("details.#.metadata.quotaResetDelay|0").String()); !t.IsZero() {
-		return t
-	}
-	return lasting(now, a.body.Get("details.#.retryDelay|0").String())
+	told := func(field string) string { return a.body.Get("details.#." + field + "|0").String() }
+	at, _ := time.Parse(time.RFC3339, told("metadata.quotaResetTimeStamp")) // zero where there is none
+	return cmp.Or(at.UTC(), lasting(now, told("metadata.quotaResetDelay")), lasting(now, told("retryDelay")))
 }
 
 // HeaderReset reads the headers of an answer that was received at a time: the
@@ -235,30 +229,18 @@ func (a Answer) detailedReset(now time.Time) time.Time {
 // may say, and the windows that have nothing left. It is zero where they tell
 // nothing.
 func HeaderReset(h http.Header, received time.Time) time.Time {
+	var plan, window time.Time
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
-		if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
-			return at
+		plan = unix(h.Get("Anthropic-Ratelimit-Unified-Reset"))
+	}
+	for _, name := range []string{"Primary", "Secondary"} {
+		if number(h.Get("X-Codex-"+name+"-Used-Percent")) >= 100 {
+			window = later(window, unix(h.Get("X-Codex-"+name+"-Reset-At")))
 		}
 	}
-	var at time.Time
-	for _, window := range []string{"Primary", "Secondary"} {
-		if number(h.Get("X-Codex-"+window+"-Used-Percent")) >= 100 {
-			at = later(at, unix(h.Get("X-Codex-"+window+"-Reset-At")))
-		}
-	}
-	if !at.IsZero() {
-		return at
-	}
-	if at := after(received, number(h.Get("Retry-After-Ms"))/1000); !at.IsZero() {
-		return at
-	}
-	if at := after(received, number(h.Get("Retry-After"))); !at.IsZero() {
-		return at
-	}
-	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		return at.UTC()
-	}
-	return emptyWindows(h, received)
+	wait := h.Get("Retry-After")
+	date, _ := http.ParseTime(wait) // zero where it is none
+	return cmp.Or(plan, window, after(received, number(h.Get("Retry-After-Ms"))/1000), after(received, number(wait)), date.UTC(), emptyWindows(h, received))
 }
 
 // emptyWindows is when the last window with nothing remaining opens again.

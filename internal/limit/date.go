@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -177,10 +179,7 @@ func (d date) on(c clock, now time.Time) time.Time {
 
 // valid reports whether the day exists; 29 February does without a year.
 func (d date) valid() bool {
-	year := d.year
-	if year == 0 {
-		year = 2024
-	}
+	year := cmp.Or(d.year, 2024)
 	t := time.Date(year, d.month, d.day, 0, 0, 0, 0, time.UTC)
 	return year >= 2000 && year < 2200 && d.month >= 1 && d.month <= 12 && t.Month() == d.month && t.Day() == d.day
 }
@@ -264,14 +263,9 @@ func monthOf(name string) time.Month {
 	}
 	r := []rune(strings.ToLower(name))
 	for _, n := range []int{4, 3} {
-		if len(r) < n {
-			continue
-		}
 		for month, names := range monthNames {
-			for known := range strings.FieldsSeq(names) {
-				if known == string(r[:n]) {
-					return time.Month(month)
-				}
+			if len(r) >= n && slices.Contains(strings.Fields(names), string(r[:n])) {
+				return time.Month(month)
 			}
 		}
 	}
