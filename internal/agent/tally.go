@@ -108,20 +108,19 @@ func (t *tally) goOn() { t.notice, t.step = Event{}, nil }
 
 // spend takes the tokens, cost and turns of an event into account.
 func (t *tally) spend(e Event) {
-	switch {
-	case e.Cost == nil:
-	case e.Step && t.rep.CostUSD != nil:
-		sum := *t.rep.CostUSD + *e.Cost
-		t.rep.CostUSD = &sum
-	default:
-		t.rep.CostUSD = e.Cost
+	if e.Cost != nil {
+		cost := *e.Cost
+		if e.Step && t.rep.CostUSD != nil {
+			cost += *t.rep.CostUSD
+		}
+		t.rep.CostUSD = &cost
 	}
-	switch {
-	case e.Tokens == nil:
-	case e.Step:
-		t.rep.Tokens = t.rep.Tokens.Plus(*e.Tokens)
-	default:
-		t.rep.Tokens = *e.Tokens
+	if e.Tokens != nil {
+		tokens := *e.Tokens
+		if e.Step {
+			tokens = t.rep.Tokens.Plus(tokens)
+		}
+		t.rep.Tokens = tokens
 	}
 	if e.Turns > 0 {
 		t.rep.Turns = e.Turns
@@ -143,9 +142,7 @@ func (t *tally) message(e Event) {
 // CLIs tell the class and the reset in one event and the text in the next.
 func (t *tally) after(e Event) Event {
 	e.Text = cmp.Or(e.Text, t.notice.Text)
-	if e.ResetsAt.IsZero() {
-		e.ResetsAt = t.notice.ResetsAt
-	}
+	e.ResetsAt = cmp.Or(e.ResetsAt, t.notice.ResetsAt)
 	if e.Ending == "" || e.Ending == policy.RateLimited && t.notice.Ending == policy.UsageLimit {
 		e.Ending = t.notice.Ending
 	}
@@ -286,12 +283,7 @@ func relative(dir, p string) string {
 		p = p[:maxPath]
 	}
 	p = path.Clean(strings.ToValidUTF8(p, "\uFFFD"))
-	if dir != "" {
-		if rest, ok := strings.CutPrefix(p, path.Clean(dir)+"/"); ok {
-			p = rest
-		}
-	}
-	return strings.Clone(p)
+	return strings.Clone(strings.TrimPrefix(p, path.Clean(dir)+"/"))
 }
 
 // maxIDs is how many calls of a session are known again for sure. Real sessions
