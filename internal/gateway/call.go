@@ -35,12 +35,13 @@ const (
 // call is one request of an agent on its way.
 type call struct {
 	*Session
-	route route
-	in    *http.Request
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	req   request
-	url   *url.URL // of the provider
+	route  route
+	in     *http.Request
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	cancel context.CancelFunc
+	req    request
+	url    *url.URL // of the provider
 	// number orders the calls of the session as they were sent.
 	number int64
 	// reserved is what was set aside of the budget.
@@ -52,16 +53,19 @@ type call struct {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
 	s := g.find(tokensOf(r))
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c := &call{Session: s, route: ro, in: r, w: w, rc: http.NewResponseController(w), cancel: cancel}
 	crowded, open := false, false
 	if s != nil {
-		crowded, open = s.begin()
+		crowded, open = s.begin(c)
 	}
 	if !open {
 		w.Header().Set("Connection", "close")
 		refuse(shapeOf(r), http.StatusUnauthorized, "this token is not known, or its attempt is over").write(w)
 		return
 	}
-	defer s.end()
+	defer s.end(c)
 	if !g.conns.admit(r, s) {
 		w.Header().Set("Connection", "close")
 	}
@@ -75,40 +79,20 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, refuse(protocol, http.StatusNotFound, fmt.Sprintf("no such path for agents: %s %s", r.Method, r.URL.Path)))
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	rc := http.NewResponseController(w)
-	defer s.whenClosed(func() {
-		cancel()
-		// A client that does not read could hold the call otherwise. That a
-		// connection knows no deadlines changes nothing.
-		_ = rc.SetReadDeadline(time.Unix(1, 0))
-		_ = rc.SetWriteDeadline(time.Unix(1, 0))
-	})()
-	(&call{Session: s, route: ro, in: r, w: w, rc: rc}).serve(ctx)
+	c.serve(ctx)
+}
+
+// abort ends a call whose session is closed. A client that does not read could hold
+// it otherwise. That a connection knows no deadlines changes nothing.
+func (c *call) abort() {
+	c.cancel()
+	_ = c.rc.SetReadDeadline(time.Unix(1, 0))
+	_ = c.rc.SetWriteDeadline(time.Unix(1, 0))
 }
 
 func (s *Session) refuse(w http.ResponseWriter, no *refusal) {
 	s.change(func(u *Usage) { u.Refused++ })
 	no.write(w)
-}
-
-// whenClosed calls f when the session is closed before the returned function is
-// called, which waits until f can no longer run.
-func (s *Session) whenClosed(f func()) (stop func()) {
-	over, left := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(left)
-		select {
-		case <-s.done:
-			f()
-		case <-over:
-		}
-	}()
-	return func() {
-		close(over)
-		<-left
-	}
 }
 
 func (c *call) serve(ctx context.Context) {
@@ -130,8 +114,8 @@ func (c *call) serve(ctx context.Context) {
 		return
 	}
 	c.change(func(*Usage) {
-		c.limits.calls++
-		c.number = c.limits.calls
+		c.numbered++
+		c.number = c.numbered
 	})
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { // the body is added when it is sent

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -95,7 +94,7 @@ func (g *Gateway) Open(grant Grant) *Session {
 	rand.Read(secret) // never fails, by its documentation
 	s := &Session{
 		gateway: g, grant: grant, token: "pawl-" + base64.RawURLEncoding.EncodeToString(secret),
-		done: make(chan struct{}), slots: make(chan struct{}, maxCalls), large: make(chan struct{}, 1),
+		open: map[*call]bool{}, answered: map[string]int64{}, slots: make(chan struct{}, maxCalls), large: make(chan struct{}, 1),
 	}
 	s.hash = sha256.Sum256([]byte(s.token))
 	s.usage.CostKnown = true
@@ -113,7 +112,7 @@ func (g *Gateway) find(tokens []string) *Session {
 		g.mu.Lock()
 		s := g.sessions[hash]
 		g.mu.Unlock()
-		if s != nil && subtle.ConstantTimeCompare([]byte(s.token), []byte(token)) == 1 {
+		if s != nil {
 			return s
 		}
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,12 +17,7 @@ const (
 )
 
 // writePrice is the price of writing to a cache for five minutes.
-func writePrice(p config.Price) float64 {
-	if p.CacheWrite == 0 {
-		return p.Input * writeFactor
-	}
-	return p.CacheWrite
-}
+func writePrice(p config.Price) float64 { return cmp.Or(p.CacheWrite, p.Input*writeFactor) }
 
 // dated is what may follow a model's name without making it another model:
 // -20250929, -2025-08-07, -001, @20250929, -latest.

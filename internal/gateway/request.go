@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -97,10 +98,7 @@ func mostOf(kind callKind, f fields) int64 {
 	for _, name := range answerNames[kind] {
 		answers = max(answers, count(f[name]))
 	}
-	if most == 0 {
-		most = usualOutput
-	}
-	return min(most, maxOutput) * min(answers, maxAnswers)
+	return min(cmp.Or(most, usualOutput), maxOutput) * min(answers, maxAnswers)
 }
 
 // Bounds of what a request may make the gateway reckon with. No model answers

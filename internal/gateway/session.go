@@ -82,19 +82,22 @@ type Session struct {
 	grant   Grant
 	token   string
 	hash    [sha256.Size]byte
-	done    chan struct{}
 	slots   chan struct{}
 	large   chan struct{} // taken by the one that sends a large body
 	calls   sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	inside   int // calls that have begun and not ended
+	open     map[*call]bool // those that have begun and not ended
 	usage    Usage
 	atMost   float64       // cost in USD with models without a price at the dearest price
 	reserved share         // what the calls in flight may come to
 	freed    chan struct{} // closed when some of it is given back; nil while nobody waits
-	limits   modelLimits
+	// Calls are numbered as they begin, so that an answer tells which limits are over.
+	numbered   int64            // the last one
+	answered   map[string]int64 // by model, the last call that got an answer
+	limitModel string           // that the limit of usage was met with
+	limitCall  int64            // that met it
 }
 
 // Token is what the agent sends in the place of a key.
@@ -103,12 +106,7 @@ func (s *Session) Token() string { return s.token }
 func (s *Session) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.usage
-	if s.limits.limit != nil {
-		limit := *s.limits.limit
-		u.Limit = &limit
-	}
-	return u
+	return s.usage
 }
 
 // Close revokes the token, ends the calls in flight, waits for their last
@@ -118,9 +116,9 @@ func (s *Session) Close() Usage {
 	delete(s.gateway.sessions, s.hash)
 	s.gateway.mu.Unlock()
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.done)
+	s.closed = true
+	for c := range s.open {
+		c.abort()
 	}
 	s.mu.Unlock()
 	s.calls.Wait()
@@ -128,34 +126,23 @@ func (s *Session) Close() Usage {
 	return s.Usage()
 }
 
-// begin counts a call in; false when the session is closed. crowded is true when
-// too many calls are there already. The caller must call end.
-func (s *Session) begin() (crowded, ok bool) {
+// begin counts a call in, which is aborted when the session is closed; false when it
+// is closed already. crowded is true when too many calls are there. The caller must
+// call end.
+func (s *Session) begin(c *call) (crowded, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false, false
 	}
-	s.inside++
+	s.open[c] = true
 	s.calls.Add(1)
-	return s.inside > maxWaiting, true
+	return len(s.open) > maxWaiting, true
 }
 
-func (s *Session) end() {
-	s.change(func(*Usage) { s.inside-- })
+func (s *Session) end(c *call) {
+	s.change(func(*Usage) { delete(s.open, c) })
 	s.calls.Done()
-}
-
-// limited takes a limit down that a call met and tells it to whoever waits for
-// it, if it says something of this attempt.
-func (s *Session) limited(l policy.Limit, model string, call int64, ofAccount bool) bool {
-	s.mu.Lock()
-	counts := s.limits.refused(s.grant, model, call, l, ofAccount)
-	s.mu.Unlock()
-	if counts {
-		s.grant.OnLimit(l)
-	}
-	return counts
 }
 
 func (s *Session) change(f func(*Usage)) {
@@ -164,47 +151,44 @@ func (s *Session) change(f func(*Usage)) {
 	f(&s.usage)
 }
 
-// modelLimits is what a session knows of the limits of its models. Calls are
-// numbered as they begin, so that an answer tells what of it is over.
-type modelLimits struct {
-	calls    int64            // begun so far
-	answered map[string]int64 // by model, the last call that got an answer
-	limit    *policy.Limit
-	model    string // that the limit was met with
-	call     int64  // that met it
-}
-
 // maxAnswered bounds the models whose answers are remembered. Agents use two or
 // three; one that makes names up gets no more.
 const maxAnswered = 64
 
-// refused takes a limit down. It answers false where the limit says nothing of
-// this attempt: another model was meant, or a call that began later is answered.
-func (m *modelLimits) refused(g Grant, model string, call int64, l policy.Limit, ofAccount bool) bool {
-	if !ofAccount && !g.means(model) {
-		return false
-	}
-	for other, at := range m.answered {
-		if at > call && (other == model || g.means(other)) {
-			return false
+// limited takes a limit down that the call met and tells it to whoever waits for it.
+// It answers false where the limit says nothing of this attempt: another model was
+// meant, or a call that began later is answered.
+func (c *call) limited(l policy.Limit, ofAccount bool) bool {
+	model := c.req.model
+	c.mu.Lock()
+	counts := ofAccount || c.grant.means(model)
+	for other, at := range c.answered {
+		if at > c.number && (other == model || c.grant.means(other)) {
+			counts = false
 		}
 	}
-	m.limit, m.model, m.call = &l, model, call
-	return true
+	if counts {
+		c.usage.Limit, c.limitModel, c.limitCall = &l, model, c.number
+	}
+	c.mu.Unlock()
+	if counts {
+		c.grant.OnLimit(l)
+	}
+	return counts
 }
 
-// answers notes that the bytes of an answer arrive, after which a limit that an
-// earlier call met is over. A small model's answer says nothing of the model
-// that the attempt was given.
-func (m *modelLimits) answers(g Grant, model string, call int64) {
-	if m.answered == nil {
-		m.answered = map[string]int64{}
+// answers notes that the bytes of the call's answer arrive, after which a limit that
+// an earlier call met is over. A small model's answer says nothing of the model that
+// the attempt was given.
+func (c *call) answers() {
+	model := c.req.model
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.answered[model]; known || len(c.answered) < maxAnswered {
+		c.answered[model] = max(c.answered[model], c.number)
 	}
-	if _, known := m.answered[model]; known || len(m.answered) < maxAnswered {
-		m.answered[model] = max(m.answered[model], call)
-	}
-	if m.limit != nil && call > m.call && (model == m.model || g.means(model)) {
-		m.limit = nil
+	if c.usage.Limit != nil && c.number > c.limitCall && (model == c.limitModel || c.grant.means(model)) {
+		c.usage.Limit = nil
 	}
 }
 

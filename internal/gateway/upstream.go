@@ -181,7 +181,7 @@ func (c *call) fail(f limit.Answer) {
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
 	}
-	counts := isLimit && readers[c.route.kind] != nil && c.limited(l, c.req.model, c.number, f.OfAccount())
+	counts := isLimit && readers[c.route.kind] != nil && c.limited(l, f.OfAccount())
 	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.Status).
 		Str("limit", string(l.Kind)).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
 }
@@ -210,8 +210,3 @@ func (c *call) account(said *answer) {
 }
 
 func (c *call) turn() { c.change(func(u *Usage) { u.Turns++ }) }
-
-// answers notes that the model answers this call.
-func (c *call) answers() {
-	c.change(func(*Usage) { c.limits.answers(c.grant, c.req.model, c.number) })
-}
