@@ -14,6 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // cleanInterval is how often old records are removed.
@@ -62,8 +63,6 @@ func (n *node) sweep(now func() time.Time) func(context.Context) error {
 // clean removes what is older than the retention, at the start and then every
 // hour, until ctx ends.
 func (n *node) clean(ctx context.Context, now func() time.Time) {
-	tick := time.NewTicker(cleanInterval)
-	defer tick.Stop()
 	for {
 		t, keep := now(), n.cfg.Retention
 		rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
@@ -81,9 +80,7 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 		default:
 			n.log.Info().Interface("rows", rows).Dur("longest", rows.Longest).Int("transcripts", transcripts).Msg("old records removed")
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if wait.For(ctx, cleanInterval) != nil {
 			return
 		}
 	}

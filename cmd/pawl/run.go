@@ -21,6 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver"
@@ -213,10 +214,8 @@ func untilOver(ctx context.Context, s *solver.Solver, t thread.ID) error {
 			return nil
 		}
 		s.Log.Warn().Strs("reasons", v.Reasons.Texts()).Time("until", v.Until).Msg("waiting")
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(max(time.Second, time.Until(v.Until))):
+		if err := wait.For(ctx, max(time.Second, time.Until(v.Until))); err != nil {
+			return err
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -246,11 +247,9 @@ func openStore(ctx context.Context, d config.Database, now func() time.Time, log
 		if err == nil || !store.Unreachable(err) {
 			return s, err
 		}
-		wait := policy.Retry(try, time.Second, longestDatabaseWait, 1)
-		log.Warn().Err(err).Dur("wait", wait).Msg("the database does not answer yet; it is tried again")
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		pause := policy.Retry(try, time.Second, longestDatabaseWait, 1)
+		log.Warn().Err(err).Dur("wait", pause).Msg("the database does not answer yet; it is tried again")
+		if wait.For(ctx, pause) != nil {
 			return nil, err
 		}
 	}

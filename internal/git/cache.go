@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // Cache is a bare repository on this machine that holds everything fetched so
@@ -268,11 +270,9 @@ func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 			f.Close()
 			return nil, fmt.Errorf("lock the cache %s: %w", c.dir, err)
 		}
-		select {
-		case <-ctx.Done():
+		if err := wait.For(ctx, lockPoll); err != nil {
 			f.Close()
-			return nil, fmt.Errorf("wait for the lock of %s: %w", c.dir, context.Cause(ctx))
-		case <-time.After(lockPoll):
+			return nil, fmt.Errorf("wait for the lock of %s: %w", c.dir, err)
 		}
 	}
 	if err := c.clean(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -227,14 +228,10 @@ func (q *Queue) claimSome(ctx context.Context) (more bool) {
 
 // sweep sweeps at once, for what a crash left behind, and then again and again.
 func (q *Queue) sweep(ctx context.Context) {
-	ticker := time.NewTicker(SweepInterval)
-	defer ticker.Stop()
 	for {
 		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; it is repeated")
-		select {
-		case <-ctx.Done():
+		if wait.For(ctx, SweepInterval) != nil {
 			return
-		case <-ticker.C:
 		}
 	}
 }

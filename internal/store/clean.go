@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -156,18 +157,12 @@ func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 		return err
 	}
 	s.pace.took(time.Since(began))
-	rest := time.NewTimer(cleanRest * time.Since(asked))
-	defer rest.Stop()
+	rested := time.Now().Add(cleanRest * time.Since(asked))
 	if !s.postgres && s.pace.logged >= cleanLog {
 		s.pace.logged = 0
 		s.copyLog()
 	}
-	select {
-	case <-rest.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait.For(ctx, time.Until(rested))
 }
 
 // forgetThreads forgets the threads that are over and were not touched since a

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -145,10 +146,7 @@ func (s *database) notify(ctx context.Context, tx *txn) error {
 func (s *Store) Listen(ctx context.Context, wake func()) {
 	for s.postgres && ctx.Err() == nil {
 		_ = s.listen(ctx, wake) // whatever it was: it is tried again, and the poll goes on
-		select {
-		case <-ctx.Done():
-		case <-time.After(listenAgain):
-		}
+		_ = wait.For(ctx, listenAgain)
 	}
 }
 
