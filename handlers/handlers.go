@@ -72,12 +72,9 @@ type Activity struct {
 	note      string // why there is nothing to judge
 }
 
-// UnparsableError means that this version cannot read a payload. It is kept, and
+// errUnparsable means that this version cannot read a payload. It is kept, and
 // tried again rarely: the next version may be able to.
-type UnparsableError struct{ Err error }
-
-func (e *UnparsableError) Error() string { return fmt.Sprintf("payload cannot be read: %v", e.Err) }
-func (e *UnparsableError) Unwrap() error { return e.Err }
+var errUnparsable = errors.New("payload cannot be read")
 
 // noteTime bounds the noting of a failure: a database that hangs must hold up
 // neither the next delivery nor a stopping server. The sweep finds what is not noted.
@@ -102,14 +99,9 @@ func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	crash.Point("delivery_claimed")
 	ctx, end := h.Trace.Span(ctx, "delivery", solver.TraceDelivery, guid, solver.TraceEvent, d.Event)
 	defer func() { end(err) }()
-	handler, ok := h.handlerOf(d.Event)
-	if !ok {
-		handler = unknownEvent(d.Event)
-	}
-	err = safely(func() error { return handler.Handle(ctx, d.Event, guid, d.Payload) })
-	var unparsable *UnparsableError
+	err = safely(func() error { return h.handlerOf(d.Event).Handle(ctx, d.Event, guid, d.Payload) })
 	switch {
-	case errors.As(err, &unparsable):
+	case errors.Is(err, errUnparsable):
 		log.Warn().Err(err).Msg("delivery kept unread")
 		return h.Store.FinishDelivery(ctx, guid, thread.Unparsable, err.Error())
 	case err != nil:
@@ -167,13 +159,13 @@ func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 	}
 }
 
-func (h *Handlers) handlerOf(event string) (githubapp.EventHandler, bool) {
+func (h *Handlers) handlerOf(event string) githubapp.EventHandler {
 	for _, handler := range h.EventHandlers() {
 		if slices.Contains(handler.Handles(), event) {
-			return handler, true
+			return handler
 		}
 	}
-	return nil, false
+	return unknownEvent(event)
 }
 
 // Other handles the events that GitHub knows and that mean nothing to Pawl, such as
@@ -187,9 +179,11 @@ func nothing(*payload) []Activity { return nil }
 // Reads reports whether a delivery can mean anything to Pawl; others are not worth
 // the request for their payload.
 func (h *Handlers) Reads(event, action string) bool {
-	handler, ok := h.handlerOf(event)
-	_, other := handler.(Other)
-	return ok && !other && (event != "check_run" || action != "created") // most of them, and no results yet
+	switch h.handlerOf(event).(type) {
+	case Other, unknownEvent:
+		return false
+	}
+	return event != "check_run" || action != "created" // most of them, and no results yet
 }
 
 // handler is what all EventHandlers share: it handles its events with one reader.

@@ -161,23 +161,19 @@ func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 		GUID: d.DeliveryID, Event: d.EventType, Payload: d.Payload, ReceivedAt: in.now(), State: thread.Received,
 	})
 	if err != nil {
-		return &storeError{err}
+		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	crash.Point("stored")
 	in.log.Debug().Str("delivery", d.DeliveryID).Str("event", d.EventType).Bool("fresh", fresh).Msg("delivery stored")
 	return nil
 }
 
-type storeError struct{ err error }
-
-func (e *storeError) Error() string { return fmt.Sprintf("store delivery: %v", e.err) }
-func (e *storeError) Unwrap() error { return e.err }
+var errStore = errors.New("store delivery")
 
 // refuse answers a request that was not stored.
 func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	log := in.log.With().Str("delivery", r.Header.Get("X-GitHub-Delivery")).Str("event", r.Header.Get("X-GitHub-Event")).Logger()
 	var tooLarge *http.MaxBytesError
-	var store *storeError
 	var invalid githubapp.ValidationError
 	switch {
 	// A ValidationError does not unwrap, so its cause is asked.
@@ -195,7 +191,7 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &invalid):
 		log.Warn().Err(invalid.Cause).Msg("webhook refused")
 		http.Error(w, "the signature or the payload is not valid; is the webhook secret the same at GitHub?", http.StatusUnauthorized)
-	case errors.As(err, &store):
+	case errors.Is(err, errStore):
 		log.Error().Err(err).Msg("webhook not stored; GitHub keeps it for redelivery for 3 days")
 		http.Error(w, "the delivery could not be stored; redeliver it later", http.StatusServiceUnavailable)
 	default:
@@ -257,5 +253,5 @@ func (e unknownEvent) Handles() []string { return []string{string(e)} }
 
 // Handle says that the event cannot be read.
 func (e unknownEvent) Handle(context.Context, string, string, []byte) error {
-	return &UnparsableError{fmt.Errorf("unknown event %q", string(e))}
+	return fmt.Errorf("%w: unknown event %q", errUnparsable, string(e))
 }

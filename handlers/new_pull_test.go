@@ -20,7 +20,7 @@ func TestWhatIsSaidOnAPullRequestThatIsTooNewToBeKnownCounts(t *testing.T) {
 	w.Must(err)
 	installation, err := w.GitHub.InstallationID(houseRepo)
 	w.Must(err)
-	pull, err := w.h.Forge.CreatePull(t.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: "Work", Head: branch, Base: "main", Draft: true})
+	pull, err := w.h.Forge.CreatePull(t.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: "Work", Head: branch, Base: "main"})
 	w.Must(err)
 	before := len(w.Judged(issue))
 

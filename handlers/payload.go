@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -75,9 +76,6 @@ type label struct {
 // issueOrPull is an issue or a pull request.
 type issueOrPull struct {
 	forge.Issue
-	App struct { // through which it was written; a person's own has none
-		ID int64 `json:"id"`
-	} `json:"performed_via_github_app"`
 	Labels []label      `json:"labels"`
 	Merged bool         `json:"merged"`
 	Head   forge.Branch `json:"head"`
@@ -85,17 +83,15 @@ type issueOrPull struct {
 }
 
 type checkRunPart struct {
-	ID          int64     `json:"id"`
-	Name        string    `json:"name"`
-	HeadSHA     string    `json:"head_sha"`
-	ExternalID  string    `json:"external_id"`
-	HTMLURL     string    `json:"html_url"`
-	Conclusion  string    `json:"conclusion"`
-	CompletedAt time.Time `json:"completed_at"`
-	App         struct {
-		ID int64 `json:"id"`
-	} `json:"app"`
-	Output struct {
+	ID          int64       `json:"id"`
+	Name        string      `json:"name"`
+	HeadSHA     string      `json:"head_sha"`
+	ExternalID  string      `json:"external_id"`
+	HTMLURL     string      `json:"html_url"`
+	Conclusion  string      `json:"conclusion"`
+	CompletedAt time.Time   `json:"completed_at"`
+	App         forge.AppID `json:"app"`
+	Output      struct {
 		Title   string `json:"title"`
 		Summary string `json:"summary"`
 		Text    string `json:"text"`
@@ -156,7 +152,7 @@ func (p *payload) text(source policy.Source, c forge.Comment) *feedback.Remark {
 func read(data []byte, reader func(*payload) []Activity) ([]Activity, error) {
 	var p payload
 	if err := json.Unmarshal(data, &p); err != nil {
-		return nil, &UnparsableError{err}
+		return nil, fmt.Errorf("%w: %w", errUnparsable, err)
 	}
 	return reader(&p), nil
 }

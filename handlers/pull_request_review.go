@@ -3,7 +3,6 @@ package handlers
 import (
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -20,7 +19,7 @@ func pullRequestReview(p *payload) []Activity {
 		it.note = "a review was " + p.Action
 		return []Activity{it}
 	}
-	it.Remark = p.text(policy.FromReview, forge.Comment{Author: rv.Author, App: rv.App, Body: rv.Body})
+	it.Remark = p.text(policy.FromReview, rv.Comment)
 	it.Remark.State, it.Remark.SHA = strings.ToLower(rv.State), rv.SHA
 	if p.Action == "edited" { // which moves no time
 		return []Activity{it}

@@ -47,7 +47,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	crash.Point("pull_begun")
 	// What an earlier try opened is returned, so a repetition is safe.
 	opened, err := p.Forge.CreatePull(ctx, p.repo(), forge.NewPull{
-		Title: title, Body: checkrun.PullBody(v), Head: p.Host.branch(p.state, p.thread), Base: base, Draft: true, Begun: begun,
+		Title: title, Body: checkrun.PullBody(v), Head: p.Host.branch(p.state, p.thread), Base: base, Begun: begun,
 	})
 	if a := p.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && p.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
 		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
@@ -87,7 +87,7 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 			continue
 		}
 		err := p.act(ctx, thread.ReactKey(f.Seq), func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
-			err := p.Forge.React(ctx, p.repo(), forge.Target(f.Target.Kind), f.Target.ID, "eyes")
+			err := p.Forge.React(ctx, p.repo(), f.Target.Kind, f.Target.ID)
 			crash.Point("reacted")
 			if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || p.deleted(ctx, err) {
 				return thread.Act{Note: err.Error()}, nil
@@ -129,7 +129,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
 	number := cmp.Or(q.Number, p.thread.Number)
 	return p.act(ctx, thread.AnswerKey(q.Seq), func() (thread.Act, bool, error) {
-		c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark, p.app.BotID)
+		c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark)
 		return thread.Act{ID: c.ID, URL: c.HTMLURL}, ok, err
 	}, func() (thread.Act, error) {
 		c, err := p.Forge.CreateComment(ctx, p.repo(), number, body, mark)

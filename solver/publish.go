@@ -68,7 +68,7 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 		p.state.Acts[thread.ActStatus] = thread.ActState{}
 	}
 	err := p.act(ctx, thread.ActStatus, func() (thread.Act, bool, error) {
-		c, ok, err := p.Forge.FindComment(ctx, p.repo(), p.thread.Number, mark, p.app.BotID)
+		c, ok, err := p.Forge.FindComment(ctx, p.repo(), p.thread.Number, mark)
 		return thread.Act{ID: c.ID, URL: c.HTMLURL}, ok, err
 	}, func() (thread.Act, error) {
 		c, err := p.Forge.CreateComment(ctx, p.repo(), p.thread.Number, body, mark)
@@ -227,8 +227,10 @@ func checkOf(key string) (name, sha string, ok bool) {
 func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string, old thread.ActState) error {
 	c := forge.CheckRun{
 		Name: name, HeadSHA: sha, DetailsURL: p.threadURLOf(p.thread), ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,
-		Title:   "Went on at " + head[:min(len(head), 10)],
-		Summary: fmt.Sprintf("The branch is at %s now, and the check run there tells how it stands.", head),
+		Output: forge.Output{
+			Title:   "Went on at " + head[:min(len(head), 10)],
+			Summary: fmt.Sprintf("The branch is at %s now, and the check run there tells how it stands.", head),
+		},
 	}
 	id := old.ID
 	if !old.Done {

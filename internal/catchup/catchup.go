@@ -51,7 +51,7 @@ type Watcher struct {
 	left   map[string]missing
 	seen   map[string]progress // of the reconciliation, by repository
 	turn   string              // the repository that was reconciled last
-	putOff int                 // how often in a row the reconciliation was
+	putOff bool                // the last reconciliation was
 }
 
 // bounds are the most that one look does; the rest comes with the next ones.
@@ -83,17 +83,13 @@ const askDuty = 15 * time.Second
 // logged and done at the next turn. After the first time, which has the most to look
 // at, it calls first.
 func (c *Watcher) Watch(ctx context.Context, first func()) {
-	tick := time.NewTicker(askDuty)
-	defer tick.Stop()
 	for {
 		if c.onDuty(ctx) {
 			first()
 			first = func() {}
 		}
-		select {
-		case <-ctx.Done():
+		if wait.For(ctx, askDuty) != nil {
 			return
-		case <-tick.C:
 		}
 	}
 }
@@ -128,47 +124,30 @@ func (c *Watcher) look(ctx context.Context) {
 	}
 }
 
-const (
-	// lookQuiet is how often it is looked whether deliveries still wait to be handled.
-	lookQuiet = 500 * time.Millisecond
-	// maxPutOff is how often in a row the reconciliation is put off because they did
-	// not come to their end. A queue that is never empty must not end it.
-	maxPutOff = 1
-)
+// lookQuiet is how often it is looked whether deliveries still wait to be handled.
+const lookQuiet = 500 * time.Millisecond
 
 // busy reports whether deliveries wait to be handled, after some time for them.
 // They say more than the reconciliation can find, such as who made an edit, so
-// they come first.
+// they come first. It is not put off twice in a row: a queue that is never empty must
+// not end it.
 func (c *Watcher) busy(ctx context.Context) bool {
-	n, err := c.unhandled(ctx)
+	n, err := c.archive.Untried(ctx)
+	for began := time.Now(); n > 0 && err == nil && time.Since(began) < c.bounds.quiet; {
+		if err = wait.For(ctx, lookQuiet); err == nil {
+			n, err = c.archive.Untried(ctx)
+		}
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			c.handlers.Log.Warn().Err(err).Msg("threads not reconciled with GitHub; that is tried again")
 		}
 		return true
 	}
-	if n == 0 || c.putOff >= maxPutOff {
-		c.putOff = 0
-		return false
+	if c.putOff = n > 0 && !c.putOff; c.putOff {
+		c.handlers.Log.Debug().Int("deliveries", n).Msg("threads are reconciled with GitHub when the deliveries are handled")
 	}
-	c.putOff++
-	c.handlers.Log.Debug().Int("deliveries", n).Msg("threads are reconciled with GitHub when the deliveries are handled")
-	return true
-}
-
-// unhandled waits until no delivery waits to be handled, but not for long, and
-// returns how many do.
-func (c *Watcher) unhandled(ctx context.Context) (n int, err error) {
-	began := time.Now()
-	for {
-		n, err := c.archive.Untried(ctx)
-		if n == 0 || err != nil || time.Since(began) >= c.bounds.quiet {
-			return n, err
-		}
-		if err := wait.For(ctx, lookQuiet); err != nil {
-			return n, err
-		}
-	}
+	return c.putOff
 }
 
 // Counts counts what one look at GitHub's list came to.

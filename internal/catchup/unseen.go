@@ -162,7 +162,7 @@ func unseenState(of handlers.Activity, now there, l here, s thread.State, t thre
 	switch {
 	case closed && !l.closed[number]:
 		by, what := cmp.Or(now.ClosedBy.Login, "somebody"), "closed"
-		if now.Merged() || now.pull.Merged() {
+		if now.pull.Merged() {
 			what = "merged"
 		}
 		return change(what, by, "", handlers.ClosedKey(now.Number, now.Closed, what == "merged"))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,18 +12,13 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // maxAnswer bounds one answer in bytes. The largest that Pawl asks for is a
 // payload of 25 MB, or a page of 100 comments of at most 65,536 characters, four
 // bytes each.
 const maxAnswer = 32 << 20
-
-var (
-	errTooLarge = errors.New("the answer is larger than 32 MiB")
-	// errEmptyAnswer is a success without the thing it is about.
-	errEmptyAnswer = errors.New("the answer holds no id")
-)
 
 // answer is what one try came to: GitHub's answer, or that none arrived.
 type answer struct {
@@ -53,8 +49,8 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 		}
 		message := fullMessage(failed)
 		a.secondary = strings.Contains(strings.ToLower(message), "secondary rate limit")
-		a.limit = namesLimit(message) || namesLimit(failed.DocumentationURL)
-		a.message = text.Redact(Clip(message, 1000))
+		a.limit = limitWords.MatchString(message) || limitWords.MatchString(failed.DocumentationURL)
+		a.message = text.Redact(clip(message, 1000))
 	}
 }
 
@@ -71,24 +67,15 @@ func usable(body []byte, holds []string) error {
 	for _, name := range holds {
 		switch string(got[name]) {
 		case "", "0", `""`, "null":
-			return errEmptyAnswer
+			return errors.New("the answer holds no " + name)
 		}
 	}
 	return nil
 }
 
-// namesLimit says that a refusal is a limit by its words: GitHub's messages, those
-// of its older versions ("abuse detection mechanism"), and the addresses of the
-// pages about limits.
-func namesLimit(words string) bool {
-	words = strings.ToLower(words)
-	for _, limit := range []string{"rate limit", "rate-limit", "abuse detection", "submitted too quickly"} {
-		if strings.Contains(words, limit) {
-			return true
-		}
-	}
-	return false
-}
+// limitWords make a refusal a limit: those of GitHub's messages, of its older versions
+// ("abuse detection mechanism"), and of the addresses of the pages about limits.
+var limitWords = regexp.MustCompile(`(?i)rate[ -]limit|abuse detection|submitted too quickly`)
 
 // fullMessage joins GitHub's message with the details it gives for 422, which
 // hold the part that says what is wrong.
@@ -129,7 +116,10 @@ func (a answer) class() class {
 		return done
 	case isPage(a) && !saysWhen(a):
 		return unknown
-	case isLimit(a):
+	// GitHub uses 403 for a limit and for a missing permission, and says why. One that
+	// gives no reason is waited out like a limit.
+	case a.status == http.StatusTooManyRequests,
+		a.status == http.StatusForbidden && (a.limit || a.message == "" || strings.EqualFold(a.message, http.StatusText(a.status)) || saysWhen(a)):
 		return limited
 	default:
 		return refused
@@ -140,16 +130,6 @@ func (a answer) class() class {
 // gives; GitHub's API answers in JSON.
 func isPage(a answer) bool {
 	return a.status >= 400 && a.status < 500 && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
-}
-
-// isLimit tells a limit from a missing permission; GitHub uses 403 for both, and
-// says why. A 403 that gives no reason is waited out like a limit.
-func isLimit(a answer) bool {
-	if a.status == http.StatusTooManyRequests {
-		return true
-	}
-	silent := a.message == "" || strings.EqualFold(a.message, http.StatusText(http.StatusForbidden))
-	return a.status == http.StatusForbidden && (a.secondary || a.limit || silent || saysWhen(a))
 }
 
 // saysWhen says that the status or the headers make an answer a limit, whatever its
@@ -192,7 +172,7 @@ func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary
 		// The reset is given in whole seconds; one more avoids coming too early.
 		return now.Add(min(max(reset.Sub(now)+time.Second, time.Second), longestWait)), false, true
 	}
-	return now.Add(min(unspecifiedWait<<min(strikes, 6), longestWait)), true, false
+	return now.Add(policy.Retry(strikes+1, unspecifiedWait, longestWait, 1)), true, false
 }
 
 // retryAfter is what the header asks for: seconds, as GitHub gives them, or a date

@@ -19,7 +19,6 @@ import (
 type App struct {
 	ID   int64  `json:"id"`
 	Slug string `json:"slug"`
-	Name string `json:"name"`
 	// Permissions maps a permission such as "checks" to "read" or "write".
 	Permissions map[string]string `json:"permissions"`
 	// Events are the webhook events the App subscribes to.
@@ -135,7 +134,6 @@ func (c *Client) metadataToken(ctx context.Context) (installation int64, token s
 type NewApp struct {
 	ID            int64          `json:"id"`
 	Slug          string         `json:"slug"`
-	Name          string         `json:"name"`
 	Owner         feedback.Actor `json:"owner"`
 	HTMLURL       string         `json:"html_url"`
 	WebhookSecret string         `json:"webhook_secret"`

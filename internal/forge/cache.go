@@ -2,11 +2,12 @@ package forge
 
 import (
 	"bytes"
-	"container/list"
 	"io"
 	"maps"
 	"net/http"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/simplelru"
 )
 
 // Bounds of the cache, in bytes. A page of comments is seldom larger
@@ -18,13 +19,18 @@ const (
 
 // cache keeps answers to reads with their ETag, so that GitHub can answer
 // that nothing changed, which costs nothing of the hourly limit. Nothing is ever
-// answered from here without asking GitHub. Its zero value is ready.
+// answered from here without asking GitHub.
 type cache struct {
-	mu    sync.Mutex
-	byKey map[cacheKey]*list.Element
-	// newest first
-	order list.List
-	size  int
+	mu   sync.Mutex
+	kept *simplelru.LRU // what was used longest ago goes first
+	size int
+}
+
+func newCache() *cache {
+	c := &cache{}
+	// Its own limit is a number of answers; what counts here are their bytes.
+	c.kept, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= gone.(*kept).weight() })
+	return c
 }
 
 // cacheKey names an answer. GitHub answers each installation for itself.
@@ -35,7 +41,6 @@ type cacheKey struct {
 
 // kept is one answer.
 type kept struct {
-	key    cacheKey
 	header http.Header
 	body   []byte
 }
@@ -46,66 +51,44 @@ func (k *kept) weight() int { return len(k.body) + 2<<10 }
 func (c *cache) get(key cacheKey) (*kept, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.byKey[key]
+	k, ok := c.kept.Get(key)
 	if !ok {
 		return nil, false
 	}
-	c.order.MoveToFront(e)
-	return e.Value.(*kept), true
+	return k.(*kept), true
 }
 
-func (c *cache) put(k *kept) {
-	c.drop(k.key)
+// put keeps an answer; nil forgets the one that is there.
+func (c *cache) put(key cacheKey, k *kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byKey == nil {
-		c.byKey = make(map[cacheKey]*list.Element)
+	c.kept.Remove(key)
+	if k == nil {
+		return
 	}
-	c.byKey[k.key] = c.order.PushFront(k)
+	c.kept.Add(key, k)
 	for c.size += k.weight(); c.size > maxCache; {
-		c.remove(c.order.Back())
+		c.kept.RemoveOldest()
 	}
 }
 
-// drop forgets an answer.
-func (c *cache) drop(key cacheKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.byKey[key]; ok {
-		c.remove(e)
+// cached asks GitHub only for what changed. It answers a 304 with what is kept, and
+// keeps an answer that has an ETag and is short. One that could not be used is not
+// asked for by its tag again.
+func (c *call) cached(req *http.Request) (*http.Response, error) {
+	if c.writes() || c.once {
+		return c.exchange(req)
 	}
-}
-
-func (c *cache) remove(e *list.Element) {
-	k := c.order.Remove(e).(*kept)
-	delete(c.byKey, k.key)
-	c.size -= k.weight()
-}
-
-// cached is the transport that asks GitHub only for what changed.
-type cached struct {
-	*call
-	next http.RoundTripper
-}
-
-// RoundTrip sends one request. It answers a 304 with what is kept, and keeps an
-// answer that has an ETag and is short. One that could not be used is not asked
-// for by its tag again.
-func (t cached) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.writes() || t.once {
-		return t.next.RoundTrip(req)
-	}
-	key := cacheKey{t.limitKey(), req.URL.String()}
-	old, known := t.cache.get(key)
+	key := cacheKey{c.limitKey(), req.URL.String()}
+	old, known := c.cache.get(key)
 	if known {
-		req = req.Clone(req.Context())
 		req.Header.Set("If-None-Match", old.header.Get("ETag"))
 	}
-	resp, err := t.next.RoundTrip(req)
+	resp, err := c.exchange(req)
 	switch {
 	case err != nil:
-		if t.last.status != 0 {
-			t.cache.drop(key)
+		if c.last.status != 0 {
+			c.cache.put(key, nil)
 		}
 		return nil, err
 	case resp.StatusCode == http.StatusNotModified && known:
@@ -120,7 +103,7 @@ func (t cached) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		setAnswer(resp, body)
-		t.cache.put(&kept{key: key, header: resp.Header.Clone(), body: body})
+		c.cache.put(key, &kept{header: resp.Header.Clone(), body: body})
 	}
 	return resp, nil
 }

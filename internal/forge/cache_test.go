@@ -47,40 +47,40 @@ func TestAnUnusableAnswerIsNotKept(t *testing.T) {
 }
 
 func TestInstallationsDoNotShareAnswers(t *testing.T) {
-	var c cache
-	c.put(&kept{key: cacheKey{5, "u"}, body: []byte("1")})
+	c := newCache()
+	c.put(cacheKey{5, "u"}, &kept{body: []byte("1")})
 	if _, ok := c.get(cacheKey{6, "u"}); ok {
 		t.Error("another installation got it")
 	}
 }
 
 func TestTheCacheIsBounded(t *testing.T) {
-	var c cache
+	c := newCache()
 	for i := range 1000 {
-		c.put(&kept{key: cacheKey{5, fmt.Sprint(i)}, body: make([]byte, 100<<10)})
+		c.put(cacheKey{5, fmt.Sprint(i)}, &kept{body: make([]byte, 100<<10)})
 		if i > 0 {
 			c.get(cacheKey{5, "0"})
 		}
 	}
 	_, used := c.get(cacheKey{5, "0"})
 	_, old := c.get(cacheKey{5, "1"})
-	if c.size > maxCache || c.size < maxCache/2 || len(c.byKey) != c.order.Len() || !used || old {
-		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, len(c.byKey), used, old)
+	if c.size > maxCache || c.size < maxCache/2 || c.size != c.kept.Len()*(&kept{body: make([]byte, 100<<10)}).weight() || !used || old {
+		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, c.kept.Len(), used, old)
 	}
 }
 
 func TestALargeAnswerIsReadButNotKept(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"`+strings.Repeat("x", maxKept)+`"}`))
-	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxKept || len(c.cache.byKey) != 0 {
-		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, len(c.cache.byKey))
+	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxKept || c.cache.kept.Len() != 0 {
+		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, c.cache.kept.Len())
 	}
 }
 
 func TestThePayloadOfADeliveryIsNotKept(t *testing.T) {
 	h, c := start(t)
 	h.fail("GET /app/hook/deliveries/7", tagged(`"1"`, `{"id":7,"request":{"payload":{"a":1}}}`))
-	if payload, err := c.DeliveryPayload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || len(c.cache.byKey) != 0 {
-		t.Errorf("%s, %v, %d answers kept", payload, err, len(c.cache.byKey))
+	if payload, err := c.DeliveryPayload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || c.cache.kept.Len() != 0 {
+		t.Errorf("%s, %v, %d answers kept", payload, err, c.cache.kept.Len())
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -42,7 +41,7 @@ type request struct {
 	// repo is the repository whose token is used with asInstallation; with
 	// asToken only its installation counts, as the one whose limits apply.
 	repo Repo
-	// token is what is sent with asToken.
+	// token is what is sent with asToken, or what Token gave for asInstallation.
 	token string
 	// urgency is what it waits behind.
 	urgency urgency
@@ -62,13 +61,7 @@ type request struct {
 }
 
 // writes says whether it changes something at GitHub.
-func (r request) writes() bool {
-	return r.method != http.MethodGet && r.method != http.MethodHead && r.method != http.MethodOptions
-}
-
-// checkRun says whether it is about a check run, which GitHub does not count as
-// content.
-func (r request) checkRun() bool { return strings.Contains(r.route, "/check-runs") }
+func (r request) writes() bool { return r.method != http.MethodGet }
 
 // braces is a variable part of a route.
 var braces = regexp.MustCompile(`\{[a-z]+\}`)
@@ -101,9 +94,9 @@ func (r request) limitKey() int64 {
 	}
 }
 
-// call is a request on its way through the transports of one client:
+// call is a request on its way to GitHub, as the transport of an http.Client:
 //
-//	retries → places → cached → exchange
+//	RoundTrip (retries) → inPlace → send → cached → exchange
 type call struct {
 	request
 	*Client
@@ -124,15 +117,11 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	}
 	it := &call{request: r, Client: c, patience: c.patience(r)}
 	it.last.path = r.route
-	base := c.plain
-	if r.as == asApp {
-		base = c.signed
-	}
 	// go-github remembers limits by its own clock and for all installations alike,
 	// so its client is a new one each time; this package remembers them itself.
-	gh := github.NewClient(&http.Client{CheckRedirect: follow, Transport: retries{it, places{it, cached{it, exchange{it, base}}}}})
+	gh := github.NewClient(&http.Client{CheckRedirect: follow, Transport: it})
 	gh.BaseURL, gh.UserAgent = c.api, c.agent
-	req, err := gh.NewRequest(r.method, r.address(), r.body)
+	req, err := gh.NewRequest(r.method, r.address(), nil) // send adds the body
 	if err != nil {
 		return nil, err
 	}
@@ -167,31 +156,28 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 	return resp.NextPage, nil
 }
 
-// exchange is the transport that sends a request, reads its answer whole, and
-// notes what came back.
-type exchange struct {
-	*call
-	next http.RoundTripper
-}
-
-// RoundTrip sends one request. An answer that broke off or cannot be used is an
-// error.
-func (t exchange) RoundTrip(req *http.Request) (*http.Response, error) {
-	t.counts.add(t.method, t.route)
-	t.last.sent = true
-	resp, err := t.next.RoundTrip(req)
+// exchange sends a request, reads its answer whole, and notes what came back. An
+// answer that broke off or cannot be used is an error.
+func (c *call) exchange(req *http.Request) (*http.Response, error) {
+	c.count(Count{Method: c.method, Route: c.route})
+	c.last.sent = true
+	base := c.plain
+	if c.as == asApp {
+		base = c.signed
+	}
+	resp, err := base.RoundTrip(req)
 	if err != nil {
-		t.last.err = err
+		c.last.err = err
 		return nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	_ = resp.Body.Close()
 	if len(body) > maxAnswer {
-		err = errTooLarge
+		err = errors.New("the answer is larger than 32 MiB")
 	}
-	t.last.read(resp, body, err, t.holds)
-	if t.last.err != nil {
-		return nil, t.last.err
+	c.last.read(resp, body, err, c.holds)
+	if c.last.err != nil {
+		return nil, c.last.err
 	}
 	setAnswer(resp, body)
 	return resp, nil
@@ -222,16 +208,11 @@ type Count struct {
 	Sent  int64
 }
 
-// counts counts requests.
-type counts struct {
-	mu   sync.Mutex
-	sent map[Count]int64
-}
-
-func (s *counts) add(method, route string) {
+// count counts a request that is sent.
+func (s *state) count(kind Count) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent[Count{Method: method, Route: route}]++
+	s.sent[kind]++
 }
 
 // Points is what the requests of one installation have cost.
@@ -246,13 +227,11 @@ type Points struct {
 
 // Points returns what this client's requests have cost, sorted by installation.
 func (c *Client) Points() []Points {
-	c.limiters.mu.Lock()
-	defer c.limiters.mu.Unlock()
-	all := make([]Points, 0, len(c.limiters.byKey))
-	for key, l := range c.limiters.byKey {
-		l.mu.Lock()
-		all = append(all, Points{Installation: key, Used: l.used})
-		l.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]Points, 0, len(c.limiters))
+	for key, l := range c.limiters {
+		all = append(all, Points{Installation: key, Used: l.used.Load()})
 	}
 	slices.SortFunc(all, func(a, b Points) int { return cmp.Compare(a.Installation, b.Installation) })
 	return all
@@ -262,10 +241,10 @@ func (c *Client) Points() []Points {
 // sorted by route and method. Retries, pages, token requests and followed
 // redirects each count.
 func (c *Client) Stats() []Count {
-	c.counts.mu.Lock()
-	defer c.counts.mu.Unlock()
-	all := make([]Count, 0, len(c.counts.sent))
-	for kind, n := range c.counts.sent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]Count, 0, len(c.sent))
+	for kind, n := range c.sent {
 		kind.Sent = n
 		all = append(all, kind)
 	}

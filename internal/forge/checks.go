@@ -22,28 +22,34 @@ const (
 	maxTitle       = 255
 )
 
-// CheckRun is what a check run shall say. The zero values of optional fields
-// leave them out.
+// CheckRun is what a check run shall say, in the form of GitHub's requests. The zero
+// values of optional fields leave them out.
 type CheckRun struct {
-	Name    string
-	HeadSHA string
+	Name    string `json:"name"`
+	HeadSHA string `json:"head_sha,omitempty"`
+	// DetailsURL is where a person reads more.
+	DetailsURL string `json:"details_url,omitempty"`
 	// ExternalID is how Pawl finds the check run again.
-	ExternalID string
+	ExternalID string `json:"external_id,omitempty"`
 	// Status is queued, in_progress or completed.
-	Status string
+	Status string `json:"status,omitempty"`
 	// Conclusion belongs to completed: success, failure, neutral,
 	// action_required, cancelled, skipped or timed_out.
-	Conclusion string
-	Title      string
-	Summary    string
-	Text       string
-	DetailsURL string
-	// Actions are the buttons; GitHub shows three, so only three are sent.
-	Actions []Action
-	// Annotations beyond 50 are left out, and the text says so.
-	Annotations []Annotation
-	StartedAt   time.Time
-	CompletedAt time.Time
+	Conclusion string `json:"conclusion,omitempty"`
+	// CompletedAt is set when it is sent.
+	CompletedAt time.Time `json:"completed_at,omitzero"`
+	Output      `json:"output,omitzero"`
+	// Actions are the buttons; GitHub shows three, so only three are sent. None are
+	// sent, too: leaving them out keeps the old ones.
+	Actions []Action `json:"actions"`
+}
+
+// Output is what a check run shows. GitHub wants title and summary.
+type Output struct {
+	Title   string `json:"title"`
+	Summary string `json:"summary"`
+	// Annotations beyond 50 are left out.
+	Annotations []Annotation `json:"annotations,omitempty"`
 }
 
 // Action is a button. GitHub takes 20 characters for Label and Identifier and
@@ -68,9 +74,6 @@ type Annotation struct {
 type CheckRunRef struct {
 	ID         int64  `json:"id"`
 	ExternalID string `json:"external_id"`
-	HeadSHA    string `json:"head_sha"`
-	Status     string `json:"status"`
-	Conclusion string `json:"conclusion"`
 	HTMLURL    string `json:"html_url"`
 }
 
@@ -80,10 +83,8 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (m
 	if err := run.validate(); err != nil {
 		return CheckRunRef{}, err
 	}
-	body := run.update(c.now())
-	body.HeadSHA, body.StartedAt = run.HeadSHA, run.StartedAt
 	_, err = c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: body, urgency: cosmetic, holds: []string{"id"},
+		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(c.now()), urgency: cosmetic, holds: []string{"id"},
 		find: func(ctx context.Context) (found bool, err error) {
 			made, found, err = c.FindCheckRun(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
 			return found, err
@@ -93,8 +94,7 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (m
 }
 
 // UpdateCheckRun replaces what a check run says: output and buttons as a
-// whole, as GitHub does. HeadSHA and StartedAt cannot be changed and are not
-// sent.
+// whole, as GitHub does. HeadSHA cannot be changed and is not sent.
 //
 // The request may wait for its place within GitHub's limits. When it has it,
 // newest is asked what the check run shall say by then, so that changes meanwhile
@@ -104,18 +104,19 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 	if err := run.validate(); err != nil {
 		return CheckRunRef{}, err
 	}
-	r := request{
-		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, body: run.update(c.now()), urgency: cosmetic,
-	}
-	if newest != nil {
-		r.newest = func(ctx context.Context) any {
+	body := func(ctx context.Context) any {
+		sent := run
+		if newest != nil {
 			if n := newest(ctx); n.Name == run.Name && n.HeadSHA == run.HeadSHA && n.validate() == nil {
-				return n.update(c.now())
+				sent = n
 			}
-			return run.update(c.now())
 		}
+		sent.HeadSHA = ""
+		return sent.fit(c.now())
 	}
-	_, err = c.on(ctx, repo, r, &got)
+	_, err = c.on(ctx, repo, request{
+		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, newest: body, urgency: cosmetic,
+	}, &got)
 	return got, err
 }
 
@@ -130,9 +131,7 @@ func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externa
 			CheckRuns []struct {
 				CheckRunRef
 				Name string `json:"name"`
-				App  *struct {
-					ID int64 `json:"id"`
-				} `json:"app"`
+				App  *AppID `json:"app"`
 			} `json:"check_runs"`
 		}
 		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
@@ -162,61 +161,21 @@ func (run CheckRun) validate() error {
 	return nil
 }
 
-// checkBody is the body of a request that makes or changes a check run.
-type checkBody struct {
-	Name        string       `json:"name"`
-	HeadSHA     string       `json:"head_sha,omitempty"`
-	DetailsURL  string       `json:"details_url,omitempty"`
-	ExternalID  string       `json:"external_id,omitempty"`
-	Status      string       `json:"status,omitempty"`
-	Conclusion  string       `json:"conclusion,omitempty"`
-	StartedAt   time.Time    `json:"started_at,omitzero"`
-	CompletedAt time.Time    `json:"completed_at,omitzero"`
-	Output      *checkOutput `json:"output,omitempty"`
-	// Actions are sent where there are none, too: leaving them out keeps the old ones.
-	Actions []Action `json:"actions"`
-}
-
-type checkOutput struct {
-	Title       string       `json:"title"`
-	Summary     string       `json:"summary"`
-	Text        string       `json:"text,omitempty"`
-	Annotations []Annotation `json:"annotations,omitempty"`
-}
-
-// update is the body of the request that changes the check run.
-func (run CheckRun) update(now time.Time) checkBody {
-	b := checkBody{
-		Name: run.Name, DetailsURL: run.DetailsURL, ExternalID: run.ExternalID, Status: run.Status, Conclusion: run.Conclusion,
-		CompletedAt: run.CompletedAt, Output: run.output(), Actions: []Action{},
+// fit is the check run as it is sent, cut to GitHub's limits.
+func (run CheckRun) fit(now time.Time) CheckRun {
+	if run.Conclusion != "" {
+		run.CompletedAt = now.UTC()
 	}
-	if run.Conclusion != "" && run.CompletedAt.IsZero() {
-		b.CompletedAt = now.UTC()
+	run.Title, run.Summary = clipLine(run.Title, maxTitle), clip(run.Summary, maxText)
+	run.Annotations = slices.Clone(run.Annotations[:min(len(run.Annotations), maxAnnotations)])
+	for i, note := range run.Annotations {
+		run.Annotations[i].EndLine, run.Annotations[i].Message = max(note.EndLine, note.StartLine), clip(note.Message, maxText)
 	}
-	for _, action := range run.Actions[:min(len(run.Actions), maxActions)] {
-		action.Label, action.Description = clipLine(action.Label, maxLabel), clipLine(action.Description, maxDescription)
-		b.Actions = append(b.Actions, action)
+	run.Actions = append([]Action{}, run.Actions[:min(len(run.Actions), maxActions)]...)
+	for i, action := range run.Actions {
+		run.Actions[i].Label, run.Actions[i].Description = clipLine(action.Label, maxLabel), clipLine(action.Description, maxDescription)
 	}
-	return b
-}
-
-// output is nil for a check run without title and summary; GitHub wants both
-// where there is one.
-func (run CheckRun) output() *checkOutput {
-	if run.Title == "" && run.Summary == "" {
-		return nil
-	}
-	text := run.Text
-	sent := run.Annotations[:min(len(run.Annotations), maxAnnotations)]
-	if left := len(run.Annotations) - len(sent); left > 0 {
-		text = fmt.Sprintf("%d of %d annotations are left out.\n\n%s", left, len(run.Annotations), text)
-	}
-	out := &checkOutput{Title: clipLine(run.Title, maxTitle), Summary: Clip(run.Summary, MaxText), Text: Clip(text, MaxText)}
-	for _, note := range sent {
-		note.EndLine, note.Message = max(note.EndLine, note.StartLine), Clip(note.Message, MaxText)
-		out.Annotations = append(out.Annotations, note)
-	}
-	return out
+	return run
 }
 
 const (
@@ -250,7 +209,7 @@ func (c *Client) Annotations(ctx context.Context, repo Repo, checkRunID int64) (
 			if title := strings.TrimSpace(one.Title); title != "" && !strings.Contains(message, title) {
 				message = title + ": " + message
 			}
-			if one.Message = Clip(message, maxMessage); one.Level == "failure" {
+			if one.Message = clip(message, maxMessage); one.Level == "failure" {
 				failures = append(failures, one.Annotation)
 			} else {
 				others = append(others, one.Annotation)

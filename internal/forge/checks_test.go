@@ -17,12 +17,14 @@ import (
 
 func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 	h, c := start(t)
-	at := time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
 	run := CheckRun{
 		Name: "pawl/severity", HeadSHA: h.branch(), ExternalID: "octo/hello#3", Status: "completed", Conclusion: "failure",
-		Title: "severe", Summary: "105 edits", Text: "table", DetailsURL: "https://pawl.example/threads/3", StartedAt: at,
-		Actions:     []Action{{Label: "Retry", Description: "Try again", Identifier: "retry"}},
-		Annotations: []Annotation{{Path: "a.go", StartLine: 4, Level: "warning", Message: "edited 26 times"}},
+		DetailsURL: "https://pawl.example/threads/3",
+		Output: Output{
+			Title: "severe", Summary: "105 edits",
+			Annotations: []Annotation{{Path: "a.go", StartLine: 4, Level: "warning", Message: "edited 26 times"}},
+		},
+		Actions: []Action{{Label: "Retry", Description: "Try again", Identifier: "retry"}},
 	}
 	if _, err := c.CreateCheckRun(t.Context(), h.repo, run); err != nil {
 		t.Fatal(err)
@@ -30,8 +32,8 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 	var want map[string]any
 	if err := json.Unmarshal([]byte(`{
 		"name": "pawl/severity", "head_sha": "`+run.HeadSHA+`", "external_id": "octo/hello#3", "status": "completed", "conclusion": "failure",
-		"details_url": "https://pawl.example/threads/3", "started_at": "2026-11-21T11:00:00Z", "completed_at": "2026-11-21T12:00:00Z",
-		"output": {"title": "severe", "summary": "105 edits", "text": "table", "annotations": [
+		"details_url": "https://pawl.example/threads/3", "completed_at": "2026-11-21T12:00:00Z",
+		"output": {"title": "severe", "summary": "105 edits", "annotations": [
 			{"path": "a.go", "start_line": 4, "end_line": 4, "annotation_level": "warning", "message": "edited 26 times"}]},
 		"actions": [{"label": "Retry", "description": "Try again", "identifier": "retry"}]}`), &want); err != nil {
 		t.Fatal(err)
@@ -44,37 +46,37 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 func TestAnUpdateWithoutButtonsTakesTheOldOnesAway(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
-	got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Title: "T", Summary: "S"}, nil)
-	if err != nil || got.Status != "in_progress" {
-		t.Fatalf("%+v, %v", got, err)
+	change := CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Output: Output{Title: "T", Summary: "S"}}
+	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, change, nil); err != nil {
+		t.Fatal(err)
 	}
 	body := h.calls(updateRoute)[0].body
 	if actions, ok := body["actions"].([]any); !ok || len(actions) != 0 {
 		t.Errorf("actions = %v", body["actions"])
 	}
-	if body["head_sha"] != nil || body["completed_at"] != nil || body["conclusion"] != nil {
+	if body["status"] != "in_progress" || body["head_sha"] != nil || body["completed_at"] != nil || body["conclusion"] != nil {
 		t.Errorf("body = %v", body)
 	}
 }
 
 func TestEverythingInACheckRunIsCutToGitHubsLimits(t *testing.T) {
-	run := CheckRun{Name: "pawl", HeadSHA: "abc", Title: strings.Repeat("t", 999), Summary: strings.Repeat("é\n", 50_000), Text: strings.Repeat("x", 99_999)}
+	run := CheckRun{Name: "pawl", HeadSHA: "abc", Output: Output{Title: strings.Repeat("t", 999), Summary: strings.Repeat("é\n", 50_000)}}
 	for n := range 60 {
 		run.Annotations = append(run.Annotations, Annotation{Path: "a", StartLine: n, Level: "notice", Message: "m"})
 	}
 	for n := range 5 {
 		run.Actions = append(run.Actions, Action{Label: strings.Repeat("ü", 30), Description: strings.Repeat("d", 50), Identifier: fmt.Sprint(n)})
 	}
-	u := run.update(time.Now())
+	u := run.fit(time.Now())
 	out := u.Output
 	if len(u.Actions) != 3 || utf8.RuneCountInString(u.Actions[0].Label) != 20 || utf8.RuneCountInString(u.Actions[0].Description) != 40 {
 		t.Errorf("actions = %+v", u.Actions[0])
 	}
-	if len(out.Annotations) != 50 || !strings.Contains(out.Text, "10 of 60 annotations are left out") {
-		t.Errorf("%d annotations; text starts %q", len(out.Annotations), out.Text[:60])
+	if len(out.Annotations) != 50 || len(run.Annotations) != 60 {
+		t.Errorf("%d annotations of %d", len(out.Annotations), len(run.Annotations))
 	}
-	if len(out.Title) > 260 || len(out.Summary) > MaxText || len(out.Text) > MaxText {
-		t.Errorf("title %d, summary %d, text %d bytes", len(out.Title), len(out.Summary), len(out.Text))
+	if len(out.Title) > 260 || len(out.Summary) > maxText {
+		t.Errorf("title %d, summary %d bytes", len(out.Title), len(out.Summary))
 	}
 	run.Actions[0].Identifier = strings.Repeat("i", 21)
 	if err := run.validate(); err == nil {

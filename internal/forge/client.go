@@ -9,15 +9,19 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // defaultMaxWait is how long one call sleeps for limits before it hands the wait
 // to the caller as a *RateLimited. Whoever calls is a step that others may wait
-// for: it stores a longer wait and makes room.
+// for: it stores a longer wait and makes room. Calls for which nobody waits sleep for
+// 90 s, those that only show something for 10 s.
 const defaultMaxWait = 30 * time.Second
 
 // tryTimeout ends one try of one request, answer included. GitHub itself ends
@@ -39,9 +43,6 @@ type Config struct {
 	UserAgent string
 	// Transport carries the requests; nil means a pool of this client's own.
 	Transport http.RoundTripper
-	// MaxWait bounds the sleep for limits within one call; zero means 30 s. Calls
-	// for which nobody waits sleep for 90 s, those that only show something for 10 s.
-	MaxWait time.Duration
 	// WriteSpacing is the shortest time between two writes of one installation, at
 	// most 10 s; zero means none but what GitHub's limits make.
 	WriteSpacing time.Duration
@@ -50,8 +51,8 @@ type Config struct {
 	Shared Shared
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Sleep waits for a duration or until the context ends, and then returns
-	// the context's error; nil means a timer.
+	// Sleep waits for a duration or until the context ends, which is an error; nil
+	// means a timer.
 	Sleep func(context.Context, time.Duration) error
 	// Log gets retries and waits; its zero value logs nothing.
 	Log zerolog.Logger
@@ -75,12 +76,18 @@ type Client struct {
 
 	fence func(context.Context) error // asked before each write; nil for none
 
-	minted   *tokenCache
-	limiters *limiters
-	cache    *cache
-	counts   *counts
+	*state
+}
 
-	self chan *App // holds who the App is, nil for not known; taken while GitHub is asked
+// state is what a client remembers, in memory only.
+type state struct {
+	self  chan *App // holds who the App is, nil for not known; taken while GitHub is asked
+	cache *cache
+
+	mu       sync.Mutex
+	tokens   map[tokenKey]tokenSlot
+	limiters map[int64]*limiter
+	sent     map[Count]int64
 }
 
 // Repo names one repository and the installation through which Pawl reaches
@@ -136,23 +143,22 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		web: strings.TrimSuffix(web.String(), "/"), api: api, agent: cfg.UserAgent, appID: cfg.AppID,
-		plain: plain, signed: signed, maxWait: cfg.MaxWait, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
-		spacing: cfg.WriteSpacing, shared: cfg.Shared, self: make(chan *App, 1),
+		plain: plain, signed: signed, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
+		spacing: cfg.WriteSpacing, shared: cfg.Shared,
 	}
-	c.self <- nil
 	c.fillDefaults()
 	return c, nil
 }
 
 func (c *Client) fillDefaults() {
-	c.minted, c.limiters = &tokenCache{byRepo: map[tokenKey]tokenSlot{}}, &limiters{byKey: map[int64]*limiter{}}
-	c.cache, c.counts = new(cache), &counts{sent: map[Count]int64{}}
-	c.agent, c.maxWait = cmp.Or(c.agent, "pawl"), cmp.Or(c.maxWait, defaultMaxWait)
+	c.state = &state{self: make(chan *App, 1), cache: newCache(), tokens: map[tokenKey]tokenSlot{}, limiters: map[int64]*limiter{}, sent: map[Count]int64{}}
+	c.self <- nil
+	c.agent, c.maxWait = cmp.Or(c.agent, "pawl"), defaultMaxWait
 	if c.now == nil {
 		c.now = time.Now
 	}
 	if c.sleep == nil {
-		c.sleep = sleep
+		c.sleep = wait.For
 	}
 }
 
@@ -176,15 +182,4 @@ func baseURL(setting, text string) (*url.URL, error) {
 		u.Path += "/"
 	}
 	return u, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

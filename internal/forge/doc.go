@@ -4,10 +4,9 @@
 // answers that get lost, limits, renamed repositories and removed
 // installations. It takes no decisions about threads and stores nothing.
 //
-// Each call is one use of go-github over a chain of transports, and ends as one
-// error:
+// Each call is one use of go-github over a transport of its own, and ends as one error:
 //
-//	retries → places → cached → exchange → GitHub
+//	RoundTrip (retries) → inPlace → send → cached → exchange → GitHub
 //
 // What callers get when GitHub fails: while it is down, ErrUnavailable after
 // three tries and some seconds (a write is tried once and then looked up); a try
@@ -32,7 +31,7 @@
 //	what are GitHub's limits, and when is one used up?   limits.go (admit)
 //	where is what was used of them kept?                 limiter.go (update); with several nodes in Shared
 //	where is a secondary limit obeyed?                   answer.go (limitEnds), limits.go (answered)
-//	what if a request misses its place, or the lease?    retry.go (places, lateMost, Fenced)
+//	what if a request misses its place, or the lease?    retry.go (inPlace, lateMost, Fenced)
 //	what is asked with an ETag?                          cache.go
 //	what does an answer mean: limit, refusal, no answer? answer.go (class)
 //	which errors are there, with which hints?            errors.go

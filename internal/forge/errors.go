@@ -149,7 +149,7 @@ func (c *call) redirected() error {
 			return &Moved{Method: c.method, Path: a.path, To: to}
 		}
 	}
-	return &Error{Method: c.method, Path: a.path, Status: a.status, Message: "redirected to " + text.Redact(Clip(to, 200)), Kind: ErrUnavailable,
+	return &Error{Method: c.method, Path: a.path, Status: a.status, Message: "redirected to " + text.Redact(clip(to, 200)), Kind: ErrUnavailable,
 		Hint: "that is no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way"}
 }
 

@@ -114,9 +114,9 @@ func (h *hub) node(shared Shared) *Client {
 func (h *hub) newClient(c Config) *Client {
 	h.t.Helper()
 	c.WebURL, c.APIURL, c.AppID, c.PrivateKey, c.UserAgent = h.WebURL(), h.APIURL(), testApp, h.PrivateKeyPEM(), "pawl-test"
-	c.MaxWait = 90 * time.Second
 	client, err := New(c)
 	h.must(err)
+	client.maxWait = 90 * time.Second
 	return client
 }
 
@@ -166,15 +166,22 @@ func (h *hub) push(branch, text string) string {
 	return sha
 }
 
+// madeCheck is a check run with its commit.
+type madeCheck struct {
+	CheckRunRef
+	HeadSHA string
+}
+
 // checkRun has another client of the App make a check run, which the requests that
 // calls returns do not show.
-func (h *hub) checkRun() CheckRunRef {
+func (h *hub) checkRun() madeCheck {
 	h.t.Helper()
 	c := h.newClient(Config{Transport: inside{h.Server, func() time.Duration { return 0 }}})
-	run, err := c.CreateCheckRun(h.t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: h.branch(), Status: "in_progress", Title: "T", Summary: "S"})
+	sha := h.branch()
+	run, err := c.CreateCheckRun(h.t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, Status: "in_progress", Output: Output{Title: "T", Summary: "S"}})
 	h.must(err)
 	h.ResetCalls()
-	return run
+	return madeCheck{run, sha}
 }
 
 // comment has a person write a comment.

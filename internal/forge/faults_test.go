@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // dark is a GitHub that is down until a time.
@@ -40,7 +42,7 @@ func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *te
 			if !errors.Is(err, ErrUnavailable) || time.Since(began) > 30*time.Second {
 				t.Fatalf("after %v: %v", time.Since(began), err)
 			}
-			_ = sleep(t.Context(), 5*time.Minute)
+			_ = wait.For(t.Context(), 5*time.Minute)
 		}
 		// Of each call: one try of the write, and three to look up whether it was done.
 		if time.Now().Before(d.until) || calls < 20 || d.tried > 4*calls || len(h.comments()) != 1 {
@@ -84,7 +86,7 @@ func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		h.fail(commentRoute, fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
 			github.ServeHTTP(w, r)
-			_ = sleep(r.Context(), time.Minute)
+			_ = wait.For(r.Context(), time.Minute)
 		}})
 		made, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 		if err != nil || len(h.comments()) != 1 || made.ID != h.comments()[0].ID || len(h.calls(commentRoute)) != 1 {
@@ -119,7 +121,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 			} else if !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
 				t.Errorf("want %v, got %v at %v", want, err, began)
 			}
-			_ = sleep(t.Context(), time.Until(limit.Until))
+			_ = wait.For(t.Context(), time.Until(limit.Until))
 		}
 	})
 }
@@ -138,13 +140,13 @@ func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 		sent := len(h.Requests())
 		c.Forget(h.repo) // even a token is not asked for
 		for time.Now().Before(limit.Until) {
-			if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
+			if err := c.React(t.Context(), h.repo, "issue", 1); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
 				t.Fatalf("err = %v", err)
 			}
 			if time.Now().Before(limit.Until) && len(h.Requests()) != sent {
 				t.Fatalf("%d requests during the hold", len(h.Requests())-sent)
 			}
-			_ = sleep(t.Context(), 7*time.Minute)
+			_ = wait.For(t.Context(), 7*time.Minute)
 		}
 		if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 			t.Errorf("after the hold: %v", err)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // Inside is inside for tests that only see what the package exports.
@@ -21,7 +23,7 @@ type inside struct {
 
 func (t inside) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	ctx := req.Context()
-	if err := sleep(ctx, t.delay()); err != nil {
+	if err := wait.For(ctx, t.delay()); err != nil {
 		return nil, err
 	}
 	in := req.Clone(ctx)
@@ -40,7 +42,7 @@ func (t inside) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 		}
 	}()
 	t.server.ServeHTTP(rec, in)
-	if err := sleep(ctx, t.delay()); err != nil {
+	if err := wait.For(ctx, t.delay()); err != nil {
 		return nil, err
 	}
 	return rec.Result(), nil

@@ -25,17 +25,18 @@ type Issue struct {
 	Closed   time.Time      `json:"closed_at"`
 	ClosedBy feedback.Actor `json:"closed_by"`
 	// PullRequest is nil for an issue that is none.
-	PullRequest *struct {
-		MergedAt time.Time `json:"merged_at"`
-	} `json:"pull_request"`
+	PullRequest *struct{} `json:"pull_request"`
+	// App is the App through which it was written; its ID is zero for none.
+	App AppID `json:"performed_via_github_app"`
+}
+
+// AppID names an App.
+type AppID struct {
+	ID int64 `json:"id"`
 }
 
 // IsPull says whether it is a pull request.
 func (i Issue) IsPull() bool { return i.PullRequest != nil }
-
-// Merged says whether it is a pull request that was merged, where GitHub's list says
-// so.
-func (i Issue) Merged() bool { return i.PullRequest != nil && !i.PullRequest.MergedAt.IsZero() }
 
 // Issue reads one issue or pull request.
 func (c *Client) Issue(ctx context.Context, repo Repo, number int) (issue Issue, err error) {
@@ -43,29 +44,20 @@ func (c *Client) Issue(ctx context.Context, repo Repo, number int) (issue Issue,
 	return issue, err
 }
 
-// Target is what a reaction is put on.
-type Target string
-
-// The targets of React; for OnIssue the id is the issue's or pull request's
-// number, otherwise the comment's id.
-const (
-	OnIssue         Target = "issue"
-	OnIssueComment  Target = "issue_comment"
-	OnReviewComment Target = "review_comment"
-)
-
-var reactionRoutes = map[Target]string{
-	OnIssue:         "/repos/{owner}/{repo}/issues/{number}/reactions",
-	OnIssueComment:  "/repos/{owner}/{repo}/issues/comments/{id}/reactions",
-	OnReviewComment: "/repos/{owner}/{repo}/pulls/comments/{id}/reactions",
+// reactionRoutes are where a reaction is put on what has such an id: an issue or
+// pull request its number, a comment its own.
+var reactionRoutes = map[string]string{
+	"issue":          "/repos/{owner}/{repo}/issues/{number}/reactions",
+	"issue_comment":  "/repos/{owner}/{repo}/issues/comments/{id}/reactions",
+	"review_comment": "/repos/{owner}/{repo}/pulls/comments/{id}/reactions",
 }
 
-// React puts a reaction such as "eyes" on something. Putting it there again
-// changes nothing at GitHub, so it may be repeated.
-func (c *Client) React(ctx context.Context, repo Repo, on Target, id int64, content string) error {
+// React puts 👀 on an issue, an issue_comment or a review_comment. Putting it there
+// again changes nothing at GitHub, so it may be repeated.
+func (c *Client) React(ctx context.Context, repo Repo, on string, id int64) error {
 	_, err := c.on(ctx, repo, request{
-		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes[OnIssueComment]), args: []any{id},
-		body: map[string]string{"content": content},
+		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes["issue_comment"]), args: []any{id},
+		body: map[string]string{"content": "eyes"},
 	}, nil)
 	return err
 }
@@ -79,9 +71,7 @@ type Comment struct {
 	ID     int64          `json:"id"`
 	Author feedback.Actor `json:"user"`
 	// App is the App through which it was written; its ID is zero for none.
-	App struct {
-		ID int64 `json:"id"`
-	} `json:"performed_via_github_app"`
+	App     AppID     `json:"performed_via_github_app"`
 	Body    string    `json:"body"`
 	HTMLURL string    `json:"html_url"`
 	Created time.Time `json:"created_at"`
@@ -102,7 +92,7 @@ func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body,
 		method: http.MethodPost, route: commentsRoute, args: []any{number}, body: map[string]string{"body": withMarker(body, marker)},
 		holds: []string{"id"},
 		find: func(ctx context.Context) (found bool, err error) {
-			made, found, err = c.FindComment(ctx, repo, number, marker, 0)
+			made, found, err = c.FindComment(ctx, repo, number, marker)
 			return found, err
 		},
 	}, &made)
@@ -119,10 +109,10 @@ func (c *Client) EditComment(ctx context.Context, repo Repo, id int64, body, mar
 	return edited, err
 }
 
-// FindComment returns the oldest comment that holds the marker and was written
-// by the given author. With authorID 0 that is the App itself. A marker alone
-// proves nothing: anybody can copy it, and a quoting reply does.
-func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker string, authorID int64) (Comment, bool, error) {
+// FindComment returns the oldest comment that holds the marker and was written by
+// the App itself. A marker alone proves nothing: anybody can copy it, and a quoting
+// reply does.
+func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker string) (Comment, bool, error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var comments []Comment // oldest first
 		next, err := c.page(ctx, repo, request{route: commentsRoute, args: []any{number}}, page, &comments)
@@ -133,9 +123,8 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 			if !strings.Contains(one.Body, marker) {
 				continue
 			}
-			wanted, err := c.isAuthor(ctx, one, authorID)
-			if err != nil || wanted {
-				return one, wanted, err
+			if own, err := c.isOwn(ctx, one); own || err != nil {
+				return one, own, err
 			}
 		}
 		page = next
@@ -143,14 +132,10 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 	return Comment{}, false, nil
 }
 
-// isAuthor says whether a comment is by the author, or by the App when
-// authorID is 0. Only for a bot's comment that does not name its App is the
-// App's own user looked up.
-func (c *Client) isAuthor(ctx context.Context, one Comment, authorID int64) (bool, error) {
-	switch {
-	case authorID != 0:
-		return one.Author.ID == authorID, nil
-	case one.App.ID != 0 || !one.Author.Bot():
+// isOwn says whether a comment is by the App. Only for a bot's comment that does not
+// name its App is the App's own user looked up.
+func (c *Client) isOwn(ctx context.Context, one Comment) (bool, error) {
+	if one.App.ID != 0 || !one.Author.Bot() {
 		return one.App.ID == c.appID, nil
 	}
 	app, err := c.App(ctx)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // A fence that asks a slow store, or a process that stands still there, lets a
@@ -20,11 +22,11 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 			places := 0
 			fenced := c.Fenced(func(ctx context.Context) error {
 				if places++; places == 1 {
-					return sleep(ctx, slow)
+					return wait.For(ctx, slow)
 				}
 				return nil
 			})
-			if err := fenced.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+			if err := fenced.React(t.Context(), h.repo, "issue", 1); err != nil {
 				t.Error(err)
 			}
 			if n := len(h.calls(reactRoute)); n != 1 || places != want {
@@ -36,9 +38,9 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 
 func TestAWriteThatIsLateEachTimeIsLeftToTheCaller(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		fenced := c.Fenced(func(ctx context.Context) error { return sleep(ctx, lateMost+time.Second) })
+		fenced := c.Fenced(func(ctx context.Context) error { return wait.For(ctx, lateMost+time.Second) })
 		var limit *RateLimited
-		if err := fenced.React(t.Context(), h.repo, OnIssue, 1, "eyes"); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
+		if err := fenced.React(t.Context(), h.repo, "issue", 1); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
 			t.Errorf("err = %v, want a time to come", err)
 		}
 		if n := len(h.calls(reactRoute)); n != 0 {
@@ -58,7 +60,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+				if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
 					t.Error(err)
 				}
 			})
@@ -69,7 +71,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 			}
 		})
 		for range 3 {
-			_ = sleep(t.Context(), 3*time.Second)
+			_ = wait.For(t.Context(), 3*time.Second)
 			h.RevokeTokens()
 		}
 		wg.Wait()
@@ -93,7 +95,7 @@ func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > defaultMaxWait {
 			t.Errorf("after two refusals of 20 s: %v after %v", err, time.Since(began))
 		}
-		_ = sleep(t.Context(), time.Until(limit.Until))
+		_ = wait.For(t.Context(), time.Until(limit.Until))
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit."))
 		began = time.Now()
 		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > time.Second {

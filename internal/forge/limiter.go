@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -81,24 +82,19 @@ type limiter struct {
 	// no read, and what is cosmetic nothing that is needed.
 	turns [2 * urgencies]chan struct{}
 
-	mu    sync.Mutex
-	usage usage       // by this node's clock
-	apart bool        // the last update of usage could not be shared
-	used  int64       // points, for people to see
-	hour  hourlyLimit // what GitHub last said is left
-}
+	mu     sync.Mutex
+	usage  usage     // by this node's clock
+	apart  bool      // the last update of usage could not be shared
+	scarce time.Time // until then less than a fifth is left of the hour, as GitHub last said
 
-// limiters are the limiters of a client, one for each installation.
-type limiters struct {
-	mu    sync.Mutex
-	byKey map[int64]*limiter
+	used atomic.Int64 // points, for people to see
 }
 
 // limiter returns the limiter of a key, made when it is first asked for.
 func (c *Client) limiter(key int64) *limiter {
-	c.limiters.mu.Lock()
-	defer c.limiters.mu.Unlock()
-	l := c.limiters.byKey[key]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.limiters[key]
 	if l == nil {
 		most := atOnce
 		if c.shared != nil {
@@ -108,20 +104,20 @@ func (c *Client) limiter(key int64) *limiter {
 		for i := range l.turns {
 			l.turns[i] = make(chan struct{}, 1)
 		}
-		c.limiters.byKey[key] = l
+		c.limiters[key] = l
 	}
 	return l
 }
 
-// needOf is what a request takes of the limits. A token is neither content nor
-// spaced.
+// needOf is what a request takes of the limits. GitHub counts no check run as content;
+// a token is neither content nor spaced.
 func (l *limiter) needOf(r request) need {
 	n := need{points: readPoints, spare: r.urgency != needed}
 	if r.writes() {
 		n.points = writePoints
 	}
 	if r.writes() && r.as != asApp {
-		n.content, n.spacing = !r.checkRun(), l.spacing
+		n.content, n.spacing = !strings.Contains(r.route, "/check-runs"), l.spacing
 	}
 	return n
 }
@@ -130,96 +126,81 @@ func (l *limiter) needOf(r request) need {
 // A wait longer than patience or the context allows is returned as *RateLimited
 // as soon as it is known. Whoever is let in calls leave.
 func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) (at time.Time, err error) {
-	if until, short := l.short(); short && r.urgency == background {
-		return at, &RateLimited{Method: r.method, Path: r.route, Until: until}
-	}
 	began := l.now()
+	if until := l.scarceUntil(); r.urgency == background && until.After(began) {
+		return at, &RateLimited{Method: r.method, Path: r.route, Until: until.Add(time.Second)}
+	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	turn := l.turns[r.urgency]
 	if r.writes() {
 		turn = l.turns[urgencies+r.urgency]
 	}
-	if err := take(patient, turn); err != nil {
-		return at, l.waitEnded(ctx, r, patience)
+	// Those before it in the queue may take as long again as it has waited.
+	if !take(patient, turn) {
+		return at, l.rateLimited(r, patience)
 	}
 	defer func() { <-turn }()
 	for {
-		if err := take(patient, l.underWay); err != nil {
-			return at, l.waitEnded(ctx, r, patience)
+		if !take(patient, l.underWay) {
+			return at, l.rateLimited(r, patience)
 		}
-		at, wait, err := l.admit(patient, n)
+		var wait time.Duration
+		err := l.update(patient, func(now time.Time, u usage) (next usage) {
+			at = l.now()
+			next, wait = u.admit(now, n)
+			return next
+		})
 		if err == nil && wait <= 0 {
 			return at, nil
 		}
 		<-l.underWay
-		if err == nil && tooLong(ctx, began, l.now(), wait, patience) {
+		deadline, bounded := ctx.Deadline()
+		if err == nil && (l.now().Add(wait).Sub(began) > patience || bounded && time.Until(deadline) < wait) {
 			return at, l.rateLimited(r, wait)
 		}
 		if err != nil || l.sleep(patient, wait) != nil {
-			return at, l.waitEnded(ctx, r, patience)
+			return at, l.rateLimited(r, patience)
 		}
 	}
 }
 
-// take takes a free place, or waits for one until the context ends.
-func take(ctx context.Context, places chan struct{}) error {
+// take takes a free place, also when the context has ended, or waits for one until it
+// does.
+func take(ctx context.Context, places chan struct{}) bool {
 	select {
 	case places <- struct{}{}:
-		return nil
+		return true
 	default:
 	}
 	select {
 	case places <- struct{}{}:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
-}
-
-// waitEnded is what a wait ends with that came to nothing. Those before it in the
-// queue may take as long again as it has waited.
-func (l *limiter) waitEnded(ctx context.Context, r request, patience time.Duration) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s %s: wait for the rate limit: %w", r.method, r.route, ctx.Err())
-	}
-	return l.rateLimited(r, patience)
 }
 
 // rateLimited leaves a wait to the caller.
 func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := l.now()
-	until, secondary := l.held(now)
-	return &RateLimited{Method: r.method, Path: r.route, Until: later(until, now.Add(wait)), Secondary: secondary || !until.After(now)}
-}
-
-// tooLong says whether a wait is left to the caller.
-func tooLong(ctx context.Context, since, now time.Time, wait, patience time.Duration) bool {
-	deadline, bounded := ctx.Deadline()
-	return now.Add(wait).Sub(since) > patience || bounded && time.Until(deadline) < wait
-}
-
-// admit takes what a request needs at a time, or says how long it has to wait first.
-// The error is the context's.
-func (l *limiter) admit(ctx context.Context, n need) (at time.Time, wait time.Duration, err error) {
-	err = l.update(ctx, func(now time.Time, u usage) (next usage) {
-		at = l.now()
-		next, wait = u.admit(now, n)
-		return next
-	})
-	return at, wait, err
+	l.usage = l.usage.settle(now)
+	hold := l.usage.Hold
+	return &RateLimited{Method: r.method, Path: r.route, Until: later(hold, now.Add(wait)), Secondary: l.usage.Secondary || !hold.After(now)}
 }
 
 // leave ends a request that was let in. What its answer says is noted before
 // another may follow.
 func (l *limiter) leave(ctx context.Context, n need, a answer) {
+	l.noteHour(a.header)
 	l.mu.Lock()
-	l.hour.note(a.header, l.now())
-	if a.sent && a.status != http.StatusNotModified {
-		l.used += int64(n.points)
-	}
 	strikes := l.usage.Strikes
 	l.mu.Unlock()
+	if a.sent && a.status != http.StatusNotModified {
+		l.used.Add(int64(n.points))
+	}
 	if a.wantsPause(l.now()) || strikes > 0 {
 		// The others must know it even if the caller gave up.
 		_ = l.update(context.WithoutCancel(ctx), func(now time.Time, u usage) usage { return u.answered(now, a) })
@@ -260,8 +241,8 @@ func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usag
 			l.log.Error().Err(err).Str("key", l.key).Msg("the shared use of GitHub's limits cannot be read; counting starts anew")
 		}
 		ahead = now.Sub(l.now())
-		if apart {
-			u = u.heldLike(own.by(ahead))
+		if mine := own.by(ahead); apart && mine.Hold.After(u.Hold) {
+			u.Hold, u.Secondary, u.Strikes = mine.Hold, mine.Secondary, max(u.Strikes, mine.Strikes)
 		}
 		next = f(now, u.settle(now))
 		text, err := json.Marshal(next)
@@ -279,38 +260,28 @@ func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usag
 	return nil
 }
 
-// held is what this node knows of a time before which GitHub wants nothing.
-func (l *limiter) held(now time.Time) (until time.Time, secondary bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.usage = l.usage.settle(now)
-	return l.usage.Hold, l.usage.Secondary
-}
-
-// hourlyLimit is what GitHub last said of the hourly limit (docs.github.com,
-// "Checking the status of your rate limit"). Its zero value knows nothing.
-type hourlyLimit struct {
-	limit, remaining int
-	reset            time.Time
-}
-
-// note keeps what an answer says.
-func (h *hourlyLimit) note(header http.Header, now time.Time) {
+// noteHour keeps whether less than a fifth is left of the hourly limit
+// (docs.github.com, "Checking the status of your rate limit"), where an answer says
+// so. That is kept for what people wait for: without tokens of the App nothing goes on.
+func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
 	reset, ok := resetTime(header)
 	if limitErr != nil || remainingErr != nil || !ok {
 		return
 	}
-	// A reset after more than an hour is of a clock that is wrong.
-	*h = hourlyLimit{limit, remaining, earlier(reset, now.Add(longestWait))}
-}
-
-// short says that less than a fifth is left of the hour, until when. That is kept
-// for what people wait for: without tokens of the App nothing goes on.
-func (l *limiter) short() (until time.Time, short bool) {
+	if remaining >= limit/5 {
+		reset = time.Time{}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := l.hour
-	return h.reset.Add(time.Second), h.limit > 0 && h.remaining < h.limit/5 && h.reset.After(l.now())
+	// A reset after more than an hour is of a clock that is wrong.
+	l.scarce = earlier(reset, l.now().Add(longestWait))
+}
+
+// scarceUntil is until when less than a fifth is left of the hour.
+func (l *limiter) scarceUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.scarce
 }

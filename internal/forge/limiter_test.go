@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // noted is a list of what happened when.
@@ -55,11 +57,11 @@ func TestWritesWaitForNothingButTheSpacingThatIsAskedFor(t *testing.T) {
 						_, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"})
 						return err
 					}},
-					{"reaction", func() error { return c.React(t.Context(), h.repo, OnIssue, 1, "eyes") }},
+					{"reaction", func() error { return c.React(t.Context(), h.repo, "issue", 1) }},
 					{"read", func() error { _, err := c.Issue(t.Context(), h.repo, 1); return err }},
 				} {
 					wg.Go(func() {
-						_ = sleep(t.Context(), time.Duration(i)*time.Millisecond)
+						_ = wait.For(t.Context(), time.Duration(i)*time.Millisecond)
 						if err := one.do(); err != nil {
 							t.Error(one.name, err)
 						}
@@ -81,13 +83,13 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 36 { // ten more than may come at once
 			wg.Go(func() {
-				if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+				if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
-		_ = sleep(t.Context(), time.Second)
+		_ = wait.For(t.Context(), time.Second)
 		began := time.Now()
 		edit := func() error { _, err := c.EditComment(t.Context(), h.repo, id, "hello", "<!-- m -->"); return err }
 		err := edit()
@@ -99,7 +101,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 			t.Error("it was sent")
 		}
 		wg.Wait()
-		_ = sleep(t.Context(), time.Until(limit.Until))
+		_ = wait.For(t.Context(), time.Until(limit.Until))
 		if err := edit(); err != nil {
 			t.Error(err)
 		}
@@ -109,14 +111,14 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		c.spacing = time.Second
-		if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+		if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 3 { // the first of the queue and two behind it
 			wg.Go(func() {
-				if err := c.React(ctx, h.repo, OnIssue, 1, "eyes"); !errors.Is(err, context.Canceled) {
+				if err := c.React(ctx, h.repo, "issue", 1); !errors.Is(err, context.Canceled) {
 					t.Errorf("err = %v", err)
 				}
 			})
@@ -125,7 +127,7 @@ func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 		cancel()
 		wg.Wait()
 		before := time.Now()
-		if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil || time.Since(before) > 1200*time.Millisecond {
+		if err := c.React(t.Context(), h.repo, "issue", 1); err != nil || time.Since(before) > 1200*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(before))
 		}
 		noneLeft(t, c.limiter(h.repo.Installation))
@@ -184,7 +186,7 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 					t.Fatal(err)
 				}
 				slow := fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
-					_ = sleep(r.Context(), 5*time.Second)
+					_ = wait.For(r.Context(), 5*time.Second)
 					github.ServeHTTP(w, r)
 				}}
 				h.fail(issueRoute, slices.Repeat([]fault{slow}, 120)...)
@@ -197,11 +199,11 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 					})
 				}
 				for _, want := range tt.want {
-					_ = sleep(t.Context(), time.Second)
+					_ = wait.For(t.Context(), time.Second)
 					if n := len(h.calls(issueRoute)); n != want {
 						t.Errorf("%d requests have arrived, want %d", n, want)
 					}
-					_ = sleep(t.Context(), 4200*time.Millisecond)
+					_ = wait.For(t.Context(), 4200*time.Millisecond)
 				}
 				wg.Wait()
 			})
@@ -226,7 +228,7 @@ func TestTwoNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		for name, c := range map[string]*Client{"a": a, "b": b} {
 			wg.Go(func() {
 				for range 3 {
-					if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+					if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
 						t.Error(err)
 					}
 					got.add("%s", name)
@@ -258,14 +260,14 @@ func TestANodeThatLosesTheDatabaseKeepsTheLimitsAndTellsTheOthersLater(t *testin
 			}
 		}
 		for range 26 {
-			if err := a.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+			if err := a.React(t.Context(), h.repo, "issue", 1); err != nil {
 				t.Fatal(err)
 			}
 		}
 		shared.leave(true)
 		began := time.Now()
 		for range 4 {
-			if err := a.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+			if err := a.React(t.Context(), h.repo, "issue", 1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -296,7 +298,7 @@ func TestPointsCountWhatRequestsCost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.React(t.Context(), h.repo, OnIssue, 1, "eyes"); err != nil {
+	if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := c.Points(), []Points{{0, 5}, {h.repo.Installation, 6}}; !slices.Equal(got, want) {

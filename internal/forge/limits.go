@@ -2,6 +2,7 @@ package forge
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -90,11 +91,9 @@ type usage struct {
 
 // parseUsage reads what a node stored. What cannot be read counts as nothing
 // used; GitHub's own answers are obeyed in any case.
-func parseUsage(text []byte) (u usage, err error) {
-	if len(text) == 0 {
-		return usage{}, nil
-	}
-	if err = json.Unmarshal(text, &u); err != nil {
+func parseUsage(text []byte) (usage, error) {
+	var u usage
+	if err := json.Unmarshal(text, &u); err != nil && len(text) > 0 {
 		return usage{}, err
 	}
 	return u, nil
@@ -165,24 +164,6 @@ func (u usage) by(ahead time.Duration) usage {
 	return u
 }
 
-// heldLike returns the usage with the hold of another one that lasts longer.
-func (u usage) heldLike(other usage) usage {
-	if other.Hold.After(u.Hold) {
-		u.Hold, u.Secondary, u.Strikes = other.Hold, other.Secondary, max(u.Strikes, other.Strikes)
-	}
-	return u
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/pawlbot/pawl/policy/feedback"
 )
 
 // Delivery is one attempt of GitHub to send one webhook. Attempts at the same
@@ -23,8 +21,7 @@ type Delivery struct {
 	Event  string `json:"event"`
 	Action string `json:"action"`
 	// At is when GitHub sent it.
-	At         time.Time `json:"delivered_at"`
-	Redelivery bool      `json:"redelivery"`
+	At time.Time `json:"delivered_at"`
 	// StatusCode is what was answered; zero when no connection was made.
 	StatusCode int `json:"status_code"`
 }
@@ -119,18 +116,11 @@ func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().
 
 // Review is a review of a pull request as a whole.
 type Review struct {
-	ID     int64          `json:"id"`
-	Author feedback.Actor `json:"user"`
-	// App is the App through which it was written; its ID is zero for none.
-	App struct {
-		ID int64 `json:"id"`
-	} `json:"performed_via_github_app"`
-	Body string `json:"body"`
+	Comment // without its times
 	// State is APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING.
 	State string `json:"state"`
 	// SHA is the commit that was reviewed.
-	SHA     string `json:"commit_id"`
-	HTMLURL string `json:"html_url"`
+	SHA string `json:"commit_id"`
 	// Submitted is zero for a review that is still being written.
 	Submitted time.Time `json:"submitted_at"`
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 func TestChangesOfACheckRunWhileItsWriteWaitsAreOneRequestWithTheNewest(t *testing.T) {
@@ -20,15 +22,15 @@ func TestChangesOfACheckRunWhileItsWriteWaitsAreOneRequestWithTheNewest(t *testi
 				t.Error(err)
 			}
 		})
-		_ = sleep(t.Context(), time.Second)
+		_ = wait.For(t.Context(), time.Second)
 		var changes atomic.Int64
 		asked := 0
 		say := func() CheckRun {
-			return CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Title: fmt.Sprint("change ", changes.Load()), Summary: "S"}
+			return CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Output: Output{Title: fmt.Sprint("change ", changes.Load()), Summary: "S"}}
 		}
 		wg.Go(func() {
 			for range 20 {
-				_ = sleep(t.Context(), 200*time.Millisecond)
+				_ = wait.For(t.Context(), 200*time.Millisecond)
 				changes.Add(1)
 			}
 		})
@@ -45,7 +47,7 @@ func TestAnotherCheckRunIsNotSentInPlaceOfTheOneThatIsUpdated(t *testing.T) {
 	h, c := start(t)
 	made := h.checkRun()
 	for _, odd := range []CheckRun{{}, {Name: "other", HeadSHA: made.HeadSHA}, {Name: "pawl", HeadSHA: "def"}} {
-		run := CheckRun{Name: "pawl", HeadSHA: made.HeadSHA, Status: "in_progress", Title: "as asked", Summary: "S"}
+		run := CheckRun{Name: "pawl", HeadSHA: made.HeadSHA, Status: "in_progress", Output: Output{Title: "as asked", Summary: "S"}}
 		if _, err := c.UpdateCheckRun(t.Context(), h.repo, made.ID, run, func(context.Context) CheckRun { return odd }); err != nil {
 			t.Fatal(err)
 		}

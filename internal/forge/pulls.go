@@ -28,7 +28,6 @@ type Pull struct {
 	Number int `json:"number"`
 	// State is open or closed; a merged pull request is closed.
 	State     string    `json:"state"`
-	Draft     bool      `json:"draft"`
 	CreatedAt time.Time `json:"created_at"`
 	MergedAt  time.Time `json:"merged_at"`
 	Head      Branch    `json:"head"`
@@ -71,13 +70,12 @@ func (c *Client) findPull(ctx context.Context, repo Repo, head, base string, sin
 	return Pull{}, false, err
 }
 
-// NewPull is a pull request to open from branch Head of the repository itself.
+// NewPull is a draft pull request to open from branch Head of the repository itself.
 type NewPull struct {
 	Title string
 	Body  string
 	Head  string
 	Base  string
-	Draft bool
 	// Begun is when an earlier try began of which nobody knows what became of it;
 	// zero for none. What it opened is returned, also where people have closed it.
 	Begun time.Time
@@ -86,8 +84,6 @@ type NewPull struct {
 // OpenedPull is what CreatePull came to.
 type OpenedPull struct {
 	Pull
-	// Existed: there was one from the same head to the same base.
-	Existed bool
 	// DraftRefused: the repository's plan has no drafts, so it is not one.
 	DraftRefused bool
 }
@@ -102,33 +98,29 @@ func (c *Client) CreatePull(ctx context.Context, repo Repo, p NewPull) (OpenedPu
 	if !p.Begun.IsZero() {
 		existing, ok, err := c.findPull(ctx, repo, p.Head, p.Base, p.Begun.Add(-clockError))
 		if ok || err != nil {
-			return OpenedPull{Pull: existing, Existed: ok}, err
+			return OpenedPull{Pull: existing}, err
 		}
 	}
-	opened, err := c.openNew(ctx, repo, p)
-	if refusedWith(err, "draft pull requests are not supported") && p.Draft {
-		p.Draft = false
-		opened, err = c.openNew(ctx, repo, p)
+	opened, err := c.openNew(ctx, repo, p, true)
+	if refusedWith(err, "draft pull requests are not supported") {
+		opened, err = c.openNew(ctx, repo, p, false)
 		opened.DraftRefused = err == nil
 	}
 	if !refusedWith(err, "a pull request already exists") {
 		return opened, err
 	}
 	existing, ok, lookErr := c.findPull(ctx, repo, p.Head, p.Base, time.Time{})
-	if lookErr != nil {
-		return OpenedPull{}, lookErr
+	if ok || lookErr != nil {
+		err = lookErr
 	}
-	if !ok {
-		return OpenedPull{}, err
-	}
-	return OpenedPull{Pull: existing, Existed: true}, nil
+	return OpenedPull{Pull: existing}, err
 }
 
-func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull) (opened OpenedPull, err error) {
+func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull, draft bool) (opened OpenedPull, err error) {
 	_, err = c.on(ctx, repo, request{
 		method: http.MethodPost, route: pullsRoute, holds: []string{"number"},
 		body: map[string]any{
-			"title": clipLine(p.Title, maxPullTitle), "body": Clip(p.Body, MaxText), "head": p.Head, "base": p.Base, "draft": p.Draft,
+			"title": clipLine(p.Title, maxPullTitle), "body": clip(p.Body, maxText), "head": p.Head, "base": p.Base, "draft": draft,
 		},
 		find: func(ctx context.Context) (found bool, err error) {
 			opened.Pull, found, err = c.findPull(ctx, repo, p.Head, p.Base, time.Time{})
@@ -141,6 +133,6 @@ func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull) (opened Open
 // refusedWith says whether GitHub refused the content with a message that
 // holds the given lower-case words.
 func refusedWith(err error, words string) bool {
-	var failed *Error
-	return errors.Is(err, ErrInvalid) && errors.As(err, &failed) && strings.Contains(strings.ToLower(failed.Message), words)
+	failed, ok := errors.AsType[*Error](err)
+	return ok && errors.Is(err, ErrInvalid) && strings.Contains(strings.ToLower(failed.Message), words)
 }

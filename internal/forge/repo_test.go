@@ -136,7 +136,7 @@ func (h *hub) bot() int64 {
 func TestTheAppKnowsItself(t *testing.T) {
 	h, c := start(t)
 	want := App{
-		ID: testApp, Slug: "pawl", Name: "pawl", BotID: h.bot(), BotLogin: "pawl[bot]",
+		ID: testApp, Slug: "pawl", BotID: h.bot(), BotLogin: "pawl[bot]",
 		Permissions: map[string]string{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
 		Events: []string{"check_run", "create", "delete", "issue_comment", "issues", "pull_request", "pull_request_review",
 			"pull_request_review_comment", "push", "repository"},
@@ -186,7 +186,7 @@ func TestAServerWithoutBotUsersStillKnowsWhatTheAppWrote(t *testing.T) {
 	h.must(h.AddBot("other[bot]", 901))
 	h.comment("other[bot]", "<!-- m -->")
 	own := h.comment("pawl[bot]", "<!-- m -->")
-	if found, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- m -->", app.BotID); err != nil || !ok || found.ID != own {
+	if found, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- m -->"); err != nil || !ok || found.ID != own {
 		t.Errorf("%+v, %t, %v", found, ok, err)
 	}
 }

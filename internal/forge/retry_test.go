@@ -77,11 +77,11 @@ func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
 				t.Errorf("check run %+v, %v; %d at GitHub", run, err, len(h.checks()))
 			}
 			opened, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"})
-			if err != nil || opened.Number != 2 || opened.Existed || len(h.pulls()) != 1 {
+			if err != nil || opened.Number != 2 || len(h.pulls()) != 1 {
 				t.Errorf("pull %+v, %v; %d at GitHub", opened, err, len(h.pulls()))
 			}
-			done := CheckRun{Name: "pawl", HeadSHA: sha, Status: "completed", Conclusion: "success", Title: "T", Summary: "S"}
-			if got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, done, nil); err != nil || got.Conclusion != "success" {
+			done := CheckRun{Name: "pawl", HeadSHA: sha, Status: "completed", Conclusion: "success", Output: Output{Title: "T", Summary: "S"}}
+			if got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, done, nil); err != nil || h.checks()[0].Conclusion != "success" {
 				t.Errorf("check run %+v, %v", got, err)
 			}
 			if left := h.ClearFaults(); left != 0 || len(h.Unknown()) != 0 {
@@ -148,8 +148,8 @@ func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
 	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}, nil); err != nil {
 		t.Error(err)
 	}
-	for on, id := range map[Target]int64{OnIssue: 1, OnIssueComment: comment.ID, OnReviewComment: remark} {
-		if err := c.React(t.Context(), h.repo, on, id, "eyes"); err != nil {
+	for on, id := range map[string]int64{"issue": 1, "issue_comment": comment.ID, "review_comment": remark} {
+		if err := c.React(t.Context(), h.repo, on, id); err != nil {
 			t.Errorf("%s: %v", on, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 		}
 	}}
 	h.fail(issueRoute, flood, flood, flood)
-	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, errTooLarge) {
+	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "larger than 32 MiB") {
 		t.Errorf("err = %.200v", err)
 	}
 }

@@ -223,12 +223,12 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 			return err
 		},
 		func(ctx context.Context, c *forge.Client, _ bool) error {
-			return c.React(ctx, s.repo, forge.OnIssue, int64(number), "eyes")
+			return c.React(ctx, s.repo, "issue", int64(number))
 		},
 		func(ctx context.Context, c *forge.Client, again bool) (err error) {
 			if again {
 				var found bool
-				if comment, found, err = c.FindComment(ctx, s.repo, number, mark, 0); found || err != nil {
+				if comment, found, err = c.FindComment(ctx, s.repo, number, mark); found || err != nil {
 					return err
 				}
 			}
@@ -238,7 +238,7 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 	}
 	names := []string{"pawl", "pawl/severity", "pawl/stagnation"}
 	for _, name := range names {
-		run := forge.CheckRun{Name: name, HeadSHA: s.sha, ExternalID: fmt.Sprint("octo/hello#", number), Status: "in_progress", Title: "T", Summary: "S"}
+		run := forge.CheckRun{Name: name, HeadSHA: s.sha, ExternalID: fmt.Sprint("octo/hello#", number), Status: "in_progress", Output: forge.Output{Title: "T", Summary: "S"}}
 		steps = append(steps, func(ctx context.Context, c *forge.Client, again bool) error {
 			if again {
 				ref, found, err := c.FindCheckRun(ctx, s.repo, s.sha, name, run.ExternalID)
@@ -258,7 +258,7 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 	}
 	steps = append(steps, func(context.Context, *forge.Client, bool) error { return sleep(ctx, 10*time.Minute) }) // the agent works
 	for i, name := range names {
-		run := forge.CheckRun{Name: name, HeadSHA: s.sha, Status: "completed", Conclusion: "success", Title: "T", Summary: "S"}
+		run := forge.CheckRun{Name: name, HeadSHA: s.sha, Status: "completed", Conclusion: "success", Output: forge.Output{Title: "T", Summary: "S"}}
 		steps = append(steps, func(ctx context.Context, c *forge.Client, _ bool) error {
 			_, err := c.UpdateCheckRun(ctx, s.repo, checks[i].ID, run, nil)
 			return err

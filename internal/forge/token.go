@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -16,12 +15,6 @@ import (
 // tokenMargin is how long before its end a token is no longer handed out, so
 // that a push that starts with it can finish. GitHub's tokens live one hour.
 const tokenMargin = 5 * time.Minute
-
-// tokenCache holds one installation token per repository, in memory only.
-type tokenCache struct {
-	mu     sync.Mutex
-	byRepo map[tokenKey]tokenSlot
-}
 
 // tokenKey names a repository by its id, and by its name only where the id is
 // not known, so that a rename keeps the token.
@@ -40,29 +33,30 @@ type token struct {
 	expires time.Time
 }
 
-func (t *tokenCache) slot(repo Repo) tokenSlot {
+// slot is where the installation token of a repository is.
+func (s *state) slot(repo Repo) tokenSlot {
 	key := tokenKey{installation: repo.Installation, id: repo.ID}
 	if repo.ID == 0 {
 		key.name = strings.ToLower(repo.FullName())
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byRepo[key] == nil {
-		t.byRepo[key] = make(tokenSlot, 1)
-		t.byRepo[key] <- token{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tokens[key] == nil {
+		s.tokens[key] = make(tokenSlot, 1)
+		s.tokens[key] <- token{}
 	}
-	return t.byRepo[key]
+	return s.tokens[key]
 }
 
 // drop forgets a token that GitHub refused. A newer one stays: another call
 // may have replaced it meanwhile. An empty refused drops any token.
-func (t *tokenCache) drop(repo Repo, refused string) {
-	s := t.slot(repo)
-	known := <-s
+func (s *state) drop(repo Repo, refused string) {
+	slot := s.slot(repo)
+	known := <-slot
 	if refused == "" || known.value == refused {
 		known = token{}
 	}
-	s <- known
+	slot <- known
 }
 
 // Token returns an installation token that reaches this repository only, with
@@ -76,7 +70,7 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	if repo.Installation <= 0 {
 		return "", fmt.Errorf("token for %s: the installation id is not known; take it from the webhook", repo.FullName())
 	}
-	s := c.minted.slot(repo)
+	s := c.slot(repo)
 	var known token
 	select {
 	case known = <-s:
@@ -87,23 +81,8 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	if c.now().Before(known.expires.Add(-tokenMargin)) {
 		return known.value, nil
 	}
-	made, err := c.mint(ctx, repo.Installation, narrow(repo))
-	if err != nil {
-		return "", fmt.Errorf("token for %s: %w", repo.FullName(), err)
-	}
-	crash.Point("token_minted")
-	known = token{made.GetToken(), made.GetExpiresAt().Time}
-	return known.value, nil
-}
-
-// Forget drops the repository's token, for a caller whose git push was refused
-// with it. The next Token makes a fresh one.
-func (c *Client) Forget(repo Repo) { c.minted.drop(repo, "") }
-
-// narrow asks for one repository and exactly the permissions of app.yml. The
-// workflows permission is left out on purpose: without it GitHub refuses
-// pushes that touch .github/workflows.
-func narrow(repo Repo) *github.InstallationTokenOptions {
+	// One repository and exactly the permissions of app.yml. The workflows permission is
+	// left out on purpose: without it GitHub refuses pushes that touch .github/workflows.
 	opts := &github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{
 		Checks:       github.String("write"),
 		Contents:     github.String("write"),
@@ -116,8 +95,18 @@ func narrow(repo Repo) *github.InstallationTokenOptions {
 	} else {
 		opts.Repositories = []string{repo.Name}
 	}
-	return opts
+	made, err := c.mint(ctx, repo.Installation, opts)
+	if err != nil {
+		return "", fmt.Errorf("token for %s: %w", repo.FullName(), err)
+	}
+	crash.Point("token_minted")
+	known = token{made.GetToken(), made.GetExpiresAt().Time}
+	return known.value, nil
 }
+
+// Forget drops the repository's token, for a caller whose git push was refused
+// with it. The next Token makes a fresh one.
+func (c *Client) Forget(repo Repo) { c.drop(repo, "") }
 
 // mint makes a token. Making one more than needed does no harm, so it is
 // simply repeated when an answer is lost.
@@ -143,22 +132,4 @@ func explainMint(a answer) (hint string, kind error) {
 	default:
 		return explain(a)
 	}
-}
-
-// authorized returns a request with what says as whom it is sent. The token goes to
-// the API's host only: follow lets no redirect lead elsewhere.
-func (c *call) authorized(req *http.Request) (_ *http.Request, token string, err error) {
-	switch c.as {
-	case asApp, anonymous:
-		return req, "", nil
-	case asToken:
-		token = c.token
-	default:
-		if token, err = c.Token(req.Context(), c.repo); err != nil {
-			return nil, "", err
-		}
-	}
-	req = req.Clone(req.Context())
-	req.Header.Set("Authorization", "Bearer "+token)
-	return req, token, nil
 }

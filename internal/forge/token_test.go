@@ -98,7 +98,7 @@ func TestALateRefusalDoesNotDropANewerToken(t *testing.T) {
 	old, _ := c.Token(t.Context(), h.repo)
 	c.Forget(h.repo)
 	fresh, _ := c.Token(t.Context(), h.repo)
-	c.minted.drop(h.repo, old)
+	c.drop(h.repo, old)
 	if got, err := c.Token(t.Context(), h.repo); err != nil || got != fresh || h.tokens() != 2 {
 		t.Errorf("token %q of %d, %v", got, h.tokens(), err)
 	}
@@ -150,7 +150,7 @@ func TestALostTokenAnswerIsAskedForAgain(t *testing.T) {
 
 func TestAWaitForATokenEndsWithTheContext(t *testing.T) {
 	h, c := start(t)
-	s := c.minted.slot(h.repo)
+	s := c.slot(h.repo)
 	<-s // somebody makes it
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
