@@ -114,7 +114,8 @@ func (p *player) put(kind thread.Kind, seq int64, at time.Time, data any) error 
 	return nil
 }
 
-// decide asks policy where there is something to decide.
+// decide asks policy where there is something to decide, and gives the state that
+// it decided on.
 func (p *player) decide(now time.Time) (thread.State, error) {
 	st, err := thread.Fold(p.kept)
 	if err != nil {
@@ -127,15 +128,10 @@ func (p *player) decide(now time.Time) (thread.State, error) {
 	p.last = policy.Next(p.shared.facts(st, now, p.cfg))
 	p.tell()
 	if p.last.Action != policy.DoAttempt {
-		if err := p.put(thread.KindDecision, st.Seq, now, thread.Decided{Decision: p.last, Seen: st.Seq}); err != nil {
-			return st, err
-		}
-		if st, err = thread.Fold(p.kept); err != nil {
-			return st, err
-		}
+		err = p.put(thread.KindDecision, st.Seq, now, thread.Decided{Decision: p.last, Seen: st.Seq})
 	}
 	p.dirty = false
-	return st, nil
+	return st, err
 }
 
 // tell puts the last decision down to the attempt before it. Where feedback

@@ -27,10 +27,9 @@ func covers(spans []span, offset int) bool {
 
 // page is what Pawl looks for in the tree of a text.
 type page struct {
-	code  []span // fenced blocks and code spans, in order
-	tags  []tag  // of quoting elements, in order
-	plain []int  // where the lines of paragraphs and headings begin
-	quote []int  // and those of quotations
+	code  []span           // fenced blocks and code spans, in order
+	tags  []tag            // of quoting elements, in order
+	lines map[int]lineKind // by where they begin: those of quotations, else of paragraphs and headings
 }
 
 // tag opens or closes a quoting element.
@@ -56,7 +55,7 @@ const unclosed = 100
 // readPage reads a text whose lines end in line feeds. A text that would take long
 // has nothing that could be relied on: no plain line and no code.
 func readPage(body string) page {
-	var p page
+	p := page{lines: map[int]lineKind{}}
 	if nested.MatchString(body) || strings.Count(body, "](")-strings.Count(body, ")") > unclosed {
 		return p
 	}
@@ -73,7 +72,7 @@ func readPage(body string) page {
 			return ast.WalkContinue, nil
 		}
 		if quotes > 0 && n.Type() == ast.TypeBlock {
-			p.quote = append(p.quote, linesOf(body, n.Lines())...)
+			p.mark(body, n.Lines(), quotedLine)
 		}
 		switch n := n.(type) {
 		case *ast.FencedCodeBlock:
@@ -92,11 +91,11 @@ func readPage(body string) page {
 					p.tagsIn(body, n.ClosureLine)
 				}
 			case n.HasClosure():
-				p.quote = append(p.quote, lineStart(body, n.ClosureLine.Start))
+				p.lines[lineStart(body, n.ClosureLine.Start)] = quotedLine
 			}
 		case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
 			if quotes == 0 {
-				p.plain = append(p.plain, linesOf(body, n.Lines())...)
+				p.mark(body, n.Lines(), plainLine)
 			}
 			// GitHub's formulas have rules of their own for what is code.
 			s, _ := extent(n.Lines())
@@ -130,13 +129,11 @@ func lineStart(body string, offset int) int {
 	return strings.LastIndexByte(body[:offset], '\n') + 1
 }
 
-// linesOf is where the lines that hold some segments begin.
-func linesOf(body string, s *gmtext.Segments) []int {
-	var starts []int
+// mark says what the lines are that hold some segments.
+func (p *page) mark(body string, s *gmtext.Segments, kind lineKind) {
 	for i := range s.Len() {
-		starts = append(starts, lineStart(body, s.At(i).Start))
+		p.lines[lineStart(body, s.At(i).Start)] = kind
 	}
-	return starts
 }
 
 func (p *page) html(body string, s *gmtext.Segments) {
@@ -209,12 +206,6 @@ type line struct {
 	kind lineKind
 }
 
-// quoted reports whether a line of a quotation begins at an offset.
-func (p *page) quoted(start int) bool {
-	_, found := slices.BinarySearch(p.quote, start)
-	return found
-}
-
 // readLines tells for each line of a text what it is. Only a line of a paragraph
 // or heading is plain, and only where it begins outside of quotations, code and
 // comments. An open comment hides all that follows, which it does at GitHub in
@@ -223,7 +214,7 @@ func (p *page) quoted(start int) bool {
 func readLines(body string) []line {
 	p := readPage(body)
 	depth, tags := 0, p.tags
-	comments := slices.DeleteFunc(p.comments(body), func(c span) bool { return p.quoted(lineStart(body, c.start)) })
+	comments := slices.DeleteFunc(p.comments(body), func(c span) bool { return p.lines[lineStart(body, c.start)] == quotedLine })
 	var lines []line
 	start := 0
 	for text := range strings.SplitSeq(body, "\n") {
@@ -236,12 +227,11 @@ func readLines(body string) []line {
 			tags = tags[1:]
 		}
 		l := line{text: text}
-		_, plain := slices.BinarySearch(p.plain, start)
 		switch {
 		case covers(comments, start), covers(p.code, start):
-		case p.quoted(start), depth > 0:
+		case p.lines[start] == quotedLine, depth > 0:
 			l.kind = quotedLine
-		case plain && indentation(text) < 4, strings.Trim(text, " \t") == "":
+		case p.lines[start] == plainLine && indentation(text) < 4, strings.Trim(text, " \t") == "":
 			l.kind = plainLine
 		}
 		lines = append(lines, l)
