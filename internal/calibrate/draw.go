@@ -78,13 +78,6 @@ const (
 	boxLeft  = 56
 )
 
-// dot is a cut in the picture, with its intervals as bars where they are known.
-type dot struct {
-	Cut
-	Class, Radius string
-	Bars          bool
-}
-
 // SVG draws the ROC curves of all views beside each other, self-contained.
 func (r Report) SVG() string {
 	x := func(rate Number) string { return fmt.Sprintf("%.1f", rate*side) }
@@ -99,18 +92,6 @@ func (r Report) SVG() string {
 				d += "L" + x(p.FPR) + " " + y(p.TPR)
 			}
 			return d
-		},
-		"dots": func(v View) []dot {
-			var all []dot
-			for _, c := range []struct {
-				*Cut
-				class, radius string
-			}{{v.Recommended, "recommended", "5.5"}, {&v.Current, "current", "3.5"}} {
-				if c.Cut != nil && c.TPR.Known() && c.FPR.Known() {
-					all = append(all, dot{*c.Cut, c.class, c.radius, c.TPR95[0].Known() && c.FPR95[0].Known()})
-				}
-			}
-			return all
 		},
 	}).Parse(picture))
 	var b strings.Builder
