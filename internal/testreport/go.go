@@ -31,14 +31,9 @@ type goReader struct {
 	running string // with -v: whose output follows
 	printed blocks // with -v and -json: by test
 
-	building string          // the package whose errors follow
-	builds   blocks          // errors by package
-	order    []string        // of builds
-	failedIn map[string]bool // with -json: packages that have a failed test
-}
-
-func newGoReader() *goReader {
-	return &goReader{tally: tally{runner: "go"}, printed: blocks{}, builds: blocks{}, failedIn: map[string]bool{}}
+	building string   // the package whose errors follow
+	builds   blocks   // errors by package
+	failedIn []string // with -json: packages that have a failed test
 }
 
 type goTest struct {
@@ -83,6 +78,7 @@ func (g *goReader) line(s string) bool {
 // mark is a line such as "--- FAIL: TestSum (0.00s)".
 func (g *goReader) mark(what, name string, depth int) {
 	g.seen, g.open = true, nil
+	printed := g.printed.take(name)
 	switch what {
 	case "PASS":
 		g.told = true
@@ -95,12 +91,11 @@ func (g *goReader) mark(what, name string, depth int) {
 			t := &goTest{name: name}
 			g.pending = append(g.pending, t)
 			g.open, g.depth, g.whole = t, depth, strings.HasPrefix(name, "Example")
-			if b := g.printed[name]; b != nil {
-				t.text.add(b.text())
+			if printed != "" {
+				t.text.add(printed)
 			}
 		}
 	}
-	delete(g.printed, name)
 }
 
 // inside takes the lines that follow a failed test's mark: what it logged, the
@@ -207,20 +202,14 @@ func (g *goReader) build(s string) bool {
 	if g.building == "" {
 		return false
 	}
-	known := g.builds[g.building] != nil
+	known := g.builds.by[g.building] != nil
 	if !goError.MatchString(s) && (!known || !strings.HasPrefix(s, "\t")) {
 		g.building = ""
 		return false
 	}
 	g.seen = true
-	g.buildError(g.building, s)
+	g.builds.add(maxFailing, g.building, s)
 	return true
-}
-
-func (g *goReader) buildError(pkg, s string) {
-	if g.builds.add(maxFailing, pkg, s) {
-		g.order = append(g.order, pkg)
-	}
 }
 
 // goEvent is one line of go test -json (go doc test2json) or of go build -json.
@@ -242,7 +231,7 @@ func (g *goReader) event(s string) bool {
 	case "build-output":
 		if !strings.HasPrefix(e.Output, "# ") {
 			pkg, _, _ := strings.Cut(e.ImportPath, " ")
-			g.buildError(pkg, strings.TrimRight(e.Output, "\n"))
+			g.builds.add(maxFailing, pkg, strings.TrimRight(e.Output, "\n"))
 		}
 	case "output":
 		if out := strings.TrimRight(e.Output, "\n"); !strings.HasPrefix(out, "=== ") && goMark.FindString(out) == "" {
@@ -254,7 +243,7 @@ func (g *goReader) event(s string) bool {
 		} else if e.Test != "" {
 			g.skipped++
 		}
-		delete(g.printed, name)
+		g.printed.take(name)
 	case "fail":
 		g.failEvent(e, name)
 	}
@@ -267,10 +256,10 @@ func (g *goReader) failEvent(e goEvent, name string) {
 	case e.Test != "":
 		g.failed++
 		g.add(name, text)
-		g.failedIn[e.Package] = true
+		g.failedIn = append(g.failedIn, e.Package)
 	case e.FailedBuild != "":
 		g.packageDone(e.Package, "build")
-	case !g.failedIn[e.Package]:
+	case !slices.Contains(g.failedIn, e.Package):
 		g.failed++
 		g.add(e.Package+" [failed]", text)
 	}
@@ -278,10 +267,10 @@ func (g *goReader) failEvent(e goEvent, name string) {
 
 func (g *goReader) report() Report {
 	g.flush("")
-	for _, pkg := range g.order {
-		if b := g.builds[pkg]; b != nil && b.lines > 0 {
+	for _, pkg := range g.builds.names {
+		if text := g.builds.take(pkg); text != "" {
 			g.failed++
-			g.add(pkg+" [build failed]", b.text())
+			g.add(pkg+" [build failed]", text)
 		}
 	}
 	return g.tally.report()

@@ -19,10 +19,10 @@ var (
 // else from the summary's reasons.
 type pytestReader struct {
 	tally
-	section       string // FAILURES, ERRORS or another between two rules
-	short, states failures
-	blocks        []*pytestBlock
-	current       *pytestBlock // of blocks, whose lines follow
+	section string   // FAILURES, ERRORS or another between two rules
+	states  failures // from the lines of -v
+	blocks  []*pytestBlock
+	current *pytestBlock // of blocks, whose lines follow
 }
 
 // pytestBlock is one traceback.
@@ -53,11 +53,11 @@ func (p *pytestReader) line(s string) bool {
 		return p.summarised(s)
 	case strings.HasPrefix(s, "INTERNALERROR> "):
 		p.seen = true
-		p.short.add("pytest [internal error]", s[len("INTERNALERROR> "):])
+		p.add("pytest [internal error]", s[len("INTERNALERROR> "):])
 		return true
 	case strings.HasPrefix(s, "ImportError while loading conftest "):
 		p.seen = true
-		p.short.add("conftest.py [import failed]", s)
+		p.add("conftest.py [import failed]", s)
 		return true
 	case strings.Contains(s, "::"):
 		return p.state(s)
@@ -86,7 +86,7 @@ func (p *pytestReader) summarised(s string) bool {
 	}
 	p.seen = true
 	p.current = nil
-	p.short.add(name, cmp.Or(p.traceOf(name, word == "ERROR"), reason))
+	p.add(name, cmp.Or(p.traceOf(name, word == "ERROR"), reason))
 	return true
 }
 
@@ -164,33 +164,26 @@ func (p *pytestReader) traceOf(name string, setup bool) string {
 	return found.text.text()
 }
 
-// found is the failures from the best source that the output has.
-func (p *pytestReader) found() failures {
-	if len(p.short.list) > 0 {
-		return p.short
+// report names the failures from the best source that the output has.
+func (p *pytestReader) report() Report {
+	if len(p.list) > 0 {
+		return p.tally.report()
 	}
-	var all failures
 	for _, f := range p.states.list {
 		text := p.traceOf(f.Name, false)
 		if text == "" {
 			text = p.traceOf(f.Name, true)
 		}
-		all.add(f.Name, text)
+		p.add(f.Name, text)
 	}
 	for _, b := range p.blocks {
-		if b.used {
-			continue
-		}
 		name := b.title
 		if b.file != "" && !strings.HasSuffix(name, ".py") {
 			name = b.file + "::" + strings.Replace(name, ".", "::", 1)
 		}
-		all.add(name, b.text.text())
+		if !b.used {
+			p.add(name, b.text.text())
+		}
 	}
-	return all
-}
-
-func (p *pytestReader) report() Report {
-	p.failures = p.found()
 	return p.tally.report()
 }

@@ -55,7 +55,7 @@ func Read(output string) Report {
 	plain, xml := cutJUnit(text.Clean(output))
 	of := func(runner string) tally { return tally{runner: runner} }
 	readers := []reader{
-		newGoReader(), &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")}, &jestReader{tally: of("jest")},
+		&goReader{tally: of("go")}, &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")}, &jestReader{tally: of("jest")},
 		&vitestReader{tally: of("vitest")}, &nodeReader{tally: of("node")}, &javaReader{of("java")}, &tscReader{of("tsc")}, &tapReader{},
 	}
 	for line := range strings.SplitSeq(plain, "\n") {

@@ -59,26 +59,31 @@ func (b *block) add(line string) bool {
 
 func (b *block) text() string { return dedent(b.b.String()) }
 
-// blocks gathers text under names, until it is known what becomes of it.
-type blocks map[string]*block
+// blocks gathers text under names, until it is known what becomes of it. The zero
+// value is empty.
+type blocks struct {
+	by    map[string]*block
+	names []string // as they came
+}
 
-// add takes a line of a name, of at most so many names. It reports whether the name
-// is a new one.
-func (b blocks) add(most int, name, line string) (isNew bool) {
-	if b[name] == nil {
-		if len(b) >= most {
-			return false
+// add takes a line of a name, of at most so many names.
+func (b *blocks) add(most int, name, line string) {
+	if b.by[name] == nil {
+		if len(b.by) >= most {
+			return
 		}
-		b[name], isNew = &block{}, true
+		if b.by == nil {
+			b.by = map[string]*block{}
+		}
+		b.by[name], b.names = &block{}, append(b.names, name)
 	}
-	b[name].add(line)
-	return isNew
+	b.by[name].add(line)
 }
 
 // take gives the text of a name and forgets it.
-func (b blocks) take(name string) string {
-	known := b[name]
-	delete(b, name)
+func (b *blocks) take(name string) string {
+	known := b.by[name]
+	delete(b.by, name)
 	if known == nil {
 		return ""
 	}
