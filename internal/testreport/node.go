@@ -16,8 +16,6 @@ var (
 // leaves it out of its numbers.
 type nodeReader struct {
 	tally
-	totals nodeTotals
-
 	suites suites
 	atEnd  bool // within the list of failing tests at the end
 	depth  int  // of the open failure
@@ -60,11 +58,10 @@ func (n *nodeReader) line(s string) bool {
 }
 
 func (n *nodeReader) total(s string) bool {
-	if !n.totals.line(s) {
+	if !n.nodeTotal(s) {
 		return strings.HasPrefix(s, "ℹ suites ") || strings.HasPrefix(s, "ℹ duration_ms ")
 	}
 	n.close()
-	n.seen = true
 	return true
 }
 
@@ -116,30 +113,28 @@ func nodeText(b *block) string {
 
 func (n *nodeReader) report() Report {
 	n.close()
-	if n.totals == nil {
-		return n.tally.report()
-	}
-	return n.totals.report("node", &n.failures)
+	return n.tally.report()
 }
 
-// nodeTotals are the numbers that node:test prints at its end, by their names: its
-// spec reporter behind "ℹ", its TAP behind "#".
-type nodeTotals map[string]int
-
-// line reports whether a line is one of the numbers.
-func (n *nodeTotals) line(s string) bool {
+// nodeTotal counts one of the numbers that node:test prints at its end: its spec
+// reporter behind "ℹ", its TAP behind "#". It reports whether a line is one. The
+// number of tests comes first; without it others may be missing as well.
+func (t *tally) nodeTotal(s string) bool {
 	m := nodeTotal.FindStringSubmatch(s)
 	if m == nil {
 		return false
 	}
-	if *n == nil {
-		*n = nodeTotals{}
+	n, _ := number(m[2])
+	t.seen = true
+	switch m[1] {
+	case "tests":
+		t.told = true
+	case "pass":
+		t.passed += n
+	case "fail", "cancelled":
+		t.failed += n
+	case "skipped", "todo":
+		t.skipped += n
 	}
-	v, _ := number(m[2])
-	(*n)[m[1]] += v
 	return true
-}
-
-func (n nodeTotals) report(runner string, f *failures) Report {
-	return f.counted(runner, n["pass"], n["fail"]+n["cancelled"], n["skipped"]+n["todo"])
 }

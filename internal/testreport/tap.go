@@ -24,7 +24,7 @@ type tapReader struct {
 	tally
 	sure   bool // it is TAP, and no prose that begins with "ok 1"
 	tests  int
-	totals nodeTotals
+	totals tally // as node:test prints them
 
 	open suites
 	last string // the failed test that a YAML block belongs to
@@ -130,7 +130,7 @@ func (t *tapReader) comment(s, trimmed string) bool {
 		t.open.enter(suite{name: stableName(strings.ReplaceAll(name, `\#`, "#")), depth: indent(s), failed: len(t.list), tests: t.tests})
 		return true
 	}
-	return t.totals.line(s) || t.diagnosis(trimmed)
+	return t.totals.nodeTotal(s) || t.diagnosis(trimmed)
 }
 
 // yamlText leaves out what changes from run to run, and the stack.
@@ -155,8 +155,8 @@ func (t *tapReader) report() Report {
 	switch {
 	case !t.sure && !t.ran && len(t.diags) == 0:
 		return Report{} // prose such as "ok 1 thing"
-	case t.totals["tests"] > 0:
-		return t.totals.report("tap", &t.failures)
+	case t.totals.told && t.totals.passed+t.totals.failed+t.totals.skipped > 0:
+		return t.counted("tap", t.totals.passed, t.totals.failed, t.totals.skipped)
 	case byProve:
 		return t.counted("tap", max(0, t.total-t.lost), t.lost, NotCounted)
 	}
