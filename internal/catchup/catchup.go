@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -23,8 +24,7 @@ type Archive interface {
 	// EachThread calls f with the threads about which something was decided, newest
 	// first, at most limit.
 	EachThread(ctx context.Context, limit int, f func(thread.ID)) error
-	// UpdateShared replaces a small value that all nodes share.
-	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
+	forge.Shared
 }
 
 // Duty sees to it that one of several nodes looks; see store.Duty.

@@ -3,22 +3,17 @@ package forge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Limits of check runs (GitHub's REST reference, "Create a check run").
 const (
-	maxActions     = 3
 	maxAnnotations = 50
-	maxLabel       = 20
-	maxDescription = 40
 	maxTitle       = 255
 )
 
@@ -39,8 +34,8 @@ type CheckRun struct {
 	// CompletedAt is set when it is sent.
 	CompletedAt time.Time `json:"completed_at,omitzero"`
 	Output      `json:"output,omitzero"`
-	// Actions are the buttons; GitHub shows three, so only three are sent. None are
-	// sent, too: leaving them out keeps the old ones.
+	// Actions are the buttons, of which GitHub takes three. None are sent, too: leaving
+	// them out keeps the old ones.
 	Actions []Action `json:"actions"`
 }
 
@@ -107,7 +102,7 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 	body := func(ctx context.Context) any {
 		sent := run
 		if newest != nil {
-			if n := newest(ctx); n.Name == run.Name && n.HeadSHA == run.HeadSHA && n.validate() == nil {
+			if n := newest(ctx); n.Name == run.Name && n.HeadSHA == run.HeadSHA {
 				sent = n
 			}
 		}
@@ -147,16 +142,10 @@ func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externa
 	return newest, newest.ID != 0, nil
 }
 
-// validate refuses what GitHub would refuse and what cannot be cut: a shortened
-// identifier would be another button.
+// validate refuses what GitHub would refuse.
 func (run CheckRun) validate() error {
 	if run.Name == "" || run.HeadSHA == "" {
 		return errors.New("check run: it needs a name and a commit")
-	}
-	for _, action := range run.Actions {
-		if n := utf8.RuneCountInString(action.Identifier); n == 0 || n > maxLabel {
-			return fmt.Errorf("check run %s: the identifier %q of a button must have 1 to %d characters", run.Name, action.Identifier, maxLabel)
-		}
 	}
 	return nil
 }
@@ -171,10 +160,7 @@ func (run CheckRun) fit(now time.Time) CheckRun {
 	for i, note := range run.Annotations {
 		run.Annotations[i].EndLine, run.Annotations[i].Message = max(note.EndLine, note.StartLine), clip(note.Message, maxText)
 	}
-	run.Actions = append([]Action{}, run.Actions[:min(len(run.Actions), maxActions)]...)
-	for i, action := range run.Actions {
-		run.Actions[i].Label, run.Actions[i].Description = clipLine(action.Label, maxLabel), clipLine(action.Description, maxDescription)
-	}
+	run.Actions = append([]Action{}, run.Actions...)
 	return run
 }
 

@@ -127,8 +127,11 @@ func (l *limiter) needOf(r request) need {
 // as soon as it is known. Whoever is let in calls leave.
 func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) (at time.Time, err error) {
 	began := l.now()
-	if until := l.scarceUntil(); r.urgency == background && until.After(began) {
-		return at, &RateLimited{Method: r.method, Path: r.route, Until: until.Add(time.Second)}
+	l.mu.Lock()
+	scarce := l.scarce
+	l.mu.Unlock()
+	if r.urgency == background && scarce.After(began) {
+		return at, &RateLimited{Method: r.method, Path: r.route, Until: scarce.Add(time.Second)}
 	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -194,8 +197,8 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 // leave ends a request that was let in. What its answer says is noted before
 // another may follow.
 func (l *limiter) leave(ctx context.Context, n need, a answer) {
-	l.noteHour(a.header)
 	l.mu.Lock()
+	l.noteHour(a.header)
 	strikes := l.usage.Strikes
 	l.mu.Unlock()
 	if a.sent && a.status != http.StatusNotModified {
@@ -263,6 +266,7 @@ func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usag
 // noteHour keeps whether less than a fifth is left of the hourly limit
 // (docs.github.com, "Checking the status of your rate limit"), where an answer says
 // so. That is kept for what people wait for: without tokens of the App nothing goes on.
+// l.mu is held.
 func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
@@ -273,15 +277,6 @@ func (l *limiter) noteHour(header http.Header) {
 	if remaining >= limit/5 {
 		reset = time.Time{}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	// A reset after more than an hour is of a clock that is wrong.
 	l.scarce = earlier(reset, l.now().Add(longestWait))
-}
-
-// scarceUntil is until when less than a fifth is left of the hour.
-func (l *limiter) scarceUntil() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.scarce
 }
