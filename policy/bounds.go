@@ -63,8 +63,10 @@ func budget(f Facts) (Decision, bool) {
 func spent(f Facts) (tokens int64, usd float64) {
 	for _, a := range f.Attempts {
 		if a.StartedAt.After(f.Now.Add(-day)) {
-			tokens += a.Tokens
-			usd += a.CostUSD
+			tokens += a.Tokens.Input + a.Tokens.Output
+			if a.CostUSD != nil {
+				usd += *a.CostUSD
+			}
 		}
 	}
 	return tokens, usd

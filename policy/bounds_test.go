@@ -16,10 +16,11 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 		var recent int64
 		for range rapid.IntRange(0, 5).Draw(t, "attempts") {
 			age := time.Duration(rapid.IntRange(0, 48).Draw(t, "age")) * time.Hour
-			a := Attempt{StartedAt: now.Add(-age), Tokens: rapid.Int64Range(0, 2000).Draw(t, "tokens"), CostUSD: rapid.Float64Range(0, 2).Draw(t, "USD")}
+			in, out, cost := rapid.Int64Range(0, 1000).Draw(t, "in"), rapid.Int64Range(0, 1000).Draw(t, "out"), rapid.Float64Range(0, 2).Draw(t, "USD")
+			a := Attempt{Receipt: Receipt{Tokens: Tokens{Input: in, Output: out}, CostUSD: &cost}, StartedAt: now.Add(-age)}
 			f.Attempts = append(f.Attempts, a)
 			if age < day {
-				recent += a.Tokens
+				recent += in + out
 			}
 		}
 		tokens, usd := Left(f)
@@ -33,10 +34,10 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 }
 
 func TestFailingChecksAskNoMoreThanTheLadderAllows(t *testing.T) {
-	byChecks := Attempt{Ending: Completed, Outcome: Edited, Progress: true, NewInput: true, ByChecks: true}
+	byChecks := Attempt{Receipt: Receipt{Ending: Completed, Outcome: Edited, StartTree: "before", EndTree: moved}, NewInput: true, ByChecks: true}
 	byPeople := byChecks
 	byPeople.ByChecks = false
-	again := Attempt{Ending: Completed, Outcome: VerifyFailed, Failing: true, Progress: true}
+	again := Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Verify: []Verified{{}}, StartTree: "before", EndTree: moved}}
 	fails := func(f Facts) Facts {
 		f.Fresh = append(f.Fresh, Trigger{Seq: 1, At: noon.Add(-gatherChecks), Source: FromCheckRun})
 		return f

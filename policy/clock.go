@@ -19,8 +19,8 @@ func (f Facts) settled() Facts {
 	for i := range f.Attempts {
 		a := &f.Attempts[i]
 		a.StartedAt, a.EndedAt = earliest(a.StartedAt, f.Now), earliest(a.EndedAt, f.Now)
-		if a.ResetsAt.After(latest) {
-			a.ResetsAt = f.Now
+		if a.Limit.Usable().After(latest) {
+			a.Limit = &Limit{ResetsAt: f.Now}
 		}
 	}
 	for i := range f.Backends {

@@ -9,10 +9,10 @@ import (
 
 func TestAClockThatWasAheadKeepsNobodyWaiting(t *testing.T) {
 	year := 365 * 24 * time.Hour
-	limited := Attempt{Ending: UsageLimit, Outcome: Outcome(UsageLimit)}
+	limited := Attempt{Receipt: Receipt{Ending: UsageLimit, Outcome: Outcome(UsageLimit)}}
 	ahead := func(f *Facts) {
 		f.Limits.UsageLimit.AutoContinue = true
-		f.Attempts[0].StartedAt, f.Attempts[0].EndedAt, f.Attempts[0].ResetsAt = noon.Add(year), noon.Add(year), noon.Add(year+time.Hour)
+		f.Attempts[0].StartedAt, f.Attempts[0].EndedAt, f.Attempts[0].Limit = noon.Add(year), noon.Add(year), &Limit{ResetsAt: noon.Add(year + time.Hour)}
 		for i := range f.Backends {
 			f.Backends[i].Breaker = Breaker{Kind: UsageLimit, Consecutive: 1, ResetsAt: noon.Add(year + time.Hour), At: noon.Add(year)}
 			f.Backends[i].CooldownUntil = noon.Add(year)
@@ -30,8 +30,13 @@ func TestNoWaitIsLongerThanAnythingMayBeWaitedFor(t *testing.T) {
 		at := rapid.Custom(func(t *rapid.T) time.Time {
 			return noon.Add(time.Duration(rapid.Int64Range(-2*365*24, 2*365*24).Draw(t, "hours")) * time.Hour)
 		})
-		a := Attempt{N: 1, Run: 1, Backend: "codex", Account: "main", StartedAt: at.Draw(t, "started"), EndedAt: at.Draw(t, "ended"), ResetsAt: at.Draw(t, "reset"),
-			Ending: rapid.SampledFrom([]Ending{UsageLimit, TimedOut, Completed, Killed}).Draw(t, "ending"), Progress: rapid.Bool().Draw(t, "progress")}
+		a := Attempt{Run: 1, Backend: "codex", Account: "main", StartedAt: at.Draw(t, "started"), EndedAt: at.Draw(t, "ended"), Receipt: Receipt{N: 1,
+			Limit:  &Limit{ResetsAt: at.Draw(t, "reset"), Source: rapid.SampledFrom([]string{SourceStructured, SourceText}).Draw(t, "source")},
+			Ending: rapid.SampledFrom([]Ending{UsageLimit, TimedOut, Completed, Killed}).Draw(t, "ending"),
+		}}
+		if rapid.Bool().Draw(t, "progress") {
+			a.StartTree, a.EndTree = "before", moved
+		}
 		a.Outcome = Outcome(a.Ending)
 		f := Facts{Now: noon, Limits: Defaults(), Run: 1, Attempts: []Attempt{a}, Backends: []Backend{{
 			Name: "codex", Account: "main", CooldownUntil: at.Draw(t, "cooldown"),

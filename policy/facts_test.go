@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // noon is the time at which the tests decide.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -23,9 +26,20 @@ func given(attempts ...Attempt) Facts {
 		if a.Outcome == "" {
 			a.Outcome = Outcome(a.Ending)
 		}
-		f.Attempts = append(f.Attempts, a)
+		f.Attempts = append(f.Attempts, a.apart())
 	}
 	return f
+}
+
+// moved is the tree of an attempt that changed something; apart makes it another one
+// for each attempt.
+const moved = "after"
+
+func (a Attempt) apart() Attempt {
+	if a.EndTree == moved {
+		a.EndTree = fmt.Sprintf("after %d", a.N)
+	}
+	return a
 }
 
 // with returns the facts after a change.
@@ -65,19 +79,23 @@ func (f Facts) continuing() Facts {
 }
 
 // The attempts that most tests need.
-func finished() Attempt  { return Attempt{Ending: Completed, Outcome: Edited, Progress: true} }
-func fruitless() Attempt { return Attempt{Ending: Crashed, Detail: "exit code 1"} }
-func timedOut() Attempt  { return Attempt{Ending: TimedOut, Progress: true} }
+func finished() Attempt {
+	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: Edited, StartTree: "before", EndTree: moved}}
+}
+func fruitless() Attempt { return Attempt{Receipt: Receipt{Ending: Crashed, Detail: "exit code 1"}} }
+func timedOut() Attempt {
+	return Attempt{Receipt: Receipt{Ending: TimedOut, StartTree: "before", EndTree: moved}}
+}
 func unverified() Attempt {
-	return Attempt{Ending: Completed, Outcome: VerifyFailed, Progress: true, Failing: true}
+	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Verify: []Verified{{}}, StartTree: "before", EndTree: moved}}
 }
 func atLimit(reset time.Time) Attempt {
-	return Attempt{Ending: UsageLimit, ResetsAt: reset, Detail: "You've hit your usage limit."}
+	return Attempt{Receipt: Receipt{Ending: UsageLimit, Limit: &Limit{ResetsAt: reset}, Detail: "You've hit your usage limit."}}
 }
 func looping() Attempt {
-	return Attempt{Ending: TimedOut, Outcome: EditLoop, Progress: true,
-		Edits: Edits{Operations: 59, Files: 3, MaxRepeat: 26, MaxRepeatPath: "a.go"}}
+	return Attempt{Receipt: Receipt{Ending: TimedOut, Outcome: EditLoop, StartTree: "before", EndTree: moved,
+		Edits: Edits{Operations: 59, Files: 3, MaxRepeat: 26, MaxRepeatPath: "a.go"}}}
 }
 func interruptedAttempt() Attempt {
-	return Attempt{Outcome: Interrupted, Detail: "the node that ran it stopped"}
+	return Attempt{Receipt: Receipt{Outcome: Interrupted, Detail: "the node that ran it stopped"}}
 }

@@ -39,7 +39,7 @@ func TestImmediateUsageLimitStopsAfterThree(t *testing.T) {
 				w.pass(2 * time.Second)
 				a := atLimit(time.Time{})
 				if reset != 0 {
-					a.ResetsAt = w.now.Add(reset)
+					a.Limit.ResetsAt = w.now.Add(reset)
 				}
 				w.end(s, a)
 			}

@@ -18,7 +18,7 @@ const (
 func noAnswer(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway || !f.Limits.Ladder.NoAnswerRetry ||
-		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Rung == RungAnswer }) {
+		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Decision.Rung == RungAnswer }) {
 		return silent()
 	}
 	d, ok := again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N))
@@ -70,7 +70,7 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		if b.Outcome == VerifyFailed {
 			failed++
 		}
-		escalated = escalated || b.Escalated && b.Outcome == VerifyFailed
+		escalated = escalated || b.Decision.Escalated && b.Outcome == VerifyFailed
 	}
 	if failed <= f.Limits.Ladder.VerifyRetries {
 		d, ok := again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
@@ -101,10 +101,10 @@ func (f Facts) climb() []Attempt {
 // repeated is an attempt that is tried again on the same rung: what ended it has
 // nothing to do with the work.
 func repeated(d Decision, a Attempt) Decision {
-	if a.Rung != 0 || a.Escalated {
-		d.Rung, d.Escalated, d.Backend = a.Rung, a.Escalated, a.Backend
+	if was := a.Decision; was.Rung != 0 || was.Escalated {
+		d.Rung, d.Escalated, d.Backend = was.Rung, was.Escalated, a.Backend
 	}
-	d.Different = a.Different
+	d.Different = a.Decision.Different
 	return d
 }
 
@@ -133,7 +133,7 @@ func Resume(f Facts, d Decision, start string) (session, reason string) {
 		return "", "a new session: the last one went in circles"
 	case !slices.Contains(resumable(), a.Ending):
 		return "", fmt.Sprintf("a new session: the last one ended %s", a.Ending)
-	case a.Commit != start && (a.Commit != "" || a.Start != start):
+	case a.Commit != start && (a.Commit != "" || a.Base != start):
 		return "", "a new session: the files are not as the last one left them"
 	case a.Context > maxResumed:
 		return "", fmt.Sprintf("a new session: the last one fills %d tokens", a.Context)

@@ -7,11 +7,11 @@ import (
 
 func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 	escalated := unverified()
-	escalated.Escalated = true
+	escalated.Decision.Escalated = true
 	answered := unverified()
 	answered.NewInput = true
 	cutOff := timedOut()
-	cutOff.Rung, cutOff.Escalated = RungEffort, true
+	cutOff.Decision = Decision{Rung: RungEffort, Escalated: true}
 	claude := unverified()
 	claude.Backend, claude.Account = "claude", "spare"
 	never := func(f *Facts) { f.Limits.Ladder.EscalateEffort = false }
@@ -48,18 +48,18 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 }
 
 func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
-	silent := Attempt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}
+	silent := Attempt{Receipt: Receipt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}}
 	again := silent
-	again.Rung = RungAnswer
+	again.Decision.Rung = RungAnswer
 	gateway := silent
 	gateway.Gateway = true
-	moved := again
-	moved.Progress = true
+	moving := again
+	moving.StartTree, moving.EndTree = "before", moved
 	once := Decision{Action: DoAttempt, Rule: "no_answer", Backend: "codex", Rung: RungAnswer}
 	read(t, []sentence{
 		{"it is tried once more", given(silent), once},
 		{"but not twice", given(silent, again), Decision{Action: DoStop, Rule: "no_progress"}},
-		{"also not when it moved the work meanwhile", given(silent, moved, silent), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"also not when it moved the work meanwhile", given(silent, moving, silent), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"nor where the gateway has asked again already", given(gateway), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"nor where that is switched off", given(silent).with(func(f *Facts) { f.Limits.Ladder.NoAnswerRetry = false }), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"feedback is worth an ordinary attempt", given(silent).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
@@ -79,7 +79,7 @@ func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 }
 
 func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
-	last := Attempt{N: 1, Run: 1, Backend: "codex", Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Start: "base", Commit: "work", Progress: true, Context: 9_000}
+	last := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Base: "base", Commit: "work", Context: 9_000, StartTree: "before", EndTree: moved}, Run: 1, Backend: "codex"}
 	next := Decision{Action: DoAttempt, Backend: "codex", Rung: RungVerify}
 	for _, c := range []struct {
 		name    string
@@ -117,7 +117,7 @@ func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
 }
 
 func TestASessionIsLeftBehindAfterSimilarAttempts(t *testing.T) {
-	a := Attempt{N: 1, Run: 1, Backend: "codex", Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Commit: "one", Evidence: 7}
+	a := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Commit: "one", Evidence: 7}, Run: 1, Backend: "codex"}
 	b := a
 	b.N, b.Commit = 2, "two"
 	if session, why := Resume(Facts{Limits: Defaults(), Run: 1, Attempts: []Attempt{a, b}}, Decision{Backend: "codex"}, "two"); session != "" {
@@ -128,7 +128,7 @@ func TestASessionIsLeftBehindAfterSimilarAttempts(t *testing.T) {
 func TestABudgetEndsTheWork(t *testing.T) {
 	used := func(tokens int64, usd float64) Attempt {
 		a := timedOut()
-		a.Tokens, a.CostUSD = tokens, usd
+		a.Tokens.Input, a.CostUSD = tokens, &usd
 		return a
 	}
 	spent := timedOut()

@@ -119,14 +119,14 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	if w.now.Sub(last.EndedAt) < Backoff(n, f.Limits.Restarts.BackoffAfter, f.Limits.Restarts.BackoffCap) {
 		broken("a restart before its backoff is over")
 	}
-	if last.Progress || len(f.Fresh) > 0 {
+	if last.Progress() || len(f.Fresh) > 0 {
 		return
 	}
 	switch {
 	case last.Outcome == Interrupted:
-	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.ResetsAt):
-	case d.Different && !last.Different:
-	case d.Rung == RungAnswer && last.Ending == NoAnswer && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Rung == RungAnswer }):
+	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.Limit.Usable()):
+	case d.Different && !last.Decision.Different:
+	case d.Rung == RungAnswer && last.Ending == NoAnswer && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Decision.Rung == RungAnswer }):
 	case b.Account != last.Account && (last.Ending == UsageLimit || last.Ending == Auth || last.Ending == Misconfigured):
 	default:
 		broken("a restart without progress, without feedback and on the same terms")
@@ -145,8 +145,8 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		}
 	}
 	for _, a := range f.Attempts {
-		if a.Ending == UsageLimit && a.ResetsAt.After(known) {
-			known = a.ResetsAt
+		if a.Ending == UsageLimit && a.Limit.Usable().After(known) {
+			known = a.Limit.Usable()
 		}
 	}
 	most := map[Rule]time.Time{
@@ -203,33 +203,32 @@ func anyEnd(t *rapid.T, now time.Time, mood *Attempt) Attempt {
 	if mood != nil && rapid.IntRange(0, 3).Draw(t, "in the mood") > 0 {
 		return *mood
 	}
-	a := Attempt{
+	a := Attempt{Receipt: Receipt{
 		Ending: rapid.SampledFrom([]Ending{
 			UsageLimit, UsageLimit, UsageLimit, Completed, Completed, NoAnswer, CutOff, RateLimited, Overloaded, Disconnected,
 			Auth, Misconfigured, ContextOverflow, TurnLimit, SelfLoop, TimedOut, TimedOut, Killed, Crashed, "",
 		}).Draw(t, "ending"),
-		Progress: rapid.Bool().Draw(t, "progress"),
+		StartTree: "before", EndTree: rapid.SampledFrom([]string{"before", moved}).Draw(t, "tree at the end"),
 		Evidence: rapid.SampledFrom([]simhash.Print{0, 1, 0xff, far}).Draw(t, "evidence"),
 		Change:   rapid.SampledFrom([]simhash.Print{0, 1, 0xff, far}).Draw(t, "change"),
-	}
+	}}
 	a.Outcome = Outcome(a.Ending)
 	switch {
 	case a.Ending == "":
-		a.Outcome, a.Progress = Interrupted, false
+		a.Outcome, a.EndTree = Interrupted, a.StartTree
 	case rapid.IntRange(0, 5).Draw(t, "edit loop") == 0:
 		a.Outcome = EditLoop
 		a.Edits = Edits{Operations: rapid.IntRange(40, 120).Draw(t, "edits"), MaxRepeat: rapid.IntRange(8, 30).Draw(t, "repeats")}
 	case a.Ending == Completed:
-		a.Failing = a.Progress && rapid.Bool().Draw(t, "failing")
-		a.Outcome = map[bool]Outcome{true: Edited, false: NoChange}[a.Progress]
-		if a.Failing {
-			a.Outcome = VerifyFailed
+		a.Outcome = map[bool]Outcome{true: Edited, false: NoChange}[a.Progress()]
+		if a.Progress() && rapid.Bool().Draw(t, "failing") {
+			a.Outcome, a.Verify = VerifyFailed, []Verified{{}}
 		}
 	case rapid.IntRange(0, 9).Draw(t, "cut short by Pawl") == 0:
 		a.Outcome = Interrupted
 	}
 	if a.Ending == UsageLimit && rapid.IntRange(0, 3).Draw(t, "reset known") > 0 {
-		a.ResetsAt = now.Add(time.Duration(rapid.IntRange(-60, 8*24*60).Draw(t, "reset in minutes")) * time.Minute)
+		a.Limit = &Limit{ResetsAt: now.Add(time.Duration(rapid.IntRange(-60, 8*24*60).Draw(t, "reset in minutes")) * time.Minute)}
 	}
 	return a
 }

@@ -3,8 +3,6 @@ package policy
 import (
 	"slices"
 	"time"
-
-	"github.com/pawlbot/pawl/policy/simhash"
 )
 
 // Facts is everything a decision may depend on: the folded log of one thread,
@@ -54,39 +52,16 @@ type Trigger struct {
 	Source  Source // where it was said, which tells how long more of the same is awaited
 }
 
-// Attempt is the receipt of one attempt as far as decisions need it. A zero
-// field is something that is unknown or did not happen.
+// Attempt is an attempt that has ended: the decision that it was started by and its
+// receipt, which names a session only where the agent can continue it.
 type Attempt struct {
-	N, Run    int
-	Backend   string
-	Account   string
-	Rung      int
-	Escalated bool
-	Different bool // the prompt asked for a different approach
-	StartedAt time.Time
-	EndedAt   time.Time
-	Ending    Ending
-	Outcome   Outcome
-	Progress  bool // the tree changed
-	Failing   bool // a verify command failed; the outcome may name something worse
-	Edits     Edits
-	ResetsAt  time.Time     // of a limit; zero when unknown
-	Detail    string        // the failure in a few words
-	Evidence  simhash.Print // of the failure text, else of the final message
-	Change    simhash.Print // of the diff against the attempt's start
-	Tests     []string      // the failing tests, as FailingTests names them
-	EndTree   string        // empty when unknown
-	Kept      string        // the branch of work that did not reach the thread's; empty for none
-	NewInput  bool          // feedback came that no earlier attempt had
-	ByChecks  bool          // that feedback was failing checks of others and nothing else
-	Gateway   bool          // its model was reached through the gateway, which has the first rung itself
-	Session   string        // the agent's own name of its session, if it can be continued
-	Start     string        // the commit that it started from
-	Commit    string        // the commit that it made; empty for none
-	Context   int64         // tokens of the largest request, or an estimate; 0 unknown
-	Tokens    int64         // in and out
-	CostUSD   float64       // 0 where unknown
-	Budget    string        // why its budget ended it; empty when it did not
+	Receipt
+	Decision           Decision
+	Run                int
+	Backend, Account   string
+	StartedAt, EndedAt time.Time
+	NewInput           bool // feedback came that no earlier attempt had
+	ByChecks           bool // that feedback was failing checks of others and nothing else
 }
 
 // Backend is one arm with what is held against it at the moment. The zero value
@@ -156,8 +131,8 @@ func Next(f Facts) Decision {
 // reset is when the limit that ended the attempt ends; zero when unknown. A time
 // that had passed when the attempt ended says nothing.
 func (a Attempt) reset() time.Time {
-	if a.ResetsAt.After(a.EndedAt) {
-		return a.ResetsAt
+	if at := a.Limit.Usable(); at.After(a.EndedAt) {
+		return at
 	}
 	return time.Time{}
 }

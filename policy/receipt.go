@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/policy/simhash"
@@ -119,6 +120,11 @@ type Receipt struct {
 
 // Progress reports whether the attempt changed the tree.
 func (r Receipt) Progress() bool { return Progress(r.StartTree, r.EndTree) }
+
+// Failing reports whether a verify command failed; the outcome may name something worse.
+func (r Receipt) Failing() bool {
+	return slices.ContainsFunc(r.Verify, func(v Verified) bool { return !v.Passed })
+}
 
 // Verification is the command that a person wants to see: the first that failed,
 // else the last; nil where none was run.

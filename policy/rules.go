@@ -24,8 +24,8 @@ func stopped(f Facts) (Decision, bool) {
 // is work that is left, so it keeps the run open.
 func done(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !a.Progress ||
-		a.Failing || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
+	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !a.Progress() ||
+		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
 		return silent()
 	}
 	how := "it ended completed; the repository names no verify commands"
@@ -95,7 +95,7 @@ func usageLimit(f Facts) (Decision, bool) {
 // loop that led nowhere is left to the rule of no progress.
 func editLoop(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Outcome != EditLoop || !a.Progress {
+	if !ok || len(f.Fresh) > 0 || a.Outcome != EditLoop || !a.Progress() {
 		return silent()
 	}
 	v := f.Limits.Severity.Judge(a.Edits)
@@ -114,7 +114,7 @@ func editLoop(f Facts) (Decision, bool) {
 // repeated by itself.
 func noProgress(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Progress || a.Outcome == Interrupted {
+	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
 		return silent()
 	}
 	if a.Ending == Completed && a.Outcome != VerifyFailed {

@@ -65,9 +65,9 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 	looped := finished()
 	looped.Outcome = EditLoop
 	failing := looped
-	failing.Failing = true
+	failing.Verify = []Verified{{}}
 	failing.Edits = looping().Edits
-	empty := Attempt{Ending: Completed, Outcome: NoChange}
+	empty := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
 	lost := finished()
 	lost.Outcome = Interrupted
 	read(t, []sentence{
@@ -149,9 +149,9 @@ func TestTheDailyCapSaysWhenTheNextAttemptIsPossible(t *testing.T) {
 }
 
 func TestWhatOnlyAPersonCanMendIsNotTriedAgain(t *testing.T) {
-	rejected := Attempt{Ending: Auth, Detail: "401 Unauthorized"}
-	broken := Attempt{Ending: Misconfigured, Detail: "codex: not found"}
-	both := []Attempt{broken, {Ending: Misconfigured, Backend: "claude", Account: "spare"}}
+	rejected := Attempt{Receipt: Receipt{Ending: Auth, Detail: "401 Unauthorized"}}
+	broken := Attempt{Receipt: Receipt{Ending: Misconfigured, Detail: "codex: not found"}}
+	both := []Attempt{broken, {Receipt: Receipt{Ending: Misconfigured}, Backend: "claude", Account: "spare"}}
 	held := func(f *Facts) { f.Backends[0].Breaker = Breaker{Kind: Auth, Consecutive: 1, At: noon} }
 	read(t, []sentence{
 		{"a rejected login: another backend goes on", given(rejected).with(held),
@@ -215,7 +215,7 @@ func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
 	until := noon.Add(6 * time.Hour)
 	cooling := func(f *Facts) { f.Backends[0].CooldownUntil, f.Backends[0].Cooldown = until, Severe }
 	nowhere := looping()
-	nowhere.Progress = false
+	nowhere.EndTree = nowhere.StartTree
 	loop := given(looping()).with(cooling)
 	read(t, []sentence{
 		{"another backend goes on meanwhile", loop,
@@ -238,7 +238,7 @@ func TestWithoutProgressNothingIsRepeated(t *testing.T) {
 	read(t, []sentence{
 		{"a failure that changed nothing ends the run", given(fruitless()),
 			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (crashed) and changed nothing: exit code 1")}},
-		{"a verification that failed without a change ends it as well", given(Attempt{Ending: Completed, Outcome: VerifyFailed}),
+		{"a verification that failed without a change ends it as well", given(Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed}}),
 			Decision{Action: DoStop, Rule: "no_progress"}},
 		{"real feedback is worth another attempt", given(fruitless()).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
@@ -248,8 +248,8 @@ func TestWithoutProgressNothingIsRepeated(t *testing.T) {
 			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 2")}},
 	})
 	for _, e := range []Ending{CutOff, RateLimited, Overloaded, Disconnected, ContextOverflow, TurnLimit, SelfLoop, TimedOut, Killed, Crashed} {
-		decides(t, given(Attempt{Ending: e}), Decision{Action: DoStop, Rule: "no_progress"})
-		decides(t, given(Attempt{Ending: e, Progress: true}), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"})
+		decides(t, given(Attempt{Receipt: Receipt{Ending: e}}), Decision{Action: DoStop, Rule: "no_progress"})
+		decides(t, given(Attempt{Receipt: Receipt{Ending: e, StartTree: "before", EndTree: moved}}), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"})
 	}
 }
 

@@ -95,12 +95,12 @@ func (w *world) say(s *simThread, command string) {
 // stop and close end the running attempt, as the solver does.
 func (w *world) stop(s *simThread) {
 	s.stopped = "bob asked to stop"
-	w.end(s, Attempt{Ending: Killed, Outcome: Cancelled})
+	w.end(s, Attempt{Receipt: Receipt{Ending: Killed, Outcome: Cancelled}})
 }
 
 func (w *world) close(s *simThread) {
 	s.closed = "the thread was closed by bob"
-	w.end(s, Attempt{Ending: Killed, Outcome: Cancelled})
+	w.end(s, Attempt{Receipt: Receipt{Ending: Killed, Outcome: Cancelled}})
 }
 
 // pass lets time go by and wakes everything, as wake-ups may come early.
@@ -120,13 +120,12 @@ func (s *simThread) running() bool {
 func (w *world) end(s *simThread, how Attempt) {
 	if s.running() {
 		a := &s.attempts[len(s.attempts)-1]
-		a.EndedAt, a.Ending, a.Outcome = w.now, how.Ending, how.Outcome
-		a.Progress, a.Failing, a.Edits = how.Progress, how.Failing, how.Edits
-		a.ResetsAt, a.Evidence, a.Change, a.Detail = how.ResetsAt, how.Evidence, how.Change, how.Detail
+		how.N = a.N
+		a.EndedAt, a.Receipt = w.now, how.apart().Receipt
 		if a.Outcome == "" {
 			a.Outcome = Outcome(a.Ending)
 		}
-		w.breakers[a.Account] = w.breakers[a.Account].After(a.Ending, a.ResetsAt, a.StartedAt, w.now)
+		w.breakers[a.Account] = w.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, w.now)
 		w.accounts[a.Account].note(*a, w.now)
 		if a.Outcome == EditLoop {
 			v := w.limits.Severity.Judge(a.Edits)
@@ -140,8 +139,8 @@ func (l *ledger) note(a Attempt, now time.Time) {
 	switch a.Ending {
 	case UsageLimit:
 		l.limits++
-		if a.ResetsAt.After(now) {
-			l.reset = a.ResetsAt
+		if at := a.Limit.Usable(); at.After(now) {
+			l.reset = at
 		}
 	case Completed, Auth:
 		*l = ledger{}
@@ -181,8 +180,7 @@ func (w *world) step(s *simThread) {
 	switch d.Action {
 	case DoAttempt:
 		i := slices.IndexFunc(w.backends, func(b Backend) bool { return b.Name == d.Backend })
-		s.attempts = append(s.attempts, Attempt{N: len(s.attempts) + 1, Run: s.run, Backend: d.Backend, Account: w.backends[i].Account,
-			Rung: d.Rung, Escalated: d.Escalated, Different: d.Different, StartedAt: w.now})
+		s.attempts = append(s.attempts, Attempt{Receipt: Receipt{N: len(s.attempts) + 1}, Decision: d, Run: s.run, Backend: d.Backend, Account: w.backends[i].Account, StartedAt: w.now})
 		s.began = append(s.began, start{Decision: d, at: w.now, run: s.run})
 		for i := range s.feedback {
 			s.feedback[i].taken = true

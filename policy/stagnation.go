@@ -64,7 +64,7 @@ func Stagnation(run []Attempt, l Limits) Stagnant {
 // the same failing tests, or the same tree. Only failing attempts are compared,
 // and only where the second was asked for nothing new.
 func same(a, b Attempt) (kind, what string) {
-	if b.NewInput || !a.Failing && !failed(a) || !b.Failing && !failed(b) {
+	if b.NewInput || !a.Failing() && !failed(a) || !b.Failing() && !failed(b) {
 		return "", ""
 	}
 	switch {
@@ -119,12 +119,12 @@ func stagnation(f Facts) (Decision, bool) {
 	}
 	v := Stagnation(run, f.Limits)
 	last := run[len(run)-1]
-	if !v.Escalated || v.Same != "" && v.Kind == "revision" && !last.Progress {
+	if !v.Escalated || v.Same != "" && v.Kind == "revision" && !last.Progress() {
 		// An attempt that changed nothing is for noProgress to end.
 		return silent()
 	}
 	for _, a := range run[len(run)-v.Similar:] {
-		if a.Different {
+		if a.Decision.Different {
 			return stop(RuleStagnation, "Say in a comment what to do differently, or /pawl use another backend.",
 				append(v.Reasons, "a different approach was already asked for")...)
 		}
@@ -135,7 +135,7 @@ func stagnation(f Facts) (Decision, bool) {
 		d.Backend = b.Name
 		return d, ok
 	}
-	if last.Failing && f.Limits.Ladder.EscalateEffort && f.backend(last.Backend).CanEscalate {
+	if last.Failing() && f.Limits.Ladder.EscalateEffort && f.backend(last.Backend).CanEscalate {
 		// The verifier says the same again: this is the ladder's last rung, too.
 		d.Backend, d.Rung, d.Escalated = last.Backend, RungEffort, true
 	}

@@ -15,10 +15,10 @@ const far simhash.Print = 0xffffffff00000000
 func flipped(p simhash.Print, n int) simhash.Print { return p ^ (1<<n - 1) }
 
 func failedWith(evidence simhash.Print) Attempt {
-	return Attempt{Ending: Crashed, Outcome: "crashed", Evidence: evidence}
+	return Attempt{Receipt: Receipt{Ending: Crashed, Outcome: "crashed", Evidence: evidence}}
 }
 func changedBy(change simhash.Print) Attempt {
-	return Attempt{Ending: Completed, Outcome: VerifyFailed, Change: change, Progress: true}
+	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Change: change}}
 }
 
 func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
@@ -39,16 +39,16 @@ func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
 		{"ten bits apart are not", []Attempt{failedWith(p), failedWith(flipped(p, 10))}, "", 0, false},
 		{"only the newest ones in a row count", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far), failedWith(far)}, "failure", 1, false},
 		{"a different one at the end ends the row", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far)}, "", 0, false},
-		{"similar failures and similar revisions do not add up", []Attempt{failedWith(p), {Ending: Crashed, Outcome: "crashed", Evidence: p, Change: p}, changedBy(p)}, "revision", 1, false},
+		{"similar failures and similar revisions do not add up", []Attempt{failedWith(p), {Receipt: Receipt{Ending: Crashed, Outcome: "crashed", Evidence: p, Change: p}}, changedBy(p)}, "revision", 1, false},
 		{"texts that are not there are not alike", []Attempt{failedWith(0), failedWith(0), changedBy(0), changedBy(0)}, "", 0, false},
 		{"final messages of successes are no failures", []Attempt{
-			{Ending: Completed, Outcome: Edited, Evidence: p}, {Ending: Completed, Outcome: Edited, Evidence: p}}, "", 0, false},
+			{Receipt: Receipt{Ending: Completed, Outcome: Edited, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: Edited, Evidence: p}}}, "", 0, false},
 		{"usage limits say nothing of the work", []Attempt{
-			{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}, {Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}, "", 0, false},
+			{Receipt: Receipt{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}, {Receipt: Receipt{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}}, "", 0, false},
 		{"interruptions say nothing of the work", []Attempt{
-			{Ending: Killed, Outcome: Interrupted, Evidence: p}, {Ending: Killed, Outcome: Interrupted, Evidence: p}}, "", 0, false},
+			{Receipt: Receipt{Ending: Killed, Outcome: Interrupted, Evidence: p}}, {Receipt: Receipt{Ending: Killed, Outcome: Interrupted, Evidence: p}}}, "", 0, false},
 		{"failed verifications with the same output are similar failures", []Attempt{
-			{Ending: Completed, Outcome: VerifyFailed, Evidence: p}, {Ending: Completed, Outcome: VerifyFailed, Evidence: p}}, "failure", 1, false},
+			{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: p}}}, "failure", 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := Stagnation(tc.run, Defaults())
@@ -74,12 +74,12 @@ func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
 	failing := func(different bool) Attempt {
 		a := unverified()
-		a.Evidence, a.Different = p, different
+		a.Evidence, a.Decision.Different = p, different
 		return a
 	}
 	revising := func(different bool) Attempt {
 		a := timedOut()
-		a.Change, a.Different = p, different
+		a.Change, a.Decision.Different = p, different
 		return a
 	}
 	for _, tc := range []struct {
@@ -107,7 +107,7 @@ func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
 func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
 	failing := func(tree string, tests ...string) Attempt {
 		a := unverified()
-		a.Failing, a.EndTree, a.Tests, a.Evidence = true, tree, tests, 0
+		a.EndTree, a.Tests, a.Evidence = tree, tests, 0
 		return a
 	}
 	told := failing("t2", "TestA")
@@ -132,6 +132,6 @@ func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
 	decides(t, given(failing("t1", "TestA"), failing("t2", "TestA")),
 		Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true, Rung: RungEffort, Escalated: true})
 	stuck := failing("t1")
-	stuck.Progress = false
+	stuck.StartTree = stuck.EndTree
 	decides(t, given(failing("t1"), stuck), Decision{Action: DoStop, Rule: "no_progress"})
 }

@@ -261,7 +261,7 @@ func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	if s.breakers == nil {
 		s.breakers, s.cooldowns = map[string]policy.Breaker{}, map[string]thread.Cooldown{}
 	}
-	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.ResetsAt, a.StartedAt, a.EndedAt)
+	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
 	if v := l.Severity.Judge(a.Edits); a.Outcome == policy.EditLoop && v.Class != policy.None {
 		s.cooldowns[a.Backend] = thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: a.EndedAt.Add(v.Cooldown)}
 	}

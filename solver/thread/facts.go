@@ -68,26 +68,15 @@ func (s State) Facts(now time.Time) policy.Facts {
 // Fact is one attempt as policy sees it.
 func (s State) Fact(a Attempt) policy.Attempt {
 	r, taken := a.Receipt, s.takenBy(a.N)
-	session, cost := r.Session, 0.0
+	r.N = a.N
 	if a.Kind == config.Command || r.Merged {
 		// No command is told to continue one, and none has seen what others did.
-		session = ""
-	}
-	if r.CostUSD != nil {
-		cost = *r.CostUSD
+		r.Session = ""
 	}
 	return policy.Attempt{
-		N: a.N, Run: a.Run, Backend: a.Backend, Account: a.Account,
-		Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different,
-		StartedAt: a.At, EndedAt: a.EndedAt,
-		Ending: r.Ending, ResetsAt: r.Limit.Usable(), Outcome: r.Outcome, Progress: policy.Progress(r.StartTree, r.EndTree),
-		Failing: slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return !v.Passed }),
-		Edits:   r.Edits, Detail: r.Detail, Evidence: r.Evidence, Change: r.Change,
-		Tests: r.Tests, EndTree: r.EndTree, Kept: r.Kept,
+		Receipt: r, Decision: a.Decision, Run: a.Run, Backend: a.Backend, Account: a.Account, StartedAt: a.At, EndedAt: a.EndedAt,
 		NewInput: len(taken) > 0,
 		ByChecks: len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
-		Gateway:  r.Gateway, Session: session, Start: r.Base, Commit: r.Commit, Context: r.Context,
-		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: cost, Budget: r.Budget,
 	}
 }
 
