@@ -18,14 +18,6 @@ const (
 	ModeAuto Mode = "auto"
 )
 
-// Chooser chooses one of several backends that are free, by what it has learned
-// of them in a context. The same options and the same seed give the same choice.
-// package learning has the one that there is; it reads the words of this package,
-// which therefore cannot import it.
-type Chooser interface {
-	Choose(mode Mode, c Context, options []Option, seed uint64) Choice
-}
-
 // Option is a backend that may be chosen from. Masked is why it may not be taken
 // now (a cooldown, a breaker, the repository's configuration, another one is
 // pinned); empty when it may.
@@ -110,7 +102,7 @@ const (
 // goes on with what the one before it left stays with its backend while that is
 // free.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
-	if f.Mode == "" || f.Learned == nil || len(candidates) < 2 {
+	if f.Choose == nil || len(candidates) < 2 {
 		return candidates, d
 	}
 	var options []Option
@@ -121,7 +113,7 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 		}
 		options = append(options, Option{Backend: b.Name, Masked: why.String()})
 	}
-	c := f.Learned.Choose(f.Mode, f.Context, options, f.Seed)
+	c := f.Choose(options)
 	if c.Chosen == "" {
 		return candidates, d
 	}

@@ -51,7 +51,7 @@
 //	when is the effort raised, when are failing tests told            ladder.go
 //	did an attempt change anything                                    words.go, Progress
 //	when is the agent's session continued                             ladder.go, Resume
-//	who chooses among several free backends                           choose.go, Chooser
+//	who chooses among several free backends                           policy.go, Facts.Choose; choose.go
 //	which words has a rule, where it is shown                         rule.go
 //	what is a reason, and how is it written                           reason.go
 //	endings, outcomes, actions, sources of feedback                   words.go

@@ -33,13 +33,9 @@ type Facts struct {
 	Backends []Backend
 	// Pinned is the backend that a person chose; empty for none.
 	Pinned string
-	// Mode, Learned and Context are how a backend is chosen among several that
-	// are free, and by what; an empty mode takes the configured order. Seed is
-	// the chance in it.
-	Mode    Mode
-	Learned Chooser // nil takes the configured order
-	Context Context
-	Seed    uint64
+	// Choose chooses one of several backends that are free, by what was learned of
+	// them; the same options give the same choice. Nil takes the configured order.
+	Choose func([]Option) Choice
 }
 
 // Trigger is one accepted piece of feedback as far as decisions need it; By is

@@ -60,21 +60,16 @@ type learnedCache struct {
 	is learning.Learned
 }
 
-// choice adds to the facts what a backend is chosen by. Where there is nothing
-// to choose nothing is read.
-func (s *step) choice(ctx context.Context, f *policy.Facts, e config.Effective) error {
-	f.Mode = policy.Mode(e.Policy.Learning.Mode)
-	if len(e.Backends) < 2 {
-		return nil
-	}
-	f.Context = s.state.Task(s.thread).Context()
-	f.Seed = seed(s.thread, len(s.state.Attempts)+1)
-	if f.Mode == policy.ModeFixed {
-		return nil
+// choice is how the attempt's backend is chosen among several that are free. Where
+// there is nothing to choose nothing is read.
+func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Option) policy.Choice, error) {
+	mode := policy.Mode(e.Policy.Learning.Mode)
+	if len(e.Backends) < 2 || mode == "" || mode == policy.ModeFixed {
+		return nil, nil
 	}
 	learned, err := s.Learned(ctx)
-	f.Learned = learned
-	return err
+	context, seed := s.state.Task(s.thread).Context(), seed(s.thread, len(s.state.Attempts)+1)
+	return func(options []policy.Option) policy.Choice { return learned.Choose(mode, context, options, seed) }, err
 }
 
 // seed is the chance in the choice of an attempt's backend: the same for the same

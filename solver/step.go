@@ -254,7 +254,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if err != nil {
 		return f, fmt.Errorf("cooldowns: %w", err)
 	}
-	if err := s.choice(ctx, &f, e); err != nil {
+	if f.Choose, err = s.choice(ctx, e); err != nil {
 		return f, err
 	}
 	for _, b := range e.Backends {

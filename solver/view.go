@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
@@ -38,8 +36,7 @@ func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) 
 }
 
 func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.Facts, error) {
-	effective := s.effective(st.Repo)
-	l := effective.Policy.Limits
+	l := s.effective(st.Repo).Policy.Limits
 	f := checkrun.Facts{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
 		Now: s.Now(), Run: st.Run, State: state(st), IssueURL: st.Snapshot.URL, Branch: st.Branch(t), DetailsURL: s.threadURLOf(t),
@@ -58,13 +55,9 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		f.Run = st.Attempts[n-1].Run
 	}
 	request(&f, st)
-	shown(&f, t, st, effective.Policy)
-	verdicts(&f, st, l)
-	if err := s.held(ctx, &f, t, st); err != nil {
-		return f, err
-	}
+	shown(&f, t, st, l)
 	judged(&f, st)
-	return f, nil
+	return f, s.verdicts(ctx, &f, l)
 }
 
 // state names where a thread stands.
@@ -96,15 +89,9 @@ func request(f *checkrun.Facts, st thread.State) {
 }
 
 // shown are the attempts with the similarity to the one before in the same run.
-func shown(f *checkrun.Facts, t thread.ID, st thread.State, p config.Policy) {
-	l := p.Limits
-	var before time.Time
+func shown(f *checkrun.Facts, t thread.ID, st thread.State, l policy.Limits) {
 	for i, a := range st.Attempts {
-		v := checkrun.Attempt{
-			Receipt: a.Receipt, Run: a.Run, Backend: a.Backend, Effort: a.Effort,
-			Rung: a.Decision.Rung, Escalated: a.Decision.Escalated, Different: a.Decision.Different, Continues: a.Continues,
-		}
-		v.N = a.N
+		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues}
 		if c := a.Decision.Choice; c != nil {
 			v.Chosen = strings.Join(c.Reasons, "; ")
 		}
@@ -113,11 +100,11 @@ func shown(f *checkrun.Facts, t thread.ID, st thread.State, p config.Policy) {
 			v.Duration = a.EndedAt.Sub(a.At)
 		}
 		if i > 0 && st.Attempts[i-1].Run == a.Run {
-			v.Waited = a.At.Sub(before)
-			s := policy.Stagnation([]policy.Attempt{st.Fact(st.Attempts[i-1]), st.Fact(a)}, l)
+			before := f.Attempts[i-1].Attempt
+			v.Waited = a.At.Sub(before.EndedAt)
+			s := policy.Stagnation([]policy.Attempt{before, v.Attempt}, l)
 			v.Similarity, v.SimilarKind = s.Similarity, s.Kind
 		}
-		before = a.EndedAt
 		f.Attempts = append(f.Attempts, v)
 	}
 }
@@ -137,44 +124,32 @@ func gradeText(g learning.Grade) string {
 	return fmt.Sprintf("%.2f, from %s", g.Value, strings.Join(from, ", "))
 }
 
-// verdicts are those on the last attempt that ended and on the run.
-func verdicts(f *checkrun.Facts, st thread.State, l policy.Limits) {
-	facts := st.Facts(f.Now)
+// verdicts are those on the run and on its last attempt that ended, with the limit
+// that this one's account hit.
+func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limits) error {
 	var run []policy.Attempt
-	for _, a := range facts.Attempts {
-		if a.Run == f.Run {
-			run = append(run, a)
+	for _, a := range f.Attempts {
+		if a.Run == f.Run && !a.EndedAt.IsZero() {
+			run = append(run, a.Attempt)
 		}
 	}
 	if len(run) == 0 {
-		return
-	}
-	last := run[len(run)-1]
-	f.Severity = checkrun.Severity{Severity: l.Severity.Judge(last.Edits), Backend: last.Backend}
-	if f.Severity.Class != policy.None {
-		f.Severity.CooldownUntil = last.EndedAt.Add(f.Severity.Cooldown)
-	}
-	f.Stagnation = policy.Stagnation(run, l)
-}
-
-// held tells the limit that the last attempt's account hit.
-func (s *Solver) held(ctx context.Context, f *checkrun.Facts, t thread.ID, st thread.State) error {
-	for i := len(st.Attempts) - 1; i >= 0; i-- {
-		a := st.Attempts[i]
-		if a.EndedAt.IsZero() {
-			continue
-		}
-		if a.Receipt.Limit == nil || a.Run != f.Run {
-			return nil
-		}
-		breakers, err := s.Store.Breakers(ctx)
-		if err != nil {
-			return fmt.Errorf("breakers: %w", err)
-		}
-		f.Limit = &checkrun.Limit{Account: a.Account, Message: a.Receipt.Limit.Message, ResetsAt: a.Receipt.Limit.Usable(),
-			Consecutive: breakers[a.Account].Consecutive}
 		return nil
 	}
+	last := run[len(run)-1]
+	f.Severity, f.Stagnation = l.Severity.Judge(last.Edits), policy.Stagnation(run, l)
+	if f.Severity.Class != policy.None {
+		f.CooldownUntil = last.EndedAt.Add(f.Severity.Cooldown)
+	}
+	if last.Limit == nil {
+		return nil
+	}
+	breakers, err := s.Store.Breakers(ctx)
+	if err != nil {
+		return fmt.Errorf("breakers: %w", err)
+	}
+	f.Limit = &checkrun.Limit{Account: last.Account, Message: last.Limit.Message, ResetsAt: last.Limit.Usable(),
+		Consecutive: breakers[last.Account].Consecutive}
 	return nil
 }
 

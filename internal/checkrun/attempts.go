@@ -44,10 +44,10 @@ func backend(a Attempt) string {
 	if a.Effort != "" {
 		s += " " + words(a.Effort)
 	}
-	if a.Escalated {
+	if a.Decision.Escalated {
 		s += ", more effort"
 	}
-	if a.Different {
+	if a.Decision.Different {
 		s += ", different approach"
 	}
 	return s

@@ -23,33 +23,38 @@ func base() Facts {
 		State: Running, Rule: "feedback", Reasons: policy.Because("feedback", "1 remark that no attempt has taken yet"),
 		Now: now, Run: 1, IssueURL: "https://github.com/acme/widgets/issues/7",
 		DetailsURL: "https://pawl.example.com/threads/acme/widgets/7", Branch: "pawl/issue-7",
-		Attempts: []Attempt{{Receipt: policy.Receipt{N: 1}, Run: 1, Backend: "codex", Effort: "medium"}},
+		Attempts: []Attempt{attempt(policy.Receipt{N: 1})},
 	}
 }
 
 // over is an attempt that ended completed and changed something.
 func over(n int) Attempt {
-	return Attempt{
-		Run: 1, Backend: "codex", Effort: "medium", Duration: 3*time.Minute + 12*time.Second,
-		Receipt: policy.Receipt{
-			N: n, Ending: "completed", Outcome: "edited", StartTree: "before", EndTree: "after", Commit: "0f3c9a1be4d2", Pushed: true,
-			Edits:  policy.Edits{Operations: 12, Files: 3, MaxRepeat: 5, MaxRepeatPath: "internal/total.go"},
-			Final:  "I rounded half to even and added a test.",
-			Tokens: policy.Tokens{Input: 120_400, CachedInput: 80_000, Output: 4_210}, CostUSD: dollars(0.42),
-		},
-	}
+	a := attempt(policy.Receipt{
+		N: n, Ending: "completed", Outcome: "edited", StartTree: "before", EndTree: "after", Commit: "0f3c9a1be4d2", Pushed: true,
+		Edits:  policy.Edits{Operations: 12, Files: 3, MaxRepeat: 5, MaxRepeatPath: "internal/total.go"},
+		Final:  "I rounded half to even and added a test.",
+		Tokens: policy.Tokens{Input: 120_400, CachedInput: 80_000, Output: 4_210}, CostUSD: dollars(0.42),
+	})
+	a.Duration = 3*time.Minute + 12*time.Second
+	return a
+}
+
+// attempt is one of codex in the first run.
+func attempt(r policy.Receipt) Attempt {
+	return Attempt{Attempt: policy.Attempt{Receipt: r, Run: 1, Backend: "codex"}, Effort: "medium"}
 }
 
 // unlike is an attempt that failed without changing anything.
 func unlike(n int, ending, detail string) Attempt {
-	return Attempt{Run: 1, Backend: "codex", Effort: "medium", Duration: 8 * time.Second,
-		Receipt: policy.Receipt{N: n, Ending: policy.Ending(ending), Outcome: policy.Outcome(ending), Detail: detail}}
+	a := attempt(policy.Receipt{N: n, Ending: policy.Ending(ending), Outcome: policy.Outcome(ending), Detail: detail})
+	a.Duration = 8 * time.Second
+	return a
 }
 
 // noLoop are the verdicts of an attempt that neither loops nor repeats.
 func noLoop(f Facts) Facts {
-	f.Severity = Severity{Backend: "codex", Severity: policy.Severity{Class: policy.None,
-		Reasons: []string{"12 edits, at most 5 on one file; a loop starts at 40 edits with 8 on one file"}}}
+	f.Severity = policy.Severity{Class: policy.None,
+		Reasons: []string{"12 edits, at most 5 on one file; a loop starts at 40 edits with 8 on one file"}}
 	f.Stagnation = policy.Stagnant{Reasons: []string{"there is no earlier attempt to compare with"}}
 	return f
 }
@@ -67,8 +72,9 @@ func loop(class string, ops, files, repeat int, cooldown time.Duration, grade fl
 		{Text: fmt.Sprintf("codex: %s edit loop, cooling down until", class), Until: f.Until},
 	}
 	f.Hint = "Comment /pawl resume to try before that."
-	f.Severity = Severity{CooldownUntil: f.Until, Backend: "codex", Severity: policy.Severity{Class: policy.Class(class), Cooldown: cooldown, Grade: grade,
-		Reasons: []string{fmt.Sprintf("%d edits, %d of them on internal/total_test.go", ops, repeat)}}}
+	f.CooldownUntil = f.Until
+	f.Severity = policy.Severity{Class: policy.Class(class), Cooldown: cooldown, Grade: grade,
+		Reasons: []string{fmt.Sprintf("%d edits, %d of them on internal/total_test.go", ops, repeat)}}
 	return f
 }
 
@@ -93,7 +99,7 @@ func stagnant(kind string) Facts {
 		a.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\n    total_test.go:14: got 3, want 4\nFAIL"}}
 		if i > 1 {
 			a.Similarity, a.SimilarKind = 0.86+0.04*float64(i), kind
-			a.Rung = 2
+			a.Decision.Rung = 2
 		}
 		f.Attempts = append(f.Attempts, a)
 	}
@@ -117,7 +123,7 @@ func cases() map[string]Facts {
 	failedFirst.Outcome = "verify_failed"
 	failedFirst.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\nFAIL"}}
 	verified.Verify = []policy.Verified{{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s", Known: []string{"example.com/widgets TestClock"}}}
-	verified.Rung, verified.LeftOut = 2, []string{".github/workflows/ci.yml"}
+	verified.Decision.Rung, verified.LeftOut = 2, []string{".github/workflows/ci.yml"}
 	verified.Similarity = 0.61
 	failedFirst.Tests = []string{"example.com/widgets TestTotal"}
 	verified.ToolCalls, verified.Turns = 14, 6
@@ -157,7 +163,8 @@ func cases() map[string]Facts {
 
 	for _, kind := range []string{"failure", "revision"} {
 		f := stagnant(kind)
-		next := Attempt{Receipt: policy.Receipt{N: 4}, Run: 1, Backend: "codex", Effort: "medium", Different: true}
+		next := attempt(policy.Receipt{N: 4})
+		next.Decision.Different = true
 		if kind == "revision" {
 			next.Backend = "claude"
 		}
@@ -179,7 +186,7 @@ func remark(ago time.Duration, by, source, raw, accepted, ignored string) thread
 // addStops adds the cases in which nothing goes on by itself.
 func addStops(c map[string]Facts) map[string]Facts {
 	restarts := noLoop(base())
-	restarts.Attempts = []Attempt{{Receipt: policy.Receipt{N: 1, Ending: "completed"}, Backend: "codex"}}
+	restarts.Attempts = []Attempt{{Attempt: policy.Attempt{Receipt: policy.Receipt{N: 1, Ending: "completed"}, Backend: "codex"}}}
 	for i := 1; i <= 51; i++ {
 		a := over(i)
 		a.Waited = time.Duration(min(300, 1<<max(0, min(9, i-11)))) * time.Second
@@ -256,7 +263,7 @@ func hostile() Facts {
 	a.SimilarKind, a.Commit = evil, evil
 	f.Attempts = []Attempt{a}
 	f.State, f.Rule, f.Reasons, f.Hint = Stopped, policy.Rule(evil), policy.Because("", evil), evil
-	f.Severity.Backend, f.Severity.Reasons = evil, []string{evil}
+	f.Severity.Reasons = []string{evil}
 	f.Stagnation = policy.Stagnant{Kind: evil, Similar: 1, Similarity: 0.9, Reasons: []string{evil}}
 	f.Limit = &Limit{Account: evil, Message: evil, Consecutive: 2}
 	f.Feedback = []thread.Request{remark(0, evil, evil, evil, "", evil)}

@@ -51,16 +51,12 @@ func check(f Facts, name string) forge.CheckRun {
 // so that it neither blocks a merge nor claims what nobody looked at.
 func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
 	p := &page{}
-	switch f.State {
-	case Running:
-		c.Status, c.Title = InProgress, "Not known yet: no attempt has ended"
-		p.sentence(what + " is judged when an attempt ends.")
-	case Waiting:
-		c.Status, c.Title = Queued, "Not known yet: no attempt has ended"
-		p.sentence(what + " is judged when an attempt ends.")
-	default:
+	if f.over() {
 		c.Status, c.Conclusion, c.Title = Completed, Neutral, "Not judged: no attempt has ended"
 		p.sentence(what + " was not judged, because no attempt has ended.")
+	} else {
+		c.Status, c.Title = map[State]string{Running: InProgress, Waiting: Queued}[f.State], "Not known yet: no attempt has ended"
+		p.sentence(what + " is judged when an attempt ends.")
 	}
 	p.sentence("The check run " + text.Code(NameRun) + " says what happens now.")
 	c.Summary = p.fit()

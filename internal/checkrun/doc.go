@@ -9,7 +9,7 @@
 // load a picture, close a block or forge one of Pawl's markers.
 //
 //	what is known of a thread?                            facts.go, Facts
-//	which conclusion has a stopped or failed run?         run.go, runStatus
+//	which conclusion has a stopped or failed run?         run.go, State.shown
 //	where do the words of a title come from?              run.go, headline; policy.Rule.Words
 //	what happens next, and what can a person do?          run.go, outlook
 //	which buttons fit a state?                            checkrun.go, buttons

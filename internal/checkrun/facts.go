@@ -43,11 +43,14 @@ type Facts struct {
 	Now   time.Time
 	// Run is the number of the current run. Attempts are all attempts of the
 	// thread, oldest first; those of other runs are only counted.
-	Run        int
-	Attempts   []Attempt
-	Severity   Severity
-	Stagnation policy.Stagnant
-	Limit      *Limit
+	Run      int
+	Attempts []Attempt
+	// Severity is the verdict on the last attempt that ended, CooldownUntil when its
+	// backend has rested. An unknown class means that nothing was judged.
+	Severity      policy.Severity
+	CooldownUntil time.Time
+	Stagnation    policy.Stagnant
+	Limit         *Limit
 	// Feedback is what was judged lately, oldest first. Withdrawn says why something
 	// was not acted on.
 	Feedback []thread.Request
@@ -60,33 +63,20 @@ type Facts struct {
 
 // Attempt is one attempt with its receipt, which is empty while it runs.
 type Attempt struct {
-	policy.Receipt
-	Run     int
-	Backend string
-	Effort  string
+	policy.Attempt
+	Effort string
 	// Similarity with the attempt before, 0..1, and what was similar: failure,
 	// revision, or empty where nothing was or could be compared.
 	Similarity  float64
 	SimilarKind string
 	// Waited is the wait before the attempt, Duration how long it ran.
 	Waited, Duration time.Duration
-	// Rung is the recovery that the attempt was, 0 for none.
-	Rung                 int
-	Escalated, Different bool
 	// Continues says whether an earlier session was continued and why; Chosen how
 	// the backend was chosen.
 	Continues, Chosen string
 	// Grade is the reward that is learned from, or why there is none; empty while
 	// nothing is known.
 	Grade string
-}
-
-// Severity is the edit-loop verdict on the last attempt that ended; its grade counts
-// only where there was a loop. An unknown class means that nothing was judged.
-type Severity struct {
-	policy.Severity
-	CooldownUntil time.Time
-	Backend       string
 }
 
 // Limit is the last limit that a backend account hit. ResetsAt is zero when

@@ -203,21 +203,22 @@ func everywhere(a, b string, state uint8, n int, share float64, span int64) Fact
 	f.Attempts = nil
 	for i := range min(max(n, 0), 80) {
 		f.Attempts = append(f.Attempts, Attempt{
-			Run: 1, Backend: a, Effort: b, SimilarKind: a, Similarity: share,
+			Effort: b, SimilarKind: a, Similarity: share,
 			Waited: time.Duration(span), Duration: time.Duration(span), Continues: a, Chosen: b, Grade: a,
-			Receipt: policy.Receipt{
+			Attempt: policy.Attempt{Run: 1, Backend: a, Receipt: policy.Receipt{
 				N: i + 1, Ending: policy.Ending(a), Outcome: policy.Outcome(b), Detail: a, Final: b, Commit: a, Pushed: true, LeftOut: []string{a, b},
 				Edits:  policy.Edits{Operations: n, Files: n, MaxRepeat: int(span), MaxRepeatPath: b},
 				Verify: []policy.Verified{{Command: a, Output: b, Exit: n, Known: []string{b, a}}}, CostUSD: &share, Tokens: policy.Tokens{Input: span, Output: span},
 				Tests: []string{a, b}, Turns: n, ToolCalls: int(span),
 				Rungs: []policy.Rung{{Rung: n, Times: n, Trigger: a, Response: b, Tokens: span, CostUSD: &share, MS: span}},
-			},
+			}},
 		})
 	}
 	classes := []string{"none", "mild", "moderate", "severe", a}
-	f.Severity = Severity{CooldownUntil: f.Until, Backend: a, Severity: policy.Severity{
+	f.CooldownUntil = f.Until
+	f.Severity = policy.Severity{
 		Class: policy.Class(classes[int(state/7)%len(classes)]), Reasons: []string{b}, Grade: share, Cooldown: time.Duration(span),
-	}}
+	}
 	f.Stagnation = policy.Stagnant{Kind: b, Similar: n % 4, Escalated: state > 128, Similarity: share, Reasons: []string{a}}
 	f.Limit = &Limit{Account: a, Message: b, Consecutive: n, ResetsAt: f.Until}
 	f.Feedback = []thread.Request{remark(now.Sub(f.Until), a, b, b, "", a)}

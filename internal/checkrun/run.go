@@ -16,7 +16,7 @@ const tableRows = 12
 // run renders the check run of the run itself.
 func run(f Facts) forge.CheckRun {
 	c := check(f, NameRun)
-	c.Status, c.Conclusion = runStatus(f.State)
+	c.Status, c.Conclusion = f.State.shown().status, f.State.shown().conclusion
 	c.Title = headline(f)
 	c.Actions = buttons(f)
 	if f.State == ConfigError {
@@ -32,19 +32,32 @@ func run(f Facts) forge.CheckRun {
 	return c
 }
 
-// runStatus maps a state to what GitHub shows. A configuration error asks a
-// person to act, as a stop does; failure is kept for Pawl's own failures, so
-// that an operator can look for those alone.
-func runStatus(s State) (status, conclusion string) {
+// shown is what a state looks like at GitHub, what follows by itself and what a
+// person can do.
+type shown struct{ status, conclusion, next, can string }
+
+// shown is how a state looks; one that is not known is shown as Stopped. A
+// configuration error asks a person to act, as a stop does; failure is kept for
+// Pawl's own failures, so that an operator can look for those alone.
+func (s State) shown() shown {
 	switch s {
-	case Running, Waiting:
-		return InProgress, ""
+	case Running:
+		return shown{InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
+			"comment `/pawl stop` to end it, or comment what to do differently."}
+	case Waiting:
+		return shown{InProgress, "", "Pawl goes on by itself when something happens here.",
+			"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."}
 	case Done:
-		return Completed, Success
+		return shown{Completed, Success, "the pull request waits for review; a remark on it leads to another attempt.",
+			"review, or comment what is missing."}
 	case Failed:
-		return Completed, Failure
+		return shown{Completed, Failure, "nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
+			"comment `/pawl retry` once the cause is gone."}
+	case ConfigError:
+		return shown{Completed, ActionRequired, "nothing runs until the file is corrected on the default branch.",
+			"correct the lines above; then comment `/pawl retry`."}
 	}
-	return Completed, ActionRequired
+	return shown{Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."}
 }
 
 // headline says where the thread stands, as plain text on one line.
@@ -139,7 +152,7 @@ func evidence(f Facts) []string {
 		return problems(f.Problems)
 	}
 	var lines []string
-	if f.State == Waiting && f.Rule == policy.RuleCooldown && f.Severity.CooldownUntil.After(f.Now) {
+	if f.State == Waiting && f.Rule == policy.RuleCooldown && f.CooldownUntil.After(f.Now) {
 		lines = append(lines, resting(f))
 	}
 	lines = append(lines, reasons(f.reasons(), 5)...)
@@ -183,57 +196,33 @@ func outlook(f Facts) []string {
 }
 
 func next(f Facts) string {
-	switch f.State {
-	case Running:
-		return "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again."
-	case Waiting:
-		if f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded {
-			return "Pawl looks again by itself every few seconds."
-		}
-		if f.Until.IsZero() {
-			return "Pawl goes on by itself when something happens here."
-		}
+	switch {
+	case f.State == Waiting && (f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded):
+		return "Pawl looks again by itself every few seconds."
+	case f.State == Waiting && !f.Until.IsZero():
 		return "Pawl goes on by itself at " + text.Instant(f.Now, f.Until) + " (written at " + text.Instant(f.Now, f.Now) + ")."
-	case Done:
-		if f.PullURL == "" && !f.IsPull {
-			return "nothing runs until somebody asks for more."
-		}
-		return "the pull request waits for review; a remark on it leads to another attempt."
-	case Failed:
-		return "nothing runs until somebody asks for it; the operator finds the cause in the server's log."
-	case ConfigError:
-		return "nothing runs until the file is corrected on the default branch."
-	}
-	if f.Rule == policy.RuleClosed {
+	case f.State == Done && f.PullURL == "" && !f.IsPull:
+		return "nothing runs until somebody asks for more."
+	case f.closed():
 		return "nothing."
 	}
-	return "nothing runs until somebody asks for it."
+	return f.State.shown().next
 }
+
+// closed reports whether the run stopped because its thread is closed.
+func (f Facts) closed() bool { return f.State == Stopped && f.Rule == policy.RuleClosed }
 
 // can is the decision's hint, else what fits the state.
 func can(f Facts) string {
-	if f.Hint != "" {
-		return text.Prose(f.Hint)
-	}
-	switch f.State {
-	case Running:
-		return "comment `/pawl stop` to end it, or comment what to do differently."
-	case Waiting:
-		return "comment `/pawl resume` to try before that, or `/pawl stop` to end the run."
-	case Done:
-		return "review, or comment what is missing."
-	case Failed:
-		return "comment `/pawl retry` once the cause is gone."
-	case ConfigError:
-		return "correct the lines above; then comment `/pawl retry`."
-	}
 	switch {
-	case f.Rule == policy.RuleClosed:
+	case f.Hint != "":
+		return text.Prose(f.Hint)
+	case f.closed():
 		return ""
-	case f.Rule.Words().Help == policy.HelpResume:
+	case f.State == Stopped && f.Rule.Words().Help == policy.HelpResume:
 		return "comment `/pawl resume` to go on."
 	}
-	return "comment what to do differently, or `/pawl retry`."
+	return f.State.shown().can
 }
 
 // maxAnnotations is what GitHub takes in one request.

@@ -81,16 +81,13 @@ func counted(e policy.Edits) string {
 
 // resting says which backend went in circles where, and how long it rests.
 func resting(f Facts) string {
-	looped := f.Severity.Backend
-	if a, ok := f.last(); ok && looped == "" {
-		looped = a.Backend
-	}
-	return fmt.Sprintf("%s on %s: %s edit loop%s", text.Name(text.Label(looped)), text.Name(repoName(f.Thread)), text.Label(f.Severity.Class), cooldown(f))
+	looped, _ := f.last()
+	return fmt.Sprintf("%s on %s: %s edit loop%s", text.Name(text.Label(looped.Backend)), text.Name(repoName(f.Thread)), text.Label(f.Severity.Class), cooldown(f))
 }
 
 // cooldown is what is left of the backend's cooldown, after a comma.
 func cooldown(f Facts) string {
-	until := f.Severity.CooldownUntil
+	until := f.CooldownUntil
 	switch {
 	case until.IsZero():
 		return ""
@@ -122,9 +119,9 @@ func severityOutlook(f Facts) []string {
 		return nil
 	}
 	var lines []string
-	if s.CooldownUntil.After(f.Now) {
+	if f.CooldownUntil.After(f.Now) {
 		lines = append(lines, fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
-			text.Span(s.Cooldown), text.Instant(f.Now, s.CooldownUntil)),
+			text.Span(s.Cooldown), text.Instant(f.Now, f.CooldownUntil)),
 			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.")
 	} else {
 		lines = append(lines, "**Next:** this backend may be used again.")

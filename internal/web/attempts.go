@@ -17,13 +17,13 @@ func how(a checkrun.Attempt) string {
 	if a.Effort != "" {
 		parts = append(parts, text.Line(a.Effort, 20))
 	}
-	if a.Rung > 0 {
-		parts = append(parts, fmt.Sprintf("rung %d", a.Rung))
+	if rung := a.Decision.Rung; rung > 0 {
+		parts = append(parts, fmt.Sprintf("rung %d", rung))
 	}
-	if a.Escalated {
+	if a.Decision.Escalated {
 		parts = append(parts, "more effort")
 	}
-	if a.Different {
+	if a.Decision.Different {
 		parts = append(parts, "different approach")
 	}
 	return strings.Join(parts, ", ")
