@@ -131,7 +131,8 @@ func Resume(f Facts, d Decision, start string) (session, reason string) {
 		return "", "a new session: the attempt is to differ from the one before"
 	case a.Outcome == EditLoop || Stagnation(f.run(), f.Limits).Similar > 0:
 		return "", "a new session: the last one went in circles"
-	case !slices.Contains(resumable(), a.Ending):
+	case !slices.Contains([]Ending{Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected}, a.Ending):
+		// It neither came to its end, nor was it stopped by what has nothing to do with it.
 		return "", fmt.Sprintf("a new session: the last one ended %s", a.Ending)
 	case a.Commit != start && (a.Commit != "" || a.Base != start):
 		return "", "a new session: the files are not as the last one left them"
@@ -139,10 +140,4 @@ func Resume(f Facts, d Decision, start string) (session, reason string) {
 		return "", fmt.Sprintf("a new session: the last one fills %d tokens", a.Context)
 	}
 	return a.Session, fmt.Sprintf("it continues the session of attempt %d", a.N)
-}
-
-// resumable are the endings after which a session is worth continuing: it came
-// to its end, or what stopped it has nothing to do with it.
-func resumable() []Ending {
-	return []Ending{Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected}
 }

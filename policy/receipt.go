@@ -63,12 +63,7 @@ func (l *Limit) Usable() time.Time {
 // IsLimit reports whether an ending is one of those that a Limit describes: the
 // provider refused, and waiting or a person may help.
 func (e Ending) IsLimit() bool {
-	switch e {
-	case UsageLimit, RateLimited, Overloaded, Auth:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]Ending{UsageLimit, RateLimited, Overloaded, Auth}, e)
 }
 
 // Receipt is the record of an attempt.

@@ -24,24 +24,24 @@ type Edits struct {
 	Operations    int    `json:"operations"`
 	Files         int    `json:"files"`
 	MaxRepeat     int    `json:"max_repeat"`
-	MaxRepeatPath string `json:"max_repeat_path,omitempty"`
+	MaxRepeatPath string `json:"max_repeat_path"`
 	// Seen counts the edits whose content, or the state of the file after them,
 	// is known; MaxRepeatSeen those of them on MaxRepeatPath.
-	Seen          int `json:"seen,omitempty"`
-	MaxRepeatSeen int `json:"max_repeat_seen,omitempty"`
+	Seen          int `json:"seen"`
+	MaxRepeatSeen int `json:"max_repeat_seen"`
 	// Again counts edits that were made a short while before as well, Returned
 	// others after which the file was as it had been, or got removed lines back.
-	Again    int `json:"again,omitempty"`
-	Returned int `json:"returned,omitempty"`
+	Again    int `json:"again"`
+	Returned int `json:"returned"`
 	// Rounds is how often the edit or file state came that came most often.
-	Rounds int `json:"rounds,omitempty"`
+	Rounds int `json:"rounds"`
 	// CirclePath is the file that goes in circles most, with its edits that led
 	// back (CircleEdits) and all of its edits (CircleOf); empty where none does.
 	CirclePath  string `json:"circle_path,omitempty"`
-	CircleEdits int    `json:"circle_edits,omitempty"`
-	CircleOf    int    `json:"circle_of,omitempty"`
+	CircleEdits int    `json:"circle_edits"`
+	CircleOf    int    `json:"circle_of"`
 	// SameFailures is how often one call failed with the same output.
-	SameFailures int `json:"same_failures,omitempty"`
+	SameFailures int `json:"same_failures"`
 }
 
 // Blind reports whether too little is known of what the edits held: of less

@@ -45,9 +45,9 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		f.PullURL = a.URL
 	}
 	if a, running := st.Running(); running {
-		f.Rule, f.Reasons = a.Decision.Rule, a.Decision.Reasons
-	} else if d := st.Decision; d != nil {
-		f.Rule, f.Reasons, f.Hint, f.Until, f.Problems = d.Rule, d.Reasons, d.Hint, d.Until, d.Problems
+		f.Decision = a.Decision
+	} else if st.Decision != nil {
+		f.Decided = *st.Decision
 	}
 	if n := len(st.Attempts); n > 0 && st.Attempts[n-1].Run < st.Run && !st.Open() {
 		// A run that ended before its first attempt: what matters are the

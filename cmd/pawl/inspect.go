@@ -90,7 +90,6 @@ func (f *inspectFlags) check() (err error) {
 type inspection struct {
 	agent.Report
 	Limit       *limitView    `json:"limit"`
-	Edits       editsView     `json:"edits"`
 	Severity    severityView  `json:"severity"`
 	Fingerprint simhash.Print `json:"fingerprint"`
 }
@@ -99,22 +98,6 @@ type inspection struct {
 type limitView struct {
 	policy.Limit
 	ResetsAt *time.Time `json:"resets_at"`
-}
-
-// editsView is the counts of the edits and what shows whether they went in
-// circles, also where they are zero.
-type editsView struct {
-	Operations    int    `json:"operations"`
-	Files         int    `json:"files"`
-	MaxRepeat     int    `json:"max_repeat"`
-	MaxRepeatPath string `json:"max_repeat_path"`
-	Seen          int    `json:"seen"`
-	Again         int    `json:"again"`
-	Returned      int    `json:"returned"`
-	Rounds        int    `json:"rounds"`
-	CirclePath    string `json:"circle_path,omitempty"`
-	CircleEdits   int    `json:"circle_edits"`
-	SameFailures  int    `json:"same_failures"`
 }
 
 type severityView struct {
@@ -170,11 +153,8 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 			limit.ResetsAt = &r.Limit.ResetsAt
 		}
 	}
-	e := r.Edits
-	s := cfg.Policy.Severity.Judge(e)
+	s := cfg.Policy.Severity.Judge(r.Edits)
 	return inspection{Report: r, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
-		Edits: editsView{e.Operations, e.Files, e.MaxRepeat, e.MaxRepeatPath,
-			e.Seen, e.Again, e.Returned, e.Rounds, e.CirclePath, e.CircleEdits, e.SameFailures},
 		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}}, nil
 }
 

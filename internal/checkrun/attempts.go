@@ -239,7 +239,7 @@ const quoted = 3
 // addDetails adds the folded sections, the most wanted first.
 func addDetails(p *page, f Facts) {
 	if len(f.Reasons) > 5 {
-		p.fold("All reasons", "- "+strings.Join(reasons(f.reasons(), 30), "\n- "))
+		p.fold("All reasons", "- "+joined("\n- ", reasons(f.reasons(), 30)...))
 	}
 	p.fold("What was asked", asked(f))
 	run := f.run()

@@ -20,11 +20,15 @@ func base() Facts {
 	return Facts{
 		Thread: "acme/widgets#7", Number: 7, Title: "Totals are wrong when a price is negative",
 		RequestedBy: "octocat", Request: "Please fix the rounding in `total`.\n\nSee the failing test.",
-		State: Running, Rule: "feedback", Reasons: policy.Because("feedback", "1 remark that no attempt has taken yet"),
+		State: Running, Decided: decided("feedback", "1 remark that no attempt has taken yet"),
 		Now: now, Run: 1, IssueURL: "https://github.com/acme/widgets/issues/7",
 		DetailsURL: "https://pawl.example.com/threads/acme/widgets/7", Branch: "pawl/issue-7",
 		Attempts: []Attempt{attempt(policy.Receipt{N: 1})},
 	}
+}
+
+func decided(r policy.Rule, reason string) thread.Decided {
+	return thread.Decided{Decision: policy.Decision{Rule: r, Reasons: policy.Because(r, reason)}}
 }
 
 // over is an attempt that ended completed and changed something.

@@ -2,6 +2,7 @@ package checkrun
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
@@ -92,14 +93,11 @@ func buttons(f Facts) []forge.Action {
 const maxTitle = 120
 
 // title joins the parts of a title that are not empty.
-func title(parts ...string) string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return text.Short(strings.Join(kept, ": "), maxTitle)
+func title(parts ...string) string { return text.Short(joined(": ", parts...), maxTitle) }
+
+// joined joins the parts that are not empty.
+func joined(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), by)
 }
 
 // safeThread matches owner/repo#n.
@@ -137,25 +135,21 @@ func (p *page) sentence(s string) {
 
 // list adds a list of escaped lines, skipping empty ones.
 func (p *page) list(lines ...string) {
-	var kept []string
-	for _, l := range lines {
-		if l != "" {
-			kept = append(kept, "- "+l)
-		}
+	if all := joined("\n- ", lines...); all != "" {
+		p.sentence("- " + all)
 	}
-	p.sentence(strings.Join(kept, "\n"))
 }
 
 // reasons are the first max reasons as escaped lines.
-func reasons(reasons []string, max int) []string {
-	var lines []string
-	for _, r := range reasons {
-		if len(lines) == max {
-			return append(lines, "and "+text.Plural(len(reasons)-max, "more reason"))
-		}
-		if s := text.Prose(r); s != "" {
-			lines = append(lines, s)
-		}
+func reasons(all []string, max int) []string { return first(all, max, "reason", text.Prose) }
+
+// first are the lines of the first max of all, and one that counts the others.
+func first[T any](all []T, max int, what string, line func(T) string) (lines []string) {
+	for _, one := range all[:min(len(all), max)] {
+		lines = append(lines, line(one))
+	}
+	if more := len(all) - max; more > 0 {
+		lines = append(lines, "and "+text.Plural(more, "more "+what))
 	}
 	return lines
 }

@@ -18,7 +18,7 @@
 //	how is a recovery shown, and what it cost?            attempts.go, rungs
 //	what is folded away, and what is quoted how long?     attempts.go, addDetails
 //	when is a check run left out?                         verdicts.go, Speaks
-//	when does pawl/severity fail?                         verdicts.go, severityConclusion
+//	when does pawl/severity fail?                         verdicts.go, conclusions
 //	when does pawl/stagnation ask a person to act?        verdicts.go, stagnation
 //	the status comment, /pawl status, why and a wrong command  comment.go
 //	what of a pull request's description is Pawl's?       comment.go, PullBody

@@ -34,13 +34,8 @@ type Facts struct {
 	// the agent was given of it.
 	RequestedBy, Request string
 	State                State
-	// Rule and Reasons are the last decision's; Hint is what a person can do.
-	Rule    policy.Rule
-	Reasons policy.Reasons
-	Hint    string
-	// Until is when a wait ends; zero when nothing is waited for.
-	Until time.Time
-	Now   time.Time
+	thread.Decided       // the last decision, or that of the attempt that runs
+	Now                  time.Time
 	// Run is the number of the current run. Attempts are all attempts of the
 	// thread, oldest first; those of other runs are only counted.
 	Run      int
@@ -57,8 +52,6 @@ type Facts struct {
 	// The links are left out where they are empty or no plain web address.
 	PullURL, IssueURL, DetailsURL string
 	Branch                        string
-	// Problems are the errors in the repository's configuration.
-	Problems []thread.Problem
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.

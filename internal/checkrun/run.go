@@ -2,7 +2,6 @@ package checkrun
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
@@ -167,7 +166,7 @@ func evidence(f Facts) []string {
 		}
 		lines = append(lines, pushed)
 	}
-	return append(lines, strings.Join(links(f), " · "))
+	return append(lines, joined(" · ", links(f)...))
 }
 
 // titled reports whether the title says already that an account is limited.
@@ -175,15 +174,9 @@ func titled(f Facts) bool {
 	return f.Rule == policy.RuleUsageLimit || f.Rule == policy.RuleLimitReset || f.Rule == policy.RuleLimitBreaker
 }
 
-// links are those of the thread that are known.
+// links are those of the thread; empty where one is not known.
 func links(f Facts) []string {
-	var out []string
-	for _, l := range []string{text.Link("issue", f.IssueURL), text.Link("pull request", f.PullURL), text.Link("everything Pawl knows of this thread", f.DetailsURL)} {
-		if l != "" {
-			out = append(out, l)
-		}
-	}
-	return out
+	return []string{text.Link("issue", f.IssueURL), text.Link("pull request", f.PullURL), text.Link("everything Pawl knows of this thread", f.DetailsURL)}
 }
 
 // outlook says what happens next and what a person can do, one line each.
@@ -251,16 +244,11 @@ func problemPath(p thread.Problem) string {
 
 // problems are the first configuration problems as escaped lines.
 func problems(ps []thread.Problem) []string {
-	var lines []string
-	for i, p := range ps {
-		if i == 10 {
-			return append(lines, "and "+text.Plural(len(ps)-10, "more problem"))
-		}
+	return first(ps, 10, "problem", func(p thread.Problem) string {
 		where := problemPath(p)
 		if p.Line > 0 {
 			where = fmt.Sprintf("%s:%d", where, p.Line)
 		}
-		lines = append(lines, text.Code(where)+" "+text.Prose(p.Message))
-	}
-	return lines
+		return text.Code(where) + " " + text.Prose(p.Message)
+	})
 }

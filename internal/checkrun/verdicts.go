@@ -14,7 +14,7 @@ import (
 func Speaks(f Facts, name string) bool {
 	switch name {
 	case NameSeverity:
-		conclusion, known := severityConclusion(f.Severity.Class)
+		conclusion, known := conclusions[f.Severity.Class]
 		return known && conclusion != Success
 	case NameStagnation:
 		return f.Stagnation.Escalated || f.Stagnation.Similar > 0
@@ -26,7 +26,7 @@ func Speaks(f Facts, name string) bool {
 func severity(f Facts) forge.CheckRun {
 	c := check(f, NameSeverity)
 	a, ok := f.last()
-	conclusion, known := severityConclusion(f.Severity.Class)
+	conclusion, known := conclusions[f.Severity.Class]
 	if !ok || !known {
 		return pending(c, f, "Severity")
 	}
@@ -59,17 +59,8 @@ const classes = `- none: no loop; the check succeeds
 
 An edit loop cools its backend down on this repository, the longer the worse it was, and counts against the backend when the next one is chosen.`
 
-func severityConclusion(class policy.Class) (conclusion string, known bool) {
-	switch class {
-	case policy.None:
-		return Success, true
-	case policy.Mild:
-		return Neutral, true
-	case policy.Moderate, policy.Severe:
-		return Failure, true
-	}
-	return "", false
-}
+// conclusions are those of the classes; another one was not judged.
+var conclusions = map[policy.Class]string{policy.None: Success, policy.Mild: Neutral, policy.Moderate: Failure, policy.Severe: Failure}
 
 // counted are an attempt's edits in words.
 func counted(e policy.Edits) string {
