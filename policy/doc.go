@@ -49,7 +49,7 @@
 //	what shows that edits go in circles                               circles.go
 //	when does an attempt repeat the one before it                     stagnation.go
 //	when is the effort raised, when are failing tests told            ladder.go
-//	did an attempt change anything                                    words.go, Progress
+//	did an attempt change anything                                    receipt.go, Receipt.Progress
 //	when is the agent's session continued                             ladder.go, Resume
 //	who chooses among several free backends                           policy.go, Facts.Choose; choose.go
 //	which words has a rule, where it is shown                         rule.go

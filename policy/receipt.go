@@ -113,8 +113,12 @@ type Receipt struct {
 	Transcript string `json:"transcript,omitempty"`
 }
 
-// Progress reports whether the attempt changed the tree.
-func (r Receipt) Progress() bool { return Progress(r.StartTree, r.EndTree) }
+// Progress reports whether the attempt moved the work forward: the tree at its end
+// differs from the tree at its start, whoever committed. A tree that is unknown is no
+// progress.
+func (r Receipt) Progress() bool {
+	return r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
+}
 
 // Failing reports whether a verify command failed; the outcome may name something worse.
 func (r Receipt) Failing() bool {

@@ -33,6 +33,7 @@ var _ failer = (*testing.T)(nil)
 // ledger is what an account did, kept apart from the policy's own breaker.
 type ledger struct {
 	limits int       // usage limits since the last success or rejected login
+	at     time.Time // when the last of them came
 	reset  time.Time // the last one told that was still to come when it was told
 }
 
@@ -139,10 +140,14 @@ func (l *ledger) note(a Attempt, now time.Time) {
 	switch a.Ending {
 	case UsageLimit:
 		l.limits++
+		l.at = now
 		if at := a.Limit.Usable(); at.After(now) {
 			l.reset = at
 		}
 	case Completed, Auth:
+		if a.Ending == Completed && a.StartedAt.Before(l.at) {
+			return // it may have got its last answer before the limit
+		}
 		*l = ledger{}
 	}
 }

@@ -73,13 +73,6 @@ const (
 // Commands are the words that may follow /pawl.
 var Commands = []string{"solve", "retry", "stop", "resume", "escalate", "use", "status", "why"}
 
-// Progress reports whether an attempt moved the work forward: the tree at its
-// end differs from the tree at its start, whoever committed. A tree that is
-// unknown is no progress.
-func Progress(startTree, endTree string) bool {
-	return startTree != "" && endTree != "" && startTree != endTree
-}
-
 // Clock writes a time as the contract does, RFC 3339 in UTC.
 func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 

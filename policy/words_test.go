@@ -13,7 +13,7 @@ func TestProgressIsAChangedTree(t *testing.T) {
 		{"a", "", false},
 		{"", "", false},
 	} {
-		if got := Progress(tc.start, tc.end); got != tc.want {
+		if got := (Receipt{StartTree: tc.start, EndTree: tc.end}).Progress(); got != tc.want {
 			t.Errorf("from tree %q to %q: %t, want %t", tc.start, tc.end, got, tc.want)
 		}
 	}

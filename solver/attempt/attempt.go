@@ -244,7 +244,7 @@ func bounded(l policy.Limit) *policy.Limit {
 // conclude says what the attempt came to.
 func (a *Attempt) conclude() {
 	r := &a.Receipt
-	progress := policy.Progress(r.StartTree, r.EndTree)
+	progress := r.Progress()
 	failing := false
 	for _, v := range r.Verify {
 		if !v.Passed {

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/simhash"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -99,7 +98,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 		return nil
 	}
 	r.EndTree = tree
-	if !policy.Progress(r.StartTree, r.EndTree) {
+	if !r.Progress() {
 		return nil
 	}
 	diff, _, err := c.ws.Diff(ctx, r.StartTree, r.EndTree, maxDiff)

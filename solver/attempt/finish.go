@@ -26,7 +26,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	defer cancel()
 	a.ownRung()
 	a.Log.Info().Str("ending", string(a.Receipt.Ending)).Str("outcome", string(a.Receipt.Outcome)).
-		Bool("progress", policy.Progress(a.Receipt.StartTree, a.Receipt.EndTree)).Str("commit", a.Receipt.Commit).Str("detail", a.Receipt.Detail).Msg("attempt ended")
+		Bool("progress", a.Receipt.Progress()).Str("commit", a.Receipt.Commit).Str("detail", a.Receipt.Detail).Msg("attempt ended")
 	crash.Point("attempt_ending")
 	a.Lease.Patient(true)
 	at := a.Now()

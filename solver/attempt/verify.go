@@ -292,7 +292,7 @@ type question struct {
 // sandbox. It is nil where there is no judge or nothing to grade.
 func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
-	if len(l.Judge) == 0 || c.Receipt.Ending != policy.Completed || !policy.Progress(c.Receipt.StartTree, c.Receipt.EndTree) {
+	if len(l.Judge) == 0 || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() {
 		return nil, nil
 	}
 	diff, _, err := c.ws.Diff(ctx, c.Receipt.StartTree, c.Receipt.EndTree, maxDiff)

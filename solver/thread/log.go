@@ -149,14 +149,13 @@ type ThreadRow struct {
 	Running   bool // a step holds its lease
 }
 
-// Store keeps logs, leases and what threads share. SQLite and PostgreSQL
-// implement it and sit the same exam.
+// Store keeps logs, leases and what threads share. What each method does stands in
+// package store, whose one implementation serves SQLite and PostgreSQL; tests put
+// failing ones around it.
 type Store interface {
 	// Resolve returns the thread that a number belongs to: itself, or the
 	// issue for which Pawl opened the pull request.
 	Resolve(ctx context.Context, t ID) (ID, error)
-	// Events returns a thread's log after a sequence number, oldest first; an
-	// unknown thread has an empty log.
 	Events(ctx context.Context, t ID, after int64) ([]Event, error)
 	// Append appends without a lease, as webhooks and people do. With wake, a
 	// step follows, also when one is running or has just finished. It returns
@@ -165,36 +164,20 @@ type Store interface {
 	// Acquire takes the lease or returns a *HeldError. Taking it clears the
 	// pending wake-up: whatever is appended later leads to another step.
 	Acquire(ctx context.Context, t ID, owner string, now time.Time) (Lease, error)
-	// Renew extends the lease or returns ErrLeaseLost.
 	Renew(ctx context.Context, l Lease, now time.Time) (Lease, error)
 	// Release gives the lease back; a lost lease is not an error. retry is nil after
 	// a step that did all there was to do, and says otherwise when the thread is
 	// tried again, which is stored with it.
 	Release(ctx context.Context, l Lease, retry Retry) error
-	// AppendLeased appends under the lease or returns ErrLeaseLost.
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
-	// Note keeps a few words of the lease's holder for whoever takes the thread
-	// over, or returns ErrLeaseLost; the next Release ends them.
 	Note(ctx context.Context, l Lease, note []byte) error
-	// Noted returns the last note; nil where there is none.
 	Noted(ctx context.Context, t ID) ([]byte, error)
-	// Breakers returns the breakers that are not zero, by account.
 	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
-	// Cooldowns returns the cooldowns of a repository (owner/name), or of all
-	// with "", that end after now.
 	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
-	// PutGraded writes one row of what is learned from, in place of an earlier one of
-	// the same attempt.
 	PutGraded(ctx context.Context, r GradeRow) error
-	// Graded returns the newest rows since a time, at most limit, oldest first.
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
-	// EnterAccount marks that the thread runs an attempt on an account, unless
-	// `most` other threads do, on any node; 0 is no bound. The mark ends with the
-	// lease.
 	EnterAccount(ctx context.Context, l Lease, account string, most int, now time.Time) (bool, error)
-	// LeaveAccount takes the mark back.
 	LeaveAccount(ctx context.Context, l Lease, account string) error
-	// Threads lists threads about which something was decided, newest first.
 	Threads(ctx context.Context, limit int) ([]ThreadRow, error)
 }
 
