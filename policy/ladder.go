@@ -123,7 +123,7 @@ const maxResumed = 100_000
 func Resume(f Facts, d Decision, start string) (session, reason string) {
 	a, ok := f.last()
 	switch {
-	case !f.Limits.Ladder.ResumeSessions || !ok || a.Session == "":
+	case !f.Limits.Ladder.ResumeSessions || !ok || a.Session == "" || !a.Resumable:
 		return "", ""
 	case a.Backend != d.Backend:
 		return "", "a new session: another backend"

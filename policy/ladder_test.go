@@ -79,7 +79,7 @@ func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 }
 
 func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
-	last := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Base: "base", Commit: "work", Context: 9_000, StartTree: "before", EndTree: moved}, Run: 1, Backend: "codex"}
+	last := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Base: "base", Commit: "work", Context: 9_000, StartTree: "before", EndTree: moved}, Run: 1, Backend: "codex", Resumable: true}
 	next := Decision{Action: DoAttempt, Backend: "codex", Rung: RungVerify}
 	for _, c := range []struct {
 		name    string
@@ -98,6 +98,7 @@ func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
 		{"not after a crash", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = Crashed }, "work", "", "ended crashed"},
 		{"not when its context is large", func(a *Attempt, _ *Decision, _ *Facts) { a.Context = maxResumed + 1 }, "work", "", "fills 100001 tokens"},
 		{"not when it has no name", func(a *Attempt, _ *Decision, _ *Facts) { a.Session = "" }, "work", "", ""},
+		{"not when the agent cannot", func(a *Attempt, _ *Decision, _ *Facts) { a.Resumable = false }, "work", "", ""},
 		{"not when that is switched off", func(_ *Attempt, _ *Decision, f *Facts) { f.Limits.Ladder.ResumeSessions = false }, "work", "", ""},
 		{"not from an earlier run", func(_ *Attempt, _ *Decision, f *Facts) { f.Run = 2 }, "work", "", ""},
 	} {
@@ -117,7 +118,7 @@ func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
 }
 
 func TestASessionIsLeftBehindAfterSimilarAttempts(t *testing.T) {
-	a := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Commit: "one", Evidence: 7}, Run: 1, Backend: "codex"}
+	a := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Commit: "one", Evidence: 7}, Run: 1, Backend: "codex", Resumable: true}
 	b := a
 	b.N, b.Commit = 2, "two"
 	if session, why := Resume(Facts{Limits: Defaults(), Run: 1, Attempts: []Attempt{a, b}}, Decision{Backend: "codex"}, "two"); session != "" {

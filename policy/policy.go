@@ -49,13 +49,14 @@ type Trigger struct {
 }
 
 // Attempt is an attempt that has ended: the decision that it was started by and its
-// receipt, which names a session only where the agent can continue it.
+// receipt.
 type Attempt struct {
 	Receipt
 	Decision           Decision
 	Run                int
 	Backend, Account   string
 	StartedAt, EndedAt time.Time
+	Resumable          bool // the agent can continue the session, and knows the files as they are
 	NewInput           bool // feedback came that no earlier attempt had
 	ByChecks           bool // that feedback was failing checks of others and nothing else
 }

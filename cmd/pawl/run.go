@@ -130,15 +130,7 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 	if err != nil {
 		return err
 	}
-	events, err := s.Store.Events(ctx, t, 0)
-	if err != nil {
-		return err
-	}
-	state, err := thread.Fold(events)
-	if err != nil {
-		return err
-	}
-	if err := receipts(v, state, work, s.Config.DataDir, asJSON, stdout); err != nil {
+	if err := receipts(v, work, s.Config.DataDir, asJSON, stdout); err != nil {
 		return err
 	}
 	if v.State != checkrun.Done {
@@ -237,10 +229,10 @@ type runAttempt struct {
 }
 
 // receipts prints what came of the run.
-func receipts(v checkrun.Facts, state thread.State, l solver.Folder, data string, asJSON bool, w io.Writer) error {
+func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.Writer) error {
 	if asJSON {
 		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
-		for _, a := range state.Attempts {
+		for _, a := range v.Attempts {
 			out.Attempts = append(out.Attempts, runAttempt{Receipt: a.Receipt, Continues: a.Continues})
 		}
 		return json.NewEncoder(w).Encode(out)

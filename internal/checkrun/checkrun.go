@@ -70,19 +70,15 @@ func buttons(f Facts) []forge.Action {
 	resume := forge.Action{Label: "Resume", Description: "Go on now, do not wait", Identifier: "resume"}
 	escalate := forge.Action{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
 	stop := forge.Action{Label: "Stop", Description: "End the run", Identifier: "stop"}
-	switch f.State {
-	case Running:
-		return []forge.Action{stop}
-	case Waiting:
-		return []forge.Action{resume, stop}
-	case Done, Failed, ConfigError:
-		return []forge.Action{retry}
-	}
 	switch words := f.Rule.Words(); {
+	case f.State == Running:
+		return []forge.Action{stop}
+	case f.State == Waiting:
+		return []forge.Action{resume, stop}
+	case f.State == Done, f.State == Failed, f.State == ConfigError, words.Help == policy.HelpRetry:
+		return []forge.Action{retry}
 	case words.Help == policy.HelpResume:
 		return []forge.Action{resume}
-	case words.Help == policy.HelpRetry:
-		return []forge.Action{retry}
 	case words.Help == policy.HelpAny, words.Stops == "":
 		return []forge.Action{retry, escalate}
 	}

@@ -76,15 +76,12 @@ func judged(e thread.Request, f Facts) string {
 	if e.Withdrawn == "" {
 		what = "**Acted on**"
 	}
-	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By.Login), text.Instant(f.Now, e.At), because(e))
+	because := cmp.Or(text.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
+	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By.Login), text.Instant(f.Now, e.At), because)
 	if e.Raw != "" {
 		s += "\n\n" + text.Fence(e.Raw, 500)
 	}
 	return s
-}
-
-func because(e thread.Request) string {
-	return cmp.Or(text.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
 }
 
 func rule(f Facts) string {

@@ -1,6 +1,7 @@
 package checkrun
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pawlbot/pawl/internal/forge"
@@ -113,22 +114,14 @@ func verified(f Facts) string {
 }
 
 // waitsFor names a wait by the rule that asked for it.
-func waitsFor(f Facts) string {
-	if s := f.Rule.Words().Waits; s != "" {
-		return s
-	}
-	return unknown(f.Rule)
-}
+func waitsFor(f Facts) string { return cmp.Or(f.Rule.Words().Waits, unknown(f.Rule)) }
 
 // stopReason names a stop by the rule that asked for it.
 func stopReason(f Facts) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
-	if s := f.Rule.Words().Stops; s != "" {
-		return s
-	}
-	return unknown(f.Rule)
+	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
 }
 
 // unknown is the name of a rule that another version of Pawl decided by.

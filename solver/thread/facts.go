@@ -69,14 +69,12 @@ func (s State) Facts(now time.Time) policy.Facts {
 func (s State) Fact(a Attempt) policy.Attempt {
 	r, taken := a.Receipt, s.takenBy(a.N)
 	r.N = a.N
-	if a.Kind == config.Command || r.Merged {
-		// No command is told to continue one, and none has seen what others did.
-		r.Session = ""
-	}
 	return policy.Attempt{
 		Receipt: r, Decision: a.Decision, Run: a.Run, Backend: a.Backend, Account: a.Account, StartedAt: a.At, EndedAt: a.EndedAt,
-		NewInput: len(taken) > 0,
-		ByChecks: len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
+		// No command is told to continue a session, and none has seen what others did.
+		Resumable: a.Kind != config.Command && !r.Merged,
+		NewInput:  len(taken) > 0,
+		ByChecks:  len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
 	}
 }
 
