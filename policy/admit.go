@@ -15,7 +15,7 @@ func admit(f Facts, d Decision) Decision {
 	}
 	candidates, d := f.choose(f.candidates(d), d)
 	for _, b := range candidates {
-		if _, held := f.held(b); held {
+		if f.held(b) != nil {
 			continue
 		}
 		d.Backend = b.Name
@@ -65,25 +65,38 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	return Reason{}, false
 }
 
-// held says why a backend may not start now.
-func (f Facts) held(b Backend) (why Reason, held bool) {
-	until, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
-	_, waits := f.waits(b)
+// hold is what keeps a backend from starting now: why, and when it is free by itself
+// with the rule that it waits by. The rule is empty where only a person can free it:
+// after three limits in a row, and for a failure that nothing can be waited for.
+type hold struct {
+	why   Reason
+	until time.Time
+	rule  Rule
+}
+
+// held says what keeps a backend from starting now; nil when nothing does.
+func (f Facts) held(b Backend) *hold {
+	reset, limited := b.Breaker.Limited(f.Now)
+	_, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
+	waits := limited && !open && f.Limits.UsageLimit.AutoContinue && b.Breaker.Kind == UsageLimit && !reset.IsZero()
 	why, fails := f.failing(b)
 	switch {
-	case open && until.IsZero() && f.insists():
+	case open && reset.IsZero() && f.insists():
 		// A person may try an account whose reset nobody knows, but never one
 		// whose reset is known and has not come.
-		return Reason{}, false
-	case open, waits && !f.insists():
-		return why, true
-	case fails && len(f.Fresh) == 0:
+		return nil
+	case waits && !f.insists() && reset.After(b.CooldownUntil):
+		return &hold{why, reset, RuleUsageLimit}
+	case waits && !f.insists():
+		return &hold{why, b.CooldownUntil, RuleCooldown}
+	case open, fails && len(f.Fresh) == 0:
 		// Nobody asked for another try of what is known to fail.
-		return why, true
+		return &hold{why: why}
 	case f.Now.Before(b.CooldownUntil) && !f.insists():
-		return Reason{RuleCooldown, fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, b.Cooldown), b.CooldownUntil}, true
+		why = Reason{RuleCooldown, fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, b.Cooldown), b.CooldownUntil}
+		return &hold{why, b.CooldownUntil, RuleCooldown}
 	}
-	return Reason{}, false
+	return nil
 }
 
 // holdBack answers when every candidate is held: wait for the first that will
@@ -91,11 +104,10 @@ func (f Facts) held(b Backend) (why Reason, held bool) {
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	wait := Decision{Action: DoWait, Hint: "Comment /pawl resume to try before that."}
 	for _, b := range candidates {
-		why, _ := f.held(b)
-		wait.Reasons = append(wait.Reasons, why)
-		until, rule := f.free(b)
-		if rule != "" && (wait.Rule == "" || until.Before(wait.Until)) {
-			wait.Until, wait.Rule = until, rule
+		h := f.held(b)
+		wait.Reasons = append(wait.Reasons, h.why)
+		if h.rule != "" && (wait.Rule == "" || h.until.Before(wait.Until)) {
+			wait.Until, wait.Rule = h.until, h.rule
 		}
 	}
 	wait.Reasons = append(wait.Reasons, d.Reasons...)
@@ -109,30 +121,6 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	}
 	s.Reasons = wait.Reasons
 	return s
-}
-
-// free says when a held backend is free by itself, and the rule that it waits
-// by. The rule is empty where only a person can free it: after three limits in a
-// row, and for a failure that nothing can be waited for.
-func (f Facts) free(b Backend) (until time.Time, rule Rule) {
-	reset, waits := f.waits(b)
-	_, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
-	_, fails := f.failing(b)
-	switch {
-	case waits && reset.After(b.CooldownUntil):
-		return reset, RuleUsageLimit
-	case open, !waits && len(f.Fresh) == 0 && fails:
-		return time.Time{}, ""
-	}
-	return b.CooldownUntil, RuleCooldown
-}
-
-// waits reports whether the reset of a backend's account is waited for, and when
-// it is.
-func (f Facts) waits(b Backend) (reset time.Time, ok bool) {
-	reset, limited := b.Breaker.Limited(f.Now)
-	return reset, limited && f.Limits.UsageLimit.AutoContinue && b.Breaker.Kind == UsageLimit && !reset.IsZero() &&
-		b.Breaker.Consecutive < f.Limits.UsageLimit.MaxConsecutive
 }
 
 // breakerStop is the stop of an open breaker.
@@ -186,8 +174,7 @@ func (f Facts) other(a Attempt) (Backend, bool) {
 			continue
 		}
 		_, fails := f.failing(b)
-		_, held := f.held(b)
-		if b.Account != a.Account && !fails && !held {
+		if b.Account != a.Account && !fails && f.held(b) == nil {
 			return b, true
 		}
 	}

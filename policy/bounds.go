@@ -21,10 +21,7 @@ func bounds(f Facts) (Decision, bool) {
 	if d, over := failedChecks(f); over {
 		return d, true
 	}
-	today := f.Attempts
-	for len(today) > 0 && !today[0].StartedAt.After(f.Now.Add(-day)) {
-		today = today[1:]
-	}
+	today := f.today()
 	n, most := len(today), f.Limits.Restarts.MaxPerThreadPerDay
 	if n < most {
 		return silent()
@@ -59,14 +56,18 @@ func budget(f Facts) (Decision, bool) {
 	return silent()
 }
 
+// today are the attempts that began in the last 24 hours, oldest first.
+func (f Facts) today() []Attempt {
+	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-day)) }
+	return slices.DeleteFunc(slices.Clone(f.Attempts), earlier)
+}
+
 // spent is what the thread used in the last 24 hours.
 func spent(f Facts) (tokens int64, usd float64) {
-	for _, a := range f.Attempts {
-		if a.StartedAt.After(f.Now.Add(-day)) {
-			tokens += a.Tokens.Input + a.Tokens.Output
-			if a.CostUSD != nil {
-				usd += *a.CostUSD
-			}
+	for _, a := range f.today() {
+		tokens += a.Tokens.Input + a.Tokens.Output
+		if a.CostUSD != nil {
+			usd += *a.CostUSD
 		}
 	}
 	return tokens, usd

@@ -107,9 +107,9 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	}
 	var options []Option
 	for _, b := range candidates {
-		why, masked := f.held(b)
-		if !masked {
-			why, _ = f.failing(b)
+		why, _ := f.failing(b)
+		if h := f.held(b); h != nil {
+			why = h.why
 		}
 		options = append(options, Option{Backend: b.Name, Masked: why.String()})
 	}

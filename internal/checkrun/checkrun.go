@@ -163,25 +163,19 @@ func (p *page) fit() string { return p.fitIn(maxBytes) }
 
 // fitIn joins the parts that come first, at most max bytes.
 func (p *page) fitIn(max int) string {
-	const note = "More is left out here because the text would be too long."
+	if whole := strings.Join(p.parts, "\n\n") + "\n"; len(whole) <= max {
+		return whole
+	}
+	const note = "More is left out here because the text would be too long.\n"
 	var b strings.Builder
-	for i, part := range p.parts {
-		room := max - b.Len() - 2
-		if i+1 < len(p.parts) {
-			room -= len(note) + 2
+	for _, part := range p.parts {
+		if b.Len()+len(part)+2+len(note) > max {
+			break
 		}
-		if len(part) > room {
-			if b.Len()+2+len(note) <= max {
-				b.WriteString(note + "\n")
-			}
-			return b.String()
-		}
-		b.WriteString(part)
-		if i+1 < len(p.parts) {
-			b.WriteString("\n\n")
-		} else {
-			b.WriteString("\n")
-		}
+		b.WriteString(part + "\n\n")
+	}
+	if b.Len()+len(note) <= max {
+		b.WriteString(note)
 	}
 	return b.String()
 }

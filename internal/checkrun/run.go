@@ -3,6 +3,7 @@ package checkrun
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
@@ -129,13 +130,22 @@ func unknown(r policy.Rule) string { return text.Spaced(text.Label(r)) }
 
 // reset says when the limit that stopped a run ends, after a comma.
 func reset(f Facts) string {
-	if f.Limit == nil || f.Limit.ResetsAt.IsZero() || f.Rule != policy.RuleUsageLimit && f.Rule != policy.RuleLimitBreaker {
+	if f.Limit == nil || f.Rule != policy.RuleUsageLimit && f.Rule != policy.RuleLimitBreaker {
 		return ""
 	}
-	if !f.Limit.ResetsAt.After(f.Now) {
-		return ", reset at " + text.Instant(f.Now, f.Limit.ResetsAt)
+	return ends(f.Now, f.Limit.ResetsAt, "reset at ")
+}
+
+// ends says when something ends or has ended, after a comma; empty where that is not
+// known.
+func ends(now, at time.Time, ended string) string {
+	switch {
+	case at.IsZero():
+		return ""
+	case at.After(now):
+		return ", " + text.Left(now, at)
 	}
-	return ", " + text.Left(f.Now, f.Limit.ResetsAt)
+	return ", " + ended + text.Instant(now, at)
 }
 
 // evidence are the reasons and numbers of the first screen.

@@ -77,16 +77,7 @@ func resting(f Facts) string {
 }
 
 // cooldown is what is left of the backend's cooldown, after a comma.
-func cooldown(f Facts) string {
-	until := f.CooldownUntil
-	switch {
-	case until.IsZero():
-		return ""
-	case until.After(f.Now):
-		return ", " + text.Left(f.Now, until)
-	}
-	return ", its cooldown ended at " + text.Instant(f.Now, until)
-}
+func cooldown(f Facts) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
 // editChart draws how much of an attempt's work went into one file.
 func editChart(a Attempt) string {
