@@ -19,8 +19,6 @@ type Facts struct {
 	// Stopped is who asked to stop and how; empty unless that came after the
 	// last trigger.
 	Stopped string
-	// Verify says that the repository names verify commands.
-	Verify bool
 	// Attempts are all attempts of the thread that have ended, oldest first.
 	Attempts []Attempt
 	// Run is the number of the current run; attempts of earlier runs count for

@@ -29,7 +29,7 @@ func done(f Facts) (Decision, bool) {
 		return silent()
 	}
 	how := "it ended completed; the repository names no verify commands"
-	if f.Verify {
+	if len(a.Verify) > 0 {
 		how = "the verify commands passed"
 	}
 	return Decision{Action: DoDone, Rule: RuleDone,

@@ -67,11 +67,13 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 	failing := looped
 	failing.Verify = []Verified{{}}
 	failing.Edits = looping().Edits
+	passed := finished()
+	passed.Verify = []Verified{{Passed: true}}
 	empty := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
 	lost := finished()
 	lost.Outcome = Interrupted
 	read(t, []sentence{
-		{"it changed the tree and the verify commands passed", given(finished()).with(func(f *Facts) { f.Verify = true }),
+		{"it changed the tree and the verify commands passed", given(passed),
 			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 changed the tree", "the verify commands passed")}},
 		{"it changed the tree and there is nothing to verify with", given(finished()),
 			Decision{Action: DoDone, Rule: "done", Reasons: wanted("names no verify commands")}},
@@ -81,9 +83,9 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 			Decision{Action: DoDone, Rule: "done"}},
 		{"but not when it changed nothing", given(empty),
 			Decision{Action: DoStop, Rule: "no_change", Reasons: wanted("attempt 1 ended completed and changed nothing")}},
-		{"but not when its verification failed", given(unverified()).with(func(f *Facts) { f.Verify = true }),
+		{"but not when its verification failed", given(unverified()),
 			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify}},
-		{"but not when it looped and its verification failed", given(failing).with(func(f *Facts) { f.Verify = true }),
+		{"but not when it looped and its verification failed", given(failing),
 			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "codex"}},
 		{"but not when Pawl could not carry it through", given(lost),
 			Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},

@@ -242,7 +242,6 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	now := s.Now()
 	f := s.state.Facts(now)
 	f.Limits = e.Policy.Limits
-	f.Verify = len(e.Verify) > 0 || len(s.Host.verify()) > 0
 	if e.Policy.Paused {
 		f.Paused = "the operator paused Pawl (policy.paused)"
 	}

@@ -1,6 +1,7 @@
 package checkrun
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/text"
@@ -96,22 +97,12 @@ func (f Facts) run() []Attempt {
 
 // last returns the newest attempt of the current run that has ended.
 func (f Facts) last() (Attempt, bool) {
-	run := f.run()
-	for i := len(run) - 1; i >= 0; i-- {
-		if run[i].ended() {
-			return run[i], true
+	for _, a := range slices.Backward(f.run()) {
+		if a.ended() {
+			return a, true
 		}
 	}
 	return Attempt{}, false
-}
-
-// current returns the attempt that runs now.
-func (f Facts) current() (Attempt, bool) {
-	run := f.run()
-	if len(run) == 0 || run[len(run)-1].ended() {
-		return Attempt{}, false
-	}
-	return run[len(run)-1], true
 }
 
 // over reports whether the run goes on by itself no further.

@@ -66,8 +66,8 @@ func headline(f Facts) string {
 	run := f.run()
 	switch f.State {
 	case Running:
-		if a, ok := f.current(); ok {
-			return title(fmt.Sprintf("Attempt %d is running on %s", a.N, text.Label(a.Backend)))
+		if n := len(run); n > 0 && !run[n-1].ended() {
+			return title(fmt.Sprintf("Attempt %d is running on %s", run[n-1].N, text.Label(run[n-1].Backend)))
 		}
 		return "Running: between two attempts"
 	case Waiting:

@@ -273,11 +273,6 @@ func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy
 	effective, _ := cfg.Narrow(st.Repo)
 	f := st.Facts(now)
 	f.Limits = effective.Policy.Limits
-	f.Verify = len(effective.Verify) > 0
-	for _, a := range st.Attempts {
-		// A local run names its verify commands on the command line.
-		f.Verify = f.Verify || len(a.Receipt.Verify) > 0
-	}
 	for _, arm := range s.arms {
 		arm.Breaker = s.breakers[arm.Account]
 		if c, ok := s.cooldowns[arm.Name]; ok && now.Before(c.Until) {
