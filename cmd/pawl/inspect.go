@@ -148,10 +148,7 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	}
 	var limit *limitView
 	if r.Limit != nil {
-		limit = &limitView{Limit: *r.Limit}
-		if !r.Limit.ResetsAt.IsZero() {
-			limit.ResetsAt = &r.Limit.ResetsAt
-		}
+		limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
 	}
 	s := cfg.Policy.Severity.Judge(r.Edits)
 	return inspection{Report: r, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),

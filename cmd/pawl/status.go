@@ -85,27 +85,28 @@ type threadStatus struct {
 }
 
 type breakerStatus struct {
-	Account     string     `json:"account"`
-	Kind        string     `json:"kind"`
-	Consecutive int        `json:"consecutive"`
-	Open        bool       `json:"open"`
-	ResetsAt    *time.Time `json:"resets_at"`
+	Account string `json:"account"`
+	policy.Breaker
+	Open     bool       `json:"open"`
+	ResetsAt *time.Time `json:"resets_at"`
 }
 
 type cooldownStatus struct {
-	Backend string    `json:"backend"`
-	Repo    string    `json:"repo"`
-	Class   string    `json:"class"`
-	Until   time.Time `json:"until"`
+	thread.Cooldown
+	Repo string `json:"repo"`
 }
 
 type deliveryStatus struct {
-	GUID       string               `json:"guid"`
-	Event      string               `json:"event"`
-	ReceivedAt time.Time            `json:"received_at"`
-	State      thread.DeliveryState `json:"state"`
-	Note       string               `json:"note"`
-	RetryAt    *time.Time           `json:"retry_at"` // null when it was given up
+	thread.Delivery
+	RetryAt *time.Time `json:"retry_at"` // null when it was given up
+}
+
+// known is a time as the reports have it, null where it is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 type backendStatus struct {
@@ -134,8 +135,8 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 			return r, err
 		}
 		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: v.Rule, Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
-		if v.State == checkrun.Waiting && !v.Until.IsZero() {
-			t.Until = &v.Until
+		if v.State == checkrun.Waiting {
+			t.Until = known(v.Until)
 		}
 		r.Threads = append(r.Threads, t)
 	}
@@ -145,11 +146,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	}
 	for account, b := range breakers {
 		_, open := b.Open(now, cfg.Policy.UsageLimit.MaxConsecutive)
-		v := breakerStatus{Account: account, Kind: string(b.Kind), Consecutive: b.Consecutive, Open: open}
-		if !b.ResetsAt.IsZero() {
-			v.ResetsAt = &b.ResetsAt
-		}
-		r.Breakers = append(r.Breakers, v)
+		r.Breakers = append(r.Breakers, breakerStatus{account, b, open, known(b.ResetsAt)})
 	}
 	slices.SortFunc(r.Breakers, func(a, b breakerStatus) int { return cmp.Compare(a.Account, b.Account) })
 	cooldowns, err := db.Cooldowns(ctx, "", now)
@@ -158,7 +155,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	}
 	for repo, list := range cooldowns {
 		for _, c := range list {
-			r.Cooldowns = append(r.Cooldowns, cooldownStatus{Backend: c.Backend, Repo: repo, Class: c.Class, Until: c.Until})
+			r.Cooldowns = append(r.Cooldowns, cooldownStatus{c, repo})
 		}
 	}
 	slices.SortFunc(r.Cooldowns, func(a, b cooldownStatus) int { return a.Until.Compare(b.Until) })
@@ -170,11 +167,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		return r, err
 	}
 	for _, d := range deliveries {
-		v := deliveryStatus{GUID: d.GUID, Event: d.Event, ReceivedAt: d.ReceivedAt, State: d.State, Note: d.Note}
-		if !d.RetryAt.IsZero() {
-			v.RetryAt = &d.RetryAt
-		}
-		r.Deliveries = append(r.Deliveries, v)
+		r.Deliveries = append(r.Deliveries, deliveryStatus{d, known(d.RetryAt)})
 	}
 	r.Learning, err = s.LearningReport(ctx)
 	return r, err

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
@@ -28,13 +29,13 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 			{Thread: "acme/widgets#8", State: "done", Rule: "done", Run: 1, Attempts: 1},
 		},
 		Cooldowns: []cooldownStatus{
-			{Backend: "codex", Repo: "acme/widgets", Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)},
-			{Backend: "claude", Repo: "acme/widgets", Class: "mild", Until: *at(20 * time.Second)},
+			{thread.Cooldown{Backend: "codex", Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}, "acme/widgets"},
+			{thread.Cooldown{Backend: "claude", Class: "mild", Until: *at(20 * time.Second)}, "acme/widgets"},
 		},
 		Breakers: []breakerStatus{
-			{Account: "main", Kind: "usage_limit", Consecutive: 3, Open: true, ResetsAt: at(51 * time.Hour)},
-			{Account: "old", Kind: "usage_limit", Consecutive: 1, ResetsAt: at(-time.Hour)},
-			{Account: "other", Kind: "auth", Consecutive: 1, Open: true},
+			{Account: "main", Breaker: policy.Breaker{Kind: "usage_limit", Consecutive: 3}, Open: true, ResetsAt: at(51 * time.Hour)},
+			{Account: "old", Breaker: policy.Breaker{Kind: "usage_limit", Consecutive: 1}, ResetsAt: at(-time.Hour)},
+			{Account: "other", Breaker: policy.Breaker{Kind: "auth", Consecutive: 1}, Open: true},
 		},
 		Backends: []backendStatus{{Name: "codex", Kind: "codex", Account: "main"}},
 		Learning: solver.LearningReport{

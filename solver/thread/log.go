@@ -112,15 +112,15 @@ type Cooldown struct {
 
 // Delivery is one webhook request.
 type Delivery struct {
-	GUID       string
-	Event      string
-	Payload    []byte
-	ReceivedAt time.Time
-	State      DeliveryState
-	Note       string
+	GUID       string        `json:"guid"`
+	Event      string        `json:"event"`
+	Payload    []byte        `json:"-"`
+	ReceivedAt time.Time     `json:"received_at"`
+	State      DeliveryState `json:"state"`
+	Note       string        `json:"note"`
 	// RetryAt is when somebody looks at it again; zero when it was handled or given
 	// up, and where a list does not say.
-	RetryAt time.Time
+	RetryAt time.Time `json:"-"`
 }
 
 // DeliveryState is what became of a delivery.
