@@ -113,8 +113,8 @@ type masking struct {
 	secret []byte
 	mask   []byte
 	in     []byte
-	held   []byte // read, and possibly the beginning of the secret
-	out    []byte // ready to be given
+	held   []byte // read and masked; its end may be the beginning of the secret
+	ready  int    // how many bytes of held may be given
 	err    error
 }
 
@@ -129,29 +129,24 @@ func MaskReader(from io.Reader, secret string) io.Reader {
 }
 
 func (r *masking) Read(p []byte) (int, error) {
-	for len(r.out) == 0 {
+	for r.ready == 0 {
 		if r.err != nil {
 			return 0, r.err
 		}
 		r.fill()
 	}
-	n := copy(p, r.out)
-	r.out = r.out[n:]
+	n := copy(p, r.held[:r.ready])
+	r.held, r.ready = r.held[n:], r.ready-n
 	return n, nil
 }
 
 func (r *masking) fill() {
 	n, err := r.from.Read(r.in)
-	r.held = append(r.held, r.in[:n]...)
-	r.err = err
-	text := bytes.ReplaceAll(r.held, r.secret, r.mask)
-	keep := 0
+	r.held = bytes.ReplaceAll(append(r.held, r.in[:n]...), r.secret, r.mask)
+	r.ready, r.err = len(r.held), err
 	if err == nil {
-		keep = overlap(text, r.secret) // all of it was masked
+		r.ready -= overlap(r.held, r.secret)
 	}
-	cut := len(text) - keep
-	r.out = text[:cut]
-	r.held = append(r.held[:0], text[cut:]...)
 }
 
 // overlap is the length of the longest end of a that begins b.
