@@ -29,9 +29,7 @@ var (
 // now, and a clock time that is past means its next occurrence. It answers
 // false where the text names no time; it never guesses one.
 func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
-	if len(text) > maxResetText {
-		text = text[:maxResetText]
-	}
+	text = text[:min(len(text), maxResetText)]
 	if zone == nil {
 		zone = time.UTC
 	}

@@ -88,9 +88,7 @@ var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api e
 // message must come from a place where only errors stand. It answers false for
 // wordings that it does not know.
 func Classify(text string) (policy.Ending, bool) {
-	if len(text) > maxFailureText {
-		text = text[:maxFailureText]
-	}
+	text = text[:min(len(text), maxFailureText)]
 	if failureRules[0].wording.MatchString(text) {
 		return policy.UsageLimit, true
 	}
