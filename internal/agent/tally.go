@@ -279,10 +279,7 @@ const maxPath = 1 << 10
 // relative names a path within the checkout the way git does. The result holds
 // no larger text in memory.
 func relative(dir, p string) string {
-	if len(p) > maxPath {
-		p = p[:maxPath]
-	}
-	p = path.Clean(strings.ToValidUTF8(p, "\uFFFD"))
+	p = path.Clean(strings.ToValidUTF8(p[:min(len(p), maxPath)], "\uFFFD"))
 	return strings.Clone(strings.TrimPrefix(p, path.Clean(dir)+"/"))
 }
 

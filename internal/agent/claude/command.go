@@ -54,12 +54,9 @@ func build(r agent.Request) (agent.Launch, error) {
 	}
 	files := map[string]string{}
 	if len(r.TestTool) > 0 {
-		config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		config, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{
 			agent.ToolServer: map[string]any{"command": r.TestTool[0], "args": r.TestTool[1:], "timeout": agent.ToolTimeout.Milliseconds()},
-		}})
-		if err != nil {
-			return agent.Launch{}, err
-		}
+		}}) // never fails for strings and numbers
 		files[".claude/pawl-mcp.json"] = string(config)
 		args = append(args, "--mcp-config="+path.Join(r.Home, ".claude/pawl-mcp.json"))
 	}

@@ -49,19 +49,15 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Session != "" {
 		args = append(args, "--resume="+r.Session)
 	}
-	settings, err := settingsOf(r)
-	if err != nil {
-		return agent.Launch{}, err
-	}
 	env := r.Endpoint.Variables()
 	env["GEMINI_CLI_NO_RELAUNCH"] = "true" // a second process would read the settings again, and by then trust the folder
 	env["GEMINI_SANDBOX"] = "false"
 	env["NO_BROWSER"] = "true"
-	return agent.Launch{Args: args, Env: env, Files: map[string]string{".gemini/settings.json": settings}}, nil
+	return agent.Launch{Args: args, Env: env, Files: map[string]string{".gemini/settings.json": settingsOf(r)}}, nil
 }
 
 // settingsOf is the whole settings file.
-func settingsOf(r agent.Request) (string, error) {
+func settingsOf(r agent.Request) string {
 	settings := map[string]any{
 		"security": map[string]any{
 			// With useExternal gemini does not look for a key itself, and so does not
@@ -91,8 +87,8 @@ func settingsOf(r agent.Request) (string, error) {
 			"modelConfig": map[string]any{"generateContentConfig": map[string]any{"thinkingConfig": thinkingOf(r.Model, r.Effort)}},
 		}}}
 	}
-	text, err := json.MarshalIndent(settings, "", "  ")
-	return string(text), err
+	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
+	return string(text)
 }
 
 // authOf is how gemini signs in, which it must be told: by the key of the

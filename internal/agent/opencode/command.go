@@ -45,10 +45,6 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Effort != "" {
 		args = append(args, "--variant="+r.Effort)
 	}
-	config, err := configOf(r, model)
-	if err != nil {
-		return agent.Launch{}, err
-	}
 	env := r.Endpoint.OnlyToken()
 	maps.Copy(env, map[string]string{
 		"XDG_CONFIG_HOME": path.Join(r.Home, ".config"),
@@ -61,7 +57,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	} {
 		env["OPENCODE_DISABLE_"+name] = "1"
 	}
-	return agent.Launch{Args: args, Env: env, Files: map[string]string{".config/opencode/opencode.json": config}}, nil
+	return agent.Launch{Args: args, Env: env, Files: map[string]string{".config/opencode/opencode.json": configOf(r, model)}}, nil
 }
 
 // provider is the name of the endpoint's provider.
@@ -106,7 +102,7 @@ func modelConfig(r agent.Request) map[string]any {
 
 // configOf is the whole configuration file. The token stands in it by the
 // name of its variable only.
-func configOf(r agent.Request, model string) (string, error) {
+func configOf(r agent.Request, model string) string {
 	config := map[string]any{
 		"$schema":     "https://opencode.ai/config.json",
 		"share":       "disabled",
@@ -136,6 +132,6 @@ func configOf(r agent.Request, model string) (string, error) {
 			"type": "local", "command": r.TestTool, "enabled": true, "timeout": agent.ToolTimeout.Milliseconds(),
 		}}
 	}
-	text, err := json.MarshalIndent(config, "", "  ")
-	return string(text), err
+	text, _ := json.MarshalIndent(config, "", "  ") // never fails for strings, numbers and switches
+	return string(text)
 }
