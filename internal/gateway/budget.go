@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"fmt"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // usualOutput is what a call is expected to answer at most, in tokens, where it
@@ -109,9 +111,7 @@ func (s *Session) spend(model string, t tokens) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := &s.usage
-	u.Input += t.input
-	u.CachedInput += t.cached
-	u.Output += t.output
+	u.Tokens = u.Tokens.Plus(policy.Tokens{Input: t.input, CachedInput: t.cached, Output: t.output})
 	u.Estimated += t.estimated
 	u.MaxContext = max(u.MaxContext, t.input)
 	if price, known := priceOf(model, s.grant.Provider.Prices); known {

@@ -166,9 +166,7 @@ func (c *call) prepare() *refusal {
 	if c.req, err = readRequest(c.route, body); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
-	if c.url, err = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query()); err != nil {
-		return refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: correct base_url")
-	}
+	c.url = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query())
 	return nil
 }
 
@@ -198,7 +196,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == models {
 		return nil
 	}
-	now := c.gateway.now()
+	now := c.gateway.Now()
 	if c.route.kind != countTokens { // which costs nothing
 		wanted := c.grant.shareOf(c.req.model, tokens{input: inputOf(c.req.size), output: c.req.most})
 		why, ok := c.reserve(ctx, wanted)

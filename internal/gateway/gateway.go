@@ -39,14 +39,12 @@ type Options struct {
 
 // Gateway is the proxy. Start makes it.
 type Gateway struct {
-	now       func() time.Time
-	log       zerolog.Logger
-	transport http.RoundTripper
-	large     chan struct{} // taken by calls that send a large body
-	conns     *connLimiter
-	url       string
-	server    *http.Server
-	served    chan struct{} // closed when the server has ended
+	Options
+	large  chan struct{} // taken by calls that send a large body
+	conns  *connLimiter
+	url    string
+	server *http.Server
+	served chan struct{} // closed when the server has ended
 
 	mu       sync.Mutex
 	sessions map[[sha256.Size]byte]*Session
@@ -60,18 +58,18 @@ func Start(o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("listen for agents: %w", err)
 	}
 	g := &Gateway{
-		now: o.Now, log: o.Log, transport: o.Transport, large: make(chan struct{}, maxLarge), conns: newConnLimiter(),
+		Options: o, large: make(chan struct{}, maxLarge), conns: newConnLimiter(),
 		url: "http://" + ln.Addr().String(), served: make(chan struct{}), sessions: map[[sha256.Size]byte]*Session{},
 	}
 	g.server = &http.Server{
-		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.log, "", 0),
+		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.Log, "", 0),
 		ConnState:   g.conns.onState,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	go func() {
 		defer close(g.served)
 		if err := g.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			g.log.Error().Err(err).Msg("the gateway no longer listens")
+			g.Log.Error().Err(err).Msg("the gateway no longer listens")
 		}
 	}()
 	return g, nil

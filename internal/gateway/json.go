@@ -73,9 +73,7 @@ func encoded(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
-		return "null"
-	}
+	_ = e.Encode(v)
 	return strings.TrimRight(b.String(), "\n")
 }
 

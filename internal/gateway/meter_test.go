@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
 )
 
 const responsesCompleted = `"response":{"id":"r","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":1200,"input_tokens_details":{"cached_tokens":200},"output_tokens":34,"output_tokens_details":{"reasoning_tokens":10},"total_tokens":1234}}`
@@ -47,7 +48,7 @@ func TestTokensAreCounted(t *testing.T) {
 				t.Errorf("%d %s", resp.StatusCode, text)
 			}
 			got := s.settled()
-			want := Usage{Requests: 1, Turns: 1, Input: 1200, CachedInput: 200, Output: 34, CostKnown: true, MaxContext: 1200, CostUSD: got.CostUSD}
+			want := Usage{Requests: 1, Turns: 1, Tokens: policy.Tokens{Input: 1200, CachedInput: 200, Output: 34}, CostKnown: true, MaxContext: 1200, CostUSD: got.CostUSD}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}

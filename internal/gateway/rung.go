@@ -128,7 +128,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 		return false
 	}
 	h.change(func(u *Usage) { u.NoAnswer.Times++ })
-	h.gateway.log.Info().Str("attempt", h.grant.Attempt).Str("model", h.req.model).Int("bytes", h.first.said.prose).Msg("no answer yet, trying once more")
+	h.gateway.Log.Info().Str("attempt", h.grant.Attempt).Str("model", h.req.model).Int("bytes", h.first.said.prose).Msg("no answer yet, trying once more")
 	resp, err := h.send(ctx, out, body)
 	if err != nil {
 		return false // the first answer tells how it ended

@@ -51,7 +51,7 @@ type Usage struct {
 	Requests, Refused, Turns int
 	// Input includes CachedInput and what was written to a cache; Output
 	// includes reasoning.
-	Input, CachedInput, Output int64
+	policy.Tokens
 	// Estimated is the part of Input and Output that no provider told, because
 	// the answer ended before it: four bytes are counted as a token.
 	Estimated int64

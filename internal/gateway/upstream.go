@@ -83,7 +83,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 	}
 	c.change(func(u *Usage) { u.Requests++ })
-	resp, err := c.gateway.transport.RoundTrip(out)
+	resp, err := c.gateway.Transport.RoundTrip(out)
 	if err == nil {
 		err = plainBody(resp)
 	}
@@ -177,12 +177,12 @@ const mostAsked = 64_000
 // model or the account.
 func (c *call) fail(f limit.Answer) {
 	f.Message = text.Mask(f.Message, c.grant.Provider.Key.Reveal())
-	l, isLimit := f.Limit(c.gateway.now())
+	l, isLimit := f.Limit(c.gateway.Now())
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
 	}
 	counts := isLimit && readers[c.route.kind] != nil && c.limited(l, f.OfAccount())
-	c.gateway.log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.Status).
+	c.gateway.Log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.Status).
 		Str("limit", string(l.Kind)).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
 }
 
@@ -192,7 +192,7 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 		return
 	}
 	said := text.Mask(err.Error(), c.grant.Provider.Key.Reveal())
-	c.gateway.log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", said).Msg("the provider cannot be reached")
+	c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", said).Msg("the provider cannot be reached")
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
 }
 
@@ -205,7 +205,7 @@ func (c *call) account(said *answer) {
 		c.answers()
 		c.turn()
 	}
-	c.gateway.log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
+	c.gateway.Log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
 		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
 }
 

@@ -215,7 +215,7 @@ func (m *modelAccess) limit(r *policy.Receipt, l policy.Limit) {
 const spentInterval = 2 * time.Second
 
 func spentOf(u gateway.Usage) policy.Spent {
-	w := policy.Spent{Tokens: policy.Tokens{Input: u.Input, CachedInput: u.CachedInput, Output: u.Output}}
+	w := policy.Spent{Tokens: u.Tokens}
 	if u.CostKnown {
 		w.CostUSD = &u.CostUSD
 	}
