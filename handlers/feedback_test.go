@@ -151,11 +151,17 @@ func TestADescriptionEditCountsOnlyWhenItsContentChanged(t *testing.T) {
 		{"the way back from it", edits(n, "ada", body), "- the description was edited back"},
 		{"a reader's way back", edits(n, "mallory", body+"\n"), same},
 		{"a change", edits(n, "ada", more), "+ the description's content changed"},
+		{"a reader takes it back", edits(n, "mallory", body), "- mallory has read permission"},
 		{"a further change", edits(n, "ada", more+"- [ ] a FOURTH line\n"), "+ the description's content changed"},
 		{"a re-saved pull request", edits(pull, "ada", "Work."), "+ the description's content changed"},
 		{"the same of the pull request", edits(pull, "ada", "Work."), same},
 		{"an issue that Pawl does not work on", edits(other, "ada", "two"), ""},
 	})
+	for _, f := range w.state(issue).Feedback {
+		if f.Withdrawn != "" {
+			t.Errorf("%q of %s was taken back: %s", f.Raw, f.By.Login, f.Withdrawn)
+		}
+	}
 	if len(w.Log(thread.ID{Owner: "acme", Name: "widgets", Number: other})) > 0 {
 		t.Error("an issue that Pawl does not work on has a log")
 	}

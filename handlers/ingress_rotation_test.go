@@ -26,6 +26,8 @@ func signedWith(secret, body string) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
+func signed(body string) string { return signedWith(vectorSecret, body) }
+
 func TestBothSecretsAreTakenWhileOneIsChanged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secrets   []string

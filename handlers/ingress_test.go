@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -34,16 +35,24 @@ func (k *kept) Receive(_ context.Context, d thread.Delivery) (bool, error) {
 const (
 	vectorSecret    = "It's a Secret to Everybody"
 	vectorBody      = "Hello, World!"
+	vectorSHA1      = "sha1=01dc10d0c83e72ed246219cdd91669667fe2ca59"
 	vectorSignature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
 )
 
 func send(t *testing.T, store *kept, body string, header map[string]string) *httptest.ResponseRecorder {
 	t.Helper()
+	return sendFrom(t, store, strings.NewReader(body), header)
+}
+
+// sendFrom sends what a reader gives. Only one of a known kind has a length that is
+// told.
+func sendFrom(t *testing.T, store *kept, body io.Reader, header map[string]string) *httptest.ResponseRecorder {
+	t.Helper()
 	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), store, time.Now, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", body)
 	for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": vectorSignature} {
 		r.Header.Set(k, v)
 	}
@@ -72,7 +81,7 @@ func TestOtherHashesAreRefusedWhereSHA256Belongs(t *testing.T) {
 	// Both are true signatures of the vector's body, so only the kind of hash is
 	// wrong.
 	for _, signature := range []string{
-		"sha1=01dc10d0c83e72ed246219cdd91669667fe2ca59",
+		vectorSHA1,
 		"sha1=0000000000000000000000000000000000000000",
 		strings.TrimPrefix(vectorSignature, "sha256="),
 		strings.ToUpper(vectorSignature),
@@ -80,6 +89,92 @@ func TestOtherHashesAreRefusedWhereSHA256Belongs(t *testing.T) {
 		var store kept
 		if w := send(t, &store, vectorBody, map[string]string{"X-Hub-Signature-256": signature}); w.Code != http.StatusUnauthorized || len(store.list) != 0 {
 			t.Errorf("%s was answered %d, want 401", signature, w.Code)
+		}
+	}
+}
+
+func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
+	const other = "sha256=" + "0000000000000000000000000000000000000000000000000000000000000000"
+	for _, c := range []struct {
+		name   string
+		header map[string]string
+		want   int
+	}{
+		{"no signature", map[string]string{"X-Hub-Signature-256": ""}, http.StatusUnauthorized},
+		{"a signature with another secret", map[string]string{"X-Hub-Signature-256": other}, http.StatusUnauthorized},
+		{"a signature of another text", map[string]string{"X-Hub-Signature-256": signed("{}")}, http.StatusUnauthorized},
+		{"a signature cut short", map[string]string{"X-Hub-Signature-256": vectorSignature[:40]}, http.StatusUnauthorized},
+		{"a signature that is no hexadecimal", map[string]string{"X-Hub-Signature-256": "sha256=zz"}, http.StatusUnauthorized},
+		{"an empty signature", map[string]string{"X-Hub-Signature-256": "sha256="}, http.StatusUnauthorized},
+		{"SHA-1 alone", map[string]string{"X-Hub-Signature-256": "", "X-Hub-Signature": vectorSHA1}, http.StatusUnauthorized},
+		{"SHA-1 beside a wrong SHA-256", map[string]string{"X-Hub-Signature-256": "sha256=00", "X-Hub-Signature": vectorSHA1}, http.StatusUnauthorized},
+		{"no GUID", map[string]string{"X-GitHub-Delivery": ""}, http.StatusBadRequest},
+		{"a GUID with odd characters", map[string]string{"X-GitHub-Delivery": "../../etc/passwd"}, http.StatusBadRequest},
+		{"a GUID without an end", map[string]string{"X-GitHub-Delivery": strings.Repeat("a", 200)}, http.StatusBadRequest},
+		{"no event", map[string]string{"X-GitHub-Event": ""}, http.StatusBadRequest},
+		{"an event with odd characters", map[string]string{"X-GitHub-Event": "issues; drop table"}, http.StatusBadRequest},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var store kept
+			if w := send(t, &store, vectorBody, c.header); w.Code != c.want || len(store.list) != 0 {
+				t.Errorf("answered %d %q with %d stored, want %d", w.Code, w.Body, len(store.list), c.want)
+			}
+		})
+	}
+	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if in.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/github/hook", nil)); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET answered %d, want 405", w.Code)
+	}
+}
+
+func TestPayloadsOfMoreThan25MiBAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		size  int
+		known bool
+		want  int
+	}{
+		{"one byte more", MaxPayload + 1, true, http.StatusRequestEntityTooLarge},
+		{"one byte more, its length not told", MaxPayload + 1, false, http.StatusRequestEntityTooLarge},
+		{"as much as GitHub sends", MaxPayload, true, http.StatusOK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			body := strings.Repeat("x", c.size)
+			var from io.Reader = strings.NewReader(body)
+			if !c.known {
+				from = io.MultiReader(from)
+			}
+			var store kept
+			w := sendFrom(t, &store, from, map[string]string{"X-Hub-Signature-256": signed(body)})
+			if w.Code != c.want || (len(store.list) == 1) != (c.want == http.StatusOK) {
+				t.Errorf("answered %d with %d stored, want %d", w.Code, len(store.list), c.want)
+			}
+		})
+	}
+}
+
+// Only what Pawl reads has to be as documented; what else is in a payload may be odd,
+// as in GitHub's own examples (read_test.go reads those).
+func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
+	w := newHouse(t)
+	for _, c := range []struct{ event, payload string }{
+		{"check_run", `{"action": "completed", "check_run": {"id": 4, "completed_at": "2018-04-25 20:42:10"}}`},
+		{"package", `{"action": `},
+		{"issue_comment", `{"action": "created", "comment": {"id": "no number"}}`},
+		{"issue_comment", `[]`},
+		{"issue_comment", `not JSON`},
+		{"issue_comment", ``},
+		{"issues", `{"action": "edited", "changes": {"body": 7}}`},
+		{"an_event_of_next_year", `{"action": "created"}`},
+	} {
+		guid := w.GitHub.Send(c.event, []byte(c.payload))
+		w.Handle()
+		if d, err := w.Store.Delivery(t.Context(), guid); err != nil || d.State != thread.Unparsable || d.Note == "" {
+			t.Errorf("%s %s is %s (%s), %v; want unparsable with a reason", c.event, c.payload, d.State, d.Note, err)
 		}
 	}
 }

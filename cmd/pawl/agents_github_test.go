@@ -25,7 +25,7 @@ func TestALimitThatTheAgentHidesIsShownAtGitHub(t *testing.T) {
 	r.withAgent(s)
 	n := r.solve("A greeting", "Please add a greeting.")
 	state := r.ending(n)
-	a := r.fold(n).Attempts
+	a := r.state(n).Attempts
 	if len(a) != 1 || a[0].Receipt.Ending != policy.UsageLimit || state.Rule != "usage_limit" {
 		t.Fatalf("%s (%s %q) after %+v; want a usage limit", state.State, state.Rule, state.Reasons, a)
 	}

@@ -124,7 +124,7 @@ func TestWhatSomebodyPushedDuringTheAttemptIsKept(t *testing.T) {
 					t.Errorf("a force push: %+v", p)
 				}
 			}
-			reasons := strings.Join(r.fold(n).Attempts[1].Receipt.Reasons, "; ")
+			reasons := strings.Join(r.state(n).Attempts[1].Receipt.Reasons, "; ")
 			if !strings.Contains(reasons, "somebody pushed to "+branch) {
 				t.Errorf("the receipt does not tell of the push: %s", reasons)
 			}
@@ -148,7 +148,7 @@ func TestProtectedPathsAreLeftOut(t *testing.T) {
 	if s.State != "done" || changed != "a.txt\n" {
 		t.Errorf("%s (%s); changed on the branch: %q, want only a.txt", s.State, s.Rule, changed)
 	}
-	left := r.fold(n).Attempts[0].Receipt.LeftOut
+	left := r.state(n).Attempts[0].Receipt.LeftOut
 	for _, path := range []string{".github/workflows/ci.yml", ".github/workflows/new.yml", ".github/pawl.yml", "deploy/prod.sh", "deploy/sub/x"} {
 		if !slices.Contains(left, path+" (protected)") {
 			t.Errorf("the receipt does not say that %s was left out: %q", path, left)

@@ -172,7 +172,7 @@ func TestARepositoryWithoutCommitsIsToldSo(t *testing.T) {
 	_, err = r.world.Comment("acme/empty", n, "eve", "/pawl solve")
 	r.must(err)
 	s := r.over(fmt.Sprintf("acme/empty#%d", n))
-	r.quiet()
+	r.settle()
 	if s.Rule != "empty_repository" || r.calls() != 0 {
 		t.Errorf("%s (%s %q) after %d calls; want empty_repository and none", s.State, s.Rule, s.Reasons, r.calls())
 	}

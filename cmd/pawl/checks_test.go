@@ -58,7 +58,7 @@ func TestButtonsWorkForWritersOnly(t *testing.T) {
 	r.open()
 	r.play(n, []happens{{"a writer resumes", click("resume", writer), `+ button "resume"`}})
 	r.await("an attempt that says who clicked", func() bool {
-		all := r.fold(n).Attempts
+		all := r.state(n).Attempts
 		return slices.Contains(all[len(all)-1].Decision.Reasons.Texts(), "ada asked to resume")
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -122,85 +120,4 @@ func (m *timed) sweep() {
 	_, err := m.node.store.Sweep(m.t.Context(), m.clock.now())
 	m.must(err)
 	m.node.queue.Committed(true, nil)
-}
-
-// has reports whether the agent left a file of that name in $CTRL.
-func (r *rig) has(name string) bool {
-	_, err := os.Stat(filepath.Join(r.ctrl(), name))
-	return err == nil
-}
-
-// touch makes a file in $CTRL, which the agent may wait for.
-func (r *rig) touch(name string) {
-	r.t.Helper()
-	r.must(os.MkdirAll(r.ctrl(), 0o700))
-	r.must(os.WriteFile(filepath.Join(r.ctrl(), name), nil, 0o600))
-}
-
-// left returns what the agent wrote into a file in $CTRL.
-func (r *rig) left(name string) string {
-	r.t.Helper()
-	b, err := os.ReadFile(filepath.Join(r.ctrl(), name))
-	r.must(err)
-	return string(b)
-}
-
-// opened gives the server's database, open for reading beside it, to f.
-func (r *rig) opened(f func(*store.Store)) {
-	r.t.Helper()
-	db, err := store.OpenReadOnly(r.t.Context(), "sqlite:"+filepath.Join(r.dir, "pawl.db"), store.Options{})
-	r.must(err)
-	defer db.Close()
-	f(db)
-}
-
-// fold is the fold of a thread's log.
-func (r *rig) fold(n int) (s thread.State) {
-	r.t.Helper()
-	r.opened(func(db *store.Store) {
-		events, err := db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
-		r.must(err)
-		s, err = thread.Fold(events)
-		r.must(err)
-	})
-	return s
-}
-
-// taken waits until all deliveries are handled, steps or not.
-func (r *rig) taken() {
-	r.t.Helper()
-	r.await("the deliveries to be handled", func() bool { return r.counted(false) })
-}
-
-// quiet waits until the server has nothing left to do, also about what its own
-// acts made GitHub deliver.
-func (r *rig) quiet() {
-	r.t.Helper()
-	before := -1
-	r.await("the server to rest", func() bool {
-		rests := r.counted(true) && len(r.world.Deliveries()) == before
-		before = len(r.world.Deliveries())
-		return rests
-	})
-}
-
-// counted reports whether no delivery, and with steps no step, is left.
-func (r *rig) counted(steps bool) (none bool) {
-	r.t.Helper()
-	r.must(r.world.WaitDelivered(r.t.Context()))
-	r.opened(func(db *store.Store) {
-		s, err := db.Stats(r.t.Context())
-		r.must(err)
-		none = s.Deliveries[thread.Received] == 0 && (!steps || s.Queued == 0 && s.Running == 0)
-	})
-	return none
-}
-
-// ending waits until a thread's run has ended and the server rests, and returns
-// how it ended.
-func (r *rig) ending(n int) threadStatus {
-	r.t.Helper()
-	r.over(threadName(n))
-	r.quiet()
-	return r.over(threadName(n))
 }

@@ -88,7 +88,7 @@ func judged(events []thread.Event) map[thread.Target]int {
 func (l *lives) wentOn(t thread.ID) {
 	l.t.Helper()
 	var events []thread.Event
-	l.openDB(func(db *store.Store) {
+	l.read(func(db *store.Store) {
 		var err error
 		events, err = db.Events(l.t.Context(), t, 0)
 		l.must(err)

@@ -65,11 +65,11 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		return s
 	}
 	// Leases go by the database's clock, which no test moves.
-	first.database, first.pause = startPostgres(t).newDatabase(t), 0
+	first.dsn, first.pause = startPostgres(t).newDatabase(t), 0
 	s.begin()
 	for range 2 {
 		shared := *first.rig
-		n := &lives{rig: &shared, binary: first.binary, database: first.database, sink: log, ready: make(chan struct{}), over: make(chan error, 1)}
+		n := &lives{rig: &shared, binary: first.binary, sink: log, ready: make(chan struct{}), over: make(chan error, 1)}
 		n.env = s.envOf(n)
 		n.address()
 		n.join(filepath.Join(first.dir, "pawl.yml"))

@@ -81,10 +81,10 @@ func newOld(t *testing.T, pg *pgServer) *old {
 	}
 	o.agent("cat > /dev/null\necho \"line $(wc -l < a.txt)\" >> a.txt\n", "")
 	if pg != nil {
-		o.database = pg.newDatabase(t)
+		o.dsn = pg.newDatabase(t)
 		dump, err := os.ReadFile(oldFolder + "dc0d258.sql")
 		o.must(err)
-		o.db = pg.Open(t, strings.Split(strings.TrimPrefix(o.database, "postgres://pawl@/"), "?")[0])
+		o.db = pg.Open(t, strings.Split(strings.TrimPrefix(o.dsn, "postgres://pawl@/"), "?")[0])
 		_, err = o.db.ExecContext(t.Context(), string(dump))
 		o.must(err)
 		_, err = o.db.ExecContext(t.Context(), "SET search_path TO public") // which the dump took away from this connection

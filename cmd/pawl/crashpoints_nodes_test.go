@@ -17,7 +17,7 @@ import (
 // withPoints starts a node that has crash points, with an environment.
 func (c *cluster) withPoints(env ...string) *member {
 	c.t.Helper()
-	cmd := exec.Command(crashBinary(c.t), "serve", "--config", c.write())
+	cmd := exec.Command(crashBinary(c.t), "serve", "--config", c.file())
 	cmd.Env = append(os.Environ(), env...)
 	return c.launch(cmd)
 }

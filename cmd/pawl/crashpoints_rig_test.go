@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,15 +49,14 @@ func crashBinary(t *testing.T) string {
 // free, and no test waits for it.
 type lives struct {
 	*rig
-	binary   string
-	database string                  // DSN as the configuration has it
-	env      func(life int) []string // beside the test's own
-	pause    time.Duration           // how much later by the clock each life begins
-	ahead    atomic.Int64            // of everybody's clock
-	sink     io.Writer               // of the log
-	long     atomic.Bool             // the soak lets this life be
-	since    time.Time               // when the test first saw a server serve
-	checked  int64                   // the last delivery that was checked
+	binary  string
+	env     func(life int) []string // beside the test's own
+	pause   time.Duration           // how much later by the clock each life begins
+	ahead   atomic.Int64            // of everybody's clock
+	sink    io.Writer               // of the log
+	long    atomic.Bool             // the soak lets this life be
+	since   time.Time               // when the test first saw a server serve
+	checked int64                   // the last delivery that was checked
 
 	mu      sync.Mutex
 	server  *exec.Cmd
@@ -82,9 +80,10 @@ const afterLease = thread.LeaseTime + 5*time.Second
 // newLives makes a rig for the program with crash points.
 func newLives(t *testing.T, files map[string]string) *lives {
 	t.Helper()
-	l := &lives{binary: crashBinary(t), database: "sqlite:pawl.db", pause: afterLease, ready: make(chan struct{}), over: make(chan error, 1)}
+	l := &lives{binary: crashBinary(t), pause: afterLease, ready: make(chan struct{}), over: make(chan error, 1)}
 	l.env = func(int) []string { return nil }
 	l.rig = newRigAt(t, files, l.now)
+	l.dated = l.now
 	l.sink = l.log
 	l.address()
 	l.world.SetWebhookURL(l.url("/api/github/hook"))
@@ -115,12 +114,7 @@ func (l *lives) now() time.Time { return time.Now().Add(time.Duration(l.ahead.Lo
 // begin writes the configuration and starts the first life.
 func (l *lives) begin() {
 	l.t.Helper()
-	path := l.file()
-	text, err := os.ReadFile(path)
-	l.must(err)
-	text = bytes.Replace(text, []byte("database: sqlite:pawl.db"), []byte("database: "+l.database), 1)
-	l.must(os.WriteFile(path, text, 0o600))
-	l.join(path)
+	l.join(l.file())
 }
 
 // join starts the first life by a configuration that is there.
@@ -262,11 +256,11 @@ func (l *lives) end(sig syscall.Signal) {
 // run has ended; ok is false before.
 func (l *lives) states() (states map[string]thread.State, ok bool) {
 	l.t.Helper()
-	l.openDB(func(db *store.Store) { states, ok = l.read(db) })
+	l.read(func(db *store.Store) { states, ok = l.restingStates(db) })
 	return states, ok
 }
 
-func (l *lives) read(db *store.Store) (states map[string]thread.State, ok bool) {
+func (l *lives) restingStates(db *store.Store) (states map[string]thread.State, ok bool) {
 	l.t.Helper()
 	ctx := l.t.Context()
 	s, err := db.Stats(ctx)

@@ -116,7 +116,7 @@ func (s *soak) resting() map[string]thread.State {
 		missed := len(first.missed()) // before the states, which it may still change
 		states, ok := first.states()
 		var stats store.Stats
-		first.openDB(func(db *store.Store) {
+		first.read(func(db *store.Store) {
 			var err error
 			stats, err = db.Stats(s.t.Context())
 			first.must(err)

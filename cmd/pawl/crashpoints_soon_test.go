@@ -42,7 +42,7 @@ func TestAServerThatIsKilledAndStartedAgainGoesOnWithinAMinute(t *testing.T) {
 // wentOnInTime checks when work on the first thread went on after a death.
 func (l *lives) wentOnInTime(d death) {
 	l.t.Helper()
-	l.openDB(func(db *store.Store) {
+	l.read(func(db *store.Store) {
 		events, err := db.Events(l.t.Context(), threadOf(rigRepo, 1), 0)
 		l.must(err)
 		e := nextWork(events, d.at)

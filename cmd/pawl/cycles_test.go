@@ -78,11 +78,11 @@ func replayCycles(t *testing.T, all []cycle) (calls int, last threadStatus) {
 		for _, text := range []string{fmt.Sprintf("Work session %d has begun.", i+1), remark} {
 			_, err := r.world.Comment(rigRepo, pull.Number, writer, text)
 			r.must(err)
-			r.quiet()
+			r.settle()
 		}
 		r.must(r.world.TouchIssue(rigRepo, pull.Number, writer))
 		r.must(r.world.EditBody(rigRepo, pull.Number, writer, r.world.Pulls(rigRepo)[0].Body))
-		r.quiet()
+		r.settle()
 	}
 	r.once(n)
 	return r.calls() - 1, r.ending(n)

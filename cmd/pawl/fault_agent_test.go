@@ -29,14 +29,14 @@ func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	r.start()
 	before := r.peak()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.awaitLong("the end of the output", func() bool { _, running := r.fold(n).Running(); return len(r.fold(n).Attempts) == 1 && !running })
+	r.awaitLong("the end of the output", func() bool { _, running := r.state(n).Running(); return len(r.state(n).Attempts) == 1 && !running })
 	if s := r.ending(n); s.State != "done" {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	if grown := r.peak() - before; grown > 64<<10 {
 		t.Errorf("the server grew by %d KiB to %d KiB, want at most 64 MiB", grown, r.peak())
 	}
-	a := r.fold(n).Attempts[0]
+	a := r.state(n).Attempts[0]
 	t.Logf("1 GiB in %s; the server grew by %d KiB", a.EndedAt.Sub(a.At).Round(1e9), r.peak()-before)
 	info, err := os.Stat(a.Receipt.Transcript)
 	r.must(err)
@@ -81,7 +81,7 @@ func TestAForkBombHasFourThousandProcessesAndHoldsNobodyBack(t *testing.T) {
 	t.Parallel()
 	const most = 4096
 	r := newRig(t, nil)
-	c := &cluster{rig: r, dsn: "sqlite:" + filepath.Join(r.dir, "pawl.db"), ahead: &clock{}}
+	c := &cluster{rig: r, ahead: &clock{}}
 	r.agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
 	script := filepath.Join(r.dir, "agent.sh")
 	r.must(os.WriteFile(script, []byte(`#!/bin/sh
@@ -97,7 +97,7 @@ read x < "$HOME/never"
 	r.must(err)
 	r.must(os.WriteFile(program, text, 0o755))
 	before := ordinary(t)
-	path := c.write()
+	path := c.file()
 	if os.Geteuid() == 0 {
 		r.must(exec.Command("chown", "-R", "65534:65534", filepath.Dir(r.dir)).Run())
 	}
@@ -129,8 +129,8 @@ read x < "$HOME/never"
 	}
 	_, err = r.world.Comment(rigRepo, bad, writer, "/pawl stop")
 	r.must(err)
-	r.awaitLong("the bomb's end", func() bool { return !r.fold(bad).Open() })
-	if a := r.fold(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled {
+	r.awaitLong("the bomb's end", func() bool { return !r.state(bad).Open() })
+	if a := r.state(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled {
 		t.Errorf("attempts %+v, want one that was cancelled", a)
 	}
 	if left := r.below(bomb); left != 0 {
@@ -172,15 +172,15 @@ func TestWhenMemoryRunsOutTheKernelEndsTheAgentAndNotTheServer(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			start := smallMemory(t)
 			r := newRig(t, nil)
-			c := &cluster{rig: r, dsn: "sqlite:" + filepath.Join(r.dir, "pawl.db"), ahead: &clock{}}
+			c := &cluster{rig: r, ahead: &clock{}}
 			r.agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
 			r.must(os.WriteFile(filepath.Join(r.dir, "agent.sh"),
 				[]byte("#!/bin/sh\ngrep -q starve && exec tail /dev/zero\necho two >> a.txt\n"), 0o700)) // tail keeps the line that never ends
 			r.config += "sandbox: {mode: " + mode + "}\n"
-			m := c.launch(exec.Command(start[0], append(start[1:], pawlBinary, "serve", "--config", c.write())...))
+			m := c.launch(exec.Command(start[0], append(start[1:], pawlBinary, "serve", "--config", c.file())...))
 			bad := r.solve("One", "Please starve.")
 			s := r.ending(bad)
-			if a := r.fold(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Exit != 128+9 {
+			if a := r.state(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Exit != 128+9 {
 				t.Errorf("%s (%s %q), attempts %+v; want one that was killed, and stopped", s.State, s.Rule, s.Reasons, a)
 			} else {
 				t.Logf("ending %s, outcome %s", a[0].Receipt.Ending, a[0].Receipt.Outcome)

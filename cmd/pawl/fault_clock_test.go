@@ -32,7 +32,7 @@ func (c *cluster) astray(by time.Duration) (m *member, set func(by time.Duration
 	}
 	set(by)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), nodeVariable+"="+c.write(), clockVariable+"="+file)
+	cmd.Env = append(os.Environ(), nodeVariable+"="+c.file(), clockVariable+"="+file)
 	return c.launch(cmd), set
 }
 
@@ -114,8 +114,7 @@ func TestAClockThatIsSetWhileAnAgentWorksChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			path := filepath.Join(r.dir, "pawl.db")
-			c := &cluster{rig: r, dsn: "sqlite:" + path, ahead: &clock{}}
+			c := &cluster{rig: r, ahead: &clock{}}
 			c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
 			m, set := c.astray(0)
 			issue := c.issue(rigRepo, "A line")
@@ -123,8 +122,8 @@ func TestAClockThatIsSetWhileAnAgentWorksChangesNothing(t *testing.T) {
 			set(by)
 			// A clock that is set back may have the last edit of the comment put off, for
 			// minutes by that clock, which are long over by the true one.
-			c.skew = by
-			db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(10000)")
+			c.dated = func() time.Time { return time.Now().Add(by) }
+			db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db")+"?mode=ro&_pragma=busy_timeout(10000)")
 			c.must(err)
 			defer db.Close()
 			c.beats(db, 2)
@@ -135,7 +134,7 @@ func TestAClockThatIsSetWhileAnAgentWorksChangesNothing(t *testing.T) {
 				t.Errorf("/readyz: %d %+v; want ready, and a clock that was set", code, said)
 			}
 			set(0)
-			c.skew = 0
+			c.dated = time.Now
 			c.doneAtOnce(c.issue(rigRepo, "Another line"))
 			if m.started() != 2 {
 				t.Errorf("%d attempts were started, want 2", m.started())

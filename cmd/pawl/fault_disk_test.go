@@ -43,7 +43,7 @@ func (r *rig) send(n int) (guid string, code int) {
 // hasAll checks that every delivery that was answered 2xx is stored.
 func (r *rig) hasAll(guids []string) {
 	r.t.Helper()
-	r.opened(func(db *store.Store) {
+	r.read(func(db *store.Store) {
 		for _, guid := range guids {
 			if _, err := db.Delivery(r.t.Context(), guid); err != nil {
 				r.t.Errorf("a delivery that was answered: %v", err)
@@ -209,7 +209,7 @@ func TestAFullDiskIsAnswered503AndRecovers(t *testing.T) {
 	r.hasAll(answered)
 	s := r.ending(n)
 	r.once(n)
-	a := r.fold(n).Attempts
+	a := r.state(n).Attempts
 	if s.State != "done" || len(a) != 1 {
 		t.Errorf("%s (%s %q), attempts %+v; want done after the one, which waited for room", s.State, s.Rule, s.Reasons, a)
 	}

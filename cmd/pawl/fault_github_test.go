@@ -38,7 +38,7 @@ func TestWhatAnAgentMadeOutlastsAnOutageOfGitHub(t *testing.T) {
 	}
 	r.world.ClearFaults()
 	r.wantSolved(n)
-	if a := r.fold(n).Attempts; r.calls() != 1 || len(a) != 1 {
+	if a := r.state(n).Attempts; r.calls() != 1 || len(a) != 1 {
 		t.Errorf("%d calls and attempts %+v, want one of each", r.calls(), a)
 	}
 }
@@ -64,12 +64,12 @@ func TestAPushThatWaitsLeavesItsPlaceToOthers(t *testing.T) {
 	if s := r.over(fmt.Sprintf("%s#%d", other, m)); s.State != "done" {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	if _, running := r.fold(n).Running(); !running {
-		t.Errorf("the attempt of %s does not wait any more: %+v", threadName(n), r.fold(n).Attempts)
+	if _, running := r.state(n).Running(); !running {
+		t.Errorf("the attempt of %s does not wait any more: %+v", threadName(n), r.state(n).Attempts)
 	}
 	r.world.ClearFaults()
 	r.wantSolved(n)
-	if got := len(r.fold(n).Attempts); got != 1 || r.calls() != 2 {
+	if got := len(r.state(n).Attempts); got != 1 || r.calls() != 2 {
 		t.Errorf("%d attempts and %d calls, want one and, with the other thread's, two", got, r.calls())
 	}
 }
@@ -114,13 +114,13 @@ func TestAPushWaitsTwoHoursForGitHubAndNotForADay(t *testing.T) {
 			r.await("the first try of the push", func() bool { return r.kept() == 1 })
 			m.clock.reach(m.clock.now().Add(tc.away))
 			r.await("another try, or the end of the attempt", func() bool {
-				_, running := r.fold(n).Running()
+				_, running := r.state(n).Running()
 				return r.kept() >= 2 || !running
 			})
 			r.world.ClearFaults()
 			s := r.ending(n)
 			r.once(n)
-			a := r.fold(n).Attempts
+			a := r.state(n).Attempts
 			if s.State != "done" || r.calls() != tc.calls || len(a) != tc.calls {
 				t.Errorf("%s (%s %q) after %d calls, attempts %+v; want done after %d", s.State, s.Rule, s.Reasons, r.calls(), a, tc.calls)
 			}
@@ -145,7 +145,7 @@ func TestAServerThatIsStoppedDuringAnOutageMakesTheWorkAnew(t *testing.T) {
 	r.start()
 	s := r.ending(n)
 	r.once(n)
-	if a := r.fold(n).Attempts; s.State != "done" || len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
+	if a := r.state(n).Attempts; s.State != "done" || len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
 		t.Errorf("%s (%s %q), attempts %+v; want done after one that was interrupted and another one", s.State, s.Rule, s.Reasons, a)
 	}
 }
@@ -158,10 +158,10 @@ func TestAThreadThatIsClosedDuringAnOutageIsNotPushedTo(t *testing.T) {
 	r.touch("go")
 	r.await("the first try of the push", func() bool { return r.kept() == 1 })
 	r.must(r.world.CloseIssue(rigRepo, n, writer))
-	r.await("the attempt's end", func() bool { _, running := r.fold(n).Running(); return !running })
+	r.await("the attempt's end", func() bool { _, running := r.state(n).Running(); return !running })
 	r.world.ClearFaults()
 	s := r.ending(n)
-	a := r.fold(n).Attempts
+	a := r.state(n).Attempts
 	if s.Rule != "closed" || len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled || len(r.world.Pulls(rigRepo)) != 0 {
 		t.Errorf("%s (%s %q), attempts %+v; want closed after one that was cancelled, and no pull request", s.State, s.Rule, s.Reasons, a)
 	}

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"database/sql"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // plainAgent keeps its prompt as prompt.<n>, adds a line and says what it did.
@@ -50,95 +46,6 @@ func (r *rig) prompt(n string) string {
 	b, err := os.ReadFile(filepath.Join(r.ctrl(), "prompt."+n))
 	r.must(err)
 	return string(b)
-}
-
-// read gives the server's database, open for reading beside it, to f.
-func (r *rig) read(f func(*store.Store)) {
-	r.t.Helper()
-	db, err := store.OpenReadOnly(r.t.Context(), "sqlite:"+filepath.Join(r.dir, "pawl.db"), store.Options{})
-	r.must(err)
-	defer db.Close()
-	f(db)
-}
-
-func (r *rig) stats() (s store.Stats) {
-	r.t.Helper()
-	r.read(func(db *store.Store) {
-		var err error
-		s, err = db.Stats(r.t.Context())
-		r.must(err)
-	})
-	return s
-}
-
-// database opens the server's file beside it, with patience for its writes.
-func (r *rig) database() *sql.DB {
-	r.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db")+"?_pragma=busy_timeout(30000)")
-	r.must(err)
-	r.t.Cleanup(func() { db.Close() })
-	return db
-}
-
-func (r *rig) deliveries() (list []thread.Delivery) {
-	r.t.Helper()
-	r.read(func(db *store.Store) {
-		var err error
-		list, err = db.Deliveries(r.t.Context(), 1000)
-		r.must(err)
-	})
-	return list
-}
-
-func (r *rig) deliveryOf(guid string) (d thread.Delivery) {
-	r.t.Helper()
-	r.read(func(db *store.Store) {
-		var err error
-		d, err = db.Delivery(r.t.Context(), guid)
-		r.must(err)
-	})
-	return d
-}
-
-// state is the fold of a thread's log.
-func (r *rig) state(n int) (s thread.State) {
-	r.t.Helper()
-	r.read(func(db *store.Store) {
-		events, err := db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
-		r.must(err)
-		s, err = thread.Fold(events)
-		r.must(err)
-	})
-	return s
-}
-
-// handled waits until everything that happened so far is delivered and judged.
-func (r *rig) handled() {
-	r.t.Helper()
-	r.await("the deliveries to be handled", func() bool {
-		r.must(r.world.WaitDelivered(r.t.Context()))
-		return r.stats().Deliveries[thread.Received] == 0
-	})
-}
-
-// settle waits until the server has nothing left to do: what its own acts made
-// GitHub deliver is handled, too.
-func (r *rig) settle() {
-	r.t.Helper()
-	before := -1
-	r.await("the server to rest", func() bool {
-		r.must(r.world.WaitDelivered(r.t.Context()))
-		s := r.stats()
-		sent := len(r.world.Deliveries())
-		rests := sent == before && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
-		before = sent
-		return rests && !r.gathers()
-	})
-}
-
-// gathers reports whether a thread awaits more of the same feedback.
-func (r *rig) gathers() bool {
-	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool { return t.State == "waiting" && t.Rule == "gather" })
 }
 
 // solved solves an issue with one attempt and returns its number and that of its
@@ -311,44 +218,5 @@ func TestTheTextIsThatOfThePayload(t *testing.T) {
 	r.settle()
 	if p := r.prompt("2"); strings.Contains(p, "EVIL") || !strings.Contains(p, "HONEST description") {
 		t.Errorf("the prompt of the retry is\n%s\nwant the texts of the command", p)
-	}
-}
-
-func TestAnEditThatIsTakenBackBeforeAnAttemptTookItIsNone(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.agent(gatedAgent, "")
-	r.gate()
-	r.start()
-	n := r.solve("A second line", "Please add a second line.")
-	r.await("the agent", func() bool { return r.calls() == 1 })
-	r.must(r.world.EditBody(rigRepo, n, writer, "Please add a third line."))
-	r.must(r.world.EditBody(rigRepo, n, writer, "Please add a second line."))
-	r.handled()
-	r.open()
-	r.over(threadName(n))
-	r.settle()
-	if r.calls() != 1 {
-		t.Errorf("%d calls of the agent, want 1: %q", r.calls(), r.judged(n))
-	}
-}
-
-func TestAReaderCannotTakeBackWhatAWriterAskedFor(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.agent(gatedAgent, "")
-	r.gate()
-	r.start()
-	n := r.solve("A second line", "Please add a second line.")
-	r.await("the agent", func() bool { return r.calls() == 1 })
-	r.must(r.world.EditBody(rigRepo, n, writer, "Please add a THIRD line."))
-	r.handled()
-	r.must(r.world.EditBody(rigRepo, n, reader, "Please add a second line."))
-	r.handled()
-	r.open()
-	r.await("the second attempt", func() bool { return r.calls() == 2 })
-	r.settle()
-	if p := r.prompt("2"); !strings.Contains(p, "+Please add a THIRD line.") {
-		t.Errorf("the prompt is\n%s\nwant the writer's change", p)
 	}
 }

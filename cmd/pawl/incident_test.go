@@ -37,7 +37,7 @@ func TestImmediateUsageLimitStopsAfter3(t *testing.T) {
 	for range 6 {
 		_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
 		r.must(err)
-		r.quiet()
+		r.settle()
 	}
 	s := r.over(threadName(n))
 	if r.calls() != 3 || s.State != "stopped" || s.Rule != "usage_limit_breaker" {
@@ -45,7 +45,7 @@ func TestImmediateUsageLimitStopsAfter3(t *testing.T) {
 	}
 	// The account is limited, not the thread.
 	other := r.solve("Another line", "Please add a third line to a.txt.")
-	r.quiet()
+	r.settle()
 	if s := r.over(threadName(other)); r.calls() != 3 || s.Rule != "usage_limit_breaker" {
 		t.Errorf("another thread: %d calls, then %s (%s %v); want none beyond 3", r.calls(), s.State, s.Rule, s.Reasons)
 	}
@@ -91,10 +91,10 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 			n := r.solve("A second line", body)
 			r.await("the agent at work", func() bool { return r.has("ready") })
 			c.edit(r, n)
-			r.taken()
+			r.handled()
 			r.touch("edited")
 			s := r.over(threadName(n))
-			r.quiet()
+			r.settle()
 			if r.calls() != c.wantCalls || string(s.Rule) != c.wantRule {
 				t.Errorf("%d calls, then %s (%s %v); want %d and %s", r.calls(), s.State, s.Rule, s.Reasons, c.wantCalls, c.wantRule)
 			}

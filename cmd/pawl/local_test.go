@@ -179,7 +179,7 @@ func TestPawlStatusOfAnEmptyDatabaseAndBesideAServer(t *testing.T) {
 	if code, out, _ := pawl(t, r.dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, threadName(n)) {
 		t.Errorf("after the server: exit code %d\n%s", code, out)
 	}
-	if a := r.fold(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited {
+	if a := r.state(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited {
 		t.Errorf("attempts %+v", a)
 	}
 }

@@ -19,18 +19,6 @@ func verifying() map[string]string {
 	}
 }
 
-func TestAFailedAttemptWithoutProgressIsNotRepeated(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.agent("cat > /dev/null; echo the compiler is missing >&2; exit 1\n", "")
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	s := r.ending(n)
-	if r.calls() != 1 || s.State != "stopped" || s.Rule != "no_progress" || !strings.Contains(s.Reasons[0], "the compiler is missing") {
-		t.Errorf("%d calls, then %s (%s %q); want 1, then stopped by no_progress with the failure", r.calls(), s.State, s.Rule, s.Reasons)
-	}
-}
-
 func TestAFailedAttemptWithProgressIsRepeated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -81,18 +69,6 @@ func TestAFailedVerificationIsRetriedWithItsOutputTwiceThenTheEffortIsRaised(t *
 	}
 }
 
-func TestAVerificationThatPassesAfterARetryIsDone(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, verifying())
-	r.agent("if grep -q 'the word is missing'; then echo done >> a.txt; else echo something else >> a.txt; fi\n", "")
-	r.start()
-	n := r.solve("A word", "Please add the right word to a.txt.")
-	s := r.ending(n)
-	if r.calls() != 2 || s.State != "done" || !strings.Contains(strings.Join(s.Reasons, " "), "verify commands passed") {
-		t.Errorf("%d calls, then %s (%s %q); want 2, then done because the verify commands passed", r.calls(), s.State, s.Rule, s.Reasons)
-	}
-}
-
 func TestVerifyCommandsComeFromTheDefaultBranchOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, verifying())
@@ -110,53 +86,6 @@ func TestVerifyCommandsComeFromTheDefaultBranchOnly(t *testing.T) {
 	}
 }
 
-func TestTheDailyCapHoldsWhoeverCausesTheEvents(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.config = "policy: {restarts: {max_per_thread_per_day: 3}}\n"
-	r.agent("cat > /dev/null; echo no idea >&2; exit 1\n", "")
-	m := r.startTimed()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	m.idle(n)
-	for range 5 {
-		_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
-		r.must(err)
-		r.must(r.world.WaitDelivered(t.Context()))
-		m.idle(n)
-	}
-	if v := m.idle(n); r.calls() != 3 || v.Rule != "daily_cap" || v.Hint == "" {
-		t.Fatalf("%d calls, then %s (%s %v, hint %q); want 3, then daily_cap with a hint", r.calls(), v.State, v.Rule, v.Reasons, v.Hint)
-	}
-	m.clock.reach(m.clock.now().Add(24 * time.Hour))
-	_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
-	r.must(err)
-	r.await("an attempt on the next day", func() bool { return r.calls() == 4 })
-	m.idle(n)
-}
-
-func TestFeedbackDuringAnAttemptLeadsToOneFurtherAttemptWithAllOfIt(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"; echo $n >> a.txt\n"+
-		"if [ $n = 1 ]; then touch \"$CTRL/ready\"; while [ ! -f \"$CTRL/go\" ]; do sleep 0.05; done; fi\necho done $n\n", "")
-	r.start()
-	n := r.solve("Lines", "Please add a line to a.txt.")
-	r.await("the agent at work", func() bool { return r.has("ready") })
-	for _, text := range []string{"/pawl solve and add alpha", "/pawl solve and add beta"} {
-		_, err := r.world.Comment(rigRepo, n, writer, text)
-		r.must(err)
-	}
-	r.taken()
-	r.touch("go")
-	s := r.ending(n)
-	if r.calls() != 2 || s.State != "done" {
-		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
-	}
-	if p := r.left("prompt.2"); !strings.Contains(p, "add alpha") || !strings.Contains(p, "add beta") {
-		t.Errorf("the second prompt lacks a remark:\n%s", p)
-	}
-}
-
 func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -166,17 +95,17 @@ func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.await("the wait", func() bool { return r.thread(threadName(n)).State == "waiting" })
-	r.quiet()
+	r.settle()
 	before := r.thread(threadName(n))
-	events := r.fold(n).Seq
+	events := r.state(n).Seq
 	r.stop(syscall.SIGKILL)
 	r.start()
-	r.quiet()
+	r.settle()
 	after := r.thread(threadName(n))
 	if r.calls() != 1 || after.State != "waiting" || !after.Until.Equal(*before.Until) {
 		t.Errorf("after the restart: %d calls, %s until %v; want 1 call and the wait until %v", r.calls(), after.State, after.Until, before.Until)
 	}
-	if got := r.fold(n).Seq; got != events {
+	if got := r.state(n).Seq; got != events {
 		t.Errorf("the log grew from %d to %d events by a restart", events, got)
 	}
 	r.once(n)
@@ -184,7 +113,7 @@ func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl resume")
 	r.must(err)
 	r.await("the resumed attempt", func() bool { return r.calls() == 2 })
-	if got := r.fold(n).Attempts[1].Decision.Reasons.Texts(); !slices.Contains(got, "ada asked to resume") {
+	if got := r.state(n).Attempts[1].Decision.Reasons.Texts(); !slices.Contains(got, "ada asked to resume") {
 		t.Errorf("reasons %q, want who asked", got)
 	}
 }
@@ -231,7 +160,7 @@ func TestThreadsKeepTheirOwnOutcomes(t *testing.T) {
 	if s := r.ending(bad); s.Rule != "no_progress" {
 		t.Errorf("the second is %s (%s), want no_progress", s.State, s.Rule)
 	}
-	if a := r.fold(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Outcome(policy.Crashed) {
+	if a := r.state(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Outcome(policy.Crashed) {
 		t.Errorf("attempts of the second: %+v", a)
 	}
 }

@@ -22,42 +22,26 @@ import (
 // cluster is a rig whose servers share one PostgreSQL database.
 type cluster struct {
 	*rig
-	dsn   string
-	own   string // the data directory of the nodes to come; empty for one that all share
 	ahead *clock // of GitHub, and of the nodes that have a clock file
 	clock string // the file of a clock that all nodes obey; empty for the true time
 	nodes []*member
-	skew  time.Duration // of the clock by which a SQLite file's times are meant
 }
 
 func newCluster(t *testing.T, db *pgServer) *cluster {
 	t.Helper()
-	c := &cluster{dsn: db.newDatabase(t), ahead: &clock{}}
+	c := &cluster{ahead: &clock{}}
 	c.rig = newRigAt(t, nil, c.ahead.now)
+	c.dsn = db.newDatabase(t)
 	return c
-}
-
-// write writes the configuration that every node starts with.
-func (c *cluster) write() string {
-	c.t.Helper()
-	path := c.file()
-	text, err := os.ReadFile(path)
-	c.must(err)
-	all := strings.Replace(string(text), "sqlite:pawl.db", c.dsn, 1)
-	if c.own != "" {
-		all = strings.Replace(all, "data_dir: data\n", "data_dir: "+c.own+"\n", 1)
-	}
-	c.must(os.WriteFile(path, []byte(all), 0o600))
-	return path
 }
 
 // join starts one more node and returns when it answers webhooks.
 func (c *cluster) join() *member {
 	c.t.Helper()
-	cmd := exec.Command(pawlBinary, "serve", "--config", c.write())
+	cmd := exec.Command(pawlBinary, "serve", "--config", c.file())
 	if c.clock != "" {
 		cmd = exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), nodeVariable+"="+c.write(), clockVariable+"="+c.clock)
+		cmd.Env = append(os.Environ(), nodeVariable+"="+c.file(), clockVariable+"="+c.clock)
 	}
 	return c.launch(cmd)
 }
@@ -114,15 +98,6 @@ func (m *member) began(issue string) bool {
 		}
 	}
 	return false
-}
-
-// read gives the shared database to f.
-func (c *cluster) read(f func(*store.Store)) {
-	c.t.Helper()
-	db, err := store.OpenReadOnly(c.t.Context(), c.dsn, store.Options{Now: func() time.Time { return time.Now().Add(c.skew) }})
-	c.must(err)
-	defer db.Close()
-	f(db)
 }
 
 // states are the folds of the threads' logs.

@@ -81,14 +81,14 @@ func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 	}
 
 	// A node with a data directory of its own may join and take over everything.
-	c.own = "data-of-the-fourth"
+	c.data = "data-of-the-fourth"
 	c.join()
 	for _, m := range []*member{first, second, third} {
 		c.leave(m, syscall.SIGTERM)
 	}
 	last := c.issue(rigRepo, "The last one")
 	c.await("the last thread's end", func() bool { return c.count([]thread.ID{last}, overBy("done")) == 1 })
-	if _, err := os.Stat(filepath.Join(c.dir, c.own, "attempts", "acme", "widgets", fmt.Sprint(last.Number))); err != nil {
+	if _, err := os.Stat(filepath.Join(c.dir, c.data, "attempts", "acme", "widgets", fmt.Sprint(last.Number))); err != nil {
 		t.Error(err)
 	}
 }

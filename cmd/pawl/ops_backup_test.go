@@ -38,7 +38,7 @@ func TestWhatWasAskedAfterABackupIsTakenInAgain(t *testing.T) {
 			t.Errorf("%s is %s (%s %q) after the restore, want done", threadName(n), s.State, s.Rule, s.Reasons)
 		}
 	}
-	r.quiet()
+	r.settle()
 	for _, n := range []int{first, done, missed} {
 		r.oneOfEach(n)
 	}

@@ -70,7 +70,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens"
 	r.start()
 	first := r.solve("A second line", "Please add a second line to a.txt.")
 	r.over(threadName(first))
-	r.quiet()
+	r.settle()
 	r.wantMetrics("after a thread", map[string]float64{
 		`pawl_decisions_total{action="attempt",rule="feedback"}`:                        1,
 		`pawl_decisions_total{action="done",rule="done"}`:                               1,
@@ -108,7 +108,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens"
 	r.touch("go")
 	r.start()
 	r.over(threadName(second))
-	r.quiet()
+	r.settle()
 	r.wantMetrics("after the server was killed", map[string]float64{
 		`pawl_take_overs_total`: 1,
 		`pawl_attempts_total{backend="mine",ending="",outcome="interrupted"}`:     1,

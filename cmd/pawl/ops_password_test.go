@@ -92,5 +92,5 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 func (c *cluster) withDSN(dsn string) string {
 	c.t.Helper()
 	c.dsn = dsn
-	return c.write()
+	return c.file()
 }

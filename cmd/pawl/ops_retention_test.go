@@ -25,7 +25,7 @@ func TestTheServerRemovesWhatIsOlderThanItsRetention(t *testing.T) {
 	for _, n := range []int{closed, young} {
 		r.must(r.world.CloseIssue(rigRepo, n, writer))
 	}
-	r.quiet()
+	r.settle()
 	before := r.deliveries()
 	if code := r.stop(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)

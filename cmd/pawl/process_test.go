@@ -28,7 +28,7 @@ func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
 			r.start()
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			s := r.ending(n)
-			a := r.fold(n).Attempts
+			a := r.state(n).Attempts
 			if len(a) != 1 || string(a[0].Receipt.Ending) != c.want || s.Rule != "no_progress" {
 				t.Errorf("%s (%s %q) after %+v; want one attempt that %s", s.State, s.Rule, s.Reasons, a, c.want)
 			}
@@ -60,7 +60,7 @@ func TestWorkDoneBeforeATimeoutIsKept(t *testing.T) {
 	if r.calls() != 2 || s.State != "done" {
 		t.Errorf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
 	}
-	if a := r.fold(n).Attempts; a[0].Receipt.Outcome != policy.Outcome(policy.TimedOut) || a[0].Receipt.Commit == "" {
+	if a := r.state(n).Attempts; a[0].Receipt.Outcome != policy.Outcome(policy.TimedOut) || a[0].Receipt.Commit == "" {
 		t.Errorf("the first attempt: %+v, want timed_out with a commit", a[0].Receipt)
 	}
 }
@@ -86,7 +86,7 @@ func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
 			if left := r.below("sleep\x00" + nap); left != 0 {
 				t.Errorf("%d processes are left", left)
 			}
-			a := r.fold(n)
+			a := r.state(n)
 			if s.Rule != "cancelled" || a.Attempts[0].Receipt.Outcome != policy.Cancelled || !strings.Contains(s.Reasons[0], writer) {
 				t.Errorf("%s (%s %q), attempt %s; want cancelled by %s", s.State, s.Rule, s.Reasons, a.Attempts[0].Receipt.Outcome, writer)
 			}
@@ -110,7 +110,7 @@ func TestAStopEndsVerificationToo(t *testing.T) {
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl stop")
 	r.must(err)
 	s := r.ending(n)
-	a := r.fold(n).Attempts
+	a := r.state(n).Attempts
 	if s.Rule != "cancelled" || len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled || r.below("sleep\x00"+nap) != 0 {
 		t.Errorf("%s (%s %q), attempts %+v; want one, cancelled, and no process", s.State, s.Rule, s.Reasons, a)
 	}
@@ -172,7 +172,7 @@ func (r *rig) peak() (kib int) {
 // stoppedAt is when the last stop of a thread was logged.
 func (r *rig) stoppedAt(n int) (at time.Time) {
 	r.t.Helper()
-	r.opened(func(db *store.Store) {
+	r.read(func(db *store.Store) {
 		events, err := db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
 		r.must(err)
 		for _, e := range events {

@@ -93,7 +93,7 @@ func TestReadyzSaysThatGitHubIsAwayAndStaysReady(t *testing.T) {
 	})
 	r.world.ClearFaults()
 	r.await("GitHub to answer again", func() bool { _, said := r.ready(); return said.part(t, "github").OK })
-	r.quiet()
+	r.settle()
 	r.world.Inject(fakegithub.Fault{Route: "POST /app/installations/{id}/access_tokens", Status: http.StatusUnauthorized, Times: -1})
 	r.world.RevokeTokens()
 	_, err = r.world.Comment(rigRepo, n, writer, "/pawl retry and again")

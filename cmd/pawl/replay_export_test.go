@@ -51,7 +51,7 @@ func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
 	for range 2 {
 		_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve")
 		r.must(err)
-		r.quiet()
+		r.settle()
 	}
 	s := r.over(threadName(n))
 	trail := r.export(threadName(n))

@@ -49,13 +49,13 @@ func (r *rig) pullToWorkOn() (n int, head string) {
 	return n, head
 }
 
+// Which edits are a loop is tested in policy and solver/attempt; this is that the
+// stream and the files of an agent at work get there.
 func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
 	t.Parallel()
 	for name, round := range map[string]string{
-		"A to B to A":         `if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt`,
-		"the same again":      `echo 'value: A' > f.txt; change f.txt`,
-		"a time stamp inside": `echo "built $(date +%Y-%m-%dT%H:%M:%S.%N) variant $((i%3))" > f.txt; change f.txt`,
-		"through the shell":   `echo "value: $((i%2))" > f.txt; command 'echo value > f.txt'`,
+		"A to B to A":       `if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt`,
+		"through the shell": `echo "value: $((i%2))" > f.txt; command 'echo value > f.txt'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,11 +112,8 @@ func TestCountsDecideWhereNothingElseIsKnown(t *testing.T) {
 		edits, repeats    int
 		conclusion, class string
 	}{
-		"mild":              {41, 8, "neutral", "mild"},
-		"moderate":          {65, 16, "failure", "moderate"},
-		"severe by repeats": {59, 26, "failure", "severe"},
-		"severe by edits":   {105, 10, "failure", "severe"},
-		"none":              {40, 7, "success", ""},
+		"mild":            {41, 8, "neutral", "mild"},
+		"severe by edits": {105, 10, "failure", "severe"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func TestWhatAnAgentToldBeforeAKillCountsInTheDaysBudget(t *testing.T) {
 	r.touch("go")
 	r.start()
 	r.ending(n)
-	a := r.fold(n).Attempts
+	a := r.state(n).Attempts
 	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
 		t.Fatalf("attempts %+v, want one that was interrupted and another one", a)
 	}

@@ -24,7 +24,7 @@ func TestAnAgentThatTheKernelEndsIsACrash(t *testing.T) {
 			r.start()
 			bad := r.solve("One", "Please starve.")
 			s := r.ending(bad)
-			if a := r.fold(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Ending != policy.Crashed && a[0].Receipt.Ending != policy.Killed {
+			if a := r.state(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Ending != policy.Crashed && a[0].Receipt.Ending != policy.Killed {
 				t.Errorf("%s (%s %q), attempts %+v; want one that was ended, and stopped", s.State, s.Rule, s.Reasons, a)
 			}
 			good := r.solve("Two", "Please add a line.")
@@ -51,10 +51,10 @@ func TestAFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 			r.start()
 			bad := r.solve("One", "Please fill the disk.")
 			s := r.ending(bad)
-			if a := r.fold(bad).Attempts; len(a) == 0 || len(a) > 10 || s.State == "done" && a[len(a)-1].Receipt.Commit == "" {
+			if a := r.state(bad).Attempts; len(a) == 0 || len(a) > 10 || s.State == "done" && a[len(a)-1].Receipt.Commit == "" {
 				t.Errorf("%s (%s %q) after %d attempts; want an end with a reason", s.State, s.Rule, s.Reasons, len(a))
 			}
-			t.Logf("%s after %d attempts: %s %q", s.State, len(r.fold(bad).Attempts), s.Rule, s.Reasons)
+			t.Logf("%s after %d attempts: %s %q", s.State, len(r.state(bad).Attempts), s.Rule, s.Reasons)
 			good := r.solve("Two", "Please add a line.")
 			if s := r.ending(good); s.State != "done" {
 				t.Errorf("the next thread is %s (%s %q), want done", s.State, s.Rule, s.Reasons)
@@ -92,13 +92,13 @@ sleep `+nap+`
 			n := r.solve("A line", "Please add a line.")
 			r.await("the processes", func() bool { return r.below("sleep\x00"+nap) > 80 })
 			s := r.ending(n)
-			if a := r.fold(n).Attempts; len(a) != 1 || a[0].Receipt.Ending != policy.TimedOut {
+			if a := r.state(n).Attempts; len(a) != 1 || a[0].Receipt.Ending != policy.TimedOut {
 				t.Errorf("%s (%s %q), attempts %+v; want one that timed out", s.State, s.Rule, s.Reasons, a)
 			}
 			if left := r.below("sleep\x00" + nap); left > 0 {
 				t.Errorf("%d processes are left", left)
 			}
-			if a := r.fold(n).Attempts; a[0].EndedAt.Sub(a[0].At) > 2*time.Minute {
+			if a := r.state(n).Attempts; a[0].EndedAt.Sub(a[0].At) > 2*time.Minute {
 				t.Errorf("the attempt took %s", a[0].EndedAt.Sub(a[0].At))
 			}
 		})

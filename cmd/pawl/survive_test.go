@@ -67,7 +67,7 @@ func TestATokenThatIsRevokedAgainAndAgainStillLeavesOneOfEach(t *testing.T) {
 		r.world.RevokeTokens()
 		_, err := r.world.Comment(rigRepo, n, writer, "Thank you so far.")
 		r.must(err)
-		r.taken()
+		r.handled()
 	}
 	r.world.RevokeTokens()
 	r.touch("go")
@@ -131,16 +131,16 @@ func (r *rig) wantStoredWait(m *timed) {
 	}
 }
 
-func TestALongRateLimitIsStoredAsAWaitAndNotSleptThrough(t *testing.T) {
+// A worker that slept for most of a minute would be missed by other threads.
+func TestAWaitOf45SecondsForGitHubIsStoredAndNotSleptThrough(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	m := r.startTimed()
-	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: 403, Message: "You have exceeded a secondary rate limit.",
-		Header: http.Header{"Retry-After": {"3600"}}})
+	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"45"}}})
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.wantStoredWait(m)
-	m.clock.reach(m.clock.now().Add(time.Hour))
+	m.clock.reach(m.clock.now().Add(45 * time.Second))
 	m.sweep()
 	r.await("the end", func() bool { return m.view(n).State == "done" && len(r.world.Pulls(rigRepo)) == 1 })
 	m.idle(n)
@@ -184,7 +184,7 @@ func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
 			if s.State != "stopped" || s.Rule != "closed" || !strings.Contains(strings.Join(s.Reasons, " "), c.said) {
 				t.Errorf("%s (%s %q), want stopped because %q", s.State, s.Rule, s.Reasons, c.said)
 			}
-			a := r.fold(n).Attempts
+			a := r.state(n).Attempts
 			if len(a) != 2 || a[1].Receipt.Outcome != policy.Cancelled || r.calls() != 2 {
 				t.Errorf("%d calls, attempts %+v; want two, the second cancelled", r.calls(), a)
 			}
@@ -192,7 +192,7 @@ func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
 				r.toldUnder("acme/gadgets", n)
 			}
 			before := len(r.world.Requests())
-			r.quiet()
+			r.settle()
 			if after := len(r.world.Requests()); after != before {
 				t.Errorf("the server went on asking GitHub: %d more requests", after-before)
 			}
@@ -242,23 +242,23 @@ func TestWhereTheAppComesBackAnOrderIsObeyed(t *testing.T) {
 			n := r.solve("Lines", "Please add a line to a.txt.")
 			r.ending(n)
 			r.must(c.leave(r.world))
-			r.await("the leaving to be seen", func() bool { return r.fold(n).Closed != "" })
+			r.await("the leaving to be seen", func() bool { return r.state(n).Closed != "" })
 			if !c.told {
 				r.world.SetWebhookURL("http://127.0.0.1:1/")
 			}
 			r.must(c.comeBack(r.world))
 			r.must(r.world.WaitDelivered(t.Context()))
 			if c.told {
-				r.await("the coming back to be seen", func() bool { return r.fold(n).Closed == "" })
-				r.quiet()
-				if s := r.fold(n); s.Closed != "" {
+				r.await("the coming back to be seen", func() bool { return r.state(n).Closed == "" })
+				r.settle()
+				if s := r.state(n); s.Closed != "" {
 					t.Fatalf("closed again: %s", s.Closed)
 				}
 			}
 			r.world.SetWebhookURL(r.url("/api/github/hook"))
 			_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve again, please")
 			r.must(err)
-			r.await("the second attempt's end", func() bool { a := r.fold(n).Attempts; return len(a) == 2 && a[1].Receipt.Outcome != "" })
+			r.await("the second attempt's end", func() bool { a := r.state(n).Attempts; return len(a) == 2 && a[1].Receipt.Outcome != "" })
 			if s := r.ending(n); s.State != "done" {
 				t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 			}
@@ -275,7 +275,7 @@ func TestAfterItsPullRequestWasClosedAnIssueCanBeSolvedAnew(t *testing.T) {
 	n := r.solve("Lines", "Please add a line to a.txt.")
 	r.ending(n)
 	r.must(r.world.ClosePull(rigRepo, r.world.Pulls(rigRepo)[0].Number, writer))
-	r.quiet()
+	r.settle()
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve again, please")
 	r.must(err)
 	s := r.ending(n)
@@ -299,7 +299,7 @@ func TestKill9DuringAnAttemptIsAnInterruptionAndTheRunGoesOn(t *testing.T) {
 	r.touch("go")
 	r.start()
 	r.wantSolved(n)
-	a := r.fold(n).Attempts
+	a := r.state(n).Attempts
 	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {
 		t.Errorf("attempts %+v, want one interrupted and one that edited", a)
 	} else if late := a[1].At.Sub(killed); late > goOnWithin {
@@ -318,7 +318,7 @@ func TestSIGTERMDuringAnAttemptLeavesAStateToGoOnFrom(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("the server took %s to end, want 30 s at most", took)
 	}
-	a := r.fold(n).Attempts
+	a := r.state(n).Attempts
 	if len(a) != 1 || a[0].Receipt.Outcome != policy.Interrupted {
 		t.Errorf("attempts %+v, want one that was interrupted", a)
 	}

@@ -16,12 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long things may take. Together they stay under the 5 s in which a stopped
-// program must be gone.
+// How long things may take. Grace and dying together stay under the 5 s in which a
+// stopped program must be gone.
 const (
 	grace     = 2 * time.Second       // between SIGTERM and SIGKILL
 	dying     = 2 * time.Second       // for the kernel to end what got SIGKILL
 	drain     = 5 * time.Second       // for the outputs to end after the last process
+	emptying  = 30 * time.Second      // for the kernel to end a sandbox: on a busy machine thousands of processes take seconds
 	pollEvery = 10 * time.Millisecond // while waiting for processes to vanish
 )
 
@@ -328,7 +329,7 @@ func (n *namespace) finish(exit Exit) error {
 	if handle >= 0 {
 		defer unix.Close(handle)
 		poll := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
-		for end := time.Now().Add(dying); ; {
+		for end := time.Now().Add(emptying); ; {
 			ready, err := unix.Poll(poll, int(pollEvery.Milliseconds()))
 			if ready > 0 {
 				break

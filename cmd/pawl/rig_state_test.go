@@ -1,0 +1,138 @@
+package main
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// What the tests look at in a rig: files of the agent, the database, and whether
+// anything is left to be done.
+
+// has reports whether the agent left a file of that name in $CTRL.
+func (r *rig) has(name string) bool {
+	_, err := os.Stat(filepath.Join(r.ctrl(), name))
+	return err == nil
+}
+
+// touch makes a file in $CTRL, which the agent may wait for.
+func (r *rig) touch(name string) {
+	r.t.Helper()
+	r.must(os.MkdirAll(r.ctrl(), 0o700))
+	r.must(os.WriteFile(filepath.Join(r.ctrl(), name), nil, 0o600))
+}
+
+// left returns what the agent wrote into a file in $CTRL.
+func (r *rig) left(name string) string {
+	r.t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.ctrl(), name))
+	r.must(err)
+	return string(b)
+}
+
+// read gives the database, open for reading beside the servers, to f.
+func (r *rig) read(f func(*store.Store)) {
+	r.t.Helper()
+	dsn := r.dsn
+	if path, isFile := strings.CutPrefix(dsn, "sqlite:"); isFile {
+		dsn = "sqlite:" + filepath.Join(r.dir, path)
+	}
+	db, err := store.OpenReadOnly(r.t.Context(), dsn, store.Options{Now: r.dated})
+	r.must(err)
+	defer db.Close()
+	f(db)
+}
+
+func (r *rig) stats() (s store.Stats) {
+	r.t.Helper()
+	r.read(func(db *store.Store) {
+		var err error
+		s, err = db.Stats(r.t.Context())
+		r.must(err)
+	})
+	return s
+}
+
+// database opens the server's file beside it, with patience for its writes.
+func (r *rig) database() *sql.DB {
+	r.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db")+"?_pragma=busy_timeout(30000)")
+	r.must(err)
+	r.t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (r *rig) deliveries() (list []thread.Delivery) {
+	r.t.Helper()
+	r.read(func(db *store.Store) {
+		var err error
+		list, err = db.Deliveries(r.t.Context(), 1000)
+		r.must(err)
+	})
+	return list
+}
+
+func (r *rig) deliveryOf(guid string) (d thread.Delivery) {
+	r.t.Helper()
+	r.read(func(db *store.Store) {
+		var err error
+		d, err = db.Delivery(r.t.Context(), guid)
+		r.must(err)
+	})
+	return d
+}
+
+// state is the fold of a thread's log.
+func (r *rig) state(n int) (s thread.State) {
+	r.t.Helper()
+	r.read(func(db *store.Store) {
+		events, err := db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
+		r.must(err)
+		s, err = thread.Fold(events)
+		r.must(err)
+	})
+	return s
+}
+
+// handled waits until everything that happened so far is delivered and judged.
+func (r *rig) handled() {
+	r.t.Helper()
+	r.await("the deliveries to be handled", func() bool {
+		r.must(r.world.WaitDelivered(r.t.Context()))
+		return r.stats().Deliveries[thread.Received] == 0
+	})
+}
+
+// settle waits until the server has nothing left to do: what its own acts made
+// GitHub deliver is handled, too.
+func (r *rig) settle() {
+	r.t.Helper()
+	before := -1
+	r.await("the server to rest", func() bool {
+		r.must(r.world.WaitDelivered(r.t.Context()))
+		s := r.stats()
+		sent := len(r.world.Deliveries())
+		rests := sent == before && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
+		before = sent
+		return rests && !r.gathers()
+	})
+}
+
+// gathers reports whether a thread awaits more of the same feedback.
+func (r *rig) gathers() bool {
+	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool { return t.State == "waiting" && t.Rule == "gather" })
+}
+
+// ending waits until a thread's run has ended and the server rests, and returns
+// how it ended.
+func (r *rig) ending(n int) threadStatus {
+	r.t.Helper()
+	r.over(threadName(n))
+	r.settle()
+	return r.over(threadName(n))
+}
