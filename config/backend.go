@@ -131,11 +131,7 @@ func (s *source) validateBackends(backends []Backend, providers []Provider) {
 
 func (s *source) validateBackend(key string, b Backend) {
 	s.validateName(key+".name", b.Name, "backend")
-	if b.Kind == "" {
-		s.add(key+".kind", "is missing; use codex, claude, gemini, opencode or command")
-	} else {
-		s.oneOf(key+".kind", b.Kind, append(CLIs(), Command)...)
-	}
+	s.required(key+".kind", b.Kind, append(CLIs(), Command)...)
 	s.addIf(b.Kind == Command && len(b.Argv) == 0, key+".argv", `is missing; kind command needs the program and its arguments, such as ["/usr/local/bin/my-agent"]`)
 	s.validateCommand(key+".argv", b.Argv)
 	s.validateStream(key, b)

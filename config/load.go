@@ -66,15 +66,16 @@ func (c *Server) resolve(base string) {
 	for i := range c.Sandbox.ReadOnly {
 		c.Sandbox.ReadOnly[i] = under(base, c.Sandbox.ReadOnly[i])
 	}
-	if judge := c.Policy.Learning.Judge; len(judge) > 0 && strings.ContainsRune(judge[0], '/') {
-		judge[0] = under(base, judge[0])
-	}
-	for i := range c.Backends {
-		c.Backends[i].CredentialFile = under(base, c.Backends[i].CredentialFile)
+	program := func(argv []string) {
 		// A bare program name is looked up in PATH.
-		if argv := c.Backends[i].Argv; len(argv) > 0 && strings.ContainsRune(argv[0], '/') {
+		if len(argv) > 0 && strings.ContainsRune(argv[0], '/') {
 			argv[0] = under(base, argv[0])
 		}
+	}
+	program(c.Policy.Learning.Judge)
+	for i := range c.Backends {
+		c.Backends[i].CredentialFile = under(base, c.Backends[i].CredentialFile)
+		program(c.Backends[i].Argv)
 	}
 }
 
@@ -165,17 +166,14 @@ type Problem struct {
 
 // String is the problem as file:line:column: key: message.
 func (p Problem) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d", p.File, p.Line)
+	at := fmt.Sprintf("%s:%d", p.File, p.Line)
 	if p.Column > 0 {
-		fmt.Fprintf(&b, ":%d", p.Column)
+		at += fmt.Sprintf(":%d", p.Column)
 	}
-	b.WriteString(": ")
 	if p.Key != "" {
-		b.WriteString(p.Key + ": ")
+		at += ": " + p.Key
 	}
-	b.WriteString(p.Message)
-	return b.String()
+	return at + ": " + p.Message
 }
 
 // Problems is the error that Parse and Load return for a file that can be read
@@ -297,6 +295,14 @@ func (s *source) addIf(wrong bool, key, format string, args ...any) {
 
 func (s *source) oneOf(key, value string, allowed ...string) {
 	s.addIf(!slices.Contains(allowed, value), key, "%s is not known; use %s", s.found(key), orList(allowed))
+}
+
+// required is oneOf for a key without a default.
+func (s *source) required(key, value string, allowed ...string) {
+	if value == "" {
+		s.add(key, "is missing; use %s", orList(allowed))
+	}
+	s.oneOf(key, value, allowed...)
 }
 
 func between[T cmp.Ordered](s *source, key string, value, low, high T) {

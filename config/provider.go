@@ -100,11 +100,7 @@ func (s *source) validateProviders(providers []Provider) {
 			s.add(key+".name", "%q is also the name of providers[%d]", p.Name, j)
 		}
 		first[p.Name] = i
-		if p.Protocol == "" {
-			s.add(key+".protocol", "is missing; use openai, anthropic or gemini")
-		} else {
-			s.oneOf(key+".protocol", p.Protocol, OpenAI, Anthropic, Google)
-		}
+		s.required(key+".protocol", p.Protocol, OpenAI, Anthropic, Google)
 		if p.BaseURL == "" {
 			p.BaseURL = VendorOf(p.Protocol).URL
 		} else {

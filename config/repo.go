@@ -112,8 +112,8 @@ func (s *source) validateRepo(r Repo) {
 		s.add("restarts.max", "%d is below 0; use 0 for no restarts", *r.Restarts.Max)
 	}
 	for key, when := range map[string]string{"checks.severity": r.Checks.Severity, "checks.stagnation": r.Checks.Stagnation} {
-		if known := []string{ChecksAuto, ChecksNever, ChecksAlways}; when != "" && !slices.Contains(known, when) {
-			s.add(key, "%s is unknown; use %s", quote(when), orList(known))
+		if when != "" {
+			s.oneOf(key, when, ChecksAuto, ChecksNever, ChecksAlways)
 		}
 	}
 	s.validatePatterns("protected_paths", r.ProtectedPaths)

@@ -67,9 +67,7 @@ func (n *node) listenControl() error {
 // closeControl ends the control socket, after which commands find no server.
 func (n *node) closeControl() {
 	if n.control != nil {
-		if err := n.control.Close(); err != nil {
-			n.log.Error().Err(err).Msg("close the control socket")
-		}
+		n.logged(n.control.Close(), "close the control socket")
 	}
 	if n.controlDir != nil {
 		_ = n.controlDir.Close() // open for reading

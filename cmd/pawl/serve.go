@@ -317,20 +317,23 @@ func (n *node) close() {
 	n.background.Wait()
 	n.tracing.close()
 	if n.gateway != nil {
-		if err := n.gateway.Close(); err != nil {
-			n.log.Error().Err(err).Msg("close the gateway")
-		}
+		n.logged(n.gateway.Close(), "close the gateway")
 	}
 	if n.listener != nil {
 		// Serve closes it, too; a second close is harmless.
 		_ = n.listener.Close()
 	}
 	if n.store != nil {
-		if err := n.store.Close(); err != nil {
-			n.log.Error().Err(err).Msg("close the database")
-		}
+		n.logged(n.store.Close(), "close the database")
 	}
 	n.data.release()
+}
+
+// logged writes an error down that nothing can be done about.
+func (n *node) logged(err error, what string) {
+	if err != nil {
+		n.log.Error().Err(err).Msg(what)
+	}
 }
 
 // outbound goes as this process's environment says (HTTPS_PROXY and the like), and

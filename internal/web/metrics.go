@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
@@ -20,12 +21,11 @@ import (
 // after 10 s by default.
 const scrapeTime = 5 * time.Second
 
-// metrics answers GET /metrics from a registry of its own. When the database
+// metrics answers GET /metrics from the counters' registry. When the database
 // cannot be read the metrics that do not come from it are still given.
 func metrics(o Options, learned *learningCache, p parts) http.Handler {
-	r := prometheus.NewRegistry()
+	r := o.Counters.registry
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, learned, p, descriptions()})
-	r.MustRegister(o.Counters.all()...)
 	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{o.Log}, MaxRequestsInFlight: scrapesAtOnce,
 	})
@@ -205,6 +205,7 @@ func (s *scrape) give(out chan<- prometheus.Metric, name string, v float64, labe
 // outcomes, rules, rungs and statuses are of the configuration or of Pawl, so no label
 // can grow.
 type Counters struct {
+	registry                                                         *prometheus.Registry
 	webhooks, attempts, decisions, tokens, cost, turns, calls, rungs *prometheus.CounterVec
 	durations                                                        *prometheus.HistogramVec
 	takeOvers                                                        prometheus.Counter
@@ -216,10 +217,13 @@ func durationBuckets() []float64 { return []float64{10, 30, 60, 120, 300, 600, 1
 
 // NewCounters returns counters that stand at nothing.
 func NewCounters() *Counters {
+	registry := prometheus.NewRegistry()
+	in := promauto.With(registry)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_" + name + "_total", Help: help}, labels)
+		return in.NewCounterVec(prometheus.CounterOpts{Name: "pawl_" + name + "_total", Help: help}, labels)
 	}
 	c := &Counters{
+		registry:  registry,
 		webhooks:  counter("webhooks", "Requests to the webhook address of this node, by the status of the answer.", "code"),
 		attempts:  counter("attempts", "Attempts that ended on this node.", "backend", "ending", "outcome"),
 		decisions: counter("decisions", "Decisions taken on this node.", "rule", "action"),
@@ -228,20 +232,15 @@ func NewCounters() *Counters {
 		turns:     counter("turns", "Turns of the agents of this node, where they tell them.", "backend"),
 		calls:     counter("tool_calls", "Calls of tools by the agents of this node, where they tell them.", "backend"),
 		rungs:     counter("rungs", "Recoveries that fired on this node, by rung and whether they helped.", "rung", "recovered"),
-		takeOvers: prometheus.NewCounter(prometheus.CounterOpts{Name: "pawl_take_overs_total",
+		takeOvers: in.NewCounter(prometheus.CounterOpts{Name: "pawl_take_overs_total",
 			Help: "Threads that this node took over when the lease of a node ran out that did not give it back."}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds", Buckets: durationBuckets(),
+		durations: in.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds", Buckets: durationBuckets(),
 			Help: "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
 	for _, status := range hookAnswers() {
 		c.webhooks.WithLabelValues(strconv.Itoa(status))
 	}
 	return c
-}
-
-// all are the collectors of the counters.
-func (c *Counters) all() []prometheus.Collector {
-	return []prometheus.Collector{c.webhooks, c.attempts, c.decisions, c.tokens, c.cost, c.turns, c.calls, c.rungs, c.durations, c.takeOvers}
 }
 
 // Attempt counts an attempt that ended; the ending is empty for one that Pawl
