@@ -132,14 +132,10 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 		cfg.Backends = []config.Backend{b}
 		return nil
 	}
-	if err := runnable(kind); err != nil {
-		return usageError{err}
-	}
 	if err := standalone(cfg, kind, "", os.LookupEnv); err == nil {
 		d.say("%s talks to %s with the key from the environment, which stays outside of the sandbox.\n", kind, cfg.Providers[0].BaseURL)
 		return nil
 	}
-	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)
 	practice := map[string]string{}
 	for _, v := range config.Vendors() {
 		practice[v.KeyVariable], practice[v.URLVariable] = key, model.URL("edit-success")
@@ -147,7 +143,11 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 			practice[v.URLVariable] += "/v1"
 		}
 	}
-	return standalone(cfg, kind, "gpt-5", func(name string) (string, bool) { return practice[name], true })
+	if err := standalone(cfg, kind, "gpt-5", func(name string) (string, bool) { return practice[name], true }); err != nil {
+		return usageError{err}
+	}
+	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)
+	return nil
 }
 
 // begin makes the repository and starts a server that GitHub sends webhooks to.

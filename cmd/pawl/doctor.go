@@ -120,15 +120,13 @@ func (d *doctor) failed(check string, err error, hint string) bool {
 }
 
 func printFindings(w io.Writer, all []finding) error {
-	var b strings.Builder
 	for _, f := range all {
-		fmt.Fprintf(&b, "%-8s %-14s %s\n", f.State, f.Check, f.Text)
+		fmt.Fprintf(w, "%-8s %-14s %s\n", f.State, f.Check, f.Text)
 		if f.Hint != "" {
-			fmt.Fprintf(&b, "%-8s %-14s → %s\n", "", "", f.Hint)
+			fmt.Fprintf(w, "%-8s %-14s → %s\n", "", "", f.Hint)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return nil
 }
 
 func (d *doctor) database(ctx context.Context) {

@@ -158,17 +158,12 @@ func readTask(o runOptions) (string, error) {
 // localConfig is the configuration of a run without a server: that of a file, or
 // the defaults with one backend.
 func localConfig(o runOptions) (config.Server, error) {
-	cfg := config.Default()
-	cfg.Log.Level = "warn"
-	if o.config != "" {
-		var err error
-		if cfg, err = config.Load(o.config, os.LookupEnv); err != nil {
-			return cfg, err
-		}
-	} else {
-		if err := runnable(o.backend); err != nil {
-			return cfg, usageError{err}
-		}
+	cfg, err := loadOrDefault(o.config)
+	if err != nil {
+		return cfg, err
+	}
+	if o.config == "" {
+		cfg.Log.Level = "warn"
 		if err := standalone(&cfg, o.backend, o.model, os.LookupEnv); err != nil {
 			return cfg, usageError{err}
 		}
@@ -248,6 +243,9 @@ func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.
 // file. Its key is taken from the variable in which it usually stands, and stays
 // with the gateway.
 func standalone(cfg *config.Server, kind, model string, lookup func(string) (string, bool)) error {
+	if err := runnable(kind); err != nil {
+		return err
+	}
 	b := config.NewBackend(kind, kind)
 	b.Model = model
 	var names []string

@@ -118,7 +118,10 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 
 // open makes the parts that do nothing by themselves yet.
 func (n *node) open(ctx context.Context, now func() time.Time) error {
-	box, err := newSandbox(ctx, n.cfg, n.log)
+	if n.cfg.Sandbox.Mode == config.SandboxNone {
+		n.log.Warn().Msg("sandbox.mode is none: agents run as this user and can read and write whatever it can")
+	}
+	box, err := sandbox.New(ctx, sandbox.Mode(n.cfg.Sandbox.Mode))
 	if err != nil {
 		return err
 	}
@@ -137,10 +140,14 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if n.tracing, err = startTracing(ctx, cfg.Tracing, nodeName(), log); err != nil {
 		return err
 	}
+	var limits forge.Shared // of GitHub; nil keeps them in memory, where this process is alone
+	if cfg.Database.Driver == config.Postgres {
+		limits = n.store
+	}
 	n.github = &githubHealth{transport: outbound(16), now: now}
 	n.forge, err = forge.New(forge.Config{
 		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, WriteSpacing: cfg.GitHub.WriteSpacing, Shared: n.limits(), Transport: n.github,
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, WriteSpacing: cfg.GitHub.WriteSpacing, Shared: limits, Transport: n.github,
 	})
 	if err != nil {
 		return err
@@ -154,15 +161,6 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 			Gateway: n.gateway, Program: self(log),
 		},
 		Forge: n.forge, Host: solver.GitHub{}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
-	}
-	return nil
-}
-
-// limits is where the use of GitHub's limits is kept: in the database where several
-// nodes share one, in memory where this process is alone.
-func (n *node) limits() forge.Shared {
-	if n.cfg.Database.Driver == config.Postgres {
-		return n.store
 	}
 	return nil
 }
@@ -200,7 +198,11 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 		return err
 	}
 	n.http = web.Server(n.pages(n.tracing.hook(hook), now))
-	n.http.ConnState = answerLeft
+	n.http.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateIdle { // an answer has left
+			crash.Point("answered")
+		}
+	}
 	n.queue.Start(ctx)
 	background, stop := context.WithCancel(ctx)
 	n.stop = stop
@@ -210,22 +212,6 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	crash.Point("serving")
 	n.log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
 	return nil
-}
-
-// answerLeft passes a crash point when an answer has left.
-func answerLeft(_ net.Conn, state http.ConnState) {
-	if state == http.StateIdle {
-		crash.Point("answered")
-	}
-}
-
-// newSandbox probes the sandbox. Without one the server refuses to start unless
-// the configuration says so.
-func newSandbox(ctx context.Context, cfg config.Server, log zerolog.Logger) (*sandbox.Sandbox, error) {
-	if cfg.Sandbox.Mode == config.SandboxNone {
-		log.Warn().Msg("sandbox.mode is none: agents run as this user and can read and write whatever it can")
-	}
-	return sandbox.New(ctx, sandbox.Mode(cfg.Sandbox.Mode))
 }
 
 func dsn(d config.Database) string {

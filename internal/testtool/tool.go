@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -101,15 +102,15 @@ func (t *testTool) runAll(ctx context.Context) testResult {
 	defer cancel()
 	r := testResult{Ran: true, Passed: true}
 	for _, command := range t.spec.Commands {
-		end := runTestCommand(ctx, command, t.spec.Dir)
-		report := testreport.Read(end.output)
+		failure, output := runTestCommand(ctx, command, t.spec.Dir)
+		report := testreport.Read(output)
 		r.PassedTests, r.SkippedTests = addCount(r.PassedTests, report.Passed), addCount(r.SkippedTests, report.Skipped)
 		r.FailedTests = addCount(r.FailedTests, report.Failed)
-		if end.failure == "" {
+		if failure == "" {
 			continue
 		}
-		r.Passed, r.Command, r.output = false, short(command, 300), end.output
-		r.Summary = fmt.Sprintf("FAILED: `%s` %s.", r.Command, end.failure)
+		r.Passed, r.Command, r.output = false, short(command, 300), output
+		r.Summary = fmt.Sprintf("FAILED: `%s` %s.", r.Command, failure)
 		if context.Cause(ctx) == context.DeadlineExceeded {
 			r.Summary = fmt.Sprintf("FAILED: `%s` was ended after %s, the time that one call has. Does a test hang?", r.Command, timeout)
 		}
@@ -143,18 +144,14 @@ func unknownArguments(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &args) != nil {
 		return "The arguments are no JSON object."
 	}
+	if len(args) == 0 {
+		return ""
+	}
 	var names []string
-	for name := range args {
+	for _, name := range slices.Sorted(maps.Keys(args)) {
 		names = append(names, fmt.Sprintf("%q", short(name, 60)))
 	}
-	slices.Sort(names)
-	switch {
-	case len(names) == 0:
-		return ""
-	case len(names) == 1:
-		return "There is no argument " + names[0] + "."
-	}
-	return "There are no arguments " + strings.Join(names[:min(len(names), 5)], ", ") + "."
+	return "There is no such argument: " + short(strings.Join(names, ", "), 300) + "."
 }
 
 // Bounds of one command.
@@ -165,15 +162,10 @@ const (
 	outputAfterEnd = time.Second
 )
 
-// commandEnd is how a command came out.
-type commandEnd struct {
-	failure string // what went wrong, to stand behind the command; empty when it succeeded
-	output  string // both streams, the last 64 KiB
-}
-
-// runTestCommand runs a command for the shell. When it returns, everything that the
-// command started in its process group is killed.
-func runTestCommand(ctx context.Context, command, dir string) commandEnd {
+// runTestCommand runs a command for the shell. The failure, to stand behind the
+// command, is empty when it succeeded; the output is the end of both streams. When it
+// returns, everything that the command started in its process group is killed.
+func runTestCommand(ctx context.Context, command, dir string) (failure, output string) {
 	kept := text.End{Max: keptOutput}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir, cmd.Env = dir, withoutCredentials(os.Environ())
@@ -182,23 +174,22 @@ func runTestCommand(ctx context.Context, command, dir string) commandEnd {
 	cmd.WaitDelay = outputAfterEnd
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
-		return commandEnd{failure: "could not be started: " + err.Error()}
+		return "could not be started: " + err.Error(), ""
 	}
 	err := cmd.Wait()
 	// The shell may be gone and what it started not. ESRCH says that nothing is.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	end := commandEnd{output: kept.String()}
 	state := cmd.ProcessState
 	switch {
 	case ctx.Err() != nil:
-		end.failure = "was ended before it was done"
+		failure = "was ended before it was done"
 	case err == nil || errors.Is(err, exec.ErrWaitDelay) && state.Success():
 	case state.ExitCode() >= 0:
-		end.failure = fmt.Sprintf("ended with exit code %d", state.ExitCode())
+		failure = fmt.Sprintf("ended with exit code %d", state.ExitCode())
 	default:
-		end.failure = "ended: " + err.Error()
+		failure = "ended: " + err.Error()
 	}
-	return end
+	return failure, kept.String()
 }
 
 // withoutCredentials leaves out the variables whose names say that they are

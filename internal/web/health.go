@@ -25,11 +25,6 @@ const readyTime = 2 * time.Second
 // maxDetail is how much of an answer is shown, in characters.
 const maxDetail = 300
 
-// healthy answers as long as the process can answer at all.
-func healthy(w http.ResponseWriter, _ *http.Request) {
-	plain(w, http.StatusOK, "ok")
-}
-
 // result is what one question came to.
 type result struct {
 	Name   string `json:"name"`

@@ -211,10 +211,6 @@ type Counters struct {
 	takeOvers                                                        prometheus.Counter
 }
 
-// durationBuckets are in seconds: an agent that fails at once takes some, a long
-// attempt hours.
-func durationBuckets() []float64 { return []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200} }
-
 // NewCounters returns counters that stand at nothing.
 func NewCounters() *Counters {
 	registry := prometheus.NewRegistry()
@@ -234,10 +230,17 @@ func NewCounters() *Counters {
 		rungs:     counter("rungs", "Recoveries that fired on this node, by rung and whether they helped.", "rung", "recovered"),
 		takeOvers: in.NewCounter(prometheus.CounterOpts{Name: "pawl_take_overs_total",
 			Help: "Threads that this node took over when the lease of a node ran out that did not give it back."}),
-		durations: in.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds", Buckets: durationBuckets(),
-			Help: "How long the agents of attempts on this node ran."}, []string{"backend"}),
+		durations: in.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds",
+			// An agent that fails at once takes seconds, a long attempt hours.
+			Buckets: []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
+			Help:    "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
-	for _, status := range hookAnswers() {
+	// What the webhook endpoint answers is counted from 0 on, so that the first of a
+	// kind is an increase.
+	for _, status := range []int{
+		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
+		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable,
+	} {
 		c.webhooks.WithLabelValues(strconv.Itoa(status))
 	}
 	return c
@@ -276,13 +279,4 @@ func (c *Counters) Receipt(backend string, r policy.Receipt) {
 // included.
 func (c *Counters) Decision(rule policy.Rule, action policy.Action) {
 	c.decisions.WithLabelValues(string(rule), string(action)).Inc()
-}
-
-// hookAnswers are what the webhook endpoint answers; each is counted from 0 on, so
-// that the first of a kind is an increase.
-func hookAnswers() []int {
-	return []int{
-		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
-		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable,
-	}
 }

@@ -70,7 +70,8 @@ func summarise(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time,
 		s.State, s.Class, s.Broken = "unreadable", "failed", text.Line(err.Error(), maxReason)
 		return s
 	}
-	s.Subject, s.Heading, s.State, s.Class = text.Line(f.Title, maxTitle), headline(f), text.Spaced(f.State), class(f.State)
+	s.Subject, s.State, s.Class = text.Line(f.Title, maxTitle), text.Spaced(f.State), class(f.State)
+	s.Heading = text.Line(checkrun.Checks(f)[0].Title, 200) // the title of the check run says where the thread stands
 	s.Rule = text.Spaced(text.Line(string(f.Rule), maxName))
 	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return text.Instant(now, t) }), most)
 	return s
@@ -87,7 +88,7 @@ type threadLine struct {
 
 // status answers GET /.
 func (p *pages) status(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := within(r)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
 	data, err := p.statusData(ctx)
 	if err != nil {

@@ -47,7 +47,7 @@ type verdict struct {
 
 // thread answers GET /threads/{owner}/{repo}/{n}.
 func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := within(r)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
 	t, err := thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
 	if err != nil {
