@@ -255,7 +255,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		switch j.Needs {
 		case feedback.Annotations:
 			r.Text = h.annotated(ctx, it, r.Text)
-		case feedback.Transcript:
+		case feedback.AgentTexts:
 			scene.ByAgent, err = h.authored(ctx, t, *r, it.MadeAt)
 		case feedback.Permission:
 			scene.Permission, err = h.permission(ctx, it.Repo, r.Actor.Login)
@@ -278,21 +278,6 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 	text := strings.ToLower(r.Text)
 	return strings.Contains(text, "/pawl") || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
 		r.Source == policy.FromLabel && strings.EqualFold(r.Name, thread.Label), err
-}
-
-// authored reports whether the agent itself made the remark. Of an edited
-// description only what was added need be the agent's.
-func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
-	parts := []string{r.Text}
-	if r.Source == policy.FromDescription {
-		parts = feedback.Additions(r.Was, r.Text)
-	}
-	for _, part := range parts {
-		if wrote, err := h.Solver.Authored(ctx, t, part, at); !wrote || err != nil {
-			return false, err
-		}
-	}
-	return len(parts) > 0, nil
 }
 
 // cutNote ends a text of which only the beginning is kept.

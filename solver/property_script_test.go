@@ -93,7 +93,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	scene := feedback.Scene{Self: feedback.Self{AppID: appID, BotID: botID, Slug: "pawl"}, Label: thread.Label, Tracked: s.Tracked(), Working: s.Open(),
 		Marked: m.Source != policy.FromDescription && thread.Marked(m.Text), OwnPull: s.Pull != 0, Head: s.Head, Known: s.Known,
 		Permission: map[string]string{"ann": "write", "eve": "read"}[m.Actor.Login],
-		Looked:     []feedback.Need{feedback.Annotations, feedback.Transcript, feedback.Closing}}
+		Looked:     []feedback.Need{feedback.Annotations, feedback.AgentTexts, feedback.Closing}}
 	for _, f := range s.Feedback {
 		if f.Check != "" && f.SHA == s.Head {
 			scene.Failed = append(scene.Failed, f.Check)

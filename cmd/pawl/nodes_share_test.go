@@ -29,6 +29,7 @@ func TestSeveralNodesOnOneDatabase(t *testing.T) {
 		{"ALimitOnOneHoldsBackTheOther", aLimitOnOneHoldsBackTheOther},
 		{"ALoopOnOneHoldsBackTheOther", aLoopOnOneHoldsBackTheOther},
 		{"GradesOfOneDecideAtTheOther", gradesOfOneDecideAtTheOther},
+		{"WhatAnAgentPostsIsKnownToAnyNode", whatAnAgentPostsIsKnownToAnyNode},
 		{"OneProbeGoesFirst", oneProbeGoesFirst},
 		{"AProbeThatDiesMakesRoomForAnother", aProbeThatDiesMakesRoomForAnother},
 	} {
@@ -90,6 +91,52 @@ func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 	c.await("the last thread's end", func() bool { return c.count([]thread.ID{last}, overBy("done")) == 1 })
 	if _, err := os.Stat(filepath.Join(c.dir, c.data, "attempts", "acme", "widgets", fmt.Sprint(last.Number))); err != nil {
 		t.Error(err)
+	}
+}
+
+// whatAnAgentPostsIsKnownToAnyNode lets an agent post under a person's name, to its own
+// thread and to another one, while a node hears of it that shares no disk with the
+// agent's.
+func whatAnAgentPostsIsKnownToAnyNode(t *testing.T, db *pgServer) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed, and the agent of this test posts with it")
+	}
+	c := newCluster(t, db)
+	token, err := c.world.UserToken(writer)
+	c.must(err)
+	other, err := c.world.OpenIssue(rigRepo, writer, "Another issue", "Nobody has asked for this one.")
+	c.must(err)
+	c.agent(fmt.Sprintf("API=%s TOKEN=%s ISSUES='%d %d'\n", strings.TrimSuffix(c.world.APIURL(), "/"), token, other+1, other)+`cat > /dev/null
+echo "$PAWL_THREAD $PAWL_ATTEMPT" >> "$CTRL/starts"
+body='{"body": "/pawl solve and mind the documentation"}'
+echo "curl -d '$body' $API/repos/acme/widgets/issues/N/comments"
+while [ ! -f "$CTRL/post" ]; do sleep 0.05; done
+for n in $ISSUES; do
+  curl -sSf -o /dev/null -H "Authorization: Bearer $TOKEN" -d "$body" "$API/repos/acme/widgets/issues/$n/comments"
+done
+while [ ! -f "$CTRL/end" ]; do sleep 0.05; done
+echo "a line" >> a.txt
+`, "startup_timeout: 20m, idle_timeout: 20m")
+	c.data = "data-of-the-first"
+	c.join()
+	issue := c.issue(rigRepo, "The agent's own issue")
+	c.await("the log to hold what the agent wrote", func() bool {
+		return slices.ContainsFunc(c.events(issue), func(e thread.Event) bool { return e.Kind == thread.KindAuthored })
+	})
+	c.data = "data-of-the-second"
+	second := c.join() // and hears of everything from now on
+	c.touch("post")
+	threads := []thread.ID{issue, {Owner: issue.Owner, Name: issue.Name, Number: other}}
+	c.await("the agent's posts to be known as its own", func() bool {
+		return c.count(threads, func(s thread.State) bool {
+			return slices.ContainsFunc(s.Ignored, func(f thread.Feedback) bool { return strings.HasPrefix(f.Reason, "the agent wrote it itself") })
+		}) == len(threads)
+	})
+	c.touch("end")
+	c.await("the end", func() bool { return c.count(threads[:1], overBy("done")) == 1 })
+	c.settle()
+	if c.calls() != 1 || second.started() != 0 {
+		t.Errorf("%d calls of the agent, %d by the node that heard of its posts, want 1 and none", c.calls(), second.started())
 	}
 }
 

@@ -96,11 +96,17 @@ func (a Adapter) ReadSession(home, session string) (s Session, err error) {
 func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error {
 	t := newTally(a, dir)
 	t.onCall = visit
-	err := a.inSession(home, session, func(f io.Reader) error {
-		return ReadLines(f, func(line []byte) { a.ParseSession(line, t.add) })
-	})
+	err := a.SessionEvents(home, session, t.add)
 	t.settleTo(0)
 	return err
+}
+
+// SessionEvents reads the events of a session from the session file, as SessionCalls
+// reads its calls.
+func (a Adapter) SessionEvents(home, session string, visit func(Event)) error {
+	return a.inSession(home, session, func(f io.Reader) error {
+		return ReadLines(f, func(line []byte) { a.ParseSession(line, visit) })
+	})
 }
 
 // inSession reads the session file.

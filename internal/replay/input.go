@@ -138,7 +138,7 @@ func readTrail(r io.Reader, rec *recorder) error {
 		}
 		seq = e.Seq
 		switch e.Kind {
-		case thread.KindActStarted, thread.KindActDone, thread.KindQuestion:
+		case thread.KindActStarted, thread.KindActDone, thread.KindQuestion, thread.KindAuthored:
 			continue
 		case thread.KindAttemptStarted:
 			rec.attempts++

@@ -157,6 +157,10 @@ func chosen(e thread.Event) ([]field, error) {
 			return append(pairs("attempt", fmt.Sprint(s.N), "run", fmt.Sprint(s.Run), "backend", s.Backend, "account", s.Account, "effort", s.Effort),
 				decision(s.Decision)...)
 		})
+	case thread.KindAuthored:
+		return decoded(e, func(w thread.Authored) []field {
+			return pairs("attempt", fmt.Sprint(w.N), "runs of words", fmt.Sprint(len(w.Runs)/4))
+		})
 	case thread.KindAttemptEnded:
 		return decoded(e, ended)
 	case thread.KindActStarted, thread.KindActDone:

@@ -57,8 +57,8 @@ type Scene struct {
 	ByPawl bool
 	// Marked says that the text carries a marker of Pawl.
 	Marked bool
-	// ByAgent says that the text stands in what the agent itself wrote in an
-	// attempt that ran at the time. It need not be known before Transcript is needed.
+	// ByAgent says that the text consists of what an agent itself wrote in an
+	// attempt that ran at the time. It need not be known before AgentTexts is needed.
 	ByAgent bool
 	// Tracked says that Pawl has worked on the thread.
 	Tracked bool
@@ -88,15 +88,15 @@ type Scene struct {
 }
 
 // Need is what a judgement waits for. Looking it up costs requests or reads
-// transcripts, so it is asked for only where it matters.
+// logs, so it is asked for only where it matters.
 type Need string
 
 const (
 	// Annotations are what a failing check run left at lines; they belong into the
 	// text of the remark.
 	Annotations Need = "annotations"
-	// Transcript is what the agent wrote: Scene.AgentWrote.
-	Transcript Need = "transcript"
+	// AgentTexts are what agents wrote: Scene.ByAgent.
+	AgentTexts Need = "agent_texts"
 	// Permission is the actor's: Scene.Permission.
 	Permission Need = "permission"
 	// Closing is whether GitHub knows of one since the remark, where no log tells:
@@ -170,8 +170,8 @@ func needs(j Judgement, r Remark, s Scene) Need {
 	switch {
 	case r.Source == policy.FromCheckRun && unknown(Annotations):
 		return Annotations
-	case mayBePawls(r, s) && unknown(Transcript):
-		return Transcript
+	case mayBePawls(r, s) && unknown(AgentTexts):
+		return AgentTexts
 	case !mayWrite(r, s) && s.Permission == "" && unknown(Permission):
 		return Permission
 	case j.Accepted && j.Command.Works() && !s.Tracked && mayWrite(r, s) && unknown(Closing):
@@ -204,7 +204,7 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	case s.Marked:
 		return "it carries a marker of Pawl", false
 	case s.ByAgent:
-		return "the agent wrote it itself during an attempt: its text stands in the transcript", false
+		return "the agent wrote it itself during an attempt", false
 	}
 	return "", false
 }

@@ -24,7 +24,7 @@ func onOwnPull(change ...func(*Scene)) Scene {
 	s := Scene{
 		Self: Self{AppID: 1, BotID: 99, Slug: "pawl"}, Tracked: true, OwnPull: true, Head: pushed,
 		Known: []string{"Fix the parser."}, Label: "pawl", Permission: "write",
-		Looked: []Need{Annotations, Transcript, Closing},
+		Looked: []Need{Annotations, AgentTexts, Closing},
 	}
 	for _, c := range change {
 		c(&s)
@@ -193,13 +193,13 @@ func TestAJudgementSaysWhatItStillNeeds(t *testing.T) {
 		scene  Scene
 		want   []Need
 	}{
-		"a first order":                  {comment("/pawl solve"), onIssue(by("")), []Need{Transcript, Permission, Closing}},
-		"an order where Pawl works":      {comment("/pawl solve"), onOwnPull(by("")), []Need{Transcript, Permission}},
-		"a question":                     {comment("/pawl status"), onIssue(by("")), []Need{Transcript, Permission}},
+		"a first order":                  {comment("/pawl solve"), onIssue(by("")), []Need{AgentTexts, Permission, Closing}},
+		"an order where Pawl works":      {comment("/pawl solve"), onOwnPull(by("")), []Need{AgentTexts, Permission}},
+		"a question":                     {comment("/pawl status"), onIssue(by("")), []Need{AgentTexts, Permission}},
 		"a stop":                         {comment("/pawl stop"), onIssue(by("")), []Need{Permission}},
 		"a button":                       {button, onOwnPull(by("")), []Need{Permission}},
-		"an order of a listed bot":       {comment("/pawl solve").from(robot), onIssue(func(s *Scene) { s.AllowedBots = []int64{9} }), []Need{Transcript, Closing}},
-		"an edit back":                   {description("Fix the lexer.", "Fix the parser."), onOwnPull(by("")), []Need{Transcript, Permission}},
+		"an order of a listed bot":       {comment("/pawl solve").from(robot), onIssue(func(s *Scene) { s.AllowedBots = []int64{9} }), []Need{AgentTexts, Closing}},
+		"an edit back":                   {description("Fix the lexer.", "Fix the parser."), onOwnPull(by("")), []Need{AgentTexts, Permission}},
 		"a failing check":                {failedCheck(), onOwnPull(by("")), []Need{Annotations}},
 		"a remark that asks for nothing": {comment("hello"), onIssue(by("")), nil},
 		"a bot that nobody listed":       {comment("/pawl solve").from(robot), onIssue(by("")), nil},

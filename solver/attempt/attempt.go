@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/policy/simhash"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -41,7 +43,9 @@ type Attempt struct {
 
 	executor       Executor
 	noted          ledger
-	breakerUpdated bool // the account's breaker has heard how the attempt ended
+	wrote          feedback.Authored
+	wroteAt        time.Time // when it was last logged what the agent wrote
+	breakerUpdated bool      // the account's breaker has heard how the attempt ended
 }
 
 // Executor does the parts of an attempt: with git, the sandbox and an agent

@@ -1,118 +1,107 @@
 package attempt
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// ownAfter is how long after an attempt's end a remark may still be the
-// agent's: GitHub's own times and the machine's clock may differ.
-const ownAfter = 2 * time.Minute
+// logInterval is how often it is logged what the agent wrote, besides at once when it
+// posts and when the attempt ends.
+const logInterval = 30 * time.Second
 
-// nearThreads bounds how many other threads are looked at.
-const nearThreads = 50
-
-// Authored reports whether an agent itself made a remark, through a person's
-// token: the remark's text stands in what the agent wrote in an attempt that
-// ran at the time, on this thread or on another of the same repository.
-func (e *Env) Authored(ctx context.Context, t thread.ID, text string, at time.Time) (bool, error) {
-	if strings.TrimSpace(text) == "" {
-		return false, nil
+// authored takes in a text of the agent. What it writes goes into the thread's log
+// while it runs: a remark that it makes is judged by any node, on any thread of the
+// repository.
+func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
+	posts := a.wrote.Add(text, ran)
+	now := a.Now()
+	if !posts && now.Sub(a.wroteAt) < logInterval {
+		return
 	}
-	rows, err := e.Store.Threads(ctx, nearThreads)
-	if err != nil {
-		return false, err
+	a.wroteAt = now
+	events := a.unlogged(now)
+	if len(events) == 0 {
+		return
 	}
-	for _, near := range append(rows, thread.ThreadRow{Thread: t}) {
-		if near.Thread.Repo() != t.Repo() {
-			continue
-		}
-		events, err := e.Store.Events(ctx, near.Thread, 0)
-		if err != nil {
-			return false, err
-		}
-		state, err := thread.Fold(events)
-		if err != nil && near.Thread != t {
-			e.Log.Error().Err(err).Str("thread", near.Thread.String()).Msg("a log cannot be read; what its agent wrote is not known")
-			continue
-		}
-		if err != nil {
-			return false, fmt.Errorf("thread %s: %w", near.Thread, err)
-		}
-		for _, a := range state.Attempts {
-			if at.Before(a.At.Add(-ownAfter)) || !a.EndedAt.IsZero() && at.After(a.EndedAt.Add(ownAfter)) {
-				continue
-			}
-			if wrote, err := e.inTranscript(near.Thread, a, text); wrote || err != nil {
-				return wrote, err
-			}
-		}
+	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
+		return a.Store.AppendLeased(ctx, a.Lease.Current(), thread.Batch{Events: events})
+	})
+	switch {
+	case err == nil:
+		a.wrote.Logged()
+	case ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost):
+		a.Log.Warn().Err(err).Msg("what the agent wrote was not logged; it is tried again")
 	}
-	return false, nil
 }
 
-// inTranscript looks through one attempt's transcript; one that is not there
-// proves nothing.
-func (e *Env) inTranscript(t thread.ID, a thread.Attempt, text string) (bool, error) {
-	adapter, err := clis.For(a.Kind, BackendNamed(e.Config.Backends, a.Backend).Stream)
-	if err != nil {
-		return false, nil
+// unlogged is an event of what the log does not hold yet, nil where it holds all.
+func (a *Attempt) unlogged(now time.Time) []thread.NewEvent {
+	if runs := a.wrote.Fresh(); len(runs) > 0 {
+		return []thread.NewEvent{{Kind: thread.KindAuthored, At: now, Data: thread.Authored{N: a.N, Runs: runs}}}
 	}
-	f, err := os.Open(filepath.Join(e.attemptDir(t, a.N), transcriptFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	if wrote, err := adapter.Authored(f, text); wrote || err != nil {
-		return wrote, err
-	}
-	if a.Receipt.Session == "" {
-		return false, nil
-	}
-	return adapter.AuthoredInSession(e.homeOf(t), a.Receipt.Session, text)
+	return nil
 }
 
-// ownRemarks are the remarks that came during an attempt and turn out, now that
-// its transcript is complete, to be the agent's own.
+// Bounds of what is looked at together in the output of a plain agent, in bytes: a
+// line, and what came before it, since a remark may go over several.
+const (
+	maxAuthoredLine = 64 << 10
+	lastLines       = 256
+)
+
+// plainTexts gives the lines of a plain agent to authored; each counts as written and
+// executed.
+type plainTexts struct {
+	authored   func(text string, ran bool)
+	line, last []byte
+}
+
+// Write never fails.
+func (w *plainTexts) Write(p []byte) (int, error) {
+	for rest, ended := p, true; ended && len(rest) > 0; {
+		var part []byte
+		part, rest, ended = bytes.Cut(rest, []byte{'\n'})
+		w.line = append(w.line, part...)
+		if len(bytes.TrimSpace(w.line)) > 0 && (ended || len(w.line) > maxAuthoredLine) {
+			w.last = append(append(w.last, '\n'), w.line...)
+			w.authored(string(w.last), false)
+			w.authored(string(w.line), true)
+			w.last, w.line = append(w.last[:0], w.last[max(0, len(w.last)-lastLines):]...), w.line[:0]
+		}
+	}
+	return len(p), nil
+}
+
+// readAuthored takes in what the CLI's session file holds beside the output: patches,
+// from whose files a remark may be posted.
+func (c *checkout) readAuthored(session string) {
+	err := c.adapter.SessionEvents(c.homeOf(c.Thread), session, func(e agent.Event) { c.wrote.Add(e.Authored, e.Ran) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.Log.Warn().Err(err).Msg("what the agent wrote to its session is not known")
+	}
+}
+
+// ownRemarks are the remarks that came during an attempt and turn out, now that all
+// is known that the agent wrote, to be its own.
 func (a *Attempt) ownRemarks(events []thread.Event) []int64 {
 	var seqs []int64
 	for _, f := range a.meanwhile(events).Feedback {
-		if a.whollyAuthored(f) {
+		parts := []string{f.Raw}
+		if f.Source == policy.FromDescription {
+			parts = feedback.Additions(f.Baseline, f.Description)
+		}
+		if feedback.WroteAll(parts, a.wrote) {
 			seqs = append(seqs, f.Seq)
 		}
 	}
 	return seqs
-}
-
-// whollyAuthored reports whether a remark stands in the transcript; of an edited
-// description only what was added.
-func (a *Attempt) whollyAuthored(f thread.Request) bool {
-	parts := []string{f.Raw}
-	if f.Source == policy.FromDescription {
-		parts = feedback.Additions(f.Baseline, f.Description)
-	}
-	for _, part := range parts {
-		wrote, err := a.inTranscript(a.Thread, thread.Attempt{Started: a.Started, Receipt: a.Receipt}, part)
-		if err != nil {
-			a.Log.Error().Err(err).Int64("seq", f.Seq).Msg("transcript cannot be searched")
-		}
-		if !wrote {
-			return false
-		}
-	}
-	return len(parts) > 0
 }

@@ -18,6 +18,6 @@
 //	how does the agent get run_tests, what did it call              home.go
 //	what does the receipt say, what does the breaker hear           finish.go
 //	how are secrets kept out of receipts                            finish.go (Hide)
-//	did the agent write a remark itself                             authored.go
+//	what of the agent's texts is logged, did it write a remark      authored.go
 //	what happens while the disk is full, which folders go           env.go
 package attempt

@@ -55,14 +55,14 @@ func (a *Attempt) Finish(ctx context.Context) error {
 
 // ending is what Finish writes. events are those after what the attempt has seen.
 func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
-	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}}}
+	batch := thread.Batch{Events: append(a.unlogged(now), thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt})}
 	a.tellBreaker(&batch, now)
 	if v := a.Config.Policy.Severity.Judge(a.Receipt.Edits); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
 		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: a.Thread.String()}
 	}
 	if seqs := a.ownRemarks(events); len(seqs) > 0 {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindWithdrawn, At: now,
-			Data: thread.Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt: its text stands in the transcript"}})
+			Data: thread.Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt"}})
 	}
 	return batch
 }

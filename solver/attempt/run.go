@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,6 +42,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	c.Receipt.Transcript = filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile)
 	if cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
 		c.refine(&report)
+		c.readAuthored(report.SessionID)
 		c.monitor.session(c.adapter, c.homeOf(c.Thread), report.SessionID)
 	}
 	c.Report(report, c.monitor.edits())
@@ -86,6 +88,10 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return agent.Report{}, nil, err
 	}
 	defer out.Close()
+	transcript := io.Writer(out)
+	if c.adapter.Parse == nil {
+		transcript = io.MultiWriter(out, &plainTexts{authored: func(text string, ran bool) { c.authored(run, text, ran) }})
+	}
 	defer c.Watch(run, cancel)()
 	proc, err := c.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {
@@ -98,9 +104,13 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	b := c.backend()
 	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
 		Dir: c.ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
-		Transcript: out, MaxTranscript: maxTranscript, Now: c.Now,
-		OnCall:  func(call agent.Call) { c.monitor.call(call, cancel) },
-		OnEvent: func(e agent.Event) { c.monitor.event(e); c.models.event(e) },
+		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Now,
+		OnCall: func(call agent.Call) { c.monitor.call(call, cancel) },
+		OnEvent: func(e agent.Event) {
+			c.monitor.event(e)
+			c.models.event(e)
+			c.authored(run, e.Authored, e.Ran)
+		},
 	})
 	crash.Point("agent_done")
 	c.monitor.trajectory.Bytes = report.OutputBytes

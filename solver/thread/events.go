@@ -26,6 +26,7 @@ const (
 	KindWithdrawn      Kind = "withdrawn"       // Withdrawn
 	KindDecision       Kind = "decision"        // Decided
 	KindAttemptStarted Kind = "attempt_started" // Started
+	KindAuthored       Kind = "authored"        // Authored
 	KindAttemptEnded   Kind = "attempt_ended"   // policy.Receipt
 	KindActStarted     Kind = "act_started"     // Act
 	KindActDone        Kind = "act_done"        // Act
@@ -172,6 +173,13 @@ type Started struct {
 	Began time.Time `json:"-"`
 	// Repo is the repository's configuration that the attempt runs under.
 	Repo config.Repo `json:"repo,omitzero"`
+}
+
+// Authored is a part of what the agent of an attempt wrote, as feedback.Authored has
+// it. State leaves it out.
+type Authored struct {
+	N    int    `json:"n"`
+	Runs []byte `json:"runs"`
 }
 
 // Act is something done to the outside world, logged before and after. ID and

@@ -119,7 +119,7 @@ func (s State) Clone() State {
 }
 
 func (s *State) apply(e Event) error {
-	if e.Kind != KindActStarted && e.Kind != KindActDone && e.Kind != KindIgnored {
+	if e.Kind != KindActStarted && e.Kind != KindActDone && e.Kind != KindIgnored && e.Kind != KindAuthored {
 		s.At = e.At
 	}
 	switch e.Kind {

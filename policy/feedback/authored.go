@@ -1,0 +1,150 @@
+package feedback
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// Authored stands for what an agent itself wrote while it worked: its commands, the
+// arguments of its tools, its patches and messages. What tools printed is none of it,
+// so a person's comment that the agent merely read stays the person's. Texts are kept
+// as hashes of their runs of words, 4 bytes each, so that a thread's log can hold them
+// and every node can ask. The zero value is of an agent that wrote nothing.
+type Authored struct {
+	runs  map[uint32]struct{}
+	fresh []uint32 // those that are not logged yet
+}
+
+// runWords is how many words of a remark in a row must stand in the agent's texts,
+// wherever in the remark. A remark of fewer words must stand in a command that posts:
+// "done" or "LGTM" stands in any session by chance.
+const runWords = 4
+
+// maxRuns bounds what is kept of one attempt's texts, except of what it posts, which
+// has as much room again. Recorded healthy sessions have up to 4,300 runs, and the
+// longest answer that was recorded 8,600.
+const maxRuns = 1 << 14
+
+// maxRemark bounds how much of a remark is compared, in bytes.
+const maxRemark = 64 << 10
+
+// posting matches commands and calls that write to GitHub.
+var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
+
+// Add takes a text of the agent in; ran says that it was executed and not merely said.
+// It reports whether the text may have posted something.
+//
+// White space, punctuation, quoting and escapes are ignored, because a remark goes
+// through JSON, a shell and a here-document before it is posted.
+func (a *Authored) Add(text string, ran bool) (posts bool) {
+	all := words(text)
+	if posts = ran && posting.MatchString(text); posts {
+		for n := 1; n <= runWords; n++ {
+			a.add(all, n, 2*maxRuns)
+		}
+	} else {
+		a.add(all, runWords, maxRuns)
+	}
+	return posts
+}
+
+func (a *Authored) add(words []string, n, most int) {
+	for i := 0; i+n <= len(words) && len(a.runs) < most; i++ {
+		run := hashOf(words[i : i+n])
+		if _, known := a.runs[run]; !known {
+			a.put(run)
+			a.fresh = append(a.fresh, run)
+		}
+	}
+}
+
+func (a *Authored) put(run uint32) {
+	if a.runs == nil {
+		a.runs = map[uint32]struct{}{}
+	}
+	a.runs[run] = struct{}{}
+}
+
+// Wrote reports whether a remark consists of what the agent wrote.
+func (a *Authored) Wrote(remark string) bool {
+	all := words(remark[:min(len(remark), maxRemark)])
+	if len(remark) > maxRemark && len(all) > 0 {
+		all = all[:len(all)-1] // which may be cut
+	}
+	n := min(len(all), runWords)
+	for i := 0; i+n <= len(all); i++ {
+		if _, known := a.runs[hashOf(all[i:i+n])]; !known {
+			return false
+		}
+	}
+	return n > 0
+}
+
+// Fresh are the runs that are not logged yet.
+func (a *Authored) Fresh() (runs []byte) {
+	for _, run := range a.fresh {
+		runs = binary.BigEndian.AppendUint32(runs, run)
+	}
+	return runs
+}
+
+// Logged says that what Fresh gave stands in the log.
+func (a *Authored) Logged() { a.fresh = nil }
+
+// Read takes runs in that were logged.
+func (a *Authored) Read(runs []byte) {
+	for ; len(runs) >= 4; runs = runs[4:] {
+		a.put(binary.BigEndian.Uint32(runs))
+	}
+}
+
+func hashOf(words []string) uint32 {
+	h := fnv.New32a()
+	for _, w := range words {
+		h.Write([]byte(w))
+		h.Write([]byte{' '})
+	}
+	return h.Sum32()
+}
+
+// words are the words of a text in lower case. A word is a run of letters and digits;
+// everything else separates words, escapes other than \uXXXX included.
+func words(text string) []string {
+	text = strings.ToLower(escapes.ReplaceAllStringFunc(text, unescaped))
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// escapes are those of JSON and of shells, however many backslashes the layers of
+// quoting put before them. A character may be written as a pair of surrogates.
+var escapes = regexp.MustCompile(`\\+(?:[nrt]|(?:u([dD][89abAB][0-9a-fA-F]{2})\\+)?u([0-9a-fA-F]{4}))?`)
+
+// unescaped is the character that an escape names, a space for what is none.
+func unescaped(escape string) string {
+	m := escapes.FindStringSubmatch(escape)
+	if m[2] == "" {
+		return " "
+	}
+	first, _ := strconv.ParseUint(m[1], 16, 16) // 0 where there is none
+	last, _ := strconv.ParseUint(m[2], 16, 16)
+	if utf16.IsSurrogate(rune(last)) {
+		return string(utf16.DecodeRune(rune(first), rune(last)))
+	}
+	return string(rune(last))
+}
+
+// WroteAll reports whether each part of a remark consists of what one of the agents
+// wrote: of an edited description only what was added need be theirs.
+func WroteAll(parts []string, agents ...Authored) bool {
+	for _, part := range parts {
+		if !slices.ContainsFunc(agents, func(a Authored) bool { return a.Wrote(part) }) {
+			return false
+		}
+	}
+	return len(parts) > 0
+}

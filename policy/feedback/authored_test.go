@@ -1,0 +1,103 @@
+package feedback
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestARemarkIsTheAgentsWhenAllItsWordsStandInARowInWhatItWrote(t *testing.T) {
+	word := rapid.StringMatching(`[ab]{1,3}`)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SliceOfN(word, 4, 40).Draw(t, "text")
+		from := rapid.IntRange(0, len(text)-4).Draw(t, "from")
+		remark := text[from:rapid.IntRange(from+4, len(text)).Draw(t, "to")]
+		other := append([]string{}, remark...)
+		other[rapid.IntRange(0, len(other)-1).Draw(t, "which")] = "person"
+		var w, read Authored
+		w.Add(strings.Join(text, `\n`), false)
+		read.Read(w.Fresh())
+		for _, a := range []*Authored{&w, &read} {
+			if !a.Wrote("> " + strings.Join(remark, ", ")) {
+				t.Fatalf("%q is not found", remark)
+			}
+			if a.Wrote(strings.Join(other, " ")) || a.Wrote(strings.Join(remark, " ")+" person") {
+				t.Fatalf("%q with another word is found", other)
+			}
+		}
+	})
+}
+
+func TestAFewWordsMustStandInWhatWasPosted(t *testing.T) {
+	var w Authored
+	if w.Add("I am done with the comments.", false) {
+		t.Error("what was only said posts")
+	}
+	if w.Wrote("Done with") || w.Wrote("comments") || !w.Wrote("done with the comments") {
+		t.Error("want four words in a row and no fewer of what was said")
+	}
+	if !w.Add("gh pr comment 7 --body 'Looks good'", true) {
+		t.Error("a command of gh does not post")
+	}
+	if !w.Wrote("Looks good!") || w.Wrote("good looks") || w.Wrote("") || w.Wrote("\U0001F44D") {
+		t.Error("want the words of what was posted in their order, and no remark without words")
+	}
+}
+
+func TestWhatWasLoggedIsNotFresh(t *testing.T) {
+	var w, read Authored
+	w.Add("one two three four five", false)
+	first := w.Fresh()
+	w.Logged()
+	w.Add("two three four five six", false)
+	second := w.Fresh()
+	if len(first) != 2*4 || len(second) != 4 {
+		t.Errorf("%d and %d bytes, want two runs of words and one", len(first), len(second))
+	}
+	read.Read(first)
+	read.Read(append(second, 1, 2)) // an end that was cut
+	if !read.Wrote("one two three four five six") {
+		t.Error("what was logged in two parts is not found")
+	}
+}
+
+func TestWhatIsKeptOfAnAgentsTextsIsBounded(t *testing.T) {
+	var w Authored
+	var long strings.Builder
+	for i := range 4 * maxRuns {
+		fmt.Fprintf(&long, "w%d ", i)
+	}
+	w.Add(long.String(), false)
+	if got := len(w.Fresh()) / 4; got != maxRuns {
+		t.Errorf("%d runs are kept, want %d", got, maxRuns)
+	}
+	w.Add("gh issue comment 7 --body 'posted after all that'", true)
+	if !w.Wrote("Posted after all that.") {
+		t.Error("what is posted after long texts is not kept")
+	}
+	w.Add("gh issue comment 7 --body '"+long.String()+"'", true)
+	if got := len(w.Fresh()) / 4; got != 2*maxRuns {
+		t.Errorf("%d runs are kept of what is posted, want %d", got, 2*maxRuns)
+	}
+	if remark := strings.Repeat("posted after all that ", maxRemark/16); w.Wrote(remark) {
+		t.Error("a remark is found whose words stand there in another order")
+	}
+}
+
+func TestEachPartOfAnEditMustBeAnAgents(t *testing.T) {
+	var a, b Authored
+	a.Add("the first of these parts", false)
+	b.Add("the second of these parts", false)
+	for want, parts := range map[bool][][]string{
+		true:  {{"the first of these parts"}, {"the second of these parts", "the first of these"}},
+		false: {nil, {""}, {"the first of these parts", "and one of a person"}},
+	} {
+		for _, p := range parts {
+			if WroteAll(p, a, b) != want {
+				t.Errorf("%q: %v, want %v", p, !want, want)
+			}
+		}
+	}
+}
