@@ -22,7 +22,7 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	w := &house{World: handlerstest.New(t)}
-	w.h = &Handlers{Store: w.Store, Forge: w.Forge, Now: w.Now, Solver: &solver.Solver{Env: attempt.Env{Store: w.Store, Now: w.Now}, Forge: w.Forge}}
+	w.h = &Handlers{Store: w.Store, Forge: w.Forge, Now: w.Now, Solver: &solver.Solver{Env: attempt.Env{Store: w.Store, Now: w.Now}}}
 	w.Deliver = w.h.Deliver
 	w.serve(handlerstest.Secret)
 	w.Install()

@@ -20,7 +20,7 @@ const refsSettle = time.Minute
 
 // openPull opens the draft pull request for what was pushed for an issue, once.
 // It is a part of every step, so one that could not be opened is opened later.
-func (p *publisher) openPull(ctx context.Context) error {
+func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	n := p.state.Snapshot
 	if n.Pull || p.state.Pull != 0 || p.state.Head == "" || p.state.Closed != "" {
 		return nil
@@ -40,7 +40,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	}
 	begun := p.state.Acts[thread.ActPull].At // by an earlier try
 	if begun.IsZero() {
-		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActPull}); err != nil {
+		if err := p.begin(ctx, thread.ActPull); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/simhash"
@@ -41,7 +42,7 @@ type Stage interface {
 
 // OnStage is GitHub with a stage in the place of git, the sandbox and the agents.
 // What surrounds them, and what they write to the log, stays as it is.
-func OnStage(on Stage) Host { return staged{on: on} }
+func OnStage(gh *forge.Client, on Stage) Host { return staged{GitHub: GitHub{Forge: gh}, on: on} }
 
 type staged struct {
 	GitHub

@@ -15,8 +15,8 @@ import (
 // Host is where a thread's repository is, and where people see what came of its
 // attempts: GitHub, or a Folder of this machine.
 type Host interface {
-	// app is who Pawl is there; the zero value where it is nobody.
-	app(ctx context.Context, s *Solver) (forge.App, error)
+	// reach tells a publisher who Pawl is there, and how to show something.
+	reach(ctx context.Context, p *publisher) error
 	// complete brings what no event told of the thread.
 	complete(ctx context.Context, p *publisher) error
 	// publish brings what people are shown into agreement with the log, and openPull
@@ -25,8 +25,6 @@ type Host interface {
 	openPull(ctx context.Context, p *publisher) error
 	// branch is the branch that is worked on.
 	branch(s thread.State, t thread.ID) string
-	// verify are verify commands beside those of the repository's configuration.
-	verify() []string
 	// commit is the first line of a commit's message, and who commits.
 	commit(title string, t thread.ID, app forge.App) (subject, name, email string)
 	// remote is where the repository is fetched from and pushed to; with renew its
@@ -48,7 +46,7 @@ type Host interface {
 type checkouts struct{}
 
 func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
-	return g.Fetch(ctx, &p.Env, p.thread, p.state.Snapshot, p.Host.verify())
+	return g.Fetch(ctx, &p.Env, p.thread, p.state.Snapshot, p.Verify)
 }
 
 func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error) {
@@ -57,10 +55,17 @@ func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, co
 
 func (checkouts) executor(a *attempt.Attempt) attempt.Executor { return attempt.NewCheckout(a) }
 
-// GitHub is the Host that Forge reaches.
-type GitHub struct{ checkouts }
+// GitHub is the Host that Forge reaches as the App.
+type GitHub struct {
+	checkouts
+	Forge *forge.Client
+}
 
-func (GitHub) app(ctx context.Context, s *Solver) (forge.App, error) { return s.Forge.App(ctx) }
+func (h GitHub) reach(ctx context.Context, p *publisher) (err error) {
+	p.Forge = h.Forge.Fenced(p.lease.Confirm)
+	p.app, err = p.Forge.App(ctx)
+	return err
+}
 
 // complete asks GitHub for a pull request's branches where no payload told them:
 // a comment's does not.
@@ -88,13 +93,7 @@ func (GitHub) complete(ctx context.Context, p *publisher) error {
 	return p.load(ctx)
 }
 
-func (GitHub) publish(ctx context.Context, p *publisher) error { return p.publish(ctx) }
-
-func (GitHub) openPull(ctx context.Context, p *publisher) error { return p.openPull(ctx) }
-
 func (GitHub) branch(s thread.State, t thread.ID) string { return s.Branch(t) }
-
-func (GitHub) verify() []string { return nil }
 
 // commit is by the App's bot user, the way GitHub links a commit to it.
 func (GitHub) commit(title string, t thread.ID, app forge.App) (subject, name, email string) {
@@ -133,11 +132,9 @@ type Folder struct {
 	Dir string
 	// Branch is the branch that is worked on; it must not exist yet.
 	Branch string
-	// Verify are verify commands beside those of the repository's configuration.
-	Verify []string
 }
 
-func (Folder) app(context.Context, *Solver) (forge.App, error) { return forge.App{}, nil }
+func (Folder) reach(context.Context, *publisher) error { return nil }
 
 func (Folder) complete(context.Context, *publisher) error { return nil }
 
@@ -146,8 +143,6 @@ func (Folder) publish(context.Context, *publisher) error { return nil }
 func (Folder) openPull(context.Context, *publisher) error { return nil }
 
 func (f Folder) branch(thread.State, thread.ID) string { return f.Branch }
-
-func (f Folder) verify() []string { return f.Verify }
 
 func (Folder) commit(title string, _ thread.ID, _ forge.App) (subject, name, email string) {
 	return title, "pawl", "pawl@localhost"

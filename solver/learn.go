@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,16 +123,6 @@ type LearningReport struct {
 // shownQuarantined bounds them.
 const shownQuarantined = 20
 
-func quarantined(l learning.Learned) []learning.Judged {
-	list := []learning.Judged{}
-	for _, j := range l.Judged() {
-		if len(j.Quarantine) > 0 {
-			list = append(list, j)
-		}
-	}
-	return list[max(0, len(list)-shownQuarantined):]
-}
-
 // LearningReport computes what was learned. Backends that are held back at the moment
 // are not masked: how good they are does not depend on it.
 func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
@@ -145,8 +136,10 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	}
 	mode := policy.Mode(s.Config.Policy.Learning.Mode)
 	arms := learned.Arms(policy.Context{}, options)
+	quarantined := append([]learning.Judged{}, learned.Judged()...)
+	quarantined = slices.DeleteFunc(quarantined, func(j learning.Judged) bool { return len(j.Quarantine) == 0 })
 	return LearningReport{
-		Mode: mode, InForce: learning.Choose(mode, arms, 0).Mode,
-		Arms: learning.View(arms), Sources: learned.Health(), Quarantined: quarantined(learned),
+		Mode: mode, InForce: learning.Choose(mode, arms, 0).Mode, Arms: learning.View(arms), Sources: learned.Health(),
+		Quarantined: quarantined[max(0, len(quarantined)-shownQuarantined):],
 	}, nil
 }

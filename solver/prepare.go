@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/crash"
@@ -56,15 +57,9 @@ func (s *step) ground() *attempt.Ground {
 // nothingAsked reports whether neither the description nor a remark says what
 // to do.
 func nothingAsked(s thread.State) bool {
-	if strings.TrimSpace(feedback.Content(s.Snapshot.Body)) != "" {
-		return false
-	}
-	for _, r := range s.Feedback {
-		if r.Withdrawn == "" && strings.TrimSpace(feedback.Visible(r.Text)) != "" {
-			return false
-		}
-	}
-	return true
+	return strings.TrimSpace(feedback.Content(s.Snapshot.Body)) == "" && !slices.ContainsFunc(s.Feedback, func(r thread.Request) bool {
+		return r.Withdrawn == "" && strings.TrimSpace(feedback.Visible(r.Text)) != ""
+	})
 }
 
 // attempt runs one attempt from checkout to push. It is logged before anything

@@ -146,12 +146,12 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	n.solver = &solver.Solver{Forge: gh, Env: attempt.Env{Store: n, Config: w.config, Node: n.name, Now: time.Now, Log: zerolog.Nop(),
+	n.solver = &solver.Solver{Env: attempt.Env{Store: n, Config: w.config, Node: n.name, Now: time.Now, Log: zerolog.Nop(),
 		Lookup: func(string) (string, bool) { return "", false }}}
 	if n.chance.IntN(3) == 0 {
 		n.solver.Slots = make(chan struct{}, 1+n.chance.IntN(2))
 	}
-	n.solver.Host = solver.OnStage(n)
+	n.solver.Host = solver.OnStage(gh, n)
 	w.nodes = append(w.nodes, n)
 	w.note("%s starts", n.name)
 }

@@ -19,7 +19,7 @@ import (
 // publish brings what GitHub shows into agreement with the log: the status
 // comment and, where there is a commit of the thread's branch, the check runs.
 // What has not changed since it was last sent is not sent again.
-func (p *publisher) publish(ctx context.Context) (err error) {
+func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 	_, _, found := p.state.NewName()
 	if !p.state.Tracked() || p.state.Absent() && !found {
 		return nil
@@ -43,9 +43,9 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 	want := thread.Hash(body)
 	old, begun := p.state.Acts[thread.ActStatus]
 	switch {
-	case begun && old.Done && (old.Hash == want || old.Note != ""):
+	case old.Done && (old.Hash == want || old.Note != ""):
 		return nil
-	case begun && old.Done:
+	case old.Done:
 		c, err := p.Forge.EditComment(ctx, p.repo(), old.ID, body, mark)
 		crash.Point("comment_edited")
 		if err == nil {
@@ -55,17 +55,12 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 			return err
 		}
 		// Somebody deleted it: write a new one.
-		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActStatus}); err != nil {
-			return err
-		}
 		delete(p.state.Acts, thread.ActStatus)
-	}
-	if !begun {
+	case !begun:
 		// A database that was restored may know nothing of the comment: look it up.
-		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: thread.ActStatus}); err != nil {
+		if err := p.begin(ctx, thread.ActStatus); err != nil {
 			return err
 		}
-		p.state.Acts[thread.ActStatus] = thread.ActState{}
 	}
 	err := p.act(ctx, thread.ActStatus, func() (thread.Act, bool, error) {
 		c, ok, err := p.Forge.FindComment(ctx, p.repo(), p.thread.Number, mark)
@@ -114,16 +109,15 @@ func (p *publisher) wanted(name string, v checkrun.Facts) bool {
 func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
 	sha := c.HeadSHA
 	key, sum, going := thread.CheckKey(c.Name, sha), sumOf(c), c.Status != checkrun.Completed
-	old, begun := p.state.Acts[key]
-	if begun && old.Done && old.ID == 0 {
+	old := p.state.Acts[key]
+	if old.Done && old.ID == 0 {
 		// It was given up when the head moved on, and the head came back.
-		if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key}); err != nil {
+		if err := p.begin(ctx, key); err != nil {
 			return err
 		}
 		old = thread.ActState{}
-		p.state.Acts[key] = old
 	}
-	if begun && old.Done {
+	if old.Done {
 		if old.Hash == sum {
 			return nil
 		}
@@ -203,8 +197,9 @@ func sumOf(c forge.CheckRun) string {
 func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 	for _, key := range slices.Sorted(maps.Keys(p.state.Acts)) {
 		old := p.state.Acts[key]
-		name, sha, ok := checkOf(key)
-		if !ok || sha == head || old.Done && !old.Going {
+		check, isCheck := strings.CutPrefix(key, "check:")
+		name, sha, _ := strings.Cut(check, ":")
+		if !isCheck || sha == head || old.Done && !old.Going {
 			continue
 		}
 		if err := p.leaveCheck(ctx, key, name, sha, head, old); err != nil {
@@ -212,15 +207,6 @@ func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 		}
 	}
 	return nil
-}
-
-// checkOf reads the key of a check run.
-func checkOf(key string) (name, sha string, ok bool) {
-	rest, ok := strings.CutPrefix(key, "check:")
-	if !ok {
-		return "", "", false
-	}
-	return strings.Cut(rest, ":")
 }
 
 // leaveCheck ends one check run, as far as it is there.

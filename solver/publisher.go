@@ -17,7 +17,7 @@ import (
 // log and shown at GitHub of it. The lease may be that of a step or of an attempt.
 type publisher struct {
 	*Solver
-	Forge  *forge.Client // the solver's, whose writes the lease confirms
+	Forge  *forge.Client // whose writes the lease confirms; nil without GitHub
 	thread thread.ID
 	lease  *lease.Holder
 	app    forge.App // who Pawl is; zero without GitHub
@@ -33,14 +33,8 @@ func (p *publisher) load(ctx context.Context) error {
 		return fmt.Errorf("read the log: %w", err)
 	}
 	p.state, err = thread.Fold(events)
-	p.identify()
-	return err
-}
-
-// identify names in the step's log lines what it works on, as far as the log of
-// the thread tells: the delivery that brought its newest remark or change, and
-// the attempt that runs.
-func (p *publisher) identify() {
+	// Log lines name the delivery that brought the newest remark or change, and the
+	// attempt that runs.
 	log := p.plain.With()
 	if p.state.Delivery != "" {
 		log = log.Str("delivery", p.state.Delivery)
@@ -49,6 +43,7 @@ func (p *publisher) identify() {
 		log = log.Int("attempt", a.N)
 	}
 	p.log = log.Logger()
+	return err
 }
 
 // span opens a span of the step.
@@ -92,7 +87,7 @@ func (p *publisher) act(ctx context.Context, key string, find func() (thread.Act
 		if ok {
 			return p.acted(ctx, key, found)
 		}
-	} else if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key}); err != nil {
+	} else if err := p.begin(ctx, key); err != nil {
 		return err
 	}
 	crash.Point("act_begun")
@@ -101,6 +96,12 @@ func (p *publisher) act(ctx context.Context, key string, find func() (thread.Act
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return p.acted(ctx, key, done)
+}
+
+// begin logs that an act is about to be done.
+func (p *publisher) begin(ctx context.Context, key string) error {
+	p.state.Acts[key] = thread.ActState{}
+	return p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key})
 }
 
 // acted logs that an act was done, and keeps the step's own state current.

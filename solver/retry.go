@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
@@ -93,13 +94,9 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 // are none of that: nothing could be shown of an end, and they are good again when
 // the machine's clock or the key is.
 func final(err error) bool {
-	for _, kind := range []error{
+	kinds := []error{
 		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
 		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
 	}
-	return false
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

@@ -8,21 +8,19 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Solver carries out decisions. Every field is required, except that Forge is nil
-// where the Host is no GitHub and those from Slots on may be nil.
+// Solver carries out decisions. Env and Host are required.
 type Solver struct {
 	attempt.Env
-	// Forge reaches GitHub as the App.
-	Forge *forge.Client
 	// Host is where the repositories are.
 	Host Host
+	// Verify are verify commands beside those of the repositories' configurations.
+	Verify []string
 	// Slots bounds the attempts that run at the same time: one element of its
 	// capacity each. Nil means no bound.
 	Slots chan struct{}
@@ -66,9 +64,6 @@ func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (e
 		}
 	}
 	st := &step{publisher: &publisher{Solver: s, thread: l.Thread, lease: holder, log: log, plain: log}}
-	if s.Forge != nil {
-		st.Forge = s.Forge.Fenced(holder.Confirm)
-	}
 	err = errPanicked // until the loop says what came of it
 	defer func() { holder.Release(st.retry(given, err)) }()
 	err = st.loop(ctx)

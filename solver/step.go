@@ -33,7 +33,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	// After the log: what becomes of an error depends on it.
-	if s.app, err = s.Host.app(ctx, s.Solver); err != nil {
+	if err := s.Host.reach(ctx, s.publisher); err != nil {
 		return false, err
 	}
 	ctx, end := s.span(ctx, "step")

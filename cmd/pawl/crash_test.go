@@ -97,7 +97,7 @@ func newCrashRig(t *testing.T) *crashRig {
 func (c *crashRig) live(process int, st thread.Store) error {
 	box, err := sandbox.New(c.t.Context(), sandbox.None)
 	c.must(err)
-	s := &solver.Solver{Forge: c.forge, Host: solver.GitHub{}, Env: attempt.Env{Store: st, Config: c.cfg, Sandbox: box, Node: fmt.Sprintf("node-%d", process),
+	s := &solver.Solver{Host: solver.GitHub{Forge: c.forge}, Env: attempt.Env{Store: st, Config: c.cfg, Sandbox: box, Node: fmt.Sprintf("node-%d", process),
 		Now: c.clock.now, Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
 	return s.Step(c.t.Context(), c.thread)
 }

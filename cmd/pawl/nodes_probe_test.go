@@ -327,7 +327,7 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 	o.slots <- struct{}{}
 	box, err := sandbox.New(ctx, sandbox.None)
 	c.must(err)
-	s := &solver.Solver{Forge: c.forge, Host: solver.GitHub{}, Slots: o.slots, Env: attempt.Env{Store: o, Config: c.cfg, Sandbox: box, Node: "node", Now: c.clock.now,
+	s := &solver.Solver{Host: solver.GitHub{Forge: c.forge}, Slots: o.slots, Env: attempt.Env{Store: o, Config: c.cfg, Sandbox: box, Node: "node", Now: c.clock.now,
 		Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
 	c.must(s.Step(ctx, c.thread))
 	if v := c.view(); c.calls() != 0 || v.Rule != "usage_limit" || o.before != nil {

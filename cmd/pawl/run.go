@@ -104,13 +104,13 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		return err
 	}
 	defer proxy.Close()
-	work := solver.Folder{Dir: dir, Branch: "pawl/run-" + stamp, Verify: o.verify}
+	work := solver.Folder{Dir: dir, Branch: "pawl/run-" + stamp}
 	s := &solver.Solver{
 		Env: attempt.Env{
 			Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
 			Gateway: proxy, Program: self(log),
 		},
-		Host: work,
+		Host: work, Verify: o.verify,
 	}
 	return solveLocally(ctx, s, work, task, o.json, stdout)
 }

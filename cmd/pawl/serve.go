@@ -160,7 +160,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 			Store: n.store, Config: cfg, Sandbox: box, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
 			Gateway: n.gateway, Program: self(log),
 		},
-		Forge: n.forge, Host: solver.GitHub{}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
+		Host: solver.GitHub{Forge: n.forge}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
 	}
 	return nil
 }

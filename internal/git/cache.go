@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -224,29 +223,26 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 }
 
 // ReadFile is the content of a regular file of a commit. A directory, a
-// symbolic link or nothing at that path is ErrNotExist; more than limit bytes
-// is ErrTooLarge.
-func (c *Cache) ReadFile(ctx context.Context, commit, path string, limit int64) ([]byte, error) {
+// symbolic link or nothing at that path is ErrNotExist; more than 1 MiB is
+// ErrTooLarge.
+func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
 	}
 	if !fs.ValidPath(path) || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("path %.200q: %w", path, ErrInvalid)
 	}
-	out, err := c.run(ctx, command{args: []string{"ls-tree", "-z", "-l", "--full-tree", commit, "--", path}})
+	out, err := c.run(ctx, command{args: []string{"ls-tree", "-z", "--full-tree", commit, "--", path}})
 	if err != nil {
 		return nil, err
 	}
 	entry, _, _ := bytes.Cut(out, []byte{0})
 	meta, name, _ := strings.Cut(string(entry), "\t")
-	fields := strings.Fields(meta) // mode, type, id, size
-	if len(fields) != 4 || name != path || (fields[0] != "100644" && fields[0] != "100755") {
+	fields := strings.Fields(meta) // mode, type, id
+	if len(fields) != 3 || name != path || (fields[0] != "100644" && fields[0] != "100755") {
 		return nil, fmt.Errorf("%s in %s: %w", path, commit, ErrNotExist)
 	}
-	if size, err := strconv.ParseInt(fields[3], 10, 64); err != nil || size > limit {
-		return nil, tooLarge("%s in %s has %s bytes, at most %d are read", path, commit, fields[3], limit)
-	}
-	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}, limit: int(max(limit, 1))})
+	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}}) // of which no more is read
 }
 
 // lockPoll is how often a waiting goroutine asks for the lock again.

@@ -72,7 +72,7 @@ func TestDefaultBranchIsWhatTheRemoteSays(t *testing.T) {
 }
 
 func TestReadFileReadsOnlyRegularFiles(t *testing.T) {
-	dir, _ := repository(t, map[string]string{"d/pawl.yml": "verify: []\n", "* odd": "odd"})
+	dir, _ := repository(t, map[string]string{"d/pawl.yml": "verify: []\n", "* odd": "odd", "large": strings.Repeat("x", defaultOutput+1)})
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -87,15 +87,15 @@ func TestReadFileReadsOnlyRegularFiles(t *testing.T) {
 		"d/pawl.yml": nil, "* odd": nil, "d": ErrNotExist, "link": ErrNotExist, "none": ErrNotExist, "d/*": ErrNotExist,
 		"../x": ErrInvalid, "/etc/passwd": ErrInvalid,
 	} {
-		got, err := c.ReadFile(t.Context(), refs["main"], path, 100)
+		got, err := c.ReadFile(t.Context(), refs["main"], path)
 		if !errors.Is(err, want) || want == nil && len(got) == 0 {
 			t.Errorf("%s: %q, %v; want %v", path, got, err, want)
 		}
 	}
-	if _, err := c.ReadFile(t.Context(), refs["main"], "d/pawl.yml", 3); !errors.Is(err, ErrTooLarge) {
+	if _, err := c.ReadFile(t.Context(), refs["main"], "large"); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a file over the limit: %v", err)
 	}
-	if _, err := c.ReadFile(t.Context(), "main", "d/pawl.yml", 3); !errors.Is(err, ErrInvalid) {
+	if _, err := c.ReadFile(t.Context(), "main", "d/pawl.yml"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a branch as a commit: %v", err)
 	}
 }

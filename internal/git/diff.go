@@ -40,37 +40,29 @@ func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, err
 			meta = field
 			return nil
 		}
-		change, err := parseChange(meta, field)
-		meta = ""
-		if changes = append(changes, change); len(changes) > maxChanges {
+		f := strings.Fields(strings.TrimPrefix(meta, ":")) // 100644 100755 <id> <id> M
+		if len(f) != 5 {
+			return fmt.Errorf("changes: git wrote %.200q", meta)
+		}
+		if len(changes) == maxChanges {
 			return tooLarge("more than %d files differ", maxChanges)
 		}
-		return err
+		changes, meta = append(changes, change{path: field, oldMode: f[0], oldID: f[2], newID: f[3]}), ""
+		return nil
 	})
 	return changes, err
 }
 
-// parseChange reads ":100644 100755 <id> <id> M" and a path.
-func parseChange(meta, path string) (change, error) {
-	f := strings.Fields(strings.TrimPrefix(meta, ":"))
-	if len(f) != 5 {
-		return change{}, fmt.Errorf("changes: git wrote %.200q", meta)
-	}
-	return change{path: path, oldMode: f[0], oldID: f[2], newID: f[3]}, nil
-}
-
-// Diff is the unified diff between two trees or commits. It ends at a line
-// before limit bytes, and cut tells whether anything is missing. No program of
-// anybody's configuration takes part in it.
-func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (text string, cut bool, err error) {
+// Diff is the unified diff between two trees or commits, cut at a line before limit
+// bytes. No program of anybody's configuration takes part in it.
+func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (string, error) {
 	if err := checkIDs(from, to); err != nil {
-		return "", false, fmt.Errorf("diff: %w", err)
+		return "", fmt.Errorf("diff: %w", err)
 	}
 	out, err := w.run(ctx, command{limit: limit, args: []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv",
 		"--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", from, to}})
 	if errors.Is(err, ErrTooLarge) {
-		end := bytes.LastIndexByte(out, '\n') + 1
-		return string(out[:end]), true, nil
+		return string(out[:bytes.LastIndexByte(out, '\n')+1]), nil
 	}
-	return string(out), false, err
+	return string(out), err
 }

@@ -54,13 +54,8 @@ func (e *commandError) Error() string {
 	return op + ": " + cmp.Or(e.stderr, e.cause.Error())
 }
 
-// Unwrap lets errors.Is see both the kind and the cause.
-func (e *commandError) Unwrap() []error {
-	if e.kind == nil {
-		return []error{e.cause}
-	}
-	return []error{e.kind, e.cause}
-}
+// Unwrap lets errors.Is see both the kind, if there is one, and the cause.
+func (e *commandError) Unwrap() error { return errors.Join(e.kind, e.cause) }
 
 // newCommandError makes the error of a failed command from what git wrote.
 func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cause error) error {
@@ -68,8 +63,14 @@ func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cau
 		cause = context.Cause(ctx)
 	}
 	e := &commandError{op: op, stderr: lastLines(redact(stderr, remote), 6), cause: cause}
-	if remote != nil && ctx.Err() == nil {
-		e.kind = classify(stderr)
+	if remote == nil || ctx.Err() != nil {
+		return e
+	}
+	for _, p := range phrases {
+		if containsAny(stderr, p.texts) {
+			e.kind = p.kind
+			break
+		}
 	}
 	return e
 }
@@ -88,16 +89,6 @@ var phrases = []struct {
 		"Couldn't connect", "Connection refused", "Connection reset", "Connection timed out", "Operation timed out",
 		"Operation too slow", "Empty reply from server", "transfer closed with", "RPC failed", "early EOF",
 		"unexpected disconnect", "the remote end hung up unexpectedly", "SSL_ERROR_SYSCALL", "gnutls_handshake"}},
-}
-
-// classify names the kind of a failed conversation with a server, or nil.
-func classify(stderr string) error {
-	for _, p := range phrases {
-		if containsAny(stderr, p.texts) {
-			return p.kind
-		}
-	}
-	return nil
 }
 
 func containsAny(s string, texts []string) bool {

@@ -15,14 +15,9 @@ import (
 // limits bound what one checkout may add to a repository.
 type limits struct {
 	files      int           // changed files
-	fileBytes  int64         // size of one changed file
+	fileBytes  int64         // size of one changed file; GitHub takes none above 100 MiB
 	totalBytes int64         // size of all changed files together
 	time       time.Duration // for one Snapshot
-}
-
-// defaultLimits are those of every checkout. GitHub refuses a push with a larger file.
-func defaultLimits() limits {
-	return limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute}
 }
 
 // CheckoutSpec says what a checkout holds.
@@ -65,7 +60,8 @@ func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, er
 	}
 	w := &Workspace{
 		Dir: filepath.Join(root, "checkout"), Objects: filepath.Join(c.dir, "objects"),
-		root: root, gitDir: filepath.Join(root, "host.git"), cache: c, limits: defaultLimits(),
+		root: root, gitDir: filepath.Join(root, "host.git"), cache: c,
+		limits: limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
 	}
 	if err := w.fill(ctx, spec); err != nil {
 		return nil, errors.Join(fmt.Errorf("checkout of %s: %w", spec.Commit, err), w.Close())

@@ -205,7 +205,12 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 	defer poll.Stop()
 	for {
 		for more := true; more && q.inbox.idle() && ctx.Err() == nil; {
-			more = q.claimSome(ctx)
+			claiming, cancel := context.WithTimeout(ctx, claimTime)
+			deliveries, err := q.o.Store.ClaimDeliveries(claiming, deliveriesAtOnce)
+			cancel()
+			q.warn(ctx, err, "deliveries were not claimed; they stay due")
+			q.inbox.put(deliveries)
+			more = len(deliveries) == deliveriesAtOnce
 		}
 		select {
 		case <-ctx.Done():
@@ -214,16 +219,6 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 		case <-poll.C:
 		}
 	}
-}
-
-// claimSome reports whether there may be more.
-func (q *Queue) claimSome(ctx context.Context) (more bool) {
-	ctx, cancel := context.WithTimeout(ctx, claimTime)
-	defer cancel()
-	deliveries, err := q.o.Store.ClaimDeliveries(ctx, deliveriesAtOnce)
-	q.warn(ctx, err, "deliveries were not claimed; they stay due")
-	q.inbox.put(deliveries)
-	return len(deliveries) == deliveriesAtOnce
 }
 
 // sweep sweeps at once, for what a crash left behind, and then again and again.

@@ -37,29 +37,28 @@ var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 // bwrapCommand is the call of bubblewrap for a program. Its arguments go through
 // a memory file, so that neither the process list nor /proc/1 inside shows the
 // environment or the host's paths; its own environment is empty.
-func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (*exec.Cmd, error) {
+func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
 	args, files, err := s.arguments(exe, spec)
+	defer func() {
+		if err != nil {
+			closeAll(append(files, p.status, p.release)...)
+		}
+	}()
 	if err != nil {
-		closeAll(files)
 		return nil, err
 	}
-	status, statusW, err := os.Pipe()
-	if err != nil {
-		closeAll(files)
+	var status, block, list *os.File
+	if p.status, status, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", exe, err)
 	}
-	files = append(files, statusW)
+	files = append(files, status)
 	args = append(args, "--json-status-fd", strconv.Itoa(2+len(files)))
-	block, release, err := os.Pipe()
-	if err != nil {
-		closeAll(append(files, status))
+	if block, p.release, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", exe, err)
 	}
 	files = append(files, block)
 	args = append(args, "--block-fd", strconv.Itoa(2+len(files)))
-	list, err := memoryFile(strings.Join(args, "\x00") + "\x00")
-	if err != nil {
-		closeAll(append(files, status, release))
+	if list, err = memoryFile(strings.Join(args, "\x00") + "\x00"); err != nil {
 		return nil, err
 	}
 	files = append(files, list)
@@ -68,7 +67,6 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (*exec.Cmd, er
 	cmd.Env = []string{p.marker} // for Sweep; --clearenv keeps it from the program
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
-	p.status, p.release = status, release
 	return cmd, nil
 }
 
@@ -175,9 +173,7 @@ func binds(exe string, spec Spec) []string {
 }
 
 // within reports whether path is dir or below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, dir+"/")
-}
+func within(path, dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
 
 // memoryFile is a file without a name that holds text.
 func memoryFile(text string) (*os.File, error) {
@@ -193,7 +189,8 @@ func memoryFile(text string) (*os.File, error) {
 	return f, nil
 }
 
-func closeAll(files []*os.File) {
+// closeAll closes the files that are not nil.
+func closeAll(files ...*os.File) {
 	for _, f := range files {
 		f.Close()
 	}

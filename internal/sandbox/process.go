@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -112,37 +113,32 @@ func plainCommand(exe string, spec Spec) *exec.Cmd {
 
 // start starts the command and the goroutines that look after it. It closes the
 // files that were only for the command.
-func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) error {
-	defer func() { closeAll(cmd.ExtraFiles) }()
-	in, err := memoryFile(string(stdin))
-	if err != nil {
+func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err error) {
+	var in, stdout, stderr *os.File
+	defer func() {
+		closeAll(append(cmd.ExtraFiles, in, stdout, stderr)...)
+		if err != nil {
+			closeAll(p.stdout, p.stderr, p.status, p.release)
+		}
+	}()
+	if in, err = memoryFile(string(stdin)); err != nil {
 		return err
 	}
-	defer in.Close()
-	stdout, outW, err := os.Pipe()
-	if err != nil {
+	if p.stdout, stdout, err = os.Pipe(); err != nil {
 		return err
 	}
-	defer outW.Close()
-	stderr, errW, err := os.Pipe()
-	if err != nil {
-		stdout.Close()
+	if p.stderr, stderr, err = os.Pipe(); err != nil {
 		return err
 	}
-	defer errW.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, outW, errW
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, stdout, stderr
 	// The death signal ends the program when Pawl is killed. Setsid takes it off
 	// Pawl's terminal and makes it the head of a process group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	p.cmd, p.stdout, p.stderr = cmd, stdout, stderr
+	p.cmd = cmd
 	started := make(chan error)
 	exited := make(chan struct{})
 	go p.run(started, exited)
 	if err := <-started; err != nil {
-		closeAll([]*os.File{stdout, stderr})
-		if p.status != nil {
-			closeAll([]*os.File{p.status, p.release})
-		}
 		return err
 	}
 	go p.guard(ctx, exited)
@@ -222,13 +218,8 @@ func (p *Process) members() []int {
 	if p.inside == nil {
 		return family(p.marker+"\x00", pid)
 	}
-	var members []int
-	for _, m := range family("", pid) {
-		if m != pid && m != p.inside.first() {
-			members = append(members, m)
-		}
-	}
-	return members
+	own := []int{pid, p.inside.first()}
+	return slices.DeleteFunc(family("", pid), func(member int) bool { return slices.Contains(own, member) })
 }
 
 // exitOf translates how the operating system says that a process ended.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -183,12 +184,15 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	p := &Process{marker: Marker + "=" + spec.ID, stop: make(chan struct{}), done: make(chan struct{})}
 	var cmd *exec.Cmd
-	if s.mode == None && len(spec.Mounts) > 0 {
-		return nil, fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
-	}
-	if s.mode == None {
+	switch {
+	case s.mode == Auto:
+		cmd, err = s.bwrapCommand(exe, spec, p)
+	case len(spec.Mounts) > 0:
+		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
+	default:
 		cmd = plainCommand(exe, spec)
-	} else if cmd, err = s.bwrapCommand(exe, spec, p); err != nil {
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := p.start(ctx, cmd, spec.Stdin); err != nil {
@@ -203,17 +207,15 @@ func (spec Spec) check() (exe string, err error) {
 		return "", errors.New("start a program: none was named")
 	}
 	paths := append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
+	var inside []string
 	for _, m := range spec.Mounts {
-		paths = append(paths, m.From)
-		if !filepath.IsAbs(m.To) || filepath.Clean(m.To) != m.To || m.To == "/" {
-			return "", fmt.Errorf("start %s: path %q must be absolute, clean and not the root", spec.Argv[0], m.To)
-		}
+		paths, inside = append(paths, m.From), append(inside, m.To)
 	}
-	for _, path := range paths {
+	for i, path := range slices.Concat(paths, inside) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 			return "", fmt.Errorf("start %s: path %q must be absolute, clean and not the root", spec.Argv[0], path)
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); err != nil && i < len(paths) {
 			return "", fmt.Errorf("start %s: %w", spec.Argv[0], err)
 		}
 	}
@@ -228,26 +230,22 @@ func (spec Spec) check() (exe string, err error) {
 // find is the absolute path of the executable.
 func (spec Spec) find() (string, error) {
 	name := spec.Argv[0]
-	candidates := []string{name}
+	var dirs []string // that it may be in
 	switch {
 	case filepath.IsAbs(name):
+		dirs = []string{"/"}
 	case strings.ContainsRune(name, '/'):
-		candidates = []string{filepath.Join(spec.Dir, name)}
+		dirs = []string{spec.Dir}
 	default:
-		candidates = nil
 		for _, v := range spec.Env {
 			if list, ok := strings.CutPrefix(v, "PATH="); ok {
-				candidates = nil
-				for _, dir := range filepath.SplitList(list) {
-					if filepath.IsAbs(dir) {
-						candidates = append(candidates, filepath.Join(dir, name))
-					}
-				}
+				dirs = filepath.SplitList(list)
 			}
 		}
 	}
-	for _, path := range candidates {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+	for _, dir := range dirs {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path, nil
 		}
 	}

@@ -55,14 +55,10 @@ func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_
 	})
 }
 
-// EnterAccount asks to run an attempt on a backend's account. It is refused
-// (false) while at least most other threads run one there, on any node; with
-// most of 0 or less it is never refused, nor is an account without a name, which
-// nobody shares. What a thread entered ends with
-// LeaveAccount, Release, its next EnterAccount, or when its lease runs out: who
-// enters with a bound after that also takes the lease that ran out, so that its holder
-// cannot come back to it. The error is solver.ErrLeaseLost for a thread that was
-// itself taken over.
+// EnterAccount is as in thread.Store; an account without a name, which nobody
+// shares, refuses nobody. What a thread entered ends with LeaveAccount, Release, its
+// next EnterAccount, or when its lease runs out: who enters with a bound after that
+// also takes the lease that ran out, so that its holder cannot come back to it.
 func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
 	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
 	if account == "" {
@@ -80,8 +76,14 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 		}
 		now := now.Add(r.ahead)
 		if most > 0 {
-			others, err := s.othersIn(ctx, tx, account, r.id, now)
-			if err != nil || others >= most {
+			// Others whose leases ran out cannot come back to it.
+			if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
+				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`, account, micros(now), r.id); err != nil {
+				return err
+			}
+			var others int
+			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM threads WHERE account = $1 AND account <> '' AND id <> $2", account, r.id).
+				Scan(&others); err != nil || others >= most {
 				return err
 			}
 		}
@@ -93,20 +95,8 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 	return entered && err == nil, err
 }
 
-// othersIn counts the other threads in an account, and takes the leases of those
-// that ran out.
-func (s *accounts) othersIn(ctx context.Context, tx *txn, account string, id int64, now time.Time) (others int, err error) {
-	if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
-		WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`, account, micros(now), id); err != nil {
-		return 0, err
-	}
-	err = tx.QueryRowContext(ctx, "SELECT count(*) FROM threads WHERE account = $1 AND account <> '' AND id <> $2", account, id).Scan(&others)
-	return others, err
-}
-
 // LeaveAccount ends what EnterAccount began; leaving an account that the thread
-// is not in does nothing. The error is solver.ErrLeaseLost for a thread that was
-// taken over.
+// is not in does nothing.
 func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
@@ -135,11 +125,9 @@ func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (
 		return err
 	}
 	crash.Point("breaker_write")
-	if err := tx.exec(ctx, "UPDATE breakers SET state = $2 WHERE account = $1", b.Account, string(state)); err != nil {
-		return err
-	}
+	err = tx.exec(ctx, "UPDATE breakers SET state = $2 WHERE account = $1", b.Account, string(state))
 	crash.Point("breaker_written")
-	return nil
+	return err
 }
 
 func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) error {

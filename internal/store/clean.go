@@ -43,7 +43,7 @@ func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
 	if err := s.trustClock(ctx); err != nil {
 		return Cleaned{}, fmt.Errorf("clean: %w", err)
 	}
-	c := &cleaning{Store: s, pace: newPace()}
+	c := &cleaning{Store: s, pace: pace{rows: 2 * leastChunk}} // few at first, which may be large ones
 	err := c.clean(ctx, r)
 	c.done.Longest = c.pace.longest
 	return c.done, err
@@ -124,9 +124,6 @@ const (
 	// fill about 4 MB of it.
 	cleanLog = 8 * cleanChunk
 )
-
-// newPace begins with few rows, which may be large ones.
-func newPace() pace { return pace{rows: 2 * leastChunk} }
 
 // took takes down what a transaction took. Beyond cleanTime the next one has half
 // of the rows; well below it, twice as many.

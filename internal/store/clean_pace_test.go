@@ -9,7 +9,7 @@ import (
 )
 
 func TestTransactionsOfTheCleaningAreBoundedByTheTimeThatTheyTake(t *testing.T) {
-	p := newPace()
+	p := pace{rows: 2 * leastChunk}
 	for i, want := range []int{10, 20, 40, 80, 100, 100} {
 		if p.rows != want {
 			t.Errorf("transaction %d has %d rows, want %d", i, p.rows, want)

@@ -231,7 +231,8 @@ func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, un
 
 func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) (err error) {
 	defer s.wrap(&err, "finish delivery %s", guid)
-	note = cleanNote(note)
+	// A note may quote anything, and PostgreSQL stores text only.
+	note = strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
 	switch {
 	case s.receiver == nil:
 		return errReading
@@ -276,13 +277,6 @@ func (s *deliveries) retryWait(age time.Duration, tries int64, until time.Time) 
 	if !until.IsZero() {
 		return min(max(until.Sub(s.now()), firstRetry), lookAtMost)
 	}
-	wait := policy.Retry(int(tries)+1, firstRetry, oftenRetry, 1)
-	wait = max(wait, min(age/16, lookAtMost))
+	wait := max(policy.Retry(int(tries)+1, firstRetry, oftenRetry, 1), min(age/16, lookAtMost))
 	return wait - rand.N(wait/2) // what failed together shall not return together
-}
-
-// cleanNote cuts a note, which may quote anything, to what PostgreSQL stores as
-// text.
-func cleanNote(note string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
 }

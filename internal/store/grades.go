@@ -29,17 +29,13 @@ func (s *grades) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
 // Graded returns the newest rows since a time, at most limit, oldest first.
 func (s *grades) Graded(ctx context.Context, since time.Time, limit int) (_ []thread.GradeRow, err error) {
 	defer s.wrap(&err, "read the grades")
-	rows, err := s.r.QueryContext(ctx, "SELECT "+gradedColumns+" FROM graded WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2", micros(since), limit)
-	all, err := list(rows, err, scanGraded)
+	rows, err := s.r.QueryContext(ctx, "SELECT id, at, backend, repo, data FROM graded WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2", micros(since), limit)
+	all, err := list(rows, err, func(scan func(...any) error) (r thread.GradeRow, err error) {
+		var at int64
+		err = scan(&r.ID, &at, &r.Backend, &r.Repo, &r.Data)
+		r.At = fromMicros(at)
+		return r, err
+	})
 	slices.Reverse(all)
 	return all, err
-}
-
-const gradedColumns = "id, at, backend, repo, data"
-
-func scanGraded(scan func(...any) error) (r thread.GradeRow, err error) {
-	var at int64
-	err = scan(&r.ID, &at, &r.Backend, &r.Repo, &r.Data)
-	r.At = fromMicros(at)
-	return r, err
 }

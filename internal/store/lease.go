@@ -163,8 +163,10 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 		if _, err := s.insertEvents(ctx, tx, &r, encoded, now); err != nil {
 			return err
 		}
-		if err := s.setWake(ctx, tx, r, b.WakeAt, now); err != nil {
-			return err
+		if !b.WakeAt.IsZero() && micros(b.WakeAt) != micros(r.wakeAt) {
+			if err := tx.exec(ctx, "UPDATE threads SET wake_at = $2, updated_at = $3, active = 1 WHERE id = $1", r.id, micros(b.WakeAt), micros(now)); err != nil {
+				return err
+			}
 		}
 		if err := s.updateBreaker(ctx, tx, b); err != nil {
 			return err
@@ -205,13 +207,6 @@ func (s *database) checkLease(ctx context.Context, tx *txn, l thread.Lease) (row
 	return r, nil
 }
 
-func (s *threads) setWake(ctx context.Context, tx *txn, r row, at, now time.Time) error {
-	if at.IsZero() || micros(at) == micros(r.wakeAt) {
-		return nil
-	}
-	return tx.exec(ctx, "UPDATE threads SET wake_at = $2, updated_at = $3, active = 1 WHERE id = $1", r.id, micros(at), micros(now))
-}
-
 func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) error {
 	if number == 0 || number == r.thread.Number {
 		return nil
@@ -228,11 +223,9 @@ func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) erro
 // thread's row.
 const mostNoted = 16 << 10
 
-// Note keeps what the holder of a lease wants whoever takes the thread over to
-// know, in the place of its last note; the next Release ends it. The error is
-// thread.ErrLeaseLost for a thread that was taken over. It does not wait for the
-// disk: after a power cut or a crash of PostgreSQL the last notes may be missing,
-// but a crash of Pawl alone loses none.
+// Note is as in thread.Store. It does not wait for the disk: after a power cut or a
+// crash of PostgreSQL the last notes may be missing, but a crash of Pawl alone loses
+// none.
 func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err error) {
 	defer s.wrap(&err, "note on %s", l.Thread)
 	if len(note) > mostNoted {

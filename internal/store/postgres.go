@@ -24,12 +24,10 @@ const postgresConns = 16
 // migration: who waits for a long one fails, and is started again by its supervisor.
 const lockTime = time.Minute
 
-// postgresConfig reads an address. A node that is stopped in the middle of a transaction
-// would keep the rows that it locked for as long as it stands still, and the
-// thread from everybody else; so the server ends a transaction that nobody goes
-// on with for a heartbeat. No transaction of Pawl waits for anything but the
-// database. The address may carry a password, so no error shows
-// it.
+// postgresConfig reads an address, which no error shows, since it may carry a
+// password. A node that is stopped in the middle of a transaction would keep the rows
+// that it locked from everybody else; so the server ends a transaction that nobody
+// goes on with for a heartbeat. None of Pawl's waits for anything but the database.
 func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -99,9 +97,8 @@ func (s *database) migratePostgres(ctx context.Context) (err error) {
 		return fmt.Errorf("wait for another server that migrates the database: %w%s", err, s.whoMigrates(ctx))
 	}
 	defer func() {
-		_, uerr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock)
-		if err == nil && uerr != nil {
-			err = fmt.Errorf("unlock the migration: %w", uerr)
+		if _, unlock := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock); err == nil && unlock != nil {
+			err = fmt.Errorf("unlock the migration: %w", unlock)
 		}
 	}()
 	return s.migrate(ctx)

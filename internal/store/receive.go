@@ -35,10 +35,10 @@ const (
 // Answers come first: GitHub gives up on one after 10 s, and what is stored can
 // wait to be handled. For holdBack after a batch of busyBatch deliveries or more,
 // those that were handled are finished every holdBack only, and so each of the
-// queue's places handles one in that time. That leaves the processors to the answers
-// (internal/bench ratios), and nothing stands still. Otherwise what was handled goes
-// with the next deliveries to be stored, or with finishTogether others, or by itself
-// after rideAlong: a transaction of its own would be as dear as storing.
+// queue's places handles one in that time, which leaves the processors to the
+// answers. Otherwise what was handled goes with the next deliveries to be stored, or
+// with finishTogether others, or by itself after rideAlong: a transaction of its own
+// would be as dear as storing.
 const (
 	busyBatch = 16
 	holdBack  = 50 * time.Millisecond
@@ -48,11 +48,8 @@ const (
 )
 
 // receiver stores deliveries in group commits: while one transaction is being
-// written to the disk, the next one gathers. One goroutine commits.
-//
-// BenchmarkReceive, 64 callers and payloads of 14 KB on SQLite: a row of a job
-// queue beside each delivery was half of the work, and the payload's bytes were most of the rest. So
-// the rows are the queue, and payloads are packed.
+// written to the disk, the next one gathers. One goroutine commits. Most of the work
+// are the payloads' bytes (BenchmarkReceive), so they are packed.
 type receiver struct {
 	store          *deliveries
 	insert, finish *sql.Stmt
@@ -103,8 +100,7 @@ func newReceiver(ctx context.Context, s *deliveries) (r *receiver, err error) {
 // Receive stores a delivery that is to be handled, and returns once it is
 // durable. fresh is false for a GUID that was stored before. When ctx ends
 // first the delivery may still be stored, so the payload must not be changed
-// afterwards. ErrBusy and the database's errors mean
-// that it is not known to be stored.
+// afterwards. ErrBusy and the database's errors mean that it is not known to be stored.
 func (s *deliveries) Receive(ctx context.Context, d thread.Delivery) (fresh bool, err error) {
 	if err := checkDelivery(d); err != nil {
 		return false, err
@@ -196,16 +192,21 @@ func (r *receiver) run() {
 		if len(held) > 0 {
 			wait = max(patience-time.Since(since), 0)
 		}
-		var all []*pending
+		var all, batch []*pending
 		all, open = r.gather(wait)
-		batch, finished := split(all)
 		if len(held) == 0 {
 			since = time.Now()
+		}
+		for _, p := range all {
+			if p.finish {
+				held = append(held, p)
+			} else {
+				batch = append(batch, p)
+			}
 		}
 		if len(batch) >= busyBatch {
 			busy = time.Now()
 		}
-		held = append(held, finished...)
 		calm := time.Since(busy) > holdBack && (len(batch) > 0 || len(held) >= finishTogether)
 		if !open || calm || time.Since(since) >= patience {
 			batch, held = append(batch, held...), nil
@@ -214,18 +215,6 @@ func (r *receiver) run() {
 			r.write(batch)
 		}
 	}
-}
-
-// split puts apart what is to be finished.
-func split(batch []*pending) (store, finish []*pending) {
-	for _, p := range batch {
-		if p.finish {
-			finish = append(finish, p)
-		} else {
-			store = append(store, p)
-		}
-	}
-	return store, finish
 }
 
 // write stores a batch and answers it.
@@ -285,9 +274,9 @@ func (r *receiver) gather(wait time.Duration) (batch []*pending, open bool) {
 }
 
 // storeBatch stores the deliveries that are new, which this process then has
-// claimTime to handle before anybody may claim them, and finishes
-// those that were handled. They are sorted so that two nodes with the same ones
-// cannot wait for each other.
+// claimTime to handle before anybody may claim them, and finishes those that were
+// handled. They are sorted so that two nodes with the same ones cannot wait for each
+// other.
 func (s *deliveries) storeBatch(ctx context.Context, batch []*pending) error {
 	sorted := slices.Clone(batch)
 	slices.SortStableFunc(sorted, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })

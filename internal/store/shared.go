@@ -52,16 +52,6 @@ const (
 	pingBytes    = 8 << 10
 )
 
-// pingKey is the row's own for each machine: one that is stopped in the middle of its
-// Ping holds its row only.
-func pingKey() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "ping"
-	}
-	return "ping " + host
-}
-
 // Ping reports whether the database can be written to. It begins and ends a
 // transaction, which finds a lock and a database that is away. A full or read-only
 // disk shows only when something is written, so it writes a row of its own, but
@@ -78,7 +68,8 @@ func (s *records) Ping(ctx context.Context) error {
 		if !due {
 			return tx.exec(ctx, "SELECT 1")
 		}
-		return s.putShared(ctx, tx, pingKey(), bytes.Repeat([]byte{' '}, pingBytes))
+		host, _ := os.Hostname() // a row for each: one that is stopped in the middle of its Ping holds its own only
+		return s.putShared(ctx, tx, "ping "+host, bytes.Repeat([]byte{' '}, pingBytes))
 	})
 	switch {
 	case err != nil:

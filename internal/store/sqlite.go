@@ -291,13 +291,11 @@ func takeLock(f *os.File) (held bool, err error) {
 }
 
 // When SQLite's write-ahead log goes into the database file. A commit that finds
-// sqliteLog pages in the log does so itself, and everybody waits for it: at SQLite's
-// default of 1,000 pages a pause of several milliseconds for every 4 MB. So, after
-// each checkpointBytes of payloads, and in the rests of the cleaning, a reading
-// connection copies the pages beside the commits, and leaves little to that one
-// (BenchmarkReceive: 1.3 times as many deliveries a second). The less it copies at a
-// time, the shorter a commit waits for the disk meanwhile: p99 20 ms with 4 MB, 8 ms
-// with 512 KB. The log's file stays as large as it once was, 32 MB or little more.
+// sqliteLog pages (32 MB) in the log does so itself, and everybody waits for it. So,
+// after each checkpointBytes of payloads, and in the rests of the cleaning, a reading
+// connection copies the pages beside the commits (BenchmarkReceive: 1.3 times as many
+// deliveries a second than at SQLite's 1,000 pages). The less it copies at a time, the
+// shorter a commit waits for the disk meanwhile: p99 20 ms with 4 MB, 8 ms with 512 KB.
 const (
 	checkpointBytes = 512 << 10
 	sqliteLog       = 8000

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
@@ -155,12 +156,16 @@ func keepBaseline(path string, b baseline) error {
 	if err != nil {
 		return err
 	}
-	if len(entries) >= maxBaselines {
-		slices.SortFunc(entries, func(a, b fs.DirEntry) int { return age(a).Compare(age(b)) })
-		for _, e := range entries[:len(entries)-maxBaselines+1] {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+	written := func(e fs.DirEntry) (at time.Time) {
+		if info, err := e.Info(); err == nil {
+			at = info.ModTime()
+		}
+		return at
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return written(a).Compare(written(b)) })
+	for _, e := range entries[:max(0, len(entries)-maxBaselines+1)] {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	part := path + ".part"

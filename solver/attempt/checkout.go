@@ -56,7 +56,7 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 // Close removes the checkout, as far as it was made.
 func (c *checkout) Close() {
 	if c.monitor != nil {
-		c.monitor.close()
+		c.monitor.files.root.Close()
 	}
 	if c.ws == nil {
 		return
@@ -101,7 +101,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	if !r.Progress() {
 		return nil
 	}
-	diff, _, err := c.ws.Diff(ctx, r.StartTree, r.EndTree, maxDiff)
+	diff, err := c.ws.Diff(ctx, r.StartTree, r.EndTree, maxDiff)
 	if err != nil {
 		return err
 	}

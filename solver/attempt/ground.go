@@ -153,16 +153,12 @@ func (g *Ground) fetch(ctx context.Context, n thread.Snapshot) (*thread.Decided,
 	return nil, nil
 }
 
-// maxConfig bounds the repository's configuration file, in bytes; the parser has
-// its own, lower bound and a better message.
-const maxConfig = 1 << 20
-
 // configure reads the configuration at the tip of the default branch and narrows
 // the server's by it. More commands to verify with may come from elsewhere.
 func (g *Ground) configure(ctx context.Context, server config.Server, verify []string) (*thread.Decided, error) {
 	var problems []config.Problem
 	if g.settings != "" {
-		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile, maxConfig)
+		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile)
 		switch {
 		case errors.Is(err, git.ErrNotExist):
 		case errors.Is(err, git.ErrTooLarge):

@@ -135,8 +135,7 @@ func (c *checkout) ranTests() {
 	if len(calls) == 0 {
 		return
 	}
-	rung := policy.Rung{Rung: policy.RungTests, Times: len(calls), Recovered: calls[len(calls)-1].Passed,
-		Trigger: "the agent asked for the tests", Response: "ran the verify commands during the attempt"}
+	rung := policy.Rung{Rung: policy.RungTests, Times: len(calls), Recovered: calls[len(calls)-1].Passed, Response: "ran the verify commands during the attempt"}
 	failed := 0
 	for _, c := range calls {
 		rung.MS += max(0, c.MS)

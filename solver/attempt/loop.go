@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +23,7 @@ import (
 type loopMonitor struct {
 	limits  policy.SeverityLimits
 	circles *policy.Circles
-	files   *sampler
+	files   sampler
 	// trajectory is what it counts, verify the repository's own commands.
 	trajectory policy.Trajectory
 	verify     []string
@@ -33,21 +35,19 @@ type loopMonitor struct {
 }
 
 func newLoopMonitor(dir string, e config.Effective, began time.Time) (*loopMonitor, error) {
-	files, err := newSampler(dir, began)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("watch the checkout: %w", err)
 	}
-	return &loopMonitor{limits: e.Policy.Severity, verify: e.Verify, circles: policy.NewCircles(), files: files}, nil
+	return &loopMonitor{
+		limits: e.Policy.Severity, verify: e.Verify, circles: policy.NewCircles(),
+		files: sampler{root: root, began: began, known: map[string]look{}},
+	}, nil
 }
-
-func (l *loopMonitor) close() { l.files.root.Close() }
-
-func (l *loopMonitor) edits() policy.Edits { return l.circles.Edits() }
 
 // LoopCut is the cause for which an attempt is ended that goes in circles.
 type LoopCut struct{ Verdict policy.Severity }
 
-// Error says what was seen.
 func (c LoopCut) Error() string {
 	return "cut off as a " + string(c.Verdict.Class) + " edit loop: " + strings.Join(c.Verdict.Reasons, "; ")
 }
@@ -106,14 +106,6 @@ type look struct {
 	size int64
 }
 
-func newSampler(dir string, began time.Time) (*sampler, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &sampler{root: root, began: began, known: map[string]look{}}, nil
-}
-
 // complete returns the edits of a call with the state of their files. Of a
 // command it returns the edits of the files that it names and that have changed:
 // those made through a shell appear in no stream as edits.
@@ -142,10 +134,7 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now, err := s.look(name)
 	before, known := s.known[name]
-	if err != nil || known && now == before {
-		return policy.Edit{}, false
-	}
-	if !s.remember(name, now) {
+	if err != nil || known && now == before || !s.remember(name, now) {
 		return policy.Edit{}, false
 	}
 	if now == (look{}) {
@@ -228,8 +217,9 @@ func (s *sampler) named(command string) []string {
 	return names
 }
 
-// testWords begin or are part of the commands by which people run tests.
-const testWords = "run_tests|go test|pytest|python -m unittest|npm test|npm run test|yarn test|pnpm test|npx jest|npx vitest|jest|vitest|cargo test|cargo nextest|make test|make check|mvn test|gradle test|gradlew test|ctest|prove|bundle exec rspec|rspec|phpunit|dotnet test|node --test|tox"
+// testRun matches what the commands hold by which people run tests.
+var testRun = regexp.MustCompile(`(?:^|[^\w-])(?:run_tests|go test|pytest|python -m unittest|(?:npm|yarn|pnpm) test|npm run test|jest|vitest|` +
+	`cargo test|cargo nextest|make test|make check|mvn test|gradle test|gradlew test|ctest|prove|rspec|phpunit|dotnet test|node --test|tox)(?:$|[^\w-])`)
 
 // event takes one event of the stream into account.
 func (l *loopMonitor) event(e agent.Event) {
@@ -241,19 +231,6 @@ func (l *loopMonitor) event(e agent.Event) {
 // tests reports whether a call runs tests: those of the repository, or what
 // people run tests with.
 func (l *loopMonitor) tests(wrote string) bool {
-	for _, c := range l.verify {
-		if c != "" && strings.Contains(wrote, c) {
-			return true
-		}
-	}
-	for word := range strings.SplitSeq(testWords, "|") {
-		if i := strings.Index(wrote, word); i >= 0 && (i == 0 || !isWord(wrote[i-1])) && (i+len(word) == len(wrote) || !isWord(wrote[i+len(word)])) {
-			return true
-		}
-	}
-	return false
-}
-
-func isWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+	own := func(c string) bool { return c != "" && strings.Contains(wrote, c) }
+	return slices.ContainsFunc(l.verify, own) || testRun.MatchString(wrote)
 }

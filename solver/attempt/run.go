@@ -26,13 +26,13 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	b := c.backend()
 	c.adapter, err = clis.For(b.Kind, b.Stream)
 	if err != nil {
-		c.Report(missing(agent.Adapter{Name: b.Kind}, err), c.monitor.edits())
+		c.Report(missing(agent.Adapter{Name: b.Kind}, err), c.monitor.circles.Edits())
 		return nil, nil
 	}
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if err := c.open(run, cancel); err != nil {
-		c.Report(missing(c.adapter, err), c.monitor.edits())
+		c.Report(missing(c.adapter, err), c.monitor.circles.Edits())
 		return nil, nil
 	}
 	endNotes := c.keepNoting(run)
@@ -40,12 +40,17 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	report, cause, err := c.runIn(inside, cancel)
 	end(err, TraceEnding, string(report.Ending))
 	c.Receipt.Transcript = filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile)
-	if cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
-		c.refine(&report)
+	if home := c.homeOf(c.Thread); cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
+		session, unread := c.adapter.ReadSession(home, report.SessionID)
+		if unread != nil {
+			c.Log.Info().Err(unread).Msg("the agent's session file was not read")
+		} else {
+			report.Refine(session, c.Now())
+		}
 		c.readAuthored(report.SessionID)
-		c.monitor.session(c.adapter, c.homeOf(c.Thread), report.SessionID)
+		c.monitor.session(c.adapter, home, report.SessionID)
 	}
-	c.Report(report, c.monitor.edits())
+	c.Report(report, c.monitor.circles.Edits())
 	c.Receipt.Trajectory = c.monitor.trajectory
 	for _, path := range c.monitor.replaced {
 		c.Receipt.LeftOut = append(c.Receipt.LeftOut, path+" (configuration of the agent)")
@@ -160,17 +165,6 @@ func process(p *sandbox.Process) agent.Process {
 			return agent.Exit(e), err
 		},
 	}
-}
-
-// refine corrects a report by the CLI's session file. A file that cannot be read
-// leaves it as it is.
-func (c *checkout) refine(report *agent.Report) {
-	session, err := c.adapter.ReadSession(c.homeOf(c.Thread), report.SessionID)
-	if err != nil {
-		c.Log.Info().Err(err).Msg("the agent's session file was not read")
-		return
-	}
-	report.Refine(session, c.Now())
 }
 
 // missing is the report of an agent that could not be started: its program is

@@ -3,6 +3,7 @@ package attempt
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/config"
@@ -24,34 +25,27 @@ func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) t
 
 // BackendNamed is the backend of a name; zero where there is none.
 func BackendNamed(all []config.Backend, name string) config.Backend {
-	for _, b := range all {
-		if b.Name == name {
-			return b
-		}
+	i := slices.IndexFunc(all, func(b config.Backend) bool { return b.Name == name })
+	if i < 0 {
+		return config.Backend{}
 	}
-	return config.Backend{}
+	return all[i]
 }
 
-// effort is the effort that an attempt works with.
+// effort is the effort that an attempt works with. After a missing answer it is that
+// of the opposite thinking mode: one that thinks much for a backend that thinks
+// little, and the other way round. "low" and "high" are known to every CLI that knows
+// efforts.
 func effort(b config.Backend, d policy.Decision) string {
 	switch {
+	case d.Rung == policy.RungAnswer && slices.Contains([]string{"none", "minimal", "low"}, b.Effort):
+		return "high"
 	case d.Rung == policy.RungAnswer:
-		return opposite(b)
+		return "low"
 	case d.Escalated && b.EscalatedEffort != "":
 		return b.EscalatedEffort
 	}
 	return b.Effort
-}
-
-// opposite is the effort of the opposite thinking mode: one that thinks much for
-// a backend that thinks little, and the other way round. "low" and "high" are
-// known to every CLI that knows efforts.
-func opposite(b config.Backend) string {
-	switch b.Effort {
-	case "none", "minimal", "low":
-		return "high"
-	}
-	return "low"
 }
 
 // session is the agent's session that an attempt continues, and why it does or
@@ -158,12 +152,11 @@ const maxFailing = 20
 // them are not the agent's to mend.
 func failing(b *strings.Builder, v policy.Verified) {
 	var text strings.Builder
-	for i, f := range v.Failing {
-		if i == maxFailing {
-			fmt.Fprintf(&text, "and %d more\n", len(v.Failing)-maxFailing)
-			break
-		}
+	for _, f := range v.Failing[:min(len(v.Failing), maxFailing)] {
 		fmt.Fprintf(&text, "%s\n%s\n", f.Name, f.Text)
+	}
+	if more := len(v.Failing) - maxFailing; more > 0 {
+		fmt.Fprintf(&text, "and %d more\n", more)
 	}
 	section(b, "These tests fail", text.String(), maxRemark)
 	section(b, "These tests failed before you began; leave them as they are", strings.Join(v.Known, "\n"), maxOutput)

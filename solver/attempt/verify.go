@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/testreport"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -74,7 +76,7 @@ func (c *checkout) verifyOne(ctx context.Context, command string, ws *git.Worksp
 		tests = append(tests, testreport.Read(text))
 	}
 	count(&v, tests)
-	return v, !printed.cut, nil
+	return v, printed.all <= verifyOutput, nil
 }
 
 // program is something to run on a work tree that is no agent.
@@ -115,16 +117,13 @@ func (c *checkout) inSandbox(ctx context.Context, ws *git.Workspace, prog progra
 	if prog.apart {
 		spec.Dir, spec.ReadOnly = home, append(spec.ReadOnly, ws.Dir)
 	}
-	proc, err := c.Sandbox.Start(run, spec)
-	if cause := context.Cause(run); err != nil && cause != nil {
-		return agent.Report{}, nil, cause
-	}
-	if err != nil {
-		return agent.Report{}, nil, err
-	}
 	plain, err := clis.ForStream(agent.StreamPlain)
 	if err != nil {
 		return agent.Report{}, nil, err
+	}
+	proc, err := c.Sandbox.Start(run, spec)
+	if err != nil {
+		return agent.Report{}, nil, cmp.Or(context.Cause(run), err)
 	}
 	var printed lastBytes
 	reading := process(proc)
@@ -132,10 +131,7 @@ func (c *checkout) inSandbox(ctx context.Context, ws *git.Workspace, prog progra
 		reading.Stderr = io.TeeReader(reading.Stderr, &printed)
 	}
 	report, err := agent.Run(run, reading, plain, agent.RunOptions{Total: prog.most, Transcript: &printed, Now: c.Now})
-	if cause := context.Cause(run); cause != nil {
-		return report, &printed, cause
-	}
-	return report, &printed, err
+	return report, &printed, cmp.Or(context.Cause(run), err)
 }
 
 // count takes over what the tests came to. Runners tell the same failure in
@@ -236,40 +232,28 @@ func reports(dir string, e config.Effective, before map[string]look) []string {
 	return texts
 }
 
-// age is when a file was written; the zero time where that is not known.
-func age(e fs.DirEntry) time.Time {
-	info, err := e.Info()
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
-}
-
 // lastBytes keeps the end of what is written to it, at most verifyOutput bytes
 // from two writers at a time. The zero value is ready.
 type lastBytes struct {
 	mu  sync.Mutex
-	buf []byte
-	cut bool
+	end text.End
+	all int // bytes written
 }
 
 func (l *lastBytes) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.buf = append(l.buf, p...)
-	if over := len(l.buf) - verifyOutput; over > 0 {
-		l.buf = append(l.buf[:0], l.buf[over:]...)
-		l.cut = true
-	}
-	return len(p), nil
+	l.end.Max = verifyOutput
+	l.all += len(p)
+	return l.end.Write(p)
 }
 
 // String is the kept text, from a line's beginning where something was cut.
 func (l *lastBytes) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := strings.ToValidUTF8(string(l.buf), "\uFFFD")
-	if _, rest, ok := strings.Cut(s, "\n"); ok && l.cut {
+	s := strings.ToValidUTF8(l.end.String(), "\uFFFD")
+	if _, rest, ok := strings.Cut(s, "\n"); ok && l.all > verifyOutput {
 		s = "[cut]\n" + rest
 	}
 	return s
@@ -295,7 +279,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if len(l.Judge) == 0 || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() {
 		return nil, nil
 	}
-	diff, _, err := c.ws.Diff(ctx, c.Receipt.StartTree, c.Receipt.EndTree, maxDiff)
+	diff, err := c.ws.Diff(ctx, c.Receipt.StartTree, c.Receipt.EndTree, maxDiff)
 	if err != nil {
 		return nil, err
 	}
@@ -321,20 +305,17 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 // verdict reads the judge's answer: the last line that is a JSON object with a
 // grade.
 func verdict(name, said string) *policy.Judged {
-	lines := strings.Split(strings.TrimSpace(said), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
+	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(said), "\n")) {
 		var answer struct {
 			Grade  *float64 `json:"grade"`
 			Reason string   `json:"reason"`
 			Error  string   `json:"error"`
 		}
-		if json.Unmarshal([]byte(lines[i]), &answer) != nil {
-			continue
-		}
-		if answer.Error != "" {
+		switch err := json.Unmarshal([]byte(line), &answer); {
+		case err != nil:
+		case answer.Error != "":
 			return &policy.Judged{Error: clip(oneLine(answer.Error), 300)}
-		}
-		if answer.Grade != nil {
+		case answer.Grade != nil:
 			return &policy.Judged{Grade: *answer.Grade, Detail: clip(oneLine(answer.Reason), 300)}
 		}
 	}
