@@ -25,7 +25,7 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	if n.Pull || p.state.Pull != 0 || p.state.Head == "" || p.state.Closed != "" {
 		return nil
 	}
-	v, err := p.view(ctx)
+	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (p *publisher) deleted(ctx context.Context, err error) bool {
 
 // answer writes the answer to a question as a comment of its own.
 func (p *publisher) answer(ctx context.Context, q thread.Question) error {
-	body := ""
-	v, err := p.view(ctx)
+	var body string
+	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err
 	}

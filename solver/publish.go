@@ -26,7 +26,7 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 	}
 	ctx, end := p.span(ctx, "publish")
 	defer func() { end(err) }()
-	v, err := p.view(ctx)
+	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun
 	if err != nil || state.ChecksOn() != c.HeadSHA {
 		return c
 	}
-	v, err := p.Solver.view(ctx, p.thread, state)
+	v, err := p.view(ctx, p.thread, state)
 	if err != nil {
 		return c
 	}

@@ -46,7 +46,6 @@ func (p *publisher) load(ctx context.Context) error {
 	return err
 }
 
-// span opens a span of the step.
 func (p *publisher) span(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string)) {
 	ids := []string{TraceThread, p.thread.String()}
 	if p.state.Delivery != "" {

@@ -125,14 +125,12 @@ func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 // maxShortWait is the wait that a step sits out itself.
 const maxShortWait = 5 * time.Second
 
-// count counts a decision that was logged.
 func (s *step) count(d policy.Decision) {
 	if s.OnDecision != nil {
 		s.OnDecision(d.Rule, d.Action)
 	}
 }
 
-// same reports whether a wait says nothing new.
 func same(a, b thread.Decided) bool {
 	return a.Action == b.Action && a.Rule == b.Rule && a.Until.Equal(b.Until) && reflect.DeepEqual(a.Reasons, b.Reasons)
 }

@@ -16,11 +16,6 @@ import (
 // shownFeedback is how many judged remarks `why` can look back on.
 const shownFeedback = 20
 
-// view is the thread as the pages, comments and check runs show it.
-func (p *publisher) view(ctx context.Context) (checkrun.Facts, error) {
-	return p.Solver.view(ctx, p.thread, p.state)
-}
-
 // View renders nothing itself: it is the fold of a thread in the words of
 // checkrun, with what the shared tables hold against its last backend.
 func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) {
@@ -35,6 +30,7 @@ func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) 
 	return s.view(ctx, t, state)
 }
 
+// view is the thread as the pages, comments and check runs show it.
 func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.Facts, error) {
 	l := s.effective(st.Repo).Policy.Limits
 	f := checkrun.Facts{

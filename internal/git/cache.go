@@ -89,7 +89,6 @@ func initBare(ctx context.Context, p program, dir string) error {
 	return os.MkdirAll(filepath.Join(dir, "info"), 0o700)
 }
 
-// run executes git in the cache.
 func (c *Cache) run(ctx context.Context, cmd command) ([]byte, error) {
 	cmd.env = append([]string{"GIT_DIR=" + c.dir}, cmd.env...)
 	return c.git.run(ctx, cmd)
@@ -107,9 +106,6 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 			return nil, fmt.Errorf("fetch: %w", err)
 		}
 		full[name] = ref
-	}
-	if len(full) == 0 {
-		return map[string]string{}, nil
 	}
 	held, err := c.lock(ctx)
 	if err != nil {
@@ -136,7 +132,6 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 	return c.commits(ctx, full)
 }
 
-// fetch runs one git fetch of the full references.
 func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, full map[string]string) error {
 	if len(full) == 0 {
 		return nil
@@ -176,7 +171,6 @@ func (c *Cache) forgetMissing(ctx context.Context, r Remote, full map[string]str
 	return len(full) < before, nil
 }
 
-// checkEmpty is ErrEmpty when the remote has no branch.
 func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
 	out, err := c.run(ctx, command{args: []string{"ls-remote", "--heads", "--", r.URL}, remote: &r})
 	if errors.Is(err, ErrTooLarge) {

@@ -39,7 +39,6 @@ const defaultOutput = 1 << 20
 // stderrTail is how much of the end of standard error is kept, in bytes.
 const stderrTail = 16 << 10
 
-// findProgram looks git up in PATH.
 func findProgram() (program, error) {
 	exe, err := exec.LookPath("git")
 	if err != nil {

@@ -23,7 +23,6 @@ func (c *Cache) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	return commit(ctx, c.run, s)
 }
 
-// commit runs git commit-tree in the repository of run.
 func commit(ctx context.Context, run func(context.Context, command) ([]byte, error), s CommitSpec) (string, error) {
 	if err := checkIDs(append([]string{s.Tree}, s.Parents...)...); err != nil {
 		return "", fmt.Errorf("commit: %w", err)

@@ -33,43 +33,38 @@ func (r *Remote) basic() string {
 	return base64.StdEncoding.EncodeToString([]byte("x-access-token:" + r.Token))
 }
 
-// local reports whether the remote is a path on this machine.
-func (r *Remote) local() bool { return filepath.IsAbs(r.URL) }
-
-// check refuses addresses that git would understand as something else.
-func (r *Remote) check() error {
+// check refuses addresses that git would understand as something else. The result is
+// nil for a path on this machine.
+func (r *Remote) check() (*url.URL, error) {
 	if strings.ContainsAny(r.URL, "\x00\r\n") || strings.ContainsAny(r.Token, "\x00\r\n\"\\") {
-		return fmt.Errorf("remote with control characters: %w", ErrInvalid)
+		return nil, fmt.Errorf("remote with control characters: %w", ErrInvalid)
 	}
-	if r.local() {
-		return nil
+	if filepath.IsAbs(r.URL) {
+		return nil, nil
 	}
 	u, err := url.Parse(r.URL)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
-		return fmt.Errorf("remote %q: %w: it takes an https address or an absolute path", redact(r.URL, r), ErrInvalid)
+		return nil, fmt.Errorf("remote %q: %w: it takes an https address or an absolute path", redact(r.URL, r), ErrInvalid)
 	}
 	if u.User != nil {
-		return fmt.Errorf("remote %s: %w: the address must not hold a credential", u.Redacted(), ErrInvalid)
+		return nil, fmt.Errorf("remote %s: %w: the address must not hold a credential", u.Redacted(), ErrInvalid)
 	}
-	return nil
+	return u, nil
 }
 
 // environment is what git needs to reach the remote. fd is the number under
 // which git will find secret, which is nil without a token.
 func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) {
-	if err := r.check(); err != nil {
+	u, err := r.check()
+	if err != nil {
 		return nil, nil, err
 	}
-	if r.local() {
+	if u == nil {
 		return []string{"GIT_ALLOW_PROTOCOL=file"}, nil, nil
 	}
 	env = []string{"GIT_ALLOW_PROTOCOL=https:http"}
 	if r.Token == "" {
 		return env, nil, nil
-	}
-	u, err := url.Parse(r.URL)
-	if err != nil {
-		return nil, nil, fmt.Errorf("remote: %w", err)
 	}
 	text := fmt.Sprintf("[http %q]\n\textraHeader = \"Authorization: Basic %s\"\n", u.Scheme+"://"+u.Host+"/", r.basic())
 	if secret, err = memoryFile(text); err != nil {

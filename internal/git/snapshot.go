@@ -169,7 +169,6 @@ func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// readable tries to open a regular file.
 func (s *sorter) readable(path string) bool {
 	f, err := s.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {

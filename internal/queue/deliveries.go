@@ -64,7 +64,6 @@ func (in *inbox) put(deliveries []thread.Delivery) {
 	}
 }
 
-// idle reports whether no delivery waits for a worker.
 func (in *inbox) idle() bool { return len(in.waiting) == 0 }
 
 // work handles deliveries one after the other until ctx ends.

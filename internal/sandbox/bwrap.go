@@ -172,7 +172,6 @@ func binds(exe string, spec Spec) []string {
 	return args
 }
 
-// within reports whether path is dir or below it.
 func within(path, dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
 
 // memoryFile is a file without a name that holds text.

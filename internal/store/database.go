@@ -99,7 +99,6 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// fromMicros is the inverse of micros.
 func fromMicros(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -115,7 +114,6 @@ type txn struct {
 	deliveries []thread.Delivery
 }
 
-// exec runs a statement.
 func (tx *txn) exec(ctx context.Context, query string, args ...any) error {
 	_, err := tx.ExecContext(ctx, query, args...)
 	return err

@@ -199,7 +199,6 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 	return claimed, nil
 }
 
-// givenUp reports whether a delivery is tried no more.
 func givenUp(state thread.DeliveryState, age time.Duration, tries int64) bool {
 	switch state {
 	case thread.Failed:

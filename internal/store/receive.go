@@ -116,7 +116,6 @@ func (s *deliveries) Receive(ctx context.Context, d thread.Delivery) (fresh bool
 	return fresh, nil
 }
 
-// commit waits until what is pending is durable.
 func (r *receiver) commit(ctx context.Context, p *pending) (done bool, err error) {
 	p.answer = make(chan error, 1)
 	if err := r.add(p); err != nil {
@@ -217,7 +216,6 @@ func (r *receiver) run() {
 	}
 }
 
-// write stores a batch and answers it.
 func (r *receiver) write(batch []*pending) {
 	err := r.store.storeBatch(context.Background(), batch)
 	r.mu.Lock()

@@ -76,7 +76,6 @@ const (
 	TraceOutcome = "pawl.outcome"
 )
 
-// backend is the attempt's own one.
 func (a *Attempt) backend() config.Backend {
 	return BackendNamed(a.Ground.Effective.Backends, a.Backend)
 }
@@ -245,7 +244,6 @@ func bounded(l policy.Limit) *policy.Limit {
 	return &l
 }
 
-// conclude says what the attempt came to.
 func (a *Attempt) conclude() {
 	r := &a.Receipt
 	progress := r.Progress()

@@ -181,7 +181,6 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 // session could be continued: it holds caches of build tools that can be large.
 const homeTime = 24 * time.Hour
 
-// cleanThread removes what is old of one thread's folder.
 func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -235,7 +235,6 @@ func spentIn(r policy.Receipt) policy.Spent {
 	return w
 }
 
-// event takes one event of the stream into account.
 func (m *modelAccess) event(e agent.Event) {
 	if !e.Step {
 		return

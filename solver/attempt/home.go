@@ -153,7 +153,6 @@ type toolCall struct {
 	MS     int64 `json:"ms"`
 }
 
-// readJournal reads what the agent left of the journal.
 func readJournal(home string) ([]toolCall, error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {

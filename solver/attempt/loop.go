@@ -221,7 +221,6 @@ func (s *sampler) named(command string) []string {
 var testRun = regexp.MustCompile(`(?:^|[^\w-])(?:run_tests|go test|pytest|python -m unittest|(?:npm|yarn|pnpm) test|npm run test|jest|vitest|` +
 	`cargo test|cargo nextest|make test|make check|mvn test|gradle test|gradlew test|ctest|prove|rspec|phpunit|dotnet test|node --test|tox)(?:$|[^\w-])`)
 
-// event takes one event of the stream into account.
 func (l *loopMonitor) event(e agent.Event) {
 	if e.Kind == agent.Notice && e.Text != "" {
 		l.trajectory.Retries++
