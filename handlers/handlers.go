@@ -168,14 +168,6 @@ func (h *Handlers) handlerOf(event string) githubapp.EventHandler {
 	return unknownEvent(event)
 }
 
-// Other handles the events that GitHub knows and that mean nothing to Pawl, such as
-// the ping of a new App. They are stored and noted like every other delivery, so
-// that an operator sees that GitHub reaches the server. It names all of go-github's
-// events; the handlers before it take theirs.
-type Other struct{ handler }
-
-func nothing(*payload) []Activity { return nil }
-
 // Reads reports whether a delivery can mean anything to Pawl; others are not worth
 // the request for their payload.
 func (h *Handlers) Reads(event, action string) bool {

@@ -28,16 +28,6 @@ func installation(p *payload) []Activity {
 	return forAll(p, p.Repos, c)
 }
 
-// InstallationRepositories handles which repositories an installation gains and loses.
-type InstallationRepositories struct{ handler }
-
-func installationRepositories(p *payload) []Activity {
-	who := p.Sender.Login
-	return append(
-		forAll(p, p.ReposRemoved, thread.Change{What: "uninstalled", By: who, Detail: "removed"}),
-		forAll(p, p.ReposAdded, thread.Change{What: "installed", By: who, Detail: "added"})...)
-}
-
 // forAll makes a change of each repository. One without a name would be of its whole
 // owner.
 func forAll(p *payload, repos []repository, c thread.Change) []Activity {
@@ -57,29 +47,4 @@ func everywhere(repo forge.Repo, c thread.Change) Activity {
 		c.Snapshot = &thread.Snapshot{Installation: repo.Installation, RepoID: repo.ID}
 	}
 	return Activity{Repo: repo, Change: &c, everyone: true}
-}
-
-// Repository handles what becomes of a repository: the work on one that is gone, also
-// under its old name, ends.
-type Repository struct{ handler }
-
-func repositoryChanged(p *payload) []Activity {
-	it := Activity{Repo: p.repo(), everyone: true}
-	c := thread.Change{By: p.Sender.Login, Detail: p.Repo.FullName}
-	switch p.Action {
-	case "renamed":
-		it.Repo.Name = p.Changes.Repo.Name.From
-		c.What = "renamed"
-	case "deleted", "archived":
-		c.What = "repository_deleted"
-	case "unarchived":
-		c.What = "installed"
-	default:
-		return nil
-	}
-	if it.Repo.Name == "" { // that would be all of the owner's
-		return nil
-	}
-	it.Change = &c
-	return []Activity{it}
 }

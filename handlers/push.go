@@ -24,17 +24,3 @@ func push(p *payload) []Activity {
 	it.Change = &thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}
 	return []Activity{it}
 }
-
-// Delete handles the end of a branch, which ends the work on its issue.
-type Delete struct{ handler }
-
-func branchDeleted(p *payload) []Activity {
-	n, ok := issueOfBranch(p.Ref)
-	if p.RefType != "branch" || !ok {
-		return nil
-	}
-	return []Activity{{
-		Repo: p.repo(), Number: n,
-		Change: &thread.Change{What: "branch_deleted", By: p.Sender.Login, Detail: p.Ref},
-	}}
-}

@@ -28,7 +28,7 @@ func done(f Facts) (Decision, bool) {
 		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
 		return silent()
 	}
-	how := "it ended completed; the repository names no verify commands"
+	how := "it ended completed; no verify command ran"
 	if len(a.Verify) > 0 {
 		how = "the verify commands passed"
 	}

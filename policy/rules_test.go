@@ -76,7 +76,7 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 		{"it changed the tree and the verify commands passed", given(passed),
 			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 changed the tree", "the verify commands passed")}},
 		{"it changed the tree and there is nothing to verify with", given(finished()),
-			Decision{Action: DoDone, Rule: "done", Reasons: wanted("names no verify commands")}},
+			Decision{Action: DoDone, Rule: "done", Reasons: wanted("no verify command ran")}},
 		{"the restarts are used up by then", given(many(51, timedOut(), finished())...),
 			Decision{Action: DoDone, Rule: "done"}},
 		{"many edits are no matter once the work is done", given(looped),

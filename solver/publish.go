@@ -158,8 +158,8 @@ func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
 // it and needs no write of its own. A conclusion is shown before what follows it,
 // and what cannot be read now is left to the next publish, so c is the answer then.
 func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun {
-	told, err := p.Store.Events(ctx, p.thread, p.state.Seq)
-	if err != nil || !slices.ContainsFunc(told, func(e thread.Event) bool { return e.Kind != thread.KindActStarted && e.Kind != thread.KindActDone }) {
+	since, err := p.Store.Events(ctx, p.thread, p.state.Seq)
+	if err != nil || !slices.ContainsFunc(since, func(e thread.Event) bool { return e.Kind != thread.KindActStarted && e.Kind != thread.KindActDone }) {
 		return c
 	}
 	events, err := p.Store.Events(ctx, p.thread, 0)

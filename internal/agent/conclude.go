@@ -161,8 +161,8 @@ func (t *tally) judge(e Event, where string) string {
 	if t.rep.Ending = e.Ending; !known {
 		t.rep.Ending, known = limit.Classify(text)
 	}
-	if told := t.exitEnding(); !known && told != "" {
-		t.rep.end(told, fmt.Sprintf("the exit code %d stands for %s; %s: %s", t.rep.Exit.Code, told, where, Shorten(text, 300)))
+	if byExit := t.exitEnding(); !known && byExit != "" {
+		t.rep.end(byExit, fmt.Sprintf("the exit code %d stands for %s; %s: %s", t.rep.Exit.Code, byExit, where, Shorten(text, 300)))
 		return text
 	}
 	if known {
@@ -242,15 +242,15 @@ func (t *tally) complaints() string {
 // the CLI wrote to standard error before it began to work is its own error.
 func (t *tally) silentFailure() string {
 	r := &t.rep
-	text, told := t.complaints(), t.exitEnding()
+	text, byExit := t.complaints(), t.exitEnding()
 	r.Failure = Shorten(text, MaxText)
 	ending, known := limit.Classify(text)
 	switch {
 	case known && !t.working && text != "":
 		r.end(ending, fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, Shorten(text, 300)))
 		return text
-	case told != "":
-		r.end(told, fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, told))
+	case byExit != "":
+		r.end(byExit, fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, byExit))
 		return text
 	case text == "" && t.working:
 		r.end(policy.Killed, fmt.Sprintf("exit code %d in the middle of a turn, without any error: it was interrupted", r.Exit.Code))

@@ -249,7 +249,7 @@ const maxWaitLine = 16 << 10
 // lines, so each is looked at together with the one before.
 type waitReader struct {
 	read       func(lines string) (RetryWait, bool)
-	told       func(RetryWait)
+	onWait     func(RetryWait)
 	line, last []byte
 }
 
@@ -262,7 +262,7 @@ func (w *waitReader) Write(p []byte) (int, error) {
 			break
 		}
 		if n, ok := w.read(string(w.last) + "\n" + string(w.line)); ok {
-			w.told(n)
+			w.onWait(n)
 		}
 		w.last, w.line = w.line, w.last[:0]
 	}

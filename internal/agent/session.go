@@ -18,9 +18,9 @@ type Session struct {
 	Ending  policy.Ending
 	Code    string
 	Failure string
-	// Windows are the provider's usage windows as last told.
+	// Windows are the provider's usage windows as last byOutput.
 	Windows []Window
-	// Tokens are those of the last turn, nil where they are not told. The
+	// Tokens are those of the last turn, nil where they are not byOutput. The
 	// output of a continued session counts the whole session.
 	Tokens *policy.Tokens
 }
@@ -49,15 +49,15 @@ func (r *Report) Refine(s Session, now time.Time) {
 		}
 	}
 	r.Failure = cmp.Or(r.Failure, message)
-	told := cmp.Or(r.Limit, &policy.Limit{}) // by the output
-	resets, source := told.ResetsAt, told.Source
+	byOutput := cmp.Or(r.Limit, &policy.Limit{}) // by the output
+	resets, source := byOutput.ResetsAt, byOutput.Source
 	if r.Ending == policy.UsageLimit {
 		if exact := s.resetsAt(resets); !exact.IsZero() {
 			resets, source = exact, policy.SourceStructured
 			r.because("the session file tells the reset: " + exact.UTC().Format(time.RFC3339))
 		}
 	}
-	r.setLimit(Shorten(cmp.Or(told.Message, message), MaxText), resets, source, now)
+	r.setLimit(Shorten(cmp.Or(byOutput.Message, message), MaxText), resets, source, now)
 }
 
 // resetsAt is the time at which the last used-up window opens again. Without a

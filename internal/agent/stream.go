@@ -224,7 +224,7 @@ func (r *reading) errors(in io.Reader) error {
 		to = io.MultiWriter(to, tap(func([]byte) { r.alive() }))
 	}
 	if r.tellWait != nil && r.adapter.ReadWait != nil {
-		to = io.MultiWriter(to, &waitReader{read: r.adapter.ReadWait, told: r.tellWait})
+		to = io.MultiWriter(to, &waitReader{read: r.adapter.ReadWait, onWait: r.tellWait})
 	}
 	_, err := io.Copy(to, in)
 	return err

@@ -9,7 +9,7 @@ import (
 
 func TestOverlongLinesOfStandardErrorAreLookedAtInPart(t *testing.T) {
 	var told []RetryWait
-	w := &waitReader{told: func(n RetryWait) { told = append(told, n) }, read: func(lines string) (RetryWait, bool) {
+	w := &waitReader{onWait: func(n RetryWait) { told = append(told, n) }, read: func(lines string) (RetryWait, bool) {
 		return RetryWait{Wait: time.Hour}, strings.HasSuffix(lines, "\nRetrying after an hour")
 	}}
 	for range 100 {

@@ -85,8 +85,8 @@ func (h *held) Close() error {
 		err = h.second.Close()
 		// Both tries sent the same conversation, so what the second tells of its
 		// input is the best estimate of the first's.
-		if said, told := &h.first.said, &h.second.said; !said.inputKnown && told.inputKnown {
-			said.tokens.input, said.tokens.estimated, said.inputKnown = told.tokens.input, told.tokens.input, true
+		if said, second := &h.first.said, &h.second.said; !said.inputKnown && second.inputKnown {
+			said.tokens.input, said.tokens.estimated, said.inputKnown = second.tokens.input, second.tokens.input, true
 		}
 	}
 	return errors.Join(err, h.first.Close())

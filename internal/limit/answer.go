@@ -219,9 +219,9 @@ func (a Answer) reset(now time.Time) (time.Time, string) {
 // detailedReset reads the details of Google's errors. The time of the quota's
 // reset is preferred to the delay.
 func (a Answer) detailedReset(now time.Time) time.Time {
-	told := func(field string) string { return a.body.Get("details.#." + field + "|0").String() }
-	at, _ := time.Parse(time.RFC3339, told("metadata.quotaResetTimeStamp")) // zero where there is none
-	return cmp.Or(at.UTC(), lasting(now, told("metadata.quotaResetDelay")), lasting(now, told("retryDelay")))
+	detail := func(field string) string { return a.body.Get("details.#." + field + "|0").String() }
+	at, _ := time.Parse(time.RFC3339, detail("metadata.quotaResetTimeStamp")) // zero where there is none
+	return cmp.Or(at.UTC(), lasting(now, detail("metadata.quotaResetDelay")), lasting(now, detail("retryDelay")))
 }
 
 // HeaderReset reads the headers of an answer that was received at a time: the

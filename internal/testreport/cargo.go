@@ -146,7 +146,7 @@ func (c *cargoReader) nextest(s string) bool {
 	case "PASS", "SLOW", "FLAKY", "LEAK":
 		return true
 	}
-	if c.told {
+	if c.hasCounts {
 		c.add(nextestName(m[2]), "") // the list behind the summary
 		return true
 	}

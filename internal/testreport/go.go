@@ -20,7 +20,7 @@ var (
 // package is named, it goes without. A parent fails with its subtests and is
 // listed like them, as go test does.
 type goReader struct {
-	tally // told when the output names the tests that pass, too
+	tally // hasCounts when the output names the tests that pass, too
 
 	pending []*goTest // failed, of the package whose line is still to come
 	panics  *goTest   // of no test, or of those that ran
@@ -81,7 +81,7 @@ func (g *goReader) mark(what, name string, depth int) {
 	printed := g.printed.take(name)
 	switch what {
 	case "PASS":
-		g.told = true
+		g.hasCounts = true
 		g.passed++
 	case "SKIP":
 		g.skipped++
@@ -127,7 +127,7 @@ func (g *goReader) verbose(s string) bool {
 	if len(fields) != 3 || !slices.Contains([]string{"RUN", "CONT", "NAME", "PAUSE"}, fields[1]) {
 		return false
 	}
-	g.seen, g.told, g.open = true, true, nil
+	g.seen, g.hasCounts, g.open = true, true, nil
 	if g.running = fields[2]; fields[1] == "PAUSE" {
 		g.running = ""
 	}
@@ -225,7 +225,7 @@ func (g *goReader) event(s string) bool {
 	if json.Unmarshal([]byte(s), &e) != nil || e.Action == "" || e.Package == "" && e.ImportPath == "" {
 		return false
 	}
-	g.seen, g.told = true, true
+	g.seen, g.hasCounts = true, true
 	name := strings.TrimSpace(e.Package + " " + e.Test)
 	switch e.Action {
 	case "build-output":

@@ -128,7 +128,7 @@ func (t *tally) nodeTotal(s string) bool {
 	t.seen = true
 	switch m[1] {
 	case "tests":
-		t.told = true
+		t.hasCounts = true
 	case "pass":
 		t.passed += n
 	case "fail", "cancelled":

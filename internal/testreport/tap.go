@@ -155,7 +155,7 @@ func (t *tapReader) report() Report {
 	switch {
 	case !t.sure && !t.ran && len(t.diags) == 0:
 		return Report{} // prose such as "ok 1 thing"
-	case t.totals.told && t.totals.passed+t.totals.failed+t.totals.skipped > 0:
+	case t.totals.hasCounts && t.totals.passed+t.totals.failed+t.totals.skipped > 0:
 		return t.counted("tap", t.totals.passed, t.totals.failed, t.totals.skipped)
 	case byProve:
 		return t.counted("tap", max(0, t.total-t.lost), t.lost, NotCounted)

@@ -157,7 +157,7 @@ type tally struct {
 	failures
 	tree                    failures // whose own names are known, and not their suites
 	seen                    bool     // the output is this runner's
-	told                    bool     // its numbers were there
+	hasCounts               bool     // its numbers were there
 	passed, failed, skipped int
 
 	within *block   // takes the lines of a failure; nil between them
@@ -196,7 +196,7 @@ func (t *tally) summary(s string) {
 
 // count adds numbers that the runner printed.
 func (t *tally) count(passed, failed, skipped int) {
-	t.seen, t.told = true, true
+	t.seen, t.hasCounts = true, true
 	t.passed += passed
 	t.failed += failed
 	t.skipped += skipped
@@ -213,7 +213,7 @@ func (t *tally) report() Report {
 	switch {
 	case !t.seen:
 		return Report{}
-	case !t.told:
+	case !t.hasCounts:
 		return t.counted(t.runner, NotCounted, t.failed, NotCounted)
 	}
 	return t.counted(t.runner, t.passed, t.failed, t.skipped)

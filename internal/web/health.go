@@ -80,8 +80,8 @@ func newParts(o Options) parts {
 	})}
 	for _, d := range o.Details {
 		all = append(all, ask(d.Name, func(ctx context.Context) []result {
-			ok, told := d.Run(ctx)
-			return []result{{Name: d.Name, OK: ok, Detail: text.Line(told, maxDetail)}}
+			ok, detail := d.Run(ctx)
+			return []result{{Name: d.Name, OK: ok, Detail: text.Line(detail, maxDetail)}}
 		}))
 	}
 	return all

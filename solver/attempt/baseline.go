@@ -56,7 +56,7 @@ func (b baseline) excuse(v *policy.Verified, task string) {
 	if asksForTests.MatchString(task) {
 		return
 	}
-	told := len(v.Failing)
+	named := len(v.Failing)
 	var fresh []policy.Failing
 	for _, f := range v.Failing {
 		if b.had(f) && !strings.Contains(task, lastPart(f.Name)) {
@@ -66,7 +66,7 @@ func (b baseline) excuse(v *policy.Verified, task string) {
 		}
 	}
 	v.Failing = fresh
-	v.Passed = len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= told &&
+	v.Passed = len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= named &&
 		v.Exit == b.Exit && v.Signal == b.Signal && v.PassedTests >= b.Passed
 }
 

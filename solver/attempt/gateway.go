@@ -47,9 +47,9 @@ type modelAccess struct {
 	refused atomic.Pointer[policy.Limit]
 
 	mu sync.Mutex
-	// told adds up what an agent tells of its steps while it runs, as opencode does.
+	// reported adds up what an agent tells of its steps while it runs, as opencode does.
 	// The others tell it once, at their end.
-	told policy.Spent
+	reported policy.Spent
 }
 
 // open gives an attempt access to its model. The limits that show there are told to end
@@ -242,14 +242,14 @@ func (m *modelAccess) event(e agent.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.Tokens != nil {
-		m.told.Tokens = m.told.Tokens.Plus(*e.Tokens)
+		m.reported.Tokens = m.reported.Tokens.Plus(*e.Tokens)
 	}
 	if e.Cost != nil {
 		sum := *e.Cost
-		if m.told.CostUSD != nil {
-			sum += *m.told.CostUSD
+		if m.reported.CostUSD != nil {
+			sum += *m.reported.CostUSD
 		}
-		m.told.CostUSD = &sum
+		m.reported.CostUSD = &sum
 	}
 }
 
@@ -290,7 +290,7 @@ func (m *modelAccess) used() policy.Spent {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.told
+	return m.reported
 }
 
 // keepNoting notes what is used until ctx ends or end is called, which

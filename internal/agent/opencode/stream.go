@@ -91,8 +91,8 @@ func readError(failure gjson.Result, stamp int64, e *agent.Event) {
 	data, name := failure.Get("data"), failure.Get("name").Str
 	e.Kind, e.Text = agent.Notice, cmp.Or(data.Get("message").Str, name)
 	headers := http.Header{}
-	if told := data.Get("responseHeaders"); told.IsObject() {
-		told.ForEach(func(key, value gjson.Result) bool {
+	if fields := data.Get("responseHeaders"); fields.IsObject() {
+		fields.ForEach(func(key, value gjson.Result) bool {
 			headers.Set(key.Str, value.Str)
 			return true
 		})

@@ -1,0 +1,17 @@
+package handlers
+
+import "github.com/pawlbot/pawl/solver/thread"
+
+// Delete handles the end of a branch, which ends the work on its issue.
+type Delete struct{ handler }
+
+func branchDeleted(p *payload) []Activity {
+	n, ok := issueOfBranch(p.Ref)
+	if p.RefType != "branch" || !ok {
+		return nil
+	}
+	return []Activity{{
+		Repo: p.repo(), Number: n,
+		Change: &thread.Change{What: "branch_deleted", By: p.Sender.Login, Detail: p.Ref},
+	}}
+}
