@@ -94,15 +94,6 @@ func TestARepeatedDeliveryHasNoSecondEffect(t *testing.T) {
 	if got := r.again(command); got != http.StatusOK {
 		t.Errorf("a repeated GUID was answered %d, want 200", got)
 	}
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			if got := r.again(command); got != http.StatusOK {
-				t.Errorf("a repeated GUID among 50 was answered %d, want 200", got)
-			}
-		})
-	}
-	wg.Wait()
 	r.settle()
 	if code := r.stop(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)
@@ -156,4 +147,32 @@ func TestAWebhookWaitsNeitherForGitHubNorForAnAgent(t *testing.T) {
 		t.Errorf("the delivery is %s, want it stored and not yet handled", d.State)
 	}
 	r.world.ClearFaults()
+}
+
+func TestFiftyDeliveriesUnderOneGUIDAreOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	n, err := r.world.OpenIssue(rigRepo, writer, "A second line", "Please.")
+	r.must(err)
+	r.world.Hold()
+	_, err = r.world.Comment(rigRepo, n, writer, "/pawl solve")
+	r.must(err)
+	command := r.world.Held()[0]
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if got := r.again(command); got != http.StatusOK {
+				t.Errorf("answered %d, want 200", got)
+			}
+		})
+	}
+	wg.Wait()
+	r.world.Release()
+	r.over(threadName(n))
+	r.settle()
+	if s := r.state(n); r.calls() != 1 || len(s.Feedback) != 1 {
+		t.Errorf("%d calls of the agent and %d remarks, want 1 and 1", r.calls(), len(s.Feedback))
+	}
 }
