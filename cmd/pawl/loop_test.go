@@ -164,3 +164,27 @@ func TestThreadsKeepTheirOwnOutcomes(t *testing.T) {
 		t.Errorf("attempts of the second: %+v", a)
 	}
 }
+
+func TestTheDailyCapHoldsWhoeverCausesTheEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.config = "policy: {restarts: {max_per_thread_per_day: 3}}\n"
+	r.agent("cat > /dev/null; echo no idea >&2; exit 1\n", "")
+	m := r.startTimed()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	m.idle(n)
+	for range 5 {
+		_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
+		r.must(err)
+		r.must(r.world.WaitDelivered(t.Context()))
+		m.idle(n)
+	}
+	if v := m.idle(n); r.calls() != 3 || v.Rule != "daily_cap" || v.Hint == "" {
+		t.Fatalf("%d calls, then %s (%s %v, hint %q); want 3, then daily_cap with a hint", r.calls(), v.State, v.Rule, v.Reasons, v.Hint)
+	}
+	m.clock.reach(m.clock.now().Add(24 * time.Hour))
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
+	r.must(err)
+	r.await("an attempt on the next day", func() bool { return r.calls() == 4 })
+	m.idle(n)
+}
