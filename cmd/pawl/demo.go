@@ -260,8 +260,8 @@ func (d *show) incident(ctx context.Context, pull int) error {
 	d.holds(v.State == checkrun.Stopped && v.Rule == policy.RuleLimitBreaker, "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
 	d.holds(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments() == 1, "still one pull request and one status comment")
 	comments := d.world.Comments(demoRepo, pull)
-	d.holds(strings.Contains(comments[len(comments)-1].Body, "transcript"),
-		"/pawl why tells that the remarks under %s's login stand in the agent's transcript", demoPerson)
+	d.holds(strings.Contains(comments[len(comments)-1].Body, "the agent wrote it itself"),
+		"/pawl why tells that the remarks under %s's login are what the agent wrote itself", demoPerson)
 	return nil
 }
 
