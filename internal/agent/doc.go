@@ -28,5 +28,6 @@
 //	when does a call count, and when twice           tally.go
 //	what makes two edits the same                    edit/edits.go
 //	what makes two failures the same                 edit/edits.go
-//	did the agent write a remark itself              authored.go
+//	what did the agent itself write                  tally.go      Call.Authored
+//	does a remark consist of that                    ../../policy/feedback/authored.go
 package agent

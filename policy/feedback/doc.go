@@ -10,6 +10,7 @@
 //	in which order is a remark judged, with which reasons        feedback.go, Judge
 //	what is looked up before a remark counts, in which order     feedback.go, needs
 //	what was caused by Pawl or written by its agent              feedback.go, causedByPawl
+//	does a remark consist of words that an agent wrote           authored.go
 //	who may ask, and which bots                                  feedback.go, mayWrite
 //	when does a check run of others ask for work                 feedback.go, asksByCheckRun
 //	which failures of checks lie outside of the work             outside.go
@@ -20,5 +21,5 @@
 //	what does a reader see of a text (prompts are made of it)    visible.go
 //	what is a quotation, code or an HTML comment                 markdown.go
 //	what of a mail is quoted                                     mail.go
-//	to which triggers does a repository listen                   command.go, Heard
+//	to which triggers does a repository listen                   command.go, Triggers
 package feedback
