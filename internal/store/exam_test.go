@@ -75,6 +75,7 @@ func questions() []question {
 		{"ThreadsListsWhatHadAnAttemptOrAWait", threadsListsWhatHadAnAttemptOrAWait},
 		{"AWakeUpIsQueuedOnce", aWakeUpIsQueuedOnce},
 		{"ThreadsAreClaimedInTheOrderInWhichTheyWereWoken", threadsAreClaimedInTheirOrder},
+		{"AThreadThatWaitedAndWasWokenIsClaimedOnce", aThreadThatWaitedAndWasWokenIsClaimedOnce},
 		{"AThreadIsClaimedOnce", aThreadIsClaimedOnce},
 		{"ReleaseMakesDueWhatArrivedMeanwhile", releaseMakesDueWhatArrivedMeanwhile},
 		{"AWakeTimeIsStored", aWakeTimeIsStored},

@@ -47,11 +47,11 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 	return leases, nil
 }
 
-// What is due, each by an index of its own. Waits end by the clock of each node, as
-// policy sees them.
+// What is due, each by an index of its own, and no thread by both. Waits end by the
+// clock of each node, as policy sees them.
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
-	waited = "wake_at > 0 AND wake_at <= $1 AND lease_until = 0"
+	waited = "wake_at > 0 AND wake_at <= $1 AND queued_at = 0 AND lease_until = 0"
 )
 
 // dueRows locks rows that are due, and no one that is locked already.

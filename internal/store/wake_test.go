@@ -54,6 +54,20 @@ func threadsAreClaimedInTheirOrder(t *testing.T, dsn string) {
 	}
 }
 
+// aThreadThatWaitedAndWasWokenIsClaimedOnce: it is due for both reasons.
+func aThreadThatWaitedAndWasWokenIsClaimedOnce(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
+	check(t, s.Release(ctx, l, nil))
+	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
+	c.Advance(2 * time.Second)
+	if leases := must(s.Claim(ctx, "node", 8))(t); len(leases) != 1 {
+		t.Errorf("claimed %+v", leases)
+	}
+}
+
 // aThreadIsClaimedOnce: many claim at a time, and the claim is the lease.
 func aThreadIsClaimedOnce(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
