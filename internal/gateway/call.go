@@ -166,7 +166,9 @@ func (c *call) prepare() *refusal {
 	if c.req, err = readRequest(c.route, body); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
-	c.url = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query())
+	if c.url, err = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query()); err != nil {
+		return refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: correct base_url")
+	}
 	return nil
 }
 

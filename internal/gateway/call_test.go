@@ -257,6 +257,14 @@ func TestAnUnreachableProviderIsABadGateway(t *testing.T) {
 	}
 }
 
+// pawl run takes the address from the environment, and nobody checks it before.
+func TestAnAddressThatIsNoneIsABadGateway(t *testing.T) {
+	s := open(t, OpenAI, "https://api.example.com\n", nil)
+	if resp, body := s.post(t, "/v1/responses", `{}`); resp.StatusCode != 502 || !strings.Contains(body, "base_url") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
 func TestBadRequestsAreRefused(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	s := open(t, OpenAI, p.URL, nil)

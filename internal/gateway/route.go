@@ -78,8 +78,11 @@ func shapeOf(r *http.Request) string {
 // target is the URL of the provider for a route. Of the query only what the
 // protocols define is kept: the form of the stream, the beta switch of Messages
 // and the client's version that Codex names when it lists models.
-func (r route) target(base string, query url.Values) *url.URL {
-	u, _ := url.Parse(strings.TrimRight(base, "/")) // config has checked it
+func (r route) target(base string, query url.Values) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(base, "/"))
+	if err != nil {
+		return nil, err // config checks what stands in its file only
+	}
 	u.Path += r.path
 	u.RawPath, u.Fragment = "", ""
 	kept := u.Query()
@@ -89,7 +92,7 @@ func (r route) target(base string, query url.Values) *url.URL {
 		}
 	}
 	u.RawQuery = kept.Encode()
-	return u
+	return u, nil
 }
 
 // requestHeaders may pass from an agent to the provider. Not on the list, and so
