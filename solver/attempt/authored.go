@@ -67,16 +67,20 @@ type plainTexts struct {
 
 // Write never fails.
 func (w *plainTexts) Write(p []byte) (int, error) {
-	for rest, ended := p, true; ended && len(rest) > 0; {
-		var part []byte
-		part, rest, ended = bytes.Cut(rest, []byte{'\n'})
+	for rest := p; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte{'\n'})
+		rest = after
 		w.line = append(w.line, part...)
-		if len(bytes.TrimSpace(w.line)) > 0 && (ended || len(w.line) > maxAuthoredLine) {
+		if !ended && len(w.line) <= maxAuthoredLine {
+			break
+		}
+		if len(bytes.TrimSpace(w.line)) > 0 {
 			w.last = append(append(w.last, '\n'), w.line...)
 			w.authored(string(w.last), false)
 			w.authored(string(w.line), true)
-			w.last, w.line = append(w.last[:0], w.last[max(0, len(w.last)-lastLines):]...), w.line[:0]
+			w.last = append(w.last[:0], w.last[max(0, len(w.last)-lastLines):]...)
 		}
+		w.line = w.line[:0]
 	}
 	return len(p), nil
 }
