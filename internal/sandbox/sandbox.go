@@ -185,7 +185,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	p := &Process{marker: Marker + "=" + spec.ID, stop: make(chan struct{}), done: make(chan struct{})}
 	var cmd *exec.Cmd
 	switch {
-	case s.mode == Auto:
+	case s.mode != None:
 		cmd, err = s.bwrapCommand(exe, spec, p)
 	case len(spec.Mounts) > 0:
 		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
