@@ -55,10 +55,13 @@ func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_
 	})
 }
 
-// EnterAccount is as in thread.Store; an account without a name, which nobody
-// shares, refuses nobody. What a thread entered ends with LeaveAccount, Release, its
-// next EnterAccount, or when its lease runs out: who enters with a bound after that
-// also takes the lease that ran out, so that its holder cannot come back to it.
+// EnterAccount asks to run an attempt on a backend's account. It is refused (false)
+// while at least most other threads run one there, on any node; with most of 0 or less
+// it is never refused, nor is an account without a name, which nobody shares. What a
+// thread entered ends with LeaveAccount, Release, its next EnterAccount, or when its
+// lease runs out: who enters with a bound after that also takes the lease that ran out,
+// so that its holder cannot come back to it. The error is thread.ErrLeaseLost for a
+// thread that was itself taken over.
 func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
 	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
 	if account == "" {
@@ -96,7 +99,8 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 }
 
 // LeaveAccount ends what EnterAccount began; leaving an account that the thread
-// is not in does nothing.
+// is not in does nothing. The error is thread.ErrLeaseLost for a thread that was taken
+// over.
 func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)

@@ -223,9 +223,11 @@ func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) erro
 // thread's row.
 const mostNoted = 16 << 10
 
-// Note is as in thread.Store. It does not wait for the disk: after a power cut or a
-// crash of PostgreSQL the last notes may be missing, but a crash of Pawl alone loses
-// none.
+// Note keeps what the holder of a lease wants whoever takes the thread over to know, in
+// the place of its last note; a Release without a retry ends it. The error is
+// thread.ErrLeaseLost for a thread that was taken over. It does not wait for the disk:
+// after a power cut or a crash of PostgreSQL the last notes may be missing, but a crash
+// of Pawl alone loses none.
 func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err error) {
 	defer s.wrap(&err, "note on %s", l.Thread)
 	if len(note) > mostNoted {
