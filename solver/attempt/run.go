@@ -47,8 +47,10 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		} else {
 			report.Refine(session, c.Now())
 		}
-		c.readAuthored(report.SessionID)
 		c.monitor.session(c.adapter, home, report.SessionID)
+	}
+	if report.SessionID != "" { // also of an agent that was cut off: it may have posted before
+		c.readAuthored(report.SessionID)
 	}
 	c.Report(report, c.monitor.circles.Edits())
 	c.Receipt.Trajectory = c.monitor.trajectory
