@@ -28,6 +28,6 @@
 //	when does a call count, and when twice           tally.go
 //	what makes two edits the same                    edit/edits.go
 //	what makes two failures the same                 edit/edits.go
-//	what did the agent itself write                  tally.go      Call.Authored
+//	what did the agent itself write                  event.go     Event.Authored
 //	does a remark consist of that                    ../../policy/feedback/authored.go
 package agent

@@ -45,6 +45,7 @@ type Attempt struct {
 	noted          ledger
 	wrote          feedback.Authored
 	wroteAt        time.Time // when it was last logged what the agent wrote
+	atOnce         int       // how often that was at once
 	breakerUpdated bool      // the account's breaker has heard how the attempt ended
 }
 

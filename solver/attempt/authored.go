@@ -18,11 +18,20 @@ import (
 // posts and when the attempt ends.
 const logInterval = 30 * time.Second
 
+// maxAtOnce bounds how often one attempt logs at once, since an agent that prints
+// nothing but posts would fill the thread's log with events. It waits for logInterval
+// after that.
+const maxAtOnce = 500
+
+// executed reports whether an event ran what the agent wrote. An edit only stores it:
+// imports from github.com would make posts of most files of Go.
+func executed(e agent.Event) bool { return e.Ran && len(e.Edits) == 0 }
+
 // authored takes in a text of the agent. What it writes goes into the thread's log
 // while it runs: a remark that it makes is judged by any node, on any thread of the
 // repository.
 func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
-	posts := a.wrote.Add(text, ran)
+	posts := a.wrote.Add(text, ran) && a.atOnce < maxAtOnce
 	now := a.Now()
 	if !posts && now.Sub(a.wroteAt) < logInterval {
 		return
@@ -31,6 +40,9 @@ func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	events := a.unlogged(now)
 	if len(events) == 0 {
 		return
+	}
+	if posts {
+		a.atOnce++
 	}
 	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
 		return a.Store.AppendLeased(ctx, a.Lease.Current(), thread.Batch{Events: events})
@@ -88,7 +100,7 @@ func (w *plainTexts) Write(p []byte) (int, error) {
 // readAuthored takes in what the CLI's session file holds beside the output: patches,
 // from whose files a remark may be posted.
 func (c *checkout) readAuthored(session string) {
-	err := c.adapter.SessionEvents(c.homeOf(c.Thread), session, func(e agent.Event) { c.wrote.Add(e.Authored, e.Ran) })
+	err := c.adapter.SessionEvents(c.homeOf(c.Thread), session, func(e agent.Event) { c.wrote.Add(e.Authored, executed(e)) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.Log.Warn().Err(err).Msg("what the agent wrote to its session is not known")
 	}

@@ -1,25 +1,58 @@
 package attempt
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestBlankOutputOfAPlainAgentIsNotKept(t *testing.T) {
-	w := plainTexts{authored: func(text string, _ bool) { t.Errorf("%q was authored", text) }}
-	for _, blank := range []string{" \n", "\r\n\n", strings.Repeat(" ", 4096)} {
-		for range 100 {
-			if _, err := w.Write([]byte(blank)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(w.line) > 2*maxAuthoredLine || strings.HasSuffix(blank, "\n") && len(w.line) > 0 {
-			t.Errorf("%.10q: %d bytes are kept", blank, len(w.line))
-		}
+// appends counts what is appended to a log.
+type appends struct {
+	thread.Store
+	n int
+}
+
+func (s *appends) AppendLeased(context.Context, thread.Lease, thread.Batch) error {
+	s.n++
+	return nil
+}
+
+func TestAnAgentThatOnlyPostsDoesNotFillTheLog(t *testing.T) {
+	at, s := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), &appends{}
+	a := &Attempt{Env: &Env{Store: s, Now: func() time.Time { return at }, Log: zerolog.Nop()}, Lease: &lease.Holder{}}
+	for n := range 2 * maxAtOnce {
+		a.authored(t.Context(), fmt.Sprintf("gh issue comment 7 --body w%d", n), true)
+	}
+	if s.n != maxAtOnce {
+		t.Errorf("%d events, want %d", s.n, maxAtOnce)
+	}
+	at = at.Add(logInterval)
+	if a.authored(t.Context(), "gh issue comment 7 --body last", true); s.n != maxAtOnce+1 || len(a.wrote.Fresh()) != 0 {
+		t.Errorf("%d events and %d bytes that are not logged after a while, want one more and none", s.n, len(a.wrote.Fresh()))
+	}
+}
+
+func TestAnEditPostsNothing(t *testing.T) {
+	imports := agent.Event{Ran: true, Authored: `Write {"content": "import \"github.com/acme/widgets\" // done"}`}
+	if !executed(imports) {
+		t.Error("a command counts as said only")
+	}
+	imports.Edits = []policy.Edit{{Path: "a.go"}}
+	var wrote feedback.Authored
+	if wrote.Add(imports.Authored, executed(imports)) || wrote.Wrote("Done!") || !wrote.Wrote("github.com/acme/widgets") {
+		t.Error("want an edit's runs of words, and none that would hide a remark of one word")
 	}
 }
 
@@ -41,6 +74,20 @@ func TestEveryLineOfAPlainAgentIsItsOwn(t *testing.T) {
 			if got := wrote.Wrote(remark); got != want {
 				t.Errorf("%s: %q: %v", name, remark, got)
 			}
+		}
+	}
+}
+
+func TestBlankOutputOfAPlainAgentIsNotKept(t *testing.T) {
+	w := plainTexts{authored: func(text string, _ bool) { t.Errorf("%q was authored", text) }}
+	for _, blank := range []string{" \n", "\r\n\n", strings.Repeat(" ", 4096)} {
+		for range 100 {
+			if _, err := w.Write([]byte(blank)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(w.line) > 2*maxAuthoredLine || strings.HasSuffix(blank, "\n") && len(w.line) > 0 {
+			t.Errorf("%.10q: %d bytes are kept", blank, len(w.line))
 		}
 	}
 }

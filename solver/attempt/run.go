@@ -116,7 +116,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		OnEvent: func(e agent.Event) {
 			c.monitor.event(e)
 			c.models.event(e)
-			c.authored(run, e.Authored, e.Ran)
+			c.authored(run, e.Authored, executed(e))
 		},
 	})
 	crash.Point("agent_done")
