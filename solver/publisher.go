@@ -99,8 +99,11 @@ func (p *publisher) act(ctx context.Context, key string, find func() (thread.Act
 
 // begin logs that an act is about to be done.
 func (p *publisher) begin(ctx context.Context, key string) error {
+	if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key}); err != nil {
+		return err
+	}
 	p.state.Acts[key] = thread.ActState{}
-	return p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key})
+	return nil
 }
 
 // acted logs that an act was done, and keeps the step's own state current.
