@@ -19,6 +19,7 @@ import (
 type Authored struct {
 	runs  map[uint32]struct{}
 	fresh []uint32 // those that are not logged yet
+	size  int      // of the texts that were looked at, in bytes
 }
 
 // runWords is how many words of a remark in a row must stand in the agent's texts,
@@ -30,6 +31,10 @@ const runWords = 4
 // has as much room again. Recorded healthy sessions have up to 4,300 runs, and the
 // longest answer that was recorded 8,600.
 const maxRuns = 1 << 14
+
+// maxPerRun bounds the texts that are looked at, in bytes for each run that may be
+// kept: 16 MiB. A text that only repeats itself fills nothing, but takes up to 3 s a MiB.
+const maxPerRun = 1 << 10
 
 // maxRemark bounds how much of a remark is compared, in bytes.
 const maxRemark = 64 << 10
@@ -43,13 +48,17 @@ var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 // White space, punctuation, quoting and escapes are ignored, because a remark goes
 // through JSON, a shell and a here-document before it is posted.
 func (a *Authored) Add(text string, ran bool) (posts bool) {
-	all := words(text)
+	shortest, most := runWords, maxRuns
 	if posts = ran && posting.MatchString(text); posts {
-		for n := 1; n <= runWords; n++ {
-			a.add(all, n, 2*maxRuns)
-		}
-	} else {
-		a.add(all, runWords, maxRuns)
+		shortest, most = 1, 2*maxRuns
+	}
+	if len(a.runs) >= most || a.size >= most*maxPerRun {
+		return posts
+	}
+	a.size += len(text)
+	all := words(text)
+	for n := shortest; n <= runWords; n++ {
+		a.add(all, n, most)
 	}
 	return posts
 }

@@ -86,6 +86,14 @@ func TestWhatIsKeptOfAnAgentsTextsIsBounded(t *testing.T) {
 	}
 }
 
+func TestTextsThatOnlyRepeatThemselvesAreNotReadForEver(t *testing.T) {
+	w := Authored{size: maxRuns * maxPerRun}
+	w.Add("these words are said after that", false)
+	if w.Add("gh issue comment 7 --body 'and these are posted'", true); w.Wrote("these words are said") || !w.Wrote("and these are posted") {
+		t.Error("want what is posted after long texts, and not what is said")
+	}
+}
+
 func TestEachPartOfAnEditMustBeAnAgents(t *testing.T) {
 	var a, b Authored
 	a.Add("the first of these parts", false)
