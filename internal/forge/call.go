@@ -28,7 +28,7 @@ const (
 	asToken
 )
 
-// request is one call to GitHub, which all transports see.
+// request is one call to GitHub.
 type request struct {
 	method string // empty means GET
 	// route is the path with its variable parts in braces: {owner} and {repo} are
@@ -102,7 +102,7 @@ type call struct {
 	*Client
 	patience time.Duration // left for waits for limits
 	last     answer
-	ended    error // what the transports gave up with
+	ended    error // what RoundTrip gave up with
 }
 
 // errFound says that a write whose answer was lost has been done.

@@ -11,11 +11,11 @@
 // What callers get when GitHub fails: while it is down, ErrUnavailable after
 // three tries and some seconds (a write is tried once and then looked up); a try
 // of more than 30 s counts as no answer; a 401 in the middle of a run gets one
-// fresh token, a second one is ErrUnauthorized; a refusal for a limit is waited out for up to MaxWait in all, by
-// retry-after, else the reset, else a minute that doubles each time, and a longer
-// one is a *RateLimited at once, with nothing sent before its time; a 403 that
-// names no limit is ErrForbidden; a write whose answer was lost is looked up and
-// never done twice.
+// fresh token, a second one is ErrUnauthorized; a refusal for a limit is waited out
+// for up to 30 s in all (client.go, defaultMaxWait), by retry-after, else the reset,
+// else a minute that doubles each time, and a longer one is a *RateLimited at once,
+// with nothing sent before its time; a 403 that names no limit is ErrForbidden; a
+// write whose answer was lost is looked up and never done twice.
 //
 // Every error is an *Error, a *RateLimited or a *Moved (or the context's own
 // error), so that a caller can branch with errors.Is and errors.As.
