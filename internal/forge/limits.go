@@ -2,7 +2,6 @@ package forge
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 )
 
@@ -164,6 +163,16 @@ func (u usage) by(ahead time.Duration) usage {
 	return u
 }
 
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
 
-func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

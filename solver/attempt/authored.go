@@ -97,6 +97,9 @@ func (w *plainTexts) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// end ends the last line.
+func (w *plainTexts) end() { _, _ = w.Write([]byte{'\n'}) }
+
 // readAuthored takes in what the CLI's session file holds beside the output: patches,
 // from whose files a remark may be posted.
 func (c *checkout) readAuthored(session string) {

@@ -60,16 +60,20 @@ func TestEveryLineOfAPlainAgentIsItsOwn(t *testing.T) {
 	for name, reader := range map[string]func(io.Reader) io.Reader{"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader} {
 		var wrote feedback.Authored
 		w := plainTexts{authored: func(text string, ran bool) { wrote.Add(text, ran) }}
-		out := "starting\nposting: I fixed the parser.\n\n\nIt has tests now.\nposted a comment\n" + strings.Repeat("x", 2*maxAuthoredLine) + "\nunfinished"
+		out := "starting\nposting: I fixed the parser.\n\n\nIt has tests now.\nposted a comment\n" + strings.Repeat("x", 2*maxAuthoredLine) + "\nand a comment: the end"
 		if _, err := io.Copy(&w, reader(strings.NewReader(out))); err != nil {
 			t.Fatal(err)
 		}
+		if wrote.Wrote("the end") {
+			t.Errorf("%s: a line counts before its end", name)
+		}
+		w.end()
 		for remark, want := range map[string]bool{
 			"I fixed the parser.\n\nIt has tests now.": true,
 			"I fixed the parser. It has no tests now.": false,
 			"posted a comment":                         true,
 			"starting":                                 false,
-			"unfinished":                               false,
+			"the end":                                  true,
 		} {
 			if got := wrote.Wrote(remark); got != want {
 				t.Errorf("%s: %q: %v", name, remark, got)

@@ -97,7 +97,9 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	defer out.Close()
 	transcript := io.Writer(out)
 	if c.adapter.Parse == nil {
-		transcript = io.MultiWriter(out, &plainTexts{authored: func(text string, ran bool) { c.authored(run, text, ran) }})
+		plain := &plainTexts{authored: func(text string, ran bool) { c.authored(run, text, ran) }}
+		defer plain.end()
+		transcript = io.MultiWriter(out, plain)
 	}
 	defer c.Watch(run, cancel)()
 	proc, err := c.Sandbox.Start(run, spec)
