@@ -69,8 +69,8 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 		return nil, nil
 	}
 	learned, err := s.Learned(ctx)
-	context, seed := s.state.Task(s.thread).Context(), seed(s.thread, len(s.state.Attempts)+1)
-	return func(options []policy.Option) policy.Choice { return learned.Choose(mode, context, options, seed) }, err
+	task, seed := s.state.Task(s.thread).Context(), seed(s.thread, len(s.state.Attempts)+1)
+	return func(options []policy.Option) policy.Choice { return learned.Choose(mode, task, options, seed) }, err
 }
 
 // seed is the chance in the choice of an attempt's backend: the same for the same
