@@ -42,6 +42,9 @@ const maxRemark = 64 << 10
 // posting matches commands and calls that write to GitHub.
 var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 
+// Posts reports whether a text that is executed may write to GitHub.
+func Posts(text string) bool { return posting.MatchString(text) }
+
 // Add takes a text of the agent in; ran says that it was executed and not merely said.
 // It reports whether the text may have posted something.
 //
@@ -49,7 +52,7 @@ var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 // through JSON, a shell and a here-document before it is posted.
 func (a *Authored) Add(text string, ran bool) (posts bool) {
 	shortest, most := runWords, maxRuns
-	if posts = ran && posting.MatchString(text); posts {
+	if posts = ran && Posts(text); posts {
 		shortest, most = 1, 2*maxRuns
 	}
 	if len(a.runs) >= most || a.size >= most*maxPerRun {
@@ -125,8 +128,10 @@ func hashOf(words []string) uint32 {
 // words are the words of a text in lower case. A word is a run of letters and digits;
 // everything else separates words, escapes other than \uXXXX included.
 func words(text string) []string {
-	text = strings.ToLower(escapes.ReplaceAllStringFunc(text, unescaped))
-	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if strings.Contains(text, `\`) { // which is asked more quickly than replaced
+		text = escapes.ReplaceAllStringFunc(text, unescaped)
+	}
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // escapes are those of JSON and of shells, however many backslashes the layers of

@@ -63,42 +63,66 @@ func (a *Attempt) unlogged(now time.Time) []thread.NewEvent {
 	return nil
 }
 
-// Bounds of what is looked at together in the output of a plain agent, in bytes: a
-// line, and what came before it, since a remark may go over several.
+// Bounds of what is looked at together in the output of a plain agent, in bytes: lines,
+// and what came before them, since a remark may go over several.
 const (
-	maxAuthoredLine = 64 << 10
-	lastLines       = 256
+	maxPlainText = 64 << 10
+	lastLines    = 256
 )
 
-// plainTexts gives the lines of a plain agent to authored; each counts as written and
-// executed.
+// plainTexts gives the output of a plain agent to authored, in pieces of many lines.
+// Each line that posts counts as executed, at once.
 type plainTexts struct {
-	authored   func(text string, ran bool)
-	line, last []byte
+	authored func(text string, ran bool)
+	text     []byte // what was not given yet, and the end of what was
+	begins   int    // where its last line begins
 }
 
 // Write never fails.
 func (w *plainTexts) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0; {
-		part, after, ended := bytes.Cut(rest, []byte{'\n'})
-		rest = after
-		w.line = append(w.line, part...)
-		if !ended && len(w.line) <= maxAuthoredLine {
-			break
+	for rest, ended := p, true; ended && len(rest) > 0; {
+		var part []byte
+		part, rest, ended = bytes.Cut(rest, []byte{'\n'})
+		w.text = append(w.text, part...)
+		if ended {
+			w.line()
 		}
-		if len(bytes.TrimSpace(w.line)) > 0 {
-			w.last = append(append(w.last, '\n'), w.line...)
-			w.authored(string(w.last), false)
-			w.authored(string(w.line), true)
-			w.last = append(w.last[:0], w.last[max(0, len(w.last)-lastLines):]...)
+		if len(w.text) > maxPlainText {
+			w.give()
 		}
-		w.line = w.line[:0]
 	}
 	return len(p), nil
 }
 
-// end ends the last line.
-func (w *plainTexts) end() { _, _ = w.Write([]byte{'\n'}) }
+// line ends a line.
+func (w *plainTexts) line() {
+	line := w.text[w.begins:]
+	if len(bytes.TrimSpace(line)) == 0 {
+		w.text = w.text[:w.begins]
+		return
+	}
+	w.text = append(w.text, '\n')
+	if posted := string(line); feedback.Posts(posted) {
+		w.give()
+		w.authored(posted, true)
+	}
+	w.begins = len(w.text)
+}
+
+// give gives what was collected and keeps the end of it.
+func (w *plainTexts) give() {
+	if len(bytes.TrimSpace(w.text)) > 0 {
+		w.authored(string(w.text), false)
+	}
+	w.text = append(w.text[:0], w.text[max(0, len(w.text)-lastLines):]...)
+	w.begins = len(w.text)
+}
+
+// end ends the last line, and gives the rest.
+func (w *plainTexts) end() {
+	w.line()
+	w.give()
+}
 
 // readAuthored takes in what the CLI's session file holds beside the output: patches,
 // from whose files a remark may be posted.

@@ -60,7 +60,7 @@ func TestEveryLineOfAPlainAgentIsItsOwn(t *testing.T) {
 	for name, reader := range map[string]func(io.Reader) io.Reader{"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader} {
 		var wrote feedback.Authored
 		w := plainTexts{authored: func(text string, ran bool) { wrote.Add(text, ran) }}
-		out := "starting\nposting: I fixed the parser.\n\n\nIt has tests now.\nposted a comment\n" + strings.Repeat("x", 2*maxAuthoredLine) + "\nand a comment: the end"
+		out := "starting\nposting: I fixed the parser.\n\n\nIt has tests now.\nposted a comment\n" + strings.Repeat("x", 2*maxPlainText) + "\nand a comment: the end"
 		if _, err := io.Copy(&w, reader(strings.NewReader(out))); err != nil {
 			t.Fatal(err)
 		}
@@ -90,8 +90,8 @@ func TestBlankOutputOfAPlainAgentIsNotKept(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(w.line) > 2*maxAuthoredLine || strings.HasSuffix(blank, "\n") && len(w.line) > 0 {
-			t.Errorf("%.10q: %d bytes are kept", blank, len(w.line))
+		if len(w.text) > 2*maxPlainText || strings.HasSuffix(blank, "\n") && len(w.text) > 0 {
+			t.Errorf("%.10q: %d bytes are kept", blank, len(w.text))
 		}
 	}
 }
