@@ -56,7 +56,10 @@ func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
 		c.Status, c.Conclusion, c.Title = Completed, Neutral, "Not judged: no attempt has ended"
 		p.sentence(what + " was not judged, because no attempt has ended.")
 	} else {
-		c.Status, c.Title = map[State]string{Running: InProgress, Waiting: Queued}[f.State], "Not known yet: no attempt has ended"
+		c.Status, c.Title = Queued, "Not known yet: no attempt has ended"
+		if f.State == Running {
+			c.Status = InProgress
+		}
 		p.sentence(what + " is judged when an attempt ends.")
 	}
 	p.sentence("The check run " + text.Code(NameRun) + " says what happens now.")
