@@ -42,8 +42,15 @@ const maxRemark = 64 << 10
 // posting matches commands and calls that write to GitHub.
 var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 
+// postingParts are what each match of posting has one of, in lower case: looking for
+// them takes a hundredth of the regexp's time.
+var postingParts = []string{"gh", "curl", "comment", "github"}
+
 // Posts reports whether a text that is executed may write to GitHub.
-func Posts(text string) bool { return posting.MatchString(text) }
+func Posts(text string) bool {
+	lower := strings.ToLower(text)
+	return slices.ContainsFunc(postingParts, func(part string) bool { return strings.Contains(lower, part) }) && posting.MatchString(text)
+}
 
 // Add takes a text of the agent in; ran says that it was executed and not merely said.
 // It reports whether the text may have posted something.
