@@ -22,7 +22,7 @@ func checkRun(p *payload) []Activity {
 		Repo:     p.repo(),
 		Number:   checkRunThread(cr),
 		URL:      cr.HTMLURL,
-		Snapshot: thread.Snapshot{Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch},
+		Snapshot: thread.Details{Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch},
 	}
 	who := p.Sender
 	switch p.Action {

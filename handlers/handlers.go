@@ -64,7 +64,7 @@ type Activity struct {
 	Change    *thread.Change
 	everyone  bool    // the change concerns all threads of the repository, or of the owner where it has no name
 	signal    *signal // the change is what somebody made of the work
-	Snapshot  thread.Snapshot
+	Snapshot  thread.Details
 	newPull   bool // it is on the thread's pull request, whose number the log does not know yet
 	Target    thread.Target
 	URL       string

@@ -44,7 +44,7 @@ func forAll(p *payload, repos []repository, c thread.Change) []Activity {
 // another one than before, and so is that of a repository that was made anew.
 func everywhere(repo forge.Repo, c thread.Change) Activity {
 	if c.What == "installed" {
-		c.Snapshot = &thread.Snapshot{Installation: repo.Installation, RepoID: repo.ID}
+		c.Snapshot = &thread.Details{Installation: repo.Installation, RepoID: repo.ID}
 	}
 	return Activity{Repo: repo, Change: &c, everyone: true}
 }

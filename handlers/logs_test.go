@@ -17,7 +17,7 @@ import (
 func (w *house) long(t thread.ID, from, to int) {
 	w.T.Helper()
 	for i := from; i < to; i++ {
-		f := thread.Feedback{Source: policy.FromComment, Command: "solve", Text: fmt.Sprint("remark ", i), Snapshot: &thread.Snapshot{Title: "T"}}
+		f := thread.Feedback{Source: policy.FromComment, Command: "solve", Text: fmt.Sprint("remark ", i), Snapshot: &thread.Details{Title: "T"}}
 		_, err := w.Store.Append(w.T.Context(), t, false, thread.NewEvent{Kind: thread.KindFeedback, At: w.Now(), Data: f})
 		w.Must(err)
 	}

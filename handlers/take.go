@@ -118,7 +118,7 @@ func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it A
 		c.What, c.Number, c.URL = "pull_"+c.What, it.Number, it.URL
 	}
 	c.Delivery = guid
-	if it.Snapshot != (thread.Snapshot{}) {
+	if it.Snapshot != (thread.Details{}) {
 		c.Snapshot = &it.Snapshot
 	}
 	_, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c})

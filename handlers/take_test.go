@@ -12,14 +12,14 @@ import (
 
 func TestOfAnIgnoredRemarkLittleIsKept(t *testing.T) {
 	long := strings.Repeat("é", 40_000)
-	f := brief(thread.Feedback{Raw: long, Text: long, Baseline: long, Snapshot: &thread.Snapshot{Title: "t", Body: long, Installation: 7}})
+	f := brief(thread.Feedback{Raw: long, Text: long, Baseline: long, Snapshot: &thread.Details{Title: "t", Body: long, Installation: 7}})
 	if len(f.Raw) > maxIgnored || f.Text != "" || f.Baseline != "" || f.Snapshot.Body != "" || f.Snapshot.Installation != 7 || !utf8.ValidString(f.Raw) {
 		t.Errorf("kept %d bytes of it, snapshot %+v", len(f.Raw), f.Snapshot)
 	}
 }
 
 func TestTheTextsOfAnEditBackAreKept(t *testing.T) {
-	f := brief(thread.Feedback{Raw: strings.Repeat("x", 40_000), Description: "a", Baseline: "b", Snapshot: &thread.Snapshot{Title: "t", Body: "a"}})
+	f := brief(thread.Feedback{Raw: strings.Repeat("x", 40_000), Description: "a", Baseline: "b", Snapshot: &thread.Details{Title: "t", Body: "a"}})
 	if len(f.Raw) > maxIgnored || f.Baseline != "b" || f.Snapshot.Body != "a" {
 		t.Errorf("kept %d bytes, baseline %q, snapshot %+v; want the fold to know both texts", len(f.Raw), f.Baseline, f.Snapshot)
 	}

@@ -80,7 +80,7 @@ func (GitHub) complete(ctx context.Context, p *publisher) error {
 	}
 	change := thread.Change{What: "closed", By: "somebody"}
 	if pull.State == "open" {
-		seen := thread.Snapshot{HeadRef: pull.Head.Ref, HeadSHA: pull.Head.SHA, HeadRepoID: pull.Head.Repo.ID, BaseRef: pull.Base.Ref}
+		seen := thread.Details{HeadRef: pull.Head.Ref, HeadSHA: pull.Head.SHA, HeadRepoID: pull.Head.Repo.ID, BaseRef: pull.Base.Ref}
 		if seen.HeadRepoID == 0 {
 			// GitHub names no head repository once the fork is deleted.
 			seen.HeadRepoID = -1

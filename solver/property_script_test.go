@@ -105,7 +105,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	}
 	f := thread.Feedback{Source: m.Source, By: m.Actor, Reason: j.Reason, Own: j.Own, Number: th.Number, Command: j.Command.Name, Text: j.Text, Raw: m.Text,
 		Description: j.Description, SHA: m.SHA, MadeAt: time.Now().Add(-time.Duration(r.Int64N(int64(3 * time.Second)))).Truncate(time.Second),
-		Snapshot: &thread.Snapshot{Installation: 5, RepoID: 1, Title: "Broken", Body: th.body, Author: "ann", DefaultBranch: "main", URL: "http://github.test/i"}}
+		Snapshot: &thread.Details{Installation: 5, RepoID: 1, Title: "Broken", Body: th.body, Author: "ann", DefaultBranch: "main", URL: "http://github.test/i"}}
 	if m.Source == policy.FromComment {
 		f.Target = thread.Target{Kind: "issue_comment", ID: int64(10000*th.Number + th.said)}
 	}

@@ -144,7 +144,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limit
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
-	f.Limit = &checkrun.Limit{Account: last.Account, Message: last.Limit.Message, ResetsAt: last.Limit.Usable(),
+	f.Limit = &checkrun.AccountLimit{Account: last.Account, Message: last.Limit.Message, ResetsAt: last.Limit.Usable(),
 		Consecutive: breakers[last.Account].Consecutive}
 	return nil
 }

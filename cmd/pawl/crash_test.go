@@ -87,7 +87,7 @@ func newCrashRig(t *testing.T) *crashRig {
 	r.must(err)
 	_, err = c.store.Append(t.Context(), c.thread, true, thread.NewEvent{Kind: thread.KindFeedback, At: c.clock.now(), Data: thread.Feedback{
 		Source: policy.FromComment, By: feedback.Actor{ID: 1001, Login: writer, Type: "User"}, Command: "solve", Target: thread.Target{Kind: "issue", ID: int64(n)},
-		Snapshot: &thread.Snapshot{Installation: installation, RepoID: info.ID, Title: "A second line", Body: "Please add a second line to a.txt.", DefaultBranch: "main"},
+		Snapshot: &thread.Details{Installation: installation, RepoID: info.ID, Title: "A second line", Body: "Please add a second line to a.txt.", DefaultBranch: "main"},
 	}})
 	r.must(err)
 	return c

@@ -39,7 +39,7 @@ type here struct {
 func readLog(events []thread.Event) here {
 	l := here{texts: handlers.Texts(events), closed: map[int]bool{}}
 	for _, e := range events {
-		var n *thread.Snapshot
+		var n *thread.Details
 		if e.Kind == thread.KindThread {
 			var c thread.Change
 			if json.Unmarshal(e.Data, &c) != nil {

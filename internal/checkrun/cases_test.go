@@ -89,7 +89,7 @@ func limited(n int) Facts {
 		f.Attempts = append(f.Attempts, unlike(i, "usage_limit", "You've hit your usage limit. Visit https://example.com/codex/settings/usage"))
 	}
 	f.Severity.Reasons = []string{"0 edits, at most 0 on one file; a loop starts at 40 edits with 8 on one file"}
-	f.Limit = &Limit{Account: "main", Message: "You've hit your usage limit. Visit https://example.com/codex/settings/usage to purchase more credits or try again at 2:03 PM.",
+	f.Limit = &AccountLimit{Account: "main", Message: "You've hit your usage limit. Visit https://example.com/codex/settings/usage to purchase more credits or try again at 2:03 PM.",
 		ResetsAt: now.Add(5*time.Hour + 12*time.Minute), Consecutive: n}
 	return f
 }
@@ -269,7 +269,7 @@ func hostile() Facts {
 	f.State, f.Rule, f.Reasons, f.Hint = Stopped, policy.Rule(evil), policy.Because("", evil), evil
 	f.Severity.Reasons = []string{evil}
 	f.Stagnation = policy.Stagnant{Kind: evil, Similar: 1, Similarity: 0.9, Reasons: []string{evil}}
-	f.Limit = &Limit{Account: evil, Message: evil, Consecutive: 2}
+	f.Limit = &AccountLimit{Account: evil, Message: evil, Consecutive: 2}
 	f.Feedback = []thread.Request{remark(0, evil, evil, evil, "", evil)}
 	f.PullURL, f.IssueURL, f.DetailsURL = "javascript:alert(1)", "https://x)@evil", evil
 	f.Problems = []thread.Problem{{Path: evil, Line: -1, Message: evil}}

@@ -68,22 +68,22 @@ func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
 }
 
 // buttons are the actions that fit the state, at most three.
-func buttons(f Facts) []forge.Action {
-	retry := forge.Action{Label: "Retry", Description: "Start one more attempt", Identifier: "retry"}
-	resume := forge.Action{Label: "Resume", Description: "Go on now, do not wait", Identifier: "resume"}
-	escalate := forge.Action{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
-	stop := forge.Action{Label: "Stop", Description: "End the run", Identifier: "stop"}
+func buttons(f Facts) []forge.Button {
+	retry := forge.Button{Label: "Retry", Description: "Start one more attempt", Identifier: "retry"}
+	resume := forge.Button{Label: "Resume", Description: "Go on now, do not wait", Identifier: "resume"}
+	escalate := forge.Button{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
+	stop := forge.Button{Label: "Stop", Description: "End the run", Identifier: "stop"}
 	switch words := f.Rule.Words(); {
 	case f.State == Running:
-		return []forge.Action{stop}
+		return []forge.Button{stop}
 	case f.State == Waiting:
-		return []forge.Action{resume, stop}
+		return []forge.Button{resume, stop}
 	case f.State == Done, f.State == Failed, f.State == ConfigError, words.Help == policy.HelpRetry:
-		return []forge.Action{retry}
+		return []forge.Button{retry}
 	case words.Help == policy.HelpResume:
-		return []forge.Action{resume}
+		return []forge.Button{resume}
 	case words.Help == policy.HelpAny, words.Stops == "":
-		return []forge.Action{retry, escalate}
+		return []forge.Button{retry, escalate}
 	}
 	return nil // the hint says what helps
 }

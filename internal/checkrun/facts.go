@@ -46,7 +46,7 @@ type Facts struct {
 	Severity      policy.Severity
 	CooldownUntil time.Time
 	Stagnation    policy.Stagnant
-	Limit         *Limit
+	Limit         *AccountLimit
 	// Feedback is what was judged lately, oldest first. Withdrawn says why something
 	// was not acted on.
 	Feedback []thread.Request
@@ -73,9 +73,9 @@ type Attempt struct {
 	Grade string
 }
 
-// Limit is the last limit that a backend account hit. ResetsAt is zero when
+// AccountLimit is the last limit that a backend account hit. ResetsAt is zero when
 // nobody said when it resets.
-type Limit struct {
+type AccountLimit struct {
 	Account, Message string
 	ResetsAt         time.Time
 	Consecutive      int

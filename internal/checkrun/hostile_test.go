@@ -220,7 +220,7 @@ func everywhere(a, b string, state uint8, n int, share float64, span int64) Fact
 		Class: policy.Class(classes[int(state/7)%len(classes)]), Reasons: []string{b}, Grade: share, Cooldown: time.Duration(span),
 	}
 	f.Stagnation = policy.Stagnant{Kind: b, Similar: n % 4, Escalated: state > 128, Similarity: share, Reasons: []string{a}}
-	f.Limit = &Limit{Account: a, Message: b, Consecutive: n, ResetsAt: f.Until}
+	f.Limit = &AccountLimit{Account: a, Message: b, Consecutive: n, ResetsAt: f.Until}
 	f.Feedback = []thread.Request{remark(now.Sub(f.Until), a, b, b, "", a)}
 	f.Problems = []thread.Problem{{Path: a, Line: n, Message: b}}
 	return f

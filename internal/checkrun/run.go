@@ -33,32 +33,32 @@ func run(f Facts) forge.CheckRun {
 	return c
 }
 
-// shown is what a state looks like at GitHub, what follows by itself and what a
+// appearance is what a state looks like at GitHub, what follows by itself and what a
 // person can do.
-type shown struct{ status, conclusion, next, can string }
+type appearance struct{ status, conclusion, next, can string }
 
 // shown is how a state looks; one that is not known is shown as Stopped. A
 // configuration error asks a person to act, as a stop does; failure is kept for
 // Pawl's own failures, so that an operator can look for those alone.
-func (s State) shown() shown {
+func (s State) shown() appearance {
 	switch s {
 	case Running:
-		return shown{InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
+		return appearance{InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
 			"comment `/pawl stop` to end it, or comment what to do differently."}
 	case Waiting:
-		return shown{InProgress, "", "Pawl goes on by itself when something happens here.",
+		return appearance{InProgress, "", "Pawl goes on by itself when something happens here.",
 			"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."}
 	case Done:
-		return shown{Completed, Success, "the pull request waits for review; a remark on it leads to another attempt.",
+		return appearance{Completed, Success, "the pull request waits for review; a remark on it leads to another attempt.",
 			"review, or comment what is missing."}
 	case Failed:
-		return shown{Completed, Failure, "nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
+		return appearance{Completed, Failure, "nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
 			"comment `/pawl retry` once the cause is gone."}
 	case ConfigError:
-		return shown{Completed, ActionRequired, "nothing runs until the file is corrected on the default branch.",
+		return appearance{Completed, ActionRequired, "nothing runs until the file is corrected on the default branch.",
 			"correct the lines above; then comment `/pawl retry`."}
 	}
-	return shown{Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."}
+	return appearance{Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."}
 }
 
 // headline says where the thread stands, as plain text on one line.

@@ -36,7 +36,7 @@ type CheckRun struct {
 	Output      `json:"output,omitzero"`
 	// Actions are the buttons, of which GitHub takes three. None are sent, too: leaving
 	// them out keeps the old ones.
-	Actions []Action `json:"actions"`
+	Actions []Button `json:"actions"`
 }
 
 // Output is what a check run shows. GitHub wants title and summary.
@@ -47,9 +47,9 @@ type Output struct {
 	Annotations []Annotation `json:"annotations,omitempty"`
 }
 
-// Action is a button. GitHub takes 20 characters for Label and Identifier and
-// 40 for Description.
-type Action struct {
+// Button is what a check run offers to press. GitHub takes 20 characters for Label
+// and Identifier and 40 for Description.
+type Button struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
 	Identifier  string `json:"identifier"`
@@ -160,7 +160,7 @@ func (run CheckRun) fit(now time.Time) CheckRun {
 	for i, note := range run.Annotations {
 		run.Annotations[i].EndLine, run.Annotations[i].Message = max(note.EndLine, note.StartLine), clip(note.Message, maxText)
 	}
-	run.Actions = append([]Action{}, run.Actions...)
+	run.Actions = append([]Button{}, run.Actions...)
 	return run
 }
 

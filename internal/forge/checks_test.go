@@ -23,7 +23,7 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 			Title: "severe", Summary: "105 edits",
 			Annotations: []Annotation{{Path: "a.go", StartLine: 4, Level: "warning", Message: "edited 26 times"}},
 		},
-		Actions: []Action{{Label: "Retry", Description: "Try again", Identifier: "retry"}},
+		Actions: []Button{{Label: "Retry", Description: "Try again", Identifier: "retry"}},
 	}
 	if _, err := c.CreateCheckRun(t.Context(), h.repo, run); err != nil {
 		t.Fatal(err)

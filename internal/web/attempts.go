@@ -68,7 +68,7 @@ func (d threadData) CommitURL(name string) string {
 }
 
 // limit is one sentence on the limit that the last attempt's account hit.
-func limit(l *checkrun.Limit, now time.Time) string {
+func limit(l *checkrun.AccountLimit, now time.Time) string {
 	s := "account " + text.Line(l.Account, maxName) + ": "
 	if l.Consecutive > 0 {
 		s += fmt.Sprintf("%d in a row, ", l.Consecutive)

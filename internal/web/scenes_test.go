@@ -13,8 +13,8 @@ func remark(source policy.Source, by, command, reason, raw string) thread.Feedba
 		Delivery: "72d3162e-cc78-11e3-81ab-4c9367dc0958"}
 }
 
-func about(title, url string) *thread.Snapshot {
-	return &thread.Snapshot{Title: title, URL: url, Author: "octocat", DefaultBranch: "main"}
+func about(title, url string) *thread.Details {
+	return &thread.Details{Title: title, URL: url, Author: "octocat", DefaultBranch: "main"}
 }
 
 func start(n int, backend, account string, rule policy.Rule) thread.Started {

@@ -42,7 +42,7 @@ type Ground struct {
 
 // Fetch brings the branches of a thread and reads the repository's configuration,
 // or says why nothing can run.
-func (g *Ground) Fetch(ctx context.Context, e *Env, t thread.ID, n thread.Snapshot, verify []string) (*thread.Decided, error) {
+func (g *Ground) Fetch(ctx context.Context, e *Env, t thread.ID, n thread.Details, verify []string) (*thread.Decided, error) {
 	if err := g.open(ctx, e, t); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 }
 
 // fetch brings the default branch and the branch that is worked on.
-func (g *Ground) fetch(ctx context.Context, n thread.Snapshot) (*thread.Decided, error) {
+func (g *Ground) fetch(ctx context.Context, n thread.Details) (*thread.Decided, error) {
 	def := n.DefaultBranch
 	var tips map[string]string
 	err := g.authorised(ctx, func() (err error) {

@@ -14,7 +14,7 @@ var someThread = thread.ID{Owner: "acme", Name: "widgets", Number: 7}
 
 func promptOf(t *testing.T, body string, remarks ...string) string {
 	t.Helper()
-	snapshot := thread.Snapshot{Title: "A title", Body: body}
+	snapshot := thread.Details{Title: "A title", Body: body}
 	s := thread.State{Snapshot: snapshot, Feedback: []thread.Request{{Feedback: thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "ada"}, Command: "solve"}}}}
 	for _, r := range remarks {
 		s.Feedback = append(s.Feedback, thread.Request{Feedback: thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "ada"}, Command: "solve", Text: r}})

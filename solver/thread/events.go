@@ -32,9 +32,9 @@ const (
 	KindActDone        Kind = "act_done"        // Act
 )
 
-// Snapshot is what a webhook said of its thread. Empty fields are unknown, not
-// empty at GitHub; a later snapshot replaces only what it knows.
-type Snapshot struct {
+// Details are what a webhook said of its thread. Empty fields are unknown, not
+// empty at GitHub; later details replace only what they know.
+type Details struct {
 	Installation int64  `json:"installation,omitempty"`
 	RepoID       int64  `json:"repo_id,omitempty"`
 	Title        string `json:"title,omitempty"`
@@ -88,7 +88,7 @@ type Feedback struct {
 	SHA      string    `json:"sha,omitempty"`
 	MadeAt   time.Time `json:"made_at,omitzero"`
 	Delivery string    `json:"delivery,omitempty"`
-	Snapshot *Snapshot `json:"snapshot,omitempty"`
+	Snapshot *Details  `json:"snapshot,omitempty"`
 
 	Seq int64     `json:"-"` // of its event
 	At  time.Time `json:"-"`
@@ -115,10 +115,10 @@ type Change struct {
 	// MadeAt is when something was closed, as far as GitHub told.
 	MadeAt time.Time `json:"made_at,omitzero"`
 	// Number and URL are those of a pull request of the thread.
-	Number   int       `json:"number,omitempty"`
-	URL      string    `json:"url,omitempty"`
-	Delivery string    `json:"delivery,omitempty"`
-	Snapshot *Snapshot `json:"snapshot,omitempty"`
+	Number   int      `json:"number,omitempty"`
+	URL      string   `json:"url,omitempty"`
+	Delivery string   `json:"delivery,omitempty"`
+	Snapshot *Details `json:"snapshot,omitempty"`
 }
 
 // Withdrawn takes back feedback that turned out to be none.

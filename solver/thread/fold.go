@@ -19,7 +19,7 @@ type State struct {
 	Seq int64
 	// At is when the thread last changed; Pawl's own acts do not count.
 	At       time.Time
-	Snapshot Snapshot
+	Snapshot Details
 	// Run counts runs from 1; Ended says that the last one has ended.
 	Run   int
 	Ended bool
@@ -250,7 +250,7 @@ func (s *State) acted(e Event, a Act) {
 
 // see takes over what a snapshot knows, except for the texts, and which delivery
 // brought it.
-func (s *State) see(n *Snapshot, delivery string) {
+func (s *State) see(n *Details, delivery string) {
 	s.Delivery = cmp.Or(delivery, s.Delivery)
 	if n == nil {
 		return

@@ -46,7 +46,7 @@ func fold(t *testing.T, all ...happened) State {
 }
 
 func solve(text string) happened {
-	return happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", Text: text, Snapshot: &Snapshot{Title: "T", Body: "B", DefaultBranch: "main"}}}
+	return happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", Text: text, Snapshot: &Details{Title: "T", Body: "B", DefaultBranch: "main"}}}
 }
 
 func start(n, run int, seen int64) happened {

@@ -36,7 +36,7 @@ func (l told) fold(t *testing.T) State {
 func second(n int) time.Time { return time.Unix(int64(n), 0).UTC() }
 
 // text is a snapshot of a thread with this description.
-func text(body string) *Snapshot { return &Snapshot{Title: "A title", Body: body} }
+func text(body string) *Details { return &Details{Title: "A title", Body: body} }
 
 func editOf(made int, from, to string) Feedback {
 	return Feedback{Source: policy.FromDescription, Baseline: from, Description: to, MadeAt: second(made), Snapshot: text(to)}
