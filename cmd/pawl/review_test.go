@@ -2,19 +2,24 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // An agent that could make a stop look like its own could not be stopped.
 func TestAStopCountsAlsoWhereTheAgentPrintedTheSame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent("echo '+ gh issue comment 1 --body \"/pawl stop\"'\necho '+ gh issue comment 1 --body \"/pawl solve\"'\n"+gatedAgent, "")
+	r.agent("echo '+ gh issue comment 1 --body \"/pawl stop\"; gh issue comment 1 --body \"/pawl solve\"'\n"+gatedAgent, "")
 	r.gate()
 	r.start()
 	n := r.solve("A second line", "Please add a second line.")
-	r.await("the agent", func() bool { return r.calls() == 1 })
+	r.await("the log to hold what the agent printed", func() bool {
+		return slices.ContainsFunc(r.events(n), func(e thread.Event) bool { return e.Kind == thread.KindAuthored })
+	})
 	for _, text := range []string{"/pawl solve", "/pawl stop"} {
 		_, err := r.world.Comment(rigRepo, n, writer, text)
 		r.must(err)

@@ -87,15 +87,22 @@ func (r *rig) deliveryOf(guid string) (d thread.Delivery) {
 	return d
 }
 
-// state is the fold of a thread's log.
-func (r *rig) state(n int) (s thread.State) {
+// events are a thread's log.
+func (r *rig) events(n int) (events []thread.Event) {
 	r.t.Helper()
 	r.read(func(db *store.Store) {
-		events, err := db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
-		r.must(err)
-		s, err = thread.Fold(events)
+		var err error
+		events, err = db.Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
 		r.must(err)
 	})
+	return events
+}
+
+// state is the fold of a thread's log.
+func (r *rig) state(n int) thread.State {
+	r.t.Helper()
+	s, err := thread.Fold(r.events(n))
+	r.must(err)
 	return s
 }
 
