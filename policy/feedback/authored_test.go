@@ -94,6 +94,17 @@ func TestTextsThatOnlyRepeatThemselvesAreNotReadForEver(t *testing.T) {
 	}
 }
 
+func TestWhatMayPostIsKnownInAnyCase(t *testing.T) {
+	for text, want := range map[string]bool{
+		"gh issue comment 7": true, "GH pr view": true, "/usr/bin/CURL -d @body": true, "add_issue_Comment": true, "post-Comments": true, "https://api.GitHub.com": true,
+		"": false, "ghost": false, "curly": false, "commented": false, "echo done": false,
+	} {
+		if Posts(text) != want {
+			t.Errorf("%q: %v, want %v", text, !want, want)
+		}
+	}
+}
+
 func TestEachPartOfAnEditMustBeAnAgents(t *testing.T) {
 	var a, b Authored
 	a.Add("the first of these parts", false)
