@@ -15,6 +15,10 @@ import (
 type stop struct {
 	ending policy.Ending // TimedOut or Killed
 	reason string
+	// first says that it came before the final event, which is then what the CLI
+	// made of its end: one that is told to end kills its command, hears from it and
+	// reports success.
+	first  bool
 	notice Event // what the CLI said of the refusal that it was waiting for; zero where it said nothing
 }
 
@@ -25,6 +29,9 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	t.settleTo(0)
 	r := &t.rep
 	r.Killed, r.Reasons = why.ending != "", []string{}
+	if why.first {
+		r.final, t.failed = false, nil
+	}
 	decide := t.decide
 	if t.cli.Parse == nil {
 		decide = t.decidePlain

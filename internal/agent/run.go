@@ -69,9 +69,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	defer context.AfterFunc(ctx, func() { w.end(stopFor(context.Cause(ctx))) })()
 	read := newReading(a, o.Dir)
 	read.onEvent = func(e Event) {
-		if e.Kind == Finished || e.Kind == Failed {
-			w.linger.Reset(lingerTime)
-		}
+		w.read(e.Kind)
 		if o.OnEvent != nil {
 			o.OnEvent(e)
 		}
@@ -109,9 +107,10 @@ type watch struct {
 	silence                              time.Duration
 	total, startup, idle, linger, asleep *time.Timer
 
-	mu   sync.Mutex
-	over bool // the process has ended
-	why  stop // zero while it has not been killed
+	mu    sync.Mutex
+	over  bool // the process has ended
+	final bool // its last turn had its final event
+	why   stop // zero while it has not been killed
 	// waiting are the CLI's conversations that were refused and have not asked
 	// again, the one that was refused first at the front.
 	waiting []waitingSession
@@ -134,6 +133,23 @@ func newWatch(kill func(), o RunOptions) *watch {
 	w.linger = alarm(0, policy.Killed, fmt.Sprintf("killed because it did not end within %s", lingerTime))
 	w.asleep = alarm(0, "", "")
 	return w
+}
+
+// read is told each event.
+func (w *watch) read(kind Kind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch kind {
+	case TurnStarted:
+		w.final = false
+	case Finished, Failed:
+		w.linger.Reset(lingerTime)
+		if w.why.ending == "" {
+			w.final = true
+		} else if !w.final {
+			w.why.first = true
+		}
+	}
 }
 
 // end kills the process, once.
@@ -239,7 +255,7 @@ func (n RetryWait) stop() stop {
 	if n.Wait > 0 {
 		reason = fmt.Sprintf("killed because it went to sleep for %s, which is Pawl's to wait", n.Wait.Round(time.Second))
 	}
-	return stop{policy.Killed, reason, e}
+	return stop{ending: policy.Killed, reason: reason, notice: e}
 }
 
 // maxWaitLine is how much of a line of standard error is looked at.

@@ -154,6 +154,24 @@ func TestAProcessThatStaysAfterItsFinalEventIsKilledAndItsEndingKept(t *testing.
 	})
 }
 
+// Claude Code, told to end, kills its command, hears of it and reports success.
+func TestAFinalEventThatTheKillBroughtAboutIsNoEnding(t *testing.T) {
+	for name, last := range map[string]string{"success": sayDone, "failure": `{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized"}}`} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, p := newScripted()
+				kill := p.Kill
+				p.Kill = func() { s.say(sayMessage); s.say(last); time.Sleep(time.Second); kill() }
+				go s.say(sayStarted)
+				got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{Total: time.Hour})
+				if err != nil || got.Ending != policy.TimedOut || got.Limit != nil || len(got.Reasons) != 1 || got.FinalMessage != "done" {
+					t.Errorf("%+v, error %v; want it timed out", got, err)
+				}
+			})
+		})
+	}
+}
+
 // fullDisk takes some bytes and then fails.
 type fullDisk struct{ room int }
 
