@@ -23,37 +23,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// errDead ends a step at once, as an attempt outlasts a store that merely fails.
-var errDead = fmt.Errorf("the process is dead: %w", thread.ErrLeaseLost)
-
-// mortal is a store seen from a process that dies at its n-th append: before
-// the append, so that what was done is not logged, or right after it, so that
-// what was logged is not done.
-type mortal struct {
-	thread.Store
-	left  int
-	after bool
-	dead  bool
-}
-
-func (m *mortal) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
-	m.left--
-	if m.dead || m.left == 0 && !m.after {
-		m.dead = true
-		return errDead
-	}
-	err := m.Store.AppendLeased(ctx, l, b)
-	m.dead = m.left == 0
-	return err
-}
-
-func (m *mortal) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
-	if m.dead {
-		return errDead
-	}
-	return m.Store.Release(ctx, l, retry)
-}
-
 // crashRig is a thread with one request and everything that a step needs.
 type crashRig struct {
 	*rig
@@ -100,47 +69,6 @@ func (c *crashRig) live(process int, st thread.Store) error {
 	s := &solver.Solver{Host: solver.GitHub{Forge: c.forge}, Env: attempt.Env{Store: st, Config: c.cfg, Sandbox: box, Node: fmt.Sprintf("node-%d", process),
 		Now: c.clock.now, Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
 	return s.Step(c.t.Context(), c.thread)
-}
-
-func TestWhereverAProcessDiesTheRunGoesOnAndNothingIsDoubled(t *testing.T) {
-	t.Parallel()
-	endToEnd(t)
-	for _, after := range []bool{false, true} {
-		for at := 1; ; at++ {
-			lived := false
-			t.Run(fmt.Sprintf("at append %d, logged %v", at, after), func(t *testing.T) {
-				c := newCrashRig(t)
-				m := &mortal{Store: c.store, left: at, after: after}
-				err := c.live(1, m)
-				if lived = !m.dead; lived {
-					c.must(err)
-				}
-				// Another process takes over when the lease has run out.
-				c.clock.reach(c.clock.now().Add(thread.LeaseTime + time.Second))
-				c.must(c.live(2, &mortal{Store: c.store}))
-				v := c.view()
-				n := c.thread.Number
-				if v.State != checkrun.Done && v.Rule != "no_change" {
-					t.Errorf("%s (%s %q), want done", v.State, v.Rule, v.Reasons)
-				}
-				c.once(n)
-				text, err := c.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
-				if err != nil || text != "one\ntwo\n" && text != "one\ntwo\ntwo\n" {
-					t.Errorf("a.txt on the branch is %q, %v", text, err)
-				}
-				sha := c.world.Pulls(rigRepo)[0].Pull.HeadSHA
-				if got := c.check(sha, "pawl").Status; got != "completed" {
-					t.Errorf("check run pawl on the head: %q, want completed", got)
-				}
-				if t.Failed() {
-					t.Logf("log:\n%s", c.log)
-				}
-			})
-			if lived || t.Failed() {
-				break
-			}
-		}
-	}
 }
 
 // late appends a stop just before an attempt is logged: after the decision, and

@@ -124,7 +124,7 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 		"deltas":   {stream(agent.StreamGemini), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := &lineMaker{make: c.line, size: 60 << 20}
+			in := &lineMaker{make: c.line, size: 40 << 20}
 			before := liveHeap()
 			if _, err := agent.Inspect(in, c.adapter, agent.InspectOptions{Dir: "/w"}); err != nil {
 				t.Fatal(err)
