@@ -37,7 +37,7 @@ bench:
 # whether anything was lost, doubled or forgotten. The seed is printed; SOAK_SEED
 # repeats what is chosen by chance, but not what a kill meets. With
 # SOAK_DATABASE=postgres three nodes share a database. Before that, SOAK_SEQUENCES
-# (20000) random sequences of events in virtual time, of which make test plays 1,000:
+# (20000) random sequences of events in virtual time, of which make test plays 500:
 # about 25 ms of two processors each.
 soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceOfEvents ./solver -seeds $${SOAK_SEQUENCES:-20000}

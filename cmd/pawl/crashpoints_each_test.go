@@ -17,8 +17,7 @@ import (
 // moreThanOnce are points that are passed at different moments; the first time
 // of each is tested anyway.
 var moreThanOnce = []string{
-	"commit:4", "commit:12", "commit:25", "committed_rows:4", "committed_rows:12", "committed_rows:25", "event_appended:5", "claimed:2",
-	"act_begun:3", "act_begun:5", "act_logged:3", "check_created:3", "pushed:2", "agent_done:2", "attempt_ending:2", "stored:3", "delivery_appended:3",
+	"commit:12", "committed_rows:25", "event_appended:5", "claimed:2", "act_begun:3", "act_logged:3", "check_created:3", "pushed:2", "attempt_ending:2",
 }
 
 // nap is the length of a sleep that no process of another test has.

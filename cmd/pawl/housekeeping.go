@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/agent"
@@ -17,8 +18,12 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// cleanInterval is how often old records are removed.
-const cleanInterval = time.Hour
+// cleanInterval is how often old records are removed, and askDuty how often a server
+// asks whether it is its turn to remove them, as store.Duty wants it.
+const (
+	cleanInterval = time.Hour
+	askDuty       = 15 * time.Second
+)
 
 // catchUpInterval is how often GitHub is asked for deliveries that did not
 // arrive. GitHub delivers once and says nothing of a failure.
@@ -61,34 +66,50 @@ func (n *node) sweep(now func() time.Time) func(context.Context) error {
 }
 
 // clean removes what is older than the retention, at the start and then every
-// hour, until ctx ends.
+// hour, until ctx ends: each server from its folders, and one of them from the
+// database that they share.
 func (n *node) clean(ctx context.Context, now func() time.Time) {
-	for {
-		t, keep := now(), n.cfg.Retention
-		rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
-		transcripts := 0
-		if err == nil {
-			transcripts, err = n.cleanFolders(ctx, t.Add(-keep.Transcripts))
+	duty := n.store.Duty("clean", n.solver.Node, cleanInterval)
+	for next := time.Now(); ; {
+		if !time.Now().Before(next) {
+			next = time.Now().Add(cleanInterval)
+			removed, err := n.cleanFolders(ctx, now().Add(-n.cfg.Retention.Transcripts))
+			n.cleaned(ctx, "old transcripts", err, func(e *zerolog.Event) { e.Int("transcripts", removed) })
 		}
-		switch {
-		case ctx.Err() != nil:
+		if mine, err := duty.Begin(ctx); err != nil {
+			n.cleaned(ctx, "old records", err, nil)
+		} else if mine {
+			keep, t := n.cfg.Retention, now()
+			rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
+			n.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
+				e.Interface("rows", rows).Dur("longest", rows.Longest)
+			})
+		}
+		if wait.For(ctx, askDuty) != nil {
 			return
-		case errors.Is(err, store.ErrClock):
-			n.log.Warn().Err(err).Msg("nothing is removed while the clock may be wrong")
-		case err != nil:
-			n.log.Error().Err(err).Msg("old records were not removed; the next try is in an hour")
-		default:
-			n.log.Info().Interface("rows", rows).Dur("longest", rows.Longest).Int("transcripts", transcripts).Msg("old records removed")
 		}
-		if wait.For(ctx, cleanInterval) != nil {
-			return
-		}
+	}
+}
+
+// cleaned logs what became of a cleaning.
+func (n *node) cleaned(ctx context.Context, what string, err error, fields func(*zerolog.Event)) {
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, store.ErrClock):
+		n.log.Warn().Err(err).Msg("nothing is removed while the clock may be wrong")
+	case err != nil:
+		n.log.Error().Err(err).Msg(what + " were not removed; they are tried again")
+	default:
+		n.log.Info().Func(fields).Msg(what + " removed")
 	}
 }
 
 // cleanFolders removes old transcripts from this server's folder and from those of
 // servers on this machine that are gone.
 func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int, err error) {
+	if err := n.store.TrustClock(ctx); err != nil {
+		return 0, err
+	}
 	one := func(dir string) error {
 		k, err := n.solver.CleanAttempts(ctx, dir, before)
 		removed += k

@@ -34,13 +34,12 @@ const keepGUIDs = 30 * 24 * time.Hour
 
 // Clean removes what is older than its retention, in transactions of a few rows
 // each, with rests between them, so it should have a goroutine of its own.
-// Several nodes may clean at a time. The file of SQLite does not shrink; what is
+// Several nodes may clean at a time, although one is enough. The file of SQLite does not shrink; what is
 // free in it is used again. After a power cut some of it may be there again.
 //
-// With a clock that cannot be trusted it removes nothing and returns ErrClock;
-// whoever removes other old things should then leave them, too.
+// With a clock that cannot be trusted it removes nothing and returns ErrClock.
 func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
-	if err := s.trustClock(ctx); err != nil {
+	if err := s.TrustClock(ctx); err != nil {
 		return Cleaned{}, fmt.Errorf("clean: %w", err)
 	}
 	c := &cleaning{Store: s, pace: pace{rows: 2 * leastChunk}} // few at first, which may be large ones

@@ -174,10 +174,11 @@ const (
 	trustTime = 24 * time.Hour
 )
 
-// trustClock returns ErrClock, with the reason and what to do, when the clock is
+// TrustClock returns ErrClock, with the reason and what to do, when the clock is
 // not to be trusted with what is old. One that is behind removes too little, and
 // one that is ahead would take GUIDs, logs and transcripts that are still needed.
-func (s *database) trustClock(ctx context.Context) error {
+// Whoever removes other old things asks, too.
+func (s *database) TrustClock(ctx context.Context) error {
 	if _, err := s.compareClocks(s.clockOf(ctx, s.r.QueryRowContext)); err != nil {
 		return fmt.Errorf("compare the clocks: %w", err)
 	}

@@ -58,7 +58,7 @@ func (m *machine) runs() {
 
 func (m *machine) trusts(when string, want bool) {
 	m.t.Helper()
-	err := m.trustClock(m.t.Context())
+	err := m.TrustClock(m.t.Context())
 	if (err == nil) != want || err != nil && !errors.Is(err, ErrClock) {
 		m.t.Errorf("%s: %v; want that the clock is trusted: %v", when, err, want)
 	}

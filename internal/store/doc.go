@@ -52,7 +52,7 @@
 //	how do nodes tell each other that something is due     postgres.go, Listen
 //	what happens on a full disk, after a failed fsync      database.go
 //	who may open a SQLite file                             sqlite.go, lockFile
-//	what is removed, in how large transactions             clean.go; by a wrong clock: clock.go, trustClock
+//	what is removed, in how large transactions             clean.go; by a wrong clock: clock.go, TrustClock
 //	how many attempts may run on an account                accounts.go
 //	what does an upgrade change                            migrations, migrate.go
 package store
