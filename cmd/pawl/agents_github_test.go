@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
 )
 
 // withAgent makes a real CLI the only backend of a rig and starts it with the
