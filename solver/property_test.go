@@ -78,7 +78,6 @@ func newImage(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image[18], image[19] = 1, 1 // of SQLite's header: no write-ahead log
 	return image
 }
 

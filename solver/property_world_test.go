@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -66,8 +68,12 @@ func newWorld(t *testing.T, seed uint64, base base) *world {
 	w := &world{t: t, seed: seed, base: base, github: &github{}, repo: &repository{tips: map[string]string{}, commits: map[string]bool{}},
 		agents: &agents{until: map[string]time.Time{}, told: map[string]string{}}, shared: &memory{values: map[string][]byte{}},
 		began: time.Now(), rings: make(chan struct{}, 1), books: newBooks()}
-	var err error
-	if w.store, err = store.Open(t.Context(), "memory:", store.Options{Image: base.image}); err != nil {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	err := os.WriteFile(path, base.image, 0o600)
+	if err == nil {
+		w.store, err = store.Open(t.Context(), "sqlite:"+path, store.Options{})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	w.store.UseQueue(w)

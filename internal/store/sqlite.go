@@ -64,23 +64,6 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// openMemory opens a copy of an image. It ends with its connection, which is the only
-// one: there is no write-ahead log beside which another one could read.
-func (s *database) openMemory(ctx context.Context, image []byte) (err error) {
-	defer s.wrap(&err, "open an image in memory")
-	if s.w, err = sql.Open("sqlite", sqliteDSN(":memory:", "_txlock", "immediate")); err != nil {
-		return err
-	}
-	s.w.SetMaxOpenConns(1)
-	s.r = s.w
-	conn, err := s.w.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return conn.Raw(func(c any) error { return c.(interface{ Deserialize([]byte) error }).Deserialize(image) })
-}
-
 // nobodyElse makes everything due that somebody was at work on, and deliveries that
 // failed: no other process has this file, so whoever was is dead.
 func (s *database) nobodyElse(ctx context.Context) error {

@@ -25,9 +25,6 @@ type Options struct {
 	// leases: a process whose whole clock is off gives the same here and as Now.
 	// Nil means time.Now, also where Now is a time of its own.
 	Wall func() time.Time
-	// Image is what a database in memory starts as: the bytes of a SQLite file that
-	// this very program made, without a write-ahead log.
-	Image []byte
 }
 
 // Store is an open database. Its methods may be called by many goroutines.
@@ -44,8 +41,7 @@ var _ thread.Store = (*Store)(nil)
 
 // Open opens the database at "sqlite:PATH" or "postgres://…", creating and
 // migrating it as needed. An error says what to do about it. A SQLite file is
-// locked for this process until Close. "memory:" is for tests that open thousands:
-// the server's config refuses it, since what was answered would be lost.
+// locked for this process until Close.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return open(ctx, dsn, o, false)
 }
@@ -65,8 +61,6 @@ func open(ctx context.Context, dsn string, o Options, reading bool) (*Store, err
 		err = s.readSQLite(ctx, path)
 	case isFile:
 		err = s.openSQLite(ctx, path)
-	case dsn == "memory:" && !reading:
-		err = s.openMemory(ctx, o.Image)
 	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
 		err = s.openPostgres(ctx, dsn, reading)
 	default:
