@@ -47,7 +47,7 @@ func newProbing(t *testing.T, db *pgServer, nodes, threads int) *probing {
 	t.Helper()
 	p := &probing{cluster: newCluster(t, db)}
 	p.agent(prober, "stream: codex")
-	p.config += "workers: 8\npolicy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
+	p.config += "workers: 4\npolicy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
 	p.ownTime()
 	p.reach(time.Now())
 	p.limit()
@@ -154,7 +154,7 @@ func (p *probing) breaker() (b policy.Breaker) {
 }
 
 func oneProbeGoesFirst(t *testing.T, db *pgServer) {
-	const threads = 40 // more than the 24 places of three nodes
+	const threads = 16 // more than the 12 places of three nodes
 	p := newProbing(t, db, 3, threads)
 
 	p.touch("hold")
