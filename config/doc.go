@@ -20,7 +20,7 @@
 // Where what is decided:
 //
 //	which key is called what, with which default?    server.go, backend.go, provider.go, policy.go
-//	where do the 300 s and the thresholds stand?     policy/limits.go, which Policy embeds
+//	where do the 300 s and the thresholds stand?     ../policy/limits.go, which Policy embeds
 //	which value is refused, and in which words?      beside the struct that holds it
 //	how does a YAML node become a value?             decode.go
 //	how is ${NAME} replaced?                         decode.go, expand

@@ -108,6 +108,30 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 	c.looksWrong(right, false)
 }
 
+func TestOneServerWhoseClockIsRightCleansTheDatabase(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, startPostgres(t))
+	c.agent(plainAgent, "")
+	wrong, _ := c.astray(10 * time.Minute)
+	c.looksWrong(wrong, true)
+	const removed = `"old records removed"`
+	cleaners := []*member{c.join(), c.join()}
+	cleaned := func() (n int) {
+		for _, m := range append(cleaners, wrong) {
+			n += strings.Count(m.log.String(), removed)
+		}
+		return n
+	}
+	c.await("the cleaning", func() bool { return cleaned() > 0 })
+	for _, m := range cleaners {
+		c.await("the cleaning of its folders", func() bool { return strings.Contains(m.log.String(), `"old transcripts removed"`) })
+	}
+	if n := cleaned(); n != 1 || strings.Contains(wrong.log.String(), removed) {
+		t.Errorf("the database was cleaned %d times, by the node whose clock is wrong: %t; want once, by another",
+			n, strings.Contains(wrong.log.String(), removed))
+	}
+}
+
 func TestAClockThatIsSetWhileAnAgentWorksChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, by := range wrongBy {

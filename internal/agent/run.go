@@ -69,7 +69,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	defer context.AfterFunc(ctx, func() { w.end(stopFor(context.Cause(ctx))) })()
 	read := newReading(a, o.Dir)
 	read.onEvent = func(e Event) {
-		w.read(e.Kind)
+		w.read(ctx, e.Kind)
 		if o.OnEvent != nil {
 			o.OnEvent(e)
 		}
@@ -110,6 +110,7 @@ type watch struct {
 	mu    sync.Mutex
 	over  bool // the process has ended
 	final bool // its last turn had its final event
+	late  bool // it had it only after the kill
 	why   stop // zero while it has not been killed
 	// waiting are the CLI's conversations that were refused and have not asked
 	// again, the one that was refused first at the front.
@@ -136,7 +137,7 @@ func newWatch(kill func(), o RunOptions) *watch {
 }
 
 // read is told each event.
-func (w *watch) read(kind Kind) {
+func (w *watch) read(ctx context.Context, kind Kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch kind {
@@ -144,10 +145,10 @@ func (w *watch) read(kind Kind) {
 		w.final = false
 	case Finished, Failed:
 		w.linger.Reset(lingerTime)
-		if w.why.ending == "" {
+		if w.why.ending == "" && ctx.Err() == nil {
 			w.final = true
 		} else if !w.final {
-			w.why.first = true
+			w.late = true
 		}
 	}
 }
@@ -173,6 +174,7 @@ func (w *watch) finish(ctx context.Context) stop {
 	if w.why.ending == "" && ctx.Err() != nil { // whoever holds the same context may have been quicker to kill
 		w.why = stopFor(context.Cause(ctx))
 	}
+	w.why.first = w.late
 	w.mu.Unlock()
 	w.killing.Wait()
 	return w.why

@@ -25,9 +25,11 @@
 // Nothing of the state is in memory: group commits and the turn of writes order
 // the work of one node only. What two nodes could do at once is decided by row
 // locks (threads, breakers, deliveries), by an advisory lock in the transaction
-// (accounts, grades, blobs), or skipped by whoever comes second (claims, the sweep,
-// the cleaning). A transaction takes its locks in this order: advisory lock, thread,
-// breaker, cooldown, alias. Leases are judged by one clock, see clock.go.
+// (accounts, grades, blobs), or skipped by whoever comes second (claims, the sweep).
+// The cleaning is one server's duty; where it takes so long that another one begins it,
+// too, each leaves out the rows that the other one is at. A transaction takes its locks
+// in this order: advisory lock, thread, breaker, cooldown, alias. Leases are judged by
+// one clock, see clock.go.
 //
 // # Faults
 //
@@ -54,5 +56,9 @@
 //	who may open a SQLite file                             sqlite.go, lockFile
 //	what is removed, in how large transactions             clean.go; by a wrong clock: clock.go, TrustClock
 //	how many attempts may run on an account                accounts.go
+//	which node does what only one should do                duty.go
+//	what else do nodes share, such as GitHub's limits      shared.go
+//	what is kept of attempts for learning                  grades.go
+//	what do the pages and pawl status list                 list.go
 //	what does an upgrade change                            migrations, migrate.go
 package store
