@@ -21,7 +21,7 @@
 //
 //	which key is called what, with which default?    server.go, backend.go, provider.go, policy.go
 //	where do the 300 s and the thresholds stand?     ../policy/limits.go, which Policy embeds
-//	which value is refused, and in which words?      beside the struct that holds it
+//	which value is refused, and in which words?      validate… in the file of its struct, such as server.go
 //	how does a YAML node become a value?             decode.go
 //	how is ${NAME} replaced?                         decode.go, expand
 //	which line does a problem name?                  load.go, source

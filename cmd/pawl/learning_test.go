@@ -136,7 +136,7 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 		}
 	}
 	for _, n := range []int{first, second} {
-		for _, check := range []learning.Check{learning.StubTranscript, learning.ForeignTranscript} {
+		for _, check := range []learning.ValidityRule{learning.StubTranscript, learning.ForeignTranscript} {
 			if !strings.Contains(said, fmt.Sprintf("%s/1 trajectory %s", threadName(n), check)) {
 				t.Errorf("#%d is not charged with %s:\n%s", n, check, said)
 			}

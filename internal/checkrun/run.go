@@ -24,7 +24,7 @@ func run(f Facts) forge.CheckRun {
 		c.Annotations = annotations(f.Problems)
 	}
 	p := &page{}
-	p.sentence(verdict(f))
+	p.sentence(opening(f))
 	p.list(evidence(f)...)
 	p.list(outlook(f)...)
 	p.sentence(table(f, tableRows))
@@ -88,8 +88,8 @@ func headline(f Facts) string {
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
-// verdict is the first sentence of a summary.
-func verdict(f Facts) string {
+// opening is the first sentence of a summary.
+func opening(f Facts) string {
 	s := text.Prose(headline(f)) + "."
 	if f.RequestedBy != "" && !f.over() {
 		s += " Asked for by " + text.Code(f.RequestedBy) + "."

@@ -57,7 +57,7 @@ func hostile(context.Context) (solver.LearningReport, error) {
 		Mode: policy.ModeAuto, InForce: policy.ModeLearn,
 		Arms: learning.View([]learning.Arm{{Option: policy.Option{Backend: evil}, Level: policy.Global, Posterior: learning.Posterior{Good: 2, Bad: 1, N: 3}, Rewards: 3}}),
 		Sources: []learning.SourceHealth{{Source: learning.SignalSource(evil), Attempts: 3, Values: 3, Degraded: true, Reason: evil,
-			Violations: []learning.Violation{{Attempt: evil, Check: learning.Check(evil)}, {Attempt: "evil/x#3/" + evil, Check: learning.Check(evil)}}}},
+			Violations: []learning.Violation{{Attempt: evil, Check: learning.ValidityRule(evil)}, {Attempt: "evil/x#3/" + evil, Check: learning.ValidityRule(evil)}}}},
 	}, nil
 }
 

@@ -23,7 +23,7 @@ func learnt(context.Context) (solver.LearningReport, error) {
 	arm := func(name string, good, bad float64, n int) learning.Arm {
 		return learning.Arm{Option: policy.Option{Backend: name}, Level: policy.Global, Posterior: learning.Posterior{Good: good, Bad: bad, N: n}, Rewards: n}
 	}
-	broken := func(at time.Duration, attempt string, c learning.Check) learning.Violation {
+	broken := func(at time.Duration, attempt string, c learning.ValidityRule) learning.Violation {
 		return learning.Violation{Source: learning.JudgeSource, Check: c, Attempt: attempt, Reason: "implausible", At: now.Add(-at)}
 	}
 	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeShadow}

@@ -8,33 +8,33 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Check names a rule that a signal broke.
-type Check string
+// ValidityRule names a rule that a signal broke.
+type ValidityRule string
 
 // The checks of validity.
 const (
 	// FloorWithWork: a floor grade although commits were pushed, the verifier
 	// passed, or people merged.
-	FloorWithWork Check = "floor_with_work"
+	FloorWithWork ValidityRule = "floor_with_work"
 	// TopWithoutChange: a top grade although nothing changed.
-	TopWithoutChange Check = "top_without_change"
+	TopWithoutChange ValidityRule = "top_without_change"
 	// FailedAnswer: a source gave a value although it failed.
-	FailedAnswer Check = "failed_answer"
+	FailedAnswer ValidityRule = "failed_answer"
 	// ForeignTranscript: the transcript belongs to another attempt.
-	ForeignTranscript Check = "foreign_transcript"
+	ForeignTranscript ValidityRule = "foreign_transcript"
 	// StubTranscript: the transcript is too small for an attempt that changed
 	// something.
-	StubTranscript Check = "stub_transcript"
+	StubTranscript ValidityRule = "stub_transcript"
 	// Stuck: a source gave the same value stuckAfter times in a row.
-	Stuck Check = "stuck"
+	Stuck ValidityRule = "stuck"
 	// Unavailable: a source failed too often within a day.
-	Unavailable Check = "unavailable"
+	Unavailable ValidityRule = "unavailable"
 )
 
 // Violation is one broken rule: which source broke which rule at which attempt.
 type Violation struct {
 	Source  SignalSource `json:"source"`
-	Check   Check        `json:"check"`
+	Check   ValidityRule `json:"check"`
 	Attempt string       `json:"attempt"`
 	Reason  string       `json:"reason"`
 	// At is when it could first be seen: the end of the attempt, or the late

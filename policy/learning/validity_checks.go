@@ -223,7 +223,7 @@ func (c *checks) transcript(i int) {
 
 // chargeReaders charges those that read the transcript and said something; the
 // trajectory, which is read from nothing else, in any case.
-func (c *checks) chargeReaders(r *checkedRow, check Check, why string) {
+func (c *checks) chargeReaders(r *checkedRow, check ValidityRule, why string) {
 	for _, source := range []SignalSource{TrajectorySource, SeveritySource, JournalSource} {
 		if source == TrajectorySource || r.set[source.place()].usable() {
 			c.charge(r, Violation{Source: source, Check: check, Reason: why})

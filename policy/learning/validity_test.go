@@ -31,7 +31,7 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		name     string
 		change   func(*Graded)
 		signals  []Signal
-		check    Check // empty: nothing is found
+		check    ValidityRule // empty: nothing is found
 		rewarded bool
 	}{
 		{name: "judge's floor, commits pushed", signals: []Signal{says(JudgeSource, 0.02, at)}, check: FloorWithWork},

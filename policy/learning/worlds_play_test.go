@@ -273,14 +273,14 @@ func TestOneAttemptInFiveIsCorrupted(t *testing.T) {
 
 func TestEachFaultIsFoundByItsRule(t *testing.T) {
 	w := newWorld(seed{corrupted, 2, 1}, 40)
-	for f, want := range map[fault]learning.Check{failingJudge: learning.FloorWithWork, stub: learning.StubTranscript, race: learning.ForeignTranscript, stuckJudge: learning.Stuck} {
+	for f, want := range map[fault]learning.ValidityRule{failingJudge: learning.FloorWithWork, stub: learning.StubTranscript, race: learning.ForeignTranscript, stuckJudge: learning.Stuck} {
 		var rows []learning.Graded
 		for i := range 30 {
 			row, _ := w.attempt(i, i%2)
 			w.corrupt(&row, f, i, w.chance(i, 0, 6))
 			rows = append(rows, row)
 		}
-		found := map[learning.Check]bool{}
+		found := map[learning.ValidityRule]bool{}
 		for _, v := range learning.Learn(rows, rows[29].At).Violations() {
 			found[v.Check] = true
 		}
