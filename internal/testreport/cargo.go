@@ -9,22 +9,17 @@ var (
 	cargoTest    = regexp.MustCompile(`^test (.+?) \.\.\. (?:.*\b)?(ok|FAILED|ignored)(?:, .*)?$`)
 	cargoResult  = regexp.MustCompile(`^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
 	cargoOutput  = regexp.MustCompile(`^---- (.+?) (?:stdout|stderr) ----$`)
-	cargoAfter   = regexp.MustCompile(`^error: .*(?:, to rerun pass|targets? failed:|test run failed)`)
+	cargoAfter   = regexp.MustCompile(`^error: .*(?:, to rerun pass|targets? failed:)`)
 	cargoCompile = regexp.MustCompile("^error: could not compile `([^`]+)`")
 	cargoLine    = regexp.MustCompile(` \(line \d+\)$`)
-	nextestState = regexp.MustCompile(`^ +(?:TRY \d+ )?(PASS|FAIL|FLAKY|LEAK|TIMEOUT|ABORT|SIG[A-Z]+|XFAIL|SLOW) +\[ *[>0-9.]+s\] +(?:\( *\d+/\d+\) +)?(\S+ +\S.*?)$`)
-	nextestTotal = regexp.MustCompile(`^ +Summary \[ *[0-9.]+s\] +[0-9/]+ tests? run: (.+)$`)
-	nextestTitle = regexp.MustCompile(`^--- (?:TRY \d+ )?(?:STDOUT|STDERR|OUTPUT): +(\S+ +\S.*?) +---$`)
 )
 
-// cargoReader reads cargo test (libtest) and cargo nextest, and the errors of the
-// compiler. A test goes by its path; that of another crate with the same path is
+// cargoReader reads cargo test (libtest) and the errors of the compiler. A test goes by its path; that of another crate with the same path is
 // taken for the same one, because cargo names the crate on the other stream, whose
 // lines come in no fixed order. A crate that does not compile is one failure.
 type cargoReader struct {
 	tally
 
-	next   bool // the open failure is nextest's
 	listed bool // within the list of failures at the end
 
 	errors block
@@ -32,15 +27,6 @@ type cargoReader struct {
 }
 
 func (c *cargoReader) line(s string) bool {
-	if c.nextest(s) {
-		return true
-	}
-	if c.within != nil && c.next {
-		if strings.Trim(s, "-─ ") != "" {
-			c.take(s)
-		}
-		return true
-	}
 	switch {
 	case strings.HasPrefix(s, "test result: "):
 		c.totals(s)
@@ -48,7 +34,6 @@ func (c *cargoReader) line(s string) bool {
 	case strings.HasPrefix(s, "---- "):
 		if m := cargoOutput.FindStringSubmatch(s); m != nil {
 			c.begin(cargoName(m[1]), cargoText)
-			c.next = false
 			return true
 		}
 	case s == "failures:":
@@ -119,55 +104,6 @@ func (c *cargoReader) compiler(s string) bool {
 	}
 	return c.inErr
 }
-
-func (c *cargoReader) nextest(s string) bool {
-	if m := nextestTitle.FindStringSubmatch(s); m != nil {
-		if name := nextestName(m[1]); c.within == nil || c.names[0] != name {
-			c.begin(name, nextestText)
-			c.next = true
-		}
-		return true
-	}
-	if !strings.HasPrefix(s, " ") {
-		return false
-	}
-	if m := nextestTotal.FindStringSubmatch(s); m != nil {
-		c.close()
-		c.summary(m[1])
-		return true
-	}
-	m := nextestState.FindStringSubmatch(s)
-	if m == nil {
-		return false
-	}
-	c.close()
-	c.seen = true
-	switch m[1] {
-	case "PASS", "SLOW", "FLAKY", "LEAK":
-		return true
-	}
-	if c.hasCounts {
-		c.add(nextestName(m[2]), "") // the list behind the summary
-		return true
-	}
-	// Newer versions print the output under this line, older ones under a title.
-	c.begin(nextestName(m[2]), nextestText)
-	c.next = true
-	return true
-}
-
-// nextestText is what a test printed, from its panic on where it has one: before
-// stand libtest's own lines.
-func nextestText(b *block) string {
-	s := cargoText(b)
-	if i := strings.Index(s, "thread '"); i >= 0 {
-		return dedent(s[strings.LastIndex(s[:i], "\n")+1:])
-	}
-	return s
-}
-
-// nextestName is "crate test" with one space.
-func nextestName(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (c *cargoReader) report() Report {
 	c.close()

@@ -12,7 +12,7 @@
 //	where does the text of a failure end              text.go, block
 //	go test, also -json; errors of go build, go vet   go.go
 //	pytest                                            pytest.go
-//	cargo test, cargo nextest, errors of rustc        cargo.go
+//	cargo test, errors of rustc                       cargo.go
 //	Jest, Vitest, tsc                                 javascript.go
 //	node --test                                       node.go
 //	Maven, Gradle, errors of javac                    java.go
