@@ -113,7 +113,9 @@ func TestOneServerWhoseClockIsRightCleansTheDatabase(t *testing.T) {
 	c := newCluster(t, startPostgres(t))
 	c.agent(plainAgent, "")
 	wrong, _ := c.astray(10 * time.Minute)
-	c.await("the cleaning to refuse", func() bool { return strings.Contains(wrong.log.String(), "nothing is removed while the clock may be wrong") })
+	c.await("the cleaning to refuse", func() bool {
+		return strings.Contains(wrong.log.String(), "nothing is removed while the clock may be wrong")
+	})
 	const removed = `"old records removed"`
 	cleaners := []*member{c.join(), c.join()}
 	cleaned := func() (n int) {
