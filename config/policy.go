@@ -48,6 +48,8 @@ const (
 	// 1,249.
 	maxRestarts = 500
 	maxPerDay   = 1000
+	// maxAbove bounds the caps above the thread: a hundred threads at their bound.
+	maxAbove = 100 * maxPerDay
 	// maxWait is the longest reset time that Pawl believes, eight days.
 	maxWait = 8 * 24 * time.Hour
 	maxTry  = 10
@@ -72,17 +74,27 @@ func (s *source) validatePolicy(p Policy) {
 	between(s, "policy.ladder.verify_retries", p.Ladder.VerifyRetries, 0, maxTry)
 	between(s, "policy.ladder.run_tests_calls", p.Ladder.RunTestsCalls, 1, maxRunTests)
 	s.validateBudget(p.Budget)
+	between(s, "policy.caps.per_repository_per_day", p.Caps.PerRepositoryPerDay, 1, maxAbove)
+	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxAbove)
+	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxAbove)
 	s.oneOf("policy.learning.mode", p.Learning.Mode, LearnAuto, LearnFixed, LearnShadow, Learn)
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
 	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
 }
 
 func (s *source) validateBudget(b policy.Budget) {
-	between(s, "policy.budget.tokens_per_attempt", b.TokensPerAttempt, 0, math.MaxInt64)
-	between(s, "policy.budget.tokens_per_thread_per_day", b.TokensPerThreadPerDay, 0, math.MaxInt64)
-	const wrong = "%v is out of range; use US dollars, or 0 for no bound"
-	s.addIf(b.USDPerAttempt < 0, "policy.budget.usd_per_attempt", wrong, b.USDPerAttempt)
-	s.addIf(b.USDPerThreadPerDay < 0, "policy.budget.usd_per_thread_per_day", wrong, b.USDPerThreadPerDay)
+	for key, tokens := range map[string]int64{
+		"tokens_per_attempt": b.TokensPerAttempt, "tokens_per_thread_per_day": b.TokensPerThreadPerDay,
+		"tokens_per_repository_per_day": b.TokensPerRepositoryPerDay, "tokens_per_server_per_day": b.TokensPerServerPerDay,
+	} {
+		between(s, "policy.budget."+key, tokens, 0, math.MaxInt64)
+	}
+	for key, usd := range map[string]float64{
+		"usd_per_attempt": b.USDPerAttempt, "usd_per_thread_per_day": b.USDPerThreadPerDay,
+		"usd_per_repository_per_day": b.USDPerRepositoryPerDay, "usd_per_server_per_day": b.USDPerServerPerDay,
+	} {
+		s.addIf(usd < 0, "policy.budget."+key, "%v is out of range; use US dollars, or 0 for no bound", usd)
+	}
 }
 
 func (s *source) validateSeverity(v policy.SeverityLimits) {

@@ -6,14 +6,17 @@ import (
 	"time"
 )
 
-// day is the length of the window of the daily cap.
-const day = 24 * time.Hour
+// Day is the length of the window of the daily caps and budgets.
+const Day = 24 * time.Hour
 
 // bounds is rule 3: no run and no thread goes on for ever, whoever asks.
 func bounds(f Facts) (Decision, bool) {
 	if restarts := len(f.run()) - 1; restarts >= f.Limits.Restarts.Max {
 		return stop(RuleRestartLimit, "Look at the attempts; a new /pawl solve starts a new run.",
 			fmt.Sprintf("the run was restarted %d times, which is its limit", restarts))
+	}
+	if d, over := above(f); over {
+		return d, true
 	}
 	if d, over := budget(f); over {
 		return d, true
@@ -31,7 +34,7 @@ func bounds(f Facts) (Decision, bool) {
 		return stop(RuleDailyCap, "The operator must allow attempts.", reason)
 	}
 	// The limit may have been lowered: enough attempts must be a day old.
-	next := today[n-most].StartedAt.Add(day)
+	next := today[n-most].StartedAt.Add(Day)
 	d, ok := stop(RuleDailyCap, "Comment /pawl resume then, or ask the operator to allow more attempts.", reason)
 	d.Reasons = append(d.Reasons, Reason{Rule: RuleDailyCap, Text: "the next attempt is possible from", Until: next})
 	return d, ok
@@ -58,7 +61,7 @@ func budget(f Facts) (Decision, bool) {
 
 // today are the attempts that began in the last 24 hours, oldest first.
 func (f Facts) today() []Attempt {
-	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-day)) }
+	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-Day)) }
 	return slices.DeleteFunc(slices.Clone(f.Attempts), earlier)
 }
 

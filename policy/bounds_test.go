@@ -19,7 +19,7 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 			in, out, cost := rapid.Int64Range(0, 1000).Draw(t, "in"), rapid.Int64Range(0, 1000).Draw(t, "out"), rapid.Float64Range(0, 2).Draw(t, "USD")
 			a := Attempt{Receipt: Receipt{Tokens: Tokens{Input: in, Output: out}, CostUSD: &cost}, StartedAt: now.Add(-age)}
 			f.Attempts = append(f.Attempts, a)
-			if age < day {
+			if age < Day {
 				recent += in + out
 			}
 		}

@@ -142,7 +142,7 @@ func TestABudgetEndsTheWork(t *testing.T) {
 		{"also when somebody asks", given(used(100, 0)).with(bound).asked("retry"), stop},
 		{"but not before it is reached", given(used(99, 1.9)).with(bound), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"nor where there is none", given(used(1<<40, 1e6)), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
-		{"nor for what is more than a day old", given(used(100, 0)).with(bound).with(func(f *Facts) { f.Attempts[0].StartedAt = noon.Add(-day) }),
+		{"nor for what is more than a day old", given(used(100, 0)).with(bound).with(func(f *Facts) { f.Attempts[0].StartedAt = noon.Add(-Day) }),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"that of one attempt ends the run", given(spent), stop},
 		{"unless a person asks for another", given(spent).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},

@@ -13,6 +13,7 @@ type Limits struct {
 	Stagnation StagnationLimits `yaml:"stagnation"`
 	Ladder     Ladder           `yaml:"ladder"`
 	Budget     Budget           `yaml:"budget"`
+	Caps       Caps             `yaml:"caps"`
 }
 
 // RestartLimits bound how often a thread is worked on.
@@ -100,6 +101,11 @@ type Budget struct {
 	// The bounds per thread hold for any 24 hours.
 	TokensPerThreadPerDay int64   `yaml:"tokens_per_thread_per_day"`
 	USDPerThreadPerDay    float64 `yaml:"usd_per_thread_per_day"`
+	// So do those above the thread, over all nodes.
+	TokensPerRepositoryPerDay int64   `yaml:"tokens_per_repository_per_day"`
+	USDPerRepositoryPerDay    float64 `yaml:"usd_per_repository_per_day"`
+	TokensPerServerPerDay     int64   `yaml:"tokens_per_server_per_day"`
+	USDPerServerPerDay        float64 `yaml:"usd_per_server_per_day"`
 }
 
 // Defaults are the published numbers, which hold where the server configuration
@@ -118,5 +124,7 @@ func Defaults() Limits {
 		Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2},
 		Ladder: Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true,
 			RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
+		Budget: Budget{USDPerRepositoryPerDay: 50, USDPerServerPerDay: 200},
+		Caps:   Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
 	}
 }

@@ -24,6 +24,8 @@ type Facts struct {
 	// Run is the number of the current run; attempts of earlier runs count for
 	// the daily cap only.
 	Run int
+	// Above is what the levels above the thread have used; none bounds nothing.
+	Above []Ledger
 	// Fresh is feedback that no attempt has taken and that came after the run's
 	// last decision to stop.
 	Fresh []Trigger

@@ -15,6 +15,7 @@ const (
 	RuleBudget         Rule = "budget"
 	RuleChecksFailed   Rule = "checks_failed"
 	RuleDailyCap       Rule = "daily_cap"
+	RuleCap            Rule = "cap" // above the thread
 	RuleAuth           Rule = "auth"
 	RuleMisconfigured  Rule = "misconfigured"
 	RuleUsageLimit     Rule = "usage_limit"
@@ -84,7 +85,8 @@ var words = map[Rule]Words{
 	RuleClosed:          {Stops: "the thread cannot be worked on any more"},
 	RuleCancelled:       {Stops: "somebody asked for it", Help: HelpResume},
 	RuleRestartLimit:    {Stops: "the run reached its restart limit"},
-	RuleBudget:          {Stops: "the budget is used up", Help: HelpAny},
+	RuleBudget:          {Waits: "the day's budget is used up", Stops: "the budget is used up", Help: HelpAny},
+	RuleCap:             {Waits: "the day's attempts are used up"},
 	RuleChecksFailed:    {Stops: "checks failed", Help: HelpAny},
 	RuleDailyCap:        {Stops: "the thread reached its daily cap of attempts"},
 	RuleAuth:            {Stops: "the agent's login was rejected", Help: HelpRetry},

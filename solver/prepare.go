@@ -78,6 +78,9 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		Lease: s.lease, Free: r.free, Span: s.span,
 	}
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Place: s.Place()}
+	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
+		return err // without a place the decision is taken again, and says so
+	}
 	if err := s.lease.Record(ctx, thread.KindAttemptStarted, a.Started); err != nil {
 		return err
 	}
@@ -118,6 +121,17 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		return broke
 	}
 	return nil
+}
+
+// reserve counts an attempt above its thread before it begins. Policy has seen that
+// there is room; whether there still is, with attempts that began meanwhile on any
+// node, is known in the transaction.
+func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
+	now := s.Now()
+	e := thread.Entry{N: a.N, Installation: s.state.Snapshot.Installation, At: now, Since: now.Add(-policy.Day)}
+	return s.Store.Reserve(ctx, s.lease.Current(), e, func(u policy.Usage) bool {
+		return !slices.ContainsFunc(a.Ground.Effective.Policy.Ledgers(u), func(l policy.Ledger) bool { why, _ := l.Full(); return why != "" })
+	})
 }
 
 // interrupt ends an attempt that was cut off with the process that ran it.

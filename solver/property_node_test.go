@@ -332,8 +332,16 @@ func (n *node) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch)
 	})
 }
 
-func (n *node) Note(ctx context.Context, l thread.Lease, note []byte) error {
-	return n.call(ctx, "note", func() error { return n.store.Note(ctx, l, note) })
+func (n *node) Note(ctx context.Context, l thread.Lease, spent policy.Spent) error {
+	return n.call(ctx, "note", func() error { return n.store.Note(ctx, l, spent) })
+}
+
+func (n *node) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
+	return with(n, ctx, "read usage", func() (policy.Usage, error) { return n.store.Usage(ctx, repo, installation, since) })
+}
+
+func (n *node) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, allow func(policy.Usage) bool) (bool, error) {
+	return with(n, ctx, "reserve", func() (bool, error) { return n.store.Reserve(ctx, l, e, allow) })
 }
 
 func (n *node) Noted(ctx context.Context, t thread.ID) ([]byte, error) {

@@ -43,6 +43,9 @@ const (
 	// crowdedLook is the least for a thread that only wants a place: an eighth of
 	// what it has waited.
 	crowdedLook = 2 * time.Second
+	// roomLook is for a thread that waits until a day's bound above it has room
+	// again: half of the longest time that an operator who raised it has to wait.
+	roomLook = 5 * time.Minute
 )
 
 // turn asks whether an attempt that policy wants on an account can have a place
@@ -101,6 +104,9 @@ func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 // wakeAt is when the thread is looked at again after a decision; zero for never.
 func (s *step) wakeAt(d thread.Decided) time.Time {
 	if d.Action == policy.DoWait && d.Until.IsZero() {
+		if s.next.IsZero() {
+			s.next = s.Now().Add(roomLook + time.Duration(seed(s.thread, 0)%uint64(roomLook)))
+		}
 		return s.next
 	}
 	return d.Until

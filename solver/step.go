@@ -254,6 +254,11 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if f.Choose, err = s.choice(ctx, e); err != nil {
 		return f, err
 	}
+	used, err := s.Store.Usage(ctx, s.thread.Repo(), s.state.Snapshot.Installation, now.Add(-policy.Day))
+	if err != nil {
+		return f, err
+	}
+	f.Above = f.Limits.Ledgers(used)
 	for _, b := range e.Backends {
 		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account]}
 		for _, c := range cooldowns[s.thread.Repo()] {

@@ -29,7 +29,7 @@ func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 		},
 		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew,
 		Counters: counters, Build: buildInfo(),
-		WebURL: n.cfg.GitHub.WebURL, MaxLimits: n.cfg.Policy.UsageLimit.MaxConsecutive, Now: now, Log: n.log,
+		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Now: now, Log: n.log,
 	})
 }
 

@@ -70,6 +70,8 @@ type statusReport struct {
 	// Deliveries are those that could not be handled.
 	Deliveries []deliveryStatus      `json:"deliveries"`
 	Learning   solver.LearningReport `json:"learning"`
+	// Day is what the attempts of the last 24 hours used on this server, and what they may use.
+	Day policy.Ledger `json:"day"`
 
 	now time.Time
 }
@@ -169,6 +171,11 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	for _, d := range deliveries {
 		r.Deliveries = append(r.Deliveries, deliveryStatus{d, known(d.RetryAt)})
 	}
+	used, err := db.Usage(ctx, "", 0, now.Add(-policy.Day))
+	if err != nil {
+		return r, err
+	}
+	r.Day = cfg.Policy.Ledgers(used)[2]
 	r.Learning, err = s.LearningReport(ctx)
 	return r, err
 }
@@ -212,6 +219,7 @@ func (r statusReport) print(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "account %s: %d × %s in a row, breaker %s, %s\n", b.Account, b.Consecutive, b.Kind, state, when)
 	}
+	fmt.Fprintf(w, "in the last 24 hours: %s\n", r.Day)
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
 	}

@@ -62,6 +62,7 @@ claude on acme/widgets: mild edit loop, under a minute left (until 08:51 UTC)
 account main: 3 × usage_limit in a row, breaker open, 2d 3h left (until 2026-03-06 11:51 UTC)
 account old: 1 × usage_limit in a row, breaker closed, was reset at 07:51 UTC
 account other: 1 × auth in a row, breaker open, when it resets is unknown
+in the last 24 hours: 0 of 0 attempts, 0.00 USD, 0 tokens
 backend codex (codex) on account main
 
 Learning: mode auto, in force shadow

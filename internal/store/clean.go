@@ -75,6 +75,10 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 			return fmt.Errorf("clean the deliveries: %w", err)
 		}
 	}
+	if _, err := s.inChunks(ctx, "DELETE FROM attempts WHERE (thread_id, n) IN (SELECT thread_id, n FROM attempts WHERE at < $1 ORDER BY at LIMIT $2"+
+		s.locking(" FOR UPDATE SKIP LOCKED")+")", micros(s.now().Add(-keepGUIDs))); err != nil {
+		return fmt.Errorf("clean what attempts used: %w", err)
+	}
 	if err := s.forgetThreads(ctx, r.Threads); err != nil {
 		return fmt.Errorf("clean the threads: %w", err)
 	}

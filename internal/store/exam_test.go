@@ -57,6 +57,8 @@ func questions() []question {
 		{"SeqIsGaplessWhenManyAppend", seqIsGaplessWhenManyAppend},
 		{"ARepeatedKeyIsNotAppendedAgain", aRepeatedKeyIsNotAppendedAgain},
 		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},
+		{"AttemptsThatBeginAtOnceDoNotPassABoundTogether", attemptsThatBeginAtOnceDoNotPassABoundTogether},
+		{"WhatIsUsedIsCountedAtEachLevel", whatIsUsedIsCountedAtEachLevel},
 		{"AnAliasBelongsToItsThread", anAliasBelongsToItsThread},
 		{"OnlyOneHoldsALease", onlyOneHoldsALease},
 		{"ALostLeaseCanAppendNothing", aLostLeaseCanAppendNothing},

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -171,6 +173,11 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 		if err := s.updateBreaker(ctx, tx, b); err != nil {
 			return err
 		}
+		if b.Spent != nil {
+			if err := s.spend(ctx, tx, r, *b.Spent); err != nil {
+				return err
+			}
+		}
 		if err := s.setCooldown(ctx, tx, l.Thread, b.Cooldown); err != nil {
 			return err
 		}
@@ -223,19 +230,26 @@ func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) erro
 // thread's row.
 const mostNoted = 16 << 10
 
-// Note keeps what the holder of a lease wants whoever takes the thread over to know, in
-// the place of its last note; a Release without a retry ends it. The error is
-// thread.ErrLeaseLost for a thread that was taken over. It does not wait for the disk:
-// after a power cut or a crash of PostgreSQL the last notes may be missing, but a crash
-// of Pawl alone loses none.
-func (s *threads) Note(ctx context.Context, l thread.Lease, note []byte) (err error) {
+// Note keeps what the attempt of a lease's holder has used so far: counted above the
+// thread at once, and, in the place of the last note, for whoever takes the thread over.
+// A Release without a retry ends it. The error is thread.ErrLeaseLost for a thread that
+// was taken over. It does not wait for the disk: after a power cut or a crash of
+// PostgreSQL the last notes may be missing, but a crash of Pawl alone loses none.
+func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) (err error) {
 	defer s.wrap(&err, "note on %s", l.Thread)
+	note, err := json.Marshal(spent)
+	if err != nil {
+		return err
+	}
 	if len(note) > mostNoted {
 		return fmt.Errorf("%d bytes, of at most %d", len(note), mostNoted)
 	}
 	return s.writeUnsynced(ctx, func(tx *txn) error {
 		r, err := s.checkLease(ctx, tx, l)
 		if err != nil {
+			return err
+		}
+		if err := s.spend(ctx, tx, r, spent); err != nil {
 			return err
 		}
 		return tx.exec(ctx, "UPDATE threads SET note = $2 WHERE id = $1", r.id, note)

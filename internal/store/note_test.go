@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -22,19 +24,19 @@ func aNoteIsForWhoTakesOver(t *testing.T, dsn string) {
 	noted("") // of a thread that nobody knows
 	dead := must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
 	noted("")
-	check(t, s.Note(ctx, dead, []byte("first")))
-	check(t, s.Note(ctx, dead, []byte("second")))
-	if err := s.Note(ctx, dead, make([]byte, 1<<20)); err == nil {
+	check(t, s.Note(ctx, dead, policy.Spent{N: 1}))
+	check(t, s.Note(ctx, dead, policy.Spent{N: 2}))
+	if err := s.Note(ctx, dead, policy.Spent{Limit: &policy.Limit{Message: strings.Repeat("x", 1<<20)}}); err == nil {
 		t.Error("a note of 1 MiB was taken")
 	}
 	c.Advance(thread.LeaseTime + time.Second)
 	next := must(s.Acquire(ctx, issue(1), "next", c.Now()))(t)
-	if err := s.Note(ctx, dead, []byte("late")); !errors.Is(err, thread.ErrLeaseLost) {
+	if err := s.Note(ctx, dead, policy.Spent{N: 3}); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("note: %v, want ErrLeaseLost", err)
 	}
-	noted("second")
+	noted(`{"n":2,"tokens":{"input":0,"cached_input":0,"output":0}}`)
 	check(t, s.Release(ctx, next, in(0)))
-	noted("second")
+	noted(`{"n":2,"tokens":{"input":0,"cached_input":0,"output":0}}`)
 	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "next", c.Now()))(t), nil))
 	noted("")
 }

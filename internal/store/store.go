@@ -34,6 +34,7 @@ type Store struct {
 	*accounts
 	*deliveries
 	*grades
+	*usage
 	*records
 }
 
@@ -91,7 +92,7 @@ func newStore(o Options) *Store {
 	}
 	db := &database{now: o.Now, turn: make(chan struct{}, 1), broken: &broken{first: make(chan error, 1)}, clock: newClock(o.Wall)}
 	a := &accounts{db}
-	return &Store{database: db, accounts: a, threads: &threads{database: db, accounts: a}, deliveries: &deliveries{database: db}, grades: &grades{db}, records: &records{db}}
+	return &Store{database: db, accounts: a, threads: &threads{database: db, accounts: a}, deliveries: &deliveries{database: db}, grades: &grades{db}, usage: &usage{db}, records: &records{db}}
 }
 
 // UseQueue names the queue that is told of what became due. It must be called once,

@@ -17,6 +17,7 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -62,7 +63,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 		Points:   func() []forge.Points { return nil },
 		Skew:     func() time.Duration { return 0 },
 		Counters: s.counters, Build: web.Build{Version: "v1.2.3", Commit: "0f3c9a1", Go: "go1.26"},
-		WebURL: "https://github.com", MaxLimits: 3, Now: func() time.Time { return now }, Log: zerolog.New(s.log),
+		WebURL: "https://github.com", Limits: policy.Defaults(), Now: func() time.Time { return now }, Log: zerolog.New(s.log),
 	}
 	if change != nil {
 		change(&o)

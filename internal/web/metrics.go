@@ -55,6 +55,8 @@ func descriptions() map[string]*prometheus.Desc {
 	desc("breaker_open", "Whether a backend account may not be called at all.", "account", "kind")
 	desc("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", "account", "kind")
 	desc("cooldowns", "On how many repositories a backend rests after an edit loop.", "backend", "class")
+	desc("day_used", "What attempts of the last 24 hours used on this server: attempts, tokens, usd.", "what")
+	desc("day_bound", "What they may use: policy.caps and policy.budget; 0 is no bound.", "what")
 	desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route")
 	desc("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.", "installation")
 	desc("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second.")
@@ -162,10 +164,21 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	now := s.Now()
 	for account, b := range breakers {
 		s.give(out, "breaker_consecutive", float64(b.Consecutive), account, string(b.Kind))
-		_, open := b.Open(now, s.MaxLimits)
+		_, open := b.Open(now, s.Limits.UsageLimit.MaxConsecutive)
 		s.give(out, "breaker_open", flag(open), account, string(b.Kind))
 		if b.ResetsAt.After(now) {
 			s.give(out, "limit_seconds_left", b.ResetsAt.Sub(now).Seconds(), account, string(b.Kind))
+		}
+	}
+	if used, err := s.Store.Usage(ctx, "", 0, now.Add(-policy.Day)); err != nil {
+		out <- prometheus.NewInvalidMetric(s.descs["day_used"], err)
+	} else {
+		l := s.Limits.Ledgers(used)[2]
+		for what, n := range map[string][2]float64{
+			"attempts": {float64(l.Attempts), float64(l.MaxAttempts)}, "tokens": {float64(l.Tokens), float64(l.MaxTokens)}, "usd": {l.USD, l.MaxUSD},
+		} {
+			s.give(out, "day_used", n[0], what)
+			s.give(out, "day_bound", n[1], what)
 		}
 	}
 	cooldowns, err := s.Store.Cooldowns(ctx, "", now)

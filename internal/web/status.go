@@ -123,7 +123,13 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	if data.Learning, err = p.learned.get(ctx); err != nil {
 		return data, err
 	}
-	data.Counts = counts(stats)
+	used, err := p.Store.Usage(ctx, "", 0, now.Add(-policy.Day))
+	if err != nil {
+		return data, err
+	}
+	server := p.Limits.Ledgers(used)[2]
+	why, _ := server.Full()
+	data.Counts = append(counts(stats), count{Name: "attempts in 24 hours", Value: number(server.Attempts), Note: server.String(), Bad: why != ""})
 	data.Breakers = p.breakers(breakers, now)
 	waits := 0
 	for _, row := range rows {
@@ -181,12 +187,12 @@ func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 		h := held{Name: text.Line(account, maxName), Class: "waiting"}
 		state := "closed"
 		reset, limited := b.Limited(now)
-		_, open := b.Open(now, p.MaxLimits)
+		_, open := b.Open(now, p.Limits.UsageLimit.MaxConsecutive)
 		switch {
 		case open:
 			state, h.Class = "open", "failed"
 		case limited:
-			state = fmt.Sprintf("opens at %d", p.MaxLimits)
+			state = fmt.Sprintf("opens at %d", p.Limits.UsageLimit.MaxConsecutive)
 		default:
 			h.Class = "done"
 		}

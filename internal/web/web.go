@@ -18,6 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -49,10 +50,10 @@ type Options struct {
 	Build Build
 	// WebURL is where GitHub shows repositories, without a slash at its end.
 	WebURL string
-	// MaxLimits is how many failures in a row open an account's breaker.
-	MaxLimits int
-	Now       func() time.Time
-	Log       zerolog.Logger
+	// Limits are those that decisions are taken by.
+	Limits policy.Limits
+	Now    func() time.Time
+	Log    zerolog.Logger
 }
 
 // HookPath is where webhooks arrive.

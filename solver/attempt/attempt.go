@@ -42,7 +42,7 @@ type Attempt struct {
 	Receipt policy.Receipt
 
 	executor       Executor
-	noted          ledger
+	noted          notes
 	wrote          feedback.Authored
 	wroteAt        time.Time // when it was last logged what the agent wrote
 	atOnce         int       // how often that was at once

@@ -1,11 +1,10 @@
 package attempt
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,6 +71,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 		MaxCostUSD: usd,
 		Limited: func(ctx context.Context) (policy.Limit, bool) {
 			c.note(ctx, m.used())
+			c.bound(ctx, end)
 			l, limited := c.limited(ctx, c.Account, c.Began)
 			if limited && m.refused.CompareAndSwap(nil, &l) {
 				// An agent that sleeps until then is not waited for, either.
@@ -253,12 +253,12 @@ func (m *modelAccess) event(e agent.Event) {
 	}
 }
 
-// ledger notes in the store, under the lease, what an attempt uses: budgets and
+// notes write into the store, under the lease, what an attempt uses: budgets and
 // breakers bind also where the process that counted was killed and another node
 // goes on. What is lost with a process are the calls in flight.
-type ledger struct {
+type notes struct {
 	mu      sync.Mutex
-	written []byte
+	written policy.Spent
 }
 
 // note writes down what was used so far, unless that was done or is nothing.
@@ -270,15 +270,37 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	l := &a.noted
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	note, err := json.Marshal(w)
-	if err == nil && !bytes.Equal(note, l.written) {
-		err = lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return a.Store.Note(ctx, a.Lease.Current(), note) })
+	var err error
+	if !reflect.DeepEqual(w, l.written) {
+		err = lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return a.Store.Note(ctx, a.Lease.Current(), w) })
 	}
 	switch {
 	case err == nil:
-		l.written = note
+		l.written = w
 	case ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost): // of which the heartbeat hears
 		a.Log.Warn().Err(err).Msg("what the attempt uses was not noted")
+	}
+}
+
+// budgetCut is the cause for which an attempt is ended when a budget above its thread
+// is used up, by whichever attempts.
+type budgetCut struct{ why string }
+
+// Error says which budget it was.
+func (c budgetCut) Error() string { return c.why }
+
+// bound ends the attempt when a budget above its thread is used up. Of what each
+// attempt uses only the calls in flight are not counted yet.
+func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) {
+	u, err := c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
+	if err != nil {
+		return // the next look, or the next attempt's start, finds it
+	}
+	for _, l := range c.Ground.Effective.Policy.Ledgers(u) {
+		if why := l.Spent(); why != "" {
+			end(budgetCut{why})
+			return
+		}
 	}
 }
 
@@ -293,15 +315,17 @@ func (m *modelAccess) used() policy.Spent {
 	return m.reported
 }
 
-// keepNoting notes what is used until ctx ends or end is called, which
-// waits until nothing is noted any more.
-func (c *checkout) keepNoting(ctx context.Context) (end func()) {
-	ctx, stop := context.WithCancel(ctx)
+// keepNoting notes what is used, and ends the attempt where that is too much, until
+// ctx ends or the function that it returns is called, which waits until nothing is
+// noted any more.
+func (c *checkout) keepNoting(ctx context.Context, end context.CancelCauseFunc) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() {
 		for wait.For(ctx, spentInterval) == nil {
 			c.note(ctx, c.models.used())
+			c.bound(ctx, end)
 		}
 	})
-	return func() { stop(); work.Wait() }
+	return func() { cancel(); work.Wait() }
 }

@@ -2,7 +2,6 @@ package attempt
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -19,8 +18,9 @@ type noted struct {
 	note policy.Spent
 }
 
-func (n *noted) Note(_ context.Context, _ thread.Lease, note []byte) error {
-	return json.Unmarshal(note, &n.note)
+func (n *noted) Note(_ context.Context, _ thread.Lease, note policy.Spent) error {
+	n.note = note
+	return nil
 }
 
 func TestAnAttemptThatYieldsItsPlaceTellsItsLimitOnce(t *testing.T) {

@@ -105,7 +105,7 @@ func (silent) Events(ctx context.Context, _ thread.ID, _ int64) ([]thread.Event,
 	return nil, ctx.Err()
 }
 
-func (silent) Note(ctx context.Context, _ thread.Lease, _ []byte) error {
+func (silent) Note(ctx context.Context, _ thread.Lease, _ policy.Spent) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

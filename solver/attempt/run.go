@@ -35,7 +35,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		c.Report(missing(c.adapter, err), c.monitor.circles.Edits())
 		return nil, nil
 	}
-	endNotes := c.keepNoting(run)
+	endNotes := c.keepNoting(run, cancel)
 	inside, end := c.Span(run, "agent run", TraceBackend, c.Backend)
 	report, cause, err := c.runIn(inside, cancel)
 	end(err, TraceEnding, string(report.Ending))
@@ -62,6 +62,11 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		cause = nil
 	}
 	c.models.close(&c.Receipt)
+	if over := (budgetCut{}); errors.As(cause, &over) {
+		c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail = policy.TurnLimit, nil, over.why
+		c.Receipt.Reasons = append(c.Receipt.Reasons, over.why)
+		cause = nil
+	}
 	// Commands that verify may take long, and the process may end meanwhile.
 	endNotes()
 	c.note(ctx, spentIn(c.Receipt))

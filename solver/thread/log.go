@@ -97,9 +97,18 @@ type Batch struct {
 	Breaker func(policy.Breaker) policy.Breaker
 	// Cooldown, when not nil, is set for a backend on the thread's repository.
 	Cooldown *Cooldown
+	// Spent, when not nil, is what the attempt N used in all, which has ended.
+	Spent *policy.Spent
 	// Alias, when not zero, makes a pull request part of the thread: events on
 	// that number are appended to this thread's log.
 	Alias int
+}
+
+// Entry is an attempt as it is counted above its thread, with those since a time.
+type Entry struct {
+	N            int
+	Installation int64
+	At, Since    time.Time
 }
 
 // Cooldown is an edit-loop cooldown of a backend on a repository.
@@ -170,8 +179,10 @@ type Store interface {
 	// tried again, which is stored with it.
 	Release(ctx context.Context, l Lease, retry Retry) error
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
-	Note(ctx context.Context, l Lease, note []byte) error
+	Note(ctx context.Context, l Lease, spent policy.Spent) error
 	Noted(ctx context.Context, t ID) ([]byte, error)
+	Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error)
+	Reserve(ctx context.Context, l Lease, e Entry, allow func(policy.Usage) bool) (bool, error)
 	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
 	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
 	PutGraded(ctx context.Context, r GradeRow) error

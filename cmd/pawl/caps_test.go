@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Threads that are begun at once pass no cap together; those without room wait, say
+// why, and go on when the operator has raised the cap.
+func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	config := r.config
+	r.config += "policy: {caps: {per_repository_per_day: 3}}\n"
+	r.start()
+	for n := range 8 {
+		r.solve(fmt.Sprintf("Follow-up %d", n), "Please add a line to a.txt.")
+	}
+	in := func(state, rule string) (all []threadStatus) {
+		for _, s := range r.status().Threads {
+			if s.State == state && string(s.Rule) == rule {
+				all = append(all, s)
+			}
+		}
+		return all
+	}
+	r.await("five threads to wait", func() bool { return len(in("waiting", "cap")) == 5 && len(in("done", "done")) == 3 })
+	one := in("waiting", "cap")[0]
+	if why := strings.Join(one.Reasons, "; "); !strings.Contains(why, "3 attempts on this repository in 24 hours; its limit is 3; the oldest of its attempts leaves that window at ") {
+		t.Errorf("it waits because %s", why)
+	}
+	var n int
+	fmt.Sscanf(one.Thread, rigRepo+"#%d", &n)
+	r.must(r.says(n, writer, "/pawl resume")())
+	r.settle()
+	if got := r.calls(); got != 3 {
+		t.Errorf("%d attempts after somebody asked to resume, want 3", got)
+	}
+	if day := r.status().Day; day.Attempts != 3 || day.MaxAttempts != 500 {
+		t.Errorf("status says %+v", day)
+	}
+	if got := [2]float64{r.metric(`pawl_day_used{what="attempts"}`), r.metric(`pawl_day_bound{what="attempts"}`)}; got != [2]float64{3, 500} {
+		t.Errorf("metrics say %v", got)
+	}
+
+	if code := r.stop(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	r.config = config
+	// As if the time of their next look had come.
+	_, err := r.database().ExecContext(t.Context(), "UPDATE threads SET wake_at = 1 WHERE wake_at > 0")
+	r.must(err)
+	r.start()
+	r.await("all threads to be done", func() bool { return len(in("done", "done")) == 8 })
+}

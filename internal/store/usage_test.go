@@ -1,0 +1,78 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+func attemptsThatBeginAtOnceDoNotPassABoundTogether(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	const most = 3
+	var begun atomic.Int64
+	var wg sync.WaitGroup
+	for n := range 20 {
+		lease := must(s.Acquire(t.Context(), issue(n+1), "node", c.Now()))(t)
+		wg.Go(func() {
+			e := thread.Entry{N: 1, Installation: 7, At: c.Now(), Since: c.Now().Add(-policy.Day)}
+			ok, err := s.Reserve(t.Context(), lease, e, func(u policy.Usage) bool { return u.Repository.Attempts < most })
+			if err != nil {
+				t.Error(err)
+			}
+			if ok {
+				begun.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	u := must(s.Usage(t.Context(), issue(1).Repo(), 7, c.Now().Add(-policy.Day)))(t)
+	if begun.Load() != most || u.Repository.Attempts != most || u.Installation.Attempts != most || u.Server.Attempts != most {
+		t.Errorf("%d began, %+v counted; want %d", begun.Load(), u, most)
+	}
+}
+
+func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx, since := t.Context(), c.Now().Add(-policy.Day)
+	any := func(policy.Usage) bool { return true }
+	elsewhere := thread.ID{Owner: "octo", Name: "dog", Number: 1}
+	reserve := func(id thread.ID, installation int64, at time.Time) thread.Lease {
+		l := must(s.Acquire(ctx, id, "node", c.Now()))(t)
+		for range 2 { // again, after a crash in between: counted once
+			if !must(s.Reserve(ctx, l, thread.Entry{N: 1, Installation: installation, At: at, Since: since}, any))(t) {
+				t.Error("refused")
+			}
+		}
+		return l
+	}
+	first := c.Now().Add(-time.Hour)
+	running := reserve(issue(1), 7, first)
+	ended := reserve(elsewhere, 7, c.Now())
+	reserve(issue(3), 8, c.Now())
+	reserve(issue(4), 8, since) // a day ago
+	usd := 0.5
+	check(t, s.Note(ctx, running, policy.Spent{N: 1, Tokens: policy.Tokens{Input: 1, Output: 1}}))
+	check(t, s.Note(ctx, running, policy.Spent{N: 1, Tokens: policy.Tokens{Input: 10, Output: 5}, CostUSD: &usd}))
+	check(t, s.AppendLeased(ctx, ended, thread.Batch{Spent: &policy.Spent{N: 1, Tokens: policy.Tokens{Output: 100}, CostUSD: &usd}}))
+	at := func(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+	want := policy.Usage{
+		Repository:   policy.Used{Attempts: 2, Tokens: 15, USD: 0.5, First: at(first)},
+		Installation: policy.Used{Attempts: 2, Tokens: 115, USD: 1, First: at(first)},
+		Server:       policy.Used{Attempts: 3, Tokens: 115, USD: 1, First: at(first)},
+	}
+	if diff := cmp.Diff(want, must(s.Usage(ctx, issue(1).Repo(), 7, since))(t)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	c.Advance(thread.LeaseTime + time.Second)
+	must(s.Acquire(ctx, issue(1), "next", c.Now()))(t)
+	if _, err := s.Reserve(ctx, running, thread.Entry{N: 2, At: c.Now(), Since: since}, any); !errors.Is(err, thread.ErrLeaseLost) {
+		t.Errorf("%v, want ErrLeaseLost", err)
+	}
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// Caps bound the attempts above the thread in any 24 hours, over all nodes and
+// whatever began them. The defaults are our choice: room
+// for a small team, and an end for whatever opens thread after thread.
+type Caps struct {
+	PerRepositoryPerDay   int `yaml:"per_repository_per_day"`
+	PerInstallationPerDay int `yaml:"per_installation_per_day"`
+	PerServerPerDay       int `yaml:"per_server_per_day"`
+}
+
+// Used counts attempts and what they used.
+type Used struct {
+	Attempts int     `json:"attempts"`
+	Tokens   int64   `json:"tokens"`
+	USD      float64 `json:"usd"`
+	// First is when the oldest of these attempts began; zero without one.
+	First time.Time `json:"first,omitzero"`
+}
+
+// Usage is what was used in the last 24 hours at each level above the thread.
+type Usage struct{ Repository, Installation, Server Used }
+
+// Ledger is what a level above the thread has used in the last 24 hours, and what it
+// may use. Of tokens and USD, 0 is no bound.
+type Ledger struct {
+	Level string `json:"-"` // "this repository", as people are told
+	Used
+	MaxAttempts int     `json:"max_attempts"`
+	MaxTokens   int64   `json:"max_tokens"`
+	MaxUSD      float64 `json:"max_usd"`
+}
+
+// Ledgers are the levels above the thread, the narrowest first.
+func (l Limits) Ledgers(u Usage) []Ledger {
+	return []Ledger{
+		{"this repository", u.Repository, l.Caps.PerRepositoryPerDay, l.Budget.TokensPerRepositoryPerDay, l.Budget.USDPerRepositoryPerDay},
+		{"this installation of the App", u.Installation, l.Caps.PerInstallationPerDay, 0, 0},
+		{"this server", u.Server, l.Caps.PerServerPerDay, l.Budget.TokensPerServerPerDay, l.Budget.USDPerServerPerDay},
+	}
+}
+
+// Spent says which budget of the level is used up; empty while none is.
+func (l Ledger) Spent() string {
+	switch {
+	case l.MaxTokens > 0 && l.Tokens >= l.MaxTokens:
+		return fmt.Sprintf("%d tokens on %s in 24 hours; its budget is %d", l.Tokens, l.Level, l.MaxTokens)
+	case l.MaxUSD > 0 && l.USD >= l.MaxUSD:
+		return fmt.Sprintf("%.2f USD on %s in 24 hours; its budget is %.2f", l.USD, l.Level, l.MaxUSD)
+	}
+	return ""
+}
+
+// Full says why the level allows no further attempt, and by which rule; empty while it
+// does.
+func (l Ledger) Full() (why string, by Rule) {
+	if l.Attempts >= l.MaxAttempts {
+		return fmt.Sprintf("%s on %s in 24 hours; its limit is %d", Plural(l.Attempts, "attempt"), l.Level, l.MaxAttempts), RuleCap
+	}
+	return l.Spent(), RuleBudget
+}
+
+// String says what was used of what may be, for people.
+func (l Ledger) String() string {
+	usd, tokens := fmt.Sprintf("%.2f", l.USD), fmt.Sprint(l.Tokens)
+	if l.MaxUSD > 0 {
+		usd += fmt.Sprintf(" of %.2f", l.MaxUSD)
+	}
+	if l.MaxTokens > 0 {
+		tokens += fmt.Sprintf(" of %d", l.MaxTokens)
+	}
+	return fmt.Sprintf("%d of %s, %s USD, %s tokens", l.Attempts, Plural(l.MaxAttempts, "attempt"), usd, tokens)
+}
+
+// above is the part of rule 3 that bounds all threads together. It is a pause: what
+// was asked for stays asked for, and goes on when there is room again or the operator
+// has raised the bound, whichever is first. So the wait has no end that is known, only
+// the time before which nothing leaves the window.
+func above(f Facts) (Decision, bool) {
+	for _, l := range f.Above {
+		why, by := l.Full()
+		if why == "" {
+			continue
+		}
+		reasons := Because(by, why)
+		if first := l.First; !first.IsZero() {
+			reasons = append(reasons, Reason{Rule: by, Text: "the oldest of its attempts leaves that window at", Until: first.Add(Day)})
+		}
+		return Decision{Action: DoWait, Rule: by, Reasons: reasons,
+			Hint: "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."}, true
+	}
+	return silent()
+}

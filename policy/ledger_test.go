@@ -1,0 +1,53 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestABoundAboveTheThreadMakesItWait(t *testing.T) {
+	first := noon.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		used Usage
+		rule Rule // empty where it may go on
+		why  string
+	}{
+		"with room everywhere":      {Usage{Used{99, 1 << 40, 49, first}, Used{299, 0, 1000, first}, Used{499, 1 << 40, 199, first}}, "", ""},
+		"the repository's attempts": {Usage{Repository: Used{Attempts: 100, First: first}}, RuleCap, "100 attempts on this repository in 24 hours; its limit is 100"},
+		"its money":                 {Usage{Repository: Used{USD: 50, First: first}}, RuleBudget, "50.00 USD on this repository in 24 hours; its budget is 50.00"},
+		"the installation's":        {Usage{Installation: Used{Attempts: 300, First: first}}, RuleCap, "this installation"},
+		"the server's":              {Usage{Server: Used{Attempts: 500, First: first}}, RuleCap, "this server"},
+		"its money too":             {Usage{Server: Used{USD: 200.5, First: first}}, RuleBudget, "200.50 USD on this server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := given().asked("resume") // whoever asks
+			f.Above = f.Limits.Ledgers(c.used)
+			d := Next(f)
+			if c.rule == "" {
+				if d.Action != DoAttempt {
+					t.Fatalf("%+v", d)
+				}
+				return
+			}
+			if d.Action != DoWait || d.Rule != c.rule || !d.Until.IsZero() || !strings.Contains(d.Reasons.String(), c.why) || c.rule.Words().Waits == "" {
+				t.Errorf("%+v; want a wait by %s because %s", d, c.rule, c.why)
+			}
+			if last := d.Reasons[len(d.Reasons)-1]; !last.Until.Equal(first.Add(Day)) {
+				t.Errorf("%v does not say when the oldest attempt leaves the window", d.Reasons)
+			}
+		})
+	}
+}
+
+func TestTokensAreBoundedAboveTheThread(t *testing.T) {
+	l := Defaults()
+	l.Budget.TokensPerServerPerDay = 1000
+	server := l.Ledgers(Usage{Server: Used{Tokens: 1000, Attempts: 2}})[2]
+	if why, by := server.Full(); by != RuleBudget || !strings.Contains(why, "1000 tokens on this server") {
+		t.Errorf("%s: %s", by, why)
+	}
+	if got := server.String(); got != "2 of 500 attempts, 0.00 of 200.00 USD, 1000 of 1000 tokens" {
+		t.Error(got)
+	}
+}
