@@ -32,8 +32,9 @@ const (
 	checkFail = "failed"
 )
 
-// doctorTime bounds each check: one that hangs is one that failed. Four agent CLIs
-// that tell their versions on a busy machine took more than half a minute.
+// doctorTime bounds each check, and each CLI that is asked for its version: one that
+// hangs is one that failed. On a machine that is busy with twenty other things a CLI
+// was seen to take more than a minute to tell its version.
 const doctorTime = 2 * time.Minute
 
 // finding is the result of one check.
@@ -92,11 +93,13 @@ func examine(ctx context.Context, file string, lookup func(string) (string, bool
 	}
 	d := doctor{cfg: cfg}
 	d.add("configuration", checkOK, file+" is complete", "")
-	for _, check := range []func(context.Context){d.database, d.dataDir, d.git, d.sandbox, d.github, d.providers, d.agents, d.bounds} {
+	for _, check := range []func(context.Context){d.database, d.dataDir, d.git, d.sandbox, d.github, d.providers} {
 		bounded, cancel := context.WithTimeout(ctx, doctorTime)
 		check(bounded)
 		cancel()
 	}
+	d.agents(ctx) // bounds each CLI
+	d.bounds()
 	return d.found
 }
 
@@ -263,7 +266,7 @@ func (d *doctor) without(check string, missing []string, well, lacks, hint strin
 }
 
 // bounds warns of configurations that keep less in than a person may think.
-func (d *doctor) bounds(context.Context) {
+func (d *doctor) bounds() {
 	if d.cfg.Policy.Paused {
 		d.add("policy", checkWarn, "policy.paused is true: nothing starts", "set it to false to let Pawl work")
 	}

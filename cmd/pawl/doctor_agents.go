@@ -95,6 +95,8 @@ func (d *doctor) version(ctx context.Context, check, exe string, b config.Backen
 		d.add(check, checkOK, exe+" is there", "")
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, doctorTime)
+	defer cancel()
 	s, err := askVersion(ctx, exe, b, v)
 	if err != nil {
 		d.add(check, checkFail, fmt.Sprintf("%s --version: %v", exe, err), install(v))
