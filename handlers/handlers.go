@@ -69,7 +69,8 @@ type Activity struct {
 	Target    thread.Target
 	URL       string
 	MadeAt    time.Time
-	note      string // why there is nothing to judge
+	created   time.Time // of the issue or pull request
+	note      string    // why there is nothing to judge
 }
 
 // errUnparsable means that this version cannot read a payload. It is kept, and

@@ -132,7 +132,7 @@ func (p *payload) about(i issueOrPull, pull bool) Activity {
 // About is an activity on an issue, or on a pull request with its branches, of which
 // nothing else is known yet.
 func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) Activity {
-	return Activity{Repo: repo, Number: i.Number, URL: i.HTMLURL, Snapshot: thread.Details{
+	return Activity{Repo: repo, Number: i.Number, URL: i.HTMLURL, created: i.Created, Snapshot: thread.Details{
 		Installation: repo.Installation, RepoID: repo.ID,
 		Title: i.Title, Body: i.Body, Author: i.Author.Login, URL: i.HTMLURL, Pull: pull,
 		HeadRef: head.Ref, HeadSHA: head.SHA, HeadRepoID: head.Repo.ID, BaseRef: base.Ref,

@@ -178,6 +178,8 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	}
 	if !j.Accepted {
 		f = brief(f)
+	} else if f.Generation, f.Cause, err = h.descends(ctx, t, s, it); err != nil {
+		return "", err
 	}
 	kind, data := thread.KindFeedback, any(f)
 	switch {

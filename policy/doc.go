@@ -40,6 +40,7 @@
 //	when does a run stop, wait for a reset, or count as done          rules.go
 //	how many attempts of a run or thread may there be                 bounds.go
 //	what may be spent                                                 bounds.go
+//	when does a chain of Pawl's own work end                          ledger.go
 //	what may all threads together do and spend in a day               ledger.go
 //	how often do failing checks of others ask again                   bounds.go
 //	where do the 300 s and all other defaults stand                   limits.go, Defaults

@@ -77,6 +77,29 @@ func (l Ledger) String() string {
 	return fmt.Sprintf("%d of %s, %s USD, %s tokens", l.Attempts, Plural(l.MaxAttempts, "attempt"), usd, tokens)
 }
 
+// Generations bound the chain of Pawl's own work: an issue that its work led to may
+// lead to another one.
+type Generations struct {
+	// Max is how many links a chain may have without a person. 2 is our choice: a
+	// follow-up of a follow-up.
+	Max int `yaml:"max"`
+}
+
+// generations stops a chain of Pawl's own work until a person asks.
+func generations(f Facts) (Decision, bool) {
+	for _, t := range f.Fresh {
+		if t.Generation <= f.Limits.Generations.Max {
+			return silent()
+		}
+	}
+	if len(f.Fresh) == 0 {
+		return silent()
+	}
+	t := f.Fresh[0]
+	return stop(RuleGenerations, "Whoever wants it done comments /pawl solve.",
+		fmt.Sprintf("%s, and no person asked for this or for the %s before it", t.Cause, Plural(t.Generation-1, "piece")+" of work"))
+}
+
 // above is the part of rule 3 that bounds all threads together. It is a pause: what
 // was asked for stays asked for, and goes on when there is room again or the operator
 // has raised the bound, whichever is first. So the wait has no end that is known, only

@@ -51,3 +51,18 @@ func TestTokensAreBoundedAboveTheThread(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestAChainOfPawlsOwnWorkNeedsAPerson(t *testing.T) {
+	of := func(generations ...int) Facts {
+		return given().asked(make([]string, len(generations))...).with(func(f *Facts) {
+			for i, g := range generations {
+				f.Fresh[i].Generation, f.Fresh[i].Cause = g, "it refers to Pawl's own work on acme/widgets#1"
+			}
+		})
+	}
+	read(t, []sentence{
+		{"a follow-up of a follow-up", of(2), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
+		{"one after it", of(3), Decision{Action: DoStop, Rule: RuleGenerations}},
+		{"which a person asked for too", of(3, 0), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
+	})
+}

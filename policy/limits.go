@@ -7,13 +7,14 @@ import "time"
 // server configuration, whose group policy holds these limits as they are.
 // "The incident" is the 1,249-restart loop that Pawl exists to prevent.
 type Limits struct {
-	Restarts   RestartLimits    `yaml:"restarts"`
-	UsageLimit UsageLimits      `yaml:"usage_limit"`
-	Severity   SeverityLimits   `yaml:"severity"`
-	Stagnation StagnationLimits `yaml:"stagnation"`
-	Ladder     Ladder           `yaml:"ladder"`
-	Budget     Budget           `yaml:"budget"`
-	Caps       Caps             `yaml:"caps"`
+	Restarts    RestartLimits    `yaml:"restarts"`
+	UsageLimit  UsageLimits      `yaml:"usage_limit"`
+	Severity    SeverityLimits   `yaml:"severity"`
+	Stagnation  StagnationLimits `yaml:"stagnation"`
+	Ladder      Ladder           `yaml:"ladder"`
+	Budget      Budget           `yaml:"budget"`
+	Caps        Caps             `yaml:"caps"`
+	Generations Generations      `yaml:"generations"`
 }
 
 // RestartLimits bound how often a thread is worked on.
@@ -124,7 +125,8 @@ func Defaults() Limits {
 		Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2},
 		Ladder: Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true,
 			RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
-		Budget: Budget{USDPerRepositoryPerDay: 50, USDPerServerPerDay: 200},
-		Caps:   Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
+		Budget:      Budget{USDPerRepositoryPerDay: 50, USDPerServerPerDay: 200},
+		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
+		Generations: Generations{Max: 2},
 	}
 }

@@ -46,6 +46,10 @@ type Trigger struct {
 	Command string // solve, retry, resume, escalate, or empty for a plain remark
 	By      string
 	Source  Source // where it was said, which tells how long more of the same is awaited
+	// Generation counts the pieces of Pawl's own work that led to it without a person
+	// who asked in a comment; Cause says what the last of them was.
+	Generation int
+	Cause      string
 }
 
 // Attempt is an attempt that has ended: the decision that it was started by and its
@@ -103,6 +107,7 @@ func Next(f Facts) Decision {
 		stopped,
 		done,
 		bounds,
+		generations,
 		needsPerson,
 		usageLimit,
 		editLoop,

@@ -16,6 +16,7 @@ const (
 	RuleChecksFailed   Rule = "checks_failed"
 	RuleDailyCap       Rule = "daily_cap"
 	RuleCap            Rule = "cap" // above the thread
+	RuleGenerations    Rule = "generations"
 	RuleAuth           Rule = "auth"
 	RuleMisconfigured  Rule = "misconfigured"
 	RuleUsageLimit     Rule = "usage_limit"
@@ -86,6 +87,7 @@ var words = map[Rule]Words{
 	RuleCancelled:       {Stops: "somebody asked for it", Help: HelpResume},
 	RuleRestartLimit:    {Stops: "the run reached its restart limit"},
 	RuleBudget:          {Waits: "the day's budget is used up", Stops: "the budget is used up", Help: HelpAny},
+	RuleGenerations:     {Stops: "Pawl's own work led here, and no person asked", Help: HelpNone},
 	RuleCap:             {Waits: "the day's attempts are used up"},
 	RuleChecksFailed:    {Stops: "checks failed", Help: HelpAny},
 	RuleDailyCap:        {Stops: "the thread reached its daily cap of attempts"},

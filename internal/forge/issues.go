@@ -20,6 +20,7 @@ type Issue struct {
 	State   string         `json:"state"`
 	Author  feedback.Actor `json:"user"`
 	HTMLURL string         `json:"html_url"`
+	Created time.Time      `json:"created_at"`
 	Updated time.Time      `json:"updated_at"`
 	// Closed is when, and ClosedBy by whom, it was closed, as far as GitHub says.
 	Closed   time.Time      `json:"closed_at"`

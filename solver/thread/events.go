@@ -82,6 +82,10 @@ type Feedback struct {
 	Conclusion string `json:"conclusion,omitempty"`
 	// Outside is why its failure is not the work's; empty when it may be.
 	Outside string `json:"outside,omitempty"`
+	// Generation counts the pieces of Pawl's own work that led here without a person
+	// who asked in a comment, and Cause says what the last of them was.
+	Generation int    `json:"generation,omitempty"`
+	Cause      string `json:"cause,omitempty"`
 	// Number is the issue or pull request where it was made.
 	Number   int       `json:"number,omitempty"`
 	URL      string    `json:"url,omitempty"`

@@ -60,7 +60,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source})
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause})
 	}
 	return f
 }

@@ -55,6 +55,9 @@ type State struct {
 	Repo config.Repo
 	// Known are descriptions that were already worked on.
 	Known []string
+	// Generation and Cause are those of the newest feedback.
+	Generation int
+	Cause      string
 	// People is what people did with the work, Checks what the checks of others
 	// said of it, both oldest first.
 	People []PeopleVerdict
@@ -177,6 +180,7 @@ func (s *State) feedback(e Event, f Feedback) {
 		s.Ended = false
 	}
 	s.read(f)
+	s.Generation, s.Cause = f.Generation, f.Cause
 	s.Feedback = append(s.Feedback, Request{Feedback: f})
 	if !madeBefore(f, s.stop) {
 		s.Stopped, s.StoppedAt = "", 0

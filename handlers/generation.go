@@ -1,0 +1,89 @@
+package handlers
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// descends says in which generation of Pawl's own work a thread stands that something
+// else than a person's comment asks to work on, and what it comes from. A thread that
+// Pawl works on already stays in its own; zero is the work of people.
+func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity) (generation int, cause string, err error) {
+	if typed(it) {
+		return 0, "", nil
+	}
+	if s.Tracked() {
+		return s.Generation, s.Cause, nil
+	}
+	rows, err := h.Store.Threads(ctx, nearThreads)
+	if err != nil {
+		return 0, "", err
+	}
+	text := it.Snapshot.Title + "\n" + it.Snapshot.Body
+	for _, row := range rows {
+		if row.Thread.Repo() != t.Repo() || row.Thread == t {
+			continue
+		}
+		of, err := h.logs.of(ctx, h.Store, row.Thread)
+		if err != nil {
+			h.Log.Error().Err(err).Str("thread", row.Thread.String()).Msg("a log cannot be read; what comes of its work is not known")
+			continue
+		}
+		if refers(text, row.Thread, of) {
+			return of.Generation + 1, "it refers to Pawl's own work on " + row.Thread.String(), nil
+		}
+		// Where only the time tells, the nearest to people counts: somebody who opens
+		// issues while agents work is no chain of agents.
+		if g := of.Generation + 1; beganBeside(of, it.Snapshot.Author, it.created) && (cause == "" || g < generation) {
+			generation, cause = g, "it was opened by "+it.Snapshot.Author+" while or shortly after Pawl worked on "+row.Thread.String()
+		}
+	}
+	return generation, cause, nil
+}
+
+// typed reports whether a person asks in a comment or by a button, which begins a new
+// chain. The text that an issue was opened with may be a program's.
+func typed(it Activity) bool {
+	r := it.Remark
+	return !r.Actor.Bot() && r.Source != policy.FromLabel && r.Source != policy.FromCheckRun && r.Source != policy.FromDescription && it.Target.Kind != "issue"
+}
+
+// beganBeside reports whether an issue was opened by whoever asked for an attempt of
+// the other thread, while that ran or shortly after.
+func beganBeside(s thread.State, author string, at time.Time) bool {
+	if at.IsZero() || !slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return strings.EqualFold(r.By.Login, author) }) {
+		return false
+	}
+	return slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool {
+		return !at.Before(a.At) && (a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter)))
+	})
+}
+
+// references are the ways in which a text names an issue or a pull request of its
+// repository, and Pawl's branches.
+var references = regexp.MustCompile(`(?:#|/pull/|/issues/|` + regexp.QuoteMeta(thread.BranchPrefix) + `)(\d+)\b`)
+
+// refers reports whether a text names what Pawl made of a thread: its branch or its
+// pull request. The number of the issue itself is people's.
+func refers(text string, t thread.ID, s thread.State) bool {
+	for _, m := range references.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(m[1])
+		switch {
+		case err != nil:
+		case strings.HasPrefix(m[0], thread.BranchPrefix):
+			if n == t.Number {
+				return true
+			}
+		case n != 0 && n != t.Number && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool { return a.Pull == n }):
+			return true
+		}
+	}
+	return false
+}
