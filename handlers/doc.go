@@ -16,7 +16,7 @@
 //	of which events is nothing made                              handlers.go (Other)
 //	how is looked up what a judgement needs                      take.go, judge
 //	did the agent write a remark itself                          authored.go
-//	does Pawl's own work lead to a thread                       generation.go
+//	does Pawl's own work lead to a thread                        generation.go
 //	what is appended to the log, and when is a thread woken      take.go, remark and change
 //	who may write (the permission gate)                          signals.go, permission
 //	what counts as a merge, a revert, a verdict of people        signals.go

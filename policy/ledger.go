@@ -6,8 +6,8 @@ import (
 )
 
 // Caps bound the attempts above the thread in any 24 hours, over all nodes and
-// whatever began them. The defaults are our choice: room
-// for a small team, and an end for whatever opens thread after thread.
+// whatever began them. The defaults are our choice: room for a small team, and an end
+// for whatever opens thread after thread.
 type Caps struct {
 	PerRepositoryPerDay   int `yaml:"per_repository_per_day"`
 	PerInstallationPerDay int `yaml:"per_installation_per_day"`
@@ -44,6 +44,9 @@ func (l Limits) Ledgers(u Usage) []Ledger {
 		{"this server", u.Server, l.Caps.PerServerPerDay, l.Budget.TokensPerServerPerDay, l.Budget.USDPerServerPerDay},
 	}
 }
+
+// Server is the ledger of all that share the database.
+func (l Limits) Server(u Usage) Ledger { return l.Ledgers(u)[2] }
 
 // Spent says which budget of the level is used up; empty while none is.
 func (l Ledger) Spent() string {

@@ -127,6 +127,39 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	}
 }
 
+// What threads use together ends the attempts of all of them, and is a pause: nobody
+// has to ask again, and nobody can ask past it.
+func TestABudgetAboveTheThreadsEndsTheirAttempts(t *testing.T) {
+	t.Parallel()
+	const budget = 8 * aCall
+	s := newSpending(t, 0)
+	s.config = strings.Replace(s.config, "tokens_per_thread_per_day: 0", fmt.Sprintf("tokens_per_repository_per_day: %d", budget), 1)
+	s.touch("hold")
+	s.join()
+	s.join()
+	threads := []thread.ID{s.issue(rigRepo, "A question"), s.issue(rigRepo, "Another question")}
+	s.await("six answers", func() bool { return s.used() == 6*aCall })
+	s.must(os.Remove(filepath.Join(s.ctrl(), "hold")))
+	s.await("both threads to wait", func() bool {
+		waiting := 0
+		for _, state := range s.states(threads) {
+			if d := state.Decision; d != nil && d.Action == policy.DoWait && d.Rule == policy.RuleBudget && state.Open() {
+				waiting++
+			}
+		}
+		return waiting == 2
+	})
+	// Each attempt may have had one call under way that was not counted yet.
+	if used := s.used(); used < budget || used > budget+2*aCall {
+		t.Errorf("the provider counted %d tokens, the budget is %d", used, budget)
+	}
+	for _, state := range s.states(threads) {
+		if r := state.Attempts[0].Receipt; len(state.Attempts) != 1 || r.Ending != policy.TurnLimit || r.Limit != nil || !strings.Contains(r.Detail, "tokens on this repository in 24 hours; its budget is") {
+			t.Errorf("%d attempts, the first %s (%s), limit %+v", len(state.Attempts), r.Ending, r.Detail, r.Limit)
+		}
+	}
+}
+
 // A node that is killed while its agent calls the model loses the call in flight,
 // and at most the one before, whose answer the agent had a moment before it was
 // counted.

@@ -175,7 +175,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	if err != nil {
 		return r, err
 	}
-	r.Day = cfg.Policy.Ledgers(used)[2]
+	r.Day = cfg.Policy.Server(used)
 	r.Learning, err = s.LearningReport(ctx)
 	return r, err
 }

@@ -173,7 +173,7 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	if used, err := s.Store.Usage(ctx, "", 0, now.Add(-policy.Day)); err != nil {
 		out <- prometheus.NewInvalidMetric(s.descs["day_used"], err)
 	} else {
-		l := s.Limits.Ledgers(used)[2]
+		l := s.Limits.Server(used)
 		for what, n := range map[string][2]float64{
 			"attempts": {float64(l.Attempts), float64(l.MaxAttempts)}, "tokens": {float64(l.Tokens), float64(l.MaxTokens)}, "usd": {l.USD, l.MaxUSD},
 		} {

@@ -127,7 +127,7 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	if err != nil {
 		return data, err
 	}
-	server := p.Limits.Ledgers(used)[2]
+	server := p.Limits.Server(used)
 	why, _ := server.Full()
 	data.Counts = append(counts(stats), count{Name: "attempts in 24 hours", Value: number(server.Attempts), Note: server.String(), Bad: why != ""})
 	data.Breakers = p.breakers(breakers, now)

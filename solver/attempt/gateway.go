@@ -71,7 +71,9 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 		MaxCostUSD: usd,
 		Limited: func(ctx context.Context) (policy.Limit, bool) {
 			c.note(ctx, m.used())
-			c.bound(ctx, end)
+			if why := c.bound(ctx, end); why != "" {
+				return policy.Limit{Kind: policy.UsageLimit, Message: "Pawl stopped it: " + why + "."}, true
+			}
 			l, limited := c.limited(ctx, c.Account, c.Began)
 			if limited && m.refused.CompareAndSwap(nil, &l) {
 				// An agent that sleeps until then is not waited for, either.
@@ -289,19 +291,24 @@ type budgetCut struct{ why string }
 // Error says which budget it was.
 func (c budgetCut) Error() string { return c.why }
 
-// bound ends the attempt when a budget above its thread is used up. Of what each
-// attempt uses only the calls in flight are not counted yet.
-func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) {
-	u, err := c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
+// bound ends the attempt when a budget above its thread is used up, and says which
+// one. Of what each attempt uses only the calls in flight are not counted yet.
+func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
+	var used policy.Usage
+	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
+		used, err = c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
+		return err
+	})
 	if err != nil {
-		return // the next look, or the next attempt's start, finds it
+		return "" // the next look, or the next attempt's start, finds it
 	}
-	for _, l := range c.Ground.Effective.Policy.Ledgers(u) {
+	for _, l := range c.Ground.Effective.Policy.Ledgers(used) {
 		if why := l.Spent(); why != "" {
 			end(budgetCut{why})
-			return
+			return why
 		}
 	}
+	return ""
 }
 
 // used is what an attempt used so far: as the gateway counts it, and without one as

@@ -63,8 +63,10 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	}
 	c.models.close(&c.Receipt)
 	if over := (budgetCut{}); errors.As(cause, &over) {
-		c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail = policy.TurnLimit, nil, over.why
 		c.Receipt.Reasons = append(c.Receipt.Reasons, over.why)
+		if c.Receipt.Ending != policy.Completed { // what was refused was needed
+			c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail = policy.TurnLimit, nil, over.why
+		}
 		cause = nil
 	}
 	// Commands that verify may take long, and the process may end meanwhile.
