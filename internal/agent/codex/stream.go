@@ -104,7 +104,7 @@ func readLine(raw []byte) (line gjson.Result, output string) {
 	start := mark + len(outputMark) - 1
 	end := stringEnd(raw, start)
 	line = agent.Line(slices.Concat(raw[:start], []byte(`""`), raw[end:]))
-	if line.Get("item."+outputField).Raw != `""` { // it is that of something inside another field
+	if line.Get("item."+outputField).Index != start { // it is that of something inside another field
 		return agent.Line(raw), ""
 	}
 	return line, unsafe.String(&raw[start], end-start)

@@ -40,6 +40,15 @@ func FuzzCodexLine(f *testing.F) {
 	})
 }
 
+func TestAnEmptyOutputIsNotThatOfAnArgumentOfItsName(t *testing.T) {
+	raw := `{"type":"item.completed","item":{"id":"item_1","type":"mcp_tool_call","arguments":{"aggregated_output":"` +
+		strings.Repeat("y", smallOutput) + `"},"aggregated_output":""}}`
+	line, output := readLine([]byte(raw))
+	if line.Raw != raw || output != "" {
+		t.Errorf("%d bytes of %d, and an output of %d", len(line.Raw), len(raw), len(output))
+	}
+}
+
 // What is not short enough to stay in its line is taken out of it.
 func TestTheQuickWayToALongOutputIsThePlainOne(t *testing.T) {
 	pieces := []string{`"aggregated_output":"`, `","exit_code":`, `,"exit_code":1`, `"`, `\`, `\"`, "\n", "{", "}", "x", `"type":"command_execution"`, strings.Repeat("y", smallOutput/4)}
