@@ -13,28 +13,17 @@ type Edit struct {
 	Whole          bool
 }
 
-// What counts as going in circles. Measured on the edits of 138 healthy
-// sessions (1,954 edits with known content; docs/verdicts.md has the table).
+// What counts as going in circles (docs/verdicts.md has the measurements).
 const (
-	// nearEdits is how many edits of the same file may lie between an edit and
-	// its repetition. A cycle of five states with an unrelated edit after each
-	// needs 10; the one healthy session that made a whole batch of edits again,
-	// after a person had taken them back, has 14.
-	nearEdits = 12
-	// minCircled is how many edits of one file must lead back. On healthy files
-	// with at least 8 edits it was at most 1; eight edits in a cycle of five
-	// states have 3.
-	minCircled = 3
-	// circledShare is the reciprocal of the share of a file's or an attempt's
-	// edits that must lead back: healthy files with at least 8 edits reach a
-	// tenth, cycles of up to five states at least 3 of 8.
+	// circledShare is the reciprocal of the share of an attempt's edits that must
+	// have made again what had been there: in healthy sessions with at least 8
+	// edits it is at most a ninth, in a cycle of up to 26 states a third of 40.
 	circledShare = 3
-	// minRounds is how often the same must have come for the share of all edits
-	// to count: twice may be one batch made again.
-	minRounds = 3
-	// manyRounds is twice the 3 times that the same edit came at most in 279
-	// healthy sessions. From there on no share is asked for.
-	manyRounds = 6
+	// churnTimes is how many times the lines that remain of a file's edits must
+	// have been written for its edits to come to nothing, and churnedShare the
+	// reciprocal of the share of the attempt's edits in such files.
+	churnTimes   = 6
+	churnedShare = 2
 	// manyFailures is how often the same call must fail with the same output.
 	// In healthy sessions it was at most 2.
 	manyFailures = 8
@@ -50,32 +39,27 @@ const (
 
 // Circles watches the edits and calls of one attempt and counts what shows that
 // they lead nowhere: the same edit again, a file that comes back to an earlier
-// state, lines that are put back, the same failure again. Each observation costs
-// time in proportion to its own lines, and memory is bounded. Make it with
-// NewCircles.
+// state, lines that are written and taken out again, the same failure again. Each
+// observation costs time in proportion to its own lines, and memory is bounded.
+// Make it with NewCircles.
 type Circles struct {
 	edits    Edits
 	files    map[uint64]*circledFile
-	made     remembered[trace]
-	states   remembered[trace]
-	lines    remembered[lineTrace]
+	came     remembered[bool]
+	lines    remembered[int]
 	failures remembered[int]
 	whole    map[uint64][]uint64
+	// churnedMost is the number of edits of CirclePath.
+	churnedMost int
 }
 
-// circledFile is what is known of one path: its edits, those with known
-// content, those that led back, and those since the last known state.
+// circledFile is what is known of one path: its edits, those with known content,
+// those since the last known state, the lines that were added and taken out, and
+// how many of them remain as a change.
 type circledFile struct {
-	edits, seen, circled, unseen int
-}
-
-// trace is how often something came and at which edit of its file it came last.
-type trace struct{ times, at int }
-
-// lineTrace is whether a line was removed last, and at which edit of its file.
-type lineTrace struct {
-	removed bool
-	at      int
+	edits, seen, unseen int
+	churn, net          int
+	nothing             int // its edits, where they came to nothing
 }
 
 // NewCircles returns a detector that has seen nothing.
@@ -118,10 +102,10 @@ func (c *Circles) Edit(e Edit) {
 	if e.Path == c.edits.MaxRepeatPath {
 		c.edits.MaxRepeatSeen = f.seen
 	}
-	c.rank(f, e.Path)
+	c.sum(f, e.Path)
 }
 
-// observe decides whether an edit led back to something that was there before.
+// observe decides whether an edit made again what had been there.
 func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	if e.Key == 0 && e.State == 0 {
 		f.unseen++
@@ -136,36 +120,30 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 	f.seen += n
 	c.edits.Seen += n
-	again := e.Key != 0 && c.came(&c.made, Mix(path, e.Key), f.edits)
-	returned := e.State != 0 && c.came(&c.states, Mix(path, e.State), f.edits)
-	if c.putBack(path, f.edits, e) {
-		returned = true
-	}
+	again, returned := c.again(Mix(path, e.Key), e.Key), c.again(Mix(^path, e.State), e.State)
+	c.weigh(path, f, e)
 	switch {
 	case again:
 		c.edits.Again += n
 	case returned:
 		c.edits.Returned += n
-	default:
-		return
 	}
-	f.circled += n
 }
 
-// came remembers that something came at an edit of a file and reports whether
-// it came a short while before as well.
-func (c *Circles) came(m *remembered[trace], key uint64, at int) bool {
-	t := m.get(key)
-	near := t.times > 0 && at-t.at <= nearEdits
-	t.times, t.at = t.times+1, at
-	m.put(key, t)
-	c.edits.Rounds = max(c.edits.Rounds, t.times)
-	return near
+// again remembers that something came, unless it is unknown, and reports whether it
+// had come before.
+func (c *Circles) again(at, key uint64) bool {
+	if key == 0 {
+		return false
+	}
+	came := c.came.get(at)
+	c.came.put(at, true)
+	return came
 }
 
-// putBack reports whether at least half of the lines that an edit adds were
-// removed from the same file a short while ago.
-func (c *Circles) putBack(path uint64, at int, e Edit) bool {
+// weigh sets the lines that an edit changed against what remains of the file's
+// changes: a line that is taken out after it was added is no change.
+func (c *Circles) weigh(path uint64, f *circledFile, e Edit) {
 	added, removed := e.Added, e.Removed
 	if e.Whole {
 		before, known := c.whole[path]
@@ -174,35 +152,32 @@ func (c *Circles) putBack(path uint64, at int, e Edit) bool {
 		}
 		c.whole[path] = e.Added
 		if !known {
-			return false
+			return
 		}
 		added, removed = LinesWithout(e.Added, before), LinesWithout(before, e.Added)
 	}
-	back := 0
-	for _, l := range added {
-		if t := c.lines.get(Mix(path, l)); t.removed && at-t.at <= nearEdits {
-			back++
+	change := func(lines []uint64, by int) {
+		for _, l := range lines {
+			balance := c.lines.get(Mix(path, l))
+			c.lines.put(Mix(path, l), balance+by)
+			f.net += max(balance+by, -balance-by) - max(balance, -balance)
 		}
+		f.churn += len(lines)
 	}
-	for _, l := range removed {
-		c.lines.put(Mix(path, l), lineTrace{removed: true, at: at})
-	}
-	for _, l := range added {
-		c.lines.put(Mix(path, l), lineTrace{at: at})
-	}
-	return back > 0 && 2*back >= len(added)
+	change(removed, -1)
+	change(added, 1)
 }
 
-// rank keeps the file that goes in circles most. One that has left its circle
-// makes room for the next one that is edited.
-func (c *Circles) rank(f *circledFile, path string) {
-	e := &c.edits
-	circling := f.circled >= minCircled && circledShare*f.circled >= f.edits
-	switch {
-	case circling && (path == e.CirclePath || f.circled > e.CircleEdits):
-		e.CirclePath, e.CircleEdits, e.CircleOf = path, f.circled, f.edits
-	case !circling && path == e.CirclePath:
-		e.CirclePath, e.CircleEdits, e.CircleOf = "", 0, 0
+// sum counts the edits of files whose edits came to nothing.
+func (c *Circles) sum(f *circledFile, path string) {
+	c.edits.Churned -= f.nothing
+	f.nothing = 0
+	if f.churn > 0 && churnTimes*f.net <= f.churn {
+		f.nothing = f.edits
+	}
+	c.edits.Churned += f.nothing
+	if path == c.edits.CirclePath || f.nothing > c.churnedMost {
+		c.edits.CirclePath, c.churnedMost = path, f.nothing
 	}
 }
 

@@ -98,7 +98,7 @@ func editLoop(f Facts) (Decision, bool) {
 	if !ok || len(f.Fresh) > 0 || a.Outcome != EditLoop || !a.Progress() {
 		return silent()
 	}
-	v := f.Limits.Severity.Judge(a.Edits)
+	v := f.Limits.Severity.Loop(a.Receipt)
 	if v.Class == None {
 		// The CLI stopped itself, which has the same name.
 		return silent()

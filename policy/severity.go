@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -29,17 +30,14 @@ type Edits struct {
 	// is known; MaxRepeatSeen those of them on MaxRepeatPath.
 	Seen          int `json:"seen"`
 	MaxRepeatSeen int `json:"max_repeat_seen"`
-	// Again counts edits that were made a short while before as well, Returned
-	// others after which the file was as it had been, or got removed lines back.
+	// Again counts edits that had been made before as well, Returned others after
+	// which the file was as it had been.
 	Again    int `json:"again"`
 	Returned int `json:"returned"`
-	// Rounds is how often the edit or file state came that came most often.
-	Rounds int `json:"rounds"`
-	// CirclePath is the file that goes in circles most, with its edits that led
-	// back (CircleEdits) and all of its edits (CircleOf); empty where none does.
-	CirclePath  string `json:"circle_path,omitempty"`
-	CircleEdits int    `json:"circle_edits"`
-	CircleOf    int    `json:"circle_of"`
+	// Churned counts the edits of files of whose changed lines at most a sixth remained,
+	// CirclePath is the one of them with the most edits.
+	Churned    int    `json:"churned"`
+	CirclePath string `json:"circle_path,omitempty"`
 	// SameFailures is how often one call failed with the same output.
 	SameFailures int `json:"same_failures"`
 }
@@ -59,17 +57,23 @@ type Severity struct {
 	Reasons  []string
 }
 
-// Judge classifies the edits of one attempt. Whether they are a loop is decided
-// by what shows that they went in circles, or by the counts alone where it is
-// not known what the edits held; how bad it is, by the counts: one of them is
-// enough for the higher class.
+// Judge classifies the edits of one attempt. They can be a loop from the published
+// counts on; whether they are is decided by what shows that they went in circles, or
+// by the counts alone where it is not known what the edits held. How bad it is, is
+// decided by the counts: one of them is enough for the higher class.
 func (l SeverityLimits) Judge(e Edits) Severity {
 	seen := fmt.Sprintf("%s, %d of them on %s", Plural(e.Operations, "edit"), e.MaxRepeat, e.MaxRepeatPath)
-	why, loop := l.circling(e)
+	why, circles := l.circling(e)
+	if enough := e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats; !enough || !circles && !e.Blind() {
+		if !enough {
+			why = strings.TrimPrefix(why+"; ", "; ") + fmt.Sprintf("a loop starts at %d edits with %d on one file", l.MinEdits, l.MinRepeats)
+		}
+		return Severity{Class: None, Reasons: []string{fmt.Sprintf("%s, at most %d on one file; %s", Plural(e.Operations, "edit"), e.MaxRepeat, why)}}
+	}
+	if !circles {
+		why = "what they held is not known, so the counts decide"
+	}
 	switch {
-	case !loop:
-		return Severity{Class: None, Reasons: []string{
-			fmt.Sprintf("%s, at most %d on one file; %s", Plural(e.Operations, "edit"), e.MaxRepeat, why)}}
 	case e.Operations >= l.SevereEdits || e.MaxRepeat >= l.SevereRepeats:
 		return Severity{Severe, l.SevereCooldown, l.SevereGrade, []string{seen, why,
 			fmt.Sprintf("severe from %d edits or %d on one file", l.SevereEdits, l.SevereRepeats)}}
@@ -81,23 +85,29 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 		fmt.Sprintf("mild below %d edits and %d on one file", l.ModerateEdits, l.ModerateRepeats)}}
 }
 
-// circling reports whether edits are a loop, and why or why not.
-func (l SeverityLimits) circling(e Edits) (why string, loop bool) {
+// Loop is the verdict on an attempt that has ended: work that was verified is no loop,
+// however it came about.
+func (l SeverityLimits) Loop(r Receipt) Severity {
+	v := l.Judge(r.Edits)
+	if v.Class != None && r.Ending == Completed && r.Progress() && len(r.Verify) > 0 && !r.Failing() {
+		v = Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the work was verified, so it is no loop")}
+	}
+	return v
+}
+
+// circling reports whether what is known of edits shows that they went in circles, and
+// what it shows; nothing where too few are known, or too few were made to tell.
+func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	back := e.Again + e.Returned
-	enough := e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats
 	switch {
-	case e.CircleEdits >= minCircled && circledShare*e.CircleEdits >= e.CircleOf && e.CircleOf >= l.MinRepeats:
-		return fmt.Sprintf("in circles: %d of %d edits of %s only made again what had been there", e.CircleEdits, e.CircleOf, e.CirclePath), true
-	case back >= l.MinRepeats && circledShare*back >= e.Operations && e.Rounds >= minRounds:
+	case back >= l.MinRepeats && (circledShare*back >= e.Operations || back >= l.MinEdits):
 		return fmt.Sprintf("in circles: %d of %s only made again what had been there", back, Plural(e.Operations, "edit")), true
-	case e.Rounds >= manyRounds && e.Operations >= l.MinRepeats:
-		return fmt.Sprintf("in circles: the same edit came %d times", e.Rounds), true
-	case e.SameFailures >= manyFailures && e.MaxRepeat >= l.MinRepeats && (enough || e.Blind()):
+	case e.Churned >= l.MinRepeats && (churnedShare*e.Churned >= e.Operations || e.Churned >= l.MinEdits):
+		return fmt.Sprintf("in circles: %d of %s came to nothing, most of them on %s", e.Churned, Plural(e.Operations, "edit"), e.CirclePath), true
+	case e.SameFailures >= manyFailures:
 		return fmt.Sprintf("in circles: the same call failed %d times with the same output", e.SameFailures), true
-	case e.Blind() && enough:
-		return "what they held is not known, so the counts decide", true
-	case e.Blind() || e.Operations == 0:
-		return fmt.Sprintf("a loop starts at %d edits with %d on one file", l.MinEdits, l.MinRepeats), false
+	case e.Blind() || e.Operations < l.MinRepeats:
+		return "", false
 	}
 	return fmt.Sprintf("%d of them made again what had been there, which is no loop", back), false
 }
@@ -114,9 +124,7 @@ func (l SeverityLimits) CutOff(e Edits) (Severity, bool) {
 	if v.Class != Severe {
 		return v, false
 	}
-	known := e
-	known.Seen, known.MaxRepeatSeen = e.Operations, e.MaxRepeat
-	if _, circling := l.circling(known); circling {
+	if _, circles := l.circling(e); circles {
 		return v, true
 	}
 	return v, e.Operations >= certainTimes*l.SevereEdits || e.MaxRepeat >= certainTimes*l.SevereRepeats

@@ -69,6 +69,26 @@ func TestAVerdictNamesTheFileAndTheThreshold(t *testing.T) {
 	if got != want {
 		t.Errorf("reasons %q, want %q", got, want)
 	}
+	known := Edits{Operations: 40, MaxRepeat: 8, Seen: 40, MaxRepeatSeen: 8, MaxRepeatPath: "a.go", Returned: 20}
+	few := known
+	few.Operations, few.Seen = 39, 39
+	want = "39 edits, at most 8 on one file; in circles: 20 of 39 edits only made again what had been there; a loop starts at 40 edits with 8 on one file"
+	if v := Defaults().Severity.Judge(few); v.Class != None || v.Reasons[0] != want {
+		t.Errorf("circles below the counts: %s %q, want none and %q", v.Class, v.Reasons, want)
+	}
+	r := Receipt{Ending: Completed, StartTree: "1", EndTree: "2", Edits: known, Verify: []Verified{{Passed: true}}}
+	if v := Defaults().Severity.Loop(r); v.Class != None || !strings.Contains(strings.Join(v.Reasons, "; "), "was verified, so it is no loop") {
+		t.Errorf("verified: %s %q, want none", v.Class, v.Reasons)
+	}
+	for name, change := range map[string]func(*Receipt){
+		"not verified": func(r *Receipt) { r.Verify = nil }, "failing": func(r *Receipt) { r.Verify = []Verified{{}} },
+		"no progress": func(r *Receipt) { r.EndTree = "1" }, "killed": func(r *Receipt) { r.Ending = Killed },
+	} {
+		r := r
+		if change(&r); Defaults().Severity.Loop(r).Class != Mild {
+			t.Errorf("%s: want a mild loop", name)
+		}
+	}
 	one := Defaults().Severity.Judge(Edits{Operations: 1, MaxRepeat: 1})
 	if want := "1 edit, at most 1 on one file; a loop starts at 40 edits with 8 on one file"; one.Reasons[0] != want {
 		t.Errorf("reason %q, want %q", one.Reasons[0], want)

@@ -133,7 +133,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limit
 		return nil
 	}
 	last := run[len(run)-1]
-	f.Severity, f.Stagnation = l.Severity.Judge(last.Edits), policy.Stagnation(run, l)
+	f.Severity, f.Stagnation = l.Severity.Loop(last.Receipt), policy.Stagnation(run, l)
 	if f.Severity.Class != policy.None {
 		f.CooldownUntil = last.EndedAt.Add(f.Severity.Cooldown)
 	}

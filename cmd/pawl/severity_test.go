@@ -55,6 +55,7 @@ func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
 	t.Parallel()
 	for name, round := range map[string]string{
 		"A to B to A":       `if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt`,
+		"sed -i":            `[ -s f.txt ] || echo 'value: 9' > f.txt; sed -i "s/.*/value: $((i%2))/" f.txt; command 'sed -i s/value/x/ f.txt'`,
 		"through the shell": `echo "value: $((i%2))" > f.txt; command 'echo value > f.txt'`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +65,8 @@ func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
 			r.start()
 			n, head := r.pullToWorkOn()
 			r.await("the verdict", func() bool { return r.check(head, "pawl/severity").Conclusion == "failure" })
-			if got := r.edited(); got < 25 || got > 200 {
-				t.Errorf("the agent made %d edits; want it cut off soon after 25", got)
+			if got := r.edited(); got < 40 || got > 200 {
+				t.Errorf("the agent made %d edits; want it cut off soon after 40", got)
 			}
 			pid, err := strconv.Atoi(strings.TrimSpace(r.left("pid")))
 			r.must(err)
@@ -90,6 +91,27 @@ func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
 			if cools := r.status().Cooldowns; len(cools) != 1 || cools[0].Class != "severe" {
 				t.Errorf("cooldowns %+v, want one for a severe loop", cools)
 			}
+		})
+	}
+}
+
+func TestALoopWhoseWorkIsVerifiedIsNone(t *testing.T) {
+	t.Parallel()
+	for verify, want := range map[string]string{"test -f work.txt": "success", "test -f nothing.txt": "neutral"} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{".github/pawl.yml": "verify: [\"" + verify + "\"]\nchecks: {severity: always}\n"})
+			r.agent(codexAgent+`for i in $(seq 1 9); do for f in 1 2 3 4 5; do echo "value: $((i%2))" > f$f.txt; change f$f.txt; sleep 0.02; done; done
+echo done > work.txt
+`+codexEnd, "stream: codex")
+			r.start()
+			n, _ := r.pullToWorkOn()
+			r.await("the end of the first attempt", func() bool { a := r.state(n).Attempts; return len(a) > 0 && a[0].Receipt.Outcome != "" })
+			a, cools := r.state(n).Attempts[0].Receipt, r.status().Cooldowns
+			if mild := want == "neutral"; (a.Outcome == "loop") != mild || (len(cools) == 1) != mild {
+				t.Errorf("outcome %s, cooldowns %+v after %+v; want a mild loop: %v", a.Outcome, cools, a.Edits, mild)
+			}
+			r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == want })
 		})
 	}
 }

@@ -262,7 +262,7 @@ func (s *shared) end(a policy.Attempt, l policy.Limits) {
 		s.breakers, s.cooldowns = map[string]policy.Breaker{}, map[string]thread.Cooldown{}
 	}
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
-	if v := l.Severity.Judge(a.Edits); a.Outcome == policy.EditLoop && v.Class != policy.None {
+	if v := l.Severity.Loop(a.Receipt); a.Outcome == policy.EditLoop && v.Class != policy.None {
 		s.cooldowns[a.Backend] = thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: a.EndedAt.Add(v.Cooldown)}
 	}
 }

@@ -259,13 +259,12 @@ func (a *Attempt) conclude() {
 			}
 		}
 	}
-	loop := a.Ground.Effective.Policy.Severity.Judge(r.Edits).Class != policy.None
 	if r.Ending == policy.Completed && !progress && r.Limit != nil {
 		// The agent called a refusal a success.
 		r.Ending = r.Limit.Kind
 	}
 	switch {
-	case loop:
+	case a.Ground.Effective.Policy.Severity.Loop(*r).Class != policy.None:
 		r.Outcome = policy.EditLoop
 	case r.Ending != policy.Completed:
 		r.Outcome = policy.Outcome(r.Ending)

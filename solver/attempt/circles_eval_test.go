@@ -94,7 +94,7 @@ func TestEvalHealthyStreams(t *testing.T) {
 			t.Errorf("%s: %s %q: %+v", session.Session, v.Class, v.Reasons, e)
 		}
 		for name, n := range map[string]float64{"edits": float64(e.Operations), "edits of one file": float64(e.MaxRepeat), "edits made again": float64(e.Again + e.Returned),
-			"rounds": float64(e.Rounds), "same failures": float64(e.SameFailures), "edits that led back on one file": float64(e.CircleEdits)} {
+			"same failures": float64(e.SameFailures), "edits that came to nothing": float64(e.Churned)} {
 			most[name] = max(most[name], n)
 		}
 		if e.Operations >= 8 {
@@ -142,8 +142,8 @@ func TestEvalHealthyTranscripts(t *testing.T) {
 		}
 		e := c.Edits()
 		v := policy.Defaults().Severity.Judge(e)
-		fmt.Printf("%-44s %-8s %-8s %d edits, at most %d on one file, %d seen, %d again, %d returned, rounds %d\n",
-			filepath.Base(file), cli, v.Class, e.Operations, e.MaxRepeat, e.Seen, e.Again, e.Returned, e.Rounds)
+		fmt.Printf("%-44s %-8s %-8s %d edits, at most %d on one file, %d seen, %d again, %d returned, %d came to nothing\n",
+			filepath.Base(file), cli, v.Class, e.Operations, e.MaxRepeat, e.Seen, e.Again, e.Returned, e.Churned)
 		if v.Class != policy.None {
 			t.Errorf("%s: %s %q", file, v.Class, v.Reasons)
 		}
@@ -204,14 +204,13 @@ func unwrapped(b []byte) string {
 	return out.String()
 }
 
-// TestEvalRecordedLoops reads the recorded runs of real CLIs: which of them are
-// taken for a loop.
+// TestEvalRecordedLoops reads the recorded runs of real CLIs: which of them went in
+// circles.
 func TestEvalRecordedLoops(t *testing.T) {
 	needShared(t)
-	want := map[string]policy.Class{
-		"claude/flipflop-loop": policy.Severe, "opencode/flipflop-loop": policy.Severe, "opencode/identical-loop-defaultperm": policy.Severe,
-		"gemini/loop-detection-off": policy.Severe, "gemini/flipflop-loop": policy.Mild,
-	}
+	// They have 9 to 26 edits, fewer than a loop has.
+	circles := []string{"claude/edit-loop", "claude/max-budget", "gemini/edit-loop", "opencode/edit-loop",
+		"claude/flipflop-loop", "opencode/flipflop-loop", "opencode/identical-loop-defaultperm", "gemini/loop-detection-off", "gemini/flipflop-loop"}
 	runs, err := filepath.Glob(shared + "/agents/*/*/stdout*.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -227,13 +226,11 @@ func TestEvalRecordedLoops(t *testing.T) {
 		if _, err := agent.Inspect(opened(t, run), a, agent.InspectOptions{OnCall: func(d agent.Call) { d.Count(c) }}); err != nil {
 			t.Fatal(err)
 		}
-		class, expected := policy.Defaults().Severity.Judge(c.Edits()).Class, want[name]
-		if expected == "" {
-			expected = policy.None
-		}
-		matrix[fmt.Sprintf("expected %s, got %s", expected, class)]++
-		if class != expected {
-			t.Errorf("%s: %s, want %s: %+v", name, class, expected, c.Edits())
+		v := policy.Defaults().Severity.Judge(c.Edits())
+		got, expected := strings.Contains(v.Reasons[0], "in circles"), slices.Contains(circles, name)
+		matrix[fmt.Sprintf("in circles: expected %v, got %v", expected, got)]++
+		if v.Class != policy.None || got != expected {
+			t.Errorf("%s: %s %q, want in circles: %v: %+v", name, v.Class, v.Reasons, expected, c.Edits())
 		}
 	}
 	fmt.Printf("\nrecorded runs: %v\n", matrix)

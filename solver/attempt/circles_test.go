@@ -62,6 +62,9 @@ func variantOf(file string, variant int) string {
 	return fmt.Sprintf("package %s\n\nfunc run() error {\n\treturn step(%q)\n}\n", strings.TrimSuffix(file, ".go"), fmt.Sprintf("variant %d", variant))
 }
 
+// nonce is a word that never comes again.
+func nonce(file string, i int) string { return fmt.Sprintf("%x", policy.Hash(fmt.Sprint(file, i))) }
+
 // loops are ways to edit hot files again and again: the i-th edit of one.
 var loops = map[string]func(s *story, file string, i int){
 	"the same edit": func(s *story, f string, i int) { s.edit(f, "a := 1", "a := 2") },
@@ -85,6 +88,12 @@ var loops = map[string]func(s *story, file string, i int){
 	},
 	"a line that is new each time": func(s *story, f string, i int) {
 		s.write(f, fmt.Sprintf("// try number %d\n%s", i, variantOf(f, i%2)))
+	},
+	"a moving counter":   func(s *story, f string, i int) { s.edit(f, fmt.Sprint("counter: ", i), fmt.Sprint("counter: ", i+1)) },
+	"a nonce":            func(s *story, f string, i int) { s.edit(f, "id "+nonce(f, i), "id "+nonce(f, i+1)) },
+	"a number in a file": func(s *story, f string, i int) { s.write(f, fmt.Sprintf("// written %d times\npackage main\n", i)) },
+	"one function, renamed": func(s *story, f string, i int) {
+		s.edit(f, fmt.Sprintf("x := old%d()\n", i), fmt.Sprintf("x := old%d()\n", i+1))
 	},
 	"added and taken out": func(s *story, f string, i int) {
 		debug := fmt.Sprintf("\tlog.Println(%q)\n\tdump(state)\n", fmt.Sprint("try ", i/2))
@@ -110,16 +119,20 @@ var noises = map[string]func(s *story, i int){
 	},
 }
 
-// looping is a stream with one hot file, edited repeat times, and edits of other
-// files in between, one each.
+// looping is a stream in which all edits are a loop: repeat of one file, the others of
+// as many files as it takes that none has more.
 func looping(loop func(*story, string, int), noise func(*story, int), operations, repeat int) string {
 	s := &story{}
-	for i, other := 0, 0; i < repeat; i++ {
-		loop(s, "/repo/hot.go", i)
+	others := (operations - 1) / repeat
+	for i, n := 0, 0; n < operations; i++ {
+		if i < repeat {
+			loop(s, "/repo/hot.go", i)
+			n++
+		}
 		noise(s, i)
-		for ; other < (operations-repeat)*(i+1)/repeat; other++ {
-			f := fmt.Sprintf("/repo/other%d.go", other)
-			s.edit(f, "import old", fmt.Sprintf("import new // %d", other))
+		for f := 0; f < others && i*others+f < operations-repeat; f++ {
+			loop(s, fmt.Sprintf("/repo/other%d.go", f), i)
+			n++
 		}
 	}
 	return s.b.String()
@@ -130,7 +143,7 @@ var boundaries = []struct {
 	want               policy.Class
 }{
 	{40, 8, policy.Mild}, {41, 8, policy.Mild}, {59, 14, policy.Mild}, {60, 8, policy.Moderate}, {40, 15, policy.Moderate}, {65, 16, policy.Moderate},
-	{99, 24, policy.Moderate}, {26, 26, policy.Severe}, {59, 26, policy.Severe}, {100, 8, policy.Severe}, {105, 10, policy.Severe}, {40, 25, policy.Severe},
+	{99, 24, policy.Moderate}, {26, 26, policy.None}, {39, 39, policy.None}, {200, 7, policy.None}, {59, 26, policy.Severe}, {100, 8, policy.Severe}, {105, 10, policy.Severe}, {40, 25, policy.Severe},
 }
 
 func TestGeneratedLoopsHaveTheClassOfTheirCounts(t *testing.T) {
@@ -146,12 +159,48 @@ func TestGeneratedLoopsHaveTheClassOfTheirCounts(t *testing.T) {
 	}
 }
 
+// A cycle of any length is a loop once a third of the edits only went round.
+func TestLongCyclesAreALoop(t *testing.T) {
+	for _, states := range []int{2, 13, 26} {
+		for name, step := range map[string]func(s *story, i int){
+			"edits":  func(s *story, i int) { s.edit("f.go", nonce("", i%states), nonce("", (i+1)%states)) },
+			"writes": func(s *story, i int) { s.write("f.go", variantOf("f.go", i%states)) },
+		} {
+			s := &story{}
+			for i := range 41 {
+				step(s, i)
+			}
+			if got, e := watched(t, s.b.String()); got.Class != policy.Severe {
+				t.Errorf("%d states, %s: %s %q: %+v", states, name, got.Class, got.Reasons, e)
+			}
+		}
+	}
+}
+
+func TestALoopBesideMuchWorkIsNone(t *testing.T) {
+	for _, tc := range []struct {
+		circles, work int
+		want          policy.Class
+	}{{10, 50, policy.None}, {15, 45, policy.None}, {24, 36, policy.Moderate}, {40, 160, policy.Severe}} {
+		s := &story{}
+		for i := range tc.circles {
+			loops["A to B to A"](s, "hot.go", i)
+		}
+		for i := range tc.work {
+			s.edit(fmt.Sprintf("file%d.go", i), "import old", "import new // "+nonce("", i))
+		}
+		if got, e := watched(t, s.b.String()); got.Class != tc.want {
+			t.Errorf("%+v: %s %q: %+v", tc, got.Class, got.Reasons, e)
+		}
+	}
+}
+
 func TestFilesInTurnThatComeBackAreALoop(t *testing.T) {
 	for _, tc := range []struct {
 		files, rounds, states int
 		want                  policy.Class
 	}{
-		{3, 9, 2, policy.Mild}, {3, 16, 2, policy.Moderate}, {3, 21, 3, policy.Moderate}, {3, 25, 2, policy.Severe}, {3, 34, 4, policy.Severe}, {20, 6, 1, policy.Severe},
+		{3, 9, 2, policy.None}, {5, 9, 2, policy.Mild}, {3, 16, 2, policy.Moderate}, {3, 21, 3, policy.Moderate}, {3, 25, 2, policy.Severe}, {3, 34, 4, policy.Severe}, {20, 6, 1, policy.None}, {20, 8, 1, policy.Severe},
 	} {
 		s := &story{}
 		for i := range tc.rounds {
@@ -175,17 +224,15 @@ func TestGeneratedSteadyWorkIsNoLoop(t *testing.T) {
 		return b.String()
 	}
 	for name, step := range map[string]func(s *story, i int){
-		"a counter":        func(s *story, i int) { s.edit("n.txt", fmt.Sprint("counter: ", i), fmt.Sprint("counter: ", i+1)) },
-		"a written number": func(s *story, i int) { s.write("n.txt", fmt.Sprintf("counter: %d\n", i)) },
-		"a growing file":   func(s *story, i int) { s.write("parts.go", body(i+1)) },
+		"a growing file": func(s *story, i int) { s.write("parts.go", body(i+1)) },
 		"functions added one by one": func(s *story, i int) {
 			s.edit("parts.go", "// more\n", fmt.Sprintf("func part%d() {\n\treturn\n}\n\n// more\n", i))
 		},
-		"one function rewritten": func(s *story, i int) {
-			s.edit("f.go", fmt.Sprintf("\tx := old%d()\n\tif x > 0 {\n\t\treturn x\n\t}\n", i), fmt.Sprintf("\tx := old%d()\n\tif x > 0 {\n\t\treturn x\n\t}\n", i+1))
+		"one function that grows as it is rewritten": func(s *story, i int) {
+			s.edit("f.go", fmt.Sprintf("\tx := old%d()\n\treturn x\n", i), fmt.Sprintf("\tuse%d()\n\tx := old%d()\n\treturn x\n", i, i+1))
 		},
 		"with tests in between": func(s *story, i int) {
-			s.edit("f.go", fmt.Sprintf("step %d of the work", i), fmt.Sprintf("step %d of the work", i+1))
+			s.edit("f.go", fmt.Sprintf("step %d is open", i), fmt.Sprintf("step %d is done", i))
 			s.call("Bash", map[string]any{"command": "go test ./..."}, i%3 == 0, fmt.Sprintf("%d tests failed", 200-i))
 			s.call("Bash", map[string]any{"command": "go build ./..."}, false, "")
 		},
@@ -197,11 +244,19 @@ func TestGeneratedSteadyWorkIsNoLoop(t *testing.T) {
 			s.edit("i.py", fmt.Sprintf("  call(%d)\n", i), fmt.Sprintf("    call(%d)\n", i))
 		},
 		"one correction in ten taken back": func(s *story, i int) {
+			place := i - i%10/9
+			before, after := fmt.Sprintf("value%d = 1\n", place), fmt.Sprintf("value%d = 2\n", place)
 			if i%10 == 9 {
-				s.edit("f.go", fmt.Sprintf("value(%d)", i), fmt.Sprintf("value(%d)", i-1))
+				before, after = after, before
+			}
+			s.edit("f.go", before, after)
+		},
+		"a debug print put in and out five times": func(s *story, i int) {
+			if i < 150 || i >= 160 {
+				s.edit("f.go", fmt.Sprintf("open%d()\n", i), fmt.Sprintf("done%d()\n", i))
 				return
 			}
-			s.edit("f.go", fmt.Sprintf("value(%d)", i-1), fmt.Sprintf("value(%d)", i))
+			loops["added and taken out"](s, "f.go", i)
 		},
 	} {
 		s := &story{}

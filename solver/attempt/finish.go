@@ -58,7 +58,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	batch := thread.Batch{Events: append(a.unlogged(now), thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt})}
 	batch.Spent = &policy.Spent{N: a.N, Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}
 	a.tellBreaker(&batch, now)
-	if v := a.Config.Policy.Severity.Judge(a.Receipt.Edits); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
+	if v := a.Config.Policy.Severity.Loop(a.Receipt); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
 		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: a.Thread.String()}
 	}
 	if seqs := a.ownRemarks(events); len(seqs) > 0 {

@@ -49,7 +49,7 @@ func own(s State, i int, severity policy.SeverityLimits) []learning.Signal {
 		trajectory = learning.Signal{Source: learning.TrajectorySource, At: at, Missing: "the command prints no calls of tools"}
 	}
 	return []learning.Signal{
-		learning.SeveritySignal(severity.Judge(r.Edits), at),
+		learning.SeveritySignal(severity.Loop(r), at),
 		verifier,
 		ci(s, i),
 		learning.JudgeSignal(r.Judge, at),
