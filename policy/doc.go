@@ -50,6 +50,7 @@
 //	when are edits a loop, and how bad is it                          severity.go
 //	what shows that edits go in circles                               circles.go
 //	when does an attempt repeat the one before it                     stagnation.go
+//	when does feedback say what was said before                       stagnation.go, SaysAgain
 //	when is the effort raised, when are failing tests told            ladder.go
 //	did an attempt change anything                                    receipt.go, Receipt.Progress
 //	when is the agent's session continued                             ladder.go, Resume

@@ -29,6 +29,8 @@ type Facts struct {
 	// Fresh is feedback that no attempt has taken and that came after the run's
 	// last decision to stop.
 	Fresh []Trigger
+	// SaidAgain says that Fresh says what the feedback before it said.
+	SaidAgain bool
 	// Backends are those the repository may use, in order of preference.
 	Backends []Backend
 	// Pinned is the backend that a person chose; empty for none.
@@ -63,6 +65,7 @@ type Attempt struct {
 	Resumable          bool // the agent can continue the session, and knows the files as they are
 	NewInput           bool // feedback came that no earlier attempt had
 	ByChecks           bool // that feedback was failing checks of others and nothing else
+	SaidAgain          bool // that feedback says what the feedback before it said
 }
 
 // Backend is one arm with what is held against it at the moment. The zero value

@@ -82,12 +82,15 @@ type Receipt struct {
 	// Merged says that what others pushed meanwhile was merged into the commit.
 	Merged bool `json:"merged,omitempty"`
 	// Place names the machine and folder where the agent's HOME is.
-	Place     string        `json:"place,omitempty"`
-	Kept      string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
-	LeftOut   []string      `json:"left_out,omitempty"`
-	Edits     Edits         `json:"edits"`
-	Evidence  simhash.Print `json:"evidence"`
-	Change    simhash.Print `json:"change"`
+	Place    string        `json:"place,omitempty"`
+	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
+	LeftOut  []string      `json:"left_out,omitempty"`
+	Edits    Edits         `json:"edits"`
+	Evidence simhash.Print `json:"evidence"`
+	Change   simhash.Print `json:"change"`
+	// Whole is the fingerprint of all that the thread's branch changes, from the commit
+	// that it began at to EndTree.
+	Whole     simhash.Print `json:"whole,omitempty"`
 	Final     string        `json:"final,omitempty"`
 	Verify    []Verified    `json:"verify,omitempty"`
 	Tests     []string      `json:"failing_tests,omitempty"`

@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/pawlbot/pawl/policy/simhash"
 )
@@ -23,33 +26,45 @@ type Stagnant struct {
 	// Escalated says that Similar reached the limit, or that Same holds.
 	Escalated bool
 	Reasons   []string
+	attempts  int // the newest ones that it is about
 }
 
-// Stagnation compares each attempt of a run with the one before it, newest
-// first, as long as they are similar.
-func Stagnation(run []Attempt, l Limits) Stagnant {
-	var v Stagnant
-	for i := len(run) - 1; i > 0; i-- {
-		kind, s := alike(run[i-1], run[i], l.Stagnation.Similarity)
-		if i == len(run)-1 {
+// Stagnation compares each attempt of a run with the two before it, newest first, as
+// long as one of them is similar: two points that take turns are one point. What was
+// delivered on feedback that says again what was said before is compared over runs.
+func Stagnation(all []Attempt, run int, l Limits) Stagnant {
+	v := redelivered(all, l)
+	if v.Escalated {
+		return v
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(a Attempt) bool { return a.Run != run })
+	v = Stagnant{}
+	for i := len(all) - 1; i > 0; i-- {
+		kind, s := alike(all[i-1], all[i], l.Stagnation.Similarity)
+		if i == len(all)-1 {
 			v.Similarity = s
+		}
+		if kind == "" && i > 1 {
+			kind, s = alike(all[i-2], all[i], l.Stagnation.Similarity)
 		}
 		if kind == "" || v.Kind != "" && kind != v.Kind {
 			break
 		}
+		if v.Kind == "" {
+			v.Similarity = s
+		}
 		v.Kind = kind
 		v.Similar++
 	}
+	v.attempts = v.Similar
 	v.Escalated = v.Similar > 0 && v.Similar >= l.Stagnation.EscalateAfter
-	if n := len(run); n > 1 {
-		if kind, what := same(run[n-2], run[n-1]); kind != "" {
-			v.Kind, v.Same, v.Similarity, v.Similar, v.Escalated = kind, what, 1, max(v.Similar, 1), true
-			v.Reasons = []string{fmt.Sprintf("attempts %d and %d came to %s on the same input", run[n-2].N, run[n-1].N, what)}
-			return v
-		}
+	if a, b, kind, what := same(all); kind != "" {
+		v.Kind, v.Same, v.Similarity, v.Similar, v.attempts, v.Escalated = kind, what, 1, max(v.Similar, 1), max(v.attempts, 1), true
+		v.Reasons = []string{fmt.Sprintf("attempts %d and %d came to %s on the same input", a.N, b.N, what)}
+		return v
 	}
 	switch {
-	case len(run) < 2:
+	case len(all) < 2:
 		v.Reasons = []string{"there is no earlier attempt to compare with"}
 	case v.Similar == 0:
 		v.Reasons = []string{fmt.Sprintf("similarity with the attempt before is %.2f; similar from %.2f", v.Similarity, l.Stagnation.Similarity)}
@@ -60,24 +75,76 @@ func Stagnation(run []Attempt, l Limits) Stagnant {
 	return v
 }
 
-// same names the point that two attempts both came to, whatever their texts say:
-// the same failing tests, or the same tree. Only failing attempts are compared,
-// and only where the second was asked for nothing new.
-func same(a, b Attempt) (kind, what string) {
-	if b.NewInput || !a.Failing() && !failed(a) || !b.Failing() && !failed(b) {
-		return "", ""
+// redelivered is the verdict on rounds of feedback, over runs: those whose feedback says
+// what that of the round before said, and whose work as a whole is similar to what that
+// one delivered.
+func redelivered(all []Attempt, l Limits) Stagnant {
+	v := Stagnant{Kind: "revision"}
+	later, again := simhash.Print(0), false // what the round after delivered, and whether its feedback was said before
+	for i := len(all) - 1; i >= 0; i-- {
+		whole := all[i].Whole // the last of a round is what it delivered
+		for !all[i].NewInput && i > 0 {
+			i--
+			whole = cmp.Or(whole, all[i].Whole)
+		}
+		if again {
+			s := simhash.Similarity(whole, later)
+			if whole == 0 || later == 0 || s < l.Stagnation.Similarity {
+				break
+			}
+			v.Similar++
+			v.Similarity = cmp.Or(v.Similarity, s)
+		}
+		if later, again = whole, all[i].SaidAgain; !again {
+			break
+		}
+		v.attempts = len(all) - i
 	}
-	switch {
-	case len(b.Tests) > 0 && slices.Equal(a.Tests, b.Tests):
-		return "failure", Plural(len(b.Tests), "failing test") + " as before"
-	case b.EndTree != "" && a.EndTree == b.EndTree:
-		return "revision", "the same tree"
-	}
-	return "", ""
+	v.Escalated = v.Similar > 0 && v.Similar >= l.Stagnation.EscalateAfter
+	v.Reasons = []string{fmt.Sprintf("%s of the same request brought similar work (%.2f; similar from %.2f)",
+		Plural(v.Similar, "repetition"), v.Similarity, l.Stagnation.Similarity)}
+	return v
 }
 
-// alike names what two attempts have in common: the failure when both failed in
-// similar words, the revision when both made a similar change. The number is
+// sameRequest is the share of the words of two remarks, of all that either has, from which
+// they ask for the same. One word of six may differ; two requests of one person for
+// different things share about half as much.
+const sameRequest = 0.7
+
+// SaysAgain reports whether two remarks ask for the same in nearly the same words.
+func SaysAgain(a, b string) bool {
+	words := func(text string) []string {
+		split := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+		slices.Sort(split)
+		return slices.Compact(split)
+	}
+	in, out := words(a), words(b)
+	return len(in)+len(out) > 0 && shared(in, out) >= sameRequest
+}
+
+// same names the point that the newest attempt and an earlier one both came to, whatever
+// their texts say: the same failing tests, or the same tree. Only failing attempts are
+// compared, and only where none after the earlier one was asked for anything new.
+func same(run []Attempt) (a, b Attempt, kind, what string) {
+	if len(run) == 0 {
+		return a, b, "", ""
+	}
+	b = run[len(run)-1]
+	for i := len(run) - 2; i >= 0 && !run[i+1].NewInput && (b.Failing() || failed(b)); i-- {
+		a = run[i]
+		switch {
+		case !a.Failing() && !failed(a):
+		case len(b.Tests) > 0 && slices.Equal(a.Tests, b.Tests):
+			return a, b, "failure", Plural(len(b.Tests), "failing test") + " as before"
+		case b.EndTree != "" && a.EndTree == b.EndTree:
+			return a, b, "revision", "the same tree"
+		}
+	}
+	return a, b, "", ""
+}
+
+// alike names what two attempts have in common: the failure when both failed in the same
+// tests or in similar words, the revision when both made a similar change. The number is
 // the higher of the similarities that could be measured.
 func alike(a, b Attempt, threshold float64) (kind string, s float64) {
 	revision := 0.0
@@ -85,7 +152,11 @@ func alike(a, b Attempt, threshold float64) (kind string, s float64) {
 		revision = simhash.Similarity(a.Change, b.Change)
 	}
 	failure := 0.0
-	if failed(a) && failed(b) && a.Evidence != 0 && b.Evidence != 0 {
+	switch {
+	case !failed(a) || !failed(b) || a.Outcome != b.Outcome:
+	case len(a.Tests)+len(b.Tests) > 0:
+		failure = shared(a.Tests, b.Tests)
+	case a.Evidence != 0 && b.Evidence != 0:
 		failure = simhash.Similarity(a.Evidence, b.Evidence)
 	}
 	switch {
@@ -95,6 +166,17 @@ func alike(a, b Attempt, threshold float64) (kind string, s float64) {
 		return "revision", revision
 	}
 	return "", max(failure, revision)
+}
+
+// shared is the share of the names in either list that are in both.
+func shared(a, b []string) float64 {
+	both := 0
+	for _, name := range a {
+		if slices.Contains(b, name) {
+			both++
+		}
+	}
+	return float64(both) / float64(len(a)+len(b)-both)
 }
 
 // failed reports whether an attempt has a failure text to compare. A usage limit
@@ -111,19 +193,25 @@ func failed(a Attempt) bool {
 }
 
 // stagnation is rule 7: similar attempts in a row are first answered by trying
-// differently (failure) or with another backend (revision), then by stopping.
+// differently (failure) or with another backend (revision), then by stopping. Feedback
+// that says again what was said before ends neither; a command does.
 func stagnation(f Facts) (Decision, bool) {
-	run := f.run()
-	if len(f.Fresh) > 0 || len(run) == 0 {
+	if len(f.Attempts) == 0 || len(f.Fresh) > 0 && !f.SaidAgain {
 		return silent()
 	}
-	v := Stagnation(run, f.Limits)
-	last := run[len(run)-1]
+	last := f.Attempts[len(f.Attempts)-1]
+	v := redelivered(f.Attempts, f.Limits)
+	if len(f.Fresh) == 0 {
+		v = Stagnation(f.Attempts, f.Run, f.Limits)
+	}
+	if last.Run != f.Run && len(f.Fresh) == 0 {
+		return silent()
+	}
 	if !v.Escalated || v.Same != "" && v.Kind == "revision" && !last.Progress() {
 		// An attempt that changed nothing is for noProgress to end.
 		return silent()
 	}
-	for _, a := range run[len(run)-v.Similar:] {
+	for _, a := range f.Attempts[len(f.Attempts)-v.attempts:] {
 		if a.Decision.Different {
 			return stop(RuleStagnation, "Say in a comment what to do differently, or /pawl use another backend.",
 				append(v.Reasons, "a different approach was already asked for")...)

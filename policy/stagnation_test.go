@@ -51,7 +51,7 @@ func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
 			{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: p}}}, "failure", 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			v := Stagnation(tc.run, Defaults())
+			v := Stagnation(tc.run, 0, Defaults())
 			if v.Kind != tc.kind || v.Similar != tc.similar || v.Escalated != tc.escalated {
 				t.Errorf("kind %q, %d similar, escalated %t; want %q, %d, %t", v.Kind, v.Similar, v.Escalated, tc.kind, tc.similar, tc.escalated)
 			}
@@ -64,7 +64,7 @@ func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
 
 func TestTheSimilarityIsThatOfTheNewestPair(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
-	v := Stagnation([]Attempt{failedWith(p), failedWith(p), failedWith(flipped(p, 16))}, Defaults())
+	v := Stagnation([]Attempt{failedWith(p), failedWith(p), failedWith(flipped(p, 16))}, 0, Defaults())
 	if math.Abs(v.Similarity-0.75) > 1e-9 || !strings.Contains(v.Reasons[0], "0.75") {
 		t.Errorf("similarity %v, reasons %q, want 0.75", v.Similarity, v.Reasons)
 	}
@@ -122,11 +122,17 @@ func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
 		{"the same tree", []Attempt{failing("t1"), failing("t1")}, "revision"},
 		{"another tree", []Attempt{failing("t1"), failing("t2")}, ""},
 		{"trees that are not known", []Attempt{failing(""), failing("")}, ""},
-		{"the same failing tests after new feedback", []Attempt{failing("t1", "TestA"), told}, ""},
+		{"the failing tests of two attempts ago", []Attempt{failing("t1", "TestA"), failing("t2", "TestB"), failing("t3", "TestA")}, "failure"},
+		{"the tree of two attempts ago", []Attempt{failing("t1"), failing("t2"), failing("t1")}, "revision"},
 	} {
-		v := Stagnation(tc.run, Defaults())
+		v := Stagnation(tc.run, 0, Defaults())
 		if v.Kind != tc.kind || v.Escalated != (tc.kind != "") || (v.Same != "") != (tc.kind != "") {
 			t.Errorf("%s: kind %q, escalated %t, same %q; want kind %q", tc.name, v.Kind, v.Escalated, v.Same, tc.kind)
+		}
+	}
+	for name, run := range map[string][]Attempt{"at once": {failing("t1", "TestA"), told}, "later": {failing("t1", "TestA"), told, failing("t3", "TestB")}} {
+		if v := Stagnation(run, 0, Defaults()); v.Escalated || v.Same != "" {
+			t.Errorf("after new feedback, %s: %+v, want no stagnation", name, v)
 		}
 	}
 	decides(t, given(failing("t1", "TestA"), failing("t2", "TestA")),
@@ -134,4 +140,108 @@ func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
 	stuck := failing("t1")
 	stuck.StartTree = stuck.EndTree
 	decides(t, given(failing("t1"), stuck), Decision{Action: DoStop, Rule: "no_progress"})
+}
+
+func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {
+	p := simhash.Print(0x123456789abcdef1)
+	failing := func(evidence simhash.Print, tests ...string) Attempt {
+		return Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: evidence, Tests: tests}}
+	}
+	crashed := failedWith(p)
+	for _, tc := range []struct {
+		name string
+		a, b Attempt
+		want float64
+	}{
+		{"the same tests in other words", failing(p, "A", "B"), failing(far, "A", "B"), 1},
+		{"one test of two in the same words", failing(p, "A", "B"), failing(p, "A"), 0.5},
+		{"tests against none", failing(p, "A"), failing(p), 0},
+		{"no tests, the same words", failing(p), failing(p), 1},
+		{"another kind of end in the same words", failing(p), crashed, 0},
+	} {
+		if _, got := alike(tc.a, tc.b, 0.85); math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("%s: %.2f, want %.2f", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestTwoFailuresThatTakeTurnsAreStagnation(t *testing.T) {
+	a, b := failedWith(0x123456789abcdef1), failedWith(far)
+	c := failedWith(0x0ff00ff00ff00ff0)
+	for _, tc := range []struct {
+		name      string
+		run       []Attempt
+		similar   int
+		escalated bool
+	}{
+		{"A, B, A", []Attempt{a, b, a}, 1, false},
+		{"A, B, A, B", []Attempt{a, b, a, b}, 2, true},
+		{"A, B, C", []Attempt{a, b, c}, 0, false},
+	} {
+		if v := Stagnation(tc.run, 0, Defaults()); v.Similar != tc.similar || v.Escalated != tc.escalated {
+			t.Errorf("%s: %d similar, escalated %t; want %d, %t", tc.name, v.Similar, v.Escalated, tc.similar, tc.escalated)
+		}
+	}
+}
+
+func TestTheSameWorkForTheSameRequestIsStagnationOverRuns(t *testing.T) {
+	p := simhash.Print(0x123456789abcdef1)
+	n := 0
+	round := func(whole simhash.Print, again bool) Attempt {
+		n++
+		a := finished()
+		a.N, a.Run, a.Whole, a.NewInput, a.SaidAgain = n, n, whole, true, again
+		return a
+	}
+	retried := func(a Attempt) Attempt { a.NewInput, a.SaidAgain = false, false; return a }
+	for _, tc := range []struct {
+		name    string
+		all     []Attempt
+		similar int
+	}{
+		{"one repetition", []Attempt{round(p, false), round(flipped(p, 3), true)}, 1},
+		{"two repetitions", []Attempt{round(p, false), round(flipped(p, 3), true), round(p, true)}, 2},
+		{"two repetitions with a retry in one", []Attempt{round(p, false), round(far, true), retried(round(p, true)), round(p, true)}, 2},
+		{"other work", []Attempt{round(p, false), round(far, true), round(p, true)}, 0},
+		{"other requests", []Attempt{round(p, false), round(p, false), round(p, false)}, 0},
+		{"a new request in between", []Attempt{round(p, false), round(p, true), round(p, false), round(p, true)}, 1},
+		{"work that is not known", []Attempt{round(0, false), round(0, true), round(0, true)}, 0},
+	} {
+		v := redelivered(tc.all, Defaults())
+		if v.Similar != tc.similar || v.Escalated != (tc.similar >= 2) {
+			t.Errorf("%s: %+v, want %d similar", tc.name, v, tc.similar)
+		}
+		if got := Stagnation(tc.all, n, Defaults()); got.Escalated != v.Escalated {
+			t.Errorf("%s: %+v, want escalated %t", tc.name, got, v.Escalated)
+		}
+	}
+	asked := func(f Facts, again bool, command string) Facts {
+		f = f.asked(command)
+		f.Run, f.SaidAgain = f.Run+1, again
+		return f
+	}
+	stuck := given(round(p, false), round(p, true), round(p, true))
+	decides(t, asked(stuck, true, ""), Decision{Action: DoAttempt, Rule: "stagnation", Backend: "claude", Different: true})
+	decides(t, asked(stuck, false, ""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"})
+	different := round(p, true)
+	different.Decision.Different = true
+	decides(t, asked(given(round(p, false), round(p, true), round(p, true), different), true, ""), Decision{Action: DoStop, Rule: "stagnation"})
+}
+
+func TestRemarksThatAskForTheSameSayItAgain(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Please handle the empty list in Total, it panics there.", "Please handle the empty list in Total, it crashes there!", true},
+		{"The name is still wrong: it must be `total_sum`.", "the name is STILL wrong, it must be `total_sum`", true},
+		{"Please rename foo to bar.", "Please rename baz to qux.", false},
+		{"Add a test for the empty list.", "Add a changelog entry for the release.", false},
+		{"", "", false},
+		{"still broken", "works now", false},
+	} {
+		if got := SaysAgain(tc.a, tc.b); got != tc.want {
+			t.Errorf("%q and %q: %t, want %t", tc.a, tc.b, got, tc.want)
+		}
+	}
 }

@@ -98,7 +98,7 @@ func shown(f *checkrun.Facts, t thread.ID, st thread.State, l policy.Limits) {
 		if i > 0 && st.Attempts[i-1].Run == a.Run {
 			before := f.Attempts[i-1].Attempt
 			v.Waited = a.At.Sub(before.EndedAt)
-			s := policy.Stagnation([]policy.Attempt{before, v.Attempt}, l)
+			s := policy.Stagnation([]policy.Attempt{before, v.Attempt}, a.Run, l)
 			v.Similarity, v.SimilarKind = s.Similarity, s.Kind
 		}
 		f.Attempts = append(f.Attempts, v)
@@ -123,17 +123,17 @@ func gradeText(g learning.Grade) string {
 // verdicts are those on the run and on its last attempt that ended, with the limit
 // that this one's account hit.
 func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limits) error {
-	var run []policy.Attempt
+	var all []policy.Attempt
 	for _, a := range f.Attempts {
-		if a.Run == f.Run && !a.EndedAt.IsZero() {
-			run = append(run, a.Attempt)
+		if !a.EndedAt.IsZero() {
+			all = append(all, a.Attempt)
 		}
 	}
-	if len(run) == 0 {
+	if len(all) == 0 || all[len(all)-1].Run != f.Run {
 		return nil
 	}
-	last := run[len(run)-1]
-	f.Severity, f.Stagnation = l.Severity.Loop(last.Receipt), policy.Stagnation(run, l)
+	last := all[len(all)-1]
+	f.Severity, f.Stagnation = l.Severity.Loop(last.Receipt), policy.Stagnation(all, f.Run, l)
 	if f.Severity.Class != policy.None {
 		f.CooldownUntil = last.EndedAt.Add(f.Severity.Cooldown)
 	}

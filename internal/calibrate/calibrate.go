@@ -52,7 +52,7 @@ func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
 		}
 		s := scored{group: p.Group, same: p.Label == Same}
 		var known bool
-		if s.score, known = byPrint(p.A, p.B); !known {
+		if s.score, known = byPrint(p.View, p.A, p.B); !known {
 			empty[p.View]++
 		}
 		prints[p.View] = append(prints[p.View], s)
@@ -119,8 +119,12 @@ func (v View) reservations() []string {
 
 // byPrint is the similarity that policy decides by. A text without a fingerprint
 // is like nothing, as in policy; known is then false.
-func byPrint(a, b string) (similarity float64, known bool) {
-	p, q := simhash.Fingerprint(a), simhash.Fingerprint(b)
+func byPrint(view, a, b string) (similarity float64, known bool) {
+	of := simhash.Fingerprint
+	if view == "failure" {
+		of = simhash.Failure
+	}
+	p, q := of(a), of(b)
 	if p == 0 || q == 0 {
 		return 0, false
 	}

@@ -53,7 +53,7 @@ func TestEvalFalseAlarms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, _ := byPrint(p.A, p.B); p.View != "failure" || p.Label != Different || s < threshold {
+		if s, _ := byPrint(p.View, p.A, p.B); p.View != "failure" || p.Label != Different || s < threshold {
 			continue
 		}
 		alarms++

@@ -95,7 +95,7 @@ func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		N: r.attempts, Ending: p.Ending, Reasons: p.Reasons,
 		Detail: text.Line(p.Failure, maxRemark), StartTree: before, EndTree: before,
 		Edits:    p.Edits,
-		Evidence: simhash.Fingerprint(p.Evidence()), Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
+		Evidence: simhash.Failure(p.Evidence()), Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
 	}
 	if p.Edits.Operations > 0 {
 		e.EndTree = fmt.Sprintf("after attempt %d", r.attempts)

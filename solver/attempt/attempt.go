@@ -233,7 +233,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
 	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
-	r.Evidence = simhash.Fingerprint(p.Evidence())
+	r.Evidence = simhash.Failure(p.Evidence())
 	if p.Limit != nil {
 		r.Limit = bounded(*p.Limit)
 	}
@@ -252,7 +252,7 @@ func (a *Attempt) conclude() {
 	for _, v := range r.Verify {
 		if !v.Passed {
 			failing = true
-			r.Evidence = simhash.Fingerprint(v.Output)
+			r.Evidence = simhash.Failure(v.Output)
 			r.Tests = thread.FailingNames(v.Failing)
 			if r.Detail == "" {
 				r.Detail = tail(fmt.Sprintf("%s: exit code %d", oneLine(v.Command), v.Exit), maxDetail)

@@ -106,6 +106,14 @@ func (c *checkout) Commit(ctx context.Context) error {
 		return err
 	}
 	r.Change = simhash.Fingerprint(diff)
+	base, err := c.base(ctx)
+	if err != nil {
+		return err
+	}
+	if diff, err = c.ws.Diff(ctx, base, r.EndTree, maxDiff); err != nil {
+		return err
+	}
+	r.Whole = simhash.Fingerprint(diff)
 	message := fmt.Sprintf("%s\n\nAttempt %d by backend %s.\n", c.Subject, c.N, c.Backend)
 	r.Commit, err = c.ws.Commit(ctx, c.commit(message, tree, c.Ground.Start))
 	return err

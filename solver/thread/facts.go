@@ -59,6 +59,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 			f.Attempts = append(f.Attempts, s.Fact(a))
 		}
 	}
+	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
 	for _, r := range s.Fresh() {
 		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause})
 	}
@@ -74,8 +75,29 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		// No command is told to continue a session, and none has seen what others did.
 		Resumable: a.Kind != config.Command && !r.Merged,
 		NewInput:  len(taken) > 0,
+		SaidAgain: s.saidAgain(taken, a.N),
 		ByChecks:  len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
 	}
+}
+
+// saidAgain reports whether the feedback of an attempt says what that of the last one
+// before it said that had any. A command is always new.
+func (s State) saidAgain(taken []Request, n int) bool {
+	for n--; n > 0 && len(taken) > 0; n-- {
+		if before := s.takenBy(n); len(before) > 0 {
+			return !slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" }) && policy.SaysAgain(said(taken), said(before))
+		}
+	}
+	return false
+}
+
+// said are the words of feedback.
+func said(all []Request) string {
+	var parts []string
+	for _, r := range all {
+		parts = append(parts, feedback.Visible(r.Text))
+	}
+	return strings.Join(parts, "\n")
 }
 
 // IsOwn reports whether the log holds the comment as one that Pawl wrote: under an
@@ -140,11 +162,7 @@ func (s State) Work(seen int64) []Request {
 
 // About is what an attempt was asked for in people's own words.
 func (s State) About(seen int64) string {
-	parts := []string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body)}
-	for _, r := range s.Work(seen) {
-		parts = append(parts, feedback.Visible(r.Text))
-	}
-	return strings.Join(parts, "\n")
+	return strings.Join([]string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Work(seen))}, "\n")
 }
 
 // Task is what the thread asks for, as the choice of a backend sees it.

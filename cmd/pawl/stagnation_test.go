@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The reviewer asks for the same again and again, and gets the whole work again with
+// another word in it.
+func TestTheSameWorkForTheSameRequestIsCalledOverRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(`n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
+word=$(echo 'quick slow red old young brown' | cut -d ' ' -f "$n")
+for line in alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma; do
+  echo "the $line part says that a wheel turns one way and never comes back"; done > essay.txt
+echo "the $word fox" >> essay.txt
+`, "")
+	r.start()
+	issue, pull := r.solved()
+	for i, word := range []string{"now", "soon", "here", "too"} {
+		r.must(r.says(pull, writer, fmt.Sprintf("The essay still lacks an example; please add one %s.", word))())
+		r.await("the next attempt", func() bool { return r.calls() == i+2 })
+		r.ending(issue)
+		r.settle()
+	}
+	s := r.state(issue)
+	var rules []string
+	for _, a := range s.Attempts {
+		rules = append(rules, fmt.Sprintf("%s %t", a.Decision.Rule, a.Decision.Different))
+	}
+	if want := []string{"feedback false", "feedback false", "feedback false", "feedback false", "stagnation true"}; !slices.Equal(rules, want) {
+		t.Errorf("the attempts began by %q, want %q", rules, want)
+	}
+	r.await("the verdict", func() bool { return r.check(r.head(pull), "pawl/stagnation").Conclusion == "action_required" })
+	if c := r.check(r.head(pull), "pawl/stagnation"); !strings.Contains(c.Summary, "of the same request brought similar work") {
+		t.Errorf("check run %s\n%s", c.Title, c.Summary)
+	}
+	r.must(r.says(pull, writer, "The essay still lacks an example; please add one there.")())
+	r.await("the stop", func() bool { return r.thread(threadName(issue)).State == "stopped" })
+	if s := r.thread(threadName(issue)); s.Rule != "stagnation" || r.calls() != 5 {
+		t.Errorf("%d calls, then %s (%s %q); want 5, then stopped by stagnation", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	// Other words begin anew.
+	r.must(r.says(pull, writer, "Say in the last paragraph what a pawl is, with a drawing of the wheel.")())
+	r.await("an attempt", func() bool { return r.calls() == 6 })
+}
+
+// What differs between two runs that fail in the same way is no other failure.
+func TestTheSameFailureWithOtherIdsIsStagnation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(`n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > /dev/null
+head -c 90 /dev/urandom | base64 > "file$n.txt"
+echo "worker[$$]: upstream refused request req_0$n$(head -c 9 /dev/urandom | od -An -tx1 | tr -d ' \n') on port 4${n}123 after $n.${n}5s, see /tmp/run$$.$n/trace.log" >&2; exit 3
+`, "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); s.Rule != "stagnation" || r.calls() != 4 {
+		t.Errorf("%d calls, then %s (%s %q); want 3, one that is to differ, then stopped by stagnation", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+}
