@@ -27,6 +27,11 @@ const (
 	// manyFailures is how often the same call must fail with the same output.
 	// In healthy sessions it was at most 2.
 	manyFailures = 8
+	// ManyCalls is how often one call must have the same result, with no edit in between,
+	// before that is told, and MaxCalls how often before the attempt is ended. In 138
+	// healthy sessions it was at most 2.
+	ManyCalls = 20
+	MaxCalls  = 40
 )
 
 // Bounds of what a detector remembers, so that 100,000 edits take no more
@@ -35,6 +40,7 @@ const (
 	maxRemembered = 1 << 15
 	maxCircleFile = 20_000
 	maxWholeFiles = 256
+	maxCallText   = 200
 )
 
 // Circles watches the edits and calls of one attempt and counts what shows that
@@ -48,6 +54,7 @@ type Circles struct {
 	came     remembered[bool]
 	lines    remembered[int]
 	failures remembered[int]
+	calls    remembered[int] // since the last edit
 	whole    map[uint64][]uint64
 	// churnedMost is the number of edits of CirclePath.
 	churnedMost int
@@ -71,19 +78,28 @@ func NewCircles() *Circles {
 func (c *Circles) Edits() Edits { return c.edits }
 
 // Call takes the end of a call that edited nothing. Keys are those of the call
-// with its arguments and of what it answered.
-func (c *Circles) Call(key, result uint64, failed bool) {
-	if !failed || key == 0 {
+// with its arguments and of what it answered, zero where that is unknown; text is what
+// people know the call by.
+func (c *Circles) Call(key, result uint64, failed bool, text string) {
+	if key == 0 || result == 0 {
 		return
 	}
-	n := c.failures.get(Mix(key, result)) + 1
-	c.failures.put(Mix(key, result), n)
-	c.edits.SameFailures = max(c.edits.SameFailures, n)
+	at := Mix(key, result)
+	n := c.calls.get(at) + 1
+	if c.calls.put(at, n); n > c.edits.SameCalls {
+		c.edits.SameCalls, c.edits.SameCall = n, text[:min(len(text), maxCallText)]
+	}
+	if failed {
+		n := c.failures.get(at) + 1
+		c.failures.put(at, n)
+		c.edits.SameFailures = max(c.edits.SameFailures, n)
+	}
 }
 
 // Edit takes one edit operation.
 func (c *Circles) Edit(e Edit) {
 	c.edits.Operations++
+	c.calls = remembered[int]{}
 	path := Hash(e.Path)
 	f := c.files[path]
 	if f == nil {

@@ -136,9 +136,9 @@ func TestTheSameFailureIsACircleWhereTheCountsAreReached(t *testing.T) {
 			c.Edit(e)
 		}
 		for i := range tc.fails {
-			c.Call(1, 2, true)
-			c.Call(1, uint64(i)+10, true) // another result each time
-			c.Call(3, 3, false)           // a success
+			c.Call(1, 2, true, "")
+			c.Call(1, uint64(i)+10, true, "") // another result each time
+			c.Call(3, 3, false, "")           // a success
 		}
 		if got := classOf(c); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -183,7 +183,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range 300_000 {
 		k := uint64(i)*2 + 1
 		c.Edit(Edit{Path: fmt.Sprint(i), Key: k, State: k, Added: []uint64{k, k + 1}, Removed: []uint64{k + 2}, Whole: true})
-		c.Call(k, k, true)
+		c.Call(k, k, true, "")
 	}
 	if e := c.Edits(); e.Operations != 300_000 || e.Files != maxCircleFile {
 		t.Errorf("%+v", e)
@@ -192,4 +192,25 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d MiB are held, want at most 32", grown>>20)
 	}
 	runtime.KeepAlive(c)
+}
+
+func TestCallsCountAgainAfterAnEdit(t *testing.T) {
+	c := NewCircles()
+	for i := range 100 {
+		for range 10 {
+			c.Call(1, 2, false, "git status")
+			c.Call(3, uint64(i)+10, false, "date")
+			c.Call(4, 0, false, "a result that is not told")
+		}
+		c.Edit(Edit{Path: "a", Key: uint64(i) + 1})
+	}
+	if e := c.Edits(); e.SameCalls != 10 || e.SameFailures != 0 {
+		t.Errorf("%+v, want 10 calls in a row", e)
+	}
+	for range MaxCalls {
+		c.Call(1, 2, false, "git status")
+	}
+	if e := c.Edits(); e.SameCalls != MaxCalls || e.SameCall != "git status" || e.Polls() == "" {
+		t.Errorf("%+v, want %d calls in a row", e, MaxCalls)
+	}
 }

@@ -40,6 +40,45 @@ type Edits struct {
 	CirclePath string `json:"circle_path,omitempty"`
 	// SameFailures is how often one call failed with the same output.
 	SameFailures int `json:"same_failures"`
+	// SameCalls is how often one call, SameCall, had the same result with no edit in
+	// between.
+	SameCalls int    `json:"same_calls,omitempty"`
+	SameCall  string `json:"same_call,omitempty"`
+}
+
+// Polls says that the same call came again and again with the same result, empty where
+// it did not.
+func (e Edits) Polls() string {
+	if e.SameCalls < ManyCalls {
+		return ""
+	}
+	return fmt.Sprintf("the same call had the same result %d times with no edit in between: %s", e.SameCalls, e.SameCall)
+}
+
+// Loop is one way in which an attempt went in circles: edits that made again what had been
+// there (edits), or came to nothing (churn); calls that failed in the same way (failures),
+// or had the same result (calls).
+type Loop struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+	What  string `json:"what,omitempty"`
+}
+
+// Loops lists how an attempt went in circles, whether or not it is an edit loop.
+func (l SeverityLimits) Loops(e Edits) []Loop {
+	all := []Loop{}
+	for _, found := range []struct {
+		Loop
+		least int
+	}{
+		{Loop{"edits", e.Again + e.Returned, e.MaxRepeatPath}, l.MinRepeats}, {Loop{"churn", e.Churned, e.CirclePath}, l.MinRepeats},
+		{Loop{"failures", e.SameFailures, ""}, manyFailures}, {Loop{"calls", e.SameCalls, e.SameCall}, ManyCalls},
+	} {
+		if found.Count >= found.least {
+			all = append(all, found.Loop)
+		}
+	}
+	return all
 }
 
 // Blind reports whether too little is known of what the edits held: of less

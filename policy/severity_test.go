@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +93,20 @@ func TestAVerdictNamesTheFileAndTheThreshold(t *testing.T) {
 	one := Defaults().Severity.Judge(Edits{Operations: 1, MaxRepeat: 1})
 	if want := "1 edit, at most 1 on one file; a loop starts at 40 edits with 8 on one file"; one.Reasons[0] != want {
 		t.Errorf("reason %q, want %q", one.Reasons[0], want)
+	}
+}
+
+func TestTheWaysOfGoingInCirclesAreListed(t *testing.T) {
+	e := Edits{Operations: 12, Again: 3, Returned: 5, MaxRepeatPath: "a.go", Churned: 9, CirclePath: "b.go", SameFailures: 8, SameCalls: 20, SameCall: "ls"}
+	want := []Loop{{"edits", 8, "a.go"}, {"churn", 9, "b.go"}, {"failures", 8, ""}, {"calls", 20, "ls"}}
+	if got := Defaults().Severity.Loops(e); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	few := Edits{Operations: 12, Returned: 7, Churned: 7, SameFailures: 7, SameCalls: 19}
+	if got := Defaults().Severity.Loops(few); len(got) != 0 || got == nil || few.Polls() != "" {
+		t.Errorf("%v and %q, want an empty list and nothing", got, few.Polls())
+	}
+	if why := e.Polls(); why != "the same call had the same result 20 times with no edit in between: ls" {
+		t.Error(why)
 	}
 }

@@ -24,7 +24,7 @@ const (
 	Misconfigured   Ending = "misconfigured"
 	ContextOverflow Ending = "context_overflow"
 	TurnLimit       Ending = "turn_limit"
-	SelfLoop        Ending = "loop" // the CLI stopped itself
+	SelfLoop        Ending = "loop" // it went in circles without edits, and the CLI or Pawl ended it
 	TimedOut        Ending = "timed_out"
 	Killed          Ending = "killed"
 	Crashed         Ending = "crashed"

@@ -18,9 +18,11 @@ import (
 // asker is an agent that asks its model three times, stops while $CTRL/hold is
 // there, and then asks until it is refused.
 const asker = `cat > /dev/null
+n=0
 ask() {
+	n=$((n+1))
 	code=$(curl -sS -o /dev/null -w '%{http_code}' "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" \
-		-H 'Content-Type: application/json' -d '{"model":"mock-model","max_tokens":1000,"messages":[{"role":"user","content":"What is 6 times 7?"}]}')
+		-H 'Content-Type: application/json' -d '{"model":"mock-model","max_tokens":1000,"messages":[{"role":"user","content":"What is '$n' times 7?"}]}')
 	echo "$PAWL_ATTEMPT $code" >> "$CTRL/codes"
 	[ "$code" = 200 ]
 }

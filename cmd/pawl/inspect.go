@@ -91,6 +91,7 @@ type inspection struct {
 	agent.Report
 	Limit       *limitView    `json:"limit"`
 	Severity    severityView  `json:"severity"`
+	Loops       []policy.Loop `json:"loops"`
 	Fingerprint simhash.Print `json:"fingerprint"`
 }
 
@@ -152,7 +153,7 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	}
 	s := cfg.Policy.Severity.Judge(r.Edits)
 	return inspection{Report: r, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
-		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}}, nil
+		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}, Loops: cfg.Policy.Severity.Loops(r.Edits)}, nil
 }
 
 // recordedRun is a run to inspect: what is known of it beside its output.
@@ -242,6 +243,9 @@ func (v inspection) print(w io.Writer) error {
 	row("severity", "%s", severity)
 	for _, reason := range v.Severity.Reasons {
 		row("", "%s", text.Line(reason, maxLine))
+	}
+	for _, l := range v.Loops {
+		row("loop", "%s %d times %s", l.Kind, l.Count, text.Line(l.What, maxLine))
 	}
 	cost := ""
 	if v.CostUSD != nil {

@@ -59,8 +59,8 @@ type Event struct {
 	Quotes bool
 	Edits  []policy.Edit
 	// Done and Rejected describe an ended call; a rejected one had no effect.
-	// Failed is a rejected one, or a command that failed; Result stands for what
-	// a failed one answered.
+	// Failed is a rejected one, or a command that failed; Result stands for what it
+	// answered, zero where that is not told.
 	Done, Rejected, Failed bool
 	Result                 uint64
 	Ending                 policy.Ending
@@ -78,8 +78,8 @@ type Event struct {
 // that was refused or failed edits nothing.
 type Call struct {
 	Edits []policy.Edit
-	// Key stands for the call with its arguments, Result for what it answered;
-	// the latter is known of failures only.
+	// Key stands for the call with its arguments, Result for what it answered, zero
+	// where that is not known.
 	Key, Result uint64
 	Failed      bool
 	// Authored is what the agent wrote to make the call, the head of it where it is long.
@@ -93,15 +93,13 @@ func (d Call) Count(c *policy.Circles) {
 		c.Edit(e)
 	}
 	if len(d.Edits) == 0 {
-		c.Call(d.Key, d.Result, d.Failed)
+		c.Call(d.Key, d.Result, d.Failed, d.Authored)
 	}
 }
 
-// Fail says that a call failed and what it answered, as it stands in the JSON.
-func (e *Event) Fail(failed bool, answer string) {
-	if failed {
-		e.Failed, e.Result = true, edit.Result(answer)
-	}
+// Answered says whether a call failed and what it answered, as it stands in the JSON.
+func (e *Event) Answered(failed bool, answer string) {
+	e.Failed, e.Result = failed, edit.Result(answer)
 }
 
 // Exit is how a process ended: its exit code, and the name of the signal that

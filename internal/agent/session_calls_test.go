@@ -47,7 +47,7 @@ func TestDeedsComeOnceAndInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"[two] false false", "[] true true", "[] true true", "[many] false false", "[n.ipynb] false false", "[ten] false false", "[nine] false false"}
+	want := []string{"[two] false true", "[] true true", "[] true true", "[many] false true", "[n.ipynb] false true", "[ten] false false", "[nine] false false"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

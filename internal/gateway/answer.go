@@ -26,6 +26,7 @@ type answer struct {
 	tool        bool // a tool was called
 	ended       bool // the model has ended its answer
 	over        bool // nothing follows
+	whole       bool // it was read to the end of what the provider sent
 	// plainEnd is true where the model ended by itself or at its length, so that
 	// asking once more may help; not after a filter or an error.
 	plainEnd bool
@@ -101,8 +102,11 @@ func (a *answer) usage(input, cached, output int64, final bool) {
 	a.inputKnown, a.outputKnown = true, a.outputKnown || final
 }
 
-// each has a reader read each element of a list.
+// each has a reader read each element of a list; null is none.
 func (a *answer) each(list gjson.Result, read reader) {
+	if !list.IsArray() {
+		return
+	}
 	list.ForEach(func(_, v gjson.Result) bool {
 		read(v, a)
 		return true

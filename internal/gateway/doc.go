@@ -22,6 +22,7 @@
 //	how are tokens, text and tool calls read of an answer         answer.go
 //	when is an answer asked for once more                         rung.go
 //	what is the opposite thinking mode                            thinking.go
+//	when does an attempt get nowhere at its provider              session.go (heard)
 //	what may an attempt use, and what did it use                  session.go, budget.go
 //	what does a model cost                                        price.go
 //	what does an agent see that is refused                        refuse.go

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 type request struct {
 	body   string // as it is sent to the provider
 	size   int    // bytes of it as it is first sent, also when it is no longer held
+	sum    [sha256.Size]byte
 	model  string
 	most   int64 // tokens that the answer may have, by the request or the usual
 	stream bool
@@ -68,7 +70,7 @@ func readRequest(r route, body string) (request, error) {
 			out.body, out.usageAdded = asked, true
 		}
 	}
-	out.size = len(out.body)
+	out.size, out.sum = len(out.body), sha256.Sum256([]byte(out.body))
 	return out, nil
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -40,6 +41,8 @@ type Grant struct {
 	NoAnswerBytes int
 	// Limited is the breaker's word, asked before each call.
 	Limited func(context.Context) (policy.Limit, bool)
+	// OnFruitless is told once when the attempt gets nowhere at its provider, and why.
+	OnFruitless func(why string)
 	// OnLimit is told each limit that counts as soon as it is seen. It must not block.
 	OnLimit func(policy.Limit)
 }
@@ -98,6 +101,9 @@ type Session struct {
 	answered   map[string]int64 // by model, the last call that got an answer
 	limitModel string           // that the limit of usage was met with
 	limitCall  int64            // that met it
+	hollow     int              // answers in a row that held nothing
+	same       int              // requests in a row that were the same and were answered
+	last       [sha256.Size]byte
 }
 
 // Token is what the agent sends in the place of a key.
@@ -189,6 +195,37 @@ func (c *call) answers() {
 	}
 	if c.usage.Limit != nil && c.number > c.limitCall && (model == c.limitModel || c.grant.means(model)) {
 		c.usage.Limit = nil
+	}
+}
+
+// fruitless is how many answers in a row may hold neither a text nor a call of a tool,
+// and how often in a row the same request may be answered. A healthy agent adds each
+// answer to its next request; in the recorded runs neither came twice.
+const fruitless = 5
+
+// heard counts what leads nowhere: an agent that takes no notice of its answers, or whose
+// provider answers nothing, asks for ever.
+func (c *call) heard(said *answer) {
+	if !said.ended && !said.whole || said.failure != nil {
+		return // it was broken off, or refused
+	}
+	why := ""
+	c.mu.Lock()
+	if c.hollow++; said.text || said.tool {
+		c.hollow = 0
+	}
+	if c.same++; c.req.sum != c.last {
+		c.same, c.last = 1, c.req.sum
+	}
+	switch {
+	case c.hollow == fruitless:
+		why = fmt.Sprintf("the provider's last %d answers held neither a text nor a call of a tool", fruitless)
+	case c.same == fruitless:
+		why = fmt.Sprintf("the agent sent the same request %d times in a row, and each was answered", fruitless)
+	}
+	c.mu.Unlock()
+	if why != "" && c.grant.OnFruitless != nil {
+		c.grant.OnFruitless(why)
 	}
 }
 

@@ -59,6 +59,7 @@ func (s *stream) next() {
 	if s.err = err; errors.Is(err, io.EOF) && s.said.cut() {
 		s.err = io.ErrUnexpectedEOF
 	}
+	s.said.whole = errors.Is(s.err, io.EOF)
 }
 
 func (s *stream) take(raw []byte, data string) {

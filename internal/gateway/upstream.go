@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -133,6 +134,7 @@ type whole struct {
 	io.ReadCloser
 	kept   bytes.Buffer
 	length int
+	said   answer
 }
 
 func (w *whole) Read(p []byte) (int, error) {
@@ -140,16 +142,16 @@ func (w *whole) Read(p []byte) (int, error) {
 	if w.length += n; w.length <= maxWhole {
 		w.kept.Write(p[:n])
 	}
+	w.said.whole = errors.Is(err, io.EOF)
 	return n, err
 }
 
 func (w *whole) Close() error {
-	var said answer
 	if e, ok := parsed(w.kept.String()); ok && w.length <= maxWhole {
-		readers[w.route.kind](e, &said)
+		readers[w.route.kind](e, &w.said)
 	}
-	said.prose = max(said.prose, w.length)
-	w.account(&said)
+	w.said.prose = max(w.said.prose, w.length)
+	w.account(&w.said)
 	return w.ReadCloser.Close()
 }
 
@@ -197,6 +199,7 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 }
 
 func (c *call) account(said *answer) {
+	c.heard(said)
 	said.settle(c.req.size)
 	c.spend(c.req.model, said.tokens)
 	if said.failure != nil {

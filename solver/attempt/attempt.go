@@ -228,6 +228,9 @@ func (a *Attempt) keptBranch() string { return fmt.Sprintf("pawl/kept-%d-%d", a.
 func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r := &a.Receipt
 	r.Ending, r.Reasons, r.Edits = p.Ending, p.Reasons, edits
+	if why := edits.Polls(); why != "" {
+		r.Reasons = append(r.Reasons, why)
+	}
 	r.Final = tail(p.FinalMessage, maxOutput)
 	r.Detail = tail(oneLine(p.Failure), maxDetail)
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID

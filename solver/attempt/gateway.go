@@ -24,13 +24,19 @@ import (
 // sleep until the reset.
 const limitGrace = 10 * time.Second
 
-// limitCut is the cause for which an attempt is ended whose agent sleeps for a
-// limit to pass.
-type limitCut struct{ limit policy.Limit }
+// cut is a cause for which an attempt is ended whose work is settled as if its agent had
+// ended: what it ended with, where that is not for its output to tell, and why.
+type cut struct {
+	ending policy.Ending
+	why    string
+}
 
-// Error says what the provider said.
-func (c limitCut) Error() string {
-	return fmt.Sprintf("ended because it waited for a limit to pass (%s)", oneLine(c.limit.Message))
+// Error says why.
+func (c cut) Error() string { return c.why }
+
+// limitCut ends an attempt whose agent sleeps for a limit to pass.
+func limitCut(l policy.Limit) cut {
+	return cut{why: fmt.Sprintf("ended because it waited for a limit to pass (%s)", oneLine(l.Message))}
 }
 
 // fromBreaker is the source of a limit that Pawl itself told the agent: the
@@ -77,14 +83,15 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 			l, limited := c.limited(ctx, c.Account, c.Began)
 			if limited && m.refused.CompareAndSwap(nil, &l) {
 				// An agent that sleeps until then is not waited for, either.
-				time.AfterFunc(limitGrace, func() { end(limitCut{l}) })
+				time.AfterFunc(limitGrace, func() { end(limitCut(l)) })
 			}
 			return l, limited
 		},
+		OnFruitless: func(why string) { end(cut{policy.NoAnswer, why}) },
 		OnLimit: func(limit policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
 				if u := m.session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {
-					end(limitCut{*u.Limit})
+					end(limitCut(*u.Limit))
 				}
 			})
 		},
@@ -284,13 +291,6 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	}
 }
 
-// budgetCut is the cause for which an attempt is ended when a budget above its thread
-// is used up, by whichever attempts.
-type budgetCut struct{ why string }
-
-// Error says which budget it was.
-func (c budgetCut) Error() string { return c.why }
-
 // bound ends the attempt when a budget above its thread is used up, and says which
 // one. Of what each attempt uses only the calls in flight are not counted yet.
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
@@ -304,7 +304,7 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	}
 	for _, l := range c.Ground.Effective.Policy.Ledgers(used) {
 		if why := l.Spent(); why != "" {
-			end(budgetCut{why})
+			end(cut{policy.TurnLimit, why})
 			return why
 		}
 	}

@@ -63,8 +63,12 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	}
 	d.Edits = l.files.complete(d)
 	d.Count(l.circles)
-	if v, cut := l.limits.CutOff(l.circles.Edits()); cut && len(d.Edits) > 0 {
+	e := l.circles.Edits()
+	if v, certain := l.limits.CutOff(e); certain && len(d.Edits) > 0 {
 		end(LoopCut{v})
+	}
+	if e.SameCalls >= policy.MaxCalls {
+		end(cut{policy.SelfLoop, e.Polls()})
 	}
 }
 

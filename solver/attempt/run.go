@@ -57,15 +57,11 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	for _, path := range c.monitor.replaced {
 		c.Receipt.LeftOut = append(c.Receipt.LeftOut, path+" (configuration of the agent)")
 	}
-	if limit := (limitCut{}); errors.As(cause, &limit) {
-		c.Receipt.Reasons = append(c.Receipt.Reasons, limit.Error())
-		cause = nil
-	}
 	c.models.close(&c.Receipt)
-	if over := (budgetCut{}); errors.As(cause, &over) {
-		c.Receipt.Reasons = append(c.Receipt.Reasons, over.why)
-		if c.Receipt.Ending != policy.Completed { // what was refused was needed
-			c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail = policy.TurnLimit, nil, over.why
+	if early := (cut{}); errors.As(cause, &early) {
+		c.Receipt.Reasons = append(c.Receipt.Reasons, early.why)
+		if early.ending != "" && c.Receipt.Ending != policy.Completed { // else it was over already
+			c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail = early.ending, nil, early.why
 		}
 		cause = nil
 	}

@@ -145,7 +145,7 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 			content := part.Get("content").Raw
 			e := agent.Event{Kind: agent.ToolCall, ID: part.Get("tool_use_id").Str, Done: true,
 				Rejected: part.Get("is_error").Bool(), Quotes: limit.Mentioned(content)}
-			e.Fail(e.Rejected, content)
+			e.Answered(e.Rejected, content)
 			emit(e)
 		case "text":
 			if text := part.Get("text").Str; strings.HasPrefix(text, "[Request interrupted by user") {

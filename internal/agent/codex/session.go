@@ -238,8 +238,9 @@ var exitCode = regexp.MustCompile(`"exit_code":\s*(-?\d+)|(?:Exit code:|Process 
 func answerOf(payload gjson.Result) agent.Event {
 	output := payload.Get("output")
 	e := agent.Event{Kind: agent.ToolCall, ID: payload.Get("call_id").Str, Done: true}
+	e.Answered(false, output.Raw)
 	if m := exitCode.FindStringSubmatch(cmp.Or(output.Str, output.Raw)); m != nil && m[1]+m[2] != "0" {
-		e.Fail(true, output.Raw)
+		e.Answered(true, output.Raw)
 		// A patch that could not be applied changed nothing, and a command that
 		// failed may have changed something; it has no edits unless it is a patch.
 		e.Rejected = true

@@ -66,11 +66,12 @@ func readItem(item gjson.Result, output string, done bool) agent.Event {
 		command := item.Get("command")
 		e.Authored, e.Ran = command.Str, true
 		e.Quotes = limit.Mentioned(command.Raw) || limit.Mentioned(output)
-		e.Fail(done && (e.Rejected || agent.Count(item.Get("exit_code")) != 0), output)
+		e.Answered(done && (e.Rejected || agent.Count(item.Get("exit_code")) != 0), output)
 	case "mcp_tool_call":
 		arguments := item.Get("arguments").Raw
 		e.Authored, e.Ran = item.Get("server").Str+" "+item.Get("tool").Str+" "+arguments, true
 		e.Quotes = limit.Mentioned(arguments) || limit.Mentioned(item.Get("result").Raw) || limit.Mentioned(item.Get("error").Raw)
+		e.Answered(e.Rejected, item.Get("result").Raw+item.Get("error").Raw)
 	case "web_search":
 		query := item.Get("query")
 		e.Authored, e.Ran, e.Quotes = query.Str, true, limit.Mentioned(query.Raw)

@@ -68,7 +68,7 @@ var (
 )
 
 // fold reduces a text to a key and to keys of its lines, the first maxEditLines
-// of them. White space, blank lines and points in time do not count, nor do
+// of them, which are of no use of what was printed. White space, blank lines and points in time do not count, nor do
 // durations in what was printed. The key of no text is not zero.
 func fold(text string, printed bool) (key uint64, lines []uint64) {
 	key = policy.Hash("")
@@ -91,7 +91,7 @@ func fold(text string, printed bool) (key uint64, lines []uint64) {
 			continue
 		}
 		key = policy.Mix(key, h)
-		if size >= minLine && len(lines) < maxEditLines {
+		if size >= minLine && !printed && len(lines) < maxEditLines {
 			lines = append(lines, h)
 		}
 	}
@@ -120,7 +120,7 @@ func timed(word string) (stamped, measured bool) {
 
 // resultHalf is how much of the beginning and of the end of an output tells it
 // from another, in bytes: commands say there what failed.
-const resultHalf = 4 << 10
+const resultHalf = 2 << 10
 
 // spaced writes the escapes of JSON that stand for white space as such.
 var spaced = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, " ", `\r`, " ", `\f`, " ")
@@ -130,7 +130,7 @@ var spaced = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, " ", `\r`, " ", `
 // stands between the beginning and the end of a long output.
 func Result(raw string) uint64 {
 	if len(raw) > 2*resultHalf {
-		raw = raw[:resultHalf] + "\n" + raw[len(raw)-resultHalf:]
+		return policy.Mix(Result(raw[:resultHalf]), Result(raw[len(raw)-resultHalf:]))
 	}
 	key, _ := fold(spaced.Replace(raw), true)
 	return key

@@ -33,7 +33,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 		output := line.Get("output").Raw
 		e := agent.Event{Kind: agent.ToolCall, ID: line.Get("tool_id").Str, Done: true,
 			Rejected: line.Get("status").Str == "error", Quotes: limit.Mentioned(output)}
-		e.Fail(e.Rejected, output)
+		e.Answered(e.Rejected, output)
 		emit(e)
 	case "error":
 		readNotice(line, emit)

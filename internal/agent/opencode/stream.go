@@ -50,7 +50,7 @@ func readTool(part gjson.Result, e *agent.Event) {
 	if e.Rejected {
 		answer = state.Get("error").Raw
 	}
-	e.Fail(e.Rejected || agent.Count(state.Get("metadata.exit")) != 0, answer)
+	e.Answered(e.Rejected || agent.Count(state.Get("metadata.exit")) != 0, answer)
 	if name == "patch" || name == "apply_patch" {
 		e.Edits = edit.Patch(input.Get("patchText").Str)
 		return
