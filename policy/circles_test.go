@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -27,11 +28,13 @@ func TestWorkThatNeverComesBackIsNoLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := NewCircles()
 		files, n := rapid.IntRange(1, 9).Draw(t, "files"), rapid.IntRange(0, 400).Draw(t, "edits")
+		whole := make([][]uint64, files)
 		for i := range n {
-			line := uint64(i)*7919 + 1
-			e := Edit{Path: fmt.Sprint(i % files), Key: line, Added: []uint64{line}, Removed: []uint64{line - 7919}}
+			line, f := uint64(i)*7919+1, i%files
+			whole[f] = append(whole[f], line)
+			e := Edit{Path: fmt.Sprint(f), Key: line, Added: []uint64{line}, Removed: []uint64{line + 1}}
 			if rapid.Bool().Draw(t, "tree") {
-				e = Edit{Path: e.Path, State: line, Added: []uint64{line}, Whole: true}
+				e = Edit{Path: e.Path, State: line, Added: slices.Clone(whole[f]), Whole: true}
 			}
 			c.Edit(e)
 		}

@@ -105,7 +105,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 // restless is an agent that moves the work, fails in new words each time, and so
 // gives no other rule than the limit of restarts a reason to stop.
 const restless = `cat > /dev/null
-words() { head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; }
+words() { head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; echo; }
 words >> a.txt
 words >&2
 exit 1

@@ -110,7 +110,7 @@ func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
 func TestPawlRunFailsWhereTheVerificationDoes(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; head -c 90 /dev/urandom | base64 >> a.txt\n")
-	code, out, said := l.run("--task", "Add the word.", "--verify", "head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\\n' ' '; grep -q theword a.txt", "--json")
+	code, out, said := l.run("--task", "Add the word.", "--verify", "head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\\n' ' '; echo; grep -q theword a.txt", "--json")
 	var r runResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v\n%s%s", err, out, said)

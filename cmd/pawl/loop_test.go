@@ -15,7 +15,7 @@ import (
 func verifying() map[string]string {
 	return map[string]string{
 		"a.txt":            "one\n",
-		".github/pawl.yml": "verify:\n  - grep -q done a.txt || { echo the word is missing, line $(wc -l < a.txt); head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\\n' ' '; exit 3; }\n",
+		".github/pawl.yml": "verify:\n  - grep -q done a.txt || { echo the word is missing, line $(wc -l < a.txt); head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\\n' ' '; echo; exit 3; }\n",
 	}
 }
 
