@@ -25,6 +25,7 @@ const (
 	RuleStagnation     Rule = "stagnation"
 	RuleNoAnswer       Rule = "no_answer"
 	RuleNoChange       Rule = "no_change"
+	RuleLeftOut        Rule = "left_out"
 	RuleNoProgress     Rule = "no_progress"
 	RuleInterrupted    Rule = "interrupted"
 	RuleVerifyFailed   Rule = "verify_failed"
@@ -98,6 +99,7 @@ var words = map[Rule]Words{
 	RuleLimitBreaker:    {Stops: "too many usage limits in a row", Help: HelpResume},
 	RuleStagnation:      {Stops: "the attempts come to the same point again", Help: HelpAny},
 	RuleNoChange:        {Stops: "the agent changed nothing", Help: HelpAny},
+	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
 	RuleInterrupted:     {Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},

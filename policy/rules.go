@@ -110,12 +110,19 @@ func editLoop(f Facts) (Decision, bool) {
 	return again(RuleEditLoop, reasons...)
 }
 
+// maxNamed is how many files a reason names.
+const maxNamed = 5
+
 // noProgress is rule 8: an attempt that failed without changing anything is not
 // repeated by itself.
 func noProgress(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
 		return silent()
+	}
+	if a.Ending == Completed && len(a.LeftOut) > 0 {
+		return stop(RuleLeftOut, "Make that change yourself, or say what else is to be done; the operator and .github/pawl.yml name what is protected.",
+			fmt.Sprintf("attempt %d changed nothing but %s", a.N, strings.Join(a.LeftOut[:min(len(a.LeftOut), maxNamed)], ", ")))
 	}
 	if a.Ending == Completed && a.Outcome != VerifyFailed {
 		return stop(RuleNoChange, "Say what is missing in a comment, or close the thread.",

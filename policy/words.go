@@ -28,6 +28,7 @@ const (
 	TimedOut        Ending = "timed_out"
 	Killed          Ending = "killed"
 	Crashed         Ending = "crashed"
+	Unknown         Ending = "unknown" // of recorded input that does not tell; no attempt ends so
 )
 
 // Outcome says what an attempt came to, with outside evidence: an ending other

@@ -163,8 +163,8 @@ func TestAnAttemptThatChangesOnlyProtectedPathsMadeNoProgress(t *testing.T) {
 	r.start()
 	n := r.solve("A workflow", "Please add a workflow.")
 	s := r.ending(n)
-	if s.Rule != "no_change" || len(r.world.Pushes(rigRepo)) != 0 {
-		t.Errorf("%s (%s %q) after pushes %v; want no_change and no push", s.State, s.Rule, s.Reasons, r.world.Pushes(rigRepo))
+	if s.Rule != "left_out" || len(r.world.Pushes(rigRepo)) != 0 {
+		t.Errorf("%s (%s %q) after pushes %v; want left_out and no push", s.State, s.Rule, s.Reasons, r.world.Pushes(rigRepo))
 	}
 }
 

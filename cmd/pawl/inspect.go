@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,10 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 			if err != nil {
 				return err
 			}
-			return printReport(cmd, f.asJSON, v, v.print)
+			if err := printReport(cmd, f.asJSON, v, v.print); err != nil || v.Ending != policy.Unknown {
+				return err
+			}
+			return fmt.Errorf("inspect %s: %s", args[0], strings.Join(v.Reasons, "; "))
 		},
 	}
 	cmd.Flags().StringVar(&f.cli, "cli", "", "codex, claude, gemini, opencode or plain (default: detected)")
@@ -118,8 +122,20 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 		return inspection{}, err
 	}
 	defer source.stdout.Close()
-	in := bufio.NewReaderSize(source.stdout, detectHead)
-	if f.cli == "" {
+	opened, start, err := replay.Open(source.stdout)
+	why, unknown := errors.AsType[replay.NotUnderstood](err)
+	if unknown && len(start) == 0 && (source.exit != nil || f.exitKnown) {
+		err, unknown = nil, false // a CLI that refused its arguments prints nothing
+	}
+	if unknown {
+		return inspection{Report: agent.Report{CLI: cmp.Or(f.cli, agent.StreamPlain), Ending: policy.Unknown, Reasons: []string{string(why)}},
+			Severity: severityView{Class: policy.None, Reasons: []string{}}, Loops: []policy.Loop{}}, nil
+	}
+	if err != nil {
+		return inspection{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	in, guessed := bufio.NewReaderSize(replay.Unwrap(opened, start), detectHead), f.cli == ""
+	if guessed {
 		head, err := in.Peek(detectHead)
 		if err != nil && err != io.EOF {
 			return inspection{}, fmt.Errorf("read %s: %w", name, err)
@@ -142,6 +158,9 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	r, err := agent.Inspect(read, a, o)
 	if err != nil {
 		return inspection{}, fmt.Errorf("inspect %s: %w", name, err)
+	}
+	if guessed && f.cli == agent.StreamPlain && !r.ExitKnown && r.Ending == policy.Completed {
+		r.Ending, r.Reasons = policy.Unknown, []string{"it is no transcript of codex, claude, gemini or opencode, and how the program ended is unknown; --exit-code N or --cli plain says more"}
 	}
 	evidence := r.Evidence()
 	if f.cli == agent.StreamPlain {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"os"
@@ -147,6 +149,69 @@ func TestInspectTellsWrongUsageFromFailure(t *testing.T) {
 			if code != want || errs == "" || out != "" {
 				t.Errorf("%q: exit code %d, want %d; %s%s", args, code, want, out, errs)
 			}
+		}
+	}
+}
+
+func TestInspectCallsNothingCompletedThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	utf16 := strings.ReplaceAll("{\x00\"type\":\"turn.completed\"}", "t", "t\x00")
+	for name, tc := range map[string]struct{ input, why string }{
+		"empty": {"", "it is empty"}, "blank": {" \n\n", "it is empty"}, "binary": {"\x7fELF\x02\x01\x00\x00", "NUL bytes"}, "UTF-16": {"\xff\xfe" + utf16, "NUL bytes"},
+		"broken gzip": {"\x1f\x8bnot really", "gzip"}, "another program's output": {"compiling\nlinking\n", "no transcript"}, "unknown JSON": {"{\"a\":1}\n", "no transcript"},
+	} {
+		out, errs, code := pawlInspect(t, tc.input, "-", "--json")
+		var got struct{ Ending string }
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Ending != "unknown" || code != exitFailed || !strings.Contains(errs, tc.why) {
+			t.Errorf("%s: exit code %d, %s%s; want unknown with exit code 1 and %q", name, code, out, errs, tc.why)
+		}
+	}
+	for want, args := range map[string][]string{"crashed": {"--exit-code", "3"}, "completed": {"--exit-code", "0"}} {
+		if got := inspected(t, "compiling\nlinking\n", append(args, "-")...); got["ending"] != want {
+			t.Errorf("%q: %v, want %s", args, got["ending"], want)
+		}
+	}
+}
+
+func TestInspectReadsSessionFilesWrapperLogsAndGzip(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	stream := `{"type":"thread.started","thread_id":"0199"}
+{"type":"turn.started"}
+{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}
+`
+	if _, err := z.Write([]byte(stream)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	session := `{"timestamp":"2026-11-21T08:09:44Z","type":"session_meta","payload":{"id":"0199","cwd":"/r"}}
+{"timestamp":"2026-11-21T08:09:44Z","type":"event_msg","payload":{"type":"task_started"}}
+{"timestamp":"2026-11-21T08:09:45Z","type":"response_item","payload":{"type":"custom_tool_call","call_id":"c","name":"apply_patch","input":"*** Begin Patch\n*** Add File: new.go\n+package a\n*** End Patch"}}
+{"timestamp":"2026-11-21T08:09:46Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":7,"cached_input_tokens":2,"output_tokens":3}}}}
+`
+	wrapped := "[2026-11-21T08:09:44.000Z] [INFO] Executing codex:\n"
+	for line := range strings.Lines(stream) {
+		wrapped += "[2026-11-21T08:09:45.000Z] [INFO] " + line
+	}
+	for name, tc := range map[string]struct {
+		input, ending string
+		operations    float64
+	}{
+		"gzip":                      {packed.String(), "usage_limit", 0},
+		"a wrapper's log":           {wrapped, "usage_limit", 0},
+		"a session that completed":  {session + `{"type":"event_msg","payload":{"type":"task_complete","last_agent_message":"Done."}}`, "completed", 1},
+		"a session that was cut":    {session, "cut_off", 1},
+		"a session that was ended":  {session + `{"type":"event_msg","payload":{"type":"turn_aborted","reason":"interrupted"}}`, "killed", 1},
+		"a session at its limit":    {session + `{"type":"event_msg","payload":{"type":"task_complete","error":{"message":"no more","codex_error_info":"usage_limit_exceeded"}}}`, "usage_limit", 1},
+		"a session without a login": {session + `{"type":"event_msg","payload":{"type":"task_complete","error":{"message":"no","codex_error_info":"unauthorized"}}}`, "auth", 1},
+	} {
+		got := inspected(t, tc.input, "-")
+		edits, _ := got["edits"].(map[string]any)
+		if got["cli"] != "codex" || got["ending"] != tc.ending || edits["operations"] != tc.operations || got["session_id"] != "0199" {
+			t.Errorf("%s: %v, want %s with %v edits", name, got, tc.ending, tc.operations)
 		}
 	}
 }

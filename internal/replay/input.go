@@ -51,20 +51,9 @@ func readFile(file, cli string, stdin io.Reader, rec *recorder, s *spool) error 
 		defer f.Close()
 		in = f
 	}
-	b := bufio.NewReaderSize(in, sniffed)
-	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return fmt.Errorf("gzip: %w", err)
-		}
-		b = bufio.NewReaderSize(z, sniffed)
-	}
-	start, err := b.Peek(sniffed)
-	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
+	b, start, err := Open(in)
+	if err != nil {
 		return err
-	}
-	if len(bytes.TrimSpace(start)) == 0 {
-		return errors.New("it is empty")
 	}
 	if cli == "" {
 		if isTrail(start) {
@@ -79,6 +68,62 @@ func readFile(file, cli string, stdin io.Reader, rec *recorder, s *spool) error 
 		}
 	}
 	return readTranscript(b, cli, rec, s)
+}
+
+// NotUnderstood is the error of input that is no recording, and says why.
+type NotUnderstood string
+
+func (e NotUnderstood) Error() string { return string(e) }
+
+// Open unpacks a recording and gives its beginning, which tells what it is. What is
+// empty or no text is NotUnderstood.
+func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
+	b = bufio.NewReaderSize(in, sniffed)
+	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return b, nil, NotUnderstood("it begins as gzip does and cannot be unpacked: " + err.Error())
+		}
+		b = bufio.NewReaderSize(z, sniffed)
+	}
+	start, err = b.Peek(sniffed)
+	switch {
+	case err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull):
+		return b, start, err
+	case len(bytes.TrimSpace(start)) == 0:
+		return b, start, NotUnderstood("it is empty")
+	case bytes.IndexByte(start, 0) >= 0:
+		return b, start, NotUnderstood("it is no text: it holds NUL bytes, as binary files and UTF-16 do; convert it to UTF-8")
+	}
+	return b, start, nil
+}
+
+// Unwrap gives the agent's output in the log of a wrapper, one JSON object a line, and
+// anything else as it is.
+func Unwrap(b *bufio.Reader, start []byte) io.Reader {
+	if _, ok := isWrapper(start); !ok {
+		return b
+	}
+	out, in := io.Pipe()
+	go func() {
+		var o objects
+		write := func(object []byte) error {
+			_, err := fmt.Fprintf(in, "%s\n", bytes.ReplaceAll(object, []byte("\n"), []byte(" ")))
+			return err
+		}
+		in.CloseWithError(eachLine(b, func(line []byte) error {
+			_, _, text, headed := lineHead(line)
+			if headed && bytes.HasPrefix(text, []byte(`{"type":`)) {
+				o.drop() // the rest of an object that is open is missing
+			}
+			took, err := o.piece(text, write)
+			if !took && err == nil {
+				err = write(text)
+			}
+			return err
+		}))
+	}()
+	return out
 }
 
 // sniffed is how much of a file tells what it is.

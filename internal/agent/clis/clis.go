@@ -80,7 +80,8 @@ func Detect(head []byte) string {
 		kind, subtype := line.Get("type").Str, line.Get("subtype").Str
 		has := func(name string) bool { return line.Get(name).Exists() }
 		switch kind {
-		case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed":
+		case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed",
+			"session_meta", "event_msg", "response_item":
 			return agent.StreamCodex
 		case "assistant", "rate_limit_event":
 			return agent.StreamClaude

@@ -174,6 +174,36 @@ func windowsOf(limits gjson.Result) []agent.Window {
 	return windows
 }
 
+// parseRecorded reads a line of a session file as the output of the run that it is of.
+func parseRecorded(raw []byte, emit func(agent.Event)) {
+	line := agent.Line(raw)
+	payload := line.Get("payload")
+	failure := payload.Get("error")
+	if !failure.Exists() {
+		failure = payload
+	}
+	code, ending := errorOf(failure.Get("codex_error_info"))
+	message := cmp.Or(failure.Get("message").Str, code)
+	switch kind := payload.Get("type").Str; {
+	case line.Get("type").Str == "session_meta":
+		emit(agent.Event{Kind: agent.SessionStarted, ID: payload.Get("id").Str, Dir: payload.Get("cwd").Str})
+	case line.Get("type").Str == "response_item":
+		parseSessionLine(raw, emit)
+	case kind == "task_started" || kind == "user_message":
+		emit(agent.Event{Kind: agent.TurnStarted})
+	case kind == "token_count" && payload.Get("info.total_token_usage").Exists():
+		emit(agent.Event{Kind: agent.Thought, Tokens: tokensOf(payload.Get("info.total_token_usage"))})
+	case kind == "error":
+		emit(agent.Event{Kind: agent.Notice, Text: message, Ending: ending})
+	case kind == "task_complete" && message != "":
+		emit(agent.Event{Kind: agent.Failed, Text: message, Ending: ending})
+	case kind == "task_complete":
+		emit(agent.Event{Kind: agent.Finished, Text: payload.Get("last_agent_message").Str})
+	case kind == "turn_aborted":
+		emit(agent.Event{Kind: agent.Failed, Text: "turn_aborted: " + payload.Get("reason").Str, Ending: policy.Killed})
+	}
+}
+
 // parseSessionLine gives what the agent itself wrote in one line of a session
 // file: commands, patches, tool arguments and messages.
 func parseSessionLine(raw []byte, emit func(agent.Event)) {
@@ -196,7 +226,7 @@ func parseSessionLine(raw []byte, emit func(agent.Event)) {
 			return
 		}
 		agent.Each(payload.Get("content"), func(part gjson.Result) {
-			emit(agent.Event{Kind: agent.Message, Authored: part.Get("text").Str})
+			emit(agent.Event{Kind: agent.Message, Text: part.Get("text").Str, Authored: part.Get("text").Str})
 		})
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// parseLine reads one line of `codex exec --json`. Lines that are not events
-// of that stream give nothing.
+// parseLine reads one line of `codex exec --json`, or of a session file. Other lines
+// give nothing.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line, output := readLine(raw)
 	switch line.Get("type").Str {
@@ -32,6 +32,8 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 		emit(readItem(line.Get("item"), output, false))
 	case "item.completed":
 		emit(readItem(line.Get("item"), output, true))
+	case "session_meta", "event_msg", "response_item":
+		parseRecorded(raw, emit)
 	}
 }
 
