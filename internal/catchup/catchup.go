@@ -50,7 +50,8 @@ type Watcher struct {
 	listed time.Time
 	left   map[string]missing
 	seen   map[string]progress // of the reconciliation, by repository
-	turn   string              // the repository that was reconciled last
+	turns  map[string]int      // of the repositories: when each was reconciled last
+	turn   int                 // the last of them
 	putOff bool                // the last reconciliation was
 }
 
@@ -59,10 +60,11 @@ type bounds struct {
 	// failures is how many payloads may fail before the look ends: GitHub is down
 	// then, or has lost some of them.
 	failures int
-	// repos are the repositories to reconcile, which go by turns, threads the changed
-	// threads of each, and again those of them that failed before. A repository
-	// without changes costs one request, a changed thread three or four.
-	repos, threads, again int
+	// repos are the repositories to reconcile, which go by turns, and owned those of
+	// one owner; threads are the changed threads of each, and again those of them that
+	// failed before. A repository without changes costs one request and at most one for
+	// a token, which makes 48 in an hour of looks, and a changed thread three or four.
+	repos, owned, threads, again int
 	// quiet is how long the reconciliation waits for the deliveries that wait to be
 	// handled: a thousand are handled in less.
 	quiet time.Duration
@@ -71,8 +73,8 @@ type bounds struct {
 // New makes a Watcher that has not looked yet.
 func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 	return &Watcher{
-		handlers: h, archive: a, duty: d, bounds: bounds{failures: 30, repos: 200, threads: 50, again: 10, quiet: time.Minute},
-		left: map[string]missing{}, seen: map[string]progress{},
+		handlers: h, archive: a, duty: d, bounds: bounds{failures: 30, repos: 200, owned: 2, threads: 50, again: 10, quiet: time.Minute},
+		left: map[string]missing{}, seen: map[string]progress{}, turns: map[string]int{},
 	}
 }
 

@@ -40,11 +40,12 @@ func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 		return 0, err
 	}
 	var errs []error
-	for _, name := range c.rotated(slices.Sorted(maps.Keys(own))) {
+	for _, name := range c.byTurns(slices.Sorted(maps.Keys(own))) {
 		if err := c.duty.Hold(ctx); err != nil {
 			return found, err
 		}
-		c.turn = name
+		c.turn++
+		c.turns[name] = c.turn
 		n, err := c.repository(ctx, name, own[name])
 		delete(own, name)
 		found += n
@@ -69,16 +70,17 @@ func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	})
 }
 
-// rotated are the repositories of this look: those after the one that was last.
-func (c *Watcher) rotated(names []string) []string {
-	if len(names) <= c.bounds.repos {
-		return names
-	}
-	i, met := slices.BinarySearch(names, c.turn)
-	if met {
-		i++
-	}
-	return slices.Concat(names[i:], names[:i])[:c.bounds.repos]
+// byTurns are the repositories of this look: those that were looked at longest ago,
+// so many of each owner, who has one installation of the App, and so many in all.
+func (c *Watcher) byTurns(names []string) []string {
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(c.turns[a], c.turns[b]) })
+	taken := map[string]int{}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		owner, _, _ := strings.Cut(name, "/")
+		taken[owner]++
+		return taken[owner] > c.bounds.owned
+	})
+	return names[:min(len(names), c.bounds.repos)]
 }
 
 // gone says that a repository is gone or closed to the App. It has said so by its

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -301,14 +302,63 @@ func TestALogThatCannotBeReadHidesNoRepository(t *testing.T) {
 
 func TestRepositoriesGoByTurns(t *testing.T) {
 	c := New(nil, nil, nil)
-	c.bounds.repos = 2
+	c.bounds.repos, c.bounds.owned = 3, 2
 	var got [][]string
-	for range 3 {
-		names := c.rotated([]string{"a", "b", "c"})
-		c.turn = names[len(names)-1]
+	for range 4 {
+		names := c.byTurns([]string{"a/1", "a/2", "a/3", "b/1", "b/2"})
+		for _, name := range names {
+			c.turn++
+			c.turns[name] = c.turn
+		}
 		got = append(got, names)
 	}
-	if diff := cmp.Diff([][]string{{"a", "b"}, {"c", "a"}, {"b", "c"}}, got); diff != "" {
+	want := [][]string{{"a/1", "a/2", "b/1"}, {"a/3", "b/2", "a/1"}, {"a/2", "b/1", "a/3"}, {"b/2", "a/1", "a/2"}}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+}
+
+// An hour of looks, of which GitHub counts every request against the installation.
+func TestAnInstallationCostsAtMostSixtyRequestsAnHourHoweverManyRepositoriesItHas(t *testing.T) {
+	w := newHouse(t)
+	const repos, looks = 30, 12
+	for i := range repos {
+		repo := fmt.Sprintf("acme/other%d", i)
+		w.Must(w.GitHub.AddRepo(t.Context(), repo, nil))
+		w.Must(w.GitHub.SetRole(repo, "ada", "write"))
+		n, err := w.GitHub.OpenIssue(repo, "ada", "A title", "Please.")
+		w.Must(err)
+		_, err = w.GitHub.Comment(repo, n, "ada", "/pawl solve")
+		w.Must(err)
+		w.Handle()
+		_, err = w.Store.Append(t.Context(), thread.ID{Owner: "acme", Name: fmt.Sprintf("other%d", i), Number: n}, false, thread.NewEvent{
+			Kind: thread.KindDecision, At: w.Now(), Data: thread.Decided{Decision: policy.Decision{Action: policy.DoDone, Rule: "done"}, Seen: 1}})
+		w.Must(err)
+	}
+	w.Pass(8 * 24 * time.Hour) // nothing happens any more
+	c := w.watcher()
+	w.GitHub.ResetCalls()
+	for range looks {
+		w.reconciled(c, 0)
+		w.Pass(time.Hour / looks)
+	}
+	asked, calls := 0, w.GitHub.Calls()
+	for _, n := range calls {
+		asked += n
+	}
+	if asked > 60 || calls["GET /repos/{owner}/{repo}/issues"] < 2*looks {
+		t.Errorf("an hour cost %v, want at most 60, and two comparisons at each look", calls)
+	}
+	repo := "acme/other29"
+	w.GitHub.Lose("issue_comment", 1)
+	_, err := w.GitHub.Comment(repo, 1, "ada", "/pawl retry")
+	w.Must(err)
+	for range repos / 2 {
+		if n, err := c.Reconcile(t.Context()); n == 1 || err != nil {
+			w.Must(err)
+			return
+		}
+		w.Pass(time.Hour / looks)
+	}
+	t.Error("a change in the last repository is not found in one turn of them all")
 }
