@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,7 +58,7 @@ func (w repositories) AddRepo(ctx context.Context, full string, files map[string
 		w.accounts[strings.ToLower(owner)] = holder
 	}
 	r := w.newRepository(holder, name)
-	if err := r.git.create(ctx, r.defaultBranch); err != nil {
+	if err := r.git.create(r.defaultBranch); err != nil {
 		return err
 	}
 	if len(files) > 0 {
@@ -144,7 +145,10 @@ func (b bare) run(ctx context.Context, stdin []byte, args ...string) ([]byte, er
 
 // repoConfig allows pushes, hides the heads of pull requests from them and
 // serves any commit by its id, as GitHub does.
-const repoConfig = `[http]
+const repoConfig = `[core]
+	repositoryformatversion = 0
+	bare = true
+[http]
 	receivepack = true
 [receive]
 	hideRefs = refs/pull
@@ -170,24 +174,19 @@ done
 exit 0
 `
 
-func (b bare) create(ctx context.Context, branch string) error {
-	if _, err := b.run(ctx, nil, "init", "--quiet", "--bare", "--template=", "--initial-branch="+branch, b.dir); err != nil {
-		return err
+// create makes the folders and files that git init would, without a process: a test
+// may want thousands of repositories.
+func (b bare) create(branch string) error {
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks"} {
+		if err := os.MkdirAll(filepath.Join(b.dir, dir), 0o755); err != nil {
+			return err
+		}
 	}
-	config, err := os.OpenFile(filepath.Join(b.dir, "config"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	if _, err = config.WriteString(repoConfig); err != nil {
-		return err
-	}
-	if err := config.Close(); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(b.dir, "hooks"), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(b.dir, "hooks", "pre-receive"), []byte(workflowGuard), 0o755)
+	return errors.Join(
+		os.WriteFile(filepath.Join(b.dir, "HEAD"), []byte("ref: refs/heads/"+branch+"\n"), 0o644),
+		os.WriteFile(filepath.Join(b.dir, "config"), []byte(repoConfig), 0o644),
+		os.WriteFile(filepath.Join(b.dir, "hooks", "pre-receive"), []byte(workflowGuard), 0o755),
+	)
 }
 
 // refs lists branches as name to commit.
