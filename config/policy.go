@@ -75,6 +75,7 @@ func (s *source) validatePolicy(p Policy) {
 	between(s, "policy.ladder.run_tests_calls", p.Ladder.RunTestsCalls, 1, maxRunTests)
 	s.validateBudget(p.Budget)
 	between(s, "policy.generations.max", p.Generations.Max, 0, maxTry)
+	between(s, "policy.unattended.max_attempts", p.Unattended.MaxAttempts, 0, maxRestarts)
 	between(s, "policy.caps.per_repository_per_day", p.Caps.PerRepositoryPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxAbove)

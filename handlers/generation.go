@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -16,7 +16,7 @@ import (
 // else than a person's comment asks to work on, and what it comes from. A thread that
 // Pawl works on already stays in its own; zero is the work of people.
 func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity) (generation int, cause string, err error) {
-	if typed(it) {
+	if feedback.Typed(it.Remark.Actor, it.Remark.Source, it.Target.Kind) { // which begins a new chain
 		return 0, "", nil
 	}
 	if s.Tracked() {
@@ -46,13 +46,6 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		}
 	}
 	return generation, cause, nil
-}
-
-// typed reports whether a person asks in a comment or by a button, which begins a new
-// chain. The text that an issue was opened with may be a program's.
-func typed(it Activity) bool {
-	r := it.Remark
-	return !r.Actor.Bot() && r.Source != policy.FromLabel && r.Source != policy.FromCheckRun && r.Source != policy.FromDescription && it.Target.Kind != "issue"
 }
 
 // beganBeside reports whether an issue was opened by whoever asked for an attempt of

@@ -71,8 +71,7 @@ func TestOnlyAPersonsCommentOrButtonBeginsANewChain(t *testing.T) {
 		{"a description", person, policy.FromDescription, "issue", false},
 		{"a check", person, policy.FromCheckRun, "", false},
 	} {
-		it := Activity{Remark: &feedback.Remark{Actor: c.by, Source: c.source}, Target: thread.Target{Kind: c.target}}
-		if got := typed(it); got != c.want {
+		if got := feedback.Typed(c.by, c.source, c.target); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -141,11 +141,11 @@ func breakerStop(f Facts, b Backend) (Decision, bool) {
 
 // backoff makes a restart wait since the end of the last attempt.
 func backoff(f Facts, d Decision) Decision {
-	a, ok := f.last()
-	if !ok {
+	if len(f.Attempts) == 0 {
 		return d
 	}
-	n := len(f.run())
+	a := f.Attempts[len(f.Attempts)-1]
+	n := len(f.series())
 	pause := Backoff(n, f.Limits.Restarts.BackoffAfter, f.Limits.Restarts.BackoffCap)
 	until := a.EndedAt.Add(pause)
 	if pause == 0 || !f.Now.Before(until) {

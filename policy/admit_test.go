@@ -84,7 +84,8 @@ func TestARestartWaitsSinceTheEndOfTheLastAttempt(t *testing.T) {
 	read(t, []sentence{
 		{"the tenth restart does not wait", given(many(10, timedOut(), timedOut())...), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"the eleventh waits two seconds", eleventh, Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second), Reasons: wanted("restart 11 waits 2s")}},
-		{"feedback does not shorten that", eleventh.asked("resume"), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second)}},
+		{"a person's new words end that", eleventh.asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"nothing else does", untyped(eleventh.asked("resume")), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second)}},
 		{"and then starts", eleventh.with(func(f *Facts) { f.Now = noon.Add(2 * time.Second) }), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"the thirtieth waits five minutes", given(many(30, timedOut(), timedOut())...), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(5 * time.Minute)}},
 	})

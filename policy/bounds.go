@@ -11,9 +11,9 @@ const Day = 24 * time.Hour
 
 // bounds is rule 3: no run and no thread goes on for ever, whoever asks.
 func bounds(f Facts) (Decision, bool) {
-	if restarts := len(f.run()) - 1; restarts >= f.Limits.Restarts.Max {
-		return stop(RuleRestartLimit, "Look at the attempts; a new /pawl solve starts a new run.",
-			fmt.Sprintf("the run was restarted %d times, which is its limit", restarts))
+	if restarts := len(f.series()) - 1; restarts >= f.Limits.Restarts.Max {
+		return stop(RuleRestartLimit, "Look at the attempts; say in a comment, in new words, what is to be done.",
+			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", restarts))
 	}
 	if d, over := above(f); over {
 		return d, true
@@ -38,6 +38,24 @@ func bounds(f Facts) (Decision, bool) {
 	d, ok := stop(RuleDailyCap, "Comment /pawl resume then, or ask the operator to allow more attempts.", reason)
 	d.Reasons = append(d.Reasons, Reason{Rule: RuleDailyCap, Text: "the next attempt is possible from", Until: next})
 	return d, ok
+}
+
+// unattended is the part of rule 3 that ends what goes on without a person.
+func unattended(f Facts) (Decision, bool) {
+	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed }) {
+		return silent()
+	}
+	n := 0
+	for _, a := range f.series() {
+		if a.NewInput && !a.Typed {
+			n++
+		}
+	}
+	if n < f.Limits.Unattended.MaxAttempts {
+		return silent()
+	}
+	return stop(RuleUnattended, "Say in a comment, in new words, what is to be done.",
+		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
 }
 
 // budget is the part of rule 3 that bounds what is spent: an attempt that used

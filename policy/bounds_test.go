@@ -53,3 +53,30 @@ func TestFailingChecksAskNoMoreThanTheLadderAllows(t *testing.T) {
 		{"and is always heard", fails(given(byChecks, byChecks, byChecks)).asked("solve"), attempt},
 	})
 }
+
+func TestEventsWithoutAPersonBeginFiveAttemptsInARow(t *testing.T) {
+	begun := func(n int, typed bool) Attempt {
+		a := finished()
+		a.N, a.Run, a.NewInput, a.Typed = n, n, true, typed
+		return a
+	}
+	after := func(all ...Attempt) Facts {
+		f := given(all...)
+		for i := range f.Attempts {
+			f.Attempts[i].Run = i + 1
+		}
+		f.Run = len(all) + 1
+		return f
+	}
+	robots := []Attempt{begun(1, true), begun(2, false), begun(3, false), begun(4, false), begun(5, false)}
+	goesOn := Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}
+	stops := Decision{Action: DoStop, Rule: "unattended", Reasons: wanted("5 attempts in a row began without a person's new words; the limit is 5")}
+	decides(t, untyped(after(robots...).asked("")), goesOn)
+	robots = append(robots, begun(6, false))
+	decides(t, untyped(after(robots...).asked("")), stops)
+	decides(t, untyped(after(robots...).asked("retry")), stops)
+	decides(t, after(robots...).asked(""), goesOn)
+	decides(t, untyped(after(append(robots, begun(7, true))...).asked("")), goesOn)
+	// What goes on by itself within a run was begun by nobody.
+	decides(t, after(append(robots[:5:5], fruitless())...).with(func(f *Facts) { f.Run = 6 }), Decision{Action: DoStop, Rule: "no_progress"})
+}

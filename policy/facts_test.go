@@ -54,7 +54,15 @@ func (f Facts) with(change func(*Facts)) Facts {
 func (f Facts) asked(commands ...string) Facts {
 	f.Fresh = nil
 	for i, c := range commands {
-		f.Fresh = append(f.Fresh, Trigger{Seq: int64(i + 1), At: noon, Command: c, By: "alice"})
+		f.Fresh = append(f.Fresh, Trigger{Seq: int64(i + 1), At: noon, Command: c, By: "alice", Typed: true})
+	}
+	return f
+}
+
+// untyped returns the facts with feedback that nobody typed.
+func untyped(f Facts) Facts {
+	for i := range f.Fresh {
+		f.Fresh[i].Typed = false
 	}
 	return f
 }

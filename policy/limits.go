@@ -15,12 +15,13 @@ type Limits struct {
 	Budget      Budget           `yaml:"budget"`
 	Caps        Caps             `yaml:"caps"`
 	Generations Generations      `yaml:"generations"`
+	Unattended  Unattended       `yaml:"unattended"`
 }
 
 // RestartLimits bound how often a thread is worked on.
 type RestartLimits struct {
-	// Max is the number of attempts after the first in one run; 0 means none.
-	// 50 is a remedy of the incident.
+	// Max is the number of attempts after the first since a person typed something
+	// new, over runs; 0 means none. 50 is a remedy of the incident.
 	Max int `yaml:"max"`
 	// BackoffAfter is the number of restarts without a wait. 10 is a remedy of
 	// the incident.
@@ -31,6 +32,14 @@ type RestartLimits struct {
 	// MaxPerThreadPerDay is the number of attempts that one thread may have in
 	// any 24 hours, whoever causes the events. 60 leaves room for one full run.
 	MaxPerThreadPerDay int `yaml:"max_per_thread_per_day"`
+}
+
+// Unattended bounds what events ask for without a person's new words: bots, checks,
+// labels, re-runs, edits of descriptions, and words that were said before.
+type Unattended struct {
+	// MaxAttempts is how many attempts in a row they may begin. 5 is our choice: more
+	// than the ladder makes of one failing check, fewer than nobody notices.
+	MaxAttempts int `yaml:"max_attempts"`
 }
 
 // UsageLimits say what happens when an account has used up its quota.
@@ -128,5 +137,6 @@ func Defaults() Limits {
 		Budget:      Budget{USDPerRepositoryPerDay: 50, USDPerServerPerDay: 200},
 		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
 		Generations: Generations{Max: 2},
+		Unattended:  Unattended{MaxAttempts: 5},
 	}
 }

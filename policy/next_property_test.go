@@ -69,8 +69,13 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 	if d.Escalated && !b.CanEscalate {
 		broken("an escalation that the backend does not have")
 	}
-	inRun, inDay := 0, 0
+	inRun, inDay, alone, byEvents := 0, 0, 0, 0
 	for _, a := range f.Attempts {
+		if alone++; a.Typed {
+			alone, byEvents = 1, 0
+		} else if a.NewInput {
+			byEvents++
+		}
 		if a.Run == f.Run {
 			inRun++
 		}
@@ -78,8 +83,12 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 			inDay++
 		}
 	}
-	if inRun > f.Limits.Restarts.Max {
-		broken("more restarts than a run may have")
+	typed := slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed })
+	if !typed && alone > f.Limits.Restarts.Max {
+		broken("more restarts than there may be since a person typed something new")
+	}
+	if !typed && len(f.Fresh) > 0 && byEvents >= f.Limits.Unattended.MaxAttempts {
+		broken("more attempts than events may begin without a person")
 	}
 	if inDay >= f.Limits.Restarts.MaxPerThreadPerDay {
 		broken("more attempts than a thread may have in a day")
@@ -89,7 +98,10 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 		broken("an attempt on a backend that cools down")
 	}
 	if inRun > 0 {
-		w.checkRestart(f, d, b, inRun, broken)
+		if typed {
+			alone = 0
+		}
+		w.checkRestart(f, d, b, alone, broken)
 	} else if len(f.Fresh) == 0 {
 		broken("a run begins although nobody asked")
 	}
@@ -166,6 +178,7 @@ func anyLimits(t *rapid.T) Limits {
 	if rapid.Bool().Draw(t, "small limits") {
 		l.Restarts.Max = rapid.IntRange(0, 6).Draw(t, "max restarts")
 		l.Restarts.MaxPerThreadPerDay = rapid.IntRange(0, 20).Draw(t, "max per day")
+		l.Unattended.MaxAttempts = rapid.IntRange(0, 6).Draw(t, "max unattended")
 		l.Restarts.BackoffAfter = rapid.IntRange(0, 3).Draw(t, "backoff after")
 		l.UsageLimit.MaxConsecutive = rapid.IntRange(1, 4).Draw(t, "max limits")
 		l.Stagnation.EscalateAfter = rapid.IntRange(1, 2).Draw(t, "escalate after")
@@ -266,7 +279,7 @@ func TestTheSimulationLeadsEverywhere(t *testing.T) {
 		}
 	}
 	for _, d := range []string{
-		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap",
+		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap", "stop unattended",
 		"attempt auth", "stop auth", "attempt misconfigured", "stop misconfigured", "stop auth_breaker",
 		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
 		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",

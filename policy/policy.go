@@ -52,6 +52,7 @@ type Trigger struct {
 	// who asked in a comment; Cause says what the last of them was.
 	Generation int
 	Cause      string
+	Typed      bool // a person typed it, in words that were not said on the thread before
 }
 
 // Attempt is an attempt that has ended: the decision that it was started by and its
@@ -64,6 +65,7 @@ type Attempt struct {
 	StartedAt, EndedAt time.Time
 	Resumable          bool // the agent can continue the session, and knows the files as they are
 	NewInput           bool // feedback came that no earlier attempt had
+	Typed              bool // some of that feedback a person typed, in new words
 	ByChecks           bool // that feedback was failing checks of others and nothing else
 	SaidAgain          bool // that feedback says what the feedback before it said
 }
@@ -111,6 +113,7 @@ func Next(f Facts) Decision {
 		done,
 		bounds,
 		generations,
+		unattended,
 		needsPerson,
 		usageLimit,
 		editLoop,
@@ -155,6 +158,19 @@ func (f Facts) last() (Attempt, bool) {
 func (f Facts) run() []Attempt {
 	i := len(f.Attempts)
 	for i > 0 && f.Attempts[i-1].Run == f.Run {
+		i--
+	}
+	return f.Attempts[i:]
+}
+
+// series are the attempts since a person last typed something new, over runs, with the
+// one that this began.
+func (f Facts) series() []Attempt {
+	if slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed }) {
+		return nil
+	}
+	i := len(f.Attempts)
+	for i > 0 && (i == len(f.Attempts) || !f.Attempts[i].Typed) {
 		i--
 	}
 	return f.Attempts[i:]

@@ -26,6 +26,7 @@ const (
 	RuleNoAnswer       Rule = "no_answer"
 	RuleNoChange       Rule = "no_change"
 	RuleLeftOut        Rule = "left_out"
+	RuleUnattended     Rule = "unattended"
 	RuleNoProgress     Rule = "no_progress"
 	RuleInterrupted    Rule = "interrupted"
 	RuleVerifyFailed   Rule = "verify_failed"
@@ -100,6 +101,7 @@ var words = map[Rule]Words{
 	RuleStagnation:      {Stops: "the attempts come to the same point again", Help: HelpAny},
 	RuleNoChange:        {Stops: "the agent changed nothing", Help: HelpAny},
 	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
+	RuleUnattended:      {Stops: "nobody has typed anything new", Help: HelpAny},
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
 	RuleInterrupted:     {Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},

@@ -120,9 +120,11 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 	})
 	read(t, []sentence{
 		{"fifty restarts are the last", restarted,
-			Decision{Action: DoStop, Rule: "restart_limit", Reasons: wanted("restarted 50 times, which is its limit")}},
-		{"whoever asks", restarted.asked("retry", "resume", "escalate", "solve", ""),
+			Decision{Action: DoStop, Rule: "restart_limit", Reasons: wanted("restarted 50 times since a person typed something new, which is its limit")}},
+		{"whatever was said before", untyped(restarted.asked("retry", "resume", "escalate", "solve", "")),
 			Decision{Action: DoStop, Rule: "restart_limit"}},
+		{"until a person types something new", restarted.asked(""),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"the fiftieth restart itself is allowed, after its backoff",
 			given(many(50, timedOut(), timedOut())...).with(func(f *Facts) { f.Now = noon.Add(300 * time.Second) }),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},

@@ -77,7 +77,7 @@ func newWorld(t failer, l Limits, threads int, backends ...Backend) *world {
 	return w
 }
 
-// say gives feedback by a person.
+// say gives feedback by a person, some of which was said before.
 func (w *world) say(s *simThread, command string) {
 	if !s.open {
 		s.run++
@@ -89,7 +89,8 @@ func (w *world) say(s *simThread, command string) {
 	if w.parts && command == "" {
 		source = []Source{FromComment, FromComment, FromReview, FromComment, FromCheckRun}[s.seq%5]
 	}
-	s.feedback = append(s.feedback, simFeedback{Trigger: Trigger{Seq: s.seq, At: w.now, Command: command, By: "alice", Source: source}})
+	s.feedback = append(s.feedback, simFeedback{Trigger: Trigger{Seq: s.seq, At: w.now, Command: command, By: "alice", Source: source,
+		Typed: source != FromCheckRun && s.seq%4 != 3}})
 	w.step(s)
 }
 
@@ -185,7 +186,7 @@ func (w *world) step(s *simThread) {
 	switch d.Action {
 	case DoAttempt:
 		i := slices.IndexFunc(w.backends, func(b Backend) bool { return b.Name == d.Backend })
-		s.attempts = append(s.attempts, Attempt{Receipt: Receipt{N: len(s.attempts) + 1}, Decision: d, Run: s.run, Backend: d.Backend, Account: w.backends[i].Account, StartedAt: w.now})
+		s.attempts = append(s.attempts, Attempt{NewInput: len(f.Fresh) > 0, Typed: slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed }), Receipt: Receipt{N: len(s.attempts) + 1}, Decision: d, Run: s.run, Backend: d.Backend, Account: w.backends[i].Account, StartedAt: w.now})
 		s.began = append(s.began, start{Decision: d, at: w.now, run: s.run})
 		for i := range s.feedback {
 			s.feedback[i].taken = true

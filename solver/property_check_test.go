@@ -93,12 +93,25 @@ func (w *world) checkWait(t thread.ID, d thread.Decided) {
 	}
 }
 
+// typedFor are the attempts that took something which a person typed first.
+func typedFor(s thread.State) map[int]bool {
+	typed, said := map[int]bool{}, map[string]bool{}
+	for _, r := range s.Feedback {
+		words := r.Command + " " + r.Text
+		if r.Withdrawn == "" && !said[words] && r.By.Type == "User" && (strings.HasPrefix(string(r.Source), "comment") || strings.HasPrefix(string(r.Source), "review") || r.Source == policy.FromButton) {
+			typed[r.Taken] = true
+		}
+		said[words] = true
+	}
+	return typed
+}
+
 func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 	s, events, now := w.fold(t), w.events(t), time.Now()
-	inRun, today := 0, 0
+	alone, today, typed := 0, 0, typedFor(s)
 	for i, b := range s.Attempts {
-		if b.Run == a.Run {
-			inRun++
+		if alone++; typed[b.N] {
+			alone = 1
 		}
 		if now.Sub(b.At) < 24*time.Hour {
 			today++
@@ -108,8 +121,8 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 		}
 	}
 	limits := w.config.Policy
-	if inRun > limits.Restarts.Max+1 || today > limits.Restarts.MaxPerThreadPerDay {
-		w.fail("%s: %d attempts in the run and %d in 24 hours; at most %d and %d are allowed", t, inRun, today, limits.Restarts.Max+1, limits.Restarts.MaxPerThreadPerDay)
+	if alone > limits.Restarts.Max+1 || today > limits.Restarts.MaxPerThreadPerDay {
+		w.fail("%s: %d attempts without a person's new words and %d in 24 hours; at most %d and %d are allowed", t, alone, today, limits.Restarts.Max+1, limits.Restarts.MaxPerThreadPerDay)
 	}
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()

@@ -198,7 +198,7 @@ func addStops(c map[string]Facts) map[string]Facts {
 		restarts.Attempts = append(restarts.Attempts, a)
 	}
 	restarts.State, restarts.Rule = Stopped, "restart_limit"
-	restarts.Reasons = policy.Because("", "the run was restarted 50 times, which is its limit")
+	restarts.Reasons = policy.Because("", "the run was restarted 50 times since a person typed something new, which is its limit")
 	restarts.Hint = "Look at the attempts; a new /pawl solve starts a new run."
 	c["restart-limit"] = restarts
 

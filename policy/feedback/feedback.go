@@ -20,6 +20,12 @@ type Actor struct {
 // it tells also where the type is missing.
 func (a Actor) Bot() bool { return a.Type == "Bot" || strings.HasSuffix(a.Login, "[bot]") }
 
+// Typed reports whether a person asked in a comment, a review or by a button. The text
+// that an issue was opened with, and its edits, may be a program's.
+func Typed(actor Actor, source policy.Source, target string) bool {
+	return !actor.Bot() && source != policy.FromLabel && source != policy.FromCheckRun && source != policy.FromDescription && target != "issue"
+}
+
 // Writes reports whether who has a permission, as GitHub names it, may write.
 func Writes(permission string) bool {
 	return slices.Contains([]string{"admin", "maintain", "write"}, permission)

@@ -54,14 +54,17 @@ func (s State) Tracked() bool { return s.Run > 0 }
 // the limits, the backends and whether there is something to verify with.
 func (s State) Facts(now time.Time) policy.Facts {
 	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
+	typed := typed(s.Feedback)
 	for _, a := range s.Attempts {
 		if !a.EndedAt.IsZero() {
-			f.Attempts = append(f.Attempts, s.Fact(a))
+			fact := s.Fact(a)
+			fact.Typed = slices.ContainsFunc(s.takenBy(a.N), func(r Request) bool { return typed[r.Seq] })
+			f.Attempts = append(f.Attempts, fact)
 		}
 	}
 	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause})
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq]})
 	}
 	return f
 }
@@ -78,6 +81,19 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		SaidAgain: s.saidAgain(taken, a.N),
 		ByChecks:  len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
 	}
+}
+
+// typed are the pieces of feedback, by their events, that a person typed in words that
+// nothing before them on the thread said.
+func typed(all []Request) map[int64]bool {
+	typed, before := map[int64]bool{}, map[string]bool{}
+	for i := range all {
+		r := &all[i]
+		words := strings.Join(strings.Fields(strings.ToLower(r.Command+" "+feedback.Visible(r.Text))), " ")
+		typed[r.Seq] = r.Withdrawn == "" && !before[words] && feedback.Typed(r.By, r.Source, r.Target.Kind)
+		before[words] = true
+	}
+	return typed
 }
 
 // saidAgain reports whether the feedback of an attempt says what that of the last one
