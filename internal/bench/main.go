@@ -20,7 +20,7 @@ import (
 )
 
 // longest bounds everything, so that a hanging server cannot hold make bench.
-const longest = 15 * time.Minute
+const longest = 30 * time.Minute
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -53,7 +53,7 @@ func sections() []section {
 	return []section{
 		{"start", measureStart}, {"memory", measureMemory}, {"webhooks", measureWebhooks}, {"agent", measureAgent},
 		{"calls", measureCalls}, {"streams", measureStreams}, {"ratios", measureRatios},
-		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps},
+		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps}, {"scale", measureScale},
 	}
 }
 

@@ -43,8 +43,13 @@ type rig struct {
 // backend is a shell script. more is YAML after the fixed part, mode that of the
 // sandbox, stream how the script's output is read.
 func newRig(ctx context.Context, bin, dir, script, stream, mode, more string) (r *rig, err error) {
+	return newRigAt(ctx, time.Now, bin, dir, script, stream, mode, more)
+}
+
+// newRigAt makes a world whose clock is now.
+func newRigAt(ctx context.Context, now func() time.Time, bin, dir, script, stream, mode, more string) (r *rig, err error) {
 	r = &rig{bin: bin, dir: dir}
-	if r.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: secret}); err != nil {
+	if r.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: secret, Now: now}); err != nil {
 		return nil, err
 	}
 	defer func() {

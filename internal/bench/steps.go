@@ -69,15 +69,7 @@ func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *rig, err er
 			err = errors.Join(err, r.close())
 		}
 	}()
-	if r.dsn, err = pg.newDatabase(ctx, "steps"); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "pawl.yml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "sqlite:pawl.db", r.dsn, 1)), 0o600); err != nil {
+	if err := r.onPostgres(ctx, pg, "steps"); err != nil {
 		return nil, err
 	}
 	return r, r.withStore(ctx, func(db *store.Store) error {
@@ -87,6 +79,19 @@ func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *rig, err er
 		}
 		return inTx(ctx, db.DB(), func(tx *sql.Tx) error { return copies(ctx, tx, steppedThreads) })
 	})
+}
+
+// onPostgres lets the server use a new database instead of its file.
+func (r *rig) onPostgres(ctx context.Context, pg *postgres, name string) (err error) {
+	if r.dsn, err = pg.newDatabase(ctx, name); err != nil {
+		return err
+	}
+	path := filepath.Join(r.dir, "pawl.yml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(strings.Replace(string(text), "sqlite:pawl.db", r.dsn, 1)), 0o600)
 }
 
 // steps wakes all threads beside some nodes and returns the rate, counted from
