@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -189,5 +190,29 @@ func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
 		t.Error(err)
 	} else {
 		lock.Close()
+	}
+}
+
+// A start may wait for the database; a stop meanwhile is no failure of the service.
+func TestAStopWhileTheDatabaseDoesNotAnswerIsOrderly(t *testing.T) {
+	endToEnd(t)
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("exit 0\n", "")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	r.must(err)
+	defer silent.Close()
+	r.must(silent.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
+	r.dsn = fmt.Sprintf("postgres://pawl@%s/pawl?sslmode=disable", silent.Addr())
+	var log logBuffer
+	cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
+	cmd.Stderr = &log
+	r.must(cmd.Start())
+	conn, err := silent.Accept()
+	r.must(err)
+	defer conn.Close()
+	r.must(cmd.Process.Signal(syscall.SIGTERM))
+	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "stopped before it served") {
+		t.Errorf("%v, want an orderly end; it said\n%s", err, log.String())
 	}
 }

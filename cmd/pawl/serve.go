@@ -60,6 +60,10 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			n, err := startNode(cmd.Context(), cfg, crash.Clock(time.Now), log)
+			if err != nil && cmd.Context().Err() != nil {
+				log.Info().Err(err).Msg("stopped before it served")
+				return nil
+			}
 			if err != nil {
 				return err
 			}
