@@ -36,7 +36,9 @@ bench:
 # SOAK_TIME (30m; two processors need about half of it), and looks after every 200
 # whether anything was lost, doubled or forgotten. The seed is printed; SOAK_SEED
 # repeats what is chosen by chance, but not what a kill meets. With
-# SOAK_DATABASE=postgres three nodes share a database. Before that, SOAK_SEQUENCES
+# SOAK_DATABASE=postgres three nodes share a database, and with SOAK_SIGNAL=TERM every
+# restart is orderly. Each delivery comes five times, to any node, the copies seconds
+# late; GitHub's side is judged by itself as well as the database. Before that, SOAK_SEQUENCES
 # (20000) random sequences of events in virtual time, of which make test plays 500:
 # about 25 ms of two processors each.
 soak:

@@ -20,6 +20,8 @@ type soak struct {
 	repos   []string
 	threads []place
 	calm    atomic.Bool // nobody dies by chance any more
+	orderly bool        // every restart is a SIGTERM
+	spray   *spray
 
 	mu     sync.Mutex // of chance, which all supervisors draw from
 	chance *rand.Rand
@@ -48,8 +50,12 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		os.Remove(log.Name())
 	})
 	first.sink, first.env = log, s.envOf(first)
-	repos, shared := soakRepos, os.Getenv("SOAK_DATABASE") == "postgres"
-	if shared {
+	shared := os.Getenv("SOAK_DATABASE") == "postgres"
+	if s.orderly = orderly(t, os.Getenv("SOAK_SIGNAL")); s.orderly {
+		first.orderly, first.pause = true, 0 // who stops in order leaves no lease behind
+	}
+	repos := soakRepos
+	if shared || s.orderly {
 		repos = soakReposInTime
 	}
 	for i := range repos {
@@ -60,6 +66,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		s.repos = append(s.repos, repo)
 	}
 	s.nodes = []*lives{first}
+	s.sprayed()
 	if !shared {
 		s.begin()
 		return s
@@ -69,7 +76,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	s.begin()
 	for range 2 {
 		shared := *first.rig
-		n := &lives{rig: &shared, binary: first.binary, sink: log, ready: make(chan struct{}), over: make(chan error, 1)}
+		n := &lives{rig: &shared, binary: first.binary, sink: log, orderly: s.orderly, ready: make(chan struct{}), over: make(chan error, 1)}
 		n.env = s.envOf(n)
 		n.address()
 		n.join(filepath.Join(first.dir, "pawl.yml"))
@@ -102,7 +109,7 @@ func (s *soak) envOf(n *lives) func(int) []string {
 			p = 0.001
 		}
 		n.long.Store(long)
-		if s.calm.Load() {
+		if s.calm.Load() || s.orderly {
 			return nil
 		}
 		return []string{fmt.Sprintf("PAWL_CRASH_RANDOM=%d,%g", seed, p)}
@@ -149,9 +156,6 @@ func (s *soak) load(kills int, until time.Time) (died int) {
 				s.t.Fatal(err)
 			}
 		}
-		if len(s.nodes) > 1 { // webhooks come to any node
-			s.nodes[0].world.SetWebhookURL(s.nodes[s.n(len(s.nodes))].url("/api/github/hook"))
-		}
 	}
 }
 
@@ -175,12 +179,17 @@ func (s *soak) remark() {
 	r.must(err)
 }
 
-// kill kills the server from outside.
+// kill kills the server from outside, or asks it to stop.
 func (l *lives) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.server != nil {
+	switch {
+	case l.server == nil:
+	case !l.orderly:
 		_ = l.server.Process.Signal(syscall.SIGKILL) // it may be dead already
+	case l.asked.IsZero(): // a second one would end it at once
+		l.asked = time.Now()
+		_ = l.server.Process.Signal(syscall.SIGTERM)
 	}
 }
 

@@ -55,6 +55,7 @@ type lives struct {
 	ahead   atomic.Int64            // of everybody's clock
 	sink    io.Writer               // of the log
 	long    atomic.Bool             // the soak lets this life be
+	orderly bool                    // lives end by SIGTERM
 	since   time.Time               // when the test first saw a server serve
 	checked int64                   // the last delivery that was checked
 
@@ -62,6 +63,7 @@ type lives struct {
 	server  *exec.Cmd
 	ready   chan struct{} // closed when this life's server serves
 	deaths  []death
+	asked   time.Time // when this life was asked to stop
 	stopped bool
 	over    chan error // how the supervisor ended
 }
@@ -76,6 +78,9 @@ type death struct {
 // afterLease is how much later a life begins with SQLite: the lease of the dead
 // and the tries of its deliveries have run out.
 const afterLease = thread.LeaseTime + 5*time.Second
+
+// stopsWithin bounds an orderly stop.
+const stopsWithin = 30 * time.Second
 
 // newLives makes a rig for the program with crash points.
 func newLives(t *testing.T, files map[string]string) *lives {
@@ -162,13 +167,23 @@ func (l *lives) supervise(config string) {
 		stopped := l.stopped
 		if point == "" {
 			point = "killed from outside"
+			if l.orderly {
+				point = "stopped"
+			}
 		}
-		if status.Signaled() && status.Signal() == syscall.SIGKILL {
+		asked := l.asked
+		if status.Signaled() && status.Signal() == syscall.SIGKILL || !asked.IsZero() {
 			l.deaths = append(l.deaths, death{time.Now().Add(ahead), point})
 		}
-		l.ready = make(chan struct{})
+		l.asked, l.ready = time.Time{}, make(chan struct{})
 		l.mu.Unlock()
-		if !status.Signaled() && !stopped {
+		// Before it listens to signals, a server ends by SIGTERM itself.
+		inOrder := !asked.IsZero() && (err == nil || status.Signaled() && status.Signal() == syscall.SIGTERM)
+		if took := time.Since(asked); inOrder && took > stopsWithin {
+			l.over <- fmt.Errorf("the server took %s to stop, want at most %s", took, stopsWithin)
+			return
+		}
+		if !stopped && !inOrder && (!status.Signaled() || !asked.IsZero()) {
 			l.over <- fmt.Errorf("the server ended by itself: %w", err)
 			return
 		}
