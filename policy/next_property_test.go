@@ -166,6 +166,7 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		"cooldown":    w.now.Add(f.Limits.Severity.SevereCooldown),
 		"usage_limit": known,
 		"gather":      w.now.Add(gatherChecks),
+		"interrupted": w.now.Add(longestHeldBack),
 	}[d.Rule]
 	if d.Until.After(most) {
 		broken("a wait longer than its cap")

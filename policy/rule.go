@@ -103,7 +103,7 @@ var words = map[Rule]Words{
 	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
 	RuleUnattended:      {Stops: "nobody has typed anything new", Help: HelpAny},
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
-	RuleInterrupted:     {Stops: "attempts were interrupted again and again", Help: HelpRetry},
+	RuleInterrupted:     {Waits: "attempts were interrupted again and again", Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},
 	RuleNoBackend:       {Stops: "no backend may run", Help: HelpResume},
 	RuleCooldown:        {Waits: "cooldown after an edit loop"},
