@@ -46,6 +46,7 @@
 //	where do the 300 s and all other defaults stand                   limits.go, Defaults
 //	how long is waited between two attempts                           admit.go, backoff; breaker.go, Backoff
 //	what keeps a backend from an attempt that was asked for           admit.go
+//	what is waited out that the provider refuses for the moment        transient.go
 //	when is an account asked nothing before its reset                 breaker.go
 //	when are edits a loop, and how bad is it                          severity.go
 //	what shows that edits go in circles                               circles.go

@@ -69,14 +69,21 @@ func interrupted(f Facts, a Attempt) (Decision, bool) {
 }
 
 // verifyFailed counts over everything since people last said something, whatever
-// came between: the ladder has an end.
+// came between: the ladder has an end. An attempt that gave up on what failed without
+// changing anything ends rung 2.
 func verifyFailed(f Facts, a Attempt) (Decision, bool) {
-	failed, escalated := 0, false
+	failed, tried, escalated := 0, 0, false
 	for _, b := range f.climb() {
-		if b.Outcome == VerifyFailed {
+		gaveUp := failed > 0 && !b.Progress() && b.Outcome != Interrupted && !b.refused() && b.Ending != UsageLimit
+		switch {
+		case gaveUp:
+			failed = max(failed, f.Limits.Ladder.VerifyRetries) + 1 // to be told again would not help
+		case b.Outcome == VerifyFailed:
 			failed++
+		default:
+			continue
 		}
-		escalated = escalated || b.Decision.Escalated && b.Outcome == VerifyFailed
+		tried, escalated = tried+1, escalated || b.Decision.Escalated
 	}
 	if failed <= f.Limits.Ladder.VerifyRetries {
 		d, ok := again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
@@ -85,12 +92,12 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		return d, ok
 	}
 	if b := f.backend(a.Backend); f.Limits.Ladder.EscalateEffort && b.CanEscalate && !escalated {
-		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed %d times; once more with the escalated effort", failed))
+		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt")))
 		d.Rung, d.Escalated, d.Backend = RungEffort, true, a.Backend
 		return d, ok
 	}
 	return stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
-		fmt.Sprintf("verification failed after %d attempts", failed))
+		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
 }
 
 // climb are the attempts of the run from the last one on that was given feedback.

@@ -16,6 +16,7 @@ type Limits struct {
 	Caps        Caps             `yaml:"caps"`
 	Generations Generations      `yaml:"generations"`
 	Unattended  Unattended       `yaml:"unattended"`
+	Transient   Transient        `yaml:"transient"`
 }
 
 // RestartLimits bound how often a thread is worked on.
@@ -138,5 +139,6 @@ func Defaults() Limits {
 		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
 		Generations: Generations{Max: 2},
 		Unattended:  Unattended{MaxAttempts: 5},
+		Transient:   Transient{MaxConsecutive: 5, BackoffStart: 30 * time.Second, BackoffCap: 300 * time.Second},
 	}
 }

@@ -138,11 +138,29 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	case last.Outcome == Interrupted:
 	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.Limit.Usable()):
 	case d.Different && !last.Decision.Different:
+	case d.Rule == "transient" && last.Ending.Passes() && refusals(f) < f.Limits.Transient.MaxConsecutive:
+	case d.Rule == "escalate_effort" && d.Escalated && !last.Decision.Escalated:
 	case d.Rung == RungAnswer && last.Ending == NoAnswer && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Decision.Rung == RungAnswer }):
 	case b.Account != last.Account && (last.Ending == UsageLimit || last.Ending == Auth || last.Ending == Misconfigured):
 	default:
 		broken("a restart without progress, without feedback and on the same terms")
 	}
+}
+
+// refusals are the attempts before the last one that ended in the same way as it, by a
+// refusal that passes.
+func refusals(f Facts) (n int) {
+	for i := len(f.Attempts) - 2; i >= 0 && f.Attempts[i].refused(); i-- {
+		n++
+	}
+	return n
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
@@ -157,7 +175,7 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		}
 	}
 	for _, a := range f.Attempts {
-		if a.Ending == UsageLimit && a.Limit.Usable().After(known) {
+		if a.Limit.Usable().After(known) {
 			known = a.Limit.Usable()
 		}
 	}
@@ -167,6 +185,7 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		"usage_limit": known,
 		"gather":      w.now.Add(gatherChecks),
 		"interrupted": w.now.Add(longestHeldBack),
+		"transient":   later(w.now.Add(f.Limits.Transient.BackoffCap), known),
 	}[d.Rule]
 	if d.Until.After(most) {
 		broken("a wait longer than its cap")
@@ -204,7 +223,7 @@ func anyBackends(t *rapid.T) []Backend {
 func anyMood(t *rapid.T) *Attempt {
 	stuck := unverified()
 	stuck.Evidence = far
-	mood := rapid.SampledFrom([]Attempt{{}, {}, {}, unverified(), stuck, timedOut(), looping(), interruptedAttempt()}).Draw(t, "mood")
+	mood := rapid.SampledFrom([]Attempt{{}, {}, {}, unverified(), stuck, timedOut(), looping(), interruptedAttempt(), {Receipt: Receipt{Ending: Overloaded}}}).Draw(t, "mood")
 	if mood.Ending == "" {
 		return nil
 	}
@@ -280,11 +299,11 @@ func TestTheSimulationLeadsEverywhere(t *testing.T) {
 		}
 	}
 	for _, d := range []string{
-		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap", "stop unattended",
+		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap", "stop unattended", "attempt transient", "wait transient", "stop transient",
 		"attempt auth", "stop auth", "attempt misconfigured", "stop misconfigured", "stop auth_breaker",
 		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
 		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",
-		"attempt progress", "attempt interrupted", "stop interrupted", "attempt verify_failed", "attempt escalate_effort", "stop verify_failed",
+		"attempt progress", "attempt interrupted", "wait interrupted", "attempt verify_failed", "attempt escalate_effort", "stop verify_failed",
 		"attempt feedback", "wait gather", "wait backoff", "stop no_backend",
 	} {
 		if decided[d] == 0 {

@@ -116,6 +116,7 @@ func Next(f Facts) Decision {
 		unattended,
 		needsPerson,
 		usageLimit,
+		transient,
 		editLoop,
 		stagnation,
 		noAnswer,

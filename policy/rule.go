@@ -27,6 +27,7 @@ const (
 	RuleNoChange       Rule = "no_change"
 	RuleLeftOut        Rule = "left_out"
 	RuleUnattended     Rule = "unattended"
+	RuleTransient      Rule = "transient"
 	RuleNoProgress     Rule = "no_progress"
 	RuleInterrupted    Rule = "interrupted"
 	RuleVerifyFailed   Rule = "verify_failed"
@@ -101,7 +102,8 @@ var words = map[Rule]Words{
 	RuleStagnation:      {Stops: "the attempts come to the same point again", Help: HelpAny},
 	RuleNoChange:        {Stops: "the agent changed nothing", Help: HelpAny},
 	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
-	RuleUnattended:      {Stops: "nobody has typed anything new", Help: HelpAny},
+	RuleUnattended:      {Stops: "nobody has typed anything new"},
+	RuleTransient:       {Waits: "the provider refuses for the moment", Stops: "the provider refused again and again", Help: HelpResume},
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
 	RuleInterrupted:     {Waits: "attempts were interrupted again and again", Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},

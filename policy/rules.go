@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,7 +25,7 @@ func stopped(f Facts) (Decision, bool) {
 // is work that is left, so it keeps the run open.
 func done(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !a.Progress() ||
+	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !f.moved(a) ||
 		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
 		return silent()
 	}
@@ -32,8 +33,11 @@ func done(f Facts) (Decision, bool) {
 	if len(a.Verify) > 0 {
 		how = "the verify commands passed"
 	}
-	return Decision{Action: DoDone, Rule: RuleDone,
-		Reasons: Because(RuleDone, fmt.Sprintf("attempt %d changed the tree and %s", a.N, how))}, true
+	what := "changed the tree"
+	if !a.Progress() {
+		what = "completed what an attempt before it had changed,"
+	}
+	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, fmt.Sprintf("attempt %d %s and %s", a.N, what, how))}, true
 }
 
 // needsPerson is rule 4: a rejected login or a wrong configuration does not
@@ -117,8 +121,11 @@ const maxNamed = 5
 // repeated by itself.
 func noProgress(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
+	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted || a.Outcome == VerifyFailed && f.moved(a) {
 		return silent()
+	}
+	if a.Outcome != VerifyFailed && slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Outcome == VerifyFailed }) {
+		return verifyFailed(f, a)
 	}
 	if a.Ending == Completed && len(a.LeftOut) > 0 {
 		return stop(RuleLeftOut, "Make that change yourself, or say what else is to be done; the operator and .github/pawl.yml name what is protected.",

@@ -251,7 +251,7 @@ func TestWithoutProgressNothingIsRepeated(t *testing.T) {
 		{"progress of an earlier attempt does not count", given(timedOut(), fruitless()),
 			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 2")}},
 	})
-	for _, e := range []Ending{CutOff, RateLimited, Overloaded, Disconnected, ContextOverflow, TurnLimit, SelfLoop, TimedOut, Killed, Crashed} {
+	for _, e := range []Ending{CutOff, ContextOverflow, TurnLimit, SelfLoop, TimedOut, Killed, Crashed} {
 		decides(t, given(Attempt{Receipt: Receipt{Ending: e}}), Decision{Action: DoStop, Rule: "no_progress"})
 		decides(t, given(Attempt{Receipt: Receipt{Ending: e, StartTree: "before", EndTree: moved}}), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"})
 	}

@@ -131,8 +131,8 @@ func refusedCases() []agentCase {
 			},
 		},
 		{
-			name: "overload", scenario: "overload-503", sleeps: "gemini opencode",
-			state: "stopped", rule: "no_progress", ending: "overloaded", outcome: "overloaded", attempts: 1,
+			name: "overload", scenario: "overload-503", sleeps: "gemini opencode", more: "policy: {transient: {max_consecutive: 1}}",
+			state: "stopped", rule: "transient", ending: "overloaded", outcome: "overloaded", attempts: 1,
 			check: func(s *stand, r runResult, last policy.Receipt) {
 				if _, b := s.attempts(r); b.Consecutive != 0 {
 					s.t.Errorf("breaker %+v, want none for an overload", b)
@@ -143,8 +143,8 @@ func refusedCases() []agentCase {
 			},
 		},
 		{
-			name: "an answer that breaks off", scenario: "trunc-eof", only: butOpenCode,
-			state: "stopped", rule: "no_progress", ending: "disconnected", outcome: "disconnected", attempts: 1,
+			name: "an answer that breaks off", scenario: "trunc-eof", only: butOpenCode, more: "policy: {transient: {max_consecutive: 1}}",
+			state: "stopped", rule: "transient", ending: "disconnected", outcome: "disconnected", attempts: 1,
 			check: func(s *stand, _ runResult, _ policy.Receipt) {
 				if n := len(s.asked()); n > 8 {
 					s.t.Errorf("%d requests after an answer that broke off", n)

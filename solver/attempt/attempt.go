@@ -128,7 +128,7 @@ func (a *Attempt) run(ctx context.Context) error {
 func (a *Attempt) settle(ctx context.Context) error {
 	err := a.executor.Commit(ctx)
 	crash.Point("committed")
-	if err == nil && a.Receipt.Ending == policy.Completed && a.Receipt.Commit != "" {
+	if err == nil && a.Receipt.Ending == policy.Completed && (a.Receipt.Commit != "" || a.completes()) {
 		a.Receipt.Verify, err = a.executor.Verify(ctx)
 		crash.Point("verified")
 	}
@@ -155,6 +155,20 @@ func (a *Attempt) settle(ctx context.Context) error {
 		a.Receipt.Judge = &policy.Judged{Error: err.Error()}
 	}
 	return nil
+}
+
+// completes reports whether the attempt before was cut by its provider, so that what it
+// changed was never verified.
+func (a *Attempt) completes() bool {
+	n := len(a.State.Attempts) - 1
+	if n > 0 && a.State.Attempts[n].N == a.N {
+		n--
+	}
+	if n < 0 {
+		return false
+	}
+	before := a.State.Attempts[n].Receipt
+	return before.Progress() && (before.Ending.Passes() || before.Ending == policy.UsageLimit)
 }
 
 // broken ends an attempt that Pawl itself could not carry through.
@@ -271,10 +285,10 @@ func (a *Attempt) conclude() {
 		r.Outcome = policy.EditLoop
 	case r.Ending != policy.Completed:
 		r.Outcome = policy.Outcome(r.Ending)
-	case !progress:
-		r.Outcome = policy.NoChange
 	case failing:
 		r.Outcome = policy.VerifyFailed
+	case !progress:
+		r.Outcome = policy.NoChange
 	default:
 		r.Outcome = policy.Edited
 	}

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Transient says how refusals that pass are waited out: the provider's short limits and
+// overloads, and lost connections.
+type Transient struct {
+	// MaxConsecutive is how many attempts in a row may end so before the run stops. With
+	// the waits between them 5 last seven and a half minutes, longer than most of what
+	// providers call incidents of minutes; it is our choice.
+	MaxConsecutive int `yaml:"max_consecutive"`
+	// BackoffStart is the first wait, doubled for each one after it, BackoffCap the
+	// longest. A reset that the provider tells is waited for where it is later.
+	BackoffStart time.Duration `yaml:"backoff_start"`
+	BackoffCap   time.Duration `yaml:"backoff_cap"`
+}
+
+// Passes reports whether an ending is a refusal that passes, which is no failure of the
+// agent.
+func (e Ending) Passes() bool {
+	return slices.Contains([]Ending{RateLimited, Overloaded, Disconnected}, e)
+}
+
+// refused reports whether an attempt was ended by a refusal that passes.
+func (a Attempt) refused() bool {
+	return a.Ending.Passes() && a.Outcome != EditLoop && a.Outcome != Interrupted && a.Outcome != Cancelled
+}
+
+// transient is the second half of rule 5: after a refusal that passes another account
+// goes on, or the run waits.
+func transient(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || !a.refused() || f.insists() {
+		return silent()
+	}
+	n := 0
+	for i := len(f.Attempts) - 1; i >= 0 && f.Attempts[i].refused(); i-- {
+		n++
+	}
+	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Ending, detail(a))
+	if n >= f.Limits.Transient.MaxConsecutive {
+		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s in a row ended so, which is the limit", Plural(n, "attempt")))
+	}
+	if b, ok := f.other(a); ok {
+		d, ok := again(RuleTransient, why+"; "+b.Name+" is next")
+		d = repeated(d, a)
+		d.Backend = b.Name
+		return d, ok
+	}
+	until := a.EndedAt.Add(Retry(n, f.Limits.Transient.BackoffStart, f.Limits.Transient.BackoffCap, 1))
+	if reset := a.reset(); reset.After(until) {
+		until = reset
+	}
+	if f.Now.Before(until) {
+		return Decision{Action: DoWait, Rule: RuleTransient, Until: until, Reasons: Because(RuleTransient, why), Hint: "Comment /pawl resume to try before that."}, true
+	}
+	d, ok := again(RuleTransient, why)
+	return repeated(d, a), ok
+}
+
+// moved reports whether the work that was asked for last moved forward by an attempt, or
+// by one before it that a refusal cut and that this one completed.
+func (f Facts) moved(a Attempt) bool {
+	all := f.climb()
+	for i := len(all) - 1; i >= 0 && !a.Progress(); i-- {
+		if all[i].Progress() {
+			return i < len(all)-1 && (all[i].refused() || all[i].Ending == UsageLimit)
+		}
+	}
+	return a.Progress()
+}
