@@ -24,8 +24,12 @@ func bounds(f Facts) (Decision, bool) {
 	if d, over := failedChecks(f); over {
 		return d, true
 	}
-	today := f.today()
+	today := f.since(Day)
 	n, most := len(today), f.Limits.Restarts.MaxPerThreadPerDay
+	if most > 0 && !f.typed() && len(f.since(2*Day+time.Hour)) >= 2*most {
+		return stop(RuleDailyCap, "Say in a comment, in new words, what is to be done.",
+			fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")))
+	}
 	if n < most {
 		return silent()
 	}
@@ -42,7 +46,7 @@ func bounds(f Facts) (Decision, bool) {
 
 // unattended is the part of rule 3 that ends what goes on without a person.
 func unattended(f Facts) (Decision, bool) {
-	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed }) {
+	if len(f.Fresh) == 0 || f.typed() {
 		return silent()
 	}
 	n := 0
@@ -77,15 +81,15 @@ func budget(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// today are the attempts that began in the last 24 hours, oldest first.
-func (f Facts) today() []Attempt {
-	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-Day)) }
+// since are the attempts that began within a time before now, oldest first.
+func (f Facts) since(within time.Duration) []Attempt {
+	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) }
 	return slices.DeleteFunc(slices.Clone(f.Attempts), earlier)
 }
 
 // spent is what the thread used in the last 24 hours.
 func spent(f Facts) (tokens int64, usd float64) {
-	for _, a := range f.today() {
+	for _, a := range f.since(Day) {
 		tokens += a.Tokens.Input + a.Tokens.Output
 		if a.CostUSD != nil {
 			usd += *a.CostUSD

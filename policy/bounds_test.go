@@ -80,3 +80,27 @@ func TestEventsWithoutAPersonBeginFiveAttemptsInARow(t *testing.T) {
 	// What goes on by itself within a run was begun by nobody.
 	decides(t, after(append(robots[:5:5], fruitless())...).with(func(f *Facts) { f.Run = 6 }), Decision{Action: DoStop, Rule: "no_progress"})
 }
+
+func TestADaysCapThatWasUsedUpTwiceNeedsAPerson(t *testing.T) {
+	spread := func(over time.Duration, n int) Facts {
+		all := make([]Attempt, n)
+		for i := range all {
+			all[i] = finished()
+		}
+		f := given(all...)
+		for i := range f.Attempts {
+			a := &f.Attempts[i]
+			a.Run, a.NewInput, a.Typed = i+1, true, i%3 == 0
+			a.StartedAt = noon.Add(-over + time.Duration(i+1)*over/time.Duration(n+1))
+			a.EndedAt = a.StartedAt.Add(time.Minute)
+		}
+		f.Run = n + 1
+		return f
+	}
+	stop := Decision{Action: DoStop, Rule: "daily_cap", Reasons: wanted("used up two days in a row")}
+	goesOn := Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}
+	decides(t, untyped(spread(2*Day+50*time.Minute, 120).asked("")), stop)
+	decides(t, spread(2*Day+50*time.Minute, 120).asked(""), goesOn)
+	decides(t, untyped(spread(2*Day+50*time.Minute, 119).asked("")), goesOn)
+	decides(t, untyped(spread(3*Day, 120).asked("")), goesOn)
+}

@@ -164,10 +164,15 @@ func (f Facts) run() []Attempt {
 	return f.Attempts[i:]
 }
 
+// typed reports whether a person typed something new that no attempt has taken yet.
+func (f Facts) typed() bool {
+	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed })
+}
+
 // series are the attempts since a person last typed something new, over runs, with the
 // one that this began.
 func (f Facts) series() []Attempt {
-	if slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed }) {
+	if f.typed() {
 		return nil
 	}
 	i := len(f.Attempts)
