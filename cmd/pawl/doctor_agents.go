@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
@@ -126,6 +127,7 @@ func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Versi
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
 	cmd.Dir = home
+	cmd.WaitDelay = time.Second // for a child of it that holds the pipe open
 	out, err := cmd.Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {

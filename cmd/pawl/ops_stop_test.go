@@ -216,3 +216,19 @@ func TestAStopWhileTheDatabaseDoesNotAnswerIsOrderly(t *testing.T) {
 		t.Errorf("%v, want an orderly end; it said\n%s", err, log.String())
 	}
 }
+
+// A server asks each CLI for its version as it starts. A child of one that does not answer
+// keeps the pipe open.
+func TestAStopDoesNotWaitForAnAgentThatDoesNotTellItsVersion(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.must(os.MkdirAll(r.ctrl(), 0o700))
+	slow := filepath.Join(r.dir, "slow")
+	r.must(os.WriteFile(slow, []byte("#!/bin/sh\ntouch '"+r.ctrl()+"/asked'; sleep 100000\n"), 0o700))
+	r.config += fmt.Sprintf("backends: [{name: slow, kind: codex, argv: [%q]}]\n", slow)
+	r.start()
+	r.await("the question", func() bool { return r.has("asked") })
+	if code := r.stop(syscall.SIGTERM); code != exitDone {
+		t.Errorf("exit code %d, want %d", code, exitDone)
+	}
+}
