@@ -111,10 +111,14 @@ func redelivered(all []Attempt, l Limits) Stagnant {
 // different things share about half as much.
 const sameRequest = 0.7
 
+// maxRequestWords bounds how much of a remark is compared; few have as many.
+const maxRequestWords = 400
+
 // SaysAgain reports whether two remarks ask for the same in nearly the same words.
 func SaysAgain(a, b string) bool {
 	words := func(text string) []string {
 		split := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+		split = split[:min(len(split), maxRequestWords)]
 		slices.Sort(split)
 		return slices.Compact(split)
 	}

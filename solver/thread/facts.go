@@ -89,7 +89,7 @@ func typed(all []Request) map[int64]bool {
 	typed, before := map[int64]bool{}, map[string]bool{}
 	for i := range all {
 		r := &all[i]
-		words := strings.Join(strings.Fields(strings.ToLower(r.Command+" "+feedback.Visible(r.Text))), " ")
+		words := strings.Join(strings.Fields(strings.ToLower(r.Command+" "+r.Text)), " ")
 		typed[r.Seq] = r.Withdrawn == "" && !before[words] && feedback.Typed(r.By, r.Source, r.Target.Kind)
 		before[words] = true
 	}
