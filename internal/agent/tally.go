@@ -10,6 +10,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/hashicorp/golang-lru/simplelru"
+
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -33,8 +35,8 @@ type tally struct {
 	onCall func(Call)
 	// done holds the calls that ended, quoted the items that quote a limit. Both
 	// are emptied with each session, because ids are unique within one.
-	done     idSet
-	quoted   idSet
+	done     *simplelru.LRU
+	quoted   *simplelru.LRU
 	messages int
 	working  bool   // the last turn has begun and not ended
 	did      int    // calls that ended with an effect
@@ -46,7 +48,7 @@ type tally struct {
 }
 
 func newTally(cli Adapter, dir string) *tally {
-	t := &tally{cli: cli, dir: dir, seed: maphash.MakeSeed(), open: map[uint64]begun{}}
+	t := &tally{cli: cli, dir: dir, seed: maphash.MakeSeed(), open: map[uint64]begun{}, done: newIDs(), quoted: newIDs()}
 	t.rep.CLI = cli.Stream
 	return t
 }
@@ -63,7 +65,8 @@ func (t *tally) add(e Event) {
 	switch e.Kind {
 	case SessionStarted:
 		t.settleTo(0)
-		t.done, t.quoted = idSet{}, idSet{}
+		t.done.Purge()
+		t.quoted.Purge()
 		t.rep.SessionID = Shorten(e.ID, maxSessionID)
 		if t.dir == "" && len(e.Dir) <= maxPath {
 			t.dir = e.Dir
@@ -95,10 +98,10 @@ func (t *tally) add(e Event) {
 // mention counts an item that quotes a limit, once where it has an id.
 func (t *tally) mention(item string) {
 	if id := t.hash(item); item != "" {
-		if t.quoted.has(id) {
+		if t.quoted.Contains(id) {
 			return
 		}
-		t.quoted.add(id)
+		t.quoted.Add(id, nil)
 	}
 	t.rep.Mentions++
 }
@@ -206,7 +209,7 @@ func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 // call counts a tool call once, and tells of it when it has ended.
 func (t *tally) call(e Event) {
 	id := t.hash(e.ID)
-	if e.ID != "" && t.done.has(id) {
+	if e.ID != "" && t.done.Contains(id) {
 		return
 	}
 	b, started := t.open[id]
@@ -237,7 +240,7 @@ func (t *tally) call(e Event) {
 		return
 	}
 	if e.ID != "" {
-		t.done.add(id)
+		t.done.Add(id, nil)
 	}
 	if e.Rejected {
 		b.edits = nil
@@ -267,7 +270,7 @@ func (t *tally) settleTo(size int) {
 		delete(t.open, id)
 		t.held -= b.size
 		if id != t.hash("") {
-			t.done.add(id)
+			t.done.Add(id, nil)
 		}
 		t.ended(b, Event{})
 	}
@@ -287,22 +290,9 @@ func relative(dir, p string) string {
 // have some hundred.
 const maxIDs = 25_000
 
-// idSet holds the last ids that were added to it, by their hashes: at least
-// maxIDs of them and at most twice as many. An older id is forgotten, and what
-// comes under it again counts as new. The zero value is empty.
-type idSet struct {
-	recent, older map[uint64]struct{}
-}
-
-func (s *idSet) add(id uint64) {
-	if s.recent == nil || len(s.recent) >= maxIDs {
-		s.older, s.recent = s.recent, map[uint64]struct{}{}
-	}
-	s.recent[id] = struct{}{}
-}
-
-func (s *idSet) has(id uint64) bool {
-	_, recent := s.recent[id]
-	_, older := s.older[id]
-	return recent || older
+// newIDs holds the last ids that were added to it, by their hashes. An older id is
+// forgotten, and what comes under it again counts as new.
+func newIDs() *simplelru.LRU {
+	ids, _ := simplelru.NewLRU(maxIDs, nil) // fails for no size only
+	return ids
 }
