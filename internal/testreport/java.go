@@ -31,7 +31,7 @@ func (j *javaReader) line(s string) bool {
 	if m := surefireTotals.FindStringSubmatch(s); m != nil {
 		j.close()
 		n := numbers(m)
-		j.totals(n[0], n[1]+n[2], n[3])
+		j.count(max(0, n[0]-n[1]-n[2]-n[3]), n[1]+n[2], n[3])
 		return true
 	}
 	return j.gradle(s) || j.compiler(s) || j.inside(s)
@@ -49,10 +49,6 @@ func (j *javaReader) inside(s string) bool {
 	return true
 }
 
-func (j *javaReader) totals(run, failed, skipped int) {
-	j.count(max(0, run-failed-skipped), failed, skipped)
-}
-
 func (j *javaReader) gradle(s string) bool {
 	if strings.HasSuffix(s, " FAILED") && !strings.HasPrefix(s, "> Task ") {
 		if m := gradleTest.FindStringSubmatch(s); m != nil {
@@ -63,7 +59,7 @@ func (j *javaReader) gradle(s string) bool {
 	if m := gradleTotals.FindStringSubmatch(s); m != nil {
 		j.close()
 		n := numbers(m)
-		j.totals(n[0], n[1], n[2])
+		j.count(max(0, n[0]-n[1]-n[2]), n[1], n[2])
 		return true
 	}
 	return false
