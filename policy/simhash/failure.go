@@ -17,6 +17,10 @@ var (
 // size have one or two.
 const minWord = 3
 
+// failureHalf is how much of the beginning and of the end of a long text counts, in
+// bytes: what failed stands there.
+const failureHalf = 64 << 10
+
 func lettersOnly(r rune) rune {
 	if unicode.IsLetter(r) {
 		return r
@@ -30,10 +34,17 @@ func lettersOnly(r rune) rune {
 // addresses) and the folders of paths; of a path the file's name stays, where it has an
 // ending. Words of one or two letters do not count.
 func Failure(text string) Print {
+	if len(text) > 2*failureHalf {
+		text = text[:failureHalf] + "\n" + text[len(text)-failureHalf:]
+	}
 	var b strings.Builder
 	for word := range strings.FieldsSeq(text) {
-		word = paths.ReplaceAllString(word, "$1 ")
-		word = numbered.ReplaceAllString(word, "")
+		if strings.ContainsAny(word, `/\`) {
+			word = paths.ReplaceAllString(word, "$1 ")
+		}
+		if strings.ContainsAny(word, "0123456789") {
+			word = numbered.ReplaceAllString(word, "")
+		}
 		if letters := strings.Map(lettersOnly, word); len(letters) >= minWord {
 			b.WriteString(word)
 			b.WriteByte(' ')
