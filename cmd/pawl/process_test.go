@@ -137,21 +137,23 @@ func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
 	for _, c := range []struct {
 		name, script, more string
 		calls              int
+		rule               policy.Rule
 	}{
 		// What ends well without an answer is asked once more.
-		{"bytes that are no JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex", 2},
-		{"bytes that are no JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex", 1},
-		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex", 1},
-		{"a plain agent, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "", 1},
+		{"bytes that are no JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex", 2, policy.RuleNoProgress},
+		{"bytes that are no JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex", 1, policy.RuleNoProgress},
+		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex", 1, policy.RuleTransient},
+		{"a plain agent, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "", 1, policy.RuleNoProgress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, nil)
+			r.config += "policy: {transient: {max_consecutive: 1}}\n"
 			r.agent("cat > /dev/null; "+c.script, c.more)
 			r.start()
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			s := r.ending(n)
-			if r.calls() != c.calls || s.State != "stopped" || s.Rule != "no_progress" || len(s.Reasons) == 0 {
-				t.Errorf("%d calls, then %s (%s %q); want %d, then stopped by no_progress", r.calls(), s.State, s.Rule, s.Reasons, c.calls)
+			if r.calls() != c.calls || s.State != "stopped" || s.Rule != c.rule || len(s.Reasons) == 0 {
+				t.Errorf("%d calls, then %s (%s %q); want %d, then stopped by %s", r.calls(), s.State, s.Rule, s.Reasons, c.calls, c.rule)
 			}
 		})
 	}
