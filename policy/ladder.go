@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Rungs of the ladder as they stand in receipts.
@@ -46,23 +45,18 @@ func ladder(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// How long an attempt waits that was interrupted again and again, since it may be
-// what takes the server down: from the third interruption in a row on for
-// firstHeldBack, twice as long after each further one, longestHeldBack at most.
-const (
-	patientUntil    = 3
-	firstHeldBack   = time.Minute
-	longestHeldBack = 2 * time.Hour
-)
+// maxInterruptions in a row are put down to Pawl or its machine; more than that
+// needs a person. Three tries is the usual retry budget.
+const maxInterruptions = 3
 
 func interrupted(f Facts, a Attempt) (Decision, bool) {
 	run, n := f.run(), 0
 	for i := len(run) - 1; i >= 0 && run[i].Outcome == Interrupted; i-- {
 		n++
 	}
-	if until := a.EndedAt.Add(Retry(n-patientUntil+1, firstHeldBack, longestHeldBack, 1)); n >= patientUntil && f.Now.Before(until) {
-		return Decision{Action: DoWait, Rule: RuleInterrupted, Until: until, Hint: "The operator should look at the server's log; /pawl retry tries before that.",
-			Reasons: Reasons{{RuleInterrupted, fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s; the next one begins at", n, detail(a)), until}}}, true
+	if n >= maxInterruptions {
+		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.",
+			fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s", n, detail(a)))
 	}
 	d, ok := again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
 	return repeated(d, a), ok

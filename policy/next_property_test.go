@@ -184,7 +184,6 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		"cooldown":    w.now.Add(f.Limits.Severity.SevereCooldown),
 		"usage_limit": known,
 		"gather":      w.now.Add(gatherChecks),
-		"interrupted": w.now.Add(longestHeldBack),
 		"transient":   later(w.now.Add(f.Limits.Transient.BackoffCap), known),
 	}[d.Rule]
 	if d.Until.After(most) {
@@ -303,7 +302,7 @@ func TestTheSimulationLeadsEverywhere(t *testing.T) {
 		"attempt auth", "stop auth", "attempt misconfigured", "stop misconfigured", "stop auth_breaker",
 		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
 		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",
-		"attempt progress", "attempt interrupted", "wait interrupted", "attempt verify_failed", "attempt escalate_effort", "stop verify_failed",
+		"attempt progress", "attempt interrupted", "stop interrupted", "attempt verify_failed", "attempt escalate_effort", "stop verify_failed",
 		"attempt feedback", "wait gather", "wait backoff", "stop no_backend",
 	} {
 		if decided[d] == 0 {
