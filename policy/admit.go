@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -165,16 +166,17 @@ func (f Facts) backend(name string) Backend {
 	return Backend{}
 }
 
-// other returns a backend on another account that is free now, for going on
-// after a failure of this one's account. Where a person pinned a backend, no
+// other returns a backend that is free now and on an account of none of the attempts,
+// for going on after their accounts failed. Where a person pinned a backend, no
 // other one will do.
-func (f Facts) other(a Attempt) (Backend, bool) {
+func (f Facts) other(tried ...Attempt) (Backend, bool) {
 	for _, b := range f.Backends {
 		if f.Pinned != "" && b.Name != f.Pinned {
 			continue
 		}
 		_, fails := f.failing(b)
-		if b.Account != a.Account && !fails && f.held(b) == nil {
+		was := func(a Attempt) bool { return a.Account == b.Account }
+		if !slices.ContainsFunc(tried, was) && !fails && f.held(b) == nil {
 			return b, true
 		}
 	}

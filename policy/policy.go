@@ -65,6 +65,7 @@ type Attempt struct {
 	StartedAt, EndedAt time.Time
 	Resumable          bool // the agent can continue the session, and knows the files as they are
 	NewInput           bool // feedback came that no earlier attempt had
+	GoesOn             bool // that feedback only asks to go on
 	Typed              bool // some of that feedback a person typed, in new words
 	ByChecks           bool // that feedback was failing checks of others and nothing else
 	SaidAgain          bool // that feedback says what the feedback before it said

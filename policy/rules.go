@@ -20,12 +20,13 @@ func stopped(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// done is rule 2: the last attempt made progress and was verified, or ended
-// completed where there is nothing to verify with. Feedback that came meanwhile
+// done is rule 2: the last attempt completed, its work or that which it went on with
+// stands, and it was verified where there is something to verify with. Feedback that came meanwhile
 // is work that is left, so it keeps the run open.
 func done(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !f.moved(a) ||
+	work, stands := f.Standing()
+	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !stands || len(a.Verify) == 0 && work.Outcome == VerifyFailed ||
 		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
 		return silent()
 	}
@@ -34,8 +35,8 @@ func done(f Facts) (Decision, bool) {
 		how = "the verify commands passed"
 	}
 	what := "changed the tree"
-	if !a.Progress() {
-		what = "completed what an attempt before it had changed,"
+	if work.N != a.N {
+		what = fmt.Sprintf("completed what attempt %d had changed,", work.N)
 	}
 	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, fmt.Sprintf("attempt %d %s and %s", a.N, what, how))}, true
 }
@@ -121,7 +122,10 @@ const maxNamed = 5
 // repeated by itself.
 func noProgress(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted || a.Outcome == VerifyFailed && f.moved(a) {
+	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
+		return silent()
+	}
+	if _, stands := f.Standing(); stands && a.Outcome == VerifyFailed {
 		return silent()
 	}
 	if a.Outcome != VerifyFailed && slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Outcome == VerifyFailed }) {

@@ -139,7 +139,7 @@ func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
 		Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true, Rung: RungEffort, Escalated: true})
 	stuck := failing("t1")
 	stuck.StartTree = stuck.EndTree
-	decides(t, given(failing("t1"), stuck), Decision{Action: DoStop, Rule: "no_progress"})
+	decides(t, given(failing("t1"), stuck), Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true})
 }
 
 func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {

@@ -30,8 +30,8 @@ func (a Attempt) refused() bool {
 	return a.Ending.Passes() && a.Outcome != EditLoop && a.Outcome != Interrupted && a.Outcome != Cancelled
 }
 
-// transient is the second half of rule 5: after a refusal that passes another account
-// goes on, or the run waits.
+// transient is the second half of rule 5: after a refusal that passes an account that has
+// not refused in this row goes on, or the run waits.
 func transient(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	if !ok || !a.refused() || f.insists() {
@@ -45,7 +45,7 @@ func transient(f Facts) (Decision, bool) {
 	if n >= f.Limits.Transient.MaxConsecutive {
 		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s in a row ended so, which is the limit", Plural(n, "attempt")))
 	}
-	if b, ok := f.other(a); ok {
+	if b, ok := f.other(f.Attempts[len(f.Attempts)-n:]...); ok { // none that refused in this row
 		d, ok := again(RuleTransient, why+"; "+b.Name+" is next")
 		d = repeated(d, a)
 		d.Backend = b.Name
@@ -62,14 +62,17 @@ func transient(f Facts) (Decision, bool) {
 	return repeated(d, a), ok
 }
 
-// moved reports whether the work that was asked for last moved forward by an attempt, or
-// by one before it that a refusal cut and that this one completed.
-func (f Facts) moved(a Attempt) bool {
-	all := f.climb()
-	for i := len(all) - 1; i >= 0 && !a.Progress(); i-- {
-		if all[i].Progress() {
-			return i < len(all)-1 && (all[i].refused() || all[i].Ending == UsageLimit)
+// Standing is the newest attempt whose work stands, as far as nobody has asked for
+// anything new since: to be told to go on is nothing new.
+func (f Facts) Standing() (Attempt, bool) {
+	for _, a := range slices.Backward(f.Attempts) {
+		lost := a.Kept != "" || a.Outcome == Interrupted || a.Outcome == Cancelled
+		if a.Pushed || a.Progress() && !lost {
+			return a, true
+		}
+		if a.NewInput && !a.GoesOn {
+			break
 		}
 	}
-	return a.Progress()
+	return Attempt{}, false
 }

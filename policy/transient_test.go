@@ -19,9 +19,12 @@ func TestRefusalsThatPassAreWaitedOut(t *testing.T) {
 	}
 	told := refused(RateLimited)
 	told.Limit = &Limit{Kind: RateLimited, ResetsAt: noon.Add(10 * time.Minute)}
+	spare := refused(Disconnected)
+	spare.Backend, spare.Account = "claude", "spare"
 	stop := Decision{Action: DoStop, Rule: "transient", Reasons: wanted("5 attempts in a row ended so, which is the limit")}
 	read(t, []sentence{
 		{"another account goes on at once", given(refused(Overloaded)), Decision{Action: DoAttempt, Rule: "transient", Backend: "claude"}},
+		{"but not one that refused in this row", given(refused(Overloaded), spare), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(time.Minute)}},
 		{"else the first one waits 30 seconds", given(refused(Overloaded)).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
 		{"and then goes on", later(given(refused(Overloaded)).alone(), 30*time.Second), Decision{Action: DoAttempt, Rule: "transient", Backend: "codex"}},
 		{"the next one waits twice as long", given(row(2)...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(time.Minute)}},
@@ -42,15 +45,18 @@ func TestWorkThatARefusalCutIsDoneWhenItsContinuationCompletes(t *testing.T) {
 	completed := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange, StartTree: "after 1", EndTree: "after 1"}}
 	failing := completed
 	failing.Outcome, failing.Verify = VerifyFailed, []Verified{{}}
-	asked := completed
-	asked.NewInput = true
+	asked, goesOn, lost := completed, completed, cut(UsageLimit)
+	asked.NewInput, goesOn.NewInput, goesOn.GoesOn = true, true, true
+	lost.Outcome = Interrupted
 	for _, e := range []Ending{UsageLimit, RateLimited, Overloaded, Disconnected} {
-		decides(t, given(cut(e), completed), Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 2 completed what an attempt before it had changed")})
+		decides(t, given(cut(e), completed), Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 2 completed what attempt 1 had changed")})
 		decides(t, given(cut(e), Attempt{Receipt: Receipt{Ending: Overloaded}}, completed), Decision{Action: DoDone, Rule: "done"})
 	}
 	read(t, []sentence{
 		{"not after new feedback", given(cut(Overloaded), asked), Decision{Action: DoStop, Rule: "no_change"}},
-		{"not after an attempt that ended by itself", given(timedOut(), completed), Decision{Action: DoStop, Rule: "no_change"}},
+		{"also when a time-out cut it", given(timedOut(), completed), Decision{Action: DoDone, Rule: "done"}},
+		{"also when a person told it to go on, in a new run", given(cut(UsageLimit), goesOn).with(func(f *Facts) { f.Attempts[0].Run = 0 }), Decision{Action: DoDone, Rule: "done"}},
+		{"not when the work was lost", given(lost, completed), Decision{Action: DoStop, Rule: "no_change"}},
 		{"not when it fails its verification", given(cut(Overloaded), failing), Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify}},
 		{"nor when it fails", given(cut(Overloaded), fruitless()), Decision{Action: DoStop, Rule: "no_progress"}},
 	})

@@ -122,7 +122,8 @@ func (a *Attempt) run(ctx context.Context) error {
 	return a.settle(ctx)
 }
 
-// settle commits what the agent left, verifies it and pushes it. Work that fails
+// settle commits what the agent left, verifies it, or the work that it went on with, and
+// pushes it. Work that fails
 // its verification is pushed, too: people see it in the draft pull request, and
 // the next attempt starts from it.
 func (a *Attempt) settle(ctx context.Context) error {
@@ -157,18 +158,14 @@ func (a *Attempt) settle(ctx context.Context) error {
 	return nil
 }
 
-// completes reports whether the attempt before was cut by its provider, so that what it
-// changed was never verified.
+// completes reports whether the attempt only goes on with work that stands.
 func (a *Attempt) completes() bool {
-	n := len(a.State.Attempts) - 1
-	if n > 0 && a.State.Attempts[n].N == a.N {
-		n--
+	f := a.State.Facts(a.Now())
+	if running, ok := a.State.Running(); ok {
+		f.Attempts = append(f.Attempts, a.State.Fact(running))
 	}
-	if n < 0 {
-		return false
-	}
-	before := a.State.Attempts[n].Receipt
-	return before.Progress() && (before.Ending.Passes() || before.Ending == policy.UsageLimit)
+	_, stands := f.Standing()
+	return stands
 }
 
 // broken ends an attempt that Pawl itself could not carry through.

@@ -125,6 +125,11 @@ func history(b *strings.Builder, s thread.State, d policy.Decision) {
 		return
 	}
 	last := s.Attempts[len(s.Attempts)-1]
+	for _, a := range slices.Backward(s.Attempts) {
+		if last = a; a.Receipt.Progress() || len(a.Receipt.Verify) > 0 {
+			break // those after it changed nothing
+		}
+	}
 	for _, v := range last.Receipt.Verify {
 		if !v.Passed {
 			failing(b, v)

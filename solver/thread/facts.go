@@ -78,6 +78,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		// No command is told to continue a session, and none has seen what others did.
 		Resumable: a.Kind != config.Command && !r.Merged,
 		NewInput:  len(taken) > 0,
+		GoesOn:    len(taken) > 0 && !slices.ContainsFunc(taken, asksMore),
 		SaidAgain: s.saidAgain(taken, a.N),
 		ByChecks:  len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
 	}
@@ -94,6 +95,11 @@ func typed(all []Request) map[int64]bool {
 		before[words] = true
 	}
 	return typed
+}
+
+// asksMore reports whether feedback asks for more than to go on.
+func asksMore(r Request) bool {
+	return r.Command != "resume" && r.Command != "retry" || feedback.Visible(r.Text) != ""
 }
 
 // saidAgain reports whether the feedback of an attempt says what that of the last one
