@@ -21,12 +21,14 @@ func stopped(f Facts) (Decision, bool) {
 }
 
 // done is rule 2: the last attempt completed, its work or that which it went on with
-// stands, and it was verified where there is something to verify with. Feedback that came meanwhile
-// is work that is left, so it keeps the run open.
+// stands, and it was verified where there is something to verify with. Feedback that
+// came meanwhile is work that is left, so it keeps the run open. Where the last attempt
+// began at the tree that the work began at, somebody threw the work away.
 func done(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	work, stands := f.Standing()
-	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !stands || len(a.Verify) == 0 && work.Outcome == VerifyFailed ||
+	gone := work.N != a.N && work.StartTree == a.StartTree
+	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !stands || gone || len(a.Verify) == 0 && work.Outcome == VerifyFailed ||
 		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
 		return silent()
 	}

@@ -63,10 +63,11 @@ func transient(f Facts) (Decision, bool) {
 }
 
 // Standing is the newest attempt whose work stands, as far as nobody has asked for
-// anything new since: to be told to go on is nothing new.
+// anything new since: to be told to go on is nothing new. What was neither pushed nor
+// ended by itself is lost.
 func (f Facts) Standing() (Attempt, bool) {
 	for _, a := range slices.Backward(f.Attempts) {
-		lost := a.Kept != "" || a.Outcome == Interrupted || a.Outcome == Cancelled
+		lost := a.Ending == Killed || a.Outcome == Interrupted || a.Outcome == Cancelled
 		if a.Pushed || a.Progress() && !lost {
 			return a, true
 		}

@@ -48,6 +48,8 @@ func TestWorkThatARefusalCutIsDoneWhenItsContinuationCompletes(t *testing.T) {
 	asked, goesOn, lost := completed, completed, cut(UsageLimit)
 	asked.NewInput, goesOn.NewInput, goesOn.GoesOn = true, true, true
 	lost.Outcome = Interrupted
+	loop, fromStart := looping(), completed
+	loop.Ending, fromStart.StartTree, fromStart.EndTree = Killed, "before", "before"
 	for _, e := range []Ending{UsageLimit, RateLimited, Overloaded, Disconnected} {
 		decides(t, given(cut(e), completed), Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 2 completed what attempt 1 had changed")})
 		decides(t, given(cut(e), Attempt{Receipt: Receipt{Ending: Overloaded}}, completed), Decision{Action: DoDone, Rule: "done"})
@@ -57,6 +59,8 @@ func TestWorkThatARefusalCutIsDoneWhenItsContinuationCompletes(t *testing.T) {
 		{"also when a time-out cut it", given(timedOut(), completed), Decision{Action: DoDone, Rule: "done"}},
 		{"also when a person told it to go on, in a new run", given(cut(UsageLimit), goesOn).with(func(f *Facts) { f.Attempts[0].Run = 0 }), Decision{Action: DoDone, Rule: "done"}},
 		{"not when the work was lost", given(lost, completed), Decision{Action: DoStop, Rule: "no_change"}},
+		{"nor when it was that of a loop which could not be kept", given(loop, completed), Decision{Action: DoStop, Rule: "no_change"}},
+		{"nor when somebody threw it away", given(cut(UsageLimit), fromStart), Decision{Action: DoStop, Rule: "no_change"}},
 		{"not when it fails its verification", given(cut(Overloaded), failing), Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify}},
 		{"nor when it fails", given(cut(Overloaded), fruitless()), Decision{Action: DoStop, Rule: "no_progress"}},
 	})

@@ -122,10 +122,9 @@ func (a *Attempt) run(ctx context.Context) error {
 	return a.settle(ctx)
 }
 
-// settle commits what the agent left, verifies it, or the work that it went on with, and
-// pushes it. Work that fails
-// its verification is pushed, too: people see it in the draft pull request, and
-// the next attempt starts from it.
+// settle commits what the agent left, verifies it, or the work that it went on with,
+// and pushes it. Work that fails its verification is pushed, too: people see it in the
+// draft pull request, and the next attempt starts from it.
 func (a *Attempt) settle(ctx context.Context) error {
 	err := a.executor.Commit(ctx)
 	crash.Point("committed")
