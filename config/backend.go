@@ -10,20 +10,16 @@ import (
 
 // Backend is an agent CLI with its account, model and effort.
 type Backend struct {
-	// Name is what maintainers and the repository's file call it.
-	Name string `yaml:"name"`
-	// Kind is codex, claude, gemini, opencode or command.
-	Kind string `yaml:"kind"`
+	Name string `yaml:"name"` // what maintainers and the repository's file call it
+	Kind string `yaml:"kind"` // codex, claude, gemini, opencode or command
 	// Argv is the command line of kind command. For the other kinds it replaces
 	// the name of the CLI; empty means that the CLI is looked up in PATH.
 	Argv []string `yaml:"argv"`
 	// Stream says how standard output is read: plain, codex, claude, gemini or
 	// opencode. It is plain for kind command and the kind's own otherwise.
 	Stream string `yaml:"stream"`
-	// Model is handed to the CLI; empty means the CLI's own default.
-	Model string `yaml:"model"`
-	// Effort is handed to the CLI; empty means the CLI's own default.
-	Effort string `yaml:"effort"`
+	Model  string `yaml:"model"`  // handed to the CLI; empty means the CLI's own default
+	Effort string `yaml:"effort"` // handed to the CLI; empty means the CLI's own default
 	// EscalatedEffort is the effort of the last recovery; empty means that this
 	// backend has none.
 	EscalatedEffort string `yaml:"escalated_effort"`
@@ -35,15 +31,11 @@ type Backend struct {
 	Provider string `yaml:"provider"`
 	// CredentialFile is the file of an account's login, which the agent gets to
 	// read; empty for none.
-	CredentialFile string `yaml:"credential_file"`
-	// Env are the names of the environment variables that reach the agent.
-	Env []string `yaml:"env"`
-	// Timeout is how long one attempt may take.
-	Timeout time.Duration `yaml:"timeout"`
-	// IdleTimeout is how long the agent may print nothing.
-	IdleTimeout time.Duration `yaml:"idle_timeout"`
-	// StartupTimeout is how long the agent may take to print its first byte.
-	StartupTimeout time.Duration `yaml:"startup_timeout"`
+	CredentialFile string        `yaml:"credential_file"`
+	Env            []string      `yaml:"env"`             // the names of the environment variables that reach the agent
+	Timeout        time.Duration `yaml:"timeout"`         // how long one attempt may take
+	IdleTimeout    time.Duration `yaml:"idle_timeout"`    // how long the agent may print nothing
+	StartupTimeout time.Duration `yaml:"startup_timeout"` // how long the agent may take to print its first byte
 }
 
 // The kinds of backend.

@@ -151,8 +151,7 @@ func (s *Secret) UnmarshalText(text []byte) error {
 // Problem is one thing that is wrong with a configuration file. It holds what a
 // check-run annotation needs.
 type Problem struct {
-	// File is the name that the file was parsed under.
-	File string
+	File string // the name that the file was parsed under
 	// Line counts from 1. It is never 0.
 	Line int
 	// Column counts from 1; 0 means that it is not known.
@@ -203,12 +202,10 @@ type source struct {
 	file     string
 	places   map[string]place
 	problems []Problem
-	// broken are the keys that have a problem already.
-	broken map[string]bool
+	broken   map[string]bool // the keys that have a problem already
 	// env looks up the variables of ${NAME}; nil means that nothing is replaced.
-	env func(string) (string, bool)
-	// variables are the names that ${NAME} used, with the first key that did.
-	variables map[string]string
+	env       func(string) (string, bool)
+	variables map[string]string // the names that ${NAME} used, with the first key that did
 }
 
 func newSource(file string, env func(string) (string, bool)) *source {

@@ -12,8 +12,7 @@ import (
 // Policy says whether an agent runs again, and which. Its limits are policy's
 // own, so that what an operator writes is what every decision reads.
 type Policy struct {
-	// Paused is the kill switch: nothing starts, and running attempts end.
-	Paused bool `yaml:"paused"`
+	Paused bool `yaml:"paused"` // the kill switch: nothing starts, and running attempts end
 	// AllowedBots are the numeric user ids of bots that may ask for work. A
 	// login is not enough: it can be taken over by somebody else.
 	AllowedBots   []int64 `yaml:"allowed_bots"`
@@ -23,14 +22,10 @@ type Policy struct {
 
 // Learning says how backends are chosen.
 type Learning struct {
-	// Mode is auto, fixed, shadow or learn.
-	Mode string `yaml:"mode"`
-	// Judge is a command line that grades an attempt; empty for none.
-	Judge []string `yaml:"judge"`
-	// JudgeEnv are the names of the environment variables that reach it.
-	JudgeEnv []string `yaml:"judge_env"`
-	// JudgeTimeout is how long it may take.
-	JudgeTimeout time.Duration `yaml:"judge_timeout"`
+	Mode         string        `yaml:"mode"`          // auto, fixed, shadow or learn
+	Judge        []string      `yaml:"judge"`         // a command line that grades an attempt; empty for none
+	JudgeEnv     []string      `yaml:"judge_env"`     // the names of the environment variables that reach it
+	JudgeTimeout time.Duration `yaml:"judge_timeout"` // how long it may take
 }
 
 // The modes of learning.

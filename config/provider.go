@@ -9,17 +9,13 @@ import (
 // Provider is a model provider that agents reach through Pawl's gateway, which
 // holds the key. No agent gets it.
 type Provider struct {
-	// Name is what backends call it.
-	Name string `yaml:"name"`
-	// Protocol is openai, anthropic or gemini.
-	Protocol string `yaml:"protocol"`
-	// BaseURL is where the provider's API is; empty means the vendor's own.
-	BaseURL string `yaml:"base_url"`
+	Name     string `yaml:"name"`     // what backends call it
+	Protocol string `yaml:"protocol"` // openai, anthropic or gemini
+	BaseURL  string `yaml:"base_url"` // where the provider's API is; empty means the vendor's own
 	// Key is sent to the provider and to nobody else; empty for a provider that
 	// wants none, such as a model server on this machine.
-	Key Secret `yaml:"key"`
-	// Prices are what tokens cost; without them the cost of a model is unknown.
-	Prices []Price `yaml:"prices"`
+	Key    Secret  `yaml:"key"`
+	Prices []Price `yaml:"prices"` // what tokens cost; without them the cost of a model is unknown
 	// NoAnswerBytes is how much prose and reasoning without a call of a tool,
 	// in bytes, makes an answer none (see Ladder.NoAnswerRetry).
 	NoAnswerBytes int `yaml:"no_answer_bytes"`

@@ -38,9 +38,8 @@ type Repo struct {
 	Verify []string `yaml:"verify"`
 	// Reports are patterns of JUnit XML files that the verify commands write, as
 	// in ProtectedPaths; they are read beside what the commands print.
-	Reports []string `yaml:"reports"`
-	// Triggers are what this repository listens to; empty means all.
-	Triggers []string `yaml:"triggers"`
+	Reports  []string `yaml:"reports"`
+	Triggers []string `yaml:"triggers"` // what this repository listens to; empty means all
 	// Backends are the names of the server's backends that may work here; empty
 	// means all.
 	Backends []string `yaml:"backends"`
@@ -139,20 +138,16 @@ func (s *source) validateTriggers(triggers []string) {
 // Effective is what holds for one repository: the server's configuration,
 // narrowed by the repository's.
 type Effective struct {
-	// Policy is the server's, with the repository's lower bounds.
-	Policy Policy
+	Policy Policy // the server's, with the repository's lower bounds
 	// Backends are those that may work on this repository, in the server's
 	// order; never empty unless there are problems.
 	Backends []Backend
 	// Verify are the command lines that verify an attempt; empty means that
 	// there is nothing to verify by.
-	Verify []string
-	// Reports are the patterns of the JUnit files that these write.
-	Reports []string
-	// Triggers are what the repository listens to; never empty.
-	Triggers []string
-	// ProtectedPaths are the patterns that Protects matches; never empty.
-	ProtectedPaths []string
+	Verify         []string
+	Reports        []string // the patterns of the JUnit files that these write
+	Triggers       []string // what the repository listens to; never empty
+	ProtectedPaths []string // the patterns that Protects matches; never empty
 }
 
 // Narrow applies a repository's configuration. The repository may lower what

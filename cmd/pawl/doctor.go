@@ -42,8 +42,7 @@ type finding struct {
 	Check string `json:"check"`
 	State string `json:"state"`
 	Text  string `json:"text"`
-	// Hint is what to do; empty where there is nothing to do.
-	Hint string `json:"hint,omitempty"`
+	Hint  string `json:"hint,omitempty"` // what to do; empty where there is nothing to do
 }
 
 func doctorCommand() *cobra.Command {

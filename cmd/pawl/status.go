@@ -63,15 +63,13 @@ func statusCommand() *cobra.Command {
 
 // statusReport is what pawl status knows.
 type statusReport struct {
-	Threads   []threadStatus   `json:"threads"`
-	Breakers  []breakerStatus  `json:"breakers"`
-	Cooldowns []cooldownStatus `json:"cooldowns"`
-	Backends  []backendStatus  `json:"backends"`
-	// Deliveries are those that could not be handled.
-	Deliveries []deliveryStatus      `json:"deliveries"`
+	Threads    []threadStatus        `json:"threads"`
+	Breakers   []breakerStatus       `json:"breakers"`
+	Cooldowns  []cooldownStatus      `json:"cooldowns"`
+	Backends   []backendStatus       `json:"backends"`
+	Deliveries []deliveryStatus      `json:"deliveries"` // those that could not be handled
 	Learning   solver.LearningReport `json:"learning"`
-	// Day is what the attempts of the last 24 hours used on this server, and what they may use.
-	Day policy.Ledger `json:"day"`
+	Day        policy.Ledger         `json:"day"` // what the attempts of the last 24 hours used on this server, and what they may use
 
 	now time.Time
 }

@@ -14,8 +14,7 @@ import (
 
 // Adapter is what Pawl knows of one CLI.
 type Adapter struct {
-	// Name is the kind of backend, Stream the format of its standard output.
-	Name, Stream string
+	Name, Stream string // the kind of backend, and the format of its standard output
 	// Command turns a request into what to start. It reads nothing but its
 	// argument. The error is ErrSession where the session cannot be continued.
 	Command func(Request) (Command, error)
@@ -39,8 +38,7 @@ type Adapter struct {
 	// the CLI now waits before it asks its provider again, or no longer does. It
 	// is nil for CLIs that never wait for long.
 	ReadWait func(lines string) (RetryWait, bool)
-	// Version is the one that was checked; zero for the kind "command".
-	Version Version
+	Version  Version // the one that was checked; zero for the kind "command"
 	// Unguarded are slash-separated paths below the checkout from which the CLI
 	// would run code of the repository in spite of all its switches. The caller
 	// must hide them from it, or give it those of the base branch.
@@ -62,10 +60,8 @@ const (
 // Version says with which version of a CLI Pawl was checked. All of them print
 // theirs for the argument --version. The zero value asks for none.
 type Version struct {
-	// Checked is the version whose switches and output Pawl was checked with.
-	Checked string
-	// Package is the package that installs the CLI by npm.
-	Package string
+	Checked string // the version whose switches and output Pawl was checked with
+	Package string // the package that installs the CLI by npm
 }
 
 // The standings of a version that was found.
@@ -78,10 +74,8 @@ const (
 
 // VersionFinding is what is to be thought of the version that a CLI printed.
 type VersionFinding struct {
-	// Found is the version, empty where none was recognised.
-	Found string
-	// Kind is one of the standings above.
-	Kind string
+	Found string // the version, empty where none was recognised
+	Kind  string // one of the standings above
 	// Text says it to a person, with what to do where something is to be done.
 	Text string
 }

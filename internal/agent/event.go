@@ -70,8 +70,7 @@ type Event struct {
 	Tokens *policy.Tokens
 	Cost   *float64
 	Step   bool
-	// Turns is the CLI's own count of turns; zero where it tells none.
-	Turns int
+	Turns  int // the CLI's own count of turns; zero where it tells none
 }
 
 // Call is one call that ended, as far as going in circles shows in it. A call
@@ -82,8 +81,7 @@ type Call struct {
 	// where that is not known.
 	Key, Result uint64
 	Failed      bool
-	// Authored is what the agent wrote to make the call, the head of it where it is long.
-	Authored string
+	Authored    string // what the agent wrote to make the call, the head of it where it is long
 }
 
 // Count tells a detector of circles of the call: its edits, or that it edited
@@ -117,15 +115,13 @@ type Report struct {
 	Limit   *policy.Limit `json:"limit"`
 	// Edits are counted by Inspect. Of a process that runs they are zero: who
 	// watches it sees the files, too, and counts by OnCall.
-	Edits policy.Edits `json:"edits"`
-	// FinalMessage is the agent's last message, Failure the final error.
-	FinalMessage string        `json:"final_message"`
-	Failure      string        `json:"failure,omitempty"`
+	Edits        policy.Edits  `json:"edits"`
+	FinalMessage string        `json:"final_message"`     // the agent's last message
+	Failure      string        `json:"failure,omitempty"` // the final error
 	Tokens       policy.Tokens `json:"tokens"`
-	// CostUSD is nil where the CLI tells no cost.
-	CostUSD   *float64 `json:"cost_usd"`
-	SessionID string   `json:"session_id"`
-	ToolCalls int      `json:"tool_calls"`
+	CostUSD      *float64      `json:"cost_usd"` // nil where the CLI tells no cost
+	SessionID    string        `json:"session_id"`
+	ToolCalls    int           `json:"tool_calls"`
 	// Turns are counted as the CLI does: answers of the model for claude and
 	// opencode, prompts for codex and gemini.
 	Turns int `json:"turns"`
@@ -136,11 +132,10 @@ type Report struct {
 	Exit      Exit `json:"-"`
 	ExitKnown bool `json:"-"`
 	// Killed says that Pawl ended the process.
-	Killed   bool          `json:"-"`
-	Duration time.Duration `json:"-"`
-	// Stderr is the head and tail of standard error, OutputBytes the size of standard output.
-	Stderr      string `json:"-"`
-	OutputBytes int64  `json:"-"`
+	Killed      bool          `json:"-"`
+	Duration    time.Duration `json:"-"`
+	Stderr      string        `json:"-"` // the head and tail of it
+	OutputBytes int64         `json:"-"` // of standard output
 
 	output string // plain streams: the output, head and tail where it is long
 	final  bool   // the stream had its final event

@@ -14,10 +14,8 @@ import (
 // those that the operator listed for the backend in Env.
 type Request struct {
 	Prompt string
-	// Dir is the checkout as the agent sees it; the caller starts the process there.
-	Dir string
-	// Home is the agent's own HOME as the agent sees it.
-	Home string
+	Dir    string // the checkout as the agent sees it; the caller starts the process there
+	Home   string // the agent's own HOME as the agent sees it
 	// Model and Effort are passed on where the CLI knows them; empty means its default.
 	Model, Effort string
 	// Session names an earlier session of the same CLI and HOME to continue; empty starts afresh.
@@ -25,8 +23,7 @@ type Request struct {
 	// Argv is the program with its first arguments. Empty means the CLI's own
 	// name, looked up on PATH; the kind "command" needs it.
 	Argv []string
-	// Env is the environment that the operator allows, PATH included.
-	Env map[string]string
+	Env  map[string]string // the environment that the operator allows, PATH included
 	// Endpoint is where the CLI finds its model: a proxy on loopback and the
 	// token for it. The zero value means that the CLI signs in by itself, by
 	// variables in Env or by the credential file in HOME. The kind "command" gets
@@ -43,13 +40,11 @@ type Request struct {
 // Command is what to start. Argv is never handed to a shell.
 type Command struct {
 	Argv []string
-	// Env is the whole environment, as NAME=value, sorted.
-	Env []string
+	Env  []string // the whole environment, as NAME=value, sorted
 	// Stdin is written to the process and then closed: an open standard input
 	// makes some CLIs wait for ever.
 	Stdin string
-	// Files are written below HOME before the start, by slash-separated relative path.
-	Files map[string]string
+	Files map[string]string // written below HOME before the start, by slash-separated relative path
 }
 
 // ErrSession says that Request.Session is not of the form that the CLI gives its
@@ -60,8 +55,7 @@ var ErrSession = errors.New("start afresh")
 // command that it makes has the prompt on standard input, the operator's
 // variables without those that lead past the endpoint, and Home as HOME.
 type Start struct {
-	// Program is the CLI's own name, for requests without Argv.
-	Program string
+	Program string // the CLI's own name, for requests without Argv
 	// Protocols are those of the endpoints that it can use, Efforts the words
 	// that it knows, the least first.
 	Protocols, Efforts []string
@@ -138,8 +132,7 @@ type Endpoint struct {
 	// /v1/chat/completions), anthropic (POST /v1/messages) or gemini
 	// (POST /v1beta/models/…).
 	Protocol string
-	// URL is http://127.0.0.1:PORT, without a slash at the end.
-	URL string
+	URL      string // http://127.0.0.1:PORT, without a slash at the end
 	// Token lets an attempt use the proxy. It reaches the CLI as an environment
 	// variable and in no other way.
 	Token string

@@ -30,8 +30,7 @@ type Process struct {
 
 // RunOptions bounds a run. Zero durations mean no bound.
 type RunOptions struct {
-	// Dir is the checkout as the agent sees it.
-	Dir string
+	Dir string // the checkout as the agent sees it
 	// Total is the time for the whole run, Idle the longest time without a sign
 	// of life, Startup the time until the first. A sign of life is a line of a
 	// structured stream that is not the notice of a retry (codex retries a dead
@@ -45,8 +44,7 @@ type RunOptions struct {
 	// ended, before the event that ended it; both on the reading goroutine.
 	OnEvent func(Event)
 	OnCall  func(Call)
-	// Now is the clock for reset times and the duration; nil means time.Now.
-	Now func() time.Time
+	Now     func() time.Time // the clock for reset times and the duration; nil means time.Now
 }
 
 // lingerTime is what a process that stays after its final event gets, or a child that
@@ -237,12 +235,10 @@ const (
 
 // RetryWait is what a CLI says of a wait before it asks its provider again.
 type RetryWait struct {
-	// Session is which of the CLI's conversations waits, empty where it has one.
-	Session string
+	Session string // which of the CLI's conversations waits, empty where it has one
 	// Over says that the conversation asks again.
-	Over bool
-	// Wait is how long it will be; Unknown says that it is not known.
-	Wait    time.Duration
+	Over    bool
+	Wait    time.Duration // how long it will be; Unknown says that it is not known
 	Unknown bool
 	Text    string // what the provider said
 }

@@ -18,8 +18,7 @@ type Session struct {
 	Ending  policy.Ending
 	Code    string
 	Failure string
-	// Windows are the provider's usage windows as last told.
-	Windows []Window
+	Windows []Window // the provider's usage windows as last told
 	// Tokens are those of the last turn, nil where they are not told. The
 	// output of a continued session counts the whole session.
 	Tokens *policy.Tokens

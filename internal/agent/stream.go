@@ -130,17 +130,12 @@ func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() erro
 type InspectOptions struct {
 	// Dir is the checkout that the agent worked in; file names are given
 	// relative to it. Empty leaves them as they are.
-	Dir string
-	// Exit is how the process ended; nil where that is unknown.
-	Exit *Exit
-	// Stderr is what the process wrote to standard error.
-	Stderr string
-	// OnCall is told of each call that ended; nil where nobody asks.
-	OnCall func(Call)
-	// Now is when the run ended, for times that are told relative to it.
-	Now time.Time
-	// Zone is that of clock times without a zone; nil means UTC.
-	Zone *time.Location
+	Dir    string
+	Exit   *Exit          // how the process ended; nil where that is unknown
+	Stderr string         // what the process wrote to standard error
+	OnCall func(Call)     // told of each call that ended; nil where nobody asks
+	Now    time.Time      // when the run ended, for times that are told relative to it
+	Zone   *time.Location // that of clock times without a zone; nil means UTC
 }
 
 // Inspect reads a recorded transcript with the parser that reads running

@@ -25,14 +25,13 @@ const (
 // the stream holds: see maxOpen and maxIDs, which real sessions (335
 // kB lines, some hundred calls) stay far below.
 type tally struct {
-	rep  Report
-	cli  Adapter
-	dir  string
-	seed maphash.Seed
-	open map[uint64]begun // calls that started and have not ended, by the hash of their id
-	held int              // the sizes of the open calls together
-	// onCall is told of each call that ended; nil where nobody asks.
-	onCall func(Call)
+	rep    Report
+	cli    Adapter
+	dir    string
+	seed   maphash.Seed
+	open   map[uint64]begun // calls that started and have not ended, by the hash of their id
+	held   int              // the sizes of the open calls together
+	onCall func(Call)       // told of each call that ended; nil where nobody asks
 	// done holds the calls that ended, quoted the items that quote a limit. Both
 	// are emptied with each session, because ids are unique within one.
 	done     *simplelru.LRU

@@ -32,11 +32,9 @@ type View struct {
 	// count as not similar.
 	Empty int `json:"empty"`
 	Curve
-	// Current is the threshold in use.
-	Current Cut     `json:"current"`
-	HeldOut HeldOut `json:"held_out"`
-	// Trigrams is the yardstick: the exact share of common word trigrams.
-	Trigrams Curve `json:"trigrams"`
+	Current  Cut     `json:"current"` // the threshold in use
+	HeldOut  HeldOut `json:"held_out"`
+	Trigrams Curve   `json:"trigrams"` // the yardstick: the exact share of common word trigrams
 	// Reservations say why the numbers may not be relied on.
 	Reservations []string `json:"reservations"`
 }
@@ -45,10 +43,9 @@ type View struct {
 type Curve struct {
 	// AUC is the probability that a pair labelled same is more similar than
 	// one labelled different; 0.5 is chance.
-	AUC   Number `json:"auc"`
-	AUC95 Range  `json:"auc_95"`
-	// Recommended is the cut that the rule chooses, nil if it chooses none.
-	Recommended *Cut `json:"recommended"`
+	AUC         Number `json:"auc"`
+	AUC95       Range  `json:"auc_95"`
+	Recommended *Cut   `json:"recommended"` // the cut that the rule chooses, nil if it chooses none
 	// ROC runs from the highest threshold to the lowest, without the corner in
 	// which nothing is similar.
 	ROC []Point `json:"roc"`
@@ -69,10 +66,9 @@ type Cut struct {
 // HeldOut judges the rule on tasks that it did not see: for each task the
 // threshold is chosen on the others.
 type HeldOut struct {
-	TPR Number `json:"tpr"`
-	FPR Number `json:"fpr"`
-	// Gain is by how much TPR − FPR is higher than with the current threshold.
-	Gain   Number `json:"gain"`
+	TPR    Number `json:"tpr"`
+	FPR    Number `json:"fpr"`
+	Gain   Number `json:"gain"` // by how much TPR − FPR is higher than with the current threshold
 	Gain95 Range  `json:"gain_95"`
 	// Better says that the whole interval of the gain is above zero: the
 	// recommended threshold is shown to be better than the current one.

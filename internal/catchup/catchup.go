@@ -154,8 +154,7 @@ func (c *Watcher) busy(ctx context.Context) bool {
 
 // Counts counts what one look at GitHub's list came to.
 type Counts struct {
-	// Listed are the deliveries that GitHub named, each attempt counted.
-	Listed int
+	Listed int // the deliveries that GitHub named, each attempt counted
 	// Taken are those that were stored now, Gone those whose payload GitHub does
 	// not give any more or that are no deliveries Pawl could have accepted.
 	Taken, Gone int

@@ -193,9 +193,8 @@ type progress struct {
 	// long after they were made that no other can have been made at that time.
 	final map[int]time.Time
 	// more says that the last list was cut, so the next begins where it ended.
-	more bool
-	// failed are the threads, by number, that could not be reconciled.
-	failed map[int]failedThread
+	more   bool
+	failed map[int]failedThread // the threads, by number, that could not be reconciled
 }
 
 // failedThread is a change that could not be looked at. As long as no list names

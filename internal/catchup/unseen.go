@@ -27,10 +27,9 @@ type there struct {
 type here struct {
 	// began is when Pawl was first asked to work here by somebody who may. What
 	// was said before was said when Pawl did not listen.
-	began time.Time
-	texts map[string]thread.Feedback // the newest version of each, by identity
-	// body is the thread's description as the last snapshot had it.
-	body   string
+	began  time.Time
+	texts  map[string]thread.Feedback // the newest version of each, by identity
+	body   string                     // the thread's description as the last snapshot had it
 	bodied bool
 	// closed tells of each number whether the last change closed it.
 	closed map[int]bool

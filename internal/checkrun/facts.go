@@ -27,8 +27,7 @@ const (
 // Facts is what is known of one thread at one moment.
 type Facts struct {
 	Thread string // owner/repo#n
-	// Number is the or pull request's own number.
-	Number int
+	Number int    // the or pull request's own number
 	IsPull bool
 	Title  string
 	// RequestedBy is the login of whoever caused the run, Request the text that
@@ -61,10 +60,9 @@ type Attempt struct {
 	Effort string
 	// Similarity with the attempt before, 0..1, and what was similar: failure,
 	// revision, or empty where nothing was or could be compared.
-	Similarity  float64
-	SimilarKind string
-	// Waited is the wait before the attempt, Duration how long it ran.
-	Waited, Duration time.Duration
+	Similarity       float64
+	SimilarKind      string
+	Waited, Duration time.Duration // the wait before the attempt, and how long it ran
 	// Continues says whether an earlier session was continued and why; Chosen how
 	// the backend was chosen.
 	Continues, Chosen string

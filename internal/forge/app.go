@@ -21,8 +21,7 @@ type App struct {
 	Slug string `json:"slug"`
 	// Permissions maps a permission such as "checks" to "read" or "write".
 	Permissions map[string]string `json:"permissions"`
-	// Events are the webhook events the App subscribes to.
-	Events []string `json:"events"`
+	Events      []string          `json:"events"` // the webhook events the App subscribes to
 	// BotID and BotLogin name the user <slug>[bot] that GitHub gives as author
 	// of what the App writes.
 	// BotID is 0 where GitHub knows no such user.

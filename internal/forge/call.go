@@ -40,11 +40,9 @@ type request struct {
 	as    credentials
 	// repo is the repository whose token is used with asInstallation; with
 	// asToken only its installation counts, as the one whose limits apply.
-	repo Repo
-	// token is what is sent with asToken, or what Token gave for asInstallation.
-	token string
-	// urgency is what it waits behind.
-	urgency urgency
+	repo    Repo
+	token   string  // what is sent with asToken, or what Token gave for asInstallation
+	urgency urgency // what it waits behind
 	// once says that the answer is not read again, and not worth keeping.
 	once bool
 	// holds names fields without which an answer is none.
@@ -203,9 +201,8 @@ func follow(req *http.Request, via []*http.Request) error {
 // included.
 type Count struct {
 	Method string
-	// Route is the path with its variable parts in braces.
-	Route string
-	Sent  int64
+	Route  string // the path with its variable parts in braces
+	Sent   int64
 }
 
 // count counts a request that is sent.

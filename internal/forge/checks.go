@@ -20,19 +20,15 @@ const (
 // CheckRun is what a check run shall say, in the form of GitHub's requests. The zero
 // values of optional fields leave them out.
 type CheckRun struct {
-	Name    string `json:"name"`
-	HeadSHA string `json:"head_sha,omitempty"`
-	// DetailsURL is where a person reads more.
-	DetailsURL string `json:"details_url,omitempty"`
-	// ExternalID is how Pawl finds the check run again.
-	ExternalID string `json:"external_id,omitempty"`
-	// Status is queued, in_progress or completed.
-	Status string `json:"status,omitempty"`
+	Name       string `json:"name"`
+	HeadSHA    string `json:"head_sha,omitempty"`
+	DetailsURL string `json:"details_url,omitempty"` // where a person reads more
+	ExternalID string `json:"external_id,omitempty"` // how Pawl finds the check run again
+	Status     string `json:"status,omitempty"`      // queued, in_progress or completed
 	// Conclusion belongs to completed: success, failure, neutral,
 	// action_required, cancelled, skipped or timed_out.
-	Conclusion string `json:"conclusion,omitempty"`
-	// CompletedAt is set when it is sent.
-	CompletedAt time.Time `json:"completed_at,omitzero"`
+	Conclusion  string    `json:"conclusion,omitempty"`
+	CompletedAt time.Time `json:"completed_at,omitzero"` // set when it is sent
 	Output      `json:"output,omitzero"`
 	// Actions are the buttons, of which GitHub takes three. None are sent, too: leaving
 	// them out keeps the old ones.

@@ -30,17 +30,13 @@ const tryTimeout = 30 * time.Second
 
 // Config says which GitHub to talk to, and as which App.
 type Config struct {
-	// WebURL is the base of clone addresses, such as https://github.com.
-	WebURL string
+	WebURL string // the base of clone addresses, such as https://github.com
 	// APIURL is the base of the REST API, such as https://api.github.com, or
 	// https://HOST/api/v3 for an Enterprise Server.
-	APIURL string
-	// AppID is the App's numeric id (GitHub calls it integration id, too).
-	AppID int64
-	// PrivateKey is the App's RSA key as PEM.
-	PrivateKey []byte
-	// UserAgent is sent with each request; empty means "pawl".
-	UserAgent string
+	APIURL     string
+	AppID      int64  // the App's numeric id (GitHub calls it integration id, too)
+	PrivateKey []byte // the App's RSA key as PEM
+	UserAgent  string // sent with each request; empty means "pawl"
 	// Transport carries the requests; nil means a pool of this client's own.
 	Transport http.RoundTripper
 	// WriteSpacing is the shortest time between two writes of one installation, at
@@ -49,8 +45,7 @@ type Config struct {
 	// Shared is where the nodes of one Pawl keep their use of the limits
 	// together; nil means that this client is the only one.
 	Shared Shared
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
+	Now    func() time.Time // the clock; nil means time.Now
 	// Sleep waits for a duration or until the context ends, which is an error; nil
 	// means a timer.
 	Sleep func(context.Context, time.Duration) error

@@ -33,18 +33,14 @@ var (
 // Error is a call that GitHub did not do, or did not answer. Its text says
 // what was asked, what GitHub said and what a person can do.
 type Error struct {
-	Method string
-	Path   string
-	// Status is the HTTP status; zero when no answer arrived.
-	Status int
-	// Message is GitHub's own text, redacted.
-	Message string
+	Method  string
+	Path    string
+	Status  int    // the HTTP status; zero when no answer arrived
+	Message string // GitHub's own text, redacted
 	// Hint says what to do.
-	Hint string
-	// Kind is one of the Err values of this package.
-	Kind error
-	// Cause is what broke the connection; nil when GitHub answered.
-	Cause error
+	Hint  string
+	Kind  error // one of the Err values of this package
+	Cause error // what broke the connection; nil when GitHub answered
 }
 
 // Error returns one line: request, status, GitHub's message, hint.
@@ -89,8 +85,7 @@ func (e *Error) Unwrap() []error {
 type RateLimited struct {
 	Method string
 	Path   string
-	// Until is when GitHub may be asked again.
-	Until time.Time
+	Until  time.Time // when GitHub may be asked again
 	// Secondary is true for GitHub's secondary limits and for Pawl's own pacing
 	// of writes, false for the hourly limit.
 	Secondary bool

@@ -13,22 +13,18 @@ import (
 
 // Issue is an issue or the issue side of a pull request.
 type Issue struct {
-	Number int    `json:"number"`
-	Title  string `json:"title"`
-	Body   string `json:"body"`
-	// State is open or closed.
-	State   string         `json:"state"`
-	Author  feedback.Actor `json:"user"`
-	HTMLURL string         `json:"html_url"`
-	Created time.Time      `json:"created_at"`
-	Updated time.Time      `json:"updated_at"`
-	// Closed is when, and ClosedBy by whom, it was closed, as far as GitHub says.
-	Closed   time.Time      `json:"closed_at"`
-	ClosedBy feedback.Actor `json:"closed_by"`
-	// PullRequest is nil for an issue that is none.
-	PullRequest *struct{} `json:"pull_request"`
-	// App is the App through which it was written; its ID is zero for none.
-	App AppID `json:"performed_via_github_app"`
+	Number      int            `json:"number"`
+	Title       string         `json:"title"`
+	Body        string         `json:"body"`
+	State       string         `json:"state"` // open or closed
+	Author      feedback.Actor `json:"user"`
+	HTMLURL     string         `json:"html_url"`
+	Created     time.Time      `json:"created_at"`
+	Updated     time.Time      `json:"updated_at"`
+	Closed      time.Time      `json:"closed_at"`                // when it was closed
+	ClosedBy    feedback.Actor `json:"closed_by"`                // as far as GitHub says
+	PullRequest *struct{}      `json:"pull_request"`             // nil for an issue that is none
+	App         AppID          `json:"performed_via_github_app"` // the App through which it was written; its ID is zero for none
 }
 
 // AppID names an App.
@@ -69,14 +65,13 @@ const maxPages = 25
 
 // Comment is a comment on an issue or in a pull request's conversation.
 type Comment struct {
-	ID     int64          `json:"id"`
-	Author feedback.Actor `json:"user"`
-	// App is the App through which it was written; its ID is zero for none.
-	App     AppID     `json:"performed_via_github_app"`
-	Body    string    `json:"body"`
-	HTMLURL string    `json:"html_url"`
-	Created time.Time `json:"created_at"`
-	Updated time.Time `json:"updated_at"`
+	ID      int64          `json:"id"`
+	Author  feedback.Actor `json:"user"`
+	App     AppID          `json:"performed_via_github_app"` // the App through which it was written; its ID is zero for none
+	Body    string         `json:"body"`
+	HTMLURL string         `json:"html_url"`
+	Created time.Time      `json:"created_at"`
+	Updated time.Time      `json:"updated_at"`
 }
 
 // commentsRoute are the comments on an issue or in a pull request's conversation.

@@ -64,8 +64,7 @@ type need struct {
 	points int
 	// content marks what counts for the limits of content.
 	content bool
-	// spacing is how long no other write may follow; zero for what no write spaces.
-	spacing time.Duration
+	spacing time.Duration // how long no other write may follow; zero for what no write spaces
 	// spare leaves a fifth of the limits to requests without it.
 	spare bool
 }
@@ -78,8 +77,7 @@ type usage struct {
 	Points time.Time `json:"points,omitzero"`
 	Minute time.Time `json:"minute,omitzero"`
 	Hour   time.Time `json:"hour,omitzero"`
-	// Write is the time before which no other write may follow.
-	Write time.Time `json:"write,omitzero"`
+	Write  time.Time `json:"write,omitzero"` // the time before which no other write may follow
 	// Hold is a time before which GitHub wants nothing. Secondary is false for the
 	// hourly limit.
 	Hold      time.Time `json:"hold,omitzero"`

@@ -18,12 +18,10 @@ type Delivery struct {
 	GUID string `json:"guid"`
 	// Event and Action are those of the payload; Action is empty where the event
 	// has none.
-	Event  string `json:"event"`
-	Action string `json:"action"`
-	// At is when GitHub sent it.
-	At time.Time `json:"delivered_at"`
-	// StatusCode is what was answered; zero when no connection was made.
-	StatusCode int `json:"status_code"`
+	Event      string    `json:"event"`
+	Action     string    `json:"action"`
+	At         time.Time `json:"delivered_at"` // when GitHub sent it
+	StatusCode int       `json:"status_code"`  // what was answered; zero when no connection was made
 }
 
 // Deliveries reads one page of the App's webhook deliveries, newest first. An
@@ -116,13 +114,10 @@ func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().
 
 // Review is a review of a pull request as a whole.
 type Review struct {
-	Comment // without its times
-	// State is APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING.
-	State string `json:"state"`
-	// SHA is the commit that was reviewed.
-	SHA string `json:"commit_id"`
-	// Submitted is zero for a review that is still being written.
-	Submitted time.Time `json:"submitted_at"`
+	Comment             // without its times
+	State     string    `json:"state"`        // APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING
+	SHA       string    `json:"commit_id"`    // the commit that was reviewed
+	Submitted time.Time `json:"submitted_at"` // zero for a review that is still being written
 }
 
 // Reviews lists the reviews of a pull request, oldest first. GitHub has no way to

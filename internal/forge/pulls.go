@@ -25,9 +25,8 @@ type Branch struct {
 
 // Pull is a pull request.
 type Pull struct {
-	Number int `json:"number"`
-	// State is open or closed; a merged pull request is closed.
-	State     string    `json:"state"`
+	Number    int       `json:"number"`
+	State     string    `json:"state"` // open or closed; a merged pull request is closed
 	CreatedAt time.Time `json:"created_at"`
 	MergedAt  time.Time `json:"merged_at"`
 	Head      Branch    `json:"head"`

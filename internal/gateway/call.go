@@ -43,9 +43,8 @@ type call struct {
 	req    request
 	url    *url.URL // of the provider
 	// number orders the calls of the session as they were sent.
-	number int64
-	// reserved is what was set aside of the budget.
-	reserved share
+	number   int64
+	reserved share // what was set aside of the budget
 	// bodySent gives the place of a large body back; it may be called again.
 	bodySent func()
 }

@@ -39,12 +39,9 @@ type Grant struct {
 	// tried once more, too. Until that is known the agent sees nothing of the answer.
 	// 0 turns rung 1 off.
 	NoAnswerBytes int
-	// Limited is the breaker's word, asked before each call.
-	Limited func(context.Context) (policy.Limit, bool)
-	// OnFruitless is told once when the attempt gets nowhere at its provider, and why.
-	OnFruitless func(why string)
-	// OnLimit is told each limit that counts as soon as it is seen. It must not block.
-	OnLimit func(policy.Limit)
+	Limited       func(context.Context) (policy.Limit, bool) // the breaker's word, asked before each call
+	OnFruitless   func(why string)                           // told once when the attempt gets nowhere at its provider, and why
+	OnLimit       func(policy.Limit)                         // told each limit that counts as soon as it is seen; it must not block
 }
 
 // Usage is what the calls of an attempt came to.
@@ -59,16 +56,14 @@ type Usage struct {
 	// the answer ended before it: four bytes are counted as a token.
 	Estimated int64
 	CostUSD   float64
-	// CostKnown is false where a model has no price; CostUSD leaves it out.
-	CostKnown bool
+	CostKnown bool // false where a model has no price; CostUSD leaves it out
 	// Limit is the last one that counts and that no later call's answer followed;
 	// nil where there is none.
 	Limit *policy.Limit
 	// BudgetStopped says why calls were refused; empty while none was.
 	BudgetStopped string
 	NoAnswer      Fired
-	// MaxContext is the largest input of one call.
-	MaxContext int64
+	MaxContext    int64 // the largest input of one call
 }
 
 // Fired tells what rung 1 did.

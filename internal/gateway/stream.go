@@ -14,14 +14,13 @@ import (
 // closing books it.
 type stream struct {
 	*call
-	from  io.ReadCloser
-	read  reader // nil where nothing is to be read
-	split splitter
-	out   bytes.Buffer // what was read and not given yet
-	err   error        // how it ended
-	said  answer
-	// begins is called when the model is seen at work, and does something once.
-	begins func()
+	from   io.ReadCloser
+	read   reader // nil where nothing is to be read
+	split  splitter
+	out    bytes.Buffer // what was read and not given yet
+	err    error        // how it ended
+	said   answer
+	begins func() // called when the model is seen at work, and does something once
 	book   func(*answer)
 }
 

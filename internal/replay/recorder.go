@@ -34,8 +34,7 @@ type recording struct {
 // recorder writes a recording from what logs and transcripts tell.
 type recorder struct {
 	recording
-	// severity are the numbers of an edit loop, as the solver judges them.
-	severity policy.SeverityLimits
+	severity policy.SeverityLimits // the numbers of an edit loop, as the solver judges them
 	attempts int
 	seq      int64
 	// at is the time of the last event. Without any it counts seconds from year

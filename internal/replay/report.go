@@ -18,9 +18,8 @@ type Report struct {
 	RecordedAttempts int             `json:"recorded_attempts"`
 	// StoppedAfter is the attempt after which policy would have stopped for good;
 	// null where it would not have.
-	StoppedAfter *int `json:"stopped_after"`
-	// Rule is that of the last decision.
-	Rule            policy.Rule `json:"rule"`
+	StoppedAfter    *int        `json:"stopped_after"`
+	Rule            policy.Rule `json:"rule"` // that of the last decision
 	AvoidedAttempts int         `json:"avoided_attempts"`
 	// AvoidedSeconds is the recorded time from each stop on, to the next attempt
 	// that policy would have started or to the end of the recording.

@@ -22,9 +22,8 @@ type wrapper struct {
 	rec     *recorder
 	objects objects
 	now     time.Time
-	info    bool // the level of the line, which lines without a head keep
-	// run is the run that is being read; nil between runs.
-	run *wrapped
+	info    bool     // the level of the line, which lines without a head keep
+	run     *wrapped // the run that is being read; nil between runs
 	// bullets says that the lines of a list of feedback follow.
 	bullets bool
 	spool   *spool

@@ -29,8 +29,7 @@ const (
 
 // Exit is how a program ended.
 type Exit struct {
-	// Code is the exit status, or 128 plus the signal that ended it.
-	Code int
+	Code int // the exit status, or 128 plus the signal that ended it
 	// Signal is the name of that signal, such as "SIGKILL", and empty otherwise.
 	// Under bubblewrap a program that itself exits with such a status looks the same.
 	Signal string

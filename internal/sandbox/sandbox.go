@@ -47,20 +47,16 @@ type Spec struct {
 	// Argv is the program and its arguments. A program without a slash is looked
 	// up in the PATH of Env.
 	Argv []string
-	// Dir is the working directory, which the program may write to.
-	Dir string
-	// Home is the home directory, which the program may write to.
-	Home string
-	// Env is the whole environment, NAME=value; nothing is inherited.
-	Env []string
+	Dir  string   // the working directory, which the program may write to
+	Home string   // the home directory, which the program may write to
+	Env  []string // the whole environment, NAME=value; nothing is inherited
 	// ReadOnly are further files and directories that the program may see, at the
 	// same paths. A nested path decides over the one around it.
 	ReadOnly []string
 	// Mounts are files and directories that the program may read at other paths
 	// than their own. Mode None knows no such thing and refuses them.
 	Mounts []Mount
-	// Stdin is all that the program finds on standard input.
-	Stdin []byte
+	Stdin  []byte // all that the program finds on standard input
 	// ID names the process for Sweep: choose a prefix that no other Pawl on the
 	// machine uses, and a different rest for each process. Empty means a random one.
 	ID string

@@ -30,11 +30,9 @@ type Duty struct {
 
 // dutyRow is what the nodes share of a duty.
 type dutyRow struct {
-	// By is the node that did it last, at Last.
-	By   string    `json:"by"`
+	By   string    `json:"by"` // the node that did it last, at Last
 	Last time.Time `json:"last"`
-	// Held is until when By is at it; zero when it has ended.
-	Held time.Time `json:"held,omitzero"`
+	Held time.Time `json:"held,omitzero"` // until when By is at it; zero when it has ended
 }
 
 // Duty is the duty of a name, as one node sees it. every must be longer than 15 s.

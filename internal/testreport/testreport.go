@@ -33,8 +33,7 @@ type Report struct {
 	// failed before its tests ran, such as a package that does not build, counts
 	// as one failure. Failed is never less than the failures listed.
 	Passed, Failed, Skipped int
-	// Failures are the failing tests, each name once, in the order of the output.
-	Failures []policy.Failing
+	Failures                []policy.Failing // the failing tests, each name once, in the order of the output
 }
 
 // reader reads the output of one runner, line by line. The line is free of colours

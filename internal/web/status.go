@@ -28,15 +28,13 @@ const (
 // statusData is the status page.
 type statusData struct {
 	frame
-	Counts   []count
-	Held     []held
-	Breakers []held
-	Threads  []threadLine
-	// Deliveries are those that could not be handled.
-	Deliveries []thread.Delivery
+	Counts     []count
+	Held       []held
+	Breakers   []held
+	Threads    []threadLine
+	Deliveries []thread.Delivery // those that could not be handled
 	Learning   solver.LearningReport
-	// More is how many waiting threads are not listed.
-	More int
+	More       int // how many waiting threads are not listed
 }
 
 // count is one number at the top. Bad says that somebody should look.
@@ -58,8 +56,7 @@ type summary struct {
 	Step    bool
 	Rule    string
 	Reasons []string
-	// Broken is why the thread cannot be shown.
-	Broken string
+	Broken  string // why the thread cannot be shown
 }
 
 // summarise is the summary of a thread, or why it cannot be shown, with the first

@@ -41,17 +41,14 @@ type Options struct {
 	Requests func() []forge.Count
 	Details  []Detail
 	Counters *Counters
-	// Learning is what was learned of the backends.
-	Learning func(ctx context.Context) (solver.LearningReport, error)
+	Learning func(ctx context.Context) (solver.LearningReport, error) // what was learned of the backends
 	Points   func() []forge.Points
 	// Skew is how far the clock of the database is ahead of this machine's; see
 	// store.Skew for SQLite.
-	Skew  func() time.Duration
-	Build Build
-	// WebURL is where GitHub shows repositories, without a slash at its end.
-	WebURL string
-	// Limits are those that decisions are taken by.
-	Limits policy.Limits
+	Skew   func() time.Duration
+	Build  Build
+	WebURL string        // where GitHub shows repositories, without a slash at its end
+	Limits policy.Limits // those that decisions are taken by
 	Now    func() time.Time
 	Log    zerolog.Logger
 }

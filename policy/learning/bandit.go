@@ -16,11 +16,9 @@ const autoRewards = 20
 // Arm is an option with what is known of it in one context.
 type Arm struct {
 	policy.Option
-	// Level is the look-up level that Posterior comes from.
-	Level     policy.Level `json:"level"`
+	Level     policy.Level `json:"level"` // the look-up level that Posterior comes from
 	Posterior Posterior    `json:"posterior"`
-	// Rewards is the number of rewards of the backend in all contexts.
-	Rewards int `json:"rewards"`
+	Rewards   int          `json:"rewards"` // the number of rewards of the backend in all contexts
 }
 
 // Choose chooses one of the options by what is known of them in a context.

@@ -22,8 +22,7 @@ type Posterior struct {
 	// Good and Bad are the discounted sums of the rewards r and of 1−r.
 	Good float64 `json:"good"`
 	Bad  float64 `json:"bad"`
-	// N is the number of rewards.
-	N int `json:"n"`
+	N    int     `json:"n"` // the number of rewards
 }
 
 // Beta is the distribution. Chance is needed only to draw from it.
@@ -82,10 +81,9 @@ type ArmView struct {
 	Arm
 	Mean float64 `json:"mean"` // the expected reward
 	// Low and High are the 90 % interval, with 5 % on either side.
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-	// Effective is how many undiscounted rewards the posterior is worth.
-	Effective float64 `json:"effective"`
+	Low       float64 `json:"low"`
+	High      float64 `json:"high"`
+	Effective float64 `json:"effective"` // how many undiscounted rewards the posterior is worth
 	// Share is the probability that sampling chooses the arm now, of which a
 	// masked one has none.
 	Share float64 `json:"share"`

@@ -46,14 +46,11 @@ func (s SignalSource) place() int {
 // Signal is what one source says of one attempt: a value, or the reason why
 // there is none. The zero value says nothing and moves nothing.
 type Signal struct {
-	Source SignalSource `json:"source"`
-	// Kind is the event that a signal of people comes from; empty for the others.
-	Kind PeopleKind `json:"kind,omitempty"`
-	// Value is 0 (bad) to 1 (good), and means something only where Known is set.
-	Value float64 `json:"value"`
-	Known bool    `json:"known"`
-	// Missing is why there is no value; empty where there is one.
-	Missing string `json:"missing,omitempty"`
+	Source  SignalSource `json:"source"`
+	Kind    PeopleKind   `json:"kind,omitempty"` // the event that a signal of people comes from; empty for the others
+	Value   float64      `json:"value"`          // 0 (bad) to 1 (good), and means something only where Known is set
+	Known   bool         `json:"known"`
+	Missing string       `json:"missing,omitempty"` // why there is no value; empty where there is one
 	// Failed says that the source was asked and failed. A source that was not
 	// asked, or that cannot speak of this attempt, did not fail. A value of a
 	// source that failed is what it falls back to, and is not believed.
@@ -103,16 +100,14 @@ type Graded struct {
 // AttemptFacts are what Pawl itself knows of an attempt, by which signals are
 // checked. The zero value knows nothing: no ending, no change, no transcript.
 type AttemptFacts struct {
-	Ending  policy.Ending  `json:"ending"`
-	Outcome policy.Outcome `json:"outcome"`
-	// OwnFailure is what failed in Pawl itself; empty when nothing did.
-	OwnFailure string    `json:"own_failure,omitempty"`
-	StartedAt  time.Time `json:"started_at"`
-	EndedAt    time.Time `json:"ended_at"`
+	Ending     policy.Ending  `json:"ending"`
+	Outcome    policy.Outcome `json:"outcome"`
+	OwnFailure string         `json:"own_failure,omitempty"` // what failed in Pawl itself; empty when nothing did
+	StartedAt  time.Time      `json:"started_at"`
+	EndedAt    time.Time      `json:"ended_at"`
 	// Changed says that the tree differs from the one at the start.
 	Changed bool `json:"changed"`
-	// Commits is how many commits of the attempt reached the thread's branch.
-	Commits int `json:"commits"`
+	Commits int  `json:"commits"` // how many commits of the attempt reached the thread's branch
 	// Session is the id of the session that this attempt had, from a place that
 	// no other attempt writes to; empty when unknown.
 	Session string `json:"session,omitempty"`
@@ -123,21 +118,18 @@ type AttemptFacts struct {
 
 // Transcript describes the record from which trajectory and journal are read.
 type Transcript struct {
-	// Session is the id that the record itself names; empty when it names none.
-	Session string `json:"session,omitempty"`
+	Session string `json:"session,omitempty"` // the id that the record itself names; empty when it names none
 	Bytes   int64  `json:"bytes"`
 }
 
 // Grade is the grade of one attempt, or the reason why there is none.
 type Grade struct {
-	Value float64 `json:"value"`
-	Known bool    `json:"known"`
-	// Missing is why there is no grade; empty where there is one.
-	Missing string `json:"missing,omitempty"`
+	Value   float64 `json:"value"`
+	Known   bool    `json:"known"`
+	Missing string  `json:"missing,omitempty"` // why there is no grade; empty where there is one
 	// By names the source that decided alone; empty for a weighted mean.
-	By SignalSource `json:"by,omitempty"`
-	// Parts are the sources in order of trust, those without a value included.
-	Parts []GradePart `json:"parts,omitempty"`
+	By    SignalSource `json:"by,omitempty"`
+	Parts []GradePart  `json:"parts,omitempty"` // the sources in order of trust, those without a value included
 }
 
 // GradePart is what one source adds to a grade. Share is its part of the whole,

@@ -61,9 +61,8 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 
 // CheckResult is one finished check of others on the pushed commit.
 type CheckResult struct {
-	Name string
-	// Conclusion is GitHub's word: success, failure, timed_out, cancelled …
-	Conclusion string
+	Name       string
+	Conclusion string // GitHub's word: success, failure, timed_out, cancelled …
 	// Outside is why a failure is not the work's (infrastructure, billing);
 	// empty when nothing says so.
 	Outside string

@@ -48,8 +48,7 @@ type Judged struct {
 	At      time.Time      `json:"at"`
 	Backend string         `json:"backend"`
 	Context policy.Context `json:"context"`
-	// Grade is computed without the sources that are not believed.
-	Grade Grade `json:"grade"`
+	Grade   Grade          `json:"grade"` // computed without the sources that are not believed
 	// Quarantine is why the grade is not learned from; empty when nothing speaks
 	// against it.
 	Quarantine []string `json:"quarantine,omitempty"`

@@ -138,16 +138,14 @@ type SourceHealth struct {
 	Source SignalSource `json:"source"`
 	// Attempts is how many attempts could be graded, Values for how many the
 	// source gave a value, and Failed how often it was asked and failed.
-	Attempts int `json:"attempts"`
-	Values   int `json:"values"`
-	Failed   int `json:"failed"`
-	// Coverage is Values ÷ Attempts; 0 without attempts.
-	Coverage float64 `json:"coverage"`
+	Attempts int     `json:"attempts"`
+	Values   int     `json:"values"`
+	Failed   int     `json:"failed"`
+	Coverage float64 `json:"coverage"` // Values ÷ Attempts; 0 without attempts
 	// Valid is the share of the attempts with a value at which the source broke
 	// no rule; it means something only where Values is not 0.
-	Valid float64 `json:"valid"`
-	// Violations are those of the last seven days, oldest first.
-	Violations []Violation `json:"violations,omitempty"`
+	Valid      float64     `json:"valid"`
+	Violations []Violation `json:"violations,omitempty"` // those of the last seven days, oldest first
 	// Degraded says that there were more than two; nothing is learned from the
 	// source until there are at most two again.
 	Degraded bool   `json:"degraded"`
