@@ -14,10 +14,10 @@
 //	where is an ending decided                       conclude.go  tally.decide
 //	of a program without structure in its output     plain.go
 //	what corrects it afterwards                      session.go   Report.Refine
-//	where is Claude's limit read                     claude/stream.go    readLimit, endingOf
+//	where is Claude's limit read                     claude/claude.go    readLimit, endingOf
 //	where is Codex's                                 codex/stream.go, codex/session.go
 //	where are wordings, resets, the 8 days           ../limit, see its doc.go
-//	how is each CLI started, with which version      codex/command.go, claude/command.go, …
+//	how is each CLI started, with which version      codex/command.go, claude/claude.go, …
 //	what is the same of them all                     request.go   Start
 //	which kind of backend is which adapter           clis/clis.go
 //	what of the environment reaches a CLI            request.go   Request.Allowed
