@@ -15,9 +15,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxAnswer bounds one answer in bytes. The largest that Pawl asks for is a
-// payload of 25 MB, or a page of 100 comments of at most 65,536 characters, four
-// bytes each.
+// maxAnswer bounds one answer in bytes. The largest are a payload of 25 MB and a page of 100 comments
+// of at most 65,536 characters, four bytes each.
 const maxAnswer = 32 << 20
 
 // answer is what one try came to: GitHub's answer, or that none arrived.
@@ -32,8 +31,7 @@ type answer struct {
 	err       error // why there is no answer, or none that can be used
 }
 
-// read notes an answer. broken says that its body could not be read whole. A
-// success must hold some fields.
+// read notes an answer, which broken says could not be read whole. A success must hold some fields.
 func (a *answer) read(resp *http.Response, body []byte, broken error, holds []string) {
 	a.status, a.header = resp.StatusCode, resp.Header
 	switch {
@@ -54,8 +52,7 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 	}
 }
 
-// usable says why an answer is none: it must be JSON, and an object hold what it is
-// about.
+// usable says why an answer is none: it must be JSON, and an object hold what it is about.
 func usable(body []byte, holds []string) error {
 	if len(holds) == 0 && json.Valid(body) {
 		return nil
@@ -73,12 +70,11 @@ func usable(body []byte, holds []string) error {
 	return nil
 }
 
-// limitWords make a refusal a limit: those of GitHub's messages, of its older versions
-// ("abuse detection mechanism"), and of the addresses of the pages about limits.
+// limitWords are those of a limit: of GitHub's messages, of its older versions, and of the addresses of
+// its pages about limits.
 var limitWords = regexp.MustCompile(`(?i)rate[ -]limit|abuse detection|submitted too quickly`)
 
-// fullMessage joins GitHub's message with the details it gives for 422, which
-// hold the part that says what is wrong.
+// fullMessage joins GitHub's message with the details of a 422, which say what is wrong.
 func fullMessage(e github.ErrorResponse) string {
 	parts := []string{e.Message}
 	for _, detail := range e.Errors {
@@ -106,8 +102,7 @@ const (
 	unknown
 )
 
-// class decides what an answer means. A 2xx with an error is an answer that
-// broke off or cannot be read: GitHub may well have done the work.
+// class decides what an answer means. After a 2xx that broke off GitHub may well have done the work.
 func (a answer) class() class {
 	switch {
 	case a.status == 0, a.err != nil, a.status >= 500, a.status == http.StatusRequestTimeout:
@@ -116,8 +111,7 @@ func (a answer) class() class {
 		return done
 	case isPage(a) && !saysWhen(a):
 		return unknown
-	// GitHub uses 403 for a limit and for a missing permission, and says why. One that
-	// gives no reason is waited out like a limit.
+	// GitHub uses 403 for a limit and for a missing permission. One that gives no reason is waited out.
 	case a.status == http.StatusTooManyRequests,
 		a.status == http.StatusForbidden && (a.limit || a.message == "" || strings.EqualFold(a.message, http.StatusText(a.status)) || saysWhen(a)):
 		return limited
@@ -126,21 +120,19 @@ func (a answer) class() class {
 	}
 }
 
-// isPage says that a refusal is a page for people, which a proxy or a firewall
-// gives; GitHub's API answers in JSON.
+// isPage says that a refusal is a page for people, from a proxy or a firewall; GitHub's API answers in
+// JSON.
 func isPage(a answer) bool {
 	return a.status >= 400 && a.status < 500 && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
 }
 
-// saysWhen says that the status or the headers make an answer a limit, whatever its
-// body is.
+// saysWhen says that the status or the headers make an answer a limit, whatever its body is.
 func saysWhen(a answer) bool {
 	return a.status == http.StatusTooManyRequests || a.header.Get("Retry-After") != "" || exhausted(a.header)
 }
 
-// wantsPause says that GitHub wants no request for a time: it refused one for a
-// limit, answered the last one that the hour allows, or is down and says for how
-// long.
+// wantsPause says that GitHub wants no request for a time: after a limit, after the last request of the
+// hour, or while it is down and says for how long.
 func (a answer) wantsPause(now time.Time) bool {
 	reset, ok := resetTime(a.header)
 	_, after := retryAfter(a.header, now)
@@ -150,20 +142,17 @@ func (a answer) wantsPause(now time.Time) bool {
 // exhausted says that the hourly limit is used up.
 func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
 
-// unspecifiedWait is what GitHub asks for when it names no time ("wait for at
-// least one minute before retrying", best practices for the REST API); it asks
-// for "an exponentially increasing amount of time" after that.
+// unspecifiedWait is what GitHub asks for when it names no time ("wait for at least one minute", best
+// practices for the REST API), and "an exponentially increasing amount of time" after that.
 const unspecifiedWait = time.Minute
 
-// longestWait bounds what an answer can ask for. The hourly limit's window is
-// one hour, so a later time means that a clock is wrong; asking once more
-// after an hour costs one request.
+// longestWait bounds what an answer can ask for: the window of the hourly limit. A later time is a
+// wrong clock's.
 const longestWait = time.Hour
 
-// limitEnds says until when GitHub wants no request, in the order GitHub
-// documents: retry-after, then the reset of an exhausted hourly limit, then
-// one minute, doubled for each refusal without a time before. secondary is true
-// unless it is the hourly limit; named says that GitHub gave a time.
+// limitEnds says until when GitHub wants no request, in the order that it documents: retry-after, the
+// reset of an exhausted hourly limit, one minute that doubles. secondary is true unless it is the
+// hourly limit; named says that GitHub gave a time.
 func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary, named bool) {
 	if after, ok := retryAfter(a.header, now); ok {
 		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header), true
@@ -175,8 +164,7 @@ func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary
 	return now.Add(policy.Retry(strikes+1, unspecifiedWait, longestWait, 1)), true, false
 }
 
-// retryAfter is what the header asks for: seconds, as GitHub gives them, or a date
-// (RFC 9110, 10.2.3), as proxies do.
+// retryAfter is in seconds, as GitHub gives it, or a date (RFC 9110, 10.2.3), as proxies do.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil && seconds >= 0 {

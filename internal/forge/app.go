@@ -22,16 +22,14 @@ type App struct {
 	// Permissions maps a permission such as "checks" to "read" or "write".
 	Permissions map[string]string `json:"permissions"`
 	Events      []string          `json:"events"` // the webhook events the App subscribes to
-	// BotID and BotLogin name the user <slug>[bot] that GitHub gives as author
-	// of what the App writes.
-	// BotID is 0 where GitHub knows no such user.
+	// BotID and BotLogin name <slug>[bot], the author of what the App writes; BotID is 0 where GitHub
+	// knows no such user.
 	BotID    int64  `json:"-"`
 	BotLogin string `json:"-"`
 }
 
-// App asks GitHub who the App is, once; later calls answer from memory. Of many
-// that come at once, as after a start, one asks and the others wait for it: a
-// person's address may ask for users 60 times an hour only.
+// App asks GitHub who the App is, once. Of many calls at once, as after a start, one asks and the
+// others wait: an address may ask for users 60 times an hour only.
 func (c *Client) App(ctx context.Context) (App, error) {
 	select {
 	case known := <-c.self:
@@ -67,8 +65,8 @@ func (c *Client) askSelf(ctx context.Context) (app App, err error) {
 	return app, nil
 }
 
-// explainSelf reads a refusal to say who the App is: GitHub answers 404 for an id
-// that it does not know. It is the same as a key that it refuses.
+// explainSelf reads a refusal to say who the App is: GitHub answers 404 for an id that it does not
+// know.
 func explainSelf(a answer) (hint string, kind error) {
 	if hint, kind = explain(a); kind == ErrUnauthorized || kind == ErrUnavailable {
 		return hint, kind
@@ -76,8 +74,7 @@ func explainSelf(a answer) (hint string, kind error) {
 	return "compare github.app.integration_id with the App's settings page", ErrUnauthorized
 }
 
-// aboutNoThread keeps a refusal of the bot user from being taken for one of the
-// thread that was to be worked on.
+// aboutNoThread keeps a refusal of the bot user from being taken for one of the thread.
 func aboutNoThread(err error) error {
 	for _, kind := range []error{ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled} {
 		if errors.Is(err, kind) {
@@ -87,11 +84,9 @@ func aboutNoThread(err error) error {
 	return err
 }
 
-// userID looks up a user without credentials, which is enough on github.com.
-// Where that is not allowed (an Enterprise Server in private mode answers 401 or
-// 404) or used up (60 an hour for each address), it takes a token of the App's first
-// installation that can read metadata only; the App's JWT is not accepted for
-// users.
+// userID looks up a user without credentials, which is enough on github.com. Where that is not allowed
+// (an Enterprise Server in private mode) or used up (60 an hour for each address), it takes a token
+// that can read metadata only; the App's JWT is not accepted for users.
 func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
 	var user feedback.Actor
@@ -109,8 +104,7 @@ func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	return user.ID, err
 }
 
-// metadataToken makes a token of the App's first installation that may read
-// metadata and nothing else.
+// metadataToken makes a token of the App's first installation for metadata only.
 func (c *Client) metadataToken(ctx context.Context) (installation int64, token string, err error) {
 	var all []github.Installation
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
@@ -128,8 +122,7 @@ func (c *Client) metadataToken(ctx context.Context) (installation int64, token s
 	return installation, made.GetToken(), err
 }
 
-// NewApp is an App that GitHub made from a manifest, with its secrets: who has
-// them is the App.
+// NewApp is an App that GitHub made from a manifest, with its secrets.
 type NewApp struct {
 	ID            int64          `json:"id"`
 	Slug          string         `json:"slug"`
@@ -139,18 +132,15 @@ type NewApp struct {
 	PrivateKey    string         `json:"pem"`
 }
 
-// codePattern is what a code may look like; GitHub shows 40 hexadecimal digits.
-// Anything else would change the path of the request.
+// codePattern keeps a code from changing the path of the request; GitHub shows 40 hexadecimal digits.
 var codePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
 // ValidCode reports whether a text can be the code of a manifest.
 func ValidCode(code string) bool { return codePattern.MatchString(code) }
 
-// ConvertManifest exchanges the code that GitHub gave for a manifest for the App
-// that it made (docs.github.com, "Registering a GitHub App from a manifest"). It
-// needs no credentials: the code is one. It is good once and for an hour, so a
-// request whose answer was lost may have used it up; where GitHub did not answer
-// properly, it is tried three times all the same.
+// ConvertManifest exchanges the code of a manifest for the App that GitHub made (docs.github.com,
+// "Registering a GitHub App from a manifest"). The code is the credential, good once and for an hour: a
+// request whose answer was lost may have used it up, and is tried three times all the same.
 func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made NewApp, err error) {
 	api, err := baseURL("the API's address", apiURL)
 	if err != nil {

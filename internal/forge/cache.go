@@ -10,16 +10,14 @@ import (
 	"github.com/hashicorp/golang-lru/simplelru"
 )
 
-// Bounds of the cache, in bytes. A page of comments is seldom larger
-// than maxKept; what is larger is read anew each time.
+// Bounds of the cache, in bytes. A page of comments is seldom larger than maxKept.
 const (
 	maxKept  = 256 << 10
 	maxCache = 8 << 20
 )
 
-// cache keeps answers to reads with their ETag, so that GitHub can answer
-// that nothing changed, which costs nothing of the hourly limit. Nothing is ever
-// answered from here without asking GitHub.
+// cache keeps answers to reads with their ETag: that nothing changed costs nothing of the hourly limit.
+// Nothing is answered from here without asking GitHub.
 type cache struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU // what was used longest ago goes first
@@ -72,9 +70,8 @@ func (c *cache) put(key cacheKey, k *kept) {
 	}
 }
 
-// cached asks GitHub only for what changed. It answers a 304 with what is kept, and
-// keeps an answer that has an ETag and is short. One that could not be used is not
-// asked for by its tag again.
+// cached asks GitHub only for what changed, and keeps an answer that has an ETag and is short. One that
+// could not be used is not asked for by its tag again.
 func (c *call) cached(req *http.Request) (*http.Response, error) {
 	if c.writes() || c.once {
 		return c.exchange(req)

@@ -31,15 +31,13 @@ const (
 // request is one call to GitHub.
 type request struct {
 	method string // empty means GET
-	// route is the path with its variable parts in braces: {owner} and {repo} are
-	// the repository's, the others are args in their order.
+	// route is the path; {owner} and {repo} are the repository's, other braces args in their order.
 	route string
 	args  []any
 	query url.Values
 	body  any // as JSON; nil for none
 	as    credentials
-	// repo is the repository whose token is used with asInstallation; with
-	// asToken only its installation counts, as the one whose limits apply.
+	// repo is whose token is used with asInstallation; with asToken only its installation counts.
 	repo    Repo
 	token   string  // what is sent with asToken, or what Token gave for asInstallation
 	urgency urgency // what it waits behind
@@ -47,14 +45,12 @@ type request struct {
 	once bool
 	// holds names fields without which an answer is none.
 	holds []string
-	// newest is asked for the body when the request has its place, which may be long
-	// after it was made; nil keeps the body.
+	// newest is asked for the body when the request has its place; nil keeps the body.
 	newest func(context.Context) any
-	// find looks up whether a creation whose answer was lost has been done. Nil
-	// means that doing it again changes nothing.
+	// find looks up whether a creation whose answer was lost has been done; nil: doing it again is
+	// harmless.
 	find func(context.Context) (bool, error)
-	// explain replaces the function explain for the request's final answers;
-	// nil keeps it.
+	// explain replaces the function explain for final answers; nil keeps it.
 	explain func(answer) (hint string, kind error)
 }
 
@@ -106,9 +102,8 @@ type call struct {
 // errFound says that a write whose answer was lost has been done.
 var errFound = errors.New("found at GitHub")
 
-// do sends a request until it is done, refused, or out of tries, and reads the
-// answer into a value. Where GitHub did it although its answer was lost, there is
-// neither a value nor a response, and the request's find has what was made.
+// do sends a request until it is done, refused, or out of tries, and reads the answer into a value.
+// Where GitHub did it although its answer was lost there is neither value nor response; find has it.
 func (c *Client) do(ctx context.Context, r request, into any) (*github.Response, error) {
 	if r.method == "" {
 		r.method = http.MethodGet
@@ -141,8 +136,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 // pageSize is the largest page GitHub gives.
 const pageSize = 100
 
-// page reads one page of a list, and returns the number of the next one: zero
-// after the last.
+// page reads one page of a list, and returns the number of the next one, zero after the last.
 func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into any) (next int, err error) {
 	q := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(q, r.query)
@@ -154,8 +148,7 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 	return resp.NextPage, nil
 }
 
-// exchange sends a request, reads its answer whole, and notes what came back. An
-// answer that broke off or cannot be used is an error.
+// exchange sends a request, reads its answer whole, and notes it. One that broke off is an error.
 func (c *call) exchange(req *http.Request) (*http.Response, error) {
 	c.count(Count{Method: c.method, Route: c.route})
 	c.last.sent = true
@@ -181,13 +174,11 @@ func (c *call) exchange(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// maxRedirects is how many redirects a read follows: GitHub sends one for a
-// renamed repository.
+// maxRedirects is how many redirects a read follows: GitHub sends one for a renamed repository.
 const maxRedirects = 3
 
-// follow lets a read go where GitHub points on the same host, and stops
-// everything else: http.Client would turn a redirected POST into a GET, and a
-// write that lands elsewhere is not what the caller asked for.
+// follow lets a read go where GitHub points on the same host and stops the rest: http.Client would turn
+// a redirected POST into a GET, and a write that lands elsewhere was not asked for.
 func follow(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	sameHost := req.URL.Host == first.URL.Host && req.URL.Scheme == first.URL.Scheme
@@ -214,11 +205,11 @@ func (s *state) count(kind Count) {
 
 // Points is what the requests of one installation have cost.
 type Points struct {
-	// Installation is its id; 0 stands for requests as the App itself, -1 for
-	// those without credentials.
+	// Installation is its id; 0 stands for requests as the App itself, -1 for those without
+	// credentials.
 	Installation int64
-	// Used counts GitHub's points since the client was made: 1 for a request
-	// that reads, 5 for one that writes, none for an answer that nothing changed.
+	// Used counts GitHub's points since the client was made: 1 for a read, 5 for a write, none for a
+	// 304.
 	Used int64
 }
 
@@ -234,9 +225,8 @@ func (c *Client) Points() []Points {
 	return all
 }
 
-// Stats returns how many requests went to GitHub since the client was made,
-// sorted by route and method. Retries, pages, token requests and followed
-// redirects each count.
+// Stats returns how many requests went to GitHub, by route and method. Retries, pages, token requests
+// and followed redirects each count.
 func (c *Client) Stats() []Count {
 	c.mu.Lock()
 	defer c.mu.Unlock()

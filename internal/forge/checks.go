@@ -17,21 +17,20 @@ const (
 	maxTitle       = 255
 )
 
-// CheckRun is what a check run shall say, in the form of GitHub's requests. The zero
-// values of optional fields leave them out.
+// CheckRun is what a check run shall say, in the form of GitHub's requests; zero values leave fields
+// out.
 type CheckRun struct {
 	Name       string `json:"name"`
 	HeadSHA    string `json:"head_sha,omitempty"`
 	DetailsURL string `json:"details_url,omitempty"` // where a person reads more
 	ExternalID string `json:"external_id,omitempty"` // how Pawl finds the check run again
 	Status     string `json:"status,omitempty"`      // queued, in_progress or completed
-	// Conclusion belongs to completed: success, failure, neutral,
-	// action_required, cancelled, skipped or timed_out.
+	// Conclusion belongs to completed: success, failure, neutral, action_required, cancelled, skipped
+	// or timed_out.
 	Conclusion  string    `json:"conclusion,omitempty"`
 	CompletedAt time.Time `json:"completed_at,omitzero"` // set when it is sent
 	Output      `json:"output,omitzero"`
-	// Actions are the buttons, of which GitHub takes three. None are sent, too: leaving
-	// them out keeps the old ones.
+	// Actions are the buttons, at most three. None are sent, too: leaving them out keeps the old ones.
 	Actions []Button `json:"actions"`
 }
 
@@ -43,16 +42,14 @@ type Output struct {
 	Annotations []Annotation `json:"annotations,omitempty"`
 }
 
-// Button is what a check run offers to press. GitHub takes 20 characters for Label
-// and Identifier and 40 for Description.
+// Button may be pressed. GitHub takes 20 characters for Label and Identifier and 40 for Description.
 type Button struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
 	Identifier  string `json:"identifier"`
 }
 
-// Annotation is a remark at lines of a file. Level is notice, warning or
-// failure; an EndLine of zero means StartLine.
+// Annotation is a remark at lines of a file. Level is notice, warning or failure.
 type Annotation struct {
 	Path      string `json:"path"`
 	StartLine int    `json:"start_line"`
@@ -68,8 +65,8 @@ type CheckRunRef struct {
 	HTMLURL    string `json:"html_url"`
 }
 
-// CreateCheckRun makes a check run on a commit. When GitHub's answer is lost,
-// name and external id tell whether it is there, so that it is not made twice.
+// CreateCheckRun makes a check run, once: name and external id tell whether one whose answer was lost
+// is there.
 func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (made CheckRunRef, err error) {
 	if err := run.validate(); err != nil {
 		return CheckRunRef{}, err
@@ -84,13 +81,12 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (m
 	return made, err
 }
 
-// UpdateCheckRun replaces what a check run says: output and buttons as a
-// whole, as GitHub does. HeadSHA cannot be changed and is not sent.
+// UpdateCheckRun replaces what a check run says, output and buttons as a whole. HeadSHA cannot be
+// changed.
 //
-// The request may wait for its place within GitHub's limits. When it has it,
-// newest is asked what the check run shall say by then, so that changes meanwhile
-// need no request of their own; nil means that run stays. What newest returns must
-// be good for the same check run, or run is sent.
+// When the request has its place within GitHub's limits, newest is asked what the check run shall say
+// by then, so that changes meanwhile need no request; nil, or what is of another check run, means that
+// run stays.
 func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun, newest func(context.Context) CheckRun) (got CheckRunRef, err error) {
 	if err := run.validate(); err != nil {
 		return CheckRunRef{}, err
@@ -111,8 +107,7 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 	return got, err
 }
 
-// FindCheckRun returns the newest check run of this App on a commit with the
-// name and the external id.
+// FindCheckRun returns this App's newest check run on a commit with the name and the external id.
 func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
 	r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{sha}, holds: []string{"check_runs"}, query: url.Values{
 		"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(c.appID, 10)},
@@ -161,19 +156,16 @@ func (run CheckRun) fit(now time.Time) CheckRun {
 }
 
 const (
-	// annotationPages bounds how many pages of 100 are looked through. GitHub
-	// Actions makes at most 10 errors and 10 warnings a step and 50 a job
-	// (docs.github.com, "Workflow commands"); other Apps may make more.
+	// annotationPages bounds the pages of 100. GitHub Actions makes at most 10 errors and 10 warnings a
+	// step and 50 a job (docs.github.com, "Workflow commands"); other Apps may make more.
 	annotationPages = 2
-	// maxMessage bounds the message of one annotation in bytes, so that 50 of them
-	// are about as long as a comment may be.
+	// maxMessage bounds one message in bytes, so that 50 of them are about as long as a comment may be.
 	maxMessage = 1200
 )
 
-// Annotations reads what a check run says of lines: those of level failure first,
-// then the others, each kind in the order in which they were made, at most 50 of
-// the first 200. A message begins with the annotation's title, which often names
-// the test, unless it says the title itself.
+// Annotations reads what a check run says of lines, those of level failure first, at most 50 of the
+// first 200. A message begins with the annotation's title, which often names the test, unless it says
+// that itself.
 func (c *Client) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
 	var failures, others []Annotation
 	for page := 1; page != 0 && page <= annotationPages; {

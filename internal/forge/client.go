@@ -18,43 +18,38 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// defaultMaxWait is how long one call sleeps for limits before it hands the wait
-// to the caller as a *RateLimited. Whoever calls is a step that others may wait
-// for: it stores a longer wait and makes room. Calls for which nobody waits sleep for
-// 90 s, those that only show something for 10 s.
+// defaultMaxWait is how long one call sleeps for limits before the caller gets a *RateLimited: a step
+// stores a longer wait and makes room for others.
 const defaultMaxWait = 30 * time.Second
 
-// tryTimeout ends one try of one request, answer included. GitHub itself ends
-// a request after 10 s; the rest is for slow networks and large lists.
+// tryTimeout ends one try, answer included. GitHub ends a request after 10 s; the rest is for slow
+// networks and large lists.
 const tryTimeout = 30 * time.Second
 
 // Config says which GitHub to talk to, and as which App.
 type Config struct {
 	WebURL string // the base of clone addresses, such as https://github.com
-	// APIURL is the base of the REST API, such as https://api.github.com, or
-	// https://HOST/api/v3 for an Enterprise Server.
+	// APIURL is the base of the REST API, such as https://api.github.com or https://HOST/api/v3.
 	APIURL     string
 	AppID      int64  // the App's numeric id (GitHub calls it integration id, too)
 	PrivateKey []byte // the App's RSA key as PEM
 	UserAgent  string // sent with each request; empty means "pawl"
 	// Transport carries the requests; nil means a pool of this client's own.
 	Transport http.RoundTripper
-	// WriteSpacing is the shortest time between two writes of one installation, at
-	// most 10 s; zero means none but what GitHub's limits make.
+	// WriteSpacing is the shortest time between two writes of one installation, at most 10 s; zero
+	// means none.
 	WriteSpacing time.Duration
-	// Shared is where the nodes of one Pawl keep their use of the limits
-	// together; nil means that this client is the only one.
+	// Shared is where the nodes of one Pawl keep their use of the limits; nil: this client is the only
+	// one.
 	Shared Shared
 	Now    func() time.Time // the clock; nil means time.Now
-	// Sleep waits for a duration or until the context ends, which is an error; nil
-	// means a timer.
+	// Sleep waits for a duration or until the context ends, which is an error; nil means a timer.
 	Sleep func(context.Context, time.Duration) error
 	// Log gets retries and waits; its zero value logs nothing.
 	Log zerolog.Logger
 }
 
-// Client talks to one GitHub as one App. It is safe for concurrent use. Its
-// zero value is not usable; call New.
+// Client talks to one GitHub as one App. It is safe for concurrent use; New makes it.
 type Client struct {
 	web     string
 	api     *url.URL
@@ -85,9 +80,8 @@ type state struct {
 	sent     map[Count]int64
 }
 
-// Repo names one repository and the installation through which Pawl reaches
-// it; webhook payloads carry all four. ID may be zero, but then a token is
-// narrowed by name, which a rename breaks.
+// Repo names one repository and the installation through which Pawl reaches it. Where ID is zero a
+// token is narrowed by name, which a rename breaks.
 type Repo struct {
 	Owner        string
 	Name         string
@@ -98,8 +92,7 @@ type Repo struct {
 // FullName returns owner/name.
 func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 
-// namePattern is what GitHub allows in the names of accounts and repositories.
-// Anything else would change the path of a request.
+// namePattern is what GitHub allows in names. Anything else would change the path of a request.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
 // validate refuses names that would lead a request to another path.
@@ -112,8 +105,7 @@ func (r Repo) validate() error {
 	return nil
 }
 
-// New makes a client. It talks to nobody; a bad address or key is an error
-// that says which setting to correct.
+// New makes a client, and talks to nobody. Its error says which setting to correct.
 func New(cfg Config) (*Client, error) {
 	web, err := baseURL("github.web_url", cfg.WebURL)
 	if err != nil {
@@ -157,14 +149,12 @@ func (c *Client) fillDefaults() {
 	}
 }
 
-// CloneURL returns the address that git clones from and pushes to. It holds
-// no credential.
+// CloneURL returns the address that git clones from and pushes to, without a credential.
 func (c *Client) CloneURL(repo Repo) string {
 	return c.web + "/" + repo.Owner + "/" + repo.Name + ".git"
 }
 
-// baseURL parses an address and gives its path the trailing slash that
-// go-github wants.
+// baseURL parses an address and gives its path the slash at its end that go-github wants.
 func baseURL(setting, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -6,9 +6,8 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
-// maxText is the length in bytes at which every body, summary and message is cut
-// before it is sent. GitHub refuses bodies over 65,536 characters and summaries over
-// 65,535 bytes. What internal/checkrun renders is never longer.
+// maxText is the length in bytes at which every text is cut. GitHub refuses bodies over 65,536
+// characters and summaries over 65,535 bytes; what internal/checkrun renders is never longer.
 const maxText = 60_000
 
 // more ends a text of which only the beginning is left.

@@ -16,8 +16,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrGone: the thing was deleted, or the feature is turned off (410).
 	ErrGone = errors.New("gone")
-	// ErrUninstalled: the App no longer reaches the repository, because it was
-	// uninstalled or suspended or the repository was taken out.
+	// ErrUninstalled: the App was uninstalled or suspended, or the repository was taken out.
 	ErrUninstalled = errors.New("the App is not installed there")
 	// ErrForbidden: the App may not do this.
 	ErrForbidden = errors.New("forbidden")
@@ -25,13 +24,11 @@ var (
 	ErrUnauthorized = errors.New("credentials refused")
 	// ErrInvalid: GitHub refused the content of the request (400, 409, 422).
 	ErrInvalid = errors.New("request refused")
-	// ErrUnavailable: no proper answer after all tries. A creation may still
-	// have been done; look it up before doing it again.
+	// ErrUnavailable: no proper answer after all tries. A creation may still have been done.
 	ErrUnavailable = errors.New("GitHub unavailable")
 )
 
-// Error is a call that GitHub did not do, or did not answer. Its text says
-// what was asked, what GitHub said and what a person can do.
+// Error is a call that GitHub did not do, or did not answer.
 type Error struct {
 	Method  string
 	Path    string
@@ -72,22 +69,17 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// RateLimited says that this request cannot be sent before Until, because
-// GitHub wants nothing before or because the limits are used up. The caller
-// stores the wait and comes back; it must not sleep. Nothing was done, unless
-// the same error is also ErrUnavailable: then an answer was lost before, and the
-// look-up whether it was done had to be put off.
+// RateLimited says that this request cannot be sent before Until. The caller stores the wait and must
+// not sleep. Nothing was done, unless the error is also ErrUnavailable: then an answer was lost before,
+// and looking it up had to be put off.
 //
-// What only shows how the work stands (check runs, edits of a comment) returns
-// it after at most ten seconds of waiting. The work should go on then, and the
-// newest state be shown after Until: so a newer text replaces one that waits,
-// and what was not sent is never taken for sent.
+// What only shows how the work stands (check runs, edits of a comment) returns it after ten seconds at
+// most. The work should go on, and the newest state be shown after Until.
 type RateLimited struct {
 	Method string
 	Path   string
 	Until  time.Time // when GitHub may be asked again
-	// Secondary is true for GitHub's secondary limits and for Pawl's own pacing
-	// of writes, false for the hourly limit.
+	// Secondary is true for the secondary limits and Pawl's own pacing, false for the hourly limit.
 	Secondary bool
 }
 
@@ -103,8 +95,7 @@ func (e *RateLimited) Error() string {
 type Moved struct {
 	Method string
 	Path   string
-	// To is the new owner/name, or the address GitHub pointed to where the new
-	// name could not be found out.
+	// To is the new owner/name, or where that is not known the address that GitHub pointed to.
 	To string
 }
 
@@ -132,9 +123,8 @@ func explain(a answer) (hint string, kind error) {
 	}
 }
 
-// redirected tells a repository or an issue that is elsewhere now from the redirect of
-// a proxy or a page for logging in, which says nothing about either. GitHub points
-// to "repositories/ID/…" of its own API.
+// redirected tells a repository or an issue that is elsewhere now, by "repositories/ID/…" of GitHub's
+// own API, from the redirect of a proxy or a page for logging in.
 func (c *call) redirected() error {
 	a := c.last
 	to := a.header.Get("Location")

@@ -41,16 +41,15 @@ func (c *Client) Issue(ctx context.Context, repo Repo, number int) (issue Issue,
 	return issue, err
 }
 
-// reactionRoutes are where a reaction is put on what has such an id: an issue or
-// pull request its number, a comment its own.
+// reactionRoutes are where a reaction is put: on an issue or pull request by its number, on a comment
+// by its id.
 var reactionRoutes = map[string]string{
 	"issue":          "/repos/{owner}/{repo}/issues/{number}/reactions",
 	"issue_comment":  "/repos/{owner}/{repo}/issues/comments/{id}/reactions",
 	"review_comment": "/repos/{owner}/{repo}/pulls/comments/{id}/reactions",
 }
 
-// React puts 👀 on an issue, an issue_comment or a review_comment. Putting it there
-// again changes nothing at GitHub, so it may be repeated.
+// React puts 👀 on an issue, an issue_comment or a review_comment. Repeating it changes nothing.
 func (c *Client) React(ctx context.Context, repo Repo, on string, id int64) error {
 	_, err := c.on(ctx, repo, request{
 		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes["issue_comment"]), args: []any{id},
@@ -59,8 +58,7 @@ func (c *Client) React(ctx context.Context, repo Repo, on string, id int64) erro
 	return err
 }
 
-// maxPages bounds the search for a comment. GitHub takes no more than 2,500
-// comments on an issue.
+// maxPages bounds the search for a comment: GitHub takes 2,500 on an issue.
 const maxPages = 25
 
 // Comment is a comment on an issue or in a pull request's conversation.
@@ -77,9 +75,8 @@ type Comment struct {
 // commentsRoute are the comments on an issue or in a pull request's conversation.
 const commentsRoute = "/repos/{owner}/{repo}/issues/{number}/comments"
 
-// CreateComment writes a comment that holds the marker, which is added at the
-// end where the body lacks it. When GitHub's answer is lost, the marker tells
-// whether the comment is there, so that it is not written twice.
+// CreateComment writes a comment that holds the marker, which is added at the end where the body lacks
+// it. By the marker one whose answer was lost is found, so that it is not written twice.
 func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body, marker string) (made Comment, err error) {
 	if marker == "" {
 		return Comment{}, errors.New("create a comment: without a marker it could not be found again")
@@ -95,8 +92,7 @@ func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body,
 	return made, err
 }
 
-// EditComment replaces a comment's body; the marker stays in it. ErrNotFound
-// when somebody deleted the comment.
+// EditComment replaces a comment's body; the marker stays in it. ErrNotFound: somebody deleted it.
 func (c *Client) EditComment(ctx context.Context, repo Repo, id int64, body, marker string) (edited Comment, err error) {
 	_, err = c.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}", args: []any{id},
@@ -105,9 +101,8 @@ func (c *Client) EditComment(ctx context.Context, repo Repo, id int64, body, mar
 	return edited, err
 }
 
-// FindComment returns the oldest comment that holds the marker and was written by
-// the App itself. A marker alone proves nothing: anybody can copy it, and a quoting
-// reply does.
+// FindComment returns the oldest comment that holds the marker and is by the App itself: anybody can
+// copy a marker.
 func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker string) (Comment, bool, error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var comments []Comment // oldest first
@@ -128,8 +123,8 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 	return Comment{}, false, nil
 }
 
-// isOwn says whether a comment is by the App. Only for a bot's comment that does not
-// name its App is the App's own user looked up.
+// isOwn says whether a comment is by the App. The App's own user is looked up only for a bot's comment
+// that names no App.
 func (c *Client) isOwn(ctx context.Context, one Comment) (bool, error) {
 	if one.App.ID != 0 || !one.Author.Bot() {
 		return one.App.ID == c.appID, nil

@@ -12,46 +12,41 @@ import (
 	"time"
 )
 
-// Shared keeps small values that all nodes of one Pawl see, so that they keep
-// GitHub's limits together. A store implements it for several nodes.
+// Shared keeps small values that all nodes of one Pawl see.
 type Shared interface {
-	// UpdateShared replaces the value under key by what f makes of it, as one atomic
-	// read-modify-write. now is the time by a clock that is the same for all nodes,
-	// read within it. old is empty when there is no value; with nil as its answer the
-	// value stays. f may be called more than once, and must not keep old.
+	// UpdateShared replaces the value under key by what f makes of it, as one atomic read-modify-write.
+	// now is by a clock that is the same for all nodes. old is empty when there is no value; with nil
+	// as its answer the value stays. f may be called more than once, and must not keep old.
 	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 }
 
-// Keys of limiters beside installation ids: GitHub counts requests with the
-// App's JWT and without credentials apart.
+// Keys of limiters beside installation ids, as GitHub counts these requests apart.
 const (
 	asAppKey     int64 = 0
 	anonymousKey int64 = -1
 )
 
-// urgency is what a request may take of the limits, and how long it waits for them.
-// Its zero value is for what the work needs or a person waits for.
+// urgency is what a request may take of the limits, and how long it waits for them. Zero is for what
+// the work needs or a person waits for.
 type urgency int
 
 const (
 	needed urgency = iota
-	// cosmetic shows how the work stands. It waits for cosmeticWait only, and leaves
-	// a fifth of every limit to the rest.
+	// cosmetic shows how the work stands. It waits for cosmeticWait only, and leaves a fifth of every
+	// limit.
 	cosmetic
-	// background is work for which nobody waits. It leaves a fifth of every limit to
-	// the rest, that of the hour by GitHub's own count too.
+	// background is work for which nobody waits. It leaves a fifth of every limit, of the hour by
+	// GitHub's count too.
 	background
 
 	urgencies = iota
 )
 
 const (
-	// cosmeticWait bounds the wait of one cosmetic request: the caller shows the
-	// newest state later.
+	// cosmeticWait bounds the wait of one cosmetic request: the caller shows the newest state later.
 	cosmeticWait = 10 * time.Second
-	// backgroundWait is how long work waits for limits for which nobody waits, and
-	// which holds up no step: a little more than the 60 s that GitHub asks for after
-	// a secondary limit without a time.
+	// backgroundWait is how long background work waits: a little more than the 60 s that GitHub asks
+	// for after a secondary limit without a time.
 	backgroundWait = 90 * time.Second
 	// sharedWait bounds one use of what the nodes share.
 	sharedWait = 5 * time.Second
@@ -68,18 +63,16 @@ func (c *Client) patience(r request) time.Duration {
 	return c.maxWait
 }
 
-// limiter keeps one installation's requests within GitHub's limits. What they have
-// used is in memory, or shared by the nodes; then the limiter has what it last saw of
-// it, and goes on with that where it cannot be reached. Each waiting request runs in
-// its caller's goroutine; there is no other.
+// limiter keeps one installation's requests within GitHub's limits. What they have used is in memory,
+// or shared by the nodes; where it cannot be reached the limiter goes on with what it last saw. Each
+// waiting request runs in its caller's goroutine.
 type limiter struct {
 	*Client
 	key string
 	// underWay has a place for each request that may be at GitHub at the same time.
 	underWay chan struct{}
-	// turns let one request of each kind look for room at a time, and the others wait
-	// in the order in which they came. So a write that waits for its minute holds up
-	// no read, and what is cosmetic nothing that is needed.
+	// turns let one request of each kind look for room at a time, in the order in which they came. So a
+	// write that waits for its minute holds up no read, and what is cosmetic nothing that is needed.
 	turns [2 * urgencies]chan struct{}
 
 	mu     sync.Mutex
@@ -109,8 +102,8 @@ func (c *Client) limiter(key int64) *limiter {
 	return l
 }
 
-// needOf is what a request takes of the limits. GitHub counts no check run as content;
-// a token is neither content nor spaced.
+// needOf is what a request takes. GitHub counts no check run as content; a token is neither content nor
+// spaced.
 func (l *limiter) needOf(r request) need {
 	n := need{points: readPoints, spare: r.urgency != needed}
 	if r.writes() {
@@ -122,9 +115,8 @@ func (l *limiter) needOf(r request) need {
 	return n
 }
 
-// enter waits until the request may be sent, and returns since when that holds.
-// A wait longer than patience or the context allows is returned as *RateLimited
-// as soon as it is known. Whoever is let in calls leave.
+// enter waits until the request may be sent, and returns since when that holds. A wait longer than
+// patience or the context allows is a *RateLimited at once. Whoever is let in calls leave.
 func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) (at time.Time, err error) {
 	began := l.now()
 	l.mu.Lock()
@@ -211,9 +203,8 @@ func (l *limiter) leave(ctx context.Context, n need, a answer) {
 	<-l.underWay
 }
 
-// update changes the usage that the nodes share, or this node's own where there is
-// none or it cannot be reached. f returns the next usage, and may be called again. The
-// error is the context's.
+// update changes the usage that the nodes share, or this node's own. f may be called again. The error
+// is the context's.
 func (l *limiter) update(ctx context.Context, f func(now time.Time, u usage) usage) error {
 	if l.shared != nil {
 		err := l.updateShared(ctx, f)
@@ -263,10 +254,8 @@ func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usag
 	return nil
 }
 
-// noteHour keeps whether less than a fifth is left of the hourly limit
-// (docs.github.com, "Checking the status of your rate limit"), where an answer says
-// so. That is kept for what people wait for: without tokens of the App nothing goes on.
-// l.mu is held.
+// noteHour keeps whether less than a fifth is left of the hourly limit (docs.github.com, "Checking the
+// status of your rate limit"): that is for what people wait for, and for tokens. l.mu is held.
 func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))

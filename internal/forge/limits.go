@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// What GitHub lets one installation do ("Rate limits for the REST API", secondary
-// limits). GitHub does not say whether edits and reactions are content, so here
-// they are. Check runs are none.
+// What GitHub lets one installation do ("Rate limits for the REST API", secondary limits). It does not
+// say whether edits and reactions are content, so here they are. Check runs are none.
 const (
-	// atOnce bounds the requests that are under way. Nodes that share the limits do
-	// not ask each other before every answer: each takes a quarter.
+	// atOnce bounds the requests under way. Nodes that share the limits take a quarter each, without
+	// asking.
 	atOnce       = 100
 	atOnceShared = atOnce / 4
 
@@ -24,15 +23,13 @@ var (
 	hourLimit   = bucket{500, time.Hour}  // of content
 )
 
-// bucket is a limit of so many within any stretch of time of a length, kept as a
-// leaky bucket (the "generic cell rate algorithm"). All that has to be remembered
-// is the time at which it is empty, so nodes can share it; golang.org/x/time/rate
-// is the same for one process, but its state cannot be stored.
+// bucket is a limit of so many within any stretch of time of a length, kept as a leaky bucket (the
+// "generic cell rate algorithm"): all that has to be remembered is the time at which it is empty, so
+// nodes can share it, which the state of golang.org/x/time/rate cannot be.
 //
-// A third of the limit may come at once, and six tenths of it flow out within the
-// length. So any such stretch holds 14/15 of the limit at most; the rest is for
-// requests that reach GitHub later than they were admitted: by up to a ninth of
-// the length, 6.6 s of a minute, while lateMost is 2 s.
+// A third of the limit may come at once, and six tenths of it flow out within the length. So any such
+// stretch holds 14/15 of the limit at most; the rest is for requests that reach GitHub later than they
+// were admitted: by up to a ninth of the length, 6.6 s of a minute, while lateMost is 2 s.
 type bucket struct {
 	most int
 	in   time.Duration
@@ -44,8 +41,8 @@ func (b bucket) each() time.Duration { return b.in * 10 / time.Duration(6*b.most
 // size is how long it takes until a full bucket is empty.
 func (b bucket) size() time.Duration { return b.each() * time.Duration(b.most/3) }
 
-// wait is how long it takes until n fit into a bucket that is empty at a time.
-// With spare a fifth of it stays free.
+// wait is how long it takes until n fit into a bucket that is empty at a time, with spare a fifth of it
+// free.
 func (b bucket) wait(empty, now time.Time, n int, spare bool) time.Duration {
 	size := b.size()
 	if spare {
@@ -69,25 +66,23 @@ type need struct {
 	spare bool
 }
 
-// usage is what one installation has used of its limits. Where nodes share it
-// every time in it is by their one clock. It is a value: its methods change nothing
-// but return the next one. Its zero value has used nothing.
+// usage is what one installation has used of its limits, by the one clock of the nodes that share it.
+// It is a value: its methods return the next one. Zero has used nothing.
 type usage struct {
 	// Points, Minute and Hour are the times at which these buckets are empty.
 	Points time.Time `json:"points,omitzero"`
 	Minute time.Time `json:"minute,omitzero"`
 	Hour   time.Time `json:"hour,omitzero"`
 	Write  time.Time `json:"write,omitzero"` // the time before which no other write may follow
-	// Hold is a time before which GitHub wants nothing. Secondary is false for the
-	// hourly limit.
+	// Hold is a time before which GitHub wants nothing; Secondary is false for the hourly limit.
 	Hold      time.Time `json:"hold,omitzero"`
 	Secondary bool      `json:"secondary,omitempty"`
 	// Strikes counts refusals that named no time since the last success.
 	Strikes int `json:"strikes,omitempty"`
 }
 
-// parseUsage reads what a node stored. What cannot be read counts as nothing
-// used; GitHub's own answers are obeyed in any case.
+// parseUsage reads what a node stored. What cannot be read counts as nothing used; GitHub's answers are
+// obeyed anyway.
 func parseUsage(text []byte) (usage, error) {
 	var u usage
 	if err := json.Unmarshal(text, &u); err != nil && len(text) > 0 {
@@ -96,8 +91,7 @@ func parseUsage(text []byte) (usage, error) {
 	return u, nil
 }
 
-// admit takes what a request needs, or says how long it has to wait first; then
-// nothing is taken.
+// admit takes what a request needs, or takes nothing and says how long it has to wait first.
 func (u usage) admit(now time.Time, n need) (next usage, wait time.Duration) {
 	wait = max(0, u.Hold.Sub(now), pointsLimit.wait(u.Points, now, n.points, n.spare))
 	if n.content {
@@ -119,8 +113,8 @@ func (u usage) admit(now time.Time, n need) (next usage, wait time.Duration) {
 	return u, 0
 }
 
-// answered notes what became of a request that was admitted. Refusals that name no
-// time hold back twice as long each, as GitHub asks, until one request succeeds.
+// answered notes what became of a request. Refusals that name no time hold back twice as long each, as
+// GitHub asks, until one request succeeds.
 func (u usage) answered(now time.Time, a answer) usage {
 	over := !u.Hold.After(now)
 	switch {
@@ -138,9 +132,8 @@ func (u usage) answered(now time.Time, a answer) usage {
 	return u
 }
 
-// settle mends what a wrong clock left behind: no time can be further ahead than
-// the limit that it belongs to is long. The mended value must be kept, or it would
-// be mended anew for ever.
+// settle mends what a wrong clock left behind: no time can be further ahead than its limit is long. The
+// mended value must be kept, or it would be mended anew for ever.
 func (u usage) settle(now time.Time) usage {
 	u.Points = earlier(u.Points, now.Add(pointsLimit.size()))
 	u.Minute = earlier(u.Minute, now.Add(minuteLimit.size()))

@@ -11,23 +11,20 @@ import (
 	"time"
 )
 
-// Delivery is one attempt of GitHub to send one webhook. Attempts at the same
-// webhook share the GUID and differ in the id.
+// Delivery is one attempt of GitHub to send a webhook. Those at the same webhook share the GUID.
 type Delivery struct {
 	ID   int64  `json:"id"`
 	GUID string `json:"guid"`
-	// Event and Action are those of the payload; Action is empty where the event
-	// has none.
+	// Event and Action are those of the payload; Action is empty where the event has none.
 	Event      string    `json:"event"`
 	Action     string    `json:"action"`
 	At         time.Time `json:"delivered_at"` // when GitHub sent it
 	StatusCode int       `json:"status_code"`  // what was answered; zero when no connection was made
 }
 
-// Deliveries reads one page of the App's webhook deliveries, newest first. An
-// empty cursor begins with the newest one; next is empty on the last page.
-// github.com lists those of 3 days, an Enterprise Server those of 7
-// (docs.github.com, "Redelivering webhooks").
+// Deliveries reads one page of the App's deliveries, newest first; an empty cursor begins, an empty
+// next ends. github.com lists those of 3 days, an Enterprise Server those of 7 (docs.github.com,
+// "Redelivering webhooks").
 func (c *Client) Deliveries(ctx context.Context, cursor string) (page []Delivery, next string, err error) {
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
 	if cursor != "" {
@@ -40,9 +37,8 @@ func (c *Client) Deliveries(ctx context.Context, cursor string) (page []Delivery
 	return page, resp.Cursor, nil
 }
 
-// DeliveryPayload reads what a delivery carried. It is nil where GitHub keeps no
-// payload, and ErrNotFound means that it keeps nothing of the delivery. GitHub
-// may have written the JSON anew, so a signature of it would not fit.
+// DeliveryPayload reads what a delivery carried, nil where GitHub keeps no payload. GitHub may have
+// written the JSON anew, so a signature of it would not fit.
 func (c *Client) DeliveryPayload(ctx context.Context, id int64) ([]byte, error) {
 	var got struct {
 		Request struct {
@@ -64,14 +60,12 @@ func (c *Client) DeliveryPayload(ctx context.Context, id int64) ([]byte, error) 
 // maxChangedPages bounds what one call reads of a list, in pages of 100.
 const maxChangedPages = 10
 
-// ChangedSince lists the issues and pull requests of a repository that were
-// updated since a time, those updated longest ago first. more says that there
-// are others after them.
+// ChangedSince lists the issues and pull requests that were updated since a time, those updated longest
+// ago first. more says that there are others after them.
 //
-// A change while it reads moves its thread to the end of GitHub's list, and what
-// follows would come a place sooner: numbered pages would skip one. So each
-// request asks from where the last answer ended. Only where one second fills a
-// page is the next page of that second read.
+// A change while it reads moves its thread to the end of GitHub's list, so numbered pages would skip
+// one. Each request asks from where the last answer ended; only where one second fills a page is the
+// next page of that second read.
 func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (list []Issue, more bool, err error) {
 	at := map[int]time.Time{} // of each number in the list
 	since, page := since.UTC().Truncate(time.Second), 1
@@ -104,8 +98,8 @@ func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (
 	return list, more, nil
 }
 
-// CommentsSince lists the comments on an issue or in a pull request's
-// conversation that were written or edited since a time, oldest first.
+// CommentsSince lists the comments of a conversation that were written or edited since a time, oldest
+// first.
 func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
 	return readPages[Comment](ctx, c, repo, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
 }
@@ -120,8 +114,8 @@ type Review struct {
 	Submitted time.Time `json:"submitted_at"` // zero for a review that is still being written
 }
 
-// Reviews lists the reviews of a pull request, oldest first. GitHub has no way to
-// ask for the new ones only.
+// Reviews lists the reviews of a pull request, oldest first: GitHub has no way to ask for new ones
+// only.
 func (c *Client) Reviews(ctx context.Context, repo Repo, number int) ([]Review, error) {
 	return readPages[Review](ctx, c, repo, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
 }
@@ -135,21 +129,19 @@ type ReviewComment struct {
 	SHA  string `json:"commit_id"`
 }
 
-// ReviewCommentsSince lists the remarks on lines of a pull request that were
-// written or edited since a time, oldest first.
+// ReviewCommentsSince lists the remarks on lines that were written or edited since a time, oldest
+// first.
 func (c *Client) ReviewCommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]ReviewComment, error) {
 	return readPages[ReviewComment](ctx, c, repo, request{
 		route: pullsRoute + "/{number}/comments", args: []any{number}, urgency: background, query: from(since),
 	})
 }
 
-// commitForm is what names a commit; anything else would change the path of a
-// request.
+// commitForm is what names a commit; anything else would change the path of a request.
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// PullsOfCommit lists the pull requests that brought a commit into the
-// repository or, for one that is not in the default branch, that are open with
-// it. An unknown commit is ErrNotFound or ErrInvalid.
+// PullsOfCommit lists the pull requests that brought a commit, or are open with one that is not in the
+// default branch. An unknown commit is ErrNotFound or ErrInvalid.
 func (c *Client) PullsOfCommit(ctx context.Context, repo Repo, sha string) ([]Pull, error) {
 	if !commitForm.MatchString(sha) {
 		return nil, fmt.Errorf("commit %.80q: want 7 to 64 hexadecimal digits", sha)

@@ -12,8 +12,7 @@ import (
 // maxPullTitle is the longest title in characters that GitHub takes.
 const maxPullTitle = 256
 
-// Branch is one end of a pull request. Its repository is empty when that (a fork)
-// was deleted.
+// Branch is one end of a pull request. Its repository is empty when that fork was deleted.
 type Branch struct {
 	Ref  string `json:"ref"`
 	SHA  string `json:"sha"`
@@ -46,10 +45,9 @@ func (c *Client) Pull(ctx context.Context, repo Repo, number int) (pull Pull, er
 // pullsRoute are the pull requests of a repository.
 const pullsRoute = "/repos/{owner}/{repo}/pulls"
 
-// findPull finds the newest pull request from head to base in the repository itself
-// that is open, or that was created since a time that is not zero: a fork's branch of
-// the same name does not count. The answer is checked again because GitHub ignores a
-// head filter it cannot read and lists everything.
+// findPull finds the newest pull request from head to base in the repository itself that is open, or
+// was created since a time: a fork's branch of the same name does not count. GitHub ignores a head
+// filter that it cannot read, so its answer is checked.
 func (c *Client) findPull(ctx context.Context, repo Repo, head, base string, since time.Time) (found Pull, ok bool, err error) {
 	state := "open"
 	if !since.IsZero() {
@@ -75,8 +73,8 @@ type NewPull struct {
 	Body  string
 	Head  string
 	Base  string
-	// Begun is when an earlier try began of which nobody knows what became of it;
-	// zero for none. What it opened is returned, also where people have closed it.
+	// Begun is when an earlier try began whose end is unknown; what it opened is returned, also where
+	// it was closed.
 	Begun time.Time
 }
 
@@ -90,9 +88,8 @@ type OpenedPull struct {
 // clockError is how far GitHub's clock may be from the one that dated an earlier try.
 const clockError = time.Minute
 
-// CreatePull opens a pull request, or returns the open one from the same head
-// to the same base. When GitHub's answer is lost, head and base tell whether
-// it is there, so that it is not opened twice.
+// CreatePull opens a pull request, or returns the open one from the same head to the same base, by
+// which one whose answer was lost is found.
 func (c *Client) CreatePull(ctx context.Context, repo Repo, p NewPull) (OpenedPull, error) {
 	if !p.Begun.IsZero() {
 		existing, ok, err := c.findPull(ctx, repo, p.Head, p.Base, p.Begun.Add(-clockError))
@@ -129,8 +126,7 @@ func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull, draft bool) 
 	return opened, err
 }
 
-// refusedWith says whether GitHub refused the content with a message that
-// holds the given lower-case words.
+// refusedWith says whether GitHub refused the content with a message that holds lower-case words.
 func refusedWith(err error, words string) bool {
 	failed, ok := errors.AsType[*Error](err)
 	return ok && errors.Is(err, ErrInvalid) && strings.Contains(strings.ToLower(failed.Message), words)

@@ -22,8 +22,7 @@ func (c *Client) RepoInfo(ctx context.Context, repo Repo) (info RepoInfo, err er
 	return info, err
 }
 
-// on does a request on a repository. When GitHub answers that it has moved,
-// the error says under which name it is now.
+// on does a request on a repository. When that has moved, the error says to which name.
 func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*github.Response, error) {
 	if err := repo.validate(); err != nil {
 		return nil, err
@@ -38,9 +37,8 @@ func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*githu
 	return resp, err
 }
 
-// Permission returns the level a person has on the repository: admin,
-// maintain, write, triage, read or none. A custom role counts as the level it
-// is based on; a login that GitHub does not know as a user has none.
+// Permission returns a person's level: admin, maintain, write, triage, read or none. A custom role
+// counts as the level it is based on.
 func (c *Client) Permission(ctx context.Context, repo Repo, login string) (string, error) {
 	var got struct {
 		Permission string `json:"permission"`

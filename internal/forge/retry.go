@@ -17,18 +17,16 @@ import (
 // maxTries is how often one call is sent when GitHub fails or holds it back.
 const maxTries = 3
 
-// Waits between tries after a failure: full jitter up to retryBase, doubled
-// each time, at most retryCap. A creation that may have been done waits at
-// least settle first, so that looking it up finds what GitHub was still doing.
+// Waits between tries after a failure: full jitter up to retryBase, doubled each time, at most
+// retryCap. A creation waits at least settle, so that looking it up finds what GitHub was still doing.
 const (
 	retryBase = 500 * time.Millisecond
 	retryCap  = 8 * time.Second
 	settle    = time.Second
 )
 
-// RoundTrip sends a request again which GitHub held back or did not answer properly,
-// and looks up first whether a creation was done. It returns GitHub's last word, or
-// what the call ends with.
+// RoundTrip sends a request again which GitHub held back or did not answer properly, and looks up first
+// whether a creation was done.
 func (c *call) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 	defer func() { c.ended = err }()
 	ctx := req.Context()
@@ -59,9 +57,8 @@ func (c *call) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 	}
 }
 
-// afterFailure waits after a try with an unknown result and looks up whether
-// a creation was done. It returns errFound when the call is done after all, and
-// another error when there is nothing left to try.
+// afterFailure waits after a try with an unknown result and looks up whether a creation was done: then
+// it returns errFound, and another error when nothing is left to try.
 func (c *call) afterFailure(ctx context.Context, try int) error {
 	failure := c.failure()
 	last := try >= maxTries
@@ -95,18 +92,15 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 	return nil
 }
 
-// lateMost is how long after it was admitted a request may still be sent. It takes
-// another place after that.
+// lateMost is how long after it was admitted a request may still be sent; then it takes another place.
 const lateMost = 2 * time.Second
 
 // errLate says that a request was not sent, because its place had gone by.
 var errLate = errors.New("too late for its place within GitHub's limits")
 
-// inPlace keeps a request within GitHub's limits: it sends it at its place among
-// those of all nodes. One that comes too late for its place, because the process stood
-// still or the fence took its time, is not sent: it takes another place, and after
-// maxTries the caller waits. A token that GitHub refuses was revoked or expired before
-// its time: then it takes one fresh token, and a place for it.
+// inPlace sends a request at its place among those of all nodes. One that comes too late, because the
+// process stood still or the fence took its time, takes another place, and after maxTries the caller
+// waits. For a token that GitHub refuses it takes one fresh token.
 func (c *call) inPlace(req *http.Request) (*http.Response, error) {
 	renewed := false
 	for late := 0; late < maxTries; {
@@ -125,8 +119,8 @@ func (c *call) inPlace(req *http.Request) (*http.Response, error) {
 	return nil, &RateLimited{Method: c.method, Path: c.route, Until: c.now().Add(lateMost), Secondary: true}
 }
 
-// send sends a request at its next place, with the token that is good then. The token
-// goes to the API's host only: follow lets no redirect lead elsewhere.
+// send sends a request at its next place, with the token that is good then, which goes to the API's
+// host only.
 func (c *call) send(req *http.Request) (*http.Response, error) {
 	l, ctx := c.limiter(c.limitKey()), req.Context()
 	n := l.needOf(c.request)
@@ -184,11 +178,9 @@ func setBody(req *http.Request, body any) error {
 	return err
 }
 
-// Fenced is the client for somebody who may lose the right to write while a request
-// waits, or while the process is stopped: right before each request that changes
-// something is sent, after all waiting for limits and places, fence is asked, and its
-// error keeps the request from being sent. A fence that will never let anything
-// through again should end the request's context, so that no further try is made.
+// Fenced is the client for somebody who may lose the right to write while a request waits: right before
+// each write is sent, after all waiting, fence is asked, and its error keeps the request back. A fence
+// that will let nothing through again should end the context, so that no further try is made.
 func (c *Client) Fenced(fence func(context.Context) error) *Client {
 	fenced := *c
 	fenced.fence = fence

@@ -12,19 +12,18 @@ import (
 	"github.com/pawlbot/pawl/internal/crash"
 )
 
-// tokenMargin is how long before its end a token is no longer handed out, so
-// that a push that starts with it can finish. GitHub's tokens live one hour.
+// tokenMargin is how long before its end (GitHub's live one hour) a token is no longer handed out, so
+// that a push can finish.
 const tokenMargin = 5 * time.Minute
 
-// tokenKey names a repository by its id, and by its name only where the id is
-// not known, so that a rename keeps the token.
+// tokenKey names a repository by its id, and by name only where that is unknown: a rename keeps the
+// token.
 type tokenKey struct {
 	installation, id int64
 	name             string
 }
 
-// tokenSlot holds one token, which is taken out while it is read or made, so that
-// many calls at once make one token.
+// tokenSlot holds one token, taken out while it is made, so that many calls at once make one.
 type tokenSlot chan token
 
 // token is one that GitHub made; its zero value has ended.
@@ -48,8 +47,7 @@ func (s *state) slot(repo Repo) tokenSlot {
 	return s.tokens[key]
 }
 
-// drop forgets a token that GitHub refused. A newer one stays: another call
-// may have replaced it meanwhile. An empty refused drops any token.
+// drop forgets a token that GitHub refused, not a newer one; an empty refused drops any.
 func (s *state) drop(repo Repo, refused string) {
 	slot := s.slot(repo)
 	known := <-slot
@@ -59,10 +57,9 @@ func (s *state) drop(repo Repo, refused string) {
 	slot <- known
 }
 
-// Token returns an installation token that reaches this repository only, with
-// the permissions Pawl needs, and lives for five minutes or more. It serves
-// REST and git (user x-access-token). It is a secret and opaque: it must not
-// reach an agent, an argument list, a file or a log.
+// Token returns an installation token for this repository only, with the permissions that Pawl needs,
+// for five minutes or more, for REST and git (user x-access-token). It is a secret: it must not reach
+// an agent, an argument list, a file or a log.
 func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	if err := repo.validate(); err != nil {
 		return "", err
@@ -81,8 +78,8 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	if c.now().Before(known.expires.Add(-tokenMargin)) {
 		return known.value, nil
 	}
-	// One repository and exactly the permissions of app.yml. The workflows permission is
-	// left out on purpose: without it GitHub refuses pushes that touch .github/workflows.
+	// Exactly the permissions of app.yml. Without workflows GitHub refuses pushes that touch
+	// .github/workflows.
 	opts := &github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{
 		Checks:       github.String("write"),
 		Contents:     github.String("write"),
@@ -104,12 +101,10 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	return known.value, nil
 }
 
-// Forget drops the repository's token, for a caller whose git push was refused
-// with it. The next Token makes a fresh one.
+// Forget drops a token with which a git push was refused; the next Token makes a fresh one.
 func (c *Client) Forget(repo Repo) { c.drop(repo, "") }
 
-// mint makes a token. Making one more than needed does no harm, so it is
-// simply repeated when an answer is lost.
+// mint makes a token. One more than needed does no harm, so it is repeated when an answer is lost.
 func (c *Client) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (made github.InstallationToken, err error) {
 	_, err = c.do(ctx, request{
 		method: http.MethodPost, route: "/app/installations/{installation}/access_tokens", args: []any{installation}, body: opts, as: asApp,
@@ -118,9 +113,8 @@ func (c *Client) mint(ctx context.Context, installation int64, opts *github.Inst
 	return made, err
 }
 
-// explainMint reads a refused token request: 404 after the App was
-// uninstalled, 422 when the repository is not part of it or a permission was not
-// granted; explain knows the 403 while the installation is suspended.
+// explainMint reads a refused token: 404 after the App was uninstalled, 422 when the repository is not
+// part of it or a permission is missing; explain knows the 403 of a suspended installation.
 func explainMint(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusNotFound:

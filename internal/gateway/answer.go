@@ -7,9 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tokens are the figures of one answer. Input includes cached and what was
-// written to a cache, of which a part is kept for an hour; output includes
-// reasoning; estimated is the part of both that the provider did not tell.
+// tokens are the figures of one answer. Input includes cached and written to a cache, of which forHour is kept
+// for an hour; output includes reasoning; estimated is the part that the provider did not tell.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
 }
@@ -27,15 +26,13 @@ type answer struct {
 	ended       bool // the model has ended its answer
 	over        bool // nothing follows
 	whole       bool // it was read to the end of what the provider sent
-	// plainEnd is true where the model ended by itself or at its length, so that
-	// asking once more may help; not after a filter or an error.
+	// plainEnd is true where the model ended by itself or at its length, so that asking once more may help.
 	plainEnd bool
 	failure  []byte         // the error that came within the answer, as JSON; nil without
 	messages messagesTokens // as Messages parts the figures
 }
 
-// reader reads one event of a stream, or a whole answer that is not streamed.
-// What it does not know it ignores.
+// reader reads one event of a stream, or a whole answer; what it does not know it ignores.
 type reader func(e gjson.Result, a *answer)
 
 // readers are those of the kinds of calls that a model answers.
@@ -46,9 +43,8 @@ func (a *answer) nothing() bool {
 	return a.ended && a.plainEnd && !a.tool && !a.text && a.failure == nil
 }
 
-// cut reports whether an answer is begun and not ended. An agent must see that
-// as a lost connection when the stream ends in order: OpenCode takes it for a
-// step that wants another, without end.
+// cut reports whether an answer is begun and not ended. An agent must see a lost connection then: OpenCode
+// takes an orderly end for a step that wants another, without end.
 func (a *answer) cut() bool { return a.begun() && !a.ended && !a.over && a.failure == nil }
 
 // begun reports whether the answer shows that the model is at work.
@@ -88,8 +84,7 @@ func (a *answer) says(text string) {
 	a.text = a.text || strings.TrimSpace(text) != ""
 }
 
-// ends notes why the model ended its answer, "" where it did not. Only after the
-// plain ends asking once more may help.
+// ends notes why the model ended its answer, "" where it did not. Asking once more helps after plain ends only.
 func (a *answer) ends(why string, plain ...string) {
 	if why != "" {
 		a.ended, a.plainEnd = true, slices.Contains(plain, why)
@@ -131,8 +126,7 @@ func readResponses(e gjson.Result, a *answer) {
 		item := e.Get("item")
 		readItem(item, a)
 		if kind == "response.output_item.done" {
-			// What of it did not come in pieces: the arguments of a tool of each
-			// kind, and sealed reasoning.
+			// What of it did not come in pieces: the arguments of a tool of each kind, and sealed reasoning.
 			whole := len(item.Get("arguments").Str) + len(item.Get("input").Str) + len(item.Get("action").Raw) + len(item.Get("encrypted_content").Str)
 			a.other += max(whole-a.piece, 0)
 			a.piece = 0
@@ -161,9 +155,8 @@ func readResponse(r gjson.Result, a *answer) {
 	}
 }
 
-// readItem sees tool calls of every kind (function_call, custom_tool_call,
-// local_shell_call, tool_search_call, …) and visible text, whose length was counted
-// when it came in pieces.
+// readItem sees tool calls of every kind (function_call, custom_tool_call, local_shell_call, …) and visible
+// text, whose length was counted when it came in pieces.
 func readItem(item gjson.Result, a *answer) {
 	kind := item.Get("type").Str
 	a.tool = a.tool || strings.HasSuffix(kind, "_call")
@@ -239,8 +232,7 @@ func readMessages(e gjson.Result, a *answer) {
 func readBlock(b gjson.Result, a *answer) {
 	a.says(b.Get("text").Str)
 	a.prose += len(b.Get("thinking").Str)
-	// What agents and people do not read: a piece of a tool's arguments, the
-	// whole of them, a signature, redacted reasoning.
+	// What nobody reads: the arguments of a tool, in pieces or whole, a signature, redacted reasoning.
 	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw) + len(b.Get("signature").Str) + len(b.Get("data").Str)
 	// tool_use, server_tool_use, mcp_tool_use
 	kind := b.Get("type").Str
@@ -275,8 +267,7 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	a.outputKnown = a.outputKnown || final
 }
 
-// readGemini reads a chunk of a stream, a whole body, or the array of chunks
-// that a stream without alt=sse is.
+// readGemini reads a chunk, a whole body, or the array of chunks that a stream without alt=sse is.
 func readGemini(c gjson.Result, a *answer) {
 	if c.IsArray() {
 		a.each(c, func(chunk gjson.Result, a *answer) {

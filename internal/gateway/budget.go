@@ -11,8 +11,7 @@ import (
 // does not say: the cap that Claude Code and OpenCode set themselves.
 const usualOutput = 32_000
 
-// share is a part of a budget: tokens, and USD at the dearest price where the
-// model has none.
+// share is a part of a budget: tokens, and USD, at the dearest price where the model has none.
 type share struct {
 	tokens int64
 	cost   float64
@@ -36,8 +35,7 @@ func (g Grant) within(s share) bool {
 	return (g.MaxTokens == 0 || s.tokens < g.MaxTokens) && (g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD)
 }
 
-// exhausted says why a budget of which a part is used allows no further call, ""
-// while it does.
+// exhausted says why a budget of which a part is used allows no further call, "" while it does.
 func (g Grant) exhausted(used share) string {
 	switch {
 	case g.MaxTokens > 0 && used.tokens >= g.MaxTokens:
@@ -55,11 +53,10 @@ func (s *Session) used() share {
 	return share{s.usage.Input + s.usage.Output, s.atMost}
 }
 
-// reserve sets aside what a call may come to, so that calls at the same time do
-// not pass the budget together: while others are in flight that may use it up,
-// the call waits for what they come to. It answers why the call is refused, and
-// records that; "" with ok false means that ctx ended. After ok the caller must
-// release what it reserved, when the call is booked.
+// reserve sets aside what a call may come to, so that calls at the same time do not pass the budget together:
+// while others in flight may use it up, the call waits for what they come to. It answers why the call is
+// refused, and records that; "" with ok false means that ctx ended. After ok the caller must release it, when
+// the call is booked.
 func (s *Session) reserve(ctx context.Context, wanted share) (why string, ok bool) {
 	for {
 		s.mu.Lock()

@@ -18,12 +18,10 @@ import (
 )
 
 const (
-	// maxRequest bounds a request in bytes; a context of a million tokens with
-	// some pictures has about 20 MiB.
+	// maxRequest bounds a request in bytes; a million tokens with some pictures have about 20 MiB.
 	maxRequest = 64 << 20
-	// A body from largeRequest on, or of unknown length, waits until no other of
-	// its attempt and fewer than maxLarge of all are being read and sent, so that
-	// no agent can fill the host's memory or keep the others waiting.
+	// A body from largeRequest on, or of unknown length, waits until no other of its attempt and fewer than
+	// maxLarge of all are being sent: no agent can fill the host's memory or keep the others waiting.
 	largeRequest = 8 << 20
 	maxLarge     = 4
 	// maxError bounds the body of an error in bytes.
@@ -128,8 +126,7 @@ func (c *call) serve(ctx context.Context) {
 	proxy.ServeHTTP(c.w, c.in.WithContext(ctx))
 }
 
-// admit waits until the call may have its place; nil when it ended before. The
-// caller must call what it gives.
+// admit waits until the call has its place, which the caller must free; nil when it ended before.
 func (c *call) admit(ctx context.Context) (free func()) {
 	places := []chan struct{}{c.slots}
 	if n := c.in.ContentLength; n < 0 || n >= largeRequest {
@@ -191,8 +188,7 @@ func (c *call) readBody() (string, *refusal) {
 	return "", refuse(c.route.protocol, status, text)
 }
 
-// forbidden asks the breaker and the budget; nil means that the call may go, or
-// that it ended while it waited for the budget.
+// forbidden asks the breaker and the budget; nil: the call may go, or ended while it waited.
 func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == models {
 		return nil

@@ -11,14 +11,11 @@ const (
 	// maxUnknown bounds the connections that have not shown a token yet. An agent
 	// sends it at once, so the one that waited longest gives way to the next.
 	maxUnknown = 256
-	// maxConns bounds the kept connections of one attempt; one more is closed
-	// after its call. One agent with ten parallel helpers of its own holds about
-	// twelve.
+	// maxConns bounds the kept connections of one attempt; one agent with ten helpers holds about twelve.
 	maxConns = 64
 )
 
-// connLimiter knows whose the connections are, so that nobody can take them from
-// the others by opening many.
+// connLimiter knows whose the connections are, so that nobody takes them from the others by opening many.
 type connLimiter struct {
 	mu      sync.Mutex
 	unknown []net.Conn // without a token, the oldest first

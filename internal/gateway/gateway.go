@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// headerTime is how long a client may take to send its headers; it sits on
-	// the same machine.
+	// headerTime is how long a client may take to send its headers; it sits on the same machine.
 	headerTime = 10 * time.Second
 	// idleTime is how long a kept connection may wait for its next call. Agents
 	// run tools for minutes between calls and open a new one then.
@@ -31,9 +30,8 @@ const (
 type Options struct {
 	Now func() time.Time
 	Log zerolog.Logger
-	// Transport reaches the providers. It must not ask for compressed answers, whose
-	// tokens could not be counted, nor limit the time to the first byte: a model may
-	// think for minutes, and the agent's own limits and the attempt's end it.
+	// Transport reaches the providers. It must not ask for compressed answers, whose tokens could not be
+	// counted, nor limit the time to the first byte: a model may think for minutes.
 	Transport http.RoundTripper
 }
 
@@ -50,8 +48,7 @@ type Gateway struct {
 	sessions map[[sha256.Size]byte]*Session
 }
 
-// Start takes a free port of the loopback and serves it until Close is called. It
-// returns as soon as the port is there.
+// Start takes a free port of the loopback and serves it until Close. It returns as soon as the port is there.
 func Start(o Options) (*Gateway, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,8 +82,7 @@ func (g *Gateway) Close() error {
 	return err
 }
 
-// Open lets the holder of a new token call the provider of the grant. The caller
-// must Close the session when the attempt is over.
+// Open gives a token for the provider of the grant, until the caller closes the session.
 func (g *Gateway) Open(grant Grant) *Session {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails, by its documentation
@@ -102,8 +98,7 @@ func (g *Gateway) Open(grant Grant) *Session {
 	return s
 }
 
-// find gives the session of a token. Tokens are looked up by hash, so the time
-// of a miss tells nothing about the tokens that exist.
+// find gives the session of a token, by its hash, so the time of a miss tells nothing about those that exist.
 func (g *Gateway) find(tokens []string) *Session {
 	for _, token := range tokens {
 		hash := sha256.Sum256([]byte(token))

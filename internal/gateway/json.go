@@ -13,9 +13,8 @@ import (
 // object keeps the literals of JSON that the gateway writes short.
 type object map[string]any
 
-// manyBrackets is how many opening brackets a text may have that gjson checks.
-// Its check goes one call deeper with each, and a stack of Go that is full ends
-// the process; encoding/json is some four times slower and goes 10,000 deep.
+// manyBrackets is how many opening brackets a text may have that gjson checks. It goes one call deeper with
+// each, and a full stack ends the process; encoding/json is some four times slower and goes 10,000 deep.
 const manyBrackets = 1 << 16
 
 // parsed reads a text; false for what is no JSON. The whole text is checked: of
@@ -31,10 +30,9 @@ func parsed(text string) (gjson.Result, bool) {
 	return gjson.Parse(text), true
 }
 
-// fields are those of an object by name. Of fields with the same name the last
-// one counts, as at the providers; gjson's Get would give the first. Names are
-// compared exactly: with encoding/json's structs "MODEL" would replace "model",
-// and another price than the real one count.
+// fields are those of an object by name. Of equal names the last counts, as at the providers; gjson's Get would
+// give the first. Names are compared exactly: with encoding/json's structs "MODEL" would replace "model", and
+// another price count.
 type fields map[string]gjson.Result
 
 // fieldsOf gives nil for what is no object.
@@ -67,8 +65,7 @@ func (f fields) json() string {
 
 func list(raws []string) string { return "[" + strings.Join(raws, ",") + "]" }
 
-// encoded writes JSON without escaping < and >, as providers write it. It is for
-// values that encoding cannot fail for: strings, numbers, objects of them.
+// encoded writes JSON without escaping < and >, as providers do, of values that encoding cannot fail for.
 func encoded(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

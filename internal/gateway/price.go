@@ -23,9 +23,8 @@ func writePrice(p config.Price) float64 { return cmp.Or(p.CacheWrite, p.Input*wr
 // -20250929, -2025-08-07, -001, @20250929, -latest.
 var dated = regexp.MustCompile(`^[-@](?:latest|\d[\d-]{1,9})$`)
 
-// priceOf finds the price of a model; of several the last one counts. gpt-5-mini is
-// not priced as gpt-5: only a date or a version number may follow the name of the
-// list.
+// priceOf finds the price of a model; of several the last counts. Only a date or a version number may follow
+// the name of the list: gpt-5-mini is not priced as gpt-5.
 func priceOf(model string, list []config.Price) (config.Price, bool) {
 	var best config.Price
 	for _, p := range slices.Backward(list) {

@@ -94,8 +94,7 @@ func refuse(p string, status int, message string, details ...object) *refusal {
 	return out
 }
 
-// refuseLimit answers with a limit, the way that makes the CLI of the request
-// stop or wait as it should. message is for people.
+// refuseLimit answers with a limit in the way that makes the request's CLI stop or wait; message is for people.
 func refuseLimit(r route, header http.Header, l policy.Limit, message string, now time.Time) *refusal {
 	wait := secondsUntil(l.ResetsAt, now)
 	var out *refusal
@@ -115,11 +114,9 @@ func refuseLimit(r route, header http.Header, l policy.Limit, message string, no
 	return out
 }
 
-// usedUp is a quota that trying again does not help. What each CLI takes for
-// final was recorded: Codex 429 usage_limit_reached, Claude Code a balance that
-// is too low (400) or a rejected plan with a long wait, Gemini CLI a quota per
-// day. OpenCode and whatever else is made of the AI SDK try every 429 again for
-// over a minute or sleep until the reset, but leave at 402.
+// usedUp is a quota that trying again does not help. What each CLI takes for final was recorded: Codex 429
+// usage_limit_reached, Claude Code a balance that is too low (400) or a rejected plan with a long wait, Gemini
+// CLI a quota per day. OpenCode and the rest of the AI SDK sleep at every 429, but leave at 402.
 func usedUp(r route, header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
 	switch {
@@ -158,8 +155,7 @@ func retryInfo(wait int64) []object {
 	return []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%ds", wait)}}
 }
 
-// secondsUntil is how long to tell an agent to wait for a limit, in whole seconds,
-// 0 where nobody knows.
+// secondsUntil is how long an agent is told to wait, in whole seconds, 0 where nobody knows.
 func secondsUntil(reset, now time.Time) int64 {
 	if reset.IsZero() {
 		return 0

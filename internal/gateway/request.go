@@ -32,8 +32,7 @@ type request struct {
 // maxModel bounds the name of a model in bytes; some of routers have eighty.
 const maxModel = 256
 
-// readRequest checks a body and prepares it for the provider. An error is the
-// client's fault and its text is for the agent.
+// readRequest checks a body and prepares it for the provider. An error is for the agent.
 func readRequest(r route, body string) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
@@ -122,24 +121,21 @@ func standardTier(f fields) error {
 	return nil
 }
 
-// hostedTypes begin the types of tools that the provider runs itself, in
-// Responses and Messages. Their work costs beyond tokens and reaches past the
-// sandbox. Of the CLIs only Codex offers one unasked
-// (web_search, 0.169.0); Claude Code and Gemini CLI search in calls of their own.
+// hostedTypes begin the types of tools that the provider runs itself, in Responses and Messages: they cost
+// beyond tokens and reach past the sandbox. Of the CLIs only Codex offers one unasked (web_search, 0.169.0);
+// Claude Code and Gemini CLI search in calls of their own.
 var hostedTypes = []string{
 	"web_search", "web_fetch", "code_interpreter", "code_execution", "image_generation", "file_search", "computer", "mcp",
 }
 
-// geminiLocal are the fields of Gemini's tools that the agent runs; each other
-// one names something that Google does.
+// geminiLocal are Gemini's tools that the agent runs; each other field names something that Google does.
 var geminiLocal = map[string]bool{"functionDeclarations": true, "function_declarations": true}
 
 // errHosted refuses a call that is for nothing but a hosted tool.
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
-// dropHosted takes hosted tools out of the fields of a request, so that an agent
-// that offers one among its own works on without it. An error refuses a request
-// that has nothing else, or that asks for the same in another way.
+// dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
+// error refuses a request that has nothing else, or asks for the same in another way.
 func dropHosted(kind callKind, f fields) (changed bool, err error) {
 	for _, name := range []string{"mcp_servers", "web_search_options", "plugins", "container", "prompt"} {
 		empty := f[name].IsArray() && len(f[name].Array()) == 0
@@ -169,8 +165,7 @@ func dropHosted(kind callKind, f fields) (changed bool, err error) {
 	return changed, nil
 }
 
-// rewritten is a list with each element as edit leaves it, without those of which
-// that is nothing; changed is false where the list stays as it is.
+// rewritten is a list with each element as edit leaves it, without those of which nothing is left.
 func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string, changed bool) {
 	if !list.IsArray() {
 		return nil, false
@@ -215,15 +210,13 @@ func hosted(kind callKind, tool fields) bool {
 	return slices.ContainsFunc(hostedTypes, func(start string) bool { return strings.HasPrefix(name, start) })
 }
 
-// mayName reports whether JSON may have an object in it with a field of this
-// name, which has no letter that an escape other than \u stands for. Looking
-// takes a tenth of the time that parting a long conversation would.
+// mayName reports whether JSON may have a field of this name in it, which has no letter that an escape other
+// than \u stands for. Looking takes a tenth of the time of parting a long conversation.
 func mayName(raw, name string) bool {
 	return strings.Contains(raw, `"`+name+`"`) || strings.Contains(raw, `\u`)
 }
 
-// withoutAdditional takes hosted tools out of the items by which Codex adds
-// tools in the course of a session.
+// withoutAdditional takes hosted tools out of the items by which Codex adds tools within a session.
 func withoutAdditional(input gjson.Result) (out []string, changed bool) {
 	return rewritten(input, func(entry gjson.Result) string {
 		if !mayName(entry.Raw, "tools") {

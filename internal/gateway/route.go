@@ -32,8 +32,7 @@ type route struct {
 	stream   bool   // Gemini tells it in the path
 }
 
-// geminiPath allows plain model names only, so that no dots or encoded slashes
-// reach the provider's path.
+// geminiPath allows plain model names only: no dots or encoded slashes reach the provider's path.
 var geminiPath = regexp.MustCompile(`^/v1beta/models/([A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*):(streamGenerateContent|generateContent|countTokens)$`)
 
 // routes are the paths that name no model. OpenAI's base URL has the version.
@@ -45,8 +44,7 @@ var routes = map[string]route{
 	"/v1/messages/count_tokens": {kind: countTokens, protocol: config.Anthropic, method: http.MethodPost, path: "/v1/messages/count_tokens"},
 }
 
-// routeOf answers false for whatever is not on the list. The path is compared as
-// it was sent: one with an escape in it is no path of ours.
+// routeOf answers false for whatever is not on the list. The path is compared as it was sent, escapes and all.
 func routeOf(r *http.Request) (route, bool) {
 	p := r.URL.EscapedPath()
 	found, known := routes[p]
@@ -63,8 +61,7 @@ func routeOf(r *http.Request) (route, bool) {
 	return found, r.Method == found.method
 }
 
-// shapeOf guesses the protocol of a request that has no session, for the form of
-// the refusal.
+// shapeOf guesses the protocol of a request that has no session, for the form of the refusal.
 func shapeOf(r *http.Request) string {
 	switch p := r.URL.Path; {
 	case strings.HasPrefix(p, "/v1beta"):
@@ -75,9 +72,8 @@ func shapeOf(r *http.Request) string {
 	return config.OpenAI
 }
 
-// target is the URL of the provider for a route. Of the query only what the
-// protocols define is kept: the form of the stream, the beta switch of Messages
-// and the client's version that Codex names when it lists models.
+// target is the URL of the provider. Of the query it keeps what the protocols define: the form of the stream,
+// the beta switch of Messages, the client's version that Codex names when it lists models.
 func (r route) target(base string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil {
@@ -95,9 +91,8 @@ func (r route) target(base string, query url.Values) (*url.URL, error) {
 	return u, nil
 }
 
-// requestHeaders may pass from an agent to the provider. Not on the list, and so
-// dropped, are credentials, cookies, whatever names an organisation, project or
-// account (it would change who pays), and hop-by-hop headers.
+// requestHeaders may pass to the provider. Not among them are credentials, cookies, whatever names an
+// organisation, project or account (it would change who pays), and hop-by-hop headers.
 var requestHeaders = map[string]bool{
 	"Accept": true, "Content-Type": true, "User-Agent": true,
 	"Anthropic-Version": true, "Anthropic-Beta": true, "X-App": true,

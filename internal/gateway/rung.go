@@ -12,17 +12,14 @@ import (
 // nudge is what the second try adds to the conversation.
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
 
-// maxHeld bounds what is held back of an answer in bytes, with the wrapping of
-// its events. The prose in it, which Grant.NoAnswerBytes bounds, is a tenth of that or
-// less.
+// maxHeld bounds what is held back of an answer in bytes, of which the prose that Grant.NoAnswerBytes bounds is
+// a tenth at most.
 const maxHeld = 8 << 20
 
-// keepAlives are what an agent gets while an answer is held back: what its CLI
-// takes for a sign of life and otherwise ignores. Codex 0.169.0 gives a stream up
-// after five minutes without an event, of which a comment is none. Claude Code
-// counts no pings among them, which is why internal/agent has it wait for longer.
-// OpenCode watches for bytes. Gemini CLI 0.61.0 fails over a comment and skips
-// empty lines.
+// keepAlives are what an agent gets while an answer is held back: what its CLI takes for a sign of life. Codex
+// 0.169.0 gives a stream up after five minutes without an event, of which a comment is none. Claude Code counts
+// no pings, which is why internal/agent has it wait longer. OpenCode watches for bytes. Gemini CLI 0.61.0 fails
+// over a comment and skips empty lines.
 var keepAlives = map[callKind]string{
 	responses: "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n",
 	messages:  "event: ping\ndata: {\"type\":\"ping\"}\n\n",
@@ -35,9 +32,8 @@ func (c *call) guarded() bool {
 	return c.grant.NoAnswerBytes > 0 && c.req.tools && c.req.body != "" && keepAlives[c.route.kind] != ""
 }
 
-// held is an answer that is kept from the agent until it is known to count: it
-// calls a tool or ends with a text. One that comes to nothing is asked for once
-// more, and then the agent sees the second answer alone.
+// held is an answer that is kept from the agent until it calls a tool or ends with a text. One that comes to
+// nothing is asked for once more, and the agent sees the second answer alone.
 type held struct {
 	*call
 	first, second *stream // second is nil where there was no second try
@@ -83,8 +79,7 @@ func (h *held) Close() error {
 	var err error
 	if h.second != nil {
 		err = h.second.Close()
-		// Both tries sent the same conversation, so what the second tells of its
-		// input is the best estimate of the first's.
+		// Both tries sent the same conversation: what the second tells of its input is the best estimate.
 		if said, second := &h.first.said, &h.second.said; !said.inputKnown && second.inputKnown {
 			said.tokens.input, said.tokens.estimated, said.inputKnown = second.tokens.input, second.tokens.input, true
 		}
@@ -119,9 +114,8 @@ func (h *held) comesToNothing() bool {
 	}
 }
 
-// again makes the second try and halts the first answer when the second has
-// begun. It answers false when nothing came of it: then the first one counts and
-// goes on.
+// again makes the second try and halts the first answer when the second has begun; false: nothing came of it,
+// and the first one goes on.
 func (h *held) again(ctx context.Context, out *http.Request) bool {
 	body, ok := opposite(h.req, h.route.kind)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {

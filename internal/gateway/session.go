@@ -12,12 +12,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxCalls bounds the calls of one attempt at the same time; more wait. Agents
-// with helpers of their own make about ten.
+// maxCalls bounds the calls of one attempt at the same time; agents with helpers make about ten.
 const maxCalls = 16
 
-// maxWaiting bounds the calls of one attempt that are served or wait. One agent
-// must not take all connections from the others.
+// maxWaiting bounds those that are served or wait: one agent must not take all connections.
 const maxWaiting = 64
 
 // Grant is what one attempt may do.
@@ -25,19 +23,17 @@ type Grant struct {
 	// Attempt names it in the log: owner/repo#n/attempt.
 	Attempt  string
 	Provider config.Provider
-	// Model is the one that the attempt was given, as the backend names it. Of
-	// refusals of other models, which agents ask for titles and the like, only
-	// those count that hold for the whole account. Empty means every model.
+	// Model is the one that the attempt was given. Of refusals of other models, which agents ask for titles and
+	// the like, only those of the whole account count. Empty means every model.
 	Model string
 	// MaxTokens bounds input and output together, MaxCostUSD the cost; 0 is no
 	// bound. The call that crosses a bound is finished, the next is refused; calls
 	// at the same time wait for each other where together they would cross it.
 	MaxTokens  int64
 	MaxCostUSD float64
-	// NoAnswerBytes is how much prose and reasoning a streamed answer may have
-	// without a tool call before it is halted and tried once more; an empty answer is
-	// tried once more, too. Until that is known the agent sees nothing of the answer.
-	// 0 turns rung 1 off.
+	// NoAnswerBytes is how much prose and reasoning a streamed answer may have without a tool call before it is
+	// halted and, like an empty one, tried once more. Until then the agent sees nothing of it. 0 turns rung 1
+	// off.
 	NoAnswerBytes int
 	Limited       func(context.Context) (policy.Limit, bool) // the breaker's word, asked before each call
 	OnFruitless   func(why string)                           // told once when the attempt gets nowhere at its provider, and why
@@ -49,16 +45,13 @@ type Usage struct {
 	// Requests counts calls that were sent to the provider, Refused those that
 	// were answered here, Turns those that the model answered to the end.
 	Requests, Refused, Turns int
-	// Input includes CachedInput and what was written to a cache; Output
-	// includes reasoning.
+	// Input includes CachedInput and what was written to a cache; Output includes reasoning.
 	policy.Tokens
-	// Estimated is the part of Input and Output that no provider told, because
-	// the answer ended before it: four bytes are counted as a token.
+	// Estimated is the part of both that no provider told: four bytes are counted as a token.
 	Estimated int64
 	CostUSD   float64
 	CostKnown bool // false where a model has no price; CostUSD leaves it out
-	// Limit is the last one that counts and that no later call's answer followed;
-	// nil where there is none.
+	// Limit is the last one that counts and that no later call's answer followed; nil without.
 	Limit *policy.Limit
 	// BudgetStopped says why calls were refused; empty while none was.
 	BudgetStopped string
@@ -110,8 +103,7 @@ func (s *Session) Usage() Usage {
 	return s.usage
 }
 
-// Close revokes the token, ends the calls in flight, waits for their last
-// figures, and gives the totals. Further calls give the same.
+// Close revokes the token, ends the calls in flight and gives the totals; again, the same.
 func (s *Session) Close() Usage {
 	s.gateway.mu.Lock()
 	delete(s.gateway.sessions, s.hash)
@@ -127,9 +119,8 @@ func (s *Session) Close() Usage {
 	return s.Usage()
 }
 
-// begin counts a call in, which is aborted when the session is closed; false when it
-// is closed already. crowded is true when too many calls are there. The caller must
-// call end.
+// begin counts a call in, for which end must be called; false when the session is closed. crowded: too many are
+// there.
 func (s *Session) begin(c *call) (crowded, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,13 +143,11 @@ func (s *Session) change(f func(*Usage)) {
 	f(&s.usage)
 }
 
-// maxAnswered bounds the models whose answers are remembered. Agents use two or
-// three; one that makes names up gets no more.
+// maxAnswered bounds the models whose answers are remembered. Agents use two or three.
 const maxAnswered = 64
 
-// limited takes a limit down that the call met and tells it to whoever waits for it.
-// It answers false where the limit says nothing of this attempt: another model was
-// meant, or a call that began later is answered.
+// limited takes a limit down that the call met and tells it. It answers false where that says nothing of this
+// attempt: another model was meant, or a call that began later is answered.
 func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	model := c.req.model
 	c.mu.Lock()
@@ -178,9 +167,8 @@ func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	return counts
 }
 
-// answers notes that the bytes of the call's answer arrive, after which a limit that
-// an earlier call met is over. A small model's answer says nothing of the model that
-// the attempt was given.
+// answers notes that the call's answer arrives, after which a limit that an earlier call met is over. A small
+// model's answer says nothing of the model that the attempt was given.
 func (c *call) answers() {
 	model := c.req.model
 	c.mu.Lock()
@@ -224,8 +212,7 @@ func (c *call) heard(said *answer) {
 	}
 }
 
-// alias matches a model's name without a version, as Claude Code and Gemini CLI
-// take them: sonnet, flash, flash-lite.
+// alias matches a model's name without a version: sonnet, flash, flash-lite.
 var alias = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*$`)
 
 // means reports whether a model is the one that the attempt was given. Names

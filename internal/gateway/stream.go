@@ -9,9 +9,8 @@ import (
 	"sync"
 )
 
-// stream is one streamed answer of the provider. Reading gives its events as
-// they came, each one whole, without those that only the gateway asked for;
-// closing books it.
+// stream is one streamed answer. Reading gives its events as they came, each whole, without those that only the
+// gateway asked for; closing books it.
 type stream struct {
 	*call
 	from   io.ReadCloser
@@ -90,9 +89,8 @@ type splitter struct {
 	midline bool // and to a line of it
 }
 
-// next gives one event as it came, with the empty line that ends it, and its data
-// lines, joined; of an event that is too long a piece without them. Both are valid
-// until the next call.
+// next gives one event as it came, with its end, and its data lines, joined; of one that is too long a piece
+// without them. Both are valid until the next call.
 func (s *splitter) next() (raw, data []byte, err error) {
 	s.raw = s.raw[:0]
 	whole, ended := !s.within, false

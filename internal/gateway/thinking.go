@@ -14,8 +14,7 @@ type draft struct{ body string }
 
 func (d *draft) get(path string) gjson.Result { return gjson.Get(d.body, path) }
 
-// set writes a value; -1 at the end of a path appends to a list. A place that
-// cannot be is left as it is.
+// set writes a value; -1 at the end of a path appends. A place that cannot be is left as it is.
 func (d *draft) set(path string, value any) {
 	if changed, err := sjson.SetRaw(d.body, path, encoded(value)); err == nil {
 		d.body = changed
@@ -80,8 +79,7 @@ func turnResponses(d *draft, model string) bool {
 	return true
 }
 
-// turnChat also turns the switches that other servers have for thinking, where
-// the request uses them.
+// turnChat also turns the switches of other servers, where the request uses them.
 func turnChat(d *draft, model string) bool {
 	if count(d.get("n")) > 1 || !d.get("messages.0").Exists() || d.get("tool_choice").Str == "none" {
 		return false
@@ -101,16 +99,14 @@ func turnChat(d *draft, model string) bool {
 	return true
 }
 
-// Anthropic's bounds of a thinking budget in tokens: 1024 is the least that the
-// API takes, and it must be less than max_tokens.
+// Anthropic's bounds of a thinking budget in tokens; it must be less than max_tokens.
 const (
 	leastBudget = 1024
 	mostBudget  = 8192
 )
 
-// adaptive matches Claude's models from 4.6 on by their names, claude-opus-4-7 or
-// anthropic/claude-opus-5. They think as they see fit, and from 4.7 on refuse a
-// budget.
+// adaptive matches Claude's models from 4.6 on, claude-opus-4-7 or anthropic/claude-opus-5. They think as they
+// see fit, and from 4.7 on refuse a budget.
 var adaptive = regexp.MustCompile(`claude-[a-z]+-(?:4[-.](?:[6-9]|[1-9]\d)|[5-9]|[1-9]\d)(?:[-.@]|$)`)
 
 func turnMessages(d *draft) bool {
@@ -139,8 +135,7 @@ func turnMessages(d *draft) bool {
 	return choice == "" || choice == "auto"
 }
 
-// sayMessages puts the nudge at the end of the last message, which is the user's
-// and may hold tool results.
+// sayMessages puts the nudge at the end of the last message, the user's, which may hold tool results.
 func sayMessages(d *draft) bool {
 	n := d.get("messages.#").Int()
 	if n == 0 {
@@ -159,8 +154,7 @@ func sayMessages(d *draft) bool {
 	return true
 }
 
-// dropThinkingEdits takes out of the context management what the API refuses
-// while thinking is off.
+// dropThinkingEdits takes out of the context management what the API refuses while thinking is off.
 func dropThinkingEdits(d *draft) {
 	edits := d.get("context_management.edits").Array()
 	left := len(edits)
@@ -175,9 +169,8 @@ func dropThinkingEdits(d *draft) {
 	}
 }
 
-// turnGemini turns levels for the models that have them and budgets for the
-// others; -1 is the budget that the model chooses itself. Gemini 2.5 Pro cannot
-// stop thinking and takes no less than 128 tokens.
+// turnGemini turns levels for models that have them, else budgets; the model chooses at -1. Gemini 2.5 Pro
+// takes no less than 128 tokens.
 func turnGemini(d *draft, model string) bool {
 	if !d.get("contents.0").Exists() || d.get("toolConfig.functionCallingConfig.mode").Str == "NONE" {
 		return false

@@ -21,9 +21,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// exchange sends the call and gives what the agent is to see of the answer. Its
-// response is made anew, so that nothing passes that was not allowed: no other
-// headers, no trailers. An error means that the provider cannot be reached.
+// exchange sends the call and gives what the agent is to see of the answer, made anew: no other headers, no
+// trailers. An error means that the provider cannot be reached.
 func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response, error) {
 	resp, err := c.send(ctx, out, c.req.body)
 	c.bodySent()
@@ -57,13 +56,11 @@ func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
 	}{r, c}
 }
 
-// send makes one call of the provider, whose key is masked in the answer.
-// Transports do not follow redirects. A
-// call that is broken off after it was sent is booked: the provider answers and
-// charges all the same.
+// send makes one call of the provider, whose key is masked in the answer. One that is broken off after it was
+// sent is booked: the provider charges all the same.
 //
-// The context of out belongs to the ReverseProxy, which would pass provisional
-// answers (1xx) on with all their headers, so another takes its place.
+// The context of out belongs to the ReverseProxy, which would pass provisional answers (1xx) on with all their
+// headers, so another takes its place.
 func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.Response, error) {
 	var sent atomic.Bool
 	reader, large := strings.NewReader(body), len(body) >= largeRequest
@@ -100,8 +97,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	return resp, nil
 }
 
-// plainBody undoes the compression of a server that does not heed
-// Accept-Encoding. After an error the body is closed.
+// plainBody undoes the compression of a server that does not heed Accept-Encoding; an error closes the body.
 func plainBody(resp *http.Response) error {
 	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
 	case "", "identity":
@@ -127,8 +123,7 @@ func isStream(resp *http.Response) bool {
 // one passes, and its tokens are estimated.
 const maxWhole = 32 << 20
 
-// whole is an answer that is no stream. It passes as it comes and is read when
-// it is closed.
+// whole is an answer that is no stream. It passes as it comes and is read when it is closed.
 type whole struct {
 	*call
 	io.ReadCloser
@@ -155,9 +150,8 @@ func (w *whole) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// refused reads whether an error of the provider is a limit and gives what of it
-// the agent sees. A refusal of the key is put in our own words, since providers
-// repeat a part of the key in theirs.
+// refused reads whether an error is a limit and gives what of it the agent sees. A refusal of the key is put in
+// our own words: providers repeat a part of the key.
 func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
 	// An error of reading leaves a shorter body; the status tells the matter.
@@ -170,13 +164,11 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(body))
 }
 
-// mostAsked is the longest answer in tokens that a CLI asks for by itself: Claude
-// Code 2.1.197 does.
+// mostAsked is the longest answer in tokens that a CLI asks for by itself: Claude Code 2.1.197.
 const mostAsked = 64_000
 
-// fail tells of an error of the provider if it is a limit. What is said to calls
-// that no model answers, as those for the list of models, is no word on the
-// model or the account.
+// fail tells of an error that is a limit. What is said to calls that no model answers, such as for the list of
+// models, is no word on the model or the account.
 func (c *call) fail(f limit.Answer) {
 	f.Message = text.Mask(f.Message, c.grant.Provider.Key.Reveal())
 	l, isLimit := f.Limit(c.gateway.Now())
