@@ -11,8 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// accounts are what threads share of backends: breakers, cooldowns, and who runs
-// an attempt on which account.
+// accounts are what threads share of backends: breakers, cooldowns, and who runs on which account.
 type accounts struct{ *database }
 
 // Breakers returns the breakers that are not zero, by account.
@@ -37,8 +36,7 @@ func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, e
 	})
 }
 
-// Cooldowns returns, by repository, the cooldowns that end after now, of one
-// repository (owner/name) or of all with "".
+// Cooldowns returns, by repository (owner/name), those that end after now, of one or of all with "".
 func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
@@ -55,13 +53,11 @@ func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_
 	})
 }
 
-// EnterAccount asks to run an attempt on a backend's account. It is refused (false)
-// while at least most other threads run one there, on any node; with most of 0 or less
-// it is never refused, nor is an account without a name, which nobody shares. What a
-// thread entered ends with LeaveAccount, Release, its next EnterAccount, or when its
-// lease runs out: who enters with a bound after that also takes the lease that ran out,
-// so that its holder cannot come back to it. The error is thread.ErrLeaseLost for a
-// thread that was itself taken over.
+// EnterAccount asks to run an attempt on an account. It is refused (false) while at least most other threads
+// run one there, on any node, never with most of 0 or for an account without a name. It ends with LeaveAccount,
+// Release, the next EnterAccount, or when the lease runs out: who enters with a bound after that takes that
+// lease, so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken
+// over.
 func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
 	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
 	if account == "" {
@@ -98,9 +94,8 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 	return entered && err == nil, err
 }
 
-// LeaveAccount ends what EnterAccount began; leaving an account that the thread
-// is not in does nothing. The error is thread.ErrLeaseLost for a thread that was taken
-// over.
+// LeaveAccount ends what EnterAccount began, if it did. The error is thread.ErrLeaseLost for a thread that was
+// taken over.
 func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)

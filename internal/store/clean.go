@@ -9,33 +9,27 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Retention says before which times records may go. A zero time keeps all of a
-// kind.
+// Retention says before which times records may go; zero keeps all of a kind.
 type Retention struct {
-	// Deliveries bounds the payloads of what was handled, and the GUIDs that are also
-	// older than 30 days.
+	// Deliveries bounds the payloads of what was handled, and GUIDs that are also older than 30 days.
 	Deliveries time.Time
-	// Threads bounds the logs of threads that are closed, or that Pawl never
-	// worked on, by when they were touched last.
+	// Threads bounds, by their last touch, the logs of threads that are closed or that Pawl never worked on.
 	Threads time.Time
 }
 
 // Cleaned counts what Clean removed.
 type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
-	// Longest is how long one of its transactions took at most: that is what it
-	// can have added to the wait of a delivery.
+	// Longest is how long one transaction took at most, which it can have added to the wait of a delivery.
 	Longest time.Duration `json:"-"`
 }
 
-// keepGUIDs is how long a GUID is remembered at least, so that a redelivery has
-// no second effect. GitHub redelivers for 3 days; the rest is margin.
+// keepGUIDs is how long a redelivery has no second effect at least; GitHub redelivers for 3 days.
 const keepGUIDs = 30 * 24 * time.Hour
 
-// Clean removes what is older than its retention, in transactions of a few rows
-// each, with rests between them, so it should have a goroutine of its own.
-// Several nodes may clean at a time, although one is enough. The file of SQLite does not shrink; what is
-// free in it is used again. After a power cut some of it may be there again.
+// Clean removes what is older than its retention, a few rows a transaction, with rests between them, so it
+// should have a goroutine of its own. Several nodes may clean at a time. What is free in SQLite's file is used
+// again. After a power cut some may be there again.
 //
 // With a clock that cannot be trusted it removes nothing and returns ErrClock.
 func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
@@ -85,8 +79,7 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 	return nil
 }
 
-// inChunks repeats a statement on as many rows as the pace says, each time in a
-// transaction of its own, until it finds fewer.
+// inChunks repeats a statement on as many rows as the pace says, a transaction each, until it finds fewer.
 func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {
 	for {
 		n, rows := 0, s.pace.rows
@@ -113,18 +106,15 @@ type pace struct {
 }
 
 const (
-	// cleanChunk is how many rows one transaction changes at most, and leastChunk
-	// where rows are so large, or the disk is so slow, that more take too long.
+	// cleanChunk is how many rows one transaction changes at most, leastChunk where more take too long.
 	cleanChunk, leastChunk = 100, 5
 	// cleanTime is what one should take: a fifth of the 50 ms that nothing should
 	// be held up for. A hundred ordinary rows take two (BenchmarkClean).
 	cleanTime = 10 * time.Millisecond
-	// cleanRest is how many times as long as a transaction took nothing is cleaned
-	// after it, so that a quarter of the database's time goes into cleaning at most.
-	// A hundred thousand rows take ten to twenty seconds that way.
+	// cleanRest is how many times as long nothing is cleaned after it, so that a quarter of the database's time
+	// goes into cleaning at most. A hundred thousand rows take ten to twenty seconds that way.
 	cleanRest = 3
-	// cleanLog is after how many rows SQLite's log is copied into the file: they
-	// fill about 4 MB of it.
+	// cleanLog is after how many rows, about 4 MB, SQLite's log is copied into the file.
 	cleanLog = 8 * cleanChunk
 )
 
@@ -141,11 +131,9 @@ func (p *pace) took(d time.Duration) {
 	}
 }
 
-// writeSome writes in one transaction, and then leaves the database to others.
-// It does not wait for the disk, since what a power cut brings back is cleaned
-// again: an fsync takes longer than the rest, and a delivery that follows waits
-// for its own anyway. The log is copied in between, or a commit would copy 32 MB
-// of it while everybody waits.
+// writeSome writes in one transaction, and then leaves the database to others. It does not wait for the disk:
+// what a power cut brings back is cleaned again, and a delivery that follows syncs anyway. The log is copied in
+// between, or a commit would copy 32 MB of it while everybody waits.
 func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	asked := time.Now()
 	var began time.Time
@@ -165,11 +153,9 @@ func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	return wait.For(ctx, time.Until(rested))
 }
 
-// forgetThreads forgets the threads that are over and were not touched since a
-// time. A log goes as a whole or not at all: half of one would tell a false story,
-// and Pawl could do again what it has done. So a thread first loses its name, in
-// one transaction, and is unknown from then on; its events go after that, however
-// many they are. What is told of its number later begins a new log.
+// forgetThreads forgets the threads that are over and were not touched since a time. Half a log would tell a
+// false story, and Pawl could do again what it has done: so a thread first loses its name, in one transaction,
+// and its events go after that. What is told of its number later begins a new log.
 func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 	for {
 		rows := s.pace.rows
@@ -214,8 +200,7 @@ func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) (
 // untouched holds for a thread with a name that nobody works on or will work on.
 const untouched = "owner <> '' AND wake_at = 0 AND queued_at = 0 AND lease_owner = ''"
 
-// over reports whether a thread may be forgotten. A log that cannot be read
-// stays for a person to look at.
+// over reports whether a thread may be forgotten. A log that cannot be read stays for a person.
 func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
 	events, err := s.Events(ctx, t, 0)
 	if err != nil {
@@ -229,8 +214,7 @@ func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
 	return !running && !state.Open() && (state.Closed != "" || !state.Tracked()), nil
 }
 
-// takeNames takes the names of threads that are over, unless they were touched
-// meanwhile, and marks the others as looked at. It counts the names taken.
+// takeNames takes the names of threads that are over, unless they were touched meanwhile, and marks the others.
 func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, err error) {
 	if len(old) == 0 {
 		return 0, nil

@@ -11,19 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock judges leases. A node's own clock may be an hour off, or be set while a
-// lease runs. What tells the time of leases is the database's clock on
-// PostgreSQL, the same for all nodes, and the time that passed in this process on
-// SQLite, which no other process uses. Every time a lease is looked at, the two
-// are compared, and the caller's time is moved by the difference.
+// clock judges leases. A node's own clock may be an hour off, or be set while a lease runs; so what tells their
+// time is the database's clock on PostgreSQL, and the time that passed in this process on SQLite, which no
+// other uses. Whenever a lease is looked at the two are compared, and the caller's time is moved by the
+// difference.
 //
-// A machine that is suspended sets its clock forward when it wakes. On SQLite that
-// passes no time for leases, so that who held one still does; but it makes the
-// clock no wrong one.
+// A machine that is suspended sets its clock forward when it wakes. On SQLite that passes no time for leases,
+// so that who held one still does; it makes the clock no wrong one.
 //
-// Times that the log holds (waits, resets) are true times, and each node compares
-// them to its own clock. That is harmless for what NTP leaves; a node whose clock
-// is more than a minute off cannot work anyway, since GitHub refuses its tokens.
+// Times that the log holds (waits, resets) are true times, which each node compares to its own clock: NTP
+// leaves little, and a node that is more than a minute off cannot work, since GitHub refuses its tokens.
 type clock struct {
 	wall    func() time.Time
 	started time.Time // by wall, without a monotonic reading
@@ -34,9 +31,8 @@ type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration // the clock of leases of the machine's, when it was looked at last
 	off   time.Duration // the last Skew
-	// jumped is when the skew changed last by more than mostSkew, to jump; slept is
-	// how long all suspensions took, and woken when the last ended that was longer
-	// than mostPause, zero while none was.
+	// jumped is when the skew changed last by more than mostSkew, to jump; slept is how long all suspensions
+	// took, woken when the last longer than mostPause ended, zero without one.
 	jumped, woken time.Time
 	jump, slept   time.Duration
 }
@@ -45,8 +41,7 @@ func newClock(wall func() time.Time) *clock {
 	return &clock{wall: wall, started: wall().Round(0), opened: time.Now(), boot: sinceBoot, booted: sinceBoot(), jumped: time.Now()}
 }
 
-// note takes down what a comparison found, and how long the machine was suspended
-// in all.
+// note takes down what a comparison found, and how long the machine was suspended in all.
 func (c *clock) note(ahead, off, slept time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,9 +54,8 @@ func (c *clock) note(ahead, off, slept time.Duration) {
 	c.ahead, c.off, c.slept = ahead, off, slept
 }
 
-// sinceBoot is the time since the machine's start, suspensions included: no
-// setting of a clock moves it. Zero where the kernel does not tell, which is as if
-// the machine were never suspended.
+// sinceBoot is the time since the machine's start, suspensions included, whatever is set; zero where the kernel
+// does not tell.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -70,8 +64,7 @@ func sinceBoot() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// running is how long ago the store was opened, whatever clock was set meanwhile
-// and without suspensions.
+// running is how long ago the store was opened, whatever clock was set meanwhile, without suspensions.
 func (c *clock) running() time.Duration { return time.Since(c.opened) }
 
 // suspended is how long the machine stood still since the store was opened.
@@ -81,9 +74,8 @@ func (c *clock) suspended() time.Duration { return max(0, c.boot()-c.booted-c.ru
 // small beside a lease of 30 s, large beside what NTP leaves.
 const sameClock = time.Second
 
-// ahead is how far a reference clock is ahead of the machine's, which was read
-// before and after it: zero when both can be the same, so that a slow answer is
-// not taken for a difference.
+// ahead is how far a reference clock is ahead of the machine's, read before and after it: zero when both can be
+// the same, so that a slow answer is no difference.
 func ahead(reference, before, after time.Time) time.Duration {
 	switch {
 	case reference.After(after.Add(sameClock)):
@@ -94,26 +86,22 @@ func ahead(reference, before, after time.Time) time.Duration {
 	return 0
 }
 
-// Skew is how far this machine's clock was behind the database's when a lease was
-// last looked at, and on SQLite behind what it would show had nobody set it since
-// the start; zero when they agreed within a second. It tells an operator that this
-// node's clock is wrong.
+// Skew is how far this machine's clock was behind the database's when a lease was last looked at, on SQLite
+// behind what it would show had nobody set it; zero within a second. It tells an operator of a wrong clock.
 func (s *database) Skew() time.Duration {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	return s.clock.off
 }
 
-// leaseSkew is how far the clock that judges leases was ahead of this machine's
-// at the same time.
+// leaseSkew is how far the clock that judges leases was ahead of this machine's at the same time.
 func (s *database) leaseSkew() time.Duration {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	return s.clock.ahead
 }
 
-// referenceColumn is the database's clock as a column, in microseconds; SQLite
-// has none of its own.
+// referenceColumn is the database's clock as a column, in microseconds; SQLite has none of its own.
 func (s *database) referenceColumn() string {
 	if s.postgres {
 		return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -126,8 +114,7 @@ func (s *database) clockOf(ctx context.Context, query func(context.Context, stri
 	return func(reference *int64) error { return query(ctx, "SELECT "+s.referenceColumn()).Scan(reference) }
 }
 
-// compareClocks runs a query that reads referenceColumn, and returns how far the
-// clock that judges leases is ahead of the machine's.
+// compareClocks runs a query that reads referenceColumn: how far is the clock of leases ahead of the machine's?
 func (s *database) compareClocks(query func(reference *int64) error) (time.Duration, error) {
 	// Round takes the monotonic clock off, which no setting moves.
 	before := s.clock.wall().Round(0)
@@ -148,8 +135,7 @@ func (s *database) compareClocks(query func(reference *int64) error) (time.Durat
 	return d, nil
 }
 
-// dueNow is the time by which deliveries are due, and that threads queue by, whichever
-// node looks.
+// dueNow is the time by which deliveries are due and threads queue, whichever node looks.
 func (s *database) dueNow() time.Time {
 	if s.postgres {
 		return s.now().Add(s.Skew())
@@ -157,27 +143,23 @@ func (s *database) dueNow() time.Time {
 	return s.now()
 }
 
-// ErrClock means that the machine's clock may be wrong, so that nothing can be
-// called old.
+// ErrClock means that the machine's clock may be wrong, so that nothing can be called old.
 var ErrClock = errors.New("the clock may be wrong, so nothing was removed")
 
 const (
 	// mostSkew is how far the clock may be off the database's or, with SQLite, may
 	// have been set since the start. GitHub refuses the App's tokens beyond it.
 	mostSkew = time.Minute
-	// mostPause is how old the newest record may be when Pawl starts, and how long
-	// the machine may be suspended: the clock that ran meanwhile is that of the
-	// board, whose battery may be empty. trustTime is how long a server runs after a
-	// longer pause before it believes its clock: one that is a year ahead is set
-	// within minutes, or a person has seen that GitHub takes no tokens.
+	// mostPause is how old the newest record may be at the start, and how long the machine may be suspended:
+	// meanwhile the board's clock ran, whose battery may be empty. trustTime is how long a server runs after a
+	// longer pause before it believes its clock: a wrong one is set within minutes, or a person has seen that
+	// GitHub takes no tokens.
 	mostPause = 2 * 24 * time.Hour
 	trustTime = 24 * time.Hour
 )
 
-// TrustClock returns ErrClock, with the reason and what to do, when the clock is
-// not to be trusted with what is old. One that is behind removes too little, and
-// one that is ahead would take GUIDs, logs and transcripts that are still needed.
-// Whoever removes other old things asks, too.
+// TrustClock returns ErrClock, with the reason and what to do, when the clock is not to be trusted with what is
+// old: one that is ahead would take GUIDs, logs and transcripts that are still needed.
 func (s *database) TrustClock(ctx context.Context) error {
 	if _, err := s.compareClocks(s.clockOf(ctx, s.r.QueryRowContext)); err != nil {
 		return fmt.Errorf("compare the clocks: %w", err)

@@ -27,9 +27,8 @@ type database struct {
 	lock     *os.File // SQLite: held while this process may write
 	file     *os.File // SQLite: the database itself, held as well
 	serving  bool     // it is open for writing, and migrated
-	// turn is held by the one write that may ask for the writing connection
-	// beside the receiver. database/sql gives a free connection to a waiter
-	// picked at random, so that among many a delivery could wait many turns.
+	// turn is held by the one write that may ask for the writing connection beside the receiver: database/sql
+	// picks a waiter at random, so that among many a delivery could wait long.
 	turn   chan struct{}
 	broken *broken
 	clock  *clock
@@ -82,9 +81,8 @@ func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (
 	return all, err
 }
 
-// wrap says in an error, when there is one, what was being done. Every method that
-// reads without write ends with it, so that damage that only a read meets ends the
-// writes as well.
+// wrap says in an error what was being done. Every method that reads without write ends with it, so that damage
+// that only a read meets ends the writes as well.
 func (s *database) wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.broken.see(*err))
@@ -106,8 +104,7 @@ func fromMicros(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// txn is a transaction that remembers what follows from it: whether threads became
-// due, and the deliveries that this process is to handle.
+// txn is a transaction that remembers whether threads became due, and the deliveries for this process.
 type txn struct {
 	*sql.Tx
 	due        bool
@@ -129,8 +126,7 @@ func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int,
 	return int(n), err
 }
 
-// write runs fn in one transaction. With SQLite it holds the write lock from
-// the start, so what fn reads cannot change before it writes.
+// write runs fn in one transaction. SQLite's holds the write lock from the start: what fn reads cannot change.
 func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 	done, err := s.takeTurn(ctx)
 	if err != nil {
@@ -212,8 +208,7 @@ func (s *database) writeUnsynced(ctx context.Context, fn func(*txn) error) error
 	return errors.Join(s.in(ctx, conn, fn), syncAgain(ctx, conn))
 }
 
-// syncAgain makes the connection's commits wait for the disk again, or throws
-// the connection away: a new one does.
+// syncAgain makes the connection's commits wait for the disk again, or throws it away: a new one does.
 func syncAgain(ctx context.Context, conn *sql.Conn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -224,8 +219,7 @@ func syncAgain(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// serialize lets transactions of the same name follow each other. SQLite needs
-// nothing: its transaction holds the only write lock.
+// serialize lets transactions of a name follow each other; SQLite's hold the only write lock anyway.
 func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 	if !s.postgres {
 		return nil
@@ -241,8 +235,7 @@ func rollback(tx *sql.Tx) error {
 	return nil
 }
 
-// locking is the clause that locks the rows of a SELECT. SQLite needs none: its
-// transaction holds the only write lock.
+// locking is a clause that locks the rows of a SELECT; SQLite's transactions hold the only write lock anyway.
 func (s *database) locking(clause string) string {
 	if s.postgres {
 		return clause
@@ -250,8 +243,7 @@ func (s *database) locking(clause string) string {
 	return ""
 }
 
-// broken remembers the first error after which the database must not be written
-// to by this process.
+// broken remembers the first error after which this process must not write to the database.
 type broken struct {
 	first chan error // holds the error once; it has room for it
 
@@ -259,13 +251,10 @@ type broken struct {
 	err error
 }
 
-// Fatal gives the error after which the process should end with an exit code
-// other than 0, once. After a failed fsync nobody knows what is on the disk: the
-// kernel may have dropped what it could not write, and answers the next fsync as
-// if nothing had been. A file that turns out to be damaged while it is in use
-// must not be written to either, nor one that has lost its name. All writes fail
-// from then on, Receive among them; what was answered before was synced. The next
-// start reads the whole file and its log again.
+// Fatal gives the error after which the process should end with an exit code other than 0, once. After a failed
+// fsync nobody knows what is on the disk: the kernel may have dropped it, and answers the next fsync as if
+// nothing had been. A file that is damaged or has lost its name must not be written to either. All writes fail
+// from then on; what was answered before was synced. The next start reads the whole file and its log again.
 func (s *database) Fatal() <-chan error { return s.broken.first }
 
 func (b *broken) get() error {

@@ -19,8 +19,7 @@ type deliveries struct {
 	receiver *receiver // nil where the database is open for reading only
 }
 
-// Delivery returns a stored delivery or thread.ErrNotFound. Its payload is empty
-// once Prune took it.
+// Delivery returns a stored delivery or thread.ErrNotFound; without payload once that was cleaned away.
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
 	defer s.wrap(&err, "delivery %s", guid)
 	var payload []byte
@@ -44,8 +43,7 @@ func scanDelivery(scan func(...any) error, more ...any) (d thread.Delivery, err 
 	return d, err
 }
 
-// unhandled holds for what could not be handled; stateOf is what became of a
-// delivery, where giving up is no column of its own.
+// unhandled holds for what could not be handled; stateOf is the state, where giving up is no column of its own.
 const (
 	unhandled = "state IN ('failed', 'unparsable')"
 	stateOf   = "CASE WHEN retry_at = 0 AND " + unhandled + " THEN 'given_up' ELSE state END"
@@ -79,15 +77,13 @@ func (s *deliveries) listDeliveries(ctx context.Context, which string, limit int
 // AllUnhandled names every delivery that could not be handled.
 const AllUnhandled = "all"
 
-// RetryDelivery has a delivery that could not be handled tried again at the next
-// look, and as often from there on as a new one. It returns how many those were; a
-// delivery that was handled is not one.
+// RetryDelivery has a delivery that could not be handled tried again at the next look, and as often as a new
+// one. It returns how many those were.
 func (s *deliveries) RetryDelivery(ctx context.Context, guid string) (n int, err error) {
 	return s.decideUntried(ctx, "retry", "retry_at = 1, tries = 0", guid)
 }
 
-// DismissDelivery counts a delivery that could not be handled as handled, which the
-// note then says. It returns how many those were.
+// DismissDelivery counts one that could not be handled as handled, as its note then says, and returns how many.
 func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, err error) {
 	return s.decideUntried(ctx, "dismiss", "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note", guid)
 }
@@ -102,8 +98,7 @@ func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) 
 	return n, err
 }
 
-// Known tells which of the GUIDs name a delivery that was stored; the others are
-// missing from the map.
+// Known tells which of the GUIDs name a delivery that was stored.
 func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bool, err error) {
 	defer s.wrap(&err, "look up deliveries")
 	known := make(map[string]bool, len(guids))
@@ -124,16 +119,14 @@ func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bo
 	})
 }
 
-// Untried counts the deliveries that are stored and that nobody has tried to
-// handle yet.
+// Untried counts the deliveries that nobody has tried to handle yet.
 func (s *deliveries) Untried(ctx context.Context) (n int, err error) {
 	defer s.wrap(&err, "count deliveries")
 	err = s.r.QueryRowContext(ctx, "SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'").Scan(&n)
 	return n, err
 }
 
-// Oldest is when the oldest delivery came whose GUID is kept; zero when there is
-// none.
+// Oldest is when the oldest delivery came whose GUID is kept; zero for none.
 func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
 	defer s.wrap(&err, "look up the oldest delivery")
 	var at int64
@@ -141,10 +134,9 @@ func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
 	return fromMicros(at), err
 }
 
-// How long a delivery waits that could not be handled: firstRetry, twice as long
-// after each try up to oftenRetry, and then a sixteenth of its age, at most
-// lookAtMost. So a delivery of an outage of two hours is handled eight minutes after
-// its end at the latest.
+// How long a delivery waits that could not be handled: firstRetry, twice as long after each try up to
+// oftenRetry, then a sixteenth of its age, at most lookAtMost. So one of an outage of two hours is handled
+// eight minutes after its end.
 const (
 	firstRetry   = time.Second
 	oftenRetry   = 5 * time.Minute
@@ -155,9 +147,8 @@ const (
 	giveUpTries  = 100                 // of which it has had so many, as a wrong clock would make it old at once
 )
 
-// ClaimDeliveries gives the caller deliveries that are due, the longest waiting
-// first and at most so many: nobody has handled them in time, or handling failed.
-// For claimTime nobody else gets them. Their payloads stay in their rows.
+// ClaimDeliveries gives the caller deliveries that are due, the longest waiting first, at most so many; for
+// claimTime nobody else gets them. Their payloads stay in their rows.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
 	now := s.dueNow()
@@ -212,18 +203,15 @@ func givenUp(state thread.DeliveryState, age time.Duration, tries int64) bool {
 // maxNote is how many bytes of a note are kept.
 const maxNote = 4096
 
-// FinishDelivery notes what became of a delivery. One that Failed is given out
-// again, first after a second and then more and more rarely; after
-// three days it stays as it is. One that is Unparsable is given out every hour for
-// thirty days: the next version may be able to read it. Handled is final, and is written together
-// with the deliveries that come in meanwhile.
+// FinishDelivery notes what became of a delivery. One that Failed is given out again, after a second and then
+// more and more rarely, for three days; one that is Unparsable every hour for thirty: the next version may read
+// it. Handled is final, and is written with the deliveries that come in meanwhile.
 func (s *deliveries) FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error {
 	return s.finishDelivery(ctx, guid, state, note, time.Time{})
 }
 
-// PostponeDelivery is FinishDelivery for one that Failed and cannot be handled
-// before a time, as whoever has to be obeyed said. It is given out again then, but
-// after lookAtMost at the latest; a time that has come is in a second.
+// PostponeDelivery is FinishDelivery for one that Failed and cannot be handled before a time. It is given out
+// again then, after lookAtMost at the latest and a second at the soonest.
 func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error {
 	return s.finishDelivery(ctx, guid, thread.Failed, note, until)
 }
@@ -249,9 +237,8 @@ func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thre
 	return s.postpone(ctx, guid, state, note, until)
 }
 
-// postpone writes the state in a transaction of its own, and when the sweep looks
-// at the delivery again: at a time of this process, or with zero the later the more
-// often it was tried.
+// postpone writes the state in a transaction of its own, and when the delivery is due again: at a time of this
+// process, or with zero the later the more often it was tried.
 func (s *deliveries) postpone(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) error {
 	err := s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64

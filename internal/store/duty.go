@@ -9,18 +9,15 @@ import (
 )
 
 const (
-	// dutySoon is how soon after the last time a node does a duty once more that
-	// began since then: what happened while no node ran should not wait, but a node
-	// that is started again and again must not do it each time.
+	// dutySoon is how soon a node does a duty once more that began since the last time: what happened while no
+	// node ran should not wait, but repeated starts must not repeat it.
 	dutySoon = 15 * time.Second
-	// dutyHeld is for how long a node that does a duty keeps the others from it, if it
-	// does not say that it is still at it. A duty must bear that two nodes do it.
+	// dutyHeld is how long a duty keeps the other nodes from it without a Hold. It must bear that two do it.
 	dutyHeld = thread.LeaseTime
 )
 
-// Duty is something that one of the nodes does every now and then, such as asking
-// GitHub for what did not arrive. The node that did it last goes on with it; another
-// one takes over when it does not.
+// Duty is something that one node does every now and then, such as asking GitHub for what did not arrive: the
+// one that did it last, or another when that one does not come.
 type Duty struct {
 	records    *records
 	name, node string
@@ -78,8 +75,7 @@ func (d *Duty) Hold(ctx context.Context) error {
 	})
 }
 
-// End says that the duty was done, or tried: the next time is one interval after
-// Begin.
+// End says that the duty was done, or tried: the next time is one interval after Begin.
 func (d *Duty) End(ctx context.Context) error {
 	return d.update(ctx, func(_ time.Time, row *dutyRow) bool {
 		row.Held = time.Time{}

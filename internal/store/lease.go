@@ -12,10 +12,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Claim takes the leases of threads that are due, at most so many: first of those
-// that somebody woke, the longest waiting first, then of those whose time has come.
-// A thread whose lease somebody holds is not due; Release makes it so again when it
-// was woken meanwhile. Rows that another node is just claiming are left to it.
+// Claim takes the leases of threads that are due, at most so many: first of those that somebody woke, the
+// longest waiting first, then of those whose time has come. Release makes a thread due again that was woken
+// meanwhile. Rows that another node is just claiming are left to it.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
 	now := micros(s.now())
@@ -49,8 +48,7 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 	return leases, nil
 }
 
-// What is due, each by an index of its own, and no thread by both. Waits end by the
-// clock of each node, as policy sees them.
+// What is due, each by an index of its own, no thread by both. Waits end by each node's clock, as in policy.
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
 	waited = "wake_at > 0 AND wake_at <= $1 AND queued_at = 0 AND lease_until = 0"
@@ -78,8 +76,7 @@ func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, 
 	return found, nil
 }
 
-// Acquire takes the lease of one thread for a step, due or not, or returns a
-// *thread.HeldError for as long as anybody else's lasts, also one of the same owner.
+// Acquire takes the lease of one thread, due or not, or returns a *thread.HeldError while another one lasts.
 func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string, now time.Time) (lease thread.Lease, err error) {
 	defer s.wrap(&err, "acquire %s", t)
 	if owner == "" {
@@ -99,9 +96,8 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string, now ti
 	return lease, err
 }
 
-// take gives the lease of a locked row to a step. It clears the pending wake-up and
-// a wake-up time that has come; one still to come stays. Where the time was that of
-// a retry, the step is the retry, and the time before it is back.
+// take gives the lease of a locked row to a step. It clears the wake-up, and a wake-up time that has come.
+// Where the time was a retry's, the step is the retry, and the time before it is back.
 func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now time.Time) (thread.Lease, error) {
 	if !r.laterAt.IsZero() {
 		r.wakeAt = r.laterAt
@@ -115,8 +111,7 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now ti
 	return lease, err
 }
 
-// Renew extends the lease from now on, also one that ran out, as long as nobody
-// took it; otherwise it returns thread.ErrLeaseLost.
+// Renew extends the lease, also one that ran out, or returns thread.ErrLeaseLost when somebody took it.
 func (s *threads) Renew(ctx context.Context, l thread.Lease, now time.Time) (thread.Lease, error) {
 	err := s.leased(ctx, "renew", l, func(tx *txn, r row) error {
 		l.Until = now.Add(r.ahead + thread.LeaseTime)
@@ -125,15 +120,12 @@ func (s *threads) Renew(ctx context.Context, l thread.Lease, now time.Time) (thr
 	return l, err
 }
 
-// nothingLater stands in later_at where the thread waited for nothing before its
-// retry; it is a time that has long come.
+// nothingLater stands in later_at for a retry before which the thread waited for nothing; it has long come.
 const nothingLater = 1
 
-// Release gives the lease back, and with it the account that the thread entered. A
-// thread that was woken while the step ran is due now. Without a retry the step came
-// to its end, and earlier failures and the note are forgotten. With one, the same
-// transaction stores when the thread is tried again, so that no kill loses that; a
-// wake-up time that is still to come stays, and comes back with the next step.
+// Release gives the lease back, and with it the account. A thread that was woken meanwhile is due now. Without
+// a retry earlier failures and the note are forgotten. With one the same transaction stores when the thread is
+// tried again, so that no kill loses that; a wake-up time still to come comes back with the next step.
 func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	err := s.leased(ctx, "release", l, func(tx *txn, r row) error {
 		failures, laterAt, note := 0, int64(0), ", note = NULL"
@@ -226,15 +218,13 @@ func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) erro
 	return nil
 }
 
-// mostNoted bounds a note, in bytes: it is rewritten with every change of the
-// thread's row.
+// mostNoted bounds a note, in bytes: it is rewritten with every change of the row.
 const mostNoted = 16 << 10
 
-// Note keeps what the attempt of a lease's holder has used so far: counted above the
-// thread at once, and, in the place of the last note, for whoever takes the thread over.
-// A Release without a retry ends it. The error is thread.ErrLeaseLost for a thread that
-// was taken over. It does not wait for the disk: after a power cut or a crash of
-// PostgreSQL the last notes may be missing, but a crash of Pawl alone loses none.
+// Note keeps what the attempt of a lease's holder has used so far: counted above the thread at once, and for
+// whoever takes the thread over. A Release without a retry ends it. The error is thread.ErrLeaseLost for a
+// thread that was taken over. It does not wait for the disk: a power cut or a crash of PostgreSQL may lose the
+// last notes, a crash of Pawl none.
 func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) (err error) {
 	defer s.wrap(&err, "note on %s", l.Thread)
 	note, err := json.Marshal(spent)
@@ -266,14 +256,12 @@ func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err erro
 	return note, err
 }
 
-// sweepRows is how many rows one statement of a sweep changes at most, so that it
-// holds the write lock for milliseconds.
+// sweepRows is how many rows one statement of a sweep changes, to hold the write lock for milliseconds.
 const sweepRows = 500
 
-// Sweep makes threads due whose lease ran out while it was held: their holder died,
-// or cannot reach the database. It returns how many. And it brings back times that
-// no clock of now could have given. It is meant to run every few seconds, on every
-// node, and costs nothing for threads that merely wait.
+// Sweep makes threads due whose lease ran out while it was held: their holder died, or is cut off. It returns
+// how many, and brings back times that no clock of now could have given. It is meant to run every few seconds
+// on every node, and costs nothing for threads that merely wait.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error) {
 	defer s.wrap(&err, "sweep")
 	if err := s.stillThere(); err != nil {
@@ -299,17 +287,15 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error)
 	return freed, err
 }
 
-// freeLeases gives leases back and makes their threads due now, $1. The name of the
-// holder stays, and tells who takes the thread over from whom; a holder that is alive
-// after all goes on with Renew, as long as nobody took the thread.
+// freeLeases gives leases back and makes their threads due now, $1. The holder's name stays, for whoever takes
+// over; one that is alive after all goes on with Renew.
 const freeLeases = "UPDATE threads SET lease_until = 0, queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $1 END"
 
 // longestWait is above everything that a thread may wait for, which is eight days.
 const longestWait = 9 * 24 * time.Hour
 
-// boundTimes brings times back that no clock of now could have given: the clock
-// was ahead when they were, and would keep leases and waits for as long. A thread
-// that waits for such a time decides again now.
+// boundTimes brings times back that a clock that was ahead has given, and that would keep leases and waits for
+// as long. A thread that waits for such a time decides again now.
 func (s *Store) boundTimes(ctx context.Context, tx *txn, now, leaseNow time.Time) error {
 	for _, late := range []struct {
 		table, id, column string

@@ -16,18 +16,16 @@ func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow,
 	return list(rows, err, s.scanThread)
 }
 
-// ThreadsOf lists the threads of one repository that Threads would, or with an empty
-// name those of all repositories of the owner. GitHub's names differ in more than
-// their letters' case.
+// ThreadsOf lists the threads of a repository, or without a name of all of the owner's, as Threads would.
+// GitHub's names differ in more than case.
 func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thread.ID, err error) {
 	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
 		"lower(owner) = lower($1) AND ($2 = '' OR lower(name) = lower($2)) ORDER BY owner, name, number", owner, name)
 	return all, err
 }
 
-// EachThread calls f with the threads that Threads would list, in that order, and
-// keeps none of them: where there are ten thousands, a list of them would be most of
-// what the process holds.
+// EachThread calls f with what Threads would list, and keeps none: a list of ten thousands would be most of the
+// memory.
 func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) error {
 	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT $1", limit)
 }
@@ -72,16 +70,14 @@ type Stats struct {
 	Queued     int           // threads that need a step now
 	QueueAge   time.Duration // of the oldest of those; zero when there are none
 	Deliveries map[thread.DeliveryState]int
-	// DeliveryAge is how long the oldest delivery that nobody has handled has
-	// waited; zero when there is none.
+	// DeliveryAge is how long the oldest one has waited that nobody has handled; zero for none.
 	DeliveryAge time.Duration
 }
 
 // overdue holds for a thread that nobody woke and whose time has come.
 const overdue = "wake_at > 0 AND wake_at <= $2 AND queued_at = 0 AND lease_until = 0"
 
-// Stats counts. The counts come from partial indexes; that of the handled
-// deliveries is the rest of all rows, which are counted by an index.
+// Stats counts by partial indexes; the handled deliveries are the rest of all, which another index counts.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	defer s.wrap(&err, "count")
 	now := s.now()

@@ -16,9 +16,8 @@ import (
 type threads struct {
 	*database
 	*accounts
-	// resolve and events are the queries that every webhook asks. SQLite's driver
-	// parses a statement each time that is not prepared, which takes longer than these
-	// take to run; PostgreSQL's prepares all by itself.
+	// resolve and events are what every webhook asks. SQLite's driver parses an unprepared statement each time,
+	// which takes longer than these take to run; PostgreSQL's prepares by itself.
 	resolve, events *sql.Stmt
 }
 
@@ -106,8 +105,7 @@ func scanRow(scan func(...any) error) (r row, err error) {
 	return r, err
 }
 
-// lockThread returns the thread's row, new if need be, and keeps others from
-// writing it until the transaction ends.
+// lockThread returns the thread's row, new if need be, locked until the transaction ends.
 func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID, now time.Time) (row, error) {
 	r, err := s.findThread(ctx, tx, t)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -142,8 +140,7 @@ type encodedEvent struct {
 	data string
 }
 
-// encode makes rows of events before a transaction begins, so that an event
-// that cannot be written as JSON holds no lock.
+// encode makes rows before a transaction begins, so that what cannot be written as JSON holds no lock.
 func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 	rows := make([]encodedEvent, len(events))
 	for i, e := range events {

@@ -35,8 +35,7 @@ func (s *database) goose() (p *goose.Provider, newest int64, err error) {
 	return p, sources[len(sources)-1].Version, nil
 }
 
-// migrate brings the tables to what this program knows, and refuses those that a
-// newer program wrote.
+// migrate brings the tables to what this program knows, and refuses those of a newer one.
 func (s *database) migrate(ctx context.Context) error {
 	if err := s.checkOurs(ctx); err != nil {
 		return err

@@ -8,22 +8,19 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// The first byte of a stored payload says how it is stored. What begins as JSON can
-// was stored as it came, before payloads had such a byte.
+// The first byte of a stored payload says how it is stored; before there was one it came as JSON.
 const (
 	formatPlain = 0x00
 	formatS2    = 0x01
 )
 
-// oldHead begins what versions before had packed, with these words as a dictionary.
-// Nothing is packed so any more, and no upgrade may lose what was.
+// oldHead begins what earlier versions packed with these words as a dictionary, which no upgrade may lose.
 var oldHead = []byte("\xffs2\x01")
 
 //go:embed payload_words.json
 var oldWords []byte
 
-// pack makes a payload smaller for storing, in less time than the disk takes for
-// what it saves: SQLite writes each byte twice, to its log and at the checkpoint.
+// pack makes a payload smaller, in less time than that saves: SQLite writes each byte twice.
 func pack(payload []byte) []byte {
 	if len(payload) == 0 {
 		return nil

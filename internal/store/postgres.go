@@ -15,19 +15,16 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// postgresConns is how many connections one node uses: the workers, the
-// heartbeats, claims and the pages share them.
+// postgresConns is how many connections a node uses: workers, heartbeats, claims and pages.
 const postgresConns = 16
 
-// lockTime is how long a statement waits for a lock before it fails; the address may
-// name another lock_timeout. Pawl holds locks for milliseconds, save that of a
-// migration: who waits for a long one fails, and is started again by its supervisor.
+// lockTime is how long a statement waits for a lock; the address may name another lock_timeout. Pawl holds
+// locks for milliseconds, save that of a migration: who waits for a long one fails, and is started again.
 const lockTime = time.Minute
 
-// postgresConfig reads an address, which no error shows, since it may carry a
-// password. A node that is stopped in the middle of a transaction would keep the rows
-// that it locked from everybody else; so the server ends a transaction that nobody
-// goes on with for a heartbeat. None of Pawl's waits for anything but the database.
+// postgresConfig reads an address, which no error shows, since it may carry a password. A node that is stopped
+// within a transaction would keep its rows from everybody; so the server ends one that nobody goes on with for
+// a heartbeat.
 func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -43,8 +40,7 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// openPostgres connects, and migrates the database or, for a reader, looks that it
-// is migrated.
+// openPostgres connects, and migrates the database or, for a reader, looks that it is migrated.
 func (s *database) openPostgres(ctx context.Context, dsn string, reading bool) (err error) {
 	s.postgres = true
 	if s.config, err = postgresConfig(dsn); err != nil {
@@ -67,10 +63,8 @@ func (s *database) openPostgres(ctx context.Context, dsn string, reading bool) (
 	return s.migratePostgres(ctx)
 }
 
-// Unreachable reports whether Open failed because no PostgreSQL that takes
-// connections was found, which may change by itself: nothing listens yet, or what
-// listens is starting, stopping or full. A wrong password or a missing database is
-// not among it.
+// Unreachable reports whether Open failed because no PostgreSQL takes connections, which may change by itself:
+// nothing listens, or it is starting, stopping or full. A wrong password or a missing database is not among it.
 func Unreachable(err error) bool {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch answer.Code {
@@ -83,8 +77,7 @@ func Unreachable(err error) bool {
 	return ok
 }
 
-// migrationLock is the advisory lock that lets one node migrate at a time; the
-// number is "pawl" in ASCII.
+// migrationLock is the advisory lock of the one node that migrates; the number is "pawl" in ASCII.
 const migrationLock = 0x7061776c
 
 func (s *database) migratePostgres(ctx context.Context) (err error) {
@@ -104,8 +97,7 @@ func (s *database) migratePostgres(ctx context.Context) (err error) {
 	return s.migrate(ctx)
 }
 
-// whoMigrates says how to get rid of a server that was stopped while it held the
-// lock, as far as that can be known.
+// whoMigrates says how to get rid of a server that was stopped while it held the lock.
 func (s *database) whoMigrates(ctx context.Context) (hint string) {
 	var pid int
 	var host string
@@ -121,12 +113,10 @@ func (s *database) whoMigrates(ctx context.Context) (hint string) {
 // wakeChannel is what nodes notify each other on that threads became due.
 const wakeChannel = "pawl_due"
 
-// listenAgain is how long Listen waits before it connects again. Polls find what
-// became due meanwhile.
+// listenAgain is how long Listen waits before it connects again; polls find what became due.
 const listenAgain = 5 * time.Second
 
-// notify tells all nodes, when the transaction is committed, that threads became
-// due. SQLite's only process knows it.
+// notify tells all nodes, after the commit, that threads became due; SQLite's only process knows it.
 func (s *database) notify(ctx context.Context, tx *txn) error {
 	if !s.postgres {
 		return nil
@@ -137,9 +127,8 @@ func (s *database) notify(ctx context.Context, tx *txn) error {
 	return nil
 }
 
-// Listen calls wake whenever a node of the same PostgreSQL database made threads
-// due, until ctx ends. It has a connection of its own, and connects again when that
-// is lost. With SQLite it returns at once.
+// Listen calls wake whenever a node made threads due, until ctx ends, over a connection of its own. With SQLite
+// it returns at once.
 func (s *Store) Listen(ctx context.Context, wake func()) {
 	for s.postgres && ctx.Err() == nil {
 		_ = s.listen(ctx, wake) // whatever it was: it is tried again, and the poll goes on

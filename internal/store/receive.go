@@ -13,8 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// ErrBusy means that more deliveries wait to be stored than Pawl keeps in
-// memory. GitHub should hear 503 and the delivery be redelivered later.
+// ErrBusy means that more deliveries wait to be stored than fit. GitHub should hear 503.
 var ErrBusy = errors.New("too many deliveries are waiting to be stored")
 
 // errReading answers writes to a store of OpenReadOnly.
@@ -23,8 +22,7 @@ var errReading = errors.New("the database is open for reading only")
 // errClosed answers deliveries that arrive while the store closes.
 var errClosed = errors.New("the store is closed")
 
-// A batch and the waiting deliveries are bounded, by number and by bytes.
-// GitHub's largest payload is 25 MB, so several of those fit as well.
+// A batch and what waits are bounded by number and bytes, for several of GitHub's largest payloads of 25 MB.
 const (
 	batchDeliveries   = 256
 	batchBytes        = 8 << 20
@@ -32,13 +30,11 @@ const (
 	waitingBytes      = 64 << 20
 )
 
-// Answers come first: GitHub gives up on one after 10 s, and what is stored can
-// wait to be handled. For holdBack after a batch of busyBatch deliveries or more,
-// those that were handled are finished every holdBack only, and so each of the
-// queue's places handles one in that time, which leaves the processors to the
-// answers. Otherwise what was handled goes with the next deliveries to be stored, or
-// with finishTogether others, or by itself after rideAlong: a transaction of its own
-// would be as dear as storing.
+// Answers come first: GitHub gives up on one after 10 s, and what is stored can wait to be handled. For
+// holdBack after a batch of busyBatch deliveries, those that were handled are finished every holdBack only; so
+// each of the queue's places handles one in that time, and the processors are left to the answers. Otherwise
+// what was handled goes with the next deliveries, with finishTogether others, or by itself after rideAlong: a
+// transaction of its own would be as dear as storing.
 const (
 	busyBatch = 16
 	holdBack  = 50 * time.Millisecond
@@ -47,9 +43,8 @@ const (
 	rideAlong      = 5 * time.Millisecond
 )
 
-// receiver stores deliveries in group commits: while one transaction is being
-// written to the disk, the next one gathers. One goroutine commits. Most of the work
-// are the payloads' bytes (BenchmarkReceive), so they are packed.
+// receiver stores deliveries in group commits: while one transaction is written to the disk, the next one
+// gathers. Most of the work are the payloads' bytes (BenchmarkReceive), so they are packed.
 type receiver struct {
 	store          *deliveries
 	insert, finish *sql.Stmt
@@ -64,10 +59,8 @@ type receiver struct {
 	closed bool
 }
 
-// pending is one delivery on its way: to be stored or, when finish is set, to be
-// noted as finished with its state and note. The answer comes after the commit;
-// done says whether the delivery was stored for the first time, or was there to be
-// finished.
+// pending is one delivery on its way: to be stored or, with finish, to be noted as finished. The answer comes
+// after the commit; done says whether it was new, or was there to be finished.
 type pending struct {
 	delivery thread.Delivery // with its payload packed
 	payload  []byte          // as it came
@@ -97,10 +90,9 @@ func newReceiver(ctx context.Context, s *deliveries) (r *receiver, err error) {
 	return r, nil
 }
 
-// Receive stores a delivery that is to be handled, and returns once it is
-// durable. fresh is false for a GUID that was stored before. When ctx ends
-// first the delivery may still be stored, so the payload must not be changed
-// afterwards. ErrBusy and the database's errors mean that it is not known to be stored.
+// Receive stores a delivery, and returns once it is durable; fresh is false for a known GUID. When ctx ends
+// first it may still be stored, so the payload must not be changed. ErrBusy and the database's errors: it is
+// not known to be stored.
 func (s *deliveries) Receive(ctx context.Context, d thread.Delivery) (fresh bool, err error) {
 	if err := checkDelivery(d); err != nil {
 		return false, err
@@ -236,10 +228,9 @@ func (r *receiver) write(batch []*pending) {
 	}
 }
 
-// gather takes what waits already; when nothing does, the first that comes within
-// wait, which is without an end when it is negative. It waits for no second one,
-// since the commit before was time enough to gather. open is false once the channel
-// is closed and empty.
+// gather takes what waits already; when nothing does, the first that comes within wait, negative for without
+// end. It waits for no second one: the commit before was time enough. open is false once the channel is closed
+// and empty.
 func (r *receiver) gather(wait time.Duration) (batch []*pending, open bool) {
 	var over <-chan time.Time
 	if wait >= 0 {
@@ -271,10 +262,8 @@ func (r *receiver) gather(wait time.Duration) (batch []*pending, open bool) {
 	return batch, true
 }
 
-// storeBatch stores the deliveries that are new, which this process then has
-// claimTime to handle before anybody may claim them, and finishes those that were
-// handled. They are sorted so that two nodes with the same ones cannot wait for each
-// other.
+// storeBatch stores the deliveries that are new, which this process has claimTime to handle, and finishes the
+// handled. They are sorted so that two nodes with the same ones cannot wait for each other.
 func (s *deliveries) storeBatch(ctx context.Context, batch []*pending) error {
 	sorted := slices.Clone(batch)
 	slices.SortStableFunc(sorted, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })

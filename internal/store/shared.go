@@ -10,12 +10,10 @@ import (
 // records are small blobs that all nodes share.
 type records struct{ *database }
 
-// UpdateShared changes a small blob that all nodes share, in a transaction. f
-// gets nil for a key that is new, and with nil as its answer the blob stays as
-// it is; f must not use the store. now is read within the transaction: by the
-// database's clock on PostgreSQL, which is the same for all nodes. The update does
-// not wait for the disk: after a power cut or a crash of PostgreSQL the last ones may
-// be missing, but a crash of Pawl alone loses none.
+// UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key, with nil
+// as its answer the blob stays; it must not use the store. now is by the database's clock on PostgreSQL. It
+// does not wait for the disk: a power cut or a crash of PostgreSQL may lose the last updates, a crash of Pawl
+// none.
 func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
 	defer s.wrap(&err, "update the shared %s", key)
 	return s.writeUnsynced(ctx, func(tx *txn) error {
@@ -44,20 +42,17 @@ func (s *records) putShared(ctx context.Context, tx *txn, key string, data []byt
 		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(s.now()))
 }
 
-// What Ping writes, and how often: a row about as large as an ordinary webhook, as
-// a disk that has room for a byte may have none for that. SQLite keeps it as it is;
-// PostgreSQL packs it.
+// What Ping writes, and how often: a row as large as an ordinary webhook, for which a disk with room for a byte
+// may have none.
 const (
 	pingInterval = 5 * time.Second
 	pingBytes    = 8 << 10
 )
 
-// Ping reports whether the database can be written to. It begins and ends a
-// transaction, which finds a lock and a database that is away. A full or read-only
-// disk shows only when something is written, so it writes a row of its own, but
-// not within 5 s of the last time that this succeeded: it may be called every
-// second, and each write is an fsync. While Open looks at the database, Ping writes
-// nothing: the table may not be there yet.
+// Ping reports whether the database can be written to. A transaction finds a lock and a database that is away;
+// a full or read-only disk shows only in a write, which it makes of its own, at most every 5 s: each is an
+// fsync, and it may be called every second. While Open looks at the database it writes nothing: the table may
+// not be there yet.
 func (s *records) Ping(ctx context.Context) error {
 	if err := s.stillThere(); err != nil {
 		return err

@@ -93,8 +93,7 @@ func (s *database) readSQLite(ctx context.Context, path string) (err error) {
 	return explain(path, s.checkCurrent(ctx))
 }
 
-// sqlitePath makes the path absolute, and the file the same for everybody who
-// reaches it through links.
+// sqlitePath makes the path absolute, and the file the same for who reaches it through links.
 func sqlitePath(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return "", fmt.Errorf("database %q: Pawl needs a file; write sqlite:PATH in the config", "sqlite:"+path)
@@ -114,8 +113,7 @@ func sqlitePath(path string) (string, error) {
 	return abs, nil
 }
 
-// checkHeader refuses a file that is no SQLite database before SQLite touches
-// it. A missing or empty file is a new database.
+// checkHeader refuses a file that is no SQLite database before SQLite touches it; none or empty is a new one.
 func checkHeader(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,11 +130,9 @@ func checkHeader(path string) error {
 	return fmt.Errorf("open %s: this is not a SQLite database; name another file in the config, or move this one away", path)
 }
 
-// createFile makes a new database readable by its owner only, since it holds
-// what private repositories say; SQLite gives its other files the same mode. An
-// existing file must be writable. It is locked itself, too: it may have several
-// names, each with a lock of its own. SQLite's own locks (fcntl) are of another kind,
-// but would go with the first descriptor that is closed, so this one stays open.
+// createFile makes a new database readable by its owner only, as SQLite makes its other files, or opens one for
+// writing. It is locked itself, too: it may have several names, each with a lock of its own. SQLite's own locks
+// (fcntl) would go with the first descriptor that is closed, so this one stays open.
 func createFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -173,8 +169,7 @@ func (s *database) stillThere() error {
 		"put it back where it was, or restore a backup, and start pawl again", s.file.Name()))
 }
 
-// checkSQLite reads the whole file for damage, turns on write-ahead logging, and sees
-// that the file can be written.
+// checkSQLite reads the whole file for damage, turns on write-ahead logging, and sees that it can be written.
 func (s *database) checkSQLite(ctx context.Context) error {
 	var mode, damage string
 	if err := s.w.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&damage); err != nil {
@@ -194,8 +189,7 @@ func (s *database) checkSQLite(ctx context.Context) error {
 
 const hintDamaged = "restore a backup, or move it away and start anew"
 
-// diagnose says what a person can do about an error of SQLite, and whether nothing
-// may be written after it: it could not sync, or found damage.
+// diagnose says what a person can do about an error of SQLite, and whether nothing may be written after it.
 func diagnose(err error) (hint string, last bool) {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -229,8 +223,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
-// lockFile takes the lock that makes this process the only one to write the
-// database. The kernel gives it back when the process ends, however it ends.
+// lockFile takes the lock of the one process that writes, which the kernel gives back however that ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -254,9 +247,8 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPatience is how long a lock is waited for that somebody holds. A server
-// that was killed and is started again at once may find its own: a child that it
-// was just starting has its files until it gets to its exec.
+// lockPatience is how long a held lock is waited for: a server that is started again at once may find its own,
+// held by a child of the killed one that has not reached its exec.
 const lockPatience = 2 * time.Second
 
 // takeLock locks a file, and reports whether somebody else holds its lock.
@@ -273,12 +265,11 @@ func takeLock(f *os.File) (held bool, err error) {
 	}
 }
 
-// When SQLite's write-ahead log goes into the database file. A commit that finds
-// sqliteLog pages (32 MB) in the log does so itself, and everybody waits for it. So,
-// after each checkpointBytes of payloads, and in the rests of the cleaning, a reading
-// connection copies the pages beside the commits (BenchmarkReceive: 1.3 times as many
-// deliveries a second than at SQLite's 1,000 pages). The less it copies at a time, the
-// shorter a commit waits for the disk meanwhile: p99 20 ms with 4 MB, 8 ms with 512 KB.
+// When SQLite's write-ahead log goes into the database file. A commit that finds sqliteLog pages (32 MB) in it
+// does so itself, and everybody waits. So after checkpointBytes of payloads, and in the rests of the cleaning,
+// a reading connection copies the pages beside the commits (BenchmarkReceive: 1.3 times as many deliveries a
+// second than at SQLite's 1,000 pages). The less at a time, the shorter a commit waits: p99 20 ms with 4 MB, 8
+// ms with 512 KB.
 const (
 	checkpointBytes = 512 << 10
 	sqliteLog       = 8000

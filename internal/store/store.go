@@ -12,18 +12,14 @@ import (
 // Queue is told what a transaction left to do in this process, once it is durable.
 // It must not block: what it cannot take stays due in its row.
 type Queue interface {
-	// Committed tells whether threads became due, and which deliveries this
-	// process is to handle.
+	// Committed tells whether threads became due, and which deliveries this process is to handle.
 	Committed(threads bool, deliveries []thread.Delivery)
 }
 
-// Options are what Open needs beside the address. The zero value uses the
-// system clock.
+// Options are what Open needs beside the address; zero uses the system clock.
 type Options struct {
 	Now func() time.Time
-	// Wall is the machine's clock, which is compared with the one that judges
-	// leases: a process whose whole clock is off gives the same here and as Now.
-	// Nil means time.Now, also where Now is a time of its own.
+	// Wall is the machine's clock, which is compared with the one that judges leases; nil means time.Now, whatever Now is.
 	Wall func() time.Time
 }
 
@@ -40,15 +36,14 @@ type Store struct {
 
 var _ thread.Store = (*Store)(nil)
 
-// Open opens the database at "sqlite:PATH" or "postgres://…", creating and
-// migrating it as needed. An error says what to do about it. A SQLite file is
-// locked for this process until Close.
+// Open opens the database at "sqlite:PATH" or "postgres://…", creating and migrating it as needed. An error
+// says what to do. A SQLite file is locked for this process until Close.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return open(ctx, dsn, o, false)
 }
 
-// OpenReadOnly opens an existing database for reading, beside a process that
-// may be writing. It takes no lock, migrates nothing, and every write fails.
+// OpenReadOnly opens an existing database for reading, beside a process that may be writing. It takes no lock,
+// migrates nothing, and every write fails.
 func OpenReadOnly(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return open(ctx, dsn, o, true)
 }
@@ -95,13 +90,11 @@ func newStore(o Options) *Store {
 	return &Store{database: db, accounts: a, threads: &threads{database: db, accounts: a}, deliveries: &deliveries{database: db}, grades: &grades{db}, usage: &usage{db}, records: &records{db}}
 }
 
-// UseQueue names the queue that is told of what became due. It must be called once,
-// before anything is written; without a queue only the rows tell what is to be done.
+// UseQueue names the queue that is told of what became due, once, before anything is written.
 func (s *Store) UseQueue(q Queue) { s.queue = q }
 
-// Close answers the deliveries that are being stored, closes the database and
-// gives the lock on a SQLite file back. Stop the queue before. Closing again does
-// nothing.
+// Close answers the deliveries that are being stored and closes the database. Stop the queue before. Closing
+// again does nothing.
 func (s *Store) Close() error {
 	if s.receiver != nil {
 		s.receiver.close()

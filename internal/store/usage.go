@@ -20,9 +20,8 @@ func (s *usage) Usage(ctx context.Context, repo string, installation int64, sinc
 	return readUsage(ctx, s.r.QueryRowContext, repo, installation, since)
 }
 
-// Reserve counts one more attempt, unless allow refuses it (false) when it sees what
-// was used since e.Since: in the same transaction, so that attempts that begin at once
-// on any nodes do not pass a bound together. An attempt that is counted already is not
+// Reserve counts one more attempt, unless allow refuses it (false) by what was used since e.Since: in one
+// transaction, so that attempts at once on any nodes do not pass a bound together. One that is counted is not
 // counted again. The error is thread.ErrLeaseLost for a thread that was taken over.
 func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, allow func(policy.Usage) bool) (reserved bool, err error) {
 	defer s.wrap(&err, "reserve attempt %d of %s", e.N, l.Thread)
