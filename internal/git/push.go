@@ -49,6 +49,26 @@ func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld strin
 	return refused(err, string(out), branch, &r)
 }
 
+// PushSide sets a reference below refs/pawl/, which no branch and no pull request
+// shows, whatever it was before. An empty commit removes it.
+func (c *Cache) PushSide(ctx context.Context, r Remote, sha, ref string) error {
+	full, err := fullRef(ref)
+	if err == nil && sha != "" {
+		err = checkIDs(sha)
+	}
+	if err == nil && !strings.HasPrefix(full, "refs/pawl/") {
+		err = ErrInvalid
+	}
+	if err != nil {
+		return fmt.Errorf("push to %s: %w", ref, err)
+	}
+	out, err := c.run(ctx, command{args: []string{"push", "--porcelain", "--no-verify", "--force", "--", r.URL, sha + ":" + full}, remote: &r})
+	if failed, ok := errors.AsType[*commandError](err); err == nil || ok && sha == "" && strings.Contains(failed.stderr, "remote ref does not exist") {
+		return nil
+	}
+	return refused(err, string(out), ref, &r)
+}
+
 // refused finds out why a push failed. With --porcelain git prints a line
 // "!\tfrom:to\t[rejected] (why)" for a reference that was not updated.
 func refused(err error, out, branch string, r *Remote) error {

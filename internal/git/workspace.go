@@ -26,6 +26,9 @@ type CheckoutSpec struct {
 	Dir    string // is created, with its parents; must not exist
 	// Branch is the branch that the agent finds itself on. Empty means "work".
 	Branch string
+	// Files is a commit whose files the checkout begins with, as changes to Commit;
+	// empty for those of Commit.
+	Files string
 }
 
 // Workspace is the checkout of one attempt. It is for one goroutine at a time,
@@ -58,15 +61,39 @@ func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, er
 	if err != nil {
 		return nil, fmt.Errorf("checkout: %w", err)
 	}
-	w := &Workspace{
-		Dir: filepath.Join(root, "checkout"), Objects: filepath.Join(c.dir, "objects"),
-		root: root, gitDir: filepath.Join(root, "host.git"), cache: c,
-		limits: limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
-	}
+	w := c.workspace(root)
 	if err := w.fill(ctx, spec); err != nil {
 		return nil, errors.Join(fmt.Errorf("checkout of %s: %w", spec.Commit, err), w.Close())
 	}
 	return w, nil
+}
+
+func (c *Cache) workspace(root string) *Workspace {
+	return &Workspace{
+		Dir: filepath.Join(root, "checkout"), Objects: filepath.Join(c.dir, "objects"),
+		root: root, gitDir: filepath.Join(root, "host.git"), cache: c,
+		limits: limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
+	}
+}
+
+// Reopen is a checkout that was complete when the process that made it was killed.
+func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
+	root, err := filepath.EvalSymlinks(spec.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("reopen a checkout: %w", err)
+	}
+	w := c.workspace(root)
+	_ = os.Remove(filepath.Join(w.gitDir, "index.lock")) // of a git that was killed, if any
+	return w, w.begin(ctx, spec)
+}
+
+// begin reads the tree that the checkout starts from.
+func (w *Workspace) begin(ctx context.Context, spec CheckoutSpec) (err error) {
+	if err := checkIDs(spec.Commit); err != nil {
+		return err
+	}
+	w.StartTree, err = line(w.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", spec.Commit + "^{tree}"}}))
+	return err
 }
 
 // newDir makes a directory that does not exist, and returns its path without links.
@@ -95,12 +122,10 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	if err := os.Mkdir(w.Dir, 0o755); err != nil {
 		return err
 	}
-	var err error
-	w.StartTree, err = line(w.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", spec.Commit + "^{tree}"}}))
-	if err != nil {
+	if err := w.begin(ctx, spec); err != nil {
 		return err
 	}
-	if _, err := w.run(ctx, command{args: []string{"read-tree", "-m", "-u", w.StartTree}}); err != nil {
+	if _, err := w.run(ctx, command{args: []string{"read-tree", "-m", "-u", cmp.Or(spec.Files, w.StartTree)}}); err != nil {
 		return err
 	}
 	if err := w.agentDir(ctx, spec); err != nil {
@@ -207,7 +232,8 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 // Close removes the checkout with everything in it, also directories that the
 // agent made read-only.
 func (w *Workspace) Close() error {
-	if err := Remove(w.root); err != nil {
+	// Without its git directory nobody takes it for whole: a kill may come in between.
+	if err := errors.Join(Remove(w.gitDir), Remove(w.root)); err != nil {
 		return fmt.Errorf("remove the checkout: %w", err)
 	}
 	return nil

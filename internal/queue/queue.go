@@ -65,6 +65,8 @@ type Queue struct {
 	o     Options
 	woken chan struct{} // threads may be due
 	inbox *inbox
+	drain context.CancelFunc // ends the claiming of threads
+	steps sync.WaitGroup     // and what claims them
 	end   context.CancelFunc
 	ends  sync.WaitGroup
 }
@@ -82,9 +84,18 @@ func (q *Queue) Start(ctx context.Context) {
 		q.ends.Go(func() { q.inbox.work(ctx) })
 	}
 	q.ends.Go(func() { q.claimDeliveries(ctx) })
-	q.ends.Go(func() { q.claimThreads(ctx) })
+	claiming, drain := context.WithCancel(ctx)
+	q.drain = drain
+	q.steps.Go(func() { q.claimThreads(claiming, ctx) })
 	q.ends.Go(func() { q.o.Store.Listen(ctx, q.wake) })
 	q.ends.Go(func() { q.sweep(ctx) })
+}
+
+// Drain claims no more threads, and waits for those at work until ctx ends. Deliveries
+// are handled all the while.
+func (q *Queue) Drain(ctx context.Context) error {
+	q.drain()
+	return await(ctx, &q.steps)
 }
 
 // Stop claims nothing more, ends the contexts of those at work so that they leave
@@ -95,8 +106,12 @@ func (q *Queue) Stop(ctx context.Context) error {
 		return nil
 	}
 	q.end()
+	return errors.Join(await(ctx, &q.steps), await(ctx, &q.ends))
+}
+
+func await(ctx context.Context, work *sync.WaitGroup) error {
 	ended := make(chan struct{})
-	go func() { q.ends.Wait(); close(ended) }()
+	go func() { work.Wait(); close(ended) }()
 	select {
 	case <-ended:
 		return nil
@@ -124,8 +139,8 @@ func (q *Queue) wake() {
 }
 
 // claimThreads claims as many threads as there are free workers, whenever any may
-// be due.
-func (q *Queue) claimThreads(ctx context.Context) {
+// be due, until ctx ends. Their steps go on until work ends.
+func (q *Queue) claimThreads(ctx, work context.Context) {
 	free := make(chan struct{}, q.o.Workers)
 	for range q.o.Workers {
 		free <- struct{}{}
@@ -138,9 +153,9 @@ func (q *Queue) claimThreads(ctx context.Context) {
 		asked := time.Now()
 		leases := q.claim(ctx, n)
 		for _, l := range leases {
-			q.ends.Go(func() {
+			q.steps.Go(func() {
 				defer func() { free <- struct{}{} }()
-				q.step(ctx, l, asked)
+				q.step(work, l, asked)
 			})
 		}
 		for range n - len(leases) {
