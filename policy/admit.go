@@ -140,15 +140,16 @@ func breakerStop(f Facts, b Backend) (Decision, bool) {
 	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}, true
 }
 
-// backoff makes a restart wait since the end of the last attempt.
+// backoff makes a restart wait since the end of the last attempt, or since it was
+// handed over.
 func backoff(f Facts, d Decision) Decision {
-	if len(f.Attempts) == 0 {
-		return d
+	since := f.Handed.At
+	if n := len(f.Attempts); n > 0 && since.Before(f.Attempts[n-1].EndedAt) {
+		since = f.Attempts[n-1].EndedAt
 	}
-	a := f.Attempts[len(f.Attempts)-1]
-	n := len(f.series())
+	n := len(f.series()) + f.Handed.Times
 	pause := Backoff(n, f.Limits.Restarts.BackoffAfter, f.Limits.Restarts.BackoffCap)
-	until := a.EndedAt.Add(pause)
+	until := since.Add(pause)
 	if pause == 0 || !f.Now.Before(until) {
 		return d
 	}

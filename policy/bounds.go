@@ -11,7 +11,7 @@ const Day = 24 * time.Hour
 
 // bounds is rule 3: no run and no thread goes on for ever, whoever asks.
 func bounds(f Facts) (Decision, bool) {
-	if restarts := len(f.series()) - 1; restarts >= f.Limits.Restarts.Max {
+	if restarts := len(f.series()) - 1 + f.Handed.Times; restarts >= f.Limits.Restarts.Max {
 		return stop(RuleRestartLimit, "Look at the attempts; say in a comment, in new words, what is to be done.",
 			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", restarts))
 	}
@@ -89,13 +89,14 @@ func (f Facts) since(within time.Duration) []Attempt {
 
 // spent is what the thread used in the last 24 hours.
 func spent(f Facts) (tokens int64, usd float64) {
+	all := f.Handed.Used
 	for _, a := range f.since(Day) {
-		tokens += a.Tokens.Input + a.Tokens.Output
-		if a.CostUSD != nil {
-			usd += *a.CostUSD
-		}
+		all = all.Plus(Spent{Tokens: a.Tokens, CostUSD: a.CostUSD})
 	}
-	return tokens, usd
+	if all.CostUSD != nil {
+		usd = *all.CostUSD
+	}
+	return all.Tokens.Input + all.Tokens.Output, usd
 }
 
 // Left is what the thread may still use of its budget of a day; 0 is no bound. Where

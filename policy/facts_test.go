@@ -105,5 +105,5 @@ func looping() Attempt {
 		Edits: Edits{Operations: 59, Files: 3, MaxRepeat: 26, MaxRepeatPath: "a.go"}}}
 }
 func interruptedAttempt() Attempt {
-	return Attempt{Receipt: Receipt{Outcome: Interrupted, Detail: "the node that ran it stopped"}}
+	return Attempt{Receipt: Receipt{Ending: Killed, Outcome: Interrupted, Detail: "the node that ran it stopped"}}
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Rungs of the ladder as they stand in receipts.
@@ -45,18 +46,34 @@ func ladder(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// maxInterruptions in a row are put down to Pawl or its machine; more than that
-// needs a person. Three tries is the usual retry budget.
-const maxInterruptions = 3
+// What interrupts attempts again and again: maxBroken in a row that Pawl itself could
+// not carry through need a person. Where the server was killed each time the attempt
+// may be what takes it down: from the patientUntil-th time on it waits for
+// firstHeldBack, twice as long after each further one, longestHeldBack at most. Three
+// tries are the usual retry budget, the times our choice.
+const (
+	maxBroken       = 3
+	patientUntil    = 3
+	firstHeldBack   = time.Minute
+	longestHeldBack = 2 * time.Hour
+)
 
 func interrupted(f Facts, a Attempt) (Decision, bool) {
-	run, n := f.run(), 0
+	run, n, killed := f.run(), 0, 0
 	for i := len(run) - 1; i >= 0 && run[i].Outcome == Interrupted; i-- {
 		n++
+		if run[i].Ending == Killed {
+			killed++
+		}
 	}
-	if n >= maxInterruptions {
-		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.",
-			fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s", n, detail(a)))
+	every := fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s", n, detail(a))
+	if n-killed >= maxBroken {
+		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.", every)
+	}
+	until := a.EndedAt.Add(Retry(killed-patientUntil+1, firstHeldBack, longestHeldBack, 1))
+	if killed >= patientUntil && f.Now.Before(until) {
+		return Decision{Action: DoWait, Rule: RuleInterrupted, Until: until, Hint: "The operator should look at the server's log; /pawl retry tries before that.",
+			Reasons: Reasons{{RuleInterrupted, every + "; the next one begins at", until}}}, true
 	}
 	d, ok := again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
 	return repeated(d, a), ok

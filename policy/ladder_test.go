@@ -3,6 +3,7 @@ package policy
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
@@ -68,11 +69,20 @@ func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
 
 func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 	i := interruptedAttempt()
+	own := i
+	own.Ending, own.Detail = Completed, "the disk is full"
 	read(t, []sentence{
 		{"it is tried again", given(i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"and once more", given(i, i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
-		{"three in a row are for the operator to look at", given(i, i, i),
-			Decision{Action: DoStop, Rule: "interrupted", Reasons: wanted("3 attempts in a row were interrupted", "the node that ran it stopped")}},
+		{"after three in a row a minute is waited", given(i, i, i),
+			Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(time.Minute), Reasons: Reasons{
+				{"interrupted", "3 attempts in a row were interrupted, which is no failure of the agent: the node that ran it stopped; the next one begins at", noon.Add(time.Minute)}}}},
+		{"which is then over", given(i, i, i).with(func(f *Facts) { f.Now = noon.Add(time.Minute) }), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
+		{"twice as long after each further one", given(many(6, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(8 * time.Minute)}},
+		{"and two hours at most", given(many(20, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(2 * time.Hour)}},
+		{"three in a row that Pawl could not carry through are for the operator to look at", given(own, own, own),
+			Decision{Action: DoStop, Rule: "interrupted", Reasons: wanted("3 attempts in a row were interrupted", "the disk is full")}},
+		{"also where its server was killed in between", given(own, own, i, own), Decision{Action: DoStop, Rule: "interrupted"}},
 		{"earlier ones do not count", given(i, i, timedOut(), i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"a person may try again", given(i, i, i).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})

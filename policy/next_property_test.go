@@ -185,6 +185,7 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		"usage_limit": known,
 		"gather":      w.now.Add(gatherChecks),
 		"transient":   later(w.now.Add(f.Limits.Transient.BackoffCap), known),
+		"interrupted": w.now.Add(longestHeldBack),
 	}[d.Rule]
 	if d.Until.After(most) {
 		broken("a wait longer than its cap")

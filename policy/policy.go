@@ -21,6 +21,9 @@ type Facts struct {
 	Stopped string
 	// Attempts are all attempts of the thread that have ended, oldest first.
 	Attempts []Attempt
+	// Handed is what is known of the attempt that was handed over and goes on; zero for
+	// none.
+	Handed HandOver
 	// Run is the number of the current run; attempts of earlier runs count for
 	// the daily cap only.
 	Run int
@@ -154,6 +157,13 @@ func (f Facts) last() (Attempt, bool) {
 		return Attempt{}, false
 	}
 	return run[len(run)-1], true
+}
+
+// HandOver is an attempt that orderly stops of its server cut off.
+type HandOver struct {
+	Times int       // in a row
+	At    time.Time // the last time
+	Used  Spent     // so far
 }
 
 // run returns the attempts of the current run, oldest first.

@@ -221,3 +221,15 @@ type Spent struct {
 	// Counted says that the account's breaker has heard of the limit.
 	Counted bool `json:"told,omitempty"`
 }
+
+// Plus adds what was used beside it.
+func (s Spent) Plus(more Spent) Spent {
+	s.Tokens = s.Tokens.Plus(more.Tokens)
+	if s.CostUSD != nil && more.CostUSD != nil {
+		sum := *s.CostUSD + *more.CostUSD
+		s.CostUSD = &sum
+	} else if s.CostUSD == nil {
+		s.CostUSD = more.CostUSD
+	}
+	return s
+}

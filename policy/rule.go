@@ -105,7 +105,7 @@ var words = map[Rule]Words{
 	RuleUnattended:      {Stops: "nobody has typed anything new"},
 	RuleTransient:       {Waits: "the provider refuses for the moment", Stops: "the provider refused again and again", Help: HelpResume},
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
-	RuleInterrupted:     {Stops: "attempts were interrupted again and again", Help: HelpRetry},
+	RuleInterrupted:     {Waits: "attempts were interrupted again and again", Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},
 	RuleNoBackend:       {Stops: "no backend may run", Help: HelpResume},
 	RuleCooldown:        {Waits: "cooldown after an edit loop"},

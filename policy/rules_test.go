@@ -121,6 +121,10 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 	read(t, []sentence{
 		{"fifty restarts are the last", restarted,
 			Decision{Action: DoStop, Rule: "restart_limit", Reasons: wanted("restarted 50 times since a person typed something new, which is its limit")}},
+		{"an orderly stop of its server is one of them", given(many(49, timedOut(), timedOut())...).with(func(f *Facts) { f.Handed = HandOver{Times: 2, At: noon} }),
+			Decision{Action: DoStop, Rule: "restart_limit"}},
+		{"and has the backoff of one", given().asked("").with(func(f *Facts) { f.Handed = HandOver{Times: 12, At: noon} }),
+			Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(4 * time.Second)}},
 		{"whatever was said before", untyped(restarted.asked("retry", "resume", "escalate", "solve", "")),
 			Decision{Action: DoStop, Rule: "restart_limit"}},
 		{"until a person types something new", restarted.asked(""),
