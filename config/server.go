@@ -36,6 +36,8 @@ type HTTP struct {
 	// PublicURL is where people reach the status pages; empty means that
 	// comments and check runs carry no link to them.
 	PublicURL string `yaml:"public_url"`
+	// Drain is how long attempts may go on after SIGTERM before they are handed over.
+	Drain time.Duration `yaml:"drain"`
 }
 
 // GitHub names the GitHub and the App. The URLs end without a slash.
@@ -116,6 +118,8 @@ const (
 	minTranscripts = 24 * time.Hour
 	// maxWriteSpacing keeps a status comment from coming minutes late.
 	maxWriteSpacing = 10 * time.Second
+	// maxDrain is as long as an attempt can last.
+	maxDrain = 24 * time.Hour
 	// maxWorkers bounds the agent processes of one node.
 	maxWorkers = 256
 )
@@ -191,6 +195,7 @@ func (s *source) validateServer(c *Server) {
 	if c.HTTP.PublicURL != "" {
 		s.validateURL("server.public_url", &c.HTTP.PublicURL)
 	}
+	between(s, "server.drain", c.HTTP.Drain, 0, maxDrain)
 	s.validateURL("github.web_url", &c.GitHub.WebURL)
 	s.validateURL("github.v3_api_url", &c.GitHub.V3APIURL)
 	s.validateURL("github.v4_api_url", &c.GitHub.V4APIURL)

@@ -132,6 +132,8 @@ func (p *actor) Push(ctx context.Context) error {
 
 func (p *actor) PushKept(ctx context.Context, branch string) error { return p.push(ctx, branch, "") }
 
+func (p *actor) PushUnfinished(context.Context) error { return nil } // no server here stops
+
 // push is begun in the log, done, done in the log.
 func (p *actor) push(ctx context.Context, branch, from string) error {
 	act := thread.Act{Key: thread.PushKey(branch, p.Receipt.Commit), SHA: p.Receipt.Commit}

@@ -47,7 +47,7 @@ func (s *step) prepare(ctx context.Context) (*attempt.Ground, *thread.Decided, e
 // ground is the thread's repository, of which nothing was fetched yet.
 func (s *step) ground() *attempt.Ground {
 	return &attempt.Ground{
-		Lease: s.lease, Log: s.log, Branch: s.Host.branch(s.state, s.thread),
+		Lease: s.lease, Log: s.log, Branch: s.Host.branch(s.state, s.thread), Unfinished: s.state.Unfinished,
 		Remote: func(ctx context.Context, renew bool) (git.Remote, error) {
 			return s.Host.remote(ctx, s.publisher, renew)
 		},
@@ -70,12 +70,15 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		// Then the decision is taken again: a stop may have come meanwhile.
 		return s.lease.Record(ctx, thread.KindWithdrawn, thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"})
 	}
+	if s.Closing() {
+		return errStopping
+	}
 	if err := s.Room(); err != nil {
 		return err
 	}
 	a := &attempt.Attempt{
-		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground, Prompt: attempt.Prompt(s.thread, s.state, d),
-		Lease: s.lease, Free: r.free, Span: s.span,
+		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground,
+		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground.Unfinished != nil), Lease: s.lease, Free: r.free, Span: s.span,
 	}
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Place: s.Place()}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
@@ -101,8 +104,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		return err
 	})
 	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
-	title := cmp.Or(attempt.Headline(s.state, 60), "Work on "+s.thread.String())
-	a.Subject, a.Author, a.Email = s.Host.commit(title, s.thread, s.app)
+	s.sign(a)
 	aside := *s.publisher
 	a.Attend = func(ctx context.Context) {
 		if err := acknowledged(ctx); err != nil {
@@ -121,6 +123,12 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		return broke
 	}
 	return nil
+}
+
+// sign says whose commits an attempt's are, and how they are called.
+func (s *step) sign(a *attempt.Attempt) {
+	title := cmp.Or(attempt.Headline(s.state, 60), "Work on "+s.thread.String())
+	a.Subject, a.Author, a.Email = s.Host.commit(title, s.thread, s.app)
 }
 
 // reserve counts an attempt above its thread before it begins. Policy has seen that
@@ -145,7 +153,17 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 		s.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
 	}
 	s.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
-	return s.Interrupt(ctx, s.lease, s.thread, a, commit)
+	cut := &attempt.Attempt{Env: &s.Env, Started: a.Started, Thread: s.thread, State: s.state, Lease: s.lease, Log: s.log, Ground: s.ground()}
+	cut.Ground.Effective, cut.Ground.Start = s.effective(s.state.Repo), a.Base
+	s.sign(cut)
+	left, err := cut.Salvage(ctx)
+	if err != nil {
+		s.log.Warn().Err(err).Msg("what the attempt left in its files is not kept")
+	}
+	if commit != "" {
+		left = nil // it is on the branch
+	}
+	return s.Interrupt(ctx, s.lease, s.thread, a, commit, left)
 }
 
 // pushed returns the commit that an attempt pushed before it was cut off; empty

@@ -33,6 +33,9 @@ func afterFailure(inARow int) time.Duration {
 	return policy.Retry(inARow, time.Second, longest, 1-rand.Float64()/2)
 }
 
+// errStopping keeps a server that stops from beginning attempts.
+var errStopping = errors.New("the server is stopping, and begins no attempt")
+
 // retry is when a step is tried again that ends with an error and the context that
 // it was given; nil where it did all there was to do. Only Stop cancels that context,
 // a deadline is an error.
@@ -40,7 +43,7 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(given.Err(), context.Canceled):
+	case errors.Is(given.Err(), context.Canceled), errors.Is(err, errStopping):
 		// Any other node may take the step, or the next process.
 		return func(int) time.Duration { return 0 }
 	}

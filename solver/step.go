@@ -41,6 +41,14 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if a, running := s.state.Running(); running {
 		return true, s.interrupt(ctx, a)
 	}
+	if s.state.Unfinished == nil && s.state.Acts[thread.ActUnfinished].SHA != "" {
+		if err := s.ground().Drop(ctx, &s.Env, s.thread); err != nil {
+			s.log.Warn().Err(err).Msg("the reference of unfinished work stays until the thread's next step")
+		}
+		if err := s.load(ctx); err != nil {
+			return false, err
+		}
+	}
 	// The agent does not wait for it. What it ended with counts where there is none.
 	defer s.beside.Wait()
 	acknowledged := s.aside(ctx, (*publisher).acknowledge)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -91,6 +92,7 @@ type rig struct {
 	world  *fakegithub.Server
 	dir    string           // config, database, data
 	config string           // YAML after the fixed part; see backend and policy
+	drain  string           // server.drain; empty for none
 	dsn    string           // of the database, as the configuration has it
 	data   string           // the data directory
 	dated  func() time.Time // the clock by which the database's times are meant
@@ -163,7 +165,7 @@ func (r *rig) calls() int {
 // backends come from r.config.
 func (r *rig) file() string {
 	r.t.Helper()
-	text := fmt.Sprintf(`server: {address: "127.0.0.1:0"}
+	text := fmt.Sprintf(`server: {address: "127.0.0.1:0", drain: %s}
 github:
   web_url: %s
   v3_api_url: %s
@@ -172,7 +174,7 @@ github:
 database: %s
 data_dir: %s
 log: {level: debug}
-%s`, r.world.WebURL(), strings.TrimSuffix(r.world.APIURL(), "/"), rigSecret, r.dsn, r.data, r.config)
+%s`, cmp.Or(r.drain, "0s"), r.world.WebURL(), strings.TrimSuffix(r.world.APIURL(), "/"), rigSecret, r.dsn, r.data, r.config)
 	if !strings.Contains(text, "\nsandbox:") {
 		text += "sandbox: {mode: none}\n"
 	}

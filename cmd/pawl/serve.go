@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -44,9 +46,10 @@ func serveCommand() *cobra.Command {
 	var file, listen string
 	cmd := &cobra.Command{
 		Use: "serve --config FILE", Short: "Run the GitHub App: webhooks, queue, solver and pages", Args: cobra.NoArgs,
-		Long: "Run the GitHub App until it gets SIGTERM or is interrupted: then it takes no more work, lets running steps\n" +
-			"write down where they are, and exits within 30 s. It waits for a PostgreSQL that does not answer yet, and refuses\n" +
-			"to start where anything else that it needs does not work; pawl doctor says what.",
+		Long: "Run the GitHub App until it gets SIGTERM or is interrupted: then it begins no more work, lets attempts go on for\n" +
+			"server.drain (a second SIGTERM ends that), hands over what is left of them and exits within 30 s. It waits for a\n" +
+			"PostgreSQL that does not answer yet, and refuses to start where anything else that it needs does not work; pawl doctor\n" +
+			"says what.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(file, os.LookupEnv)
 			if err != nil {
@@ -162,7 +165,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	n.solver = &solver.Solver{
 		Env: attempt.Env{
 			Store: n.store, Config: cfg, Sandbox: box, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
-			Gateway: n.gateway, Program: self(log),
+			Gateway: n.gateway, Program: self(log), Stopping: make(chan struct{}),
 		},
 		Host: solver.GitHub{Forge: n.forge}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
 	}
@@ -175,6 +178,9 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 		return err
 	} else if left > 0 {
 		n.log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
+	}
+	if err := n.solver.CleanWork(ctx); err != nil {
+		n.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
 	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: n.cfg.Policy.AllowedBots, Now: now, Log: n.log, Trace: n.tracing.trace()}
 	n.queue = queue.New(queue.Options{
@@ -267,7 +273,13 @@ func (n *node) serve(ctx context.Context) error {
 		// Nothing that is written now can be relied on.
 		n.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():
-		n.log.Info().Msg("stopping")
+		n.log.Info().Dur("drain", n.cfg.HTTP.Drain).Msg("stopping")
+		close(n.solver.Stopping)
+		drain, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
+		drain, end := context.WithTimeout(drain, n.cfg.HTTP.Drain)
+		_ = n.queue.Drain(drain) // what is at work then is handed over
+		end()
+		stop()
 	}
 	crash.Point("stopping")
 	err = errors.Join(err, n.end(context.WithoutCancel(ctx)))

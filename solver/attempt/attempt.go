@@ -42,6 +42,7 @@ type Attempt struct {
 	Receipt policy.Receipt
 
 	executor       Executor
+	handed         *thread.Unfinished // what is logged in place of the receipt
 	noted          notes
 	wrote          feedback.Authored
 	wroteAt        time.Time // when it was last logged what the agent wrote
@@ -65,6 +66,8 @@ type Executor interface {
 	// its own for it.
 	Push(context.Context) error
 	PushKept(ctx context.Context, branch string) error
+	// PushUnfinished keeps the commit at GitHub for whoever goes on from it.
+	PushUnfinished(context.Context) error
 	// Judge asks the operator's judge; nil where there is none.
 	Judge(context.Context) (*policy.Judged, error)
 }
@@ -87,24 +90,28 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	a.executor = e
 	ctx, end := a.Span(ctx, "attempt", TraceBackend, a.Backend, TraceRule, string(a.Decision.Rule))
 	err := a.run(ctx)
-	end(err, TraceEnding, string(a.Receipt.Ending), TraceOutcome, string(a.Receipt.Outcome))
+	outcome := string(a.Receipt.Outcome)
+	if a.handed != nil {
+		outcome = "handed_over"
+	}
+	end(err, TraceEnding, string(a.Receipt.Ending), TraceOutcome, outcome)
 	return err
 }
 
 func (a *Attempt) run(ctx context.Context) error {
 	leave, err := a.enter(ctx, a.Thread)
 	if err != nil {
-		return a.broken(err)
+		return a.broken(ctx, err)
 	}
 	defer leave()
 	defer a.executor.Close()
 	if err := a.executor.Open(ctx); err != nil {
-		return a.broken(err)
+		return a.broken(ctx, err)
 	}
 	cause, err := a.executor.Agent(ctx)
 	a.Lease.Patient(true)
 	if err != nil {
-		return a.broken(err)
+		return a.broken(ctx, err)
 	}
 	if loop := (LoopCut{}); errors.As(cause, &loop) {
 		a.keep(ctx, loop)
@@ -116,7 +123,7 @@ func (a *Attempt) run(ctx context.Context) error {
 		return nil
 	}
 	if cause != nil {
-		a.cancelled(cause)
+		a.cancelled(ctx, cause)
 		return nil
 	}
 	return a.settle(ctx)
@@ -139,15 +146,15 @@ func (a *Attempt) settle(ctx context.Context) error {
 		err = a.deliver(ctx)
 	}
 	switch why := context.Cause(ctx); {
-	case err == nil:
+	case err == nil || a.Receipt.Pushed && why != nil:
 	case errors.Is(err, errStopped) || errors.Is(err, errClosed):
-		a.cancelled(err)
+		a.cancelled(ctx, err)
 		return nil
 	case why != nil:
-		a.cancelled(why)
+		a.cancelled(ctx, why)
 		return nil
 	default:
-		return a.broken(err)
+		return a.broken(ctx, err)
 	}
 	a.conclude()
 	if a.Receipt.Judge, err = a.executor.Judge(ctx); err != nil {
@@ -168,7 +175,11 @@ func (a *Attempt) completes() bool {
 }
 
 // broken ends an attempt that Pawl itself could not carry through.
-func (a *Attempt) broken(err error) error {
+func (a *Attempt) broken(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); why != nil && a.Closing() {
+		a.cancelled(ctx, why)
+		return nil
+	}
 	a.Receipt.Outcome, a.Receipt.Detail = policy.Interrupted, err.Error()
 	a.Receipt.Reasons = append(a.Receipt.Reasons, "Pawl could not carry the attempt through: "+err.Error())
 	return err
@@ -193,19 +204,71 @@ var (
 )
 
 // cancelled ends an attempt that was ended from outside.
-func (a *Attempt) cancelled(cause error) {
+func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	a.Receipt.Outcome = policy.Cancelled
+	// What the provider said of the account counts whatever ended the attempt.
+	limited := a.Receipt.Ending == policy.UsageLimit || a.Receipt.Ending == policy.Auth
+	if !limited {
+		a.Receipt.Ending = policy.Killed
+	}
 	if !errors.Is(cause, errStopped) && !errors.Is(cause, errClosed) {
 		a.Receipt.Outcome = policy.Interrupted
 		cause = errShutdown
-	}
-	if a.Receipt.Ending != policy.UsageLimit && a.Receipt.Ending != policy.Auth {
-		// What the provider said of the account counts whatever ended the
-		// attempt.
-		a.Receipt.Ending = policy.Killed
+		if a.Closing() && !limited && !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
+			defer cancel()
+			a.handed = a.unfinished(ctx)
+			a.handed.Orderly, a.handed.Times, a.handed.Used = true, 1, spentIn(a.Receipt).Plus(a.used())
+			if u := a.State.Unfinished; u != nil {
+				a.handed.Times += u.Times
+			}
+		}
 	}
 	a.Receipt.Detail = cause.Error()
 	a.Receipt.Reasons = append(a.Receipt.Reasons, cause.Error())
+}
+
+// handOverTime bounds what a stopping server does to keep an attempt's work. It has
+// 30 s to exit, of which some are the agent's to end and the log's to be written.
+const handOverTime = 12 * time.Second
+
+// unfinished keeps what an attempt made that was cut off, and says where the next one
+// goes on. What cannot be kept is made anew.
+func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
+	r := &a.Receipt
+	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Started.Place}
+	if a.Kind == config.Command {
+		u.Session = "" // none is told to continue one
+	}
+	err := error(nil)
+	if r.Commit == "" {
+		err = a.executor.Commit(ctx)
+	}
+	if err == nil && r.Ending != policy.Killed {
+		err = errors.New(r.Detail) // the files cannot be used
+	}
+	if err != nil {
+		a.Log.Warn().Err(err).Msg("what the attempt made is not kept")
+		if u.Session = ""; a.Ground.Unfinished != nil { // it knows other files
+			*u = *a.Ground.Unfinished
+			u.N = a.N
+		}
+		return u
+	}
+	if u.Commit = r.Commit; u.Commit != "" {
+		if err := a.executor.PushUnfinished(ctx); err != nil {
+			a.Log.Warn().Err(err).Msg("what the attempt made is kept on this machine only")
+		}
+	}
+	return u
+}
+
+// used is what the attempt used before it was handed over to this server.
+func (a *Attempt) used() policy.Spent {
+	if u := a.State.Unfinished; u != nil {
+		return u.Used
+	}
+	return policy.Spent{}
 }
 
 // keep ends an attempt that was cut off as a loop. Its work goes to a branch of

@@ -43,7 +43,7 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	c.ws, err = c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.workOf(c.Thread), Branch: c.Ground.Branch})
+	c.ws, err = c.Ground.cache.Checkout(ctx, c.checkout())
 	if err != nil {
 		return err
 	}
@@ -51,6 +51,14 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 	c.Receipt.StartTree, c.Receipt.EndTree = c.ws.StartTree, c.ws.StartTree
 	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Now())
 	return err
+}
+
+func (c *checkout) checkout() git.CheckoutSpec {
+	spec := git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.workOf(c.Thread), Branch: c.Ground.Branch}
+	if u := c.Ground.Unfinished; u != nil {
+		spec.Files = u.Commit
+	}
+	return spec
 }
 
 // Close removes the checkout, as far as it was made.
@@ -74,6 +82,9 @@ const maxDiff = 4 << 20
 // protected paths. Without a change there is no commit.
 func (c *checkout) Commit(ctx context.Context) error {
 	r := &c.Receipt
+	if c.ws == nil {
+		return errors.New("the checkout was not complete")
+	}
 	snap, err := c.ws.Snapshot(ctx)
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
 		c.unusable(err)
@@ -180,6 +191,11 @@ func (c *checkout) PushKept(ctx context.Context, branch string) error {
 		return err
 	}
 	return c.Lease.Record(ctx, thread.KindActDone, c.pushOf(branch))
+}
+
+// PushUnfinished sets the thread's own reference, which nobody looks at but Pawl.
+func (c *checkout) PushUnfinished(ctx context.Context) error {
+	return c.Ground.pushSide(ctx, c.Thread, c.Receipt.Commit)
 }
 
 func (c *checkout) pushNew(ctx context.Context, branch string) error {

@@ -46,6 +46,9 @@ type Env struct {
 	// nil and must not block.
 	OnAttempt func(backend string, ending policy.Ending, outcome policy.Outcome)
 	OnReceipt func(backend string, r policy.Receipt)
+	// Stopping is closed when the server begins to stop: no attempt begins any more,
+	// and those that are cut off then are handed over. Nil where nobody goes on.
+	Stopping chan struct{}
 
 	// folders has a place for one attempt by thread.ID: a few bytes for each thread.
 	folders sync.Map
@@ -143,6 +146,16 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
 }
 
+// Closing reports whether the server has begun to stop.
+func (e *Env) Closing() bool {
+	select {
+	case <-e.Stopping:
+		return true
+	default:
+		return false
+	}
+}
+
 // enter waits until the thread's folder is free, which one attempt of this process
 // uses at a time. The lease sees to that, except for the moment in which a step that
 // lost it still ends its agent. The caller must call leave.
@@ -177,6 +190,34 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 	return removed, err
 }
 
+// CleanWork removes the files that attempts left whose server was killed, before any
+// attempt begins. Those of one that nobody found yet are for whoever goes on from them.
+func (e *Env) CleanWork(ctx context.Context) error {
+	root := filepath.Join(e.Config.DataDir, "attempts")
+	for _, left := range []string{workDir, baseDir, filepath.Join("*", verifyDir)} {
+		paths, err := filepath.Glob(filepath.Join(root, "*", "*", "*", left))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			name := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
+			n, _ := strconv.Atoi(name[2])
+			events, err := e.Store.Events(ctx, thread.ID{Owner: name[0], Name: name[1], Number: n}, 0)
+			if err != nil {
+				return err
+			}
+			s, err := thread.Fold(events)
+			if a, running := s.Running(); err == nil && running && a.Place == e.Place() {
+				continue
+			}
+			if err := git.Remove(path); err != nil {
+				return fmt.Errorf("clean %s: %w", path, err)
+			}
+		}
+	}
+	return nil
+}
+
 // homeTime is how long an agent's HOME is kept after its last attempt, in which a
 // session could be continued: it holds caches of build tools that can be large.
 const homeTime = 24 * time.Hour
@@ -209,7 +250,7 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 	attempts := len(old)
 	switch {
 	case left > 0 && newest.Before(idle):
-		old = append(old, filepath.Join(dir, homeDir), filepath.Join(dir, baseDir))
+		old = append(old, filepath.Join(dir, homeDir), filepath.Join(dir, baseDir), filepath.Join(dir, workDir))
 	case left == 0 && attempts > 0:
 		old = append(old, dir)
 	}

@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -24,9 +29,15 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	ctx, cancel := lease.AfterStop(ctx)
 	defer cancel()
+	used := policy.Spent{Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}.Plus(a.used())
+	a.Receipt.Tokens, a.Receipt.CostUSD = used.Tokens, used.CostUSD
 	a.ownRung()
-	a.Log.Info().Str("ending", string(a.Receipt.Ending)).Str("outcome", string(a.Receipt.Outcome)).
-		Bool("progress", a.Receipt.Progress()).Str("commit", a.Receipt.Commit).Str("detail", a.Receipt.Detail).Msg("attempt ended")
+	if a.handed != nil {
+		a.Log.Info().Str("commit", a.handed.Commit).Str("session", a.handed.Session).Msg("attempt handed over")
+	} else {
+		a.Log.Info().Str("ending", string(a.Receipt.Ending)).Str("outcome", string(a.Receipt.Outcome)).
+			Bool("progress", a.Receipt.Progress()).Str("commit", a.Receipt.Commit).Str("detail", a.Receipt.Detail).Msg("attempt ended")
+	}
 	crash.Point("attempt_ending")
 	a.Lease.Patient(true)
 	at := a.Now()
@@ -35,7 +46,9 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ended := func(e thread.Event) bool { return e.Kind == thread.KindAttemptEnded }
+		ended := func(e thread.Event) bool {
+			return e.Kind == thread.KindAttemptEnded || e.Kind == thread.KindUnfinished
+		}
 		if slices.ContainsFunc(events, ended) { // by an earlier try that was not answered, or by who took the thread over
 			return a.Lease.Renew(ctx)
 		}
@@ -44,6 +57,9 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		return err
 	}
 	crash.Point("attempt_ended")
+	if a.handed != nil {
+		return nil
+	}
 	if a.OnAttempt != nil {
 		a.OnAttempt(a.Backend, a.Receipt.Ending, a.Receipt.Outcome)
 	}
@@ -55,7 +71,11 @@ func (a *Attempt) Finish(ctx context.Context) error {
 
 // ending is what Finish writes. events are those after what the attempt has seen.
 func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
-	batch := thread.Batch{Events: append(a.unlogged(now), thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt})}
+	last := thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}
+	if a.handed != nil {
+		last.Kind, last.Data = thread.KindUnfinished, a.handed
+	}
+	batch := thread.Batch{Events: append(a.unlogged(now), last)}
 	batch.Spent = &policy.Spent{N: a.N, Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}
 	a.tellBreaker(&batch, now)
 	if v := a.Config.Policy.Severity.Loop(a.Receipt); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
@@ -143,17 +163,21 @@ func (a *Attempt) Hide() {
 }
 
 // Interrupt ends an attempt that was cut off with the process that ran it. commit
-// is what it had pushed; empty for nothing.
-func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thread.Attempt, commit string) error {
+// is what it had pushed, empty for nothing; left what can be gone on from, nil for
+// nothing.
+func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thread.Attempt, commit string, left *thread.Unfinished) error {
 	const why = "the node that ran it stopped"
 	used, err := e.spentBefore(ctx, t, a.N)
 	if err != nil {
 		return err
 	}
-	r := policy.Receipt{N: a.N, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: commit, Pushed: commit != "",
+	r := policy.Receipt{N: a.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: commit, Pushed: commit != "",
 		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
 	now := e.Now()
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: r}}}
+	if left != nil {
+		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
+	}
 	if l := used.Limit; l != nil && !used.Counted && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
 		// What the provider said of the account counts whatever ended the attempt.
 		batch.Account = a.Account
@@ -167,6 +191,43 @@ func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thr
 		e.OnAttempt(a.Backend, "", policy.Interrupted)
 	}
 	return nil
+}
+
+// Salvage keeps what an attempt left in its files here whose server was killed; nil
+// for nothing. The files are gone then.
+func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
+	if a.Started.Place != a.Env.Place() {
+		return nil, nil
+	}
+	leave, err := a.enter(ctx, a.Thread)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	defer git.Remove(a.workOf(a.Thread)) // what stays is cleaned later
+	// The agent's output is kept only once the checkout is complete.
+	out, err := os.Open(filepath.Join(a.attemptDir(a.Thread, a.N), transcriptFile))
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	if err := a.Ground.open(ctx, a.Env, a.Thread); err != nil {
+		return nil, err
+	}
+	c := &checkout{Attempt: a}
+	a.executor = c
+	if c.adapter, err = clis.For(a.Kind, a.backend().Stream); err != nil {
+		return nil, err
+	}
+	if c.ws, err = a.Ground.cache.Reopen(ctx, c.checkout()); err != nil {
+		return nil, err
+	}
+	if _, err := c.ws.Restore(ctx, c.adapter.Unguarded); err != nil {
+		return nil, err
+	}
+	report, err := agent.Inspect(out, c.adapter, agent.InspectOptions{Now: a.Now()})
+	a.Receipt = policy.Receipt{StartTree: c.ws.StartTree, EndTree: c.ws.StartTree, Ending: policy.Killed, Session: report.SessionID}
+	return a.unfinished(ctx), err
 }
 
 // spentBefore is what an attempt had used when the process that ran it was killed.

@@ -250,16 +250,11 @@ func (m *modelAccess) event(e agent.Event) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	step := policy.Spent{CostUSD: e.Cost}
 	if e.Tokens != nil {
-		m.reported.Tokens = m.reported.Tokens.Plus(*e.Tokens)
+		step.Tokens = *e.Tokens
 	}
-	if e.Cost != nil {
-		sum := *e.Cost
-		if m.reported.CostUSD != nil {
-			sum += *m.reported.CostUSD
-		}
-		m.reported.CostUSD = &sum
-	}
+	m.reported = m.reported.Plus(step)
 }
 
 // notes write into the store, under the lease, what an attempt uses: budgets and
@@ -275,6 +270,7 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	if w.Tokens == (policy.Tokens{}) && w.Limit == nil && (w.CostUSD == nil || *w.CostUSD == 0) {
 		return
 	}
+	w = w.Plus(a.used())
 	w.N = a.N
 	l := &a.noted
 	l.mu.Lock()

@@ -27,6 +27,8 @@ type Ground struct {
 	// credential was refused, and another one is made.
 	Remote func(ctx context.Context, renew bool) (git.Remote, error)
 	Branch string // that is worked on
+	// Unfinished is what the attempt goes on from. Fetch clears what it cannot go on from.
+	Unfinished *thread.Unfinished
 
 	Repo      config.Repo      // the repository's own configuration
 	Effective config.Effective // the server's, narrowed by it
@@ -46,9 +48,10 @@ func (g *Ground) Fetch(ctx context.Context, e *Env, t thread.ID, n thread.Detail
 	if err := g.open(ctx, e, t); err != nil {
 		return nil, err
 	}
-	if refused, err := g.fetch(ctx, n); refused != nil || err != nil {
+	if refused, err := g.fetch(ctx, t, n); refused != nil || err != nil {
 		return refused, err
 	}
+	g.goOn(ctx)
 	return g.configure(ctx, e.Config, verify)
 }
 
@@ -109,8 +112,53 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 	}
 }
 
+// goOn has the attempt start from the files of one that was cut off, where it has them
+// and the branch still holds what that one started from. What the branch gained
+// meanwhile is merged at the push.
+func (g *Ground) goOn(ctx context.Context) {
+	u := g.Unfinished
+	if u == nil {
+		return
+	}
+	fits, err := g.cache.IsAncestor(ctx, u.Base, g.Start)
+	if err == nil && u.Commit != "" {
+		var pushed bool
+		pushed, err = g.cache.IsAncestor(ctx, u.Commit, g.Start)
+		fits = fits && !pushed
+	}
+	if err != nil || !fits {
+		g.Log.Warn().Err(err).Msg("the attempt starts from the branch: what an earlier one left is not here, or the branch was changed")
+		g.Unfinished = nil
+		return
+	}
+	g.Start = u.Base
+}
+
+// pushSide records and pushes what the thread's reference for unfinished work is to
+// be; without a commit it is removed.
+func (g *Ground) pushSide(ctx context.Context, t thread.ID, commit string) error {
+	act := thread.Act{Key: thread.ActUnfinished, SHA: commit}
+	if commit != "" { // a kill leaves it to be removed
+		if err := g.Lease.Record(ctx, thread.KindActStarted, act); err != nil {
+			return err
+		}
+	}
+	if err := g.authorised(ctx, func() error { return g.cache.PushSide(ctx, g.remote, commit, thread.UnfinishedRef(t)) }); err != nil {
+		return err
+	}
+	return g.Lease.Record(ctx, thread.KindActDone, act)
+}
+
+// Drop removes the thread's reference for unfinished work.
+func (g *Ground) Drop(ctx context.Context, e *Env, t thread.ID) error {
+	if err := g.open(ctx, e, t); err != nil {
+		return err
+	}
+	return g.pushSide(ctx, t, "")
+}
+
 // fetch brings the default branch and the branch that is worked on.
-func (g *Ground) fetch(ctx context.Context, n thread.Details) (*thread.Decided, error) {
+func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thread.Decided, error) {
 	def := n.DefaultBranch
 	var tips map[string]string
 	err := g.authorised(ctx, func() (err error) {
@@ -122,6 +170,9 @@ func (g *Ground) fetch(ctx context.Context, n thread.Details) (*thread.Decided, 
 		names := []string{def, g.Branch}
 		if n.Pull && n.BaseRef != "" && n.BaseRef != def {
 			names = append(names, n.BaseRef)
+		}
+		if u := g.Unfinished; u != nil && u.Commit != "" {
+			names = append(names, thread.UnfinishedRef(t))
 		}
 		tips, err = g.cache.Fetch(ctx, g.remote, names...)
 		return err

@@ -28,6 +28,7 @@ const (
 	KindAttemptStarted Kind = "attempt_started" // Started
 	KindAuthored       Kind = "authored"        // Authored
 	KindAttemptEnded   Kind = "attempt_ended"   // policy.Receipt
+	KindUnfinished     Kind = "unfinished"      // Unfinished
 	KindActStarted     Kind = "act_started"     // Act
 	KindActDone        Kind = "act_done"        // Act
 )
@@ -171,12 +172,37 @@ type Started struct {
 	// or is not.
 	Session   string `json:"session,omitempty"`
 	Continues string `json:"continues,omitempty"`
+	// Base is the commit that it starts from, Place the machine and folder that it
+	// works in.
+	Base  string `json:"base,omitempty"`
+	Place string `json:"place,omitempty"`
 	// Context is the kind of work that it is, for learning.
 	Context policy.Context `json:"context,omitzero"`
 	// Began is when the attempt began, for this process only; the event has it, too.
 	Began time.Time `json:"-"`
 	// Repo is the repository's configuration that the attempt runs under.
 	Repo config.Repo `json:"repo,omitzero"`
+}
+
+// Unfinished is what an attempt left whose server was ended, for the next one to go on
+// from.
+type Unfinished struct {
+	N int `json:"n"`
+	// Orderly says that the server handed it over: it is as if it had not begun.
+	Orderly bool   `json:"orderly,omitempty"`
+	Backend string `json:"backend"`
+	// Base is the commit that it started from. Commit has its files; empty where it
+	// had changed none.
+	Base   string `json:"base"`
+	Commit string `json:"commit,omitempty"`
+	// Session is the agent's, which can be continued at Place; empty for none.
+	Session string `json:"session,omitempty"`
+	Place   string `json:"place"`
+	// Times is how often in a row it was handed over, and Used what it has used so far.
+	Times int          `json:"times,omitempty"`
+	Used  policy.Spent `json:"used,omitzero"`
+	// At is when it was left, for this process only; the event has it, too.
+	At time.Time `json:"-"`
 }
 
 // Authored is a part of what the agent of an attempt wrote, as feedback.Authored has
@@ -209,7 +235,13 @@ const Label = "pawl"
 const BranchPrefix = "pawl/issue-"
 
 // Keys of acts. A key happens once.
-const ActPull = "pull_request"
+const (
+	ActPull       = "pull_request"
+	ActUnfinished = "unfinished" // done without SHA: the reference is gone
+)
+
+// UnfinishedRef is where GitHub keeps the commit of a thread's Unfinished.
+func UnfinishedRef(t ID) string { return fmt.Sprintf("refs/pawl/unfinished/%d", t.Number) }
 
 func PushKey(branch, sha string) string { return "push:" + branch + ":" + sha }
 func CheckKey(name, sha string) string  { return "check:" + name + ":" + sha }

@@ -63,6 +63,9 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
+	if u := s.Unfinished; u != nil {
+		f.Handed = policy.HandOver{Times: u.Times, At: u.At, Used: u.Used}
+	}
 	for _, r := range s.Fresh() {
 		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq]})
 	}

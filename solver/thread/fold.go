@@ -27,6 +27,8 @@ type State struct {
 	Decision  *Decided
 	DecidedAt time.Time
 	Attempts  []Attempt
+	// Unfinished is what the next attempt goes on from; nil for nothing.
+	Unfinished *Unfinished
 	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
 	Feedback []Request
 	Ignored  []Feedback
@@ -148,6 +150,21 @@ func (s *State) apply(e Event) error {
 		return into(e, s.started)
 	case KindAttemptEnded:
 		return into(e, s.ended)
+	case KindUnfinished:
+		return into(e, func(e Event, u Unfinished) {
+			u.At = e.At
+			s.Unfinished = &u
+			if n := len(s.Attempts) - 1; !u.Orderly || n < 0 || s.Attempts[n].N != u.N {
+				return
+			}
+			// It is as if it had not begun.
+			s.Attempts = s.Attempts[:len(s.Attempts)-1]
+			for i := range s.Feedback {
+				if s.Feedback[i].Taken == u.N {
+					s.Feedback[i].Taken = 0
+				}
+			}
+		})
 	case KindActStarted:
 		return into(e, func(e Event, a Act) { s.Acts[a.Key] = ActState{Act: a, At: e.At} })
 	case KindActDone:
@@ -211,6 +228,7 @@ func (s *State) decided(e Event, d Decided) {
 	if !ending(d.Action) {
 		return
 	}
+	s.Unfinished = nil
 	// Feedback that the decision did not see begins the next run.
 	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen })
 	if !s.Ended {
@@ -229,6 +247,13 @@ func (s *State) started(e Event, a Started) {
 }
 
 func (s *State) ended(e Event, r policy.Receipt) {
+	if u := s.Unfinished; u != nil && r.Outcome == policy.Interrupted && !r.Pushed {
+		again := *u
+		again.Times, again.Used = 0, policy.Spent{} // the receipt stands for them
+		s.Unfinished = &again
+	} else {
+		s.Unfinished = nil
+	}
 	for i := range s.Attempts {
 		if s.Attempts[i].N == r.N && s.Attempts[i].EndedAt.IsZero() {
 			s.Attempts[i].EndedAt, s.Attempts[i].Receipt, s.Attempts[i].Pull = e.At, r, s.Pull
