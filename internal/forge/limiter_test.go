@@ -212,12 +212,14 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 }
 
 // Two nodes write as fast as one, and the clocks of the nodes have no part in it.
-func TestTwoNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
+func TestThreeNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 	shared := &memory{}
 	bubble(t, shared, func(t *testing.T, h *hub, a *Client) {
 		b := h.node(shared)
 		b.now = func() time.Time { return time.Now().Add(time.Minute) }
-		for _, c := range []*Client{a, b} {
+		third := h.node(shared)
+		third.now = func() time.Time { return time.Now().Add(-time.Minute) }
+		for _, c := range []*Client{a, b, third} {
 			c.spacing = time.Second
 			if _, err := c.Token(t.Context(), h.repo); err != nil {
 				t.Fatal(err)
@@ -225,7 +227,7 @@ func TestTwoNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		}
 		got := noted{from: time.Now()}
 		var wg sync.WaitGroup
-		for name, c := range map[string]*Client{"a": a, "b": b} {
+		for name, c := range map[string]*Client{"a": a, "b": b, "third": third} {
 			wg.Go(func() {
 				for range 3 {
 					if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
@@ -236,7 +238,7 @@ func TestTwoNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if last := got.list[5]; !strings.HasPrefix(last, "5.1s") {
+		if last := got.list[8]; !strings.HasPrefix(last, "8.1s") {
 			t.Errorf("%q", got.list)
 		}
 		h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
