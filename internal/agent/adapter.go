@@ -18,33 +18,27 @@ type Adapter struct {
 	// Command turns a request into what to start. It reads nothing but its
 	// argument. The error is ErrSession where the session cannot be continued.
 	Command func(Request) (Command, error)
-	// Parse turns one line of standard output into events. The line may be cut
-	// (see maxLine) and may be garbage. Equal lines give equal events. It is nil
-	// for streams without structure.
+	// Parse turns one line of standard output, which may be cut (see maxLine) or garbage, into events. Equal
+	// lines give equal events. Nil for streams without structure.
 	Parse func(line []byte, emit func(Event))
-	// OpenSession opens what the CLI left in HOME about a session, FoldSession
-	// reads what it tells of the last turn, and ParseSession one line of it. They
-	// are nil for CLIs that leave nothing worth reading.
+	// OpenSession opens what the CLI left in HOME about a session, FoldSession reads what it tells of the last
+	// turn, ParseSession one line of it. Nil for CLIs that leave nothing worth reading.
 	OpenSession  func(home, session string) (io.ReadCloser, error)
 	FoldSession  func(io.Reader) (Session, error)
 	ParseSession func(line []byte, emit func(Event))
 	// Tries matches what standard error says of requests that failed and are
 	// tried again. It is nil for CLIs that tell it on standard output.
 	Tries *regexp.Regexp
-	// Exit names the ending of an exit code, "" where it tells nothing, for
-	// failures that nothing else explains. It is nil where no code does.
+	// Exit names the ending of an exit code, "" for none, for failures that nothing else explains; may be nil.
 	Exit func(code int) policy.Ending
-	// ReadWait reads from two lines of standard error, the second of them new, that
-	// the CLI now waits before it asks its provider again, or no longer does. It
-	// is nil for CLIs that never wait for long.
+	// ReadWait reads from two lines of standard error, the second of them new, that the CLI now waits before it
+	// asks again, or no longer does; nil for CLIs that never wait for long.
 	ReadWait func(lines string) (RetryWait, bool)
 	Version  Version // the one that was checked; zero for the kind "command"
-	// Unguarded are slash-separated paths below the checkout from which the CLI
-	// would run code of the repository in spite of all its switches. The caller
-	// must hide them from it, or give it those of the base branch.
+	// Unguarded are slash-separated paths below the checkout from which the CLI would run code in spite of all
+	// its switches: the caller must hide them, or give it those of the base branch.
 	Unguarded []string
-	// Credential is the slash-separated path below HOME of the file that holds
-	// the CLI's login by account, empty where it has none.
+	// Credential is the slash-separated path below HOME of the CLI's login by account, empty for none.
 	Credential string
 }
 
@@ -57,8 +51,7 @@ const (
 	StreamOpencode = "opencode"
 )
 
-// Version says with which version of a CLI Pawl was checked. All of them print
-// theirs for the argument --version. The zero value asks for none.
+// Version is the one of a CLI that Pawl was checked with; zero asks for none. All print theirs for --version.
 type Version struct {
 	Checked string // the version whose switches and output Pawl was checked with
 	Package string // the package that installs the CLI by npm

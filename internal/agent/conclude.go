@@ -15,16 +15,14 @@ import (
 type stop struct {
 	ending policy.Ending // TimedOut or Killed
 	reason string
-	// first says that it came before the final event, which is then what the CLI
-	// made of its end: one that is told to end kills its command, hears from it and
-	// reports success.
+	// first says that it came before the final event, which is then what the CLI made of its end: one that is
+	// told to end kills its command, and reports success.
 	first  bool
 	notice Event // what the CLI said of the refusal that it was waiting for; zero where it said nothing
 }
 
-// conclude turns what was read into the report. In order: the stream's final
-// event, Pawl's own record of having ended the process, the exit code, the last
-// error that was not final, standard error, the last step.
+// conclude turns what was read into the report. In order: the stream's final event, Pawl's own kill, the exit
+// code, the last error that was not final, standard error, the last step.
 func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	t.settleTo(0)
 	r := &t.rep
@@ -56,9 +54,8 @@ func (t *tally) refused(message string, now time.Time, zone *time.Location) {
 	r.setLimit(message, resets, source, now)
 }
 
-// readRefusals takes the last failed try from standard error. What was printed
-// when is not known: after other work a short wait may be long over, while a
-// used-up plan is not.
+// readRefusals takes the last failed try from standard error. What was printed when is not known: after other
+// work a short wait may be over, a used-up plan is not.
 func (t *tally) readRefusals() {
 	if t.cli.Tries == nil || t.notice.Kind != 0 || t.step != nil && t.step.Ending == policy.Completed {
 		return
@@ -117,9 +114,8 @@ func (t *tally) decide(why stop) string {
 	return ""
 }
 
-// outOfTime is a run that was still going when its time was over. Where the CLI
-// was waiting for a provider that had refused it, the refusal is the ending:
-// waiting longer here would not have helped.
+// outOfTime is a run that was still going when its time was over. Where the CLI waited for a provider that had
+// refused it, the refusal is the ending.
 func (t *tally) outOfTime(reason string) string {
 	r := &t.rep
 	if t.notice.Kind != 0 {
@@ -272,8 +268,7 @@ func (t *tally) silentFailure() string {
 // exitTimeout is the exit code of timeout(1).
 const exitTimeout = 124
 
-// signal names the signal by which a process was ended from outside, "" where none
-// did; shells report it as 128 plus its number.
+// signal names the signal that ended a process from outside, "" for none; shells report 128 plus its number.
 func (e Exit) signal() string {
 	if e.Signal == "" && (e.Code == 128+2 || e.Code == 128+9 || e.Code == 128+15) {
 		return fmt.Sprintf("signal %d", e.Code-128)

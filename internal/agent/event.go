@@ -24,20 +24,17 @@ const (
 	Message
 	// Thought is reasoning; only its mentions matter.
 	Thought
-	// ToolCall is a call that started (Done unset) or ended. Edits are the
-	// files that it edited, Wrote its arguments.
+	// ToolCall is a call that started (Done unset) or ended, with the files that it edited and its arguments.
 	ToolCall
 	// Notice is an error that is not final, in Text: a retry, a warning.
 	Notice
-	// StepEnded ends one step of a stream that has no final event. Ending is
-	// what the run came to if this step was its last; empty means that the CLI
-	// had more to do.
+	// StepEnded ends one step of a stream without final event. Ending is the run's if this step was its last;
+	// empty: there is more.
 	StepEnded
 	// Finished ends the run with success. Text, where it is set, is the answer.
 	Finished
-	// Failed ends the run with the error in Text; Ending is set where the
-	// stream itself names the class. Without a text of its own it ended with
-	// the last Notice.
+	// Failed ends the run with the error in Text, else that of the last Notice; Ending is set where the stream
+	// names it.
 	Failed
 )
 
@@ -46,8 +43,7 @@ type Event struct {
 	Kind Kind
 	ID   string
 	Text string
-	// Session is the session's id in streams that repeat it; Dir is the
-	// checkout as the CLI names it when a session starts.
+	// Session is the session's id in streams that repeat it; Dir the checkout as the CLI names it.
 	Session, Dir string
 	// Delta says that the text continues the message before it.
 	Delta bool
@@ -58,27 +54,23 @@ type Event struct {
 	// Quotes says that the event quotes a limit text without being a limit.
 	Quotes bool
 	Edits  []policy.Edit
-	// Done and Rejected describe an ended call; a rejected one had no effect.
-	// Failed is a rejected one, or a command that failed; Result stands for what it
-	// answered, zero where that is not told.
+	// Done and Rejected describe an ended call; a rejected one had no effect. Failed is a rejected one, or a
+	// command that failed; Result stands for its answer, zero where that is not told.
 	Done, Rejected, Failed bool
 	Result                 uint64
 	Ending                 policy.Ending
 	ResetsAt               time.Time // zero where it is not told
-	// Tokens and Cost are those of the whole session so far, as the CLI counts
-	// them, or with Step those of one step, to be added.
+	// Tokens and Cost are the whole session's so far, or with Step those of one step.
 	Tokens *policy.Tokens
 	Cost   *float64
 	Step   bool
 	Turns  int // the CLI's own count of turns; zero where it tells none
 }
 
-// Call is one call that ended, as far as going in circles shows in it. A call
-// that was refused or failed edits nothing.
+// Call is one call that ended, for circles. One that was refused or failed edits nothing.
 type Call struct {
 	Edits []policy.Edit
-	// Key stands for the call with its arguments, Result for what it answered, zero
-	// where that is not known.
+	// Key stands for the call with its arguments, Result for its answer, zero where unknown.
 	Key, Result uint64
 	Failed      bool
 	Authored    string // what the agent wrote to make the call, the head of it where it is long
@@ -113,8 +105,7 @@ type Report struct {
 	Ending  policy.Ending `json:"ending"`
 	Reasons []string      `json:"reasons"`
 	Limit   *policy.Limit `json:"limit"`
-	// Edits are counted by Inspect. Of a process that runs they are zero: who
-	// watches it sees the files, too, and counts by OnCall.
+	// Edits are counted by Inspect. Of a process that runs they are zero: who watches it sees the files, too.
 	Edits        policy.Edits  `json:"edits"`
 	FinalMessage string        `json:"final_message"`     // the agent's last message
 	Failure      string        `json:"failure,omitempty"` // the final error
@@ -122,13 +113,11 @@ type Report struct {
 	CostUSD      *float64      `json:"cost_usd"` // nil where the CLI tells no cost
 	SessionID    string        `json:"session_id"`
 	ToolCalls    int           `json:"tool_calls"`
-	// Turns are counted as the CLI does: answers of the model for claude and
-	// opencode, prompts for codex and gemini.
+	// Turns are answers of the model for claude and opencode, prompts for codex and gemini, as they count.
 	Turns int `json:"turns"`
 	// Mentions counts the items that quoted a limit text and were ignored.
 	Mentions int `json:"mentions"`
-	// Exit is how the process ended; ExitKnown is false, and Exit zero, for a
-	// transcript without an exit code.
+	// Exit is how the process ended; zero, with ExitKnown false, where that is unknown.
 	Exit      Exit `json:"-"`
 	ExitKnown bool `json:"-"`
 	// Killed says that Pawl ended the process.
@@ -141,8 +130,7 @@ type Report struct {
 	final  bool   // the stream had its final event
 }
 
-// Evidence is the text that a fingerprint is taken of: the failure, else the
-// final message; for plain streams the output.
+// Evidence is what a fingerprint is taken of: a plain stream's output, the failure, else the final message.
 func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMessage) }
 
 func (r *Report) because(reason string) { r.Reasons = append(r.Reasons, reason) }
@@ -152,8 +140,7 @@ func (r *Report) end(ending policy.Ending, reason string) {
 	r.because(reason)
 }
 
-// setLimit describes the limit of a report whose ending is one, and the time of
-// its reset where one is known.
+// setLimit describes the limit of a report whose ending is one, with its reset where that is known.
 func (r *Report) setLimit(message string, resets time.Time, source string, now time.Time) {
 	r.Limit = nil
 	if !r.Ending.IsLimit() {

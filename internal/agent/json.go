@@ -14,11 +14,9 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Line is one line of output as JSON; it does not exist where the line is no
-// object. The line may be cut, or broken further on: what stands before is read,
-// and a string that is cut off goes as far as it is there. Agents print lines of
-// any length, and what classifies a line stands at its head. The result is valid
-// UTF-8 and no part of the line's memory.
+// Line is one line of output as JSON; it does not exist where that is no object. The line may be cut, or broken
+// further on: what stands before is read, a string as far as it is there. Agents print lines of any length, and
+// what classifies one stands at its head. The result is valid UTF-8 and no part of the line's memory.
 func Line(line []byte) gjson.Result {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {
@@ -73,8 +71,7 @@ func Count(v gjson.Result) int64 {
 	return max(n, 0)
 }
 
-// Tokens are those of an object that counts the input with what was cached of it, by
-// the names of its fields; nil where there is none.
+// Tokens are those of an object whose input includes the cached, by the names of its fields; nil for none.
 func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
 	if !usage.Exists() {
 		return nil
@@ -90,8 +87,7 @@ func Dollars(v gjson.Result) *float64 {
 	return &v.Num
 }
 
-// EditTools are the names that a CLI gives to its tools that change files and to
-// their arguments. A whole file is written as content, in all of them.
+// EditTools are a CLI's names of its tools that change files, and of their arguments beside content.
 type EditTools struct {
 	Write, Replace, Several []string
 	Path, Before, After     string

@@ -9,8 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of what is kept of a plain stream. It is the evidence of the run, so
-// it is kept whole unless it is very long.
+// Bounds of what is kept of a plain stream, which is the evidence of the run.
 const (
 	plainHead = 2 << 20
 	plainTail = 2 << 20

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Request says what an agent shall do and where. It holds no secrets except
-// those that the operator listed for the backend in Env.
+// Request says what an agent shall do and where. Its only secrets are those that the operator listed in Env.
 type Request struct {
 	Prompt string
 	Dir    string // the checkout as the agent sees it; the caller starts the process there
@@ -20,17 +19,14 @@ type Request struct {
 	Model, Effort string
 	// Session names an earlier session of the same CLI and HOME to continue; empty starts afresh.
 	Session string
-	// Argv is the program with its first arguments. Empty means the CLI's own
-	// name, looked up on PATH; the kind "command" needs it.
+	// Argv is the program with its first arguments; empty: the CLI's own name. The kind "command" needs it.
 	Argv []string
 	Env  map[string]string // the environment that the operator allows, PATH included
-	// Endpoint is where the CLI finds its model: a proxy on loopback and the
-	// token for it. The zero value means that the CLI signs in by itself, by
-	// variables in Env or by the credential file in HOME. The kind "command" gets
-	// it in the variables of the protocol's own client library.
+	// Endpoint is where the CLI finds its model: a proxy on loopback with its token. Zero: it signs in by
+	// itself, by Env or the credential file in HOME. The kind "command" gets it in the variables of the
+	// protocol's client library.
 	Endpoint Endpoint
-	// TestTool is the command line of a stdio MCP server that offers the tool
-	// run_tests; empty for none. The kind "command" is not told of it.
+	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" is not told.
 	TestTool []string
 	// Attempt, Thread and Rung are told to agents of the kind "command".
 	Attempt      int
@@ -41,23 +37,19 @@ type Request struct {
 type Command struct {
 	Argv []string
 	Env  []string // the whole environment, as NAME=value, sorted
-	// Stdin is written to the process and then closed: an open standard input
-	// makes some CLIs wait for ever.
+	// Stdin is written to the process and then closed: an open one makes some CLIs wait for ever.
 	Stdin string
 	Files map[string]string // written below HOME before the start, by slash-separated relative path
 }
 
-// ErrSession says that Request.Session is not of the form that the CLI gives its
-// sessions. The same request without it starts afresh.
+// ErrSession: Request.Session is none that the CLI gives. The same request without it starts afresh.
 var ErrSession = errors.New("start afresh")
 
-// Start is how a CLI is started, beside what is the same for all of them. The
-// command that it makes has the prompt on standard input, the operator's
-// variables without those that lead past the endpoint, and Home as HOME.
+// Start is how a CLI is started, beside what is the same for all: the prompt on standard input, the operator's
+// variables without those that lead past the endpoint, Home as HOME.
 type Start struct {
 	Program string // the CLI's own name, for requests without Argv
-	// Protocols are those of the endpoints that it can use, Efforts the words
-	// that it knows, the least first.
+	// Protocols are those of its endpoints, Efforts its words, the least first.
 	Protocols, Efforts []string
 	// Sessions matches the sessions that it gives.
 	Sessions *regexp.Regexp
@@ -65,8 +57,7 @@ type Start struct {
 	Build func(Request) (Launch, error)
 }
 
-// Launch is what a CLI needs beside its program: its arguments, its variables by
-// name, and its files below HOME.
+// Launch is what a CLI needs beside its program, its variables by name, its files below HOME.
 type Launch struct {
 	Args       []string
 	Env, Files map[string]string
@@ -125,21 +116,17 @@ const (
 	ProtocolGemini    = "gemini"
 )
 
-// Endpoint is a proxy on loopback through which a CLI reaches its model. The
-// zero value stands for none.
+// Endpoint is a proxy on loopback through which a CLI reaches its model; zero for none.
 type Endpoint struct {
-	// Protocol is what the proxy speaks: openai (POST /v1/responses and
-	// /v1/chat/completions), anthropic (POST /v1/messages) or gemini
+	// Protocol is openai (POST /v1/responses and /v1/chat/completions), anthropic (POST /v1/messages) or gemini
 	// (POST /v1beta/models/…).
 	Protocol string
 	URL      string // http://127.0.0.1:PORT, without a slash at the end
-	// Token lets an attempt use the proxy. It reaches the CLI as an environment
-	// variable and in no other way.
+	// Token lets an attempt use the proxy. It reaches the CLI by an environment variable only.
 	Token string
 }
 
-// TokenVariable carries the token for CLIs whose configuration can name a
-// variable. It is none that a CLI or a script would use unasked.
+// TokenVariable carries the token where a configuration can name a variable. No CLI or script uses it unasked.
 const TokenVariable = "PAWL_ENDPOINT_TOKEN"
 
 // OnlyToken is the variable with the token; none for the zero value.
@@ -150,8 +137,7 @@ func (e Endpoint) OnlyToken() map[string]string {
 	return map[string]string{TokenVariable: e.Token}
 }
 
-// credentials are the variables by which the CLIs sign in or are sent
-// elsewhere. Where there is an endpoint none of them may get past it.
+// credentials are the variables by which CLIs sign in or are sent elsewhere: none may get past an endpoint.
 var credentials = []string{
 	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_OAUTH_TOKEN",
 	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_GATEWAY",
@@ -175,8 +161,7 @@ func (e Endpoint) Check(cli string, speaks ...string) error {
 	return nil
 }
 
-// Allowed is the environment that the operator allows, without what would lead
-// past the endpoint.
+// Allowed is the environment that the operator allows, without what leads past the endpoint.
 func (r Request) Allowed() map[string]string {
 	env := maps.Clone(r.Env)
 	if r.Endpoint != (Endpoint{}) {
@@ -185,8 +170,7 @@ func (r Request) Allowed() map[string]string {
 	return env
 }
 
-// Variables are those by which the client libraries of the three protocols find
-// their server and key; none for the zero value.
+// Variables are those by which the protocol's client library finds its server and key; none for zero.
 func (e Endpoint) Variables() map[string]string {
 	switch e.Protocol {
 	case ProtocolOpenAI:

@@ -18,45 +18,38 @@ import (
 
 // Process is a process that was started with the adapter's command.
 type Process struct {
-	// Stdout and Stderr end soon after Kill at the latest, also where a stray child
-	// still holds their other ends.
+	// Stdout and Stderr end soon after Kill at the latest, also where a stray child holds their other ends.
 	Stdout, Stderr io.Reader
 	// Wait returns how the process ended. It is called once, after both streams ended.
 	Wait func() (Exit, error)
-	// Kill ends the process with all its children. It may be called more than
-	// once and at any time.
+	// Kill ends the process with all its children; at any time, also more than once.
 	Kill func()
 }
 
 // RunOptions bounds a run. Zero durations mean no bound.
 type RunOptions struct {
 	Dir string // the checkout as the agent sees it
-	// Total is the time for the whole run, Idle the longest time without a sign
-	// of life, Startup the time until the first. A sign of life is a line of a
-	// structured stream that is not the notice of a retry (codex retries a dead
-	// server for ever), or anything that a plain agent prints. CLIs print nothing
-	// while the model streams, so Idle must be generous (minutes).
+	// Total is the time for the whole run, Idle the longest without a sign of life, Startup that until the
+	// first. A sign of life is a line of a structured stream that is not the notice of a retry (codex retries a
+	// dead server for ever), or anything that a plain agent prints. CLIs print nothing while the model streams,
+	// so Idle must be generous (minutes).
 	Total, Idle, Startup time.Duration
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
-	// OnEvent is told each event as it is read, OnCall each call when it has
-	// ended, before the event that ended it; both on the reading goroutine.
+	// OnEvent is told each event as it is read, OnCall each call before the event that ended it.
 	OnEvent func(Event)
 	OnCall  func(Call)
 	Now     func() time.Time // the clock for reset times and the duration; nil means time.Now
 }
 
-// lingerTime is what a process that stays after its final event gets, or a child that
-// holds its streams.
+// lingerTime is what a process gets that stays after its final event, or a child with its streams.
 const lingerTime = 30 * time.Second
 
-// Run reads a process to its end and reports what it came to. It kills the
-// process when a bound of the options is reached or ctx ends; the cause of ctx
-// becomes a reason of the report. All goroutines have ended when Run returns.
+// Run reads a process to its end and reports what it came to. It kills it at a bound of the options or when ctx
+// ends, whose cause becomes a reason. All goroutines have ended when Run returns.
 //
-// The report is always filled. The error says that Pawl could not do its own
-// part: keep the transcript, or learn how the process ended.
+// The report is always filled. The error is of Pawl's own part: to keep the transcript, or learn how it ended.
 func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error) {
 	now := o.Now
 	if now == nil {
@@ -110,8 +103,7 @@ type watch struct {
 	final bool // its last turn had its final event
 	late  bool // it had it only after the kill
 	why   stop // zero while it has not been killed
-	// waiting are the CLI's conversations that were refused and have not asked
-	// again, the one that was refused first at the front.
+	// waiting are conversations that were refused and have not asked again, the oldest first.
 	waiting []waitingSession
 }
 
@@ -161,8 +153,7 @@ func (w *watch) end(why stop) {
 	}
 }
 
-// finish ends the watch over a process that has ended. It returns why it was
-// killed, or nothing.
+// finish ends the watch over a process that has ended, and returns why it was killed, if it was.
 func (w *watch) finish(ctx context.Context) stop {
 	w.mu.Lock()
 	w.over = true
@@ -194,8 +185,7 @@ func (w *watch) pulse() {
 // maxWaiting is more conversations than any CLI leads at once.
 const maxWaiting = 64
 
-// tellWait takes a refusal or its end down and sets the alarm for the first that is
-// late.
+// tellWait takes down a refusal or its end and sets the alarm for the first that is late.
 func (w *watch) tellWait(n RetryWait) {
 	if n.Wait > LongestWait {
 		w.end(n.stop())
@@ -224,10 +214,9 @@ func stopFor(cause error) stop {
 	return stop{ending: policy.Killed, reason: "killed: " + cause.Error()}
 }
 
-// LongestWait is how long a CLI may wait on its own before it asks a provider
-// again. A longer wait is Pawl's to make: stored, it costs nothing. quietWait
-// is when a wait of unknown length must have been longer, with time for a busy
-// machine.
+// LongestWait is how long a CLI may wait on its own before it asks a provider again; a longer wait is Pawl's:
+// stored, it costs nothing. quietWait is when a wait of unknown length must have been longer, on a busy
+// machine, too.
 const (
 	LongestWait = time.Minute
 	quietWait   = LongestWait + 15*time.Second
@@ -259,8 +248,7 @@ func (n RetryWait) stop() stop {
 // maxWaitLine is how much of a line of standard error is looked at.
 const maxWaitLine = 16 << 10
 
-// waitReader looks for a wait in what is written to it. CLIs may tell of it in two
-// lines, so each is looked at together with the one before.
+// waitReader looks for a wait in what is written, each line together with the one before.
 type waitReader struct {
 	read       func(lines string) (RetryWait, bool)
 	onWait     func(RetryWait)

@@ -9,9 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Session is what a CLI's session file tells beyond its output. The agent can
-// write that file, as it can print anything, so it is believed as far as the
-// output is and no further.
+// Session is what a CLI's session file tells beyond its output. The agent can write it, so it is believed as
+// the output is.
 type Session struct {
 	// Ending is the class that the file's own error code names, empty where it
 	// names none. Code is that code, Failure the message beside it.
@@ -19,8 +18,7 @@ type Session struct {
 	Code    string
 	Failure string
 	Windows []Window // the provider's usage windows as last told
-	// Tokens are those of the last turn, nil where they are not told. The
-	// output of a continued session counts the whole session.
+	// Tokens are the last turn's, nil where not told. The output of a continued session counts all of it.
 	Tokens *policy.Tokens
 }
 
@@ -30,9 +28,8 @@ type Window struct {
 	ResetsAt    time.Time
 }
 
-// Refine corrects a report by the session file: the error code beats the
-// wording of the message, and the exact reset beats the printed minute. An
-// ending that the output or Pawl itself settled otherwise stays.
+// Refine corrects a report by the session file: the error code beats the wording, the exact reset the printed
+// minute. An ending that the output or Pawl settled otherwise stays.
 func (r *Report) Refine(s Session, now time.Time) {
 	if s.Tokens != nil {
 		r.Tokens = *s.Tokens
@@ -59,8 +56,7 @@ func (r *Report) Refine(s Session, now time.Time) {
 	r.setLimit(Shorten(cmp.Or(byOutput.Message, message), MaxText), resets, source, now)
 }
 
-// resetsAt is the time at which the last used-up window opens again. Without a
-// used-up window it is the one whose minute the message names.
+// resetsAt is when the last used-up window opens again, else of the one whose minute the message names.
 func (s Session) resetsAt(named time.Time) time.Time {
 	var at time.Time
 	for _, w := range s.Windows {
@@ -89,9 +85,8 @@ func (a Adapter) ReadSession(home, session string) (s Session, err error) {
 	return s, err
 }
 
-// SessionCalls reads the calls of a session from the session file, which holds
-// the patches that the output leaves out. Where the CLI keeps no such file it
-// visits nothing; a missing file is an fs.ErrNotExist.
+// SessionCalls reads a session's calls from its file, which holds the patches that the output leaves out. Where
+// the CLI keeps none it visits nothing; a missing one is an fs.ErrNotExist.
 func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error {
 	t := newTally(a, dir)
 	t.onCall = visit
@@ -100,8 +95,7 @@ func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error
 	return err
 }
 
-// SessionEvents reads the events of a session from the session file, as SessionCalls
-// reads its calls.
+// SessionEvents reads the events of a session file, as SessionCalls its calls.
 func (a Adapter) SessionEvents(home, session string, visit func(Event)) error {
 	return a.inSession(home, session, func(f io.Reader) error {
 		return ReadLines(f, func(line []byte) { a.ParseSession(line, visit) })

@@ -18,10 +18,8 @@ import (
 // runs has 335 kB; what decides a line stands in its first bytes.
 const maxLine = 1 << 20
 
-// ReadLines calls visit with each line of r without its line ending. A line
-// longer than maxLine is given as far as that, once. The slice is valid only
-// during the call. The last line needs no line ending. Memory does not grow
-// with the input.
+// ReadLines calls visit with each line of r without its ending, which the last needs not, of one longer than
+// maxLine with as much, once. The slice is valid during the call. Memory does not grow with the input.
 func ReadLines(r io.Reader, visit func(line []byte)) error {
 	b := bufio.NewReaderSize(shortReads{r}, maxLine)
 	for {
@@ -41,8 +39,7 @@ func ReadLines(r io.Reader, visit func(line []byte)) error {
 	}
 }
 
-// gulp is how much is read at once: little enough that the bytes are still in
-// the processor's cache when they are parsed.
+// gulp is how much is read at once: little enough to be in the processor's cache when it is parsed.
 const gulp = 128 << 10
 
 // shortReads reads no more than a gulp at once.
@@ -50,8 +47,7 @@ type shortReads struct{ io.Reader }
 
 func (g shortReads) Read(p []byte) (int, error) { return g.Reader.Read(p[:min(len(p), gulp)]) }
 
-// excerpt passes the beginning of what is written to it on and keeps the end.
-// What is between them is left out.
+// excerpt passes the beginning of what is written on and keeps the end.
 type excerpt struct {
 	to    io.Writer // takes the beginning
 	room  int64     // of the beginning, in bytes
@@ -60,8 +56,7 @@ type excerpt struct {
 	err   error // of writing to it
 }
 
-// Write never fails, because a full disk must not stop the agent's output from
-// being read; close tells of the error.
+// Write never fails: a full disk must not stop the output from being read. close tells.
 func (e *excerpt) Write(p []byte) (int, error) {
 	n := len(p)
 	if take := min(int64(n), e.room); take > 0 {
@@ -76,8 +71,7 @@ func (e *excerpt) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// close writes the end, after a note where bytes are missing, and returns the
-// first error.
+// close writes the end, after a note where bytes are missing; its error is the first.
 func (e *excerpt) close(note string) error {
 	end := e.tail.String()
 	if missing := e.after - int64(len(end)); missing > 0 {
@@ -107,13 +101,11 @@ func (k *headTail) String() string {
 	return k.text.String()
 }
 
-// transcriptTail is how much of the end of an overlong transcript is kept, at
-// most: the end holds the final event.
+// transcriptTail is how much of an overlong transcript's end is kept at most: it holds the final event.
 const transcriptTail = 256 << 10
 
-// newTranscript copies a stream to w as it comes. What goes beyond a limit in
-// bytes is left out in the middle, with a note at the cut; a limit of zero means
-// none, and a nil writer keeps nothing.
+// newTranscript copies a stream to w as it comes, beyond a limit in bytes (0: none) without its middle; nil
+// keeps nothing.
 func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() error) {
 	if w == nil {
 		w = io.Discard
@@ -128,8 +120,7 @@ func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() erro
 
 // InspectOptions says what is known of a recorded run beside its transcript.
 type InspectOptions struct {
-	// Dir is the checkout that the agent worked in; file names are given
-	// relative to it. Empty leaves them as they are.
+	// Dir is the checkout, to which file names are given relative; empty leaves them.
 	Dir    string
 	Exit   *Exit          // how the process ended; nil where that is unknown
 	Stderr string         // what the process wrote to standard error

@@ -21,9 +21,8 @@ const (
 	maxSessionID = 256
 )
 
-// tally folds the events of one stream. What it remembers is bounded, whatever
-// the stream holds: see maxOpen and maxIDs, which real sessions (335
-// kB lines, some hundred calls) stay far below.
+// tally folds the events of one stream. What it remembers is bounded, whatever the stream holds, far above real
+// sessions (335 kB lines, some hundred calls): see maxOpen and maxIDs.
 type tally struct {
 	rep    Report
 	cli    Adapter
@@ -172,8 +171,7 @@ func (t *tally) finish(e Event) {
 	}
 }
 
-// begun is a call that started: its edits, what was written for it, and its
-// place in the order of the calls.
+// begun is a call that started.
 type begun struct {
 	edits    []policy.Edit
 	call     uint64
@@ -182,9 +180,8 @@ type begun struct {
 	size     int // about the bytes that it holds
 }
 
-// maxOpen bounds the bytes that all calls under way hold together. Agents run
-// some ten calls at once, of some kilobytes each; the largest call that fits a
-// line holds some 3 MB.
+// maxOpen bounds the bytes of all calls under way. Agents run some ten at once, of some kilobytes; the largest
+// that fits a line holds some 3 MB.
 const maxOpen = 8 << 20
 
 // maxCallText bounds the text of one call.
@@ -201,8 +198,7 @@ func (b *begun) measure() {
 	}
 }
 
-// hash stands for a call's id or a path. It is seeded for each stream, so that
-// no stream can be made in which two of them have the same.
+// hash stands for a call's id or a path, seeded for each stream: none can be made in which two collide.
 func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
 // call counts a tool call once, and tells of it when it has ended.
@@ -255,10 +251,8 @@ func (t *tally) ended(b begun, e Event) {
 	}
 }
 
-// settleTo takes calls under way for ended, in the order in which they began,
-// until the others hold no more than size bytes. An end of theirs that comes
-// later does not count. When the stream has ended all are settled: they may well
-// have been made.
+// settleTo takes calls under way for ended, in their order, until the others hold no more than size bytes; a
+// later end does not count. When the stream has ended all are settled: they may have been made.
 func (t *tally) settleTo(size int) {
 	left := slices.SortedFunc(maps.Keys(t.open), func(a, b uint64) int { return t.open[a].place - t.open[b].place })
 	for _, id := range left {
@@ -278,19 +272,16 @@ func (t *tally) settleTo(size int) {
 // maxPath is how many bytes of a path are kept, a quarter of Linux's PATH_MAX.
 const maxPath = 1 << 10
 
-// relative names a path within the checkout the way git does. The result holds
-// no larger text in memory.
+// relative names a path within the checkout as git does. The result holds no larger text in memory.
 func relative(dir, p string) string {
 	p = path.Clean(strings.ToValidUTF8(p[:min(len(p), maxPath)], "\uFFFD"))
 	return strings.Clone(strings.TrimPrefix(p, path.Clean(dir)+"/"))
 }
 
-// maxIDs is how many calls of a session are known again for sure. Real sessions
-// have some hundred.
+// maxIDs is how many calls of a session are known again for sure; real ones have some hundred.
 const maxIDs = 25_000
 
-// newIDs holds the last ids that were added to it, by their hashes. An older id is
-// forgotten, and what comes under it again counts as new.
+// newIDs holds the hashes of the last ids. What comes under an older one counts as new.
 func newIDs() *simplelru.LRU {
 	ids, _ := simplelru.NewLRU(maxIDs, nil) // fails for no size only
 	return ids

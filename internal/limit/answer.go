@@ -76,9 +76,8 @@ type meaning struct {
 	names     []string
 }
 
-// meanings are the names by which providers call their refusals: OpenAI's type
-// and code, Codex's usage errors, Anthropic's type, Google's status and reason,
-// and the types of opencode's own gateway.
+// meanings are the names of refusals: OpenAI's type and code, Codex's usage errors, Anthropic's type, Google's
+// status and reason, opencode's gateway's types.
 var meanings = []meaning{
 	{policy.UsageLimit, true, []string{
 		"usage_limit_reached", "usage_limit_exceeded", "insufficient_quota", "billing_error", "billing_hard_limit_reached",
@@ -93,8 +92,7 @@ var meanings = []meaning{
 	{policy.Auth, true, []string{"authentication_error", "invalid_api_key", "api_key_invalid", "unauthenticated", "account_deactivated"}},
 }
 
-// usageName matches names of used-up plans that are not in the list, such as
-// FreeUsageLimitError.
+// usageName matches other names of used-up plans, such as FreeUsageLimitError.
 var usageName = regexp.MustCompile(`usage_?limit|monthlylimit`)
 
 func meaningOf(name string) meaning {
@@ -118,16 +116,14 @@ func (a Answer) is(names ...string) bool {
 	return slices.ContainsFunc(a.names, func(name string) bool { return slices.Contains(names, name) })
 }
 
-// OfAccount reports whether a refusal holds for the account whichever model was
-// asked for; the others may be those of one model.
+// OfAccount reports whether a refusal holds for the account, whichever model was asked for.
 func (a Answer) OfAccount() bool {
 	return a.Status == http.StatusUnauthorized || a.planRejected() || a.creditIsLow() ||
 		slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).ofAccount })
 }
 
 var (
-	// ofOneThing matches a permission that is missing for something that the
-	// request names and not for the account.
+	// ofOneThing matches a permission that is missing for a thing of the request and not for the account.
 	ofOneThing = regexp.MustCompile(`(?i)\b(?:files?|caches?|cached ?contents?|models?|tuned ?models?|corpus|corpora|containers?|skills?|beta|feature)\b|cachedContent`)
 	// keyLike matches a key, also one that the provider has masked in part.
 	keyLike = regexp.MustCompile(`\S*\*{2,}\S*|\b(?:(?:sk|pk|rk)[-_]|AIza)[\w-]{6,}`)
@@ -136,9 +132,8 @@ var (
 	vague = regexp.MustCompile(`(?i)resource has been exhausted`)
 )
 
-// kind is what the error refuses, "" where it is an error of the request itself,
-// such as an unknown model. The wording of the message counts only where the rest
-// tells of a limit: it may repeat words of the request.
+// kind is what the error refuses, "" for an error of the request itself, such as an unknown model. The message,
+// which may repeat the request, counts only where the rest tells of a limit.
 func (a Answer) kind() policy.Ending {
 	switch {
 	case a.Named(policy.UsageLimit) || a.Status == http.StatusPaymentRequired || a.creditIsLow():
@@ -163,8 +158,7 @@ func (a Answer) planRejected() bool {
 	return a.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" && a.Status == http.StatusTooManyRequests
 }
 
-// creditIsLow reads the one usage limit that comes as an error of the request. A
-// message that merely contains the words may repeat them from the request.
+// creditIsLow reads the one usage limit that comes as an error of the request, which may repeat the words.
 func (a Answer) creditIsLow() bool {
 	ofRequest := a.Status == http.StatusBadRequest || a.Status == http.StatusUnprocessableEntity
 	return ofRequest && a.is("invalid_request_error") && strings.HasPrefix(a.Message, "Your credit balance is too low")
@@ -205,8 +199,7 @@ func shortened(message string) string {
 	return text.Short(strings.ToValidUTF8(message, ""), maxMessage)
 }
 
-// reset finds when the limit is over, and where that stands: in a field of the
-// body, a header, and last in the sentence.
+// reset finds when the limit is over, and in what: a field of the body, a header, last the sentence.
 func (a Answer) reset(now time.Time) (time.Time, string) {
 	fields := cmp.Or(unix(a.body.Get("resets_at").String()), after(now, number(a.body.Get("resets_in_seconds").String())), a.detailedReset(now))
 	if at := cmp.Or(fields, HeaderReset(a.Header, now)); !at.IsZero() {
@@ -216,18 +209,15 @@ func (a Answer) reset(now time.Time) (time.Time, string) {
 	return at, policy.SourceText
 }
 
-// detailedReset reads the details of Google's errors. The time of the quota's
-// reset is preferred to the delay.
+// detailedReset reads the details of Google's errors, the quota's reset before the delay.
 func (a Answer) detailedReset(now time.Time) time.Time {
 	detail := func(field string) string { return a.body.Get("details.#." + field + "|0").String() }
 	at, _ := time.Parse(time.RFC3339, detail("metadata.quotaResetTimeStamp")) // zero where there is none
 	return cmp.Or(at.UTC(), lasting(now, detail("metadata.quotaResetDelay")), lasting(now, detail("retryDelay")))
 }
 
-// HeaderReset reads the headers of an answer that was received at a time: the
-// one of Claude's plans, Codex's windows that are used up, what every HTTP server
-// may say, and the windows that have nothing left. It is zero where they tell
-// nothing.
+// HeaderReset reads the headers of an answer received at a time: Claude's plan, Codex's used-up windows, what
+// every server may say, windows with nothing left. Zero where they tell nothing.
 func HeaderReset(h http.Header, received time.Time) time.Time {
 	var plan, window time.Time
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
@@ -243,8 +233,7 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 	return cmp.Or(plan, window, after(received, number(h.Get("Retry-After-Ms"))/1000), after(received, number(wait)), date.UTC(), emptyWindows(h, received))
 }
 
-// emptyWindows is when the last window with nothing remaining opens again.
-// Anthropic gives the time, OpenAI a duration.
+// emptyWindows is when the last window with nothing remaining opens: Anthropic gives a time, OpenAI a duration.
 func emptyWindows(h http.Header, received time.Time) time.Time {
 	var at time.Time
 	for name := range h {

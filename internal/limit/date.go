@@ -28,8 +28,7 @@ func (c clock) on(now time.Time, days int) time.Time {
 	return time.Date(y, m, d+days, c.hour, c.minute, c.second, 0, c.zone)
 }
 
-// clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00":
-// today, or tomorrow where that is past.
+// clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00": today's, else tomorrow's.
 func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	c, rest, ok := readClock(s, zone)
 	if !ok {
@@ -63,8 +62,7 @@ func dayAfterClock(c clock, rest string, now time.Time) (time.Time, bool) {
 	return d.on(c, now), true
 }
 
-// readClock reads a time of day with its zone and returns what follows. A
-// single number without minutes, AM or PM is not a time.
+// readClock reads a time of day with its zone, and what follows. A number without minutes, AM or PM is none.
 func readClock(s string, zone *time.Location) (clock, string, bool) {
 	m := clockForm.FindStringSubmatch(s)
 	if m == nil || m[2] == "" && m[4] == "" {
@@ -89,8 +87,7 @@ func readClock(s string, zone *time.Location) (clock, string, bool) {
 	return c, rest, ok
 }
 
-// readZone reads the zone after a clock time, otherwise where there is none. It
-// answers false where there is one that nobody can know for certain.
+// readZone reads the zone after a clock time; false where nobody can know for certain which it is.
 func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
 	if m := zoneShift.FindStringSubmatch(s); m != nil {
 		shift := atoi(m[2])*3600 + atoi(m[3])*60
@@ -117,9 +114,8 @@ func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
 	return zone, err == nil
 }
 
-// zones are the abbreviations that stand for one place or one offset in these
-// tools' messages. The names of offsets have the sign turned round, as POSIX has
-// it. IST, BST and the like mean several, so they are unknown.
+// zones are the abbreviations that stand for one place or offset (with POSIX's sign, turned round) in these
+// tools' messages. IST, BST and the like mean several, so they are unknown.
 var zones = map[string]string{
 	"": "UTC", "UTC": "UTC", "GMT": "UTC",
 	"PT": "America/Los_Angeles", "MT": "America/Denver", "CT": "America/Chicago", "ET": "America/New_York",
@@ -145,8 +141,7 @@ var (
 	dayName  = regexp.MustCompile(`(?i)^(today|tomorrow|mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nes|nesday|rs|rsday|ur|urday)?\b,?\s+(?:at\s+)?`)
 )
 
-// clockGrace is how long a clock time is not past: it names whole minutes, so it
-// is past only after its minute.
+// clockGrace is how long a clock time is not past: it names whole minutes.
 const clockGrace = time.Minute
 
 // date is a calendar day; a zero year is one that the text does not name.
@@ -160,9 +155,8 @@ func (d date) at(c clock, year int) time.Time {
 	return time.Date(year, d.month, d.day, c.hour, c.minute, c.second, 0, c.zone)
 }
 
-// on is the date at a clock time. Without a year it is the occurrence nearest to
-// now: "Jan 2" read in December is next year's, "Nov 20" read on Nov 21 is
-// yesterday's and not one in a year.
+// on is the date at a clock time, without a year the one nearest to now: "Jan 2" read in December is next
+// year's, "Nov 20" read on Nov 21 yesterday's.
 func (d date) on(c clock, now time.Time) time.Time {
 	if d.year != 0 {
 		return d.at(c, d.year)
@@ -184,8 +178,7 @@ func (d date) valid() bool {
 	return year >= 2000 && year < 2200 && d.month >= 1 && d.month <= 12 && t.Month() == d.month && t.Day() == d.day
 }
 
-// datedTime reads "Nov 24th, 2026 8:19 AM", "Oct 31, 9am", "April 20, 2026 at
-// 2:00 AM", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
+// datedTime reads "Nov 24th, 2026 8:19 AM", "Oct 31, 9am", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
 // "2026-11-24T08:19:00Z".
 func datedTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	d, rest, ok := readDate(s)
@@ -238,9 +231,8 @@ func dayTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// monthNames are the first letters of the months in English, German, French,
-// Italian, Portuguese, Spanish, Dutch, Swedish, Polish, Russian and Turkish.
-// French June and July need four.
+// monthNames are the first letters of the months in English, German, French (June and July need four), Italian,
+// Portuguese, Spanish, Dutch, Swedish, Polish, Russian and Turkish.
 var monthNames = [...]string{
 	time.January:   "jan ene gen jän янв sty oca",
 	time.February:  "feb fev fév фев lut şub",

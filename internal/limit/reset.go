@@ -17,17 +17,15 @@ var (
 	epochField = regexp.MustCompile(`(?i)(?:resets?_?at|reset_?time(?:stamp)?|reset_?after_?time|\|)["']?\s*[:=]?\s*["']?(\d{10}|\d{13})(?:\D|$)`)
 	// secondsField is a number of seconds to wait, as in headers and error bodies.
 	secondsField = regexp.MustCompile(`(?i)(?:resets?_?(?:in|after)_?seconds|retry[-_ ]?after(?:[-_]?seconds)?|retry_?delay)["']?\s*[:=]?\s*["']?(\d{1,8}(?:\.\d+)?)\s*(?:s\b|seconds?\b|["',;.})\]]|\s|$)`)
-	// lead is what stands before a time that is a reset. A time without one
-	// may be anything, such as the time stamp of a log line.
+	// lead stands before a time that is a reset; one without may be anything, such as a log line's.
 	lead = regexp.MustCompile(`(?i)\b(?:resets?(?:_?at)?|resetting|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
 	// filler may stand between the lead and the time.
 	filler = regexp.MustCompile(`(?i)^[\s:=~"']*(?:(?:at|on|by|in|after|until|for|about|around|less than|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
 )
 
-// ResetTime reads the time of a reset from a message. Clock times without a
-// zone are in zone (nil means UTC), times relative to the message count from
-// now, and a clock time that is past means its next occurrence. It answers
-// false where the text names no time; it never guesses one.
+// ResetTime reads the time of a reset from a message. Clock times without a zone are in zone (nil: UTC),
+// relative ones count from now, a past clock time means its next occurrence. False where the text names none;
+// it never guesses.
 func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	text = text[:min(len(text), maxResetText)]
 	if zone == nil {
@@ -135,10 +133,8 @@ var units = map[string]float64{
 	"w": 7 * 86400, "week": 7 * 86400, "weeks": 7 * 86400,
 }
 
-// plainForms rewrite the forms of a time that are not digits with AM or PM into
-// such, so that one grammar reads them all: the spaces that locale-aware
-// formatters put before AM and PM, words for an amount or a time of day, and the
-// East Asian forms of a clock time.
+// plainForms rewrite times that are not digits with AM or PM into such, for one grammar: the spaces of
+// locale-aware formatters, words for an amount or a time of day, the East Asian forms of a clock time.
 var plainForms = []struct {
 	form  *regexp.Regexp
 	plain string

@@ -12,8 +12,7 @@ import (
 // maxFailureText bounds how much of an error message is looked at.
 const maxFailureText = 8 << 10
 
-// Wordings of limits. They are applied to error messages that the CLI itself
-// reported as errors, never to other text; Mentioned is for the rest.
+// Wordings of limits, for messages that the CLI itself reported as errors only; Mentioned is for the rest.
 const (
 	usageWords = `(?:` +
 		`you(?:['’]ve| have)? (?:hit|reached|exceeded|exhausted|depleted|used up) (?:all )?(?:your|the) [\w .\-'’]{0,60}?(?:limits?|quota|capacity|credits|allowance|(?:spend|spending) cap)\b` +
@@ -58,8 +57,7 @@ const (
 		`)`
 )
 
-// failureRules give the endings that wordings of an error stand for. They are tried
-// in order; the more specific wording stands first.
+// failureRules give the endings of an error's wordings, in order: the more specific stands first.
 var failureRules = []struct {
 	ending  policy.Ending
 	wording *regexp.Regexp
@@ -84,9 +82,8 @@ func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + 
 
 var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"code"\s*:|status(?:[ _-]?code)?["']?[:=]?|http(?:/\d(?:\.\d)?)?)\s*(\d{3})\b`)
 
-// Classify names the ending that an error message stands for. The
-// message must come from a place where only errors stand. It answers false for
-// wordings that it does not know.
+// Classify names the ending of a message from where only errors stand; false for wordings that it does not
+// know.
 func Classify(text string) (policy.Ending, bool) {
 	text = text[:min(len(text), maxFailureText)]
 	if failureRules[0].wording.MatchString(text) {
@@ -120,9 +117,8 @@ func OfStatus(status int) policy.Ending {
 	return statuses[status]
 }
 
-// bareLimit matches a line that is a limit message and does not merely contain
-// one: the wording begins the line, apart from labels that programs put before
-// their errors, and a sentence ends or goes on to the reset after it.
+// bareLimit matches a line that is a limit message and does not merely contain one: the wording begins it,
+// apart from labels of errors, and a sentence ends or goes on to the reset after it.
 var bareLimit = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api error:\s*)?(?:(?:fatal|error|warning|codex|claude|\w*error|api error)\s*:\s*|sorry, |failed after \d+ attempts\. last error: |please run /login · )*` +
 	`(?:stream disconnected before completion: )?(?:` + usageWords + `|you(?:['’]ve| have)? (?:hit a rate limit|been rate-limited|exceeded your [\w \-]{0,30}limits?)|` + rateWords +
 	`|exceeded retry limit, last status: 429|(?:selected )?model (?:[\w.\-]+ )?is at capacity|we['’]re currently experiencing high demand|\d{3} \{"type":"error")` +
@@ -131,8 +127,7 @@ var bareLimit = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api erro
 // errorBody matches a provider's answer that was printed as it came.
 var errorBody = regexp.MustCompile(`(?i)^(?:(?:\[?api error|error|too many requests)\s*:\s*)*\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
 
-// IsMessage reports whether a line of plain output is a known limit message, and of
-// which kind.
+// IsMessage reports whether a line of plain output is a known limit message, and of which kind.
 func IsMessage(line string) (policy.Ending, bool) {
 	line = strings.TrimSpace(line)
 	if len(line) > 1024 || !bareLimit.MatchString(line) && !errorBody.MatchString(line) {
@@ -142,14 +137,12 @@ func IsMessage(line string) (policy.Ending, bool) {
 	return ending, known && ending.IsLimit()
 }
 
-// mention matches what is about a limit wherever it stands. It is loose: it only
-// counts what was quoted.
+// mention matches what is about a limit wherever it stands, loosely: it only counts quotes.
 var mention = regexp.MustCompile(`(?i)(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
 	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
 	`|too many requests|out of (?:credits|extra usage)`)
 
-// Commands print much, so mention is tried only around the parts of words of
-// which each mention has one. Words in capitals are left out.
+// Commands print much, so mention is tried only around parts of words that each mention has; none in capitals.
 var cues = []string{"imit", "uota", "equests", "ut of "}
 
 // around is how many bytes on each side of a cue are looked at.
@@ -173,9 +166,8 @@ func Mentioned(text string) bool {
 	return false
 }
 
-// Bounds of a reset time, from the moment it is read. Nothing is gained by
-// asking sooner, and no plan has a window of more than a week; a later time is
-// a misreading or a monthly cap that a person may lift.
+// Bounds of a reset time from now: nothing is gained by asking sooner, and no plan's window is longer than a
+// week; a later time is a misreading or a monthly cap that a person may lift.
 const (
 	Soonest = time.Minute
 	Latest  = 8 * 24 * time.Hour
@@ -197,15 +189,13 @@ func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason 
 	return at, ""
 }
 
-// longWait separates a short rate limit from a usage limit where the wording
-// says only "rate limit": providers' per-minute limits end within minutes,
-// plan limits take hours (Copilot's "rate limit … try again in 58 hours").
+// longWait separates a rate limit from a usage limit where the wording does not: per-minute limits end within
+// minutes, plans take hours (Copilot's "rate limit … try again in 58 hours").
 const longWait = 10 * time.Minute
 
 var (
-	// perDay matches limits of a long window that are worded as rate limits
-	// ("Rate limit exceeded: free-models-per-day"), and Google's names of such
-	// quotas.
+	// perDay matches limits of a long window worded as rate limits ("free-models-per-day"), and Google's names
+	// of them.
 	perDay = regexp.MustCompile(`(?i)\bper[ _-]?(?:day|week|month)\b|PerDay|\b(?:daily|weekly|monthly)\b|\((?:RPD|TPD)\)`)
 	// eitherWindow matches Gemini's wordings of a used-up plan that stand for its
 	// limits of a minute, too. Those tell to come back within a minute.

@@ -19,14 +19,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// retries is how often claude may repeat a failed request; its default of
-// ten takes three minutes.
+// retries is how often claude may repeat a request; its default of ten takes three minutes.
 const retries = "2"
 
-// How long claude waits for a provider that says nothing, in milliseconds, where
-// that is Pawl's gateway. It holds an answer back until that calls a tool, and
-// passes pings on meanwhile: those are bytes to claude 2.1.197, which gives up
-// after five minutes without, but no events.
+// How long claude waits in milliseconds for a silent gateway, which holds an answer back until it calls a tool.
+// Pings are bytes to claude 2.1.197, which gives up after five minutes without, but no events.
 const (
 	eventIdle = "3600000"
 	byteIdle  = "300000"
@@ -45,9 +42,8 @@ func Adapter() agent.Adapter {
 	}
 }
 
-// build makes `claude -p` as the recorded runs of 2.1.197 want it: no questions,
-// since Pawl's sandbox is around it; settings of the user only and no MCP servers
-// but Pawl's, so that nothing in the repository is run unasked.
+// build makes `claude -p` as the recorded runs of 2.1.197 want it: no questions, since Pawl's sandbox is around
+// it; settings of the user and MCP servers of Pawl only, so that nothing of the repository runs unasked.
 func build(r agent.Request) (agent.Launch, error) {
 	args := []string{"-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions",
 		"--setting-sources", "user", "--strict-mcp-config"}
@@ -131,8 +127,7 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 	}
 }
 
-// readLimit reads the state of a plan's window. A refusal that names no
-// window and no reset is the transient 429 of the API and not the plan's limit.
+// readLimit reads a plan's window. A refusal that names no window and no reset is a transient 429 of the API.
 func readLimit(info gjson.Result, emit func(agent.Event)) {
 	if info.Get("status").Str != "rejected" {
 		return
@@ -147,8 +142,7 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readAssistant reads a message of the model, or one that the CLI wrote in
-// its place to show an error.
+// readAssistant reads a message of the model, or an error that the CLI shows in its place.
 func readAssistant(line gjson.Result, emit func(agent.Event)) {
 	message := line.Get("message")
 	content, name := message.Get("content"), line.Get("error").Str
@@ -231,8 +225,7 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 	})
 }
 
-// readResult reads the final event. Its subtype stays "success" when the API
-// refused; is_error tells.
+// readResult reads the final event. When the API refused, is_error tells, the subtype stays "success".
 func readResult(line gjson.Result) agent.Event {
 	subtype := line.Get("subtype").Str
 	e := agent.Event{Kind: agent.Finished, Text: line.Get("result").Str, Turns: int(agent.Count(line.Get("num_turns"))),
@@ -269,8 +262,7 @@ func stopOf(terminal, subtype, stopped string) policy.Ending {
 	return ""
 }
 
-// certain are the endings of the names of errors that tell one for sure, vague of
-// those that tell one where nothing else does.
+// certain are endings of names of errors that tell one for sure, vague where nothing else does.
 var (
 	certain = map[string]policy.Ending{
 		"authentication_failed": policy.Auth,
@@ -283,8 +275,7 @@ var (
 	vague = map[string]policy.Ending{"rate_limit": policy.RateLimited, "server_error": policy.Overloaded}
 )
 
-// endingOf names the ending of an error by its name, where that is clear,
-// else by its text, else by the HTTP status; "" where nothing tells.
+// endingOf names the ending of an error by a certain name, the text, the status, a vague name; "" for none.
 func endingOf(name string, status int, text string) policy.Ending {
 	said, _ := limit.Classify(text)
 	if said == policy.Crashed {

@@ -14,15 +14,13 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/opencode"
 )
 
-// known are the CLIs by the kind of their backends, which is the name of their
-// stream as well.
+// known are the CLIs by the kind of their backends, which their streams are called by, too.
 var known = map[string]func() agent.Adapter{
 	agent.StreamCodex: codex.Adapter, agent.StreamClaude: claude.Adapter, agent.StreamGemini: gemini.Adapter, agent.StreamOpencode: opencode.Adapter,
 }
 
-// For returns the adapter of a backend kind ("codex", "command"). The stream
-// matters for the kind "command" only, where it says how standard output is to
-// be read; empty means plain there.
+// For returns the adapter of a backend kind. The stream, plain where empty, says how output of the kind
+// "command" is read.
 func For(kind, stream string) (agent.Adapter, error) {
 	if adapter := known[kind]; adapter != nil {
 		return adapter(), nil
@@ -30,8 +28,7 @@ func For(kind, stream string) (agent.Adapter, error) {
 	if kind != "command" {
 		return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use codex, claude, gemini, opencode or command", kind)
 	}
-	// The operator's own program gets the prompt on standard input and the attempt
-	// in PAWL_ variables. Its output is read as that of a CLI.
+	// The operator's own program gets the prompt on standard input and the attempt in PAWL_ variables.
 	cli, err := ForStream(stream)
 	if err != nil {
 		return agent.Adapter{}, err
@@ -52,8 +49,7 @@ func ForStream(stream string) (agent.Adapter, error) {
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, codex, claude, gemini or opencode", stream)
 }
 
-// commandCommand is the command line of the kind "command". An endpoint reaches
-// it by the variables that the client libraries look at.
+// commandCommand starts the kind "command"; an endpoint reaches it by the client libraries' variables.
 func commandCommand(r agent.Request) (agent.Command, error) {
 	if len(r.Argv) == 0 || r.Argv[0] == "" {
 		return agent.Command{}, fmt.Errorf("the backend has no program: set argv to the program and its arguments")
@@ -71,9 +67,8 @@ func commandCommand(r agent.Request) (agent.Command, error) {
 	return agent.Command{Argv: r.Argv, Env: agent.Environ(r.Allowed(), r.Endpoint.Variables(), own), Stdin: r.Prompt}, nil
 }
 
-// Detect names the CLI whose transcript begins with head: codex, claude,
-// gemini, opencode, or plain where no line of it is an event of one of these.
-// A few kilobytes are enough.
+// Detect names the CLI whose transcript begins with head, of which a few kilobytes are enough; plain where no
+// line is an event of one.
 func Detect(head []byte) string {
 	for raw := range bytes.Lines(head) {
 		line := agent.Line(raw)

@@ -11,9 +11,8 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 )
 
-// Retries that codex may make on its own before it reports a failure. Its
-// defaults (4 and 5) keep a dead provider busy for 25 s and send 30 requests;
-// Pawl has its own breaker and backoff.
+// Retries of codex before it reports a failure. Its defaults (4 and 5) keep a dead provider busy for 25 s and
+// 30 requests; Pawl has its own breaker and backoff.
 const (
 	requestRetries = 2
 	streamRetries  = 3
@@ -37,9 +36,8 @@ func Adapter() agent.Adapter {
 	}
 }
 
-// build makes `codex exec` as the recorded runs of 0.169.0 want it: no sandbox
-// and no questions of its own, since Pawl's sandbox is around it; no rules or
-// trust from the repository. The dash at the end has it read standard input.
+// build makes `codex exec` as the recorded runs of 0.169.0 want it: no sandbox and questions of its own, since
+// Pawl's is around it; no rules or trust from the repository. The dash has it read standard input.
 func build(r agent.Request) (agent.Launch, error) {
 	args := []string{"exec"}
 	if r.Session != "" {
@@ -57,10 +55,9 @@ func build(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Args: append(args, "-"), Env: env, Files: map[string]string{".codex/config.toml": configOf(r)}}, nil
 }
 
-// configOf is the whole configuration file. The built-in provider can
-// neither be limited in its retries nor does it look at OPENAI_API_KEY or
-// OPENAI_BASE_URL, so either of them, or an endpoint, gets a provider of its
-// own. Without them codex signs in as HOME says (auth.json, CODEX_API_KEY).
+// configOf is the whole configuration file. The built-in provider has no bound of its retries and ignores
+// OPENAI_API_KEY and OPENAI_BASE_URL, so either, or an endpoint, gets a provider of its own. Else codex signs
+// in as HOME says (auth.json, CODEX_API_KEY).
 func configOf(r agent.Request) string {
 	var b strings.Builder
 	b.WriteString("check_for_update_on_startup = false\napproval_policy = \"never\"\ncli_auth_credentials_store = \"file\"\n")
@@ -83,8 +80,7 @@ func configOf(r agent.Request) string {
 	return b.String()
 }
 
-// providerOf is the part of the configuration about the provider, empty for
-// the built-in one.
+// providerOf is the configuration of the provider, empty for the built-in one.
 func providerOf(r agent.Request) string {
 	env := r.Allowed()
 	base, variable := env["OPENAI_BASE_URL"], ""
@@ -108,8 +104,7 @@ func providerOf(r agent.Request) string {
 	return b.String()
 }
 
-// tomlString quotes s as a TOML basic string. Those of JSON are such strings, but
-// that JSON lets one control character stand.
+// tomlString quotes s as a TOML basic string: JSON's, save one control character.
 func tomlString(s string) string {
 	quoted, _ := json.Marshal(s) // never fails for a string
 	return strings.ReplaceAll(string(quoted), "\x7f", `\u007f`)

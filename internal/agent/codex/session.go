@@ -27,12 +27,10 @@ const (
 	maxSessionBytes   = 512 << 20
 )
 
-// sessions is where codex keeps its session files, below HOME, as
-// sessions/YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
+// sessions is where codex keeps, below HOME, YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
 const sessions = ".codex/sessions"
 
-// openSession opens the session file of a thread. It follows no link out
-// of home and opens nothing but regular files. A missing file is fs.ErrNotExist.
+// openSession opens a thread's session file, following no link out of home, and regular files only.
 func openSession(home, thread string) (io.ReadCloser, error) {
 	if !agent.SafeSession.MatchString(thread) {
 		return nil, fmt.Errorf("session %q: %w", agent.Shorten(thread, 80), fs.ErrNotExist)
@@ -88,8 +86,7 @@ func findSession(home fs.FS, thread string) (string, error) {
 	return found, nil
 }
 
-// FoldSession folds the lines of a session file. Each task_started opens
-// a turn and makes what the turns before it said old.
+// FoldSession folds a session file. Each task_started makes what the turns before it said old.
 func FoldSession(r io.Reader) (agent.Session, error) {
 	var s agent.Session
 	var before, total *policy.Tokens
@@ -143,8 +140,7 @@ var endings = map[string]policy.Ending{
 	"cyber_policy":            policy.NoAnswer,
 }
 
-// errorOf names the code of codex_error_info, which is a name or an object
-// of a name and details, and the ending that it stands for.
+// errorOf names the code of codex_error_info, a name or an object of one and details, and its ending.
 func errorOf(info gjson.Result) (string, policy.Ending) {
 	code, status := info.Str, int64(0)
 	if info.IsObject() {
@@ -236,9 +232,8 @@ func callOf(payload gjson.Result, arguments string) agent.Event {
 		Authored: payload.Get("name").Str + " " + arguments, Edits: editsOf(arguments)}
 }
 
-// editsOf are the edits of a call in the session file: the patches in the
-// arguments, whether apply_patch is a tool of its own, which may be a free-form
-// one, or a shell command, which may be a list of words.
+// editsOf are the patches in the arguments of a call, of a tool apply_patch, free-form or not, or of a shell
+// command, which may be a list of words.
 func editsOf(arguments string) []policy.Edit {
 	if !strings.Contains(arguments, "*** Begin Patch") {
 		return nil
@@ -271,8 +266,7 @@ func answerOf(payload gjson.Result) agent.Event {
 	e.Answered(false, output.Raw)
 	if m := exitCode.FindStringSubmatch(cmp.Or(output.Str, output.Raw)); m != nil && m[1]+m[2] != "0" {
 		e.Answered(true, output.Raw)
-		// A patch that could not be applied changed nothing, and a command that
-		// failed may have changed something; it has no edits unless it is a patch.
+		// A patch that could not be applied changed nothing; a command that failed has edits only as a patch.
 		e.Rejected = true
 	}
 	return e

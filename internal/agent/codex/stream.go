@@ -13,8 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// parseLine reads one line of `codex exec --json`, or of a session file. Other lines
-// give nothing.
+// parseLine reads one line of `codex exec --json`, or of a session file; others give nothing.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line, output := readLine(raw)
 	switch line.Get("type").Str {
@@ -41,8 +40,7 @@ func tokensOf(usage gjson.Result) *policy.Tokens {
 	return agent.Tokens(usage, "input_tokens", "cached_input_tokens", "output_tokens")
 }
 
-// readItem reads an item. The output of a command is in its place in the item
-// where it was not taken out.
+// readItem reads an item, with a command's output where that was taken out.
 func readItem(item gjson.Result, output string, done bool) agent.Event {
 	status := item.Get("status").Str
 	e := agent.Event{ID: item.Get("id").Str, Done: done, Kind: agent.ToolCall, Rejected: status == "failed" || status == "declined"}
@@ -95,9 +93,8 @@ const outputMarkWithin = 2 << 10
 // smallOutput is the length in bytes up to which an output stays in its line.
 const smallOutput = 4 << 10
 
-// readLine reads a line, and the output of a command apart from the rest where it
-// is long. Nearly all bytes of a stream are in such outputs, so they are looked at
-// where they stand and not copied: output is a part of the line's memory.
+// readLine reads a line, and a long output of a command apart, where it stands: nearly all bytes of a stream
+// are in these, and output is a part of the line's memory.
 func readLine(raw []byte) (line gjson.Result, output string) {
 	mark := bytes.Index(raw[:min(len(raw), outputMarkWithin)], outputMark)
 	if mark < 0 || len(raw)-mark < smallOutput {

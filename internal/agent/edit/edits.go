@@ -1,6 +1,5 @@
-// Package edit reduces what an agent changed, and what failed commands printed,
-// to keys: equal content has equal keys, and points in time, durations and white
-// space do not count. It keeps no content.
+// Package edit reduces what an agent changed, and what failed commands printed, to keys: equal content has
+// equal keys; points in time, durations and white space do not count. It keeps no content.
 package edit
 
 import (
@@ -18,8 +17,7 @@ const (
 	Max          = 1_000
 )
 
-// minLine is the length in bytes below which a line says nothing of where it
-// comes from: closing brackets stand everywhere.
+// minLine is the length in bytes below which a line says nothing: brackets stand everywhere.
 const minLine = 4
 
 // File is an edit of which only the file's content afterwards is known.
@@ -41,8 +39,7 @@ func Replaced(path, before, after string) policy.Edit {
 	old, removed := fold(before, false)
 	text, added := fold(after, false)
 	if old == text {
-		// Only white space or a time stamp changes: the bytes must tell one
-		// such edit from another.
+		// Only white space or a time stamp changes: the bytes must tell such edits apart.
 		old, text = policy.Hash(before), policy.Hash(after)
 	}
 	return policy.Edit{Path: path, Key: policy.Mix(old, text), Added: policy.LinesWithout(added, removed), Removed: policy.LinesWithout(removed, added)}
@@ -98,9 +95,8 @@ func fold(text string, printed bool) (key uint64, lines []uint64) {
 	return key, lines
 }
 
-// timed reports whether a word may hold what stamp matches, and whether it may
-// hold what lasted matches. Most words do neither, and to know that is a tenth of
-// the work of matching.
+// timed reports whether a word may hold what stamp and what lasted matches. Most hold neither, and to know that
+// is a tenth of the work.
 func timed(word string) (stamped, measured bool) {
 	digits, run, marked := 0, 0, false
 	for i := range len(word) {
@@ -118,16 +114,14 @@ func timed(word string) (stamped, measured bool) {
 	return marked && digits >= 5, measured
 }
 
-// resultHalf is how much of the beginning and of the end of an output tells it
-// from another, in bytes: commands say there what failed.
+// resultHalf is how much of an output's beginning and end tell it from another, in bytes.
 const resultHalf = 2 << 10
 
 // spaced writes the escapes of JSON that stand for white space as such.
 var spaced = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, " ", `\r`, " ", `\f`, " ")
 
-// Result reduces what a command printed, as it stands in the JSON, to a key.
-// White space, blank lines, points in time and durations do not count, nor what
-// stands between the beginning and the end of a long output.
+// Result reduces what a command printed, as it stands in the JSON, to a key. White space, times and durations
+// do not count, nor the middle of a long output.
 func Result(raw string) uint64 {
 	if len(raw) > 2*resultHalf {
 		return policy.Mix(Result(raw[:resultHalf]), Result(raw[len(raw)-resultHalf:]))
@@ -136,8 +130,7 @@ func Result(raw string) uint64 {
 	return key
 }
 
-// Patch reads a patch in the "*** Begin Patch" form: one edit for each
-// file section. Text around the patch does not matter.
+// Patch reads a "*** Begin Patch", with any text around it: one edit for each file section.
 func Patch(patch string) []policy.Edit {
 	var all []policy.Edit
 	var path string

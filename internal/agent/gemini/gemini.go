@@ -16,8 +16,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// attempts is how often gemini may ask for one answer; its default of ten
-// takes minutes.
+// attempts is how often gemini may ask for one answer; its default of ten takes minutes.
 const attempts = 3
 
 // Adapter is what Pawl knows of Gemini CLI.
@@ -35,13 +34,11 @@ func Adapter() agent.Adapter {
 	}
 }
 
-// build makes a headless `gemini` as the recorded runs of 0.61.0 want it: every
-// tool allowed, since Pawl's sandbox is around it; the model named, because else
-// a request to a router comes first.
+// build makes a headless `gemini` as the recorded runs of 0.61.0 want it: every tool allowed, since Pawl's
+// sandbox is around it; the model named, because else a request to a router comes first.
 //
-// The folder is untrusted when the settings are read, so those of the
-// repository are left out, and trusted from --skip-trust on, without which
-// gemini would neither start headless nor start Pawl's MCP server.
+// The folder is untrusted when the settings are read, so the repository's are left out, and trusted from
+// --skip-trust on, without which gemini would start neither headless nor Pawl's MCP server.
 func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
 		return agent.Launch{}, fmt.Errorf("gemini needs a model: set the backend's model, such as gemini-2.5-pro")
@@ -97,8 +94,7 @@ func settingsOf(r agent.Request) string {
 	return string(text)
 }
 
-// authOf is how gemini signs in, which it must be told: by the key of the
-// endpoint or of the environment, else by the account in HOME.
+// authOf is how gemini signs in: by the key of the endpoint or the environment, else by the account in HOME.
 func authOf(r agent.Request) string {
 	env := r.Allowed()
 	switch {
@@ -110,9 +106,8 @@ func authOf(r agent.Request) string {
 	return "oauth-personal"
 }
 
-// thinkingOf is the thinkingConfig of an effort. Models of the second
-// generation take a budget of tokens, for which Google's page on OpenAI
-// compatibility names these numbers; later ones take a level.
+// thinkingOf is the thinkingConfig of an effort. The second generation takes a budget of tokens (the numbers of
+// Google's page on OpenAI compatibility), later ones a level.
 func thinkingOf(model, effort string) map[string]any {
 	if strings.Contains(model, "gemini-2") {
 		return map[string]any{"thinkingBudget": map[string]int{"low": 1024, "medium": 8192, "high": 24576}[effort]}
@@ -155,8 +150,7 @@ var editTools = agent.EditTools{
 	Path: "file_path", Before: "old_string", After: "new_string",
 }
 
-// readNotice reads an error event. The CLI prints one before a result that
-// does not repeat it. Warnings matter only where they tell of an ending.
+// readNotice reads an error event, which the result does not repeat. Warnings matter only with an ending.
 func readNotice(line gjson.Result, emit func(agent.Event)) {
 	e := agent.Event{Kind: agent.Notice, Text: line.Get("message").Str}
 	ending, known := limit.Classify(e.Text)
@@ -187,9 +181,8 @@ func readResult(line gjson.Result) agent.Event {
 	return e
 }
 
-// tries are the lines on standard error that tell of a failed try. While
-// the CLI waits for the next one, which can take as long as the provider asks
-// for, it prints nothing else.
+// tries are the lines of a failed try. While the CLI waits for the next one, for as long as the provider asks,
+// it prints nothing else.
 var tries = regexp.MustCompile(`(?m)^Attempt \d+ failed.*(?:\nSuggested retry after .*)?$`)
 
 // exits are the endings of the CLI's own exit codes.
@@ -197,8 +190,7 @@ var exits = map[int]policy.Ending{
 	41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit,
 }
 
-// exitEnding names the ending of an exit code: one of the CLI's own, or for a
-// refusal of the API the HTTP status modulo 256.
+// exitEnding names the ending of the CLI's own exit codes, or of the API's HTTP status modulo 256.
 func exitEnding(code int) policy.Ending {
 	switch {
 	case code == 529%256:
@@ -209,8 +201,7 @@ func exitEnding(code int) policy.Ending {
 	return exits[code]
 }
 
-// sleeps matches what gemini says of a failed try and of the wait before
-// the next, jitter included, in milliseconds.
+// sleeps matches a failed try and the wait before the next, jitter included, in milliseconds.
 var sleeps = regexp.MustCompile(`(?:^|\n)(Attempt \d+ failed\b.*(?:\nSuggested retry after .*)?) Retrying after (\d{1,12})ms\.{3}$`)
 
 func readWait(lines string) (agent.RetryWait, bool) {

@@ -37,10 +37,9 @@ func Adapter() agent.Adapter {
 	}
 }
 
-// build makes `opencode run` as the recorded runs of 1.18.33 want it: every
-// permission given, since Pawl's sandbox is around it; no configuration, plugins
-// or skills of the repository. Its log goes to standard error, which is where it
-// tells that it waits for a provider.
+// build makes `opencode run` as the recorded runs of 1.18.33 want it: every permission, since Pawl's sandbox is
+// around it; nothing of the repository's configuration. Its log on standard error tells that it waits for a
+// provider.
 func build(r agent.Request) (agent.Launch, error) {
 	model, err := modelOf(r)
 	if err != nil {
@@ -84,19 +83,16 @@ func modelOf(r agent.Request) (string, error) {
 	return r.Model, nil
 }
 
-// Bounds that opencode is told of a model, in tokens, since it does not know
-// those of the endpoint's: it compacts a session before the context is full, and
-// without a limit of the output it asks for impossible budgets to think. Every
-// model that agents are run with has as much room; 32,000 is opencode's own cap.
+// Bounds that opencode is told of the endpoint's model, in tokens: it compacts a session before the context is
+// full, and without a limit of the output asks for impossible budgets to think. Every model of agents has as
+// much; 32,000 is opencode's cap.
 const (
 	contextRoom = 200_000
 	outputRoom  = 32_000
 )
 
-// modelConfig describes the endpoint's model. opencode ignores an effort
-// that it knows no variant for, so those of the OpenAI protocol, where the word
-// itself is sent, are spelled out; for the others it has its own by the model's
-// name.
+// modelConfig describes the endpoint's model. opencode ignores an effort without a variant, so those of the
+// OpenAI protocol, which sends the word itself, are spelled out; for the others it goes by the model's name.
 func modelConfig(r agent.Request) map[string]any {
 	model := map[string]any{
 		"tool_call": true, "reasoning": true,
@@ -108,8 +104,7 @@ func modelConfig(r agent.Request) map[string]any {
 	return model
 }
 
-// configOf is the whole configuration file. The token stands in it by the
-// name of its variable only.
+// configOf is the whole configuration file, which names the token's variable only.
 func configOf(r agent.Request, model string) string {
 	config := map[string]any{
 		"$schema":     "https://opencode.ai/config.json",
@@ -144,8 +139,7 @@ func configOf(r agent.Request, model string) string {
 	return string(text)
 }
 
-// parseLine reads one line of `opencode run --format json`. That stream has
-// no final event: what its last step came to decides.
+// parseLine reads one line of `opencode run --format json`, whose last step decides: there is no final event.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line := agent.Line(raw)
 	e, part := agent.Event{Session: line.Get("sessionID").Str}, line.Get("part")
@@ -238,8 +232,7 @@ func readError(failure gjson.Result, stamp int64, e *agent.Event) {
 	}
 }
 
-// bareRefusal is what opencode's free plan says when it is used up. A short limit
-// tells how long to wait.
+// bareRefusal is what opencode's free plan says when it is used up; a short limit tells how long to wait.
 var bareRefusal = regexp.MustCompile(`(?i)rate limit exceeded\. please try again later\.?$`)
 
 // endings are those of the names of opencode's errors.
@@ -251,8 +244,7 @@ var endings = map[string]policy.Ending{
 	"ProviderModelNotFoundError": policy.Misconfigured,
 }
 
-// endingOf names the ending of an error: by its name, by the provider's
-// answer, by the text, by the HTTP status; "" where nothing tells.
+// endingOf names the ending of an error by its name, the provider's answer, the text, the status; "" for none.
 func endingOf(name string, answer limit.Answer, text string, waits bool) policy.Ending {
 	if ending := endings[name]; ending != "" {
 		return ending
@@ -269,22 +261,18 @@ func endingOf(name string, answer limit.Answer, text string, waits bool) policy.
 // sessions matches the sessions of opencode.
 var sessions = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
 
-// tries are the lines of the log, which --print-logs sends to standard
-// error, that tell of a refused request. The CLI waits silently after it.
+// tries are the log's lines of a refused request (--print-logs), after which the CLI waits silently.
 var tries = regexp.MustCompile(`(?m)^ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*$` +
 	`|^timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="(?:\w+: )?(.*)"$`)
 
 var (
-	// refused matches the line of opencode's log about a refused request
-	// of the agent itself, after which it waits for as long as the provider asks.
+	// refused matches a refused request of the agent itself, after which it waits as long as the provider asks.
 	refused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*session\.id=(\S+) small=false .*error\.error="(?:\w+: )?(.*)"$`)
 	asks    = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*session\.id=(\S+) small=false`)
 )
 
-// readWait reads opencode's log. It does not name the wait, for which a
-// header counts first. A long one in the provider's text is believed; after a
-// short one the header may still have told a long one. After an error that is no
-// limit it does not wait.
+// readWait reads opencode's log, which does not name the wait: a header counts first. A long one in the text is
+// believed; after a short one the header may have told a long one. Errors that are no limit are not waited for.
 func readWait(lines string) (agent.RetryWait, bool) {
 	if m := asks.FindStringSubmatch(lines); m != nil {
 		return agent.RetryWait{Session: m[1], Over: true}, true
