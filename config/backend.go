@@ -12,25 +12,20 @@ import (
 type Backend struct {
 	Name string `yaml:"name"` // what maintainers and the repository's file call it
 	Kind string `yaml:"kind"` // codex, claude, gemini, opencode or command
-	// Argv is the command line of kind command. For the other kinds it replaces
-	// the name of the CLI; empty means that the CLI is looked up in PATH.
+	// Argv is the command line of kind command, or replaces a CLI's name, which is looked up in PATH.
 	Argv []string `yaml:"argv"`
-	// Stream says how standard output is read: plain, codex, claude, gemini or
-	// opencode. It is plain for kind command and the kind's own otherwise.
+	// Stream is plain, codex, claude, gemini or opencode; plain for kind command and the kind's own otherwise.
 	Stream string `yaml:"stream"`
 	Model  string `yaml:"model"`  // handed to the CLI; empty means the CLI's own default
 	Effort string `yaml:"effort"` // handed to the CLI; empty means the CLI's own default
-	// EscalatedEffort is the effort of the last recovery; empty means that this
-	// backend has none.
+	// EscalatedEffort is the effort of the last recovery; empty means that this backend has none.
 	EscalatedEffort string `yaml:"escalated_effort"`
-	// Account names who pays: backends with the same account share one usage
-	// limit. It defaults to the backend's name.
+	// Account names who pays: its backends share one usage limit. It defaults to the backend's name.
 	Account string `yaml:"account"`
 	// Provider names the provider that the agent reaches through the gateway,
 	// which keeps the key; empty means that it signs in by itself.
 	Provider string `yaml:"provider"`
-	// CredentialFile is the file of an account's login, which the agent gets to
-	// read; empty for none.
+	// CredentialFile is the file of an account's login, which the agent gets to read; empty for none.
 	CredentialFile string        `yaml:"credential_file"`
 	Env            []string      `yaml:"env"`             // the names of the environment variables that reach the agent
 	Timeout        time.Duration `yaml:"timeout"`         // how long one attempt may take
@@ -53,10 +48,8 @@ func CLIs() []string { return []string{Codex, Claude, Gemini, OpenCode} }
 // Plain is the stream of an agent that prints text.
 const Plain = "plain"
 
-// defaultTimeout is the time limit of one attempt in the published
-// configuration. The others follow from the recorded runs: an agent that works
-// prints at least at every tool call, and the first byte of every recorded CLI
-// came within seconds.
+// defaultTimeout is the time limit of one attempt. The others follow from the recorded runs: an agent that
+// works prints at every tool call at least, and each CLI's first byte came within seconds.
 const (
 	defaultTimeout        = 90 * time.Minute
 	defaultIdleTimeout    = 15 * time.Minute

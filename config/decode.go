@@ -16,8 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a whole file over the struct that into points to. It reports
-// false when the file is not one YAML document and checking it makes no sense.
+// read decodes a whole file over a struct; false when it is not one YAML document, and checking makes no sense.
 func (s *source) read(data []byte, into any) bool {
 	node, ok := s.parseDocument(data)
 	if !ok {
@@ -29,8 +28,7 @@ func (s *source) read(data []byte, into any) bool {
 	return !s.broken[""]
 }
 
-// decode writes a node over the value; what the node does not mention keeps its
-// default.
+// decode writes a node over the value; what it does not mention keeps its default.
 func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 	if key != "" && !s.set(key) {
 		s.places[key] = place{node.Line, node.Column, node.Value}
@@ -106,9 +104,8 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Tag == "!!null"
 }
 
-// fields are the YAML keys of a struct, in the order of its fields, and where each
-// field is. An embedded struct has no key of its own: its fields stand in the group
-// around it.
+// fields are the YAML keys of a struct, in order, and where each field is. An embedded struct's stand in the
+// group around it.
 func fields(group reflect.Type) (keys []string, index map[string][]int) {
 	index = map[string][]int{}
 	for _, field := range reflect.VisibleFields(group) {
@@ -119,16 +116,13 @@ func fields(group reflect.Type) (keys []string, index map[string][]int) {
 	return keys, index
 }
 
-// maxBytes is the size from which a file is refused unread. A configuration
-// with a hundred backends stays under 64 KiB.
+// maxBytes is the size from which a file is refused unread. A hundred backends stay under 64 KiB.
 const maxBytes = 1 << 20
 
-// yamlLine finds the line in the error texts of the YAML library, which have
-// no structure.
+// yamlLine finds the line in the error texts of the YAML library.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseDocument reads the one document of a file. An empty file gives nil; ok is
-// false for one that has a problem.
+// parseDocument reads the one document of a file: nil of an empty one, ok false of one with a problem.
 func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	if len(data) > maxBytes {
 		s.addAt(place{}, "", "is %d bytes long; a configuration may have %d", len(data), maxBytes)
@@ -191,8 +185,7 @@ func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 	}
 }
 
-// setScalar parses the text into the value. It returns what was wanted when the
-// text is something else.
+// setScalar parses the text into the value, or returns what was wanted.
 func setScalar(into reflect.Value, text string) string {
 	switch {
 	case into.Type() == durationType:
@@ -227,8 +220,7 @@ func setScalar(into reflect.Value, text string) string {
 // reference matches ${NAME}, what was meant for one and is not closed, and $${.
 var reference = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)
 
-// expand replaces each ${NAME} by the variable's value and each $${ by ${. It
-// reports false after recording what cannot be replaced.
+// expand replaces each ${NAME} by the variable's value and each $${ by ${; false for what cannot be.
 func (s *source) expand(text, key string) (string, bool) {
 	if s.env == nil {
 		return text, true

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Load reads the server configuration from a file. env looks up environment
-// variables, as os.LookupEnv does. The error is Problems when the file can be
-// read and is wrong.
+// Load reads the server configuration from a file. env is os.LookupEnv or the like. The error is Problems when
+// the file can be read and is wrong.
 func Load(path string, env func(string) (string, bool)) (Server, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -26,8 +25,7 @@ func Load(path string, env func(string) (string, bool)) (Server, error) {
 	return Parse(path, data, env)
 }
 
-// Parse reads the server configuration from data. The name stands in errors,
-// and relative paths in the configuration start from its folder.
+// Parse reads the server configuration from data. Relative paths in it start from the folder of the name.
 func Parse(name string, data []byte, env func(string) (string, bool)) (Server, error) {
 	s := newSource(name, env)
 	c := Default()
@@ -57,8 +55,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (Server, e
 	return c, nil
 }
 
-// resolve makes the paths absolute, so that they mean the same after a change
-// of directory and inside an agent's checkout.
+// resolve makes the paths absolute, so that they mean the same in another directory.
 func (c *Server) resolve(base string) {
 	c.DataDir = under(base, c.DataDir)
 	c.Database.Path = under(base, c.Database.Path)
@@ -112,9 +109,8 @@ func keyProblem(data []byte) string {
 // hidden is what every rendering of a Secret shows.
 const hidden = "[hidden]"
 
-// Secret is a value that must not reach a log, a page or an error. Every way of
-// printing it shows a placeholder; Reveal gives the value. The zero value is the
-// empty secret.
+// Secret is a value that must not reach a log, a page or an error: every way of printing it shows a
+// placeholder. The zero value is the empty secret.
 type Secret struct {
 	value string
 }
@@ -122,15 +118,13 @@ type Secret struct {
 // NewSecret wraps a value.
 func NewSecret(value string) Secret { return Secret{value} }
 
-// Reveal gives the value. The caller must not print it or put it on a command
-// line.
+// Reveal gives the value, which must not be printed or stand on a command line.
 func (s Secret) Reveal() string { return s.value }
 
 // Empty reports whether there is no value.
 func (s Secret) Empty() bool { return s.value == "" }
 
-// Equal reports whether two secrets hold the same value. It serves comparisons
-// of configurations, not authentication: it does not take constant time.
+// Equal compares secrets of configurations; it is no authentication, which would take constant time.
 func (s Secret) Equal(other Secret) bool { return s.value == other.value }
 
 // String hides the value.
@@ -148,16 +142,14 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Problem is one thing that is wrong with a configuration file. It holds what a
-// check-run annotation needs.
+// Problem is one thing that is wrong with a configuration file, as a check-run annotation needs it.
 type Problem struct {
 	File string // the name that the file was parsed under
 	// Line counts from 1. It is never 0.
 	Line int
 	// Column counts from 1; 0 means that it is not known.
 	Column int
-	// Key is the path of the key, such as policy.restarts.max or
-	// backends[0].name; empty when the file as a whole is wrong.
+	// Key is the key's path, such as backends[0].name; empty when the file as a whole is wrong.
 	Key string
 	// Message says what is wrong and what to do. It never holds a secret.
 	Message string
@@ -175,8 +167,7 @@ func (p Problem) String() string {
 	return at + ": " + p.Message
 }
 
-// Problems is the error that Parse and Load return for a file that can be read
-// but not used: everything that was found, in the order of the file.
+// Problems is the error for a file that can be read but not used: all that was found, in its order.
 type Problems []Problem
 
 // Error is one problem a line.
@@ -191,13 +182,11 @@ func (p Problems) Error() string {
 // place is where a key stands in the file.
 type place struct {
 	line, column int
-	// text is the value as written, before ${NAME} was replaced, so that it can
-	// be shown without showing what a variable holds.
+	// text is the value as written, before ${NAME} was replaced, so that it can be shown.
 	text string
 }
 
-// source is a file that is being read: where its keys stand and what is wrong
-// with it so far.
+// source is a file that is being read: where its keys stand and what is wrong so far.
 type source struct {
 	file     string
 	places   map[string]place
@@ -218,8 +207,7 @@ func (s *source) set(key string) bool {
 	return ok
 }
 
-// found is the value of a key as written, quoted and cut to a readable length.
-// It must not be used for keys that hold secrets.
+// found is the value of a key that holds no secret, as written, quoted and cut.
 func (s *source) found(key string) string { return quote(s.places[key].text) }
 
 // quote makes foreign text safe to show on one line.
@@ -242,8 +230,7 @@ func (s *source) add(key, format string, args ...any) {
 	s.addAlso(key, format, args...)
 }
 
-// addAlso records a problem at the key whether or not it has one. It is placed
-// at the nearest key around it that the file gives.
+// addAlso records a problem in any case, at the nearest key around it that the file gives.
 func (s *source) addAlso(key, format string, args ...any) {
 	s.broken[key] = true
 	var at place

@@ -9,12 +9,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Policy says whether an agent runs again, and which. Its limits are policy's
-// own, so that what an operator writes is what every decision reads.
+// Policy says whether an agent runs again, and which. What an operator writes is what every decision reads.
 type Policy struct {
 	Paused bool `yaml:"paused"` // the kill switch: nothing starts, and running attempts end
-	// AllowedBots are the numeric user ids of bots that may ask for work. A
-	// login is not enough: it can be taken over by somebody else.
+	// AllowedBots are the user ids of bots that may ask for work. Somebody else can take a login over.
 	AllowedBots   []int64 `yaml:"allowed_bots"`
 	policy.Limits `yaml:",inline"`
 	Learning      Learning `yaml:"learning"`
@@ -36,11 +34,9 @@ const (
 	Learn       = "learn"  // Thompson sampling
 )
 
-// The upper bounds keep a slip of the keyboard from undoing what a number is
-// for.
+// The upper bounds keep a slip of the keyboard from undoing what a number is for.
 const (
-	// maxRestarts and maxPerDay are far above use and far below the incident's
-	// 1,249.
+	// maxRestarts and maxPerDay are far above use and far below the incident's 1,249.
 	maxRestarts = 500
 	maxPerDay   = 1000
 	// maxAbove bounds the caps above the thread: a hundred threads at their bound.
@@ -122,8 +118,7 @@ func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
 	}
 }
 
-// givenOf is the first of the keys that the file gives, so that the error
-// points to what the reader wrote and not to a default.
+// givenOf is the first of the keys that the file gives: the error points to what the reader wrote.
 func (s *source) givenOf(keys ...string) string {
 	for _, key := range keys {
 		if s.set(key) {

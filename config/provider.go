@@ -6,29 +6,24 @@ import (
 	"strings"
 )
 
-// Provider is a model provider that agents reach through Pawl's gateway, which
-// holds the key. No agent gets it.
+// Provider is a model provider that agents reach through the gateway; none of them gets the key.
 type Provider struct {
 	Name     string `yaml:"name"`     // what backends call it
 	Protocol string `yaml:"protocol"` // openai, anthropic or gemini
 	BaseURL  string `yaml:"base_url"` // where the provider's API is; empty means the vendor's own
-	// Key is sent to the provider and to nobody else; empty for a provider that
-	// wants none, such as a model server on this machine.
+	// Key is sent to the provider and to nobody else; empty for one that wants none, such as on this machine.
 	Key    Secret  `yaml:"key"`
 	Prices []Price `yaml:"prices"` // what tokens cost; without them the cost of a model is unknown
-	// NoAnswerBytes is how much prose and reasoning without a call of a tool,
-	// in bytes, makes an answer none (see Ladder.NoAnswerRetry).
+	// NoAnswerBytes is how much prose and reasoning without a tool makes an answer none (Ladder.NoAnswerRetry).
 	NoAnswerBytes int `yaml:"no_answer_bytes"`
 }
 
-// Price is what the tokens of a model cost, in US dollars per million. It counts
-// for the model of that name and for its dated versions.
+// Price is what tokens of a model and its dated versions cost, in US dollars per million.
 type Price struct {
 	Model       string  `yaml:"model"`
 	Input       float64 `yaml:"input"`
 	CachedInput float64 `yaml:"cached_input"`
-	// CacheWrite is the price of input that the provider also puts into its cache;
-	// 0 means 1.25 times Input where the provider tells of such input.
+	// CacheWrite is the price of input that the provider also caches; 0 means 1.25 times Input.
 	CacheWrite float64 `yaml:"cache_write"`
 	Output     float64 `yaml:"output"`
 }
@@ -41,19 +36,16 @@ const (
 )
 
 const (
-	// defaultNoAnswer is the default of NoAnswerBytes: some 16,000 tokens, which
-	// is above the longest stretch without a call of a tool in every healthy
-	// recorded session.
+	// defaultNoAnswer is some 16,000 tokens, above the longest stretch without a tool in every healthy recorded
+	// session.
 	defaultNoAnswer = 64 << 10
 	minNoAnswer     = 1 << 10
 	maxNoAnswer     = 16 << 20
-	// maxPrice is far above every published price, in US dollars per million
-	// tokens: a higher one is a price per token or in cents.
+	// maxPrice is far above every published price per million tokens: a higher one is per token or in cents.
 	maxPrice = 10_000
 )
 
-// Vendor is who serves a protocol: where, and in which variables people keep its
-// key and another address.
+// Vendor is who serves a protocol: where, and in which variables people keep its key and another address.
 type Vendor struct{ Protocol, URL, KeyVariable, URLVariable string }
 
 // Vendors are those of all protocols.
@@ -75,8 +67,7 @@ func VendorOf(protocol string) Vendor {
 	return Vendor{}
 }
 
-// NewProvider is the provider that {name: NAME, protocol: PROTOCOL} gives in a
-// file.
+// NewProvider is the provider that {name: NAME, protocol: PROTOCOL} gives in a file.
 func NewProvider(name, protocol string) Provider {
 	p := Provider{Name: name, Protocol: protocol, BaseURL: VendorOf(protocol).URL}
 	p.setDefaults()
@@ -123,8 +114,7 @@ func (s *source) validatePrices(key string, prices []Price) {
 	}
 }
 
-// validateAccess checks how a backend signs in: through a provider, by a
-// mounted credential file, or by variables.
+// validateAccess checks how a backend signs in: by a provider, a credential file, or variables.
 func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 	if b.CredentialFile != "" {
 		switch {
@@ -162,11 +152,9 @@ func ProtocolOf(kind string) string {
 	return map[string]string{Codex: OpenAI, Claude: Anthropic, Gemini: Google}[kind]
 }
 
-// DefaultModel is the model of a backend that names none, for the kinds that
-// cannot do without: gemini asks a model which model to take, for up to 75 s, and
-// opencode refuses to start. The names are those that the vendors document as
-// their general ones for coding. It is empty for kinds that have a default of
-// their own, and where nobody can know.
+// DefaultModel is the model of a backend that names none, for kinds that cannot do without: gemini asks a model
+// which to take, for up to 75 s, and opencode refuses to start. The names are the vendors' general ones for
+// coding. Empty where the CLI has a default of its own or nobody can know.
 func DefaultModel(kind, protocol string) string {
 	switch {
 	case kind == Gemini, kind == OpenCode && protocol == Google:

@@ -7,16 +7,13 @@ import (
 	"strings"
 )
 
-// RepoFile is where a repository keeps its configuration. It is read from the
-// default branch only.
+// RepoFile is a repository's configuration, read from the default branch only.
 const RepoFile = ".github/pawl.yml"
 
-// maxRepoBytes bounds the repository's file, which anybody who can write to the
-// repository writes.
+// maxRepoBytes bounds the repository's file, which anybody who can write there writes.
 const maxRepoBytes = 64 << 10
 
-// The bounds of the lists in the repository's file. Ten commands of 4 KiB are a
-// long CI job; a hundred patterns a long CODEOWNERS.
+// The bounds of its lists: ten commands of 4 KiB are a long CI job, a hundred patterns a long CODEOWNERS.
 const (
 	maxVerify      = 10
 	maxVerifyBytes = 4096
@@ -24,35 +21,28 @@ const (
 	maxPattern     = 512
 )
 
-// Triggers are the names of everything that can ask Pawl for work, in the words
-// that policy uses.
+// Triggers are the names of everything that can ask Pawl for work, as policy calls it.
 func Triggers() []string {
 	return []string{"command", "mention", "label", "review", "comment", "description", "check_run"}
 }
 
-// Repo is the repository's own configuration. The zero value, which is also
-// that of a repository without the file, narrows nothing.
+// Repo is the repository's own configuration. Zero, as without the file, narrows nothing.
 type Repo struct {
-	// Verify are command lines, run one after another by sh -c inside the
-	// sandbox; an attempt is verified when all of them exit with 0.
+	// Verify are command lines, run one after another by sh -c in the sandbox; all must exit with 0.
 	Verify []string `yaml:"verify"`
-	// Reports are patterns of JUnit XML files that the verify commands write, as
-	// in ProtectedPaths; they are read beside what the commands print.
+	// Reports are patterns, as in ProtectedPaths, of JUnit XML files that the verify commands write.
 	Reports  []string `yaml:"reports"`
 	Triggers []string `yaml:"triggers"` // what this repository listens to; empty means all
-	// Backends are the names of the server's backends that may work here; empty
-	// means all.
+	// Backends are the server's that may work here; empty means all.
 	Backends []string `yaml:"backends"`
 	// AutoContinue overrides the server's switch; nil leaves it as it is.
 	AutoContinue *bool `yaml:"auto_continue_on_limit_reset"`
-	// ProtectedPaths are patterns of files that no attempt may change, beside
-	// those that are always protected. See Protects.
+	// ProtectedPaths are patterns of files that no attempt may change, beside alwaysProtected. See Protects.
 	ProtectedPaths []string     `yaml:"protected_paths"`
 	Restarts       RepoRestarts `yaml:"restarts"`
 	Checks         RepoChecks   `yaml:"checks"`
 
-	// file and places say where the keys stand, for the problems that Narrow
-	// finds.
+	// file and places say where the keys stand, for Narrow's problems.
 	file   string
 	places map[string]place
 }
@@ -76,8 +66,7 @@ const (
 	ChecksAlways = "always"
 )
 
-// ParseRepo reads a repository's configuration. With any problem the Repo is of
-// no use and nothing may run.
+// ParseRepo reads a repository's configuration. With any problem the Repo is of no use and nothing may run.
 func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	s := newSource(name, nil)
 	r := Repo{file: name, places: s.places}
@@ -135,24 +124,20 @@ func (s *source) validateTriggers(triggers []string) {
 	}
 }
 
-// Effective is what holds for one repository: the server's configuration,
-// narrowed by the repository's.
+// Effective is the server's configuration, narrowed by a repository's.
 type Effective struct {
 	Policy Policy // the server's, with the repository's lower bounds
-	// Backends are those that may work on this repository, in the server's
-	// order; never empty unless there are problems.
+	// Backends may work on this repository, in the server's order; never empty without problems.
 	Backends []Backend
-	// Verify are the command lines that verify an attempt; empty means that
-	// there is nothing to verify by.
+	// Verify are the command lines that verify an attempt; empty: there is nothing to verify by.
 	Verify         []string
 	Reports        []string // the patterns of the JUnit files that these write
 	Triggers       []string // what the repository listens to; never empty
 	ProtectedPaths []string // the patterns that Protects matches; never empty
 }
 
-// Narrow applies a repository's configuration. The repository may lower what
-// the server allows and never raise it: where it tries, there is a problem,
-// Effective keeps the server's value, and nothing may run.
+// Narrow applies a repository's configuration, which may lower what the server allows and never raise it: where
+// it tries, there is a problem, the server's value stays, and nothing may run.
 func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
 	s.places = r.places
@@ -198,19 +183,16 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 	})
 }
 
-// alwaysProtected are the paths that no attempt may change on any repository:
-// workflows run with the repository's secrets, and the configuration decides
+// alwaysProtected may no attempt change: workflows run with the repository's secrets, the configuration decides
 // what Pawl may do.
 func alwaysProtected() []string {
 	return []string{".github/workflows/**", RepoFile}
 }
 
-// Protects reports whether a path is protected. The path is relative to the root of
-// the repository, with slashes.
+// Protects reports whether a path, with slashes from the repository's root, is protected.
 //
-// A pattern is matched from the root, part by part as path.Match does; ** stands
-// for any number of parts, and a pattern that matches a folder protects what is
-// in it. Case is ignored, because a checkout on some file systems ignores it.
+// A pattern is matched from the root, part by part as path.Match does; ** stands for any number of parts, and
+// one that matches a folder protects what is in it. Case is ignored, as on some file systems.
 func (e Effective) Protects(file string) bool { return matched(e.ProtectedPaths, file) }
 
 // Reported reports whether a file is a report of the verify commands.
@@ -224,9 +206,8 @@ func matched(patterns []string, file string) bool {
 	})
 }
 
-// matches reports whether the pattern matches the parts or a folder above them.
-// It walks both once per **, remembering only the last one, so a hostile
-// pattern costs at most pattern × parts.
+// matches reports whether the pattern matches the parts or a folder above them. It remembers only the last **,
+// so a hostile pattern costs at most pattern × parts.
 func matches(pattern, parts []string) bool {
 	p, i := 0, 0
 	star, resume := -1, 0

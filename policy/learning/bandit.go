@@ -9,8 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// autoRewards is the number of rewards that two backends must have before
-// ModeAuto learns. The number was given, not measured.
+// autoRewards is how many rewards two backends must have before ModeAuto learns: given, not measured.
 const autoRewards = 20
 
 // Arm is an option with what is known of it in one context.
@@ -26,8 +25,7 @@ func (l Learned) Choose(mode policy.Mode, c policy.Context, options []policy.Opt
 	return Choose(mode, l.Arms(c, options), seed)
 }
 
-// Choose chooses among arms in the configured order. An unknown mode is as
-// cautious as ModeFixed.
+// Choose chooses among arms in the configured order. An unknown mode is as cautious as ModeFixed.
 func Choose(mode policy.Mode, arms []Arm, seed uint64) policy.Choice {
 	c := policy.Choice{Seed: seed, Mode: inForce(mode, arms)}
 	taken := slices.IndexFunc(arms, func(a Arm) bool { return a.Masked == "" })
@@ -78,10 +76,8 @@ func reason(c policy.Choice, a Arm) string {
 	return fmt.Sprintf("%s drew highest from %d rewards (%s)", c.Chosen, a.Posterior.N, a.Level)
 }
 
-// draw samples every arm and gives the index of the highest one that is not
-// masked; of equals the first. Each arm draws from a source of its own, made of
-// the seed and its name, so that neither the order of the arms nor a mask
-// changes what any arm draws.
+// draw samples every arm and gives the first highest one that is not masked. Each arm's source is made of the
+// seed and its name: neither the order of the arms nor a mask changes what it draws.
 func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 	samples, highest = make([]policy.Sample, len(arms)), -1
 	for i, a := range arms {

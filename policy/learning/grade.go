@@ -1,17 +1,13 @@
 package learning
 
-// signalSet holds the one signal that counts of each source, by its place; nil
-// where a source said nothing.
+// signalSet holds the one signal of each source that counts, by its place; nil where it said nothing.
 type signalSet [sourceCount]*Signal
 
-// aside says of each source, by its place, why its value is not believed; empty
-// where it is.
+// aside says of each source, by its place, why it is not believed; empty where it is.
 type aside [sourceCount]string
 
-// signals picks the signal of each source that counts: of people the one that
-// decides, of every other source the newest, and of two at the same time the
-// later in the list. So a second signal of the same kind replaces, and never
-// adds.
+// signals picks the signal of each source that counts: of people the one that decides, of others the newest, of
+// two at once the later. So a second signal of a kind replaces, and never adds.
 func (g *Graded) signals() signalSet {
 	var set signalSet
 	for i := range g.Signals {

@@ -8,16 +8,13 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Discount is what every newer reward of the same arm and cell multiplies the
-// weight of an older one with: a reward that k newer ones follow weighs
-// Discount^k. Rewards of other arms and the mere passing of time change nothing.
-// So an arm remembers about 1/(1−Discount) = 100 rewards. The number
-// was given, not measured.
+// Discount multiplies an older reward's weight for each newer one of the same arm and cell: one that k newer
+// ones follow weighs Discount^k, whatever other arms got and time passed. So an arm remembers about
+// 1/(1−Discount) = 100 rewards: given, not measured.
 const Discount = 0.99
 
-// Posterior is what is known of one arm in one cell, a Beta distribution over
-// the reward that the next attempt gets. The zero value is the prior, Beta(1,1):
-// everything from 0 to 1 is equally likely.
+// Posterior is what is known of one arm in one cell, a Beta distribution over the next reward. Zero is the
+// prior, Beta(1,1): everything from 0 to 1 is equally likely.
 type Posterior struct {
 	// Good and Bad are the discounted sums of the rewards r and of 1−r.
 	Good float64 `json:"good"`
@@ -35,8 +32,7 @@ func (p Posterior) plus(reward float64) Posterior {
 	return Posterior{Good: p.Good*Discount + reward, Bad: p.Bad*Discount + 1 - reward, N: p.N + 1}
 }
 
-// minObservations is how many rewards an arm must have at a level for it to be
-// used; below, the next wider level is. The number was given.
+// minObservations is how many rewards an arm must have at a level, else the next wider one counts: given.
 const minObservations = 3
 
 // cell is where rewards are added up.
@@ -46,8 +42,7 @@ type cell struct {
 	context policy.Context
 }
 
-// cells are the cells that a reward of a backend in a context is added to, from
-// the most specific on.
+// cells are the cells that a reward is added to, the most specific first.
 func cells(backend string, c policy.Context) [3]cell {
 	return [3]cell{{backend, policy.Exact, c}, {backend, policy.ByCategory, policy.Context{Category: c.Category}}, {backend, policy.Global, policy.Context{}}}
 }
@@ -84,8 +79,7 @@ type ArmView struct {
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
 	Effective float64 `json:"effective"` // how many undiscounted rewards the posterior is worth
-	// Share is the probability that sampling chooses the arm now, of which a
-	// masked one has none.
+	// Share is the probability that sampling chooses the arm now; a masked one has none.
 	Share float64 `json:"share"`
 }
 

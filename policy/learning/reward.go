@@ -22,10 +22,9 @@ const (
 	JournalSource    SignalSource = "journal"    // what the agent said that it did
 )
 
-// sources are all sources with their weights, in order of trust. A source without a
-// weight decides alone. Each level of trust weighs more than all levels below it
-// together, so that the more trusted side wins where two disagree. That rule and the
-// numbers are our choice.
+// sources are all sources with their weights, in order of trust; one without a weight decides alone. Each level
+// weighs more than all below it together, so that the more trusted side wins. That rule and the numbers are our
+// choice.
 var sources = [...]struct {
 	name   SignalSource
 	weight float64
@@ -43,29 +42,25 @@ func (s SignalSource) place() int {
 	return -1
 }
 
-// Signal is what one source says of one attempt: a value, or the reason why
-// there is none. The zero value says nothing and moves nothing.
+// Signal is what one source says of one attempt: a value, or why there is none. Zero moves nothing.
 type Signal struct {
 	Source  SignalSource `json:"source"`
 	Kind    PeopleKind   `json:"kind,omitempty"` // the event that a signal of people comes from; empty for the others
 	Value   float64      `json:"value"`          // 0 (bad) to 1 (good), and means something only where Known is set
 	Known   bool         `json:"known"`
 	Missing string       `json:"missing,omitempty"` // why there is no value; empty where there is one
-	// Failed says that the source was asked and failed. A source that was not
-	// asked, or that cannot speak of this attempt, did not fail. A value of a
-	// source that failed is what it falls back to, and is not believed.
+	// Failed says that the source was asked and failed, not that it was not asked or cannot speak of this
+	// attempt. A value beside it is what it falls back to, and is not believed.
 	Failed bool `json:"failed,omitempty"`
-	// Basis names what the value was computed from, so that the same value from
-	// different evidence is told from a source that is stuck; empty where only
-	// the value is known.
+	// Basis names what the value was computed from: the same from different evidence is no source that is
+	// stuck. Empty where unknown.
 	Basis string `json:"basis,omitempty"`
 	// Detail says in a few words what the source saw.
 	Detail string    `json:"detail,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// usable reports whether the value may be part of a grade. Whatever is not a
-// number from 0 to 1 is as good as missing.
+// usable reports whether the value may be part of a grade; one outside 0 to 1 is as good as missing.
 func (s *Signal) usable() bool {
 	return s != nil && s.Known && !s.Failed && s.Value >= 0 && s.Value <= 1
 }
@@ -85,9 +80,8 @@ func (s *Signal) why() string {
 	return "no signal"
 }
 
-// Graded is one attempt that has ended with everything known about its grade.
-// Late signals are appended to Signals, which makes a new version of the row;
-// everything is computed from the current versions.
+// Graded is one attempt that has ended with all that is known about its grade. Late signals make a new version
+// of the row.
 type Graded struct {
 	ID      string         `json:"id"` // owner/repo#n/attempt, unique
 	At      time.Time      `json:"at"` // when the attempt ended; it never changes
@@ -97,8 +91,7 @@ type Graded struct {
 	Facts   AttemptFacts   `json:"facts"`
 }
 
-// AttemptFacts are what Pawl itself knows of an attempt, by which signals are
-// checked. The zero value knows nothing: no ending, no change, no transcript.
+// AttemptFacts are what Pawl itself knows of an attempt, by which signals are checked; zero knows nothing.
 type AttemptFacts struct {
 	Ending     policy.Ending  `json:"ending"`
 	Outcome    policy.Outcome `json:"outcome"`
@@ -108,11 +101,9 @@ type AttemptFacts struct {
 	// Changed says that the tree differs from the one at the start.
 	Changed bool `json:"changed"`
 	Commits int  `json:"commits"` // how many commits of the attempt reached the thread's branch
-	// Session is the id of the session that this attempt had, from a place that
-	// no other attempt writes to; empty when unknown.
+	// Session is the attempt's session, from a place that no other writes to; empty when unknown.
 	Session string `json:"session,omitempty"`
-	// Transcript is nil for a CLI that prints no stream of events, such as a plain
-	// command, whose output may be of any size.
+	// Transcript is nil for a CLI without a stream of events, such as a plain command.
 	Transcript *Transcript `json:"transcript,omitempty"`
 }
 
@@ -132,8 +123,7 @@ type Grade struct {
 	Parts []GradePart  `json:"parts,omitempty"` // the sources in order of trust, those without a value included
 }
 
-// GradePart is what one source adds to a grade. Share is its part of the whole,
-// 0..1; where that is 0, Why says why.
+// GradePart is what one source adds to a grade: its share of the whole, or why there is none.
 type GradePart struct {
 	Source SignalSource `json:"source"`
 	Value  float64      `json:"value"`
@@ -141,8 +131,7 @@ type GradePart struct {
 	Why    string       `json:"why,omitempty"`
 }
 
-// Grade grades an attempt by all of its signals, without asking whether they
-// are plausible; Learn asks.
+// Grade grades an attempt by all of its signals, plausible or not; Learn asks that.
 func (g Graded) Grade() Grade {
 	set := g.signals()
 	return g.explain(&set, &aside{})
@@ -151,9 +140,8 @@ func (g Graded) Grade() Grade {
 // unrelated are the endings that say nothing of the work.
 var unrelated = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured}
 
-// unrewarded says why an attempt is neither the merit nor the fault of its
-// backend; empty when it can be graded. These endings give no reward at all,
-// whatever else is known.
+// unrewarded says why an attempt is neither the merit nor the fault of its backend, whatever else is known;
+// empty when it can be graded.
 func (f AttemptFacts) unrewarded() string {
 	switch {
 	case f.OwnFailure != "":

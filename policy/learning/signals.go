@@ -16,16 +16,14 @@ func missing(source SignalSource, at time.Time, failed bool, why string) Signal 
 	return Signal{Source: source, At: at, Failed: failed, Missing: why}
 }
 
-// The values of verifier and CI. A failure is no floor grade: something was done
-// that can be checked, and feedback can still mend it. The numbers are our
+// The values of verifier and CI. A failure is no floor grade: feedback can still mend it. The numbers are our
 // choice.
 const (
 	passedValue = 1.0
 	failedValue = 0.2
 )
 
-// SeveritySignal is the grade of an edit loop; attempts that are none have no
-// such signal.
+// SeveritySignal is the grade of an edit loop, which other attempts lack.
 func SeveritySignal(v policy.Severity, at time.Time) Signal {
 	if v.Class == policy.None || v.Class == "" {
 		return missing(SeveritySource, at, false, "the edits did not go in circles")
@@ -34,9 +32,8 @@ func SeveritySignal(v policy.Severity, at time.Time) Signal {
 		Detail: fmt.Sprintf("%s edit loop", v.Class), Basis: strings.Join(v.Reasons, "; ")}
 }
 
-// VerifierSignal is the signal of the repository's own verify commands; configured
-// says that it has any. A verifier that passes on an unchanged tree says nothing of
-// the attempt.
+// VerifierSignal is that of the repository's verify commands, if it has any. To pass on an unchanged tree says
+// nothing.
 func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	switch {
 	case !configured:
@@ -63,14 +60,12 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 type CheckResult struct {
 	Name       string
 	Conclusion string // GitHub's word: success, failure, timed_out, cancelled …
-	// Outside is why a failure is not the work's (infrastructure, billing);
-	// empty when nothing says so.
+	// Outside is why a failure is not the work's (infrastructure, billing); empty otherwise.
 	Outside string
 }
 
-// CISignal is the signal of the checks of others, all of which have finished.
-// Only success and failure say something of the work. A check that timed out may
-// have waited for a machine, so it says nothing.
+// CISignal is that of the checks of others, all of which have finished. Only success and failure say something:
+// one that timed out may have waited for a machine.
 func CISignal(checks []CheckResult, at time.Time) Signal {
 	var passed, broken, outside, cancelled []string
 	for _, c := range checks {
@@ -101,8 +96,7 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	return missing(CISource, at, false, "no check ran on the pushed commit")
 }
 
-// JudgeSignal is the signal of the judge command; nil where it was not asked. A
-// grade beside an error is not believed.
+// JudgeSignal is that of the judge command, nil where not asked. A grade beside an error is not believed.
 func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	switch {
 	case a == nil:
@@ -127,10 +121,8 @@ const (
 	ChangesRequested PeopleKind = "changes_requested"
 )
 
-// peopleValues are the grades that people's acts give. The order is that of what
-// people think of the work; the numbers are our choice: a merge is the best that
-// can happen, a revert the worst, and a pull request is sometimes closed for
-// reasons that have nothing to do with it.
+// peopleValues are the grades of people's acts, in the order of what they think of the work. The numbers are
+// our choice: a pull request is sometimes closed for reasons that have nothing to do with it.
 var peopleValues = map[PeopleKind]float64{Merged: 1, Approved: 0.9, ChangesRequested: 0.3, ClosedUnmerged: 0.1, Reverted: 0}
 
 // PeopleSignal is the signal of what somebody did with the work; by is the login.
@@ -146,10 +138,9 @@ func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 	return s
 }
 
-// people gives the signal of people that decides; nil when there is none. An end
-// of the pull request stands above reviews. Of each kind of end the first
-// counts, so a merge that is told twice changes nothing, and of those the newest
-// decides, so a revert undoes a merge. Of reviews the newest decides.
+// people gives the signal of people that decides; nil for none. An end of the pull request stands above
+// reviews. Of each kind of end the first counts, so a merge that is told twice changes nothing, and of those
+// the newest, so a revert undoes a merge. Of reviews the newest decides.
 func people(signals []Signal) *Signal {
 	first := map[PeopleKind]*Signal{} // of each kind of end
 	var review, end *Signal
@@ -173,8 +164,7 @@ func people(signals []Signal) *Signal {
 	return cmp.Or(end, review)
 }
 
-// newer gives the newer of two signals. A tie goes to the lower value, so that
-// the order of the list does not matter.
+// newer gives the newer of two signals, of equal ones the lower: the order of the list does not matter.
 func newer(s, than *Signal) *Signal {
 	if than == nil || s.At.After(than.At) || s.At.Equal(than.At) && s.Value < than.Value {
 		return s

@@ -15,11 +15,9 @@ type Task struct {
 	Labels []string
 	Title  string
 	Body   string
-	// Paths are files that the change touches or, before there is one, that the
-	// text mentions; MentionedPaths finds the latter.
+	// Paths are files that the change touches or, before there is one, that MentionedPaths finds.
 	Paths []string
-	// DiffLines is the number of lines that a pull request adds and removes; 0
-	// where there is none yet.
+	// DiffLines is how many lines a pull request adds and removes; 0 for none yet.
 	DiffLines int
 }
 
@@ -28,10 +26,8 @@ func (t Task) Context() policy.Context {
 	return policy.Context{Repo: strings.ToLower(t.Repo), Category: t.category(), Size: t.size()}
 }
 
-// The bounds of the sizes, in lines of a diff where there is one, else in bytes
-// of title and text. A diff of 50 lines fits a screen and one of 400 is where
-// review guides advise to split; a task of 500 bytes is a paragraph and one of
-// 3,000 a page. All four are our choice.
+// The bounds of the sizes, in lines of a diff, else in bytes of title and text. 50 lines fit a screen, at 400
+// review guides advise to split; 500 bytes are a paragraph, 3,000 a page. All four are our choice.
 const (
 	smallDiff, mediumDiff = 50, 400
 	smallText, mediumText = 500, 3000
@@ -51,8 +47,7 @@ func (t Task) size() policy.Size {
 	return policy.Large
 }
 
-// category goes by the labels, which a person chose; then by the paths, if all
-// of them are of one kind; then by the words of the title.
+// category goes by the labels, which a person chose, then by paths of one kind, then by the title.
 func (t Task) category() policy.Category {
 	for _, label := range t.Labels {
 		if c := categoryOfWords(label); c != policy.Other {
@@ -65,8 +60,7 @@ func (t Task) category() policy.Category {
 	return categoryOfWords(t.Title)
 }
 
-// categoryWords names each category by the words that mean it, the more specific
-// ones first: "fix the docs" is docs.
+// categoryWords are the words of each category, the more specific first: "fix the docs" is docs.
 var categoryWords = []struct {
 	category policy.Category
 	words    []string
@@ -125,15 +119,13 @@ func categoryOfPath(p string) policy.Category {
 	return policy.Other
 }
 
-// fileName matches a word that ends as a file's name does: an extension of at most
-// five letters or digits that begins with a letter, behind something else.
+// fileName matches a word that ends as a file's name: an extension of at most five, a letter first.
 var fileName = regexp.MustCompile(`[^/]\.[A-Za-z][A-Za-z0-9]{0,4}$`)
 
 // maxMentioned is how many paths are taken from a text.
 const maxMentioned = 20
 
-// MentionedPaths finds what looks like file names in a text. Addresses with a
-// scheme and abbreviations such as e.g. are none.
+// MentionedPaths finds what looks like file names in a text; addresses and abbreviations such as e.g. are none.
 func MentionedPaths(text string) []string {
 	var found []string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n`'\"()[]<>,;", r) }) {

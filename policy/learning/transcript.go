@@ -10,12 +10,9 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// The values of a trajectory: what a change is worth by itself, what is added
-// for tests that were run and for calls that did not fail, and what is taken
-// away for retries and for an end before the work was done. Nothing that changed
-// the tree goes below lowestChanged, which is above the floor. How an agent works
-// says little of what the work is worth, hence the low weight; the numbers are
-// our choice.
+// The values of a trajectory: a change by itself, tests that were run and calls that did not fail on top, less
+// for retries and an early end. Nothing that changed the tree goes below lowestChanged, above the floor. How an
+// agent works says little of the work, hence the low weight; the numbers are our choice.
 const (
 	unchangedValue  = 0.1
 	changedValue    = 0.5
@@ -57,26 +54,22 @@ func trajectoryValue(r policy.Receipt) float64 {
 	return max(lowestChanged, v)
 }
 
-// The values of a journal: the agent's claims hold, it says itself that it did
-// not get there, or a claim is not borne out. The numbers are our choice.
+// The values of a journal: claims hold, it admits defeat, or one is not borne out. The numbers are our choice.
 const (
 	claimsHold   = 0.9
 	admitsDefeat = 0.3
 	claimsFalse  = 0.15
 )
 
-// The words that claims are recognised by, in lower case. They are those that
-// the agents' own summaries use; a message without them claims nothing, and is
-// no signal.
+// The words of claims in the agents' own summaries, in lower case; a message without them is no signal.
 const (
 	defeatWords = "unable to|could not|couldn't|cannot complete|can't complete|not able to|i'm blocked|i am blocked|did not manage|gave up"
 	testsWords  = "tests pass|tests passed|tests are passing|tests now pass|all tests|ran the tests|test suite passes|tests succeed"
 	doneWords   = "fixed|implemented|added|updated|changed|completed|done|resolved|refactored|removed|renamed|created"
 )
 
-// JournalSignal compares what the agent says at the end with what is known, also
-// from the verifier's signal. It is worth something only as a lie detector: an agent
-// that says that all is well is no better for it.
+// JournalSignal compares what the agent says at the end with what is known. It is a lie detector: an agent that
+// says that all is well is no better for it.
 func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 	text := strings.ToLower(strings.ReplaceAll(r.Final, "’", "'"))
 	tests, done := claims(text, testsWords), claims(text, doneWords)

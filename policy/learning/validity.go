@@ -13,8 +13,7 @@ type ValidityRule string
 
 // The checks of validity.
 const (
-	// FloorWithWork: a floor grade although commits were pushed, the verifier
-	// passed, or people merged.
+	// FloorWithWork: a floor grade although commits were pushed, it verified, or people merged.
 	FloorWithWork ValidityRule = "floor_with_work"
 	// TopWithoutChange: a top grade although nothing changed.
 	TopWithoutChange ValidityRule = "top_without_change"
@@ -22,8 +21,7 @@ const (
 	FailedAnswer ValidityRule = "failed_answer"
 	// ForeignTranscript: the transcript belongs to another attempt.
 	ForeignTranscript ValidityRule = "foreign_transcript"
-	// StubTranscript: the transcript is too small for an attempt that changed
-	// something.
+	// StubTranscript: the transcript is too small for an attempt that changed something.
 	StubTranscript ValidityRule = "stub_transcript"
 	// Stuck: a source gave the same value stuckAfter times in a row.
 	Stuck ValidityRule = "stuck"
@@ -37,8 +35,7 @@ type Violation struct {
 	Check   ValidityRule `json:"check"`
 	Attempt string       `json:"attempt"`
 	Reason  string       `json:"reason"`
-	// At is when it could first be seen: the end of the attempt, or the late
-	// signal that showed it.
+	// At is when it could first be seen: the attempt's end, or the late signal that showed it.
 	At time.Time `json:"at"`
 }
 
@@ -49,13 +46,11 @@ type Judged struct {
 	Backend string         `json:"backend"`
 	Context policy.Context `json:"context"`
 	Grade   Grade          `json:"grade"` // computed without the sources that are not believed
-	// Quarantine is why the grade is not learned from; empty when nothing speaks
-	// against it.
+	// Quarantine is why the grade is not learned from; empty for nothing.
 	Quarantine []string `json:"quarantine,omitempty"`
 }
 
-// Learned is what the rows say, computed anew each time: rewards, posteriors and
-// the health of the sources. The zero value knows nothing.
+// Learned is what the rows say, computed anew each time. Zero knows nothing.
 type Learned struct {
 	rows  []checkedRow
 	found []Violation // in order of their time
@@ -80,9 +75,8 @@ const (
 	isDegraded    = "the source is degraded"
 )
 
-// Learn validates all rows and adds up their rewards. Rows and signals from
-// after now are not there yet. Of rows with the same ID the last counts. The
-// order of the rows does not matter: they are taken in the order of their ends.
+// Learn validates all rows and adds up their rewards. Rows and signals from after now are not there yet; of
+// rows with an ID the last counts. They are taken in the order of their ends, whatever theirs.
 func Learn(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now}
 	c := checks{Learned: &l, streaks: map[string]*[sourceCount]streak{}}

@@ -22,9 +22,8 @@ const (
 	minTranscript = 512
 	// stuckAfter is how many equal values in a row make a source stuck.
 	stuckAfter = 10
-	// unavailableOf is 1 ÷ the share of failures in a day that is too much, and
-	// minAsked how often the source must have been asked for that to mean
-	// anything: below ten, one or two failures are more than 20 %.
+	// unavailableOf is 1 ÷ the share of failures in a day that is too much, minAsked how many questions that
+	// takes: below ten, one or two are more than 20 %.
 	unavailableOf = 5
 	minAsked      = 10
 	// degradedAbove violations within degradedFor degrade a source.
@@ -66,8 +65,7 @@ func (c *checks) charge(r *checkedRow, v Violation) {
 	c.found = append(c.found, v)
 }
 
-// values checks each value against the facts and against the more trusted
-// sources.
+// values checks each value against the facts and the more trusted sources.
 func (c *checks) values(r *checkedRow) {
 	idle := !r.Facts.Changed && r.Facts.Commits == 0
 	for p := range r.set {
@@ -96,11 +94,9 @@ func (c *checks) values(r *checkedRow) {
 	}
 }
 
-// against says what speaks against a floor grade; empty when nothing does. since is
-// zero where that was known at the end of the attempt. A merge or an approval
-// always speaks against it. A verifier that passed does where others give the
-// floor. Pushed commits speak against opinions only, and not where the verifier
-// failed or the edits went in circles.
+// against says what speaks against a floor grade, if anything; since is zero where that was known at the end. A
+// merge or an approval always does, a passing verifier where others give the floor, pushed commits against
+// opinions only, unless the verifier failed or the edits went in circles.
 func (r *checkedRow) against(s *Signal) (what string, since time.Time) {
 	if word := r.set[0]; word != nil && word.Value > failedBelow {
 		return "people did this: " + string(word.Kind), word.At
@@ -129,8 +125,7 @@ func (r *checkedRow) against(s *Signal) (what string, since time.Time) {
 	return "", since
 }
 
-// decide says for each row which sources are not believed, and what its reward
-// is.
+// decide says for each row which sources are not believed, and what its reward is.
 func (c *checks) decide() {
 	var recent [sourceCount]int
 	from, to := 0, 0
@@ -153,9 +148,8 @@ func (c *checks) decide() {
 	}
 }
 
-// quarantined reports whether something is implausible about the row that
-// neither the word of people settles nor comes from a source that is not
-// believed anyway. No word settles that the attempt changed nothing.
+// quarantined reports whether something is implausible that neither people's word settles nor comes from a
+// source that is not believed. No word settles that nothing changed.
 func (r *checkedRow) quarantined() bool {
 	return slices.ContainsFunc(r.broken, func(v Violation) bool { return !r.settled(v) })
 }
@@ -167,9 +161,8 @@ func (r *checkedRow) settled(v Violation) bool {
 	return r.set[0] != nil || r.aside[v.Source.place()] != ""
 }
 
-// reasons say why a row is not learned from although it has a grade, each once;
-// nil when nothing stands against it. Sources that failed are named beside what
-// is implausible, because both are needed to see what happened.
+// reasons say why a row with a grade is not learned from, each once; nil for nothing. Sources that failed are
+// named as well: both are needed to see what happened.
 func (r *checkedRow) reasons() []string {
 	var all []string
 	say := func(reason string) {
@@ -202,8 +195,7 @@ func (r *checkedRow) reasons() []string {
 	return all
 }
 
-// transcript checks that the transcript of a row is whole and its own. What is
-// wrong with it is charged to every source that reads it.
+// transcript checks that a row's transcript is whole and its own; every source that reads it is charged.
 func (c *checks) transcript(i int) {
 	r := &c.rows[i]
 	t := r.Facts.Transcript
@@ -214,15 +206,13 @@ func (c *checks) transcript(i int) {
 		c.chargeReaders(r, ForeignTranscript, fmt.Sprintf("the transcript is of session %s, which belongs to %s", t.Session, c.owner(t.Session)))
 	}
 	c.shared(i)
-	// An attempt that failed at once has a short transcript, too; only one that
-	// did something must have more.
+	// An attempt that failed at once has a short transcript, too.
 	if t.Bytes < minTranscript && (r.Facts.Changed || r.Facts.Commits > 0) {
 		c.chargeReaders(r, StubTranscript, fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", t.Bytes, minTranscript))
 	}
 }
 
-// chargeReaders charges those that read the transcript and said something; the
-// trajectory, which is read from nothing else, in any case.
+// chargeReaders charges those that read the transcript and said something; the trajectory in any case.
 func (c *checks) chargeReaders(r *checkedRow, check ValidityRule, why string) {
 	for _, source := range []SignalSource{TrajectorySource, SeveritySource, JournalSource} {
 		if source == TrajectorySource || r.set[source.place()].usable() {
@@ -239,9 +229,8 @@ func (c *checks) owner(session string) string {
 	return "another attempt"
 }
 
-// shared finds rows that ran at the same time as row i and have a transcript of
-// the same session. Only the one whose session is known to be that keeps it; one
-// attempt after the other may resume a session. Rows are in the order of their
+// shared finds rows that ran at the same time as row i with a transcript of the same session. Only the one
+// whose session is known to be that keeps it; later attempts may resume one. Rows are in the order of their
 // ends, so those before i are looked at until one ended before i started.
 func (c *checks) shared(i int) {
 	r := &c.rows[i]

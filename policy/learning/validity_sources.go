@@ -18,12 +18,10 @@ type streak struct {
 	rows  []int
 }
 
-// repeats finds sources that give the same value again and again, to everybody
-// or to one backend, whose transcripts they may fail to read. A judge is stuck by
-// its value; trajectory and journal are so only when what they computed it from
-// is the same as well. A verifier that passes each time is good news, so only
-// failures count, and only over two backends, since one may simply be bad. People
-// are never stuck, and severity speaks only where there is a loop.
+// repeats finds sources that give the same value again and again, to everybody or to one backend, whose
+// transcripts they may fail to read. A judge is stuck by its value, trajectory and journal only with the same
+// basis. A verifier that passes is good news, so only failures count, over two backends, since one may be bad.
+// People are never stuck, and severity speaks only of loops.
 func (c *checks) repeats(i int) {
 	r := &c.rows[i]
 	own := c.streaks[r.Backend]
@@ -46,8 +44,7 @@ func (c *checks) repeats(i int) {
 	}
 }
 
-// extend adds a row to the streak, or begins a new one with it, and gives the
-// rows of the streak.
+// extend adds a row to the streak, or begins a new one, and gives its rows.
 func (k *streak) extend(i int, s *Signal) []int {
 	if s.Value != k.value || s.Basis != k.basis || len(k.rows) == 0 {
 		k.value, k.basis, k.rows = s.Value, s.Basis, k.rows[:0]
@@ -56,8 +53,7 @@ func (k *streak) extend(i int, s *Signal) []int {
 	return k.rows
 }
 
-// stuck sets the source at a place aside for a streak of rows, the last of which
-// is charged.
+// stuck sets a source aside for a streak of rows, the last of which is charged.
 func (c *checks) stuck(p int, s *Signal, rows []int) {
 	for n := len(rows) - 1; n >= 0 && c.rows[rows[n]].aside[p] != isStuck; n-- {
 		c.rows[rows[n]].aside[p] = isStuck
@@ -82,9 +78,8 @@ type dayOf struct {
 	said   time.Time // of the last violation
 }
 
-// availability finds sources that fail too often. From then on, their values are
-// set aside until they answer again: what is left of the answers is no fair
-// sample. One violation a day is charged, as there is one cause.
+// availability finds sources that fail too often, whose values are set aside until they answer again: what is
+// left is no fair sample. One violation a day is charged, as there is one cause.
 func (c *checks) availability(i int) {
 	r := &c.rows[i]
 	for p := 2; p < sourceCount; p++ {
@@ -131,23 +126,19 @@ func (c *checks) named(rows []int) string {
 	return strings.Join(names, ", ")
 }
 
-// SourceHealth is how a source did in the last seven days: whether it spoke
-// (coverage), and whether what it said was plausible (validity). The two are
-// different things: a source that always gives the same value has full coverage.
+// SourceHealth is how a source did in the last seven days: whether it spoke (coverage), and plausibly
+// (validity). One that always gives the same value has full coverage.
 type SourceHealth struct {
 	Source SignalSource `json:"source"`
-	// Attempts is how many attempts could be graded, Values for how many the
-	// source gave a value, and Failed how often it was asked and failed.
+	// Attempts could be graded, Values of them got a value, Failed is how often the source was asked in vain.
 	Attempts int     `json:"attempts"`
 	Values   int     `json:"values"`
 	Failed   int     `json:"failed"`
 	Coverage float64 `json:"coverage"` // Values ÷ Attempts; 0 without attempts
-	// Valid is the share of the attempts with a value at which the source broke
-	// no rule; it means something only where Values is not 0.
+	// Valid is the share of values at attempts where the source broke no rule; of no meaning without Values.
 	Valid      float64     `json:"valid"`
 	Violations []Violation `json:"violations,omitempty"` // those of the last seven days, oldest first
-	// Degraded says that there were more than two; nothing is learned from the
-	// source until there are at most two again.
+	// Degraded says that there were more than two: nothing is learned from the source until there are not.
 	Degraded bool   `json:"degraded"`
 	Reason   string `json:"reason,omitempty"`
 }
