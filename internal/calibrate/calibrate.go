@@ -16,34 +16,30 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// MaxFPR is the price that a recommended threshold may have: the share of
-// different attempts that it calls similar. A false alarm may stop work that
-// was getting on, while a missed repetition costs one more attempt, and those
-// are bounded elsewhere; so false alarms are bounded first. 5 % is a convention.
+// MaxFPR is the share of different attempts that a recommended threshold may call similar. A false alarm may
+// stop work that was getting on, a missed repetition costs one more attempt, and those are bounded elsewhere. 5
+// % is a convention.
 const MaxFPR = 0.05
 
 const rule = "the highest true positive rate with at most 5 % false positives; of equals the highest threshold"
 
-// minTasks is how many tasks of either label it takes to show that a threshold
-// is better: five coins agree once in 32 throws, which is more than the 2.5 %
-// that an interval leaves out below; six agree once in 64.
+// minTasks is how many tasks of either label show that a threshold is better: five coins agree once in 32
+// throws, more than the 2.5 % below an interval; six once in 64.
 const minTasks = 6
 
 // ErrNoPairs is the error on input without a pair.
 var ErrNoPairs = errors.New("it holds no pairs; write one JSON object a line: " +
 	`{"view": "failure", "label": "same", "group": "task-1", "a": "…", "b": "…"}`)
 
-// Options say how to measure. The zero value resamples nothing, so intervals
-// are unknown.
+// Options say how to measure; zero resamples nothing, so intervals are unknown.
 type Options struct {
 	Threshold float64 // the threshold in use
 	Seed      uint64
 	Resamples int
 }
 
-// Measure reads all pairs and reports on each view that they have. It keeps the
-// scores of the pairs, not their texts. Its errors are those of pairs, and
-// ErrNoPairs.
+// Measure reads all pairs and reports on each view that they have, keeping scores, not texts. Its errors are
+// those of pairs, and ErrNoPairs.
 func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
 	prints, words, empty := map[string][]scored{}, map[string][]scored{}, map[string]int{}
 	for p, err := range pairs {
@@ -90,8 +86,7 @@ func measure(prints, words scale, o Options) View {
 	return v
 }
 
-// settable rounds a similarity of fingerprints down to two decimals, which mean
-// the same number of bits: one bit is 1/64, more than a hundredth.
+// settable rounds a similarity down to two decimals, the same number of bits: one is 1/64, above a hundredth.
 func settable(n Number) Number { return Number(math.Floor(float64(n)*100) / 100) }
 
 // reservations say why the numbers of a view may not be relied on.
@@ -117,8 +112,7 @@ func (v View) reservations() []string {
 	return said
 }
 
-// byPrint is the similarity that policy decides by. A text without a fingerprint
-// is like nothing, as in policy; known is then false.
+// byPrint is the similarity that policy decides by; not known for a text without a fingerprint.
 func byPrint(view, a, b string) (similarity float64, known bool) {
 	of := simhash.Fingerprint
 	if view == "failure" {
@@ -131,9 +125,8 @@ func byPrint(view, a, b string) (similarity float64, known bool) {
 	return simhash.Similarity(p, q), true
 }
 
-// byTrigrams is the yardstick that the fingerprint estimates: the number of
-// three-word sequences that two normalised texts share, as a share of those
-// that either has. Empty text is like nothing.
+// byTrigrams is the yardstick that the fingerprint estimates: the three-word sequences that two normalised
+// texts share, as a share of those that either has. Empty text is like nothing.
 func byTrigrams(a, b string) float64 {
 	inA, inB := trigrams(simhash.Normalise(a)), trigrams(simhash.Normalise(b))
 	both := 0
@@ -148,8 +141,7 @@ func byTrigrams(a, b string) float64 {
 	return float64(both) / float64(len(inA)+len(inB)-both)
 }
 
-// trigrams are every three consecutive words of a normalised text; a shorter text
-// is one by itself.
+// trigrams are every three consecutive words of a normalised text, or a shorter one as it is.
 func trigrams(normal string) map[string]bool {
 	all := map[string]bool{}
 	words := strings.Fields(normal)
@@ -171,27 +163,23 @@ const (
 	Different = "different"
 )
 
-// Pair is two attempts at one task as one view shows them, with the truth about
-// them.
+// Pair is two attempts at one task as one view shows them, with the truth about them.
 type Pair struct {
 	View  string // one of Views
 	Label string // Same or Different
-	// Group is the task. Pairs of one task are not independent of each other,
-	// so the uncertainty is that of drawing other tasks, not other pairs.
+	// Group is the task. Its pairs depend on each other, so the uncertainty is that of drawing other tasks.
 	Group string
 	A, B  string
 }
 
-// Views are what is known of an attempt, in the order of a report: its failure
-// text, the agent's prose, and the diff.
+// Views are what is known of an attempt: its failure text, the agent's prose, the diff.
 func Views() []string { return []string{"failure", prose, "diff"} }
 
 // prose is the view of what the agent says about its work.
 const prose = "revision"
 
-// Read yields the pairs of a JSONL stream, which may be compressed with gzip. It
-// ends at the first error, which names the line. Blank lines are skipped, and
-// keys that Pair does not have are ignored.
+// Read yields the pairs of a JSONL stream, gzip or not, up to the first error, which names the line. Blank
+// lines and other keys are passed over.
 func Read(r io.Reader) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
 		in := bufio.NewReader(r)
@@ -225,8 +213,7 @@ func Read(r io.Reader) iter.Seq2[Pair, error] {
 	}
 }
 
-// parse reads one line and refuses what cannot be counted: a misspelt label
-// taken for the other one would turn the numbers round.
+// parse reads one line: a misspelt label taken for the other one would turn the numbers round.
 func parse(line []byte) (Pair, error) {
 	var row struct {
 		View, Label, Group string

@@ -50,8 +50,7 @@ func (v View) plot() string {
 	return b.String()
 }
 
-// draw draws a curve from the lower left to the upper right, straight from one
-// point to the next.
+// draw draws a curve from the lower left on, straight from point to point.
 func draw(curve []Point, r rune, mark func(fpr, tpr Number, r rune)) {
 	var from Point
 	for _, to := range curve {
@@ -64,14 +63,10 @@ func draw(curve []Point, r rune, mark func(fpr, tpr Number, r rune)) {
 	}
 }
 
-// picture is the template of the SVG: nothing but numbers and fixed words, readable
-// on light and dark pages.
-//
-//go:embed roc.svg.tmpl
+// picture is the template of the SVG, readable on light and dark pages.
 var picture string
 
-// Sizes of the picture in SVG's user units: the side of a plot, and the width of the
-// box of a view around it, with the plot's place in it.
+// Sizes of the picture in SVG's user units: the side of a plot, the width of its box, its place in it.
 const (
 	side     = 280
 	boxWidth = 360

@@ -24,12 +24,10 @@ type View struct {
 	Same      int    `json:"same"`
 	Different int    `json:"different"`
 	Groups    int    `json:"groups"`
-	// SameGroups and DifferentGroups are the groups that have a pair with the
-	// label; they bound what can be known, more than the number of pairs.
+	// SameGroups and DifferentGroups have a pair with the label; they bound what can be known.
 	SameGroups      int `json:"same_groups"`
 	DifferentGroups int `json:"different_groups"`
-	// Empty is the number of pairs with a text that has no fingerprint; they
-	// count as not similar.
+	// Empty pairs have a text without a fingerprint and count as not similar.
 	Empty int `json:"empty"`
 	Curve
 	Current  Cut     `json:"current"` // the threshold in use
@@ -41,21 +39,18 @@ type View struct {
 
 // Curve is how well one measure of similarity tells the labels apart.
 type Curve struct {
-	// AUC is the probability that a pair labelled same is more similar than
-	// one labelled different; 0.5 is chance.
+	// AUC is how probably a pair labelled same is more similar than a different one; 0.5 is chance.
 	AUC         Number `json:"auc"`
 	AUC95       Range  `json:"auc_95"`
 	Recommended *Cut   `json:"recommended"` // the cut that the rule chooses, nil if it chooses none
-	// ROC runs from the highest threshold to the lowest, without the corner in
-	// which nothing is similar.
+	// ROC runs from the highest threshold to the lowest, without the corner where nothing is similar.
 	ROC []Point `json:"roc"`
 }
 
 // Cut is what one threshold does.
 type Cut struct {
 	Threshold Number `json:"threshold"`
-	// Threshold95 is where the rule puts it in other draws of tasks; a given
-	// threshold has none.
+	// Threshold95 is where the rule puts it in other draws of tasks; a given one has none.
 	Threshold95 Range  `json:"threshold_95"`
 	TPR         Number `json:"tpr"`
 	TPR95       Range  `json:"tpr_95"`
@@ -63,15 +58,13 @@ type Cut struct {
 	FPR95       Range  `json:"fpr_95"`
 }
 
-// HeldOut judges the rule on tasks that it did not see: for each task the
-// threshold is chosen on the others.
+// HeldOut judges the rule on unseen tasks: for each the threshold is chosen on the others.
 type HeldOut struct {
 	TPR    Number `json:"tpr"`
 	FPR    Number `json:"fpr"`
 	Gain   Number `json:"gain"` // by how much TPR − FPR is higher than with the current threshold
 	Gain95 Range  `json:"gain_95"`
-	// Better says that the whole interval of the gain is above zero: the
-	// recommended threshold is shown to be better than the current one.
+	// Better: the whole interval of the gain is above zero.
 	Better bool `json:"better"`
 }
 
@@ -107,8 +100,7 @@ func (r Range) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]Number(r))
 }
 
-// Text writes the report for people: a table, what it comes to, and the ROC
-// curve of each view.
+// Text writes the report for people: a table, what it comes to, and each view's ROC curve.
 func (r Report) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t")) }
@@ -140,8 +132,7 @@ func (r Report) Text(w io.Writer) error {
 	return err
 }
 
-// Verdict says in a sentence whether the recommended threshold is shown to be
-// better than the current one.
+// Verdict says whether the recommended threshold is shown to be better than the current one.
 func (v View) Verdict() string {
 	now := number(v.Current.Threshold)
 	switch {

@@ -14,9 +14,8 @@ type scored struct {
 	score float64
 }
 
-// scale holds the measured pairs of one view: the distinct scores from high to
-// low, which are all the thresholds that make a difference, and for each task
-// its pairs, each at the level of its score.
+// scale holds the measured pairs of one view: the distinct scores from high to low, which are the thresholds
+// that make a difference, and each task's pairs at the levels of their scores.
 type scale struct {
 	cuts  []float64
 	tasks [][]cell
@@ -63,8 +62,7 @@ type tally struct {
 	n  int
 }
 
-// rate is the share of the pairs at the levels up to last; NaN where there is no
-// pair to have one.
+// rate is the share of the pairs at the levels up to last; NaN without pairs.
 func (t tally) rate(last int) float64 {
 	hits := 0
 	for _, n := range t.at[:last+1] {
@@ -100,9 +98,8 @@ func (c *counts) add(task []cell, n int) {
 	}
 }
 
-// auc is the probability that a pair labelled same has a higher score than one
-// labelled different, ties counting half (Mann and Whitney). It is NaN where a
-// label is missing.
+// auc is the probability that a pair labelled same scores higher than one labelled different, ties counting
+// half (Mann and Whitney); NaN without a label.
 func (c counts) auc() float64 {
 	halves, below := 0, c.different.n
 	for i, same := range c.same.at {
@@ -112,10 +109,9 @@ func (c counts) auc() float64 {
 	return float64(halves) / float64(2*c.same.n*c.different.n)
 }
 
-// choose is the rule of recommendation: the level with the highest true
-// positive rate among those with a false positive rate of at most MaxFPR, and
-// of equals the one with the highest threshold. It is −1 where no level finds
-// anything at that price, or a label is missing.
+// choose is the rule of recommendation: the level with the highest true positive rate among those with a false
+// one of at most MaxFPR, of equals the highest threshold. −1: none finds anything at that price, or a label is
+// missing.
 func (c counts) choose() int {
 	best, most := -1, 0
 	if c.different.n == 0 {
@@ -135,8 +131,7 @@ func (c counts) choose() int {
 	return best
 }
 
-// curve is what a measure of similarity can do, with the cut that the rule
-// chooses.
+// curve is what a measure of similarity can do, with the cut of the rule.
 func (s scale) curve(o Options) Curve {
 	all := s.count()
 	v := Curve{AUC: Number(all.auc()), AUC95: s.interval(o, counts.auc), ROC: s.roc(all)}
@@ -177,8 +172,7 @@ func (s scale) with(same bool) int {
 	return n
 }
 
-// roc lists the corners of the curve; what lies on a straight line between two
-// of them is left out.
+// roc lists the corners of the curve, without what lies on straight lines between them.
 func (s scale) roc(all counts) []Point {
 	points := []Point{}
 	if all.same.n == 0 || all.different.n == 0 {
@@ -197,9 +191,7 @@ func (s scale) roc(all counts) []Point {
 	return points
 }
 
-// heldOut chooses for each task the cut on the other tasks, and compares what
-// these cuts do on the tasks that they have not seen with what the level in use
-// does.
+// heldOut chooses for each task the cut on the others, and compares what these do there with the level in use.
 func (s scale) heldOut(inUse int, o Options) HeldOut {
 	// The levels of unseen are which of the two calls a pair similar.
 	const rule, use = 1, 2
@@ -232,9 +224,8 @@ func (s scale) heldOut(inUse int, o Options) HeldOut {
 // confidence is the share of resamples that an interval holds.
 const confidence = 0.95
 
-// interval is the bootstrap interval of a number: it draws as many tasks as there
-// are, with replacement, again and again, and looks what the number of their pairs
-// is. The same seed gives the same draws.
+// interval is the bootstrap interval of a number: again and again it draws as many tasks as there are, with
+// replacement. The same seed gives the same draws.
 func (s scale) interval(o Options, number func(counts) float64) Range {
 	chance := rand.New(rand.NewPCG(o.Seed, 0))
 	came := make([]float64, o.Resamples)
@@ -261,9 +252,8 @@ func middle(came []float64) Range {
 // unknown is the interval of a number that does not exist.
 func unknown() Range { return Range{Number(math.NaN()), Number(math.NaN())} }
 
-// uncertain is the interval of a rate over tasks. When none or all of the pairs are
-// hit, every resample agrees and seems certain; then the interval is the exact
-// binomial one (Clopper and Pearson) with a task as one trial.
+// uncertain is the interval of a rate over tasks. When none or all pairs are hit every resample agrees; then it
+// is the exact binomial one (Clopper and Pearson) with a task as one trial.
 func uncertain(r Range, rate float64, tasks int) Range {
 	beyond := 1 - math.Pow((1-confidence)/2, 1/float64(tasks))
 	switch {

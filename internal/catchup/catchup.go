@@ -18,11 +18,9 @@ type Archive interface {
 	Known(ctx context.Context, guids []string) (map[string]bool, error)
 	// Untried counts the deliveries that nobody has tried to handle yet.
 	Untried(ctx context.Context) (int, error)
-	// Oldest is when the oldest delivery that is known was stored; zero when none
-	// is.
+	// Oldest is when the oldest known delivery was stored; zero for none.
 	Oldest(ctx context.Context) (time.Time, error)
-	// EachThread calls f with the threads about which something was decided, newest
-	// first, at most limit.
+	// EachThread calls f with the threads about which something was decided, newest first, at most limit.
 	EachThread(ctx context.Context, limit int, f func(thread.ID)) error
 	forge.Shared
 }
@@ -34,12 +32,10 @@ type Duty interface {
 	End(ctx context.Context) error
 }
 
-// Watcher finds what webhooks did not bring: deliveries that failed, from
-// GitHub's list of them, and events that never fired, from what GitHub says of
-// Pawl's own threads. What it knows of its progress it keeps in memory, so a new
-// one looks as far back as it can: a delivery that came a moment after the start
-// must not hide the gap before it. Its methods must not be called at the same
-// time; several nodes may each have one, of which the duty lets one look.
+// Watcher finds what webhooks did not bring: deliveries that failed, from GitHub's list of them, and events
+// that never fired, from what GitHub says of Pawl's own threads. Its progress is in memory, so a new one looks
+// as far back as it can: a delivery right after the start must not hide the gap before it. Its methods must not
+// be called at the same time; of several nodes' the duty lets one look.
 type Watcher struct {
 	handlers *handlers.Handlers
 	archive  Archive
@@ -57,16 +53,13 @@ type Watcher struct {
 
 // bounds are the most that one look does; the rest comes with the next ones.
 type bounds struct {
-	// failures is how many payloads may fail before the look ends: GitHub is down
-	// then, or has lost some of them.
+	// failures is how many payloads may fail before the look ends: GitHub is down then, or has lost some.
 	failures int
-	// repos are the repositories to reconcile, which go by turns, and owned those of
-	// one owner; threads are the changed threads of each, and again those of them that
-	// failed before. A repository without changes costs one request and at most one for
-	// a token, which makes 48 in an hour of looks, and a changed thread three or four.
+	// repos are the repositories to reconcile, by turns, owned those of one owner; threads are the changed
+	// threads of each, again those that failed before. A repository without changes costs one request and at
+	// most one for a token, 48 in an hour of looks, a changed thread three or four.
 	repos, owned, threads, again int
-	// quiet is how long the reconciliation waits for the deliveries that wait to be
-	// handled: a thousand are handled in less.
+	// quiet is how long waiting deliveries come first: a thousand are handled in less.
 	quiet time.Duration
 }
 
@@ -81,9 +74,8 @@ func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 // askDuty is how often a node asks whether it is its turn to look.
 const askDuty = 15 * time.Second
 
-// Watch catches up whenever it is this node's duty, until ctx ends. What fails is
-// logged and done at the next turn. After the first time, which has the most to look
-// at, it calls first.
+// Watch catches up whenever it is this node's duty, until ctx ends. What fails is logged and done at the next
+// turn. After its first time, which has the most to look at, it calls first.
 func (c *Watcher) Watch(ctx context.Context, first func()) {
 	for {
 		if c.onDuty(ctx) {
@@ -129,10 +121,9 @@ func (c *Watcher) look(ctx context.Context) {
 // lookQuiet is how often it is looked whether deliveries still wait to be handled.
 const lookQuiet = 500 * time.Millisecond
 
-// busy reports whether deliveries wait to be handled, after some time for them.
-// They say more than the reconciliation can find, such as who made an edit, so
-// they come first. It is not put off twice in a row: a queue that is never empty must
-// not end it.
+// busy reports whether deliveries wait to be handled, after some time for them: they say more than the
+// reconciliation can find, such as who made an edit. It is not put off twice in a row: a queue that is never
+// empty must not end it.
 func (c *Watcher) busy(ctx context.Context) bool {
 	n, err := c.archive.Untried(ctx)
 	for began := time.Now(); n > 0 && err == nil && time.Since(began) < c.bounds.quiet; {
@@ -155,8 +146,7 @@ func (c *Watcher) busy(ctx context.Context) bool {
 // Counts counts what one look at GitHub's list came to.
 type Counts struct {
 	Listed int // the deliveries that GitHub named, each attempt counted
-	// Taken are those that were stored now, Gone those whose payload GitHub does
-	// not give any more or that are no deliveries Pawl could have accepted.
+	// Taken were stored now; the payload of Gone GitHub does not give any more, or Pawl could not accept it.
 	Taken, Gone int
 }
 
@@ -166,9 +156,8 @@ const firstStartKey = "first-start"
 // startSlack is how much GitHub's clock may be behind this one.
 const startSlack = time.Minute
 
-// Begin notes when Pawl began to listen on this database, if that is not known
-// yet. Call it before webhooks are answered: a first server that is killed before
-// its first look would otherwise leave what was sent to it meanwhile to nobody.
+// Begin notes when Pawl began to listen on this database. Call it before webhooks are answered: what was sent
+// to a first server that is killed before its first look would be left to nobody.
 func (c *Watcher) Begin(ctx context.Context) error {
 	if _, err := c.firstStart(ctx); err != nil {
 		return fmt.Errorf("note when Pawl began to listen: %w", err)
@@ -176,11 +165,9 @@ func (c *Watcher) Begin(ctx context.Context) error {
 	return nil
 }
 
-// firstStart is when Pawl began to listen on this database: the first time that
-// anybody asked, or when the oldest delivery came that is stored. What was sent
-// before that was sent to nobody, and a database that is new must not do the
-// orders of the last three days. The answer is kept with what the nodes share; a
-// time to come, of a clock that was ahead, counts as now.
+// firstStart is when Pawl began to listen on this database: when anybody first asked, or the oldest stored
+// delivery came. What was sent before was sent to nobody: a new database must not do the orders of the last
+// three days. A time to come, of a clock that was ahead, counts as now.
 func (c *Watcher) firstStart(ctx context.Context) (time.Time, error) {
 	now := c.handlers.Now().UTC()
 	oldest, err := c.archive.Oldest(ctx)

@@ -18,8 +18,7 @@ const (
 	// lookBack is how old a missed delivery can be. GitHub keeps them for 3 days;
 	// the rest is for the time that taking them in needs.
 	lookBack = 70 * time.Hour
-	// keptAtGitHub is how long GitHub keeps one (docs.github.com, "Redelivering
-	// webhooks"); what could not be had until then is lost.
+	// keptAtGitHub is how long GitHub keeps one (docs.github.com, "Redelivering webhooks"); then it is lost.
 	keptAtGitHub = 72 * time.Hour
 	// overlap is how much of the last list is looked at again: GitHub lists a
 	// delivery only after its answer, for which it waits up to 30 s.
@@ -34,14 +33,11 @@ type missing struct {
 	failed int // how often its payload was asked for in vain
 }
 
-// Missed lists the App's deliveries at GitHub back to those that the last look
-// saw, at most 70 h and never to before Pawl's first start, and stores those that
-// Pawl never stored, whatever it answered: an outage, a full disk, a wrong webhook
-// secret and a proxy that refuses large bodies all lose deliveries. A payload from
-// the API needs no signature, for it was asked for over TLS with the App's key;
-// beyond that it must pass what a webhook must. A payload that cannot be had is
-// asked for again by each later look, after those that never failed, until GitHub
-// does not keep it any more. An error means that some are left.
+// Missed lists the App's deliveries back to those that the last look saw, at most 70 h and never to before
+// Pawl's first start, and stores those that it never stored, whatever it answered: an outage, a full disk, a
+// wrong webhook secret and a proxy that refuses large bodies all lose deliveries. A payload from the API needs
+// no signature; beyond that it must pass what a webhook must. One that cannot be had is asked for by each later
+// look, after those that never failed, until GitHub does not keep it. An error means that some are left.
 func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
 	var m Counts
 	since, err := c.since(ctx)
@@ -94,8 +90,7 @@ func (c *Watcher) since(ctx context.Context) (time.Time, error) {
 	return since, err
 }
 
-// list notes the deliveries since a time that were not stored, also when it does
-// not come to its end; then the next look begins where this one did.
+// list notes the deliveries since a time that were not stored; where it breaks off, the next look begins here.
 func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	asked := map[string]bool{}
 	newest := c.listed

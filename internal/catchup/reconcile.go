@@ -20,20 +20,16 @@ const (
 	// firstLook is how far back the first reconciliation looks. Missed deliveries
 	// go back 70 h; this reaches over a server that was down for longer.
 	firstLook = 7 * 24 * time.Hour
-	// lookedTwice is how much of the last look is looked at again: GitHub's times
-	// are whole seconds, and its lists lag behind by some.
+	// lookedTwice is how much is looked at again: GitHub's times are whole seconds, and its lists lag behind.
 	lookedTwice = time.Minute
-	// maxReconciled bounds the threads that are known to one look; those touched
-	// last go first.
+	// maxReconciled bounds the threads that are known to one look, those touched last first.
 	maxReconciled = 50_000
 )
 
-// Reconcile compares Pawl's own threads with GitHub: comments, reviews,
-// description, head and state that changed since the last look, at most 7 days
-// ago. What the log does not hold becomes the event that its webhook would have
-// become, except for edits: who made one is not known here, so it is logged and
-// ignored. It returns how many it found. An error means that some repositories or
-// threads are left for the next look.
+// Reconcile compares Pawl's own threads with GitHub: comments, reviews, description, head and state that
+// changed since the last look, at most 7 days ago. What the log does not hold becomes its webhook's event,
+// except for edits: who made one is not known, so it is logged and ignored. It returns how many it found; an
+// error means that some are left for the next look.
 func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 	own, err := c.own(ctx)
 	if err != nil {
@@ -59,8 +55,7 @@ func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 	return found, errors.Join(errs...)
 }
 
-// own are Pawl's own threads by repository, in small letters, newest first. Their
-// names share memory.
+// own are Pawl's own threads by repository, in small letters, newest first. Names share memory.
 func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	own := map[string][]thread.ID{}
 	return own, c.archive.EachThread(ctx, maxReconciled, func(t thread.ID) {
@@ -83,15 +78,13 @@ func (c *Watcher) byTurns(names []string) []string {
 	return names[:min(len(names), c.bounds.repos)]
 }
 
-// gone says that a repository is gone or closed to the App. It has said so by its
-// own event, or will have nothing to say.
+// gone: a repository is gone or closed to the App, of which its own event tells, or nothing.
 func gone(err error) bool {
 	return errors.Is(err, forge.ErrUninstalled) || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrGone)
 }
 
-// repository reconciles the threads of one repository that changed, in the order
-// in which they did, so that it can go on where it ended. A thread that fails
-// holds up no other; it is tried again by the next looks.
+// repository reconciles the threads of one repository that changed, in their order, so that it can go on where
+// it ended. One that fails holds up no other; the next looks try it again.
 func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) (found int, err error) {
 	repo, err := c.repoOf(ctx, own)
 	if err != nil || repo.Installation == 0 {
@@ -119,8 +112,7 @@ func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) 
 // maxLogs is how many logs are read for what they know of their repository.
 const maxLogs = 20
 
-// repoOf is the repository of threads with its installation, which the first of
-// their logs that can be read and tells it knows.
+// repoOf is the repository of threads with its installation, which the first readable of their logs knows.
 func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo, err error) {
 	for _, t := range own[:min(len(own), maxLogs)] {
 		_, state, readErr := c.read(ctx, t)
@@ -144,8 +136,7 @@ func (c *Watcher) read(ctx context.Context, t thread.ID) ([]thread.Event, thread
 	return events, state, nil
 }
 
-// thread reads one changed issue or pull request and takes in what the log of
-// its thread does not hold.
+// thread reads one changed issue or pull request and takes in what its log does not hold.
 func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i forge.Issue, since time.Time) (found int, err error) {
 	h := c.handlers
 	events, state, err := c.read(ctx, t)
@@ -189,16 +180,14 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 // progress is how far the reconciliation of a repository came.
 type progress struct {
 	until time.Time // when the last change that was looked at was made
-	// final are the changes by number, as their times, that were looked at so
-	// long after they were made that no other can have been made at that time.
+	// final are the changes, as their times by number, after which no other at that time can have been made.
 	final map[int]time.Time
 	// more says that the last list was cut, so the next begins where it ended.
 	more   bool
 	failed map[int]failedThread // the threads, by number, that could not be reconciled
 }
 
-// failedThread is a change that could not be looked at. As long as no list names
-// its thread again, GitHub shows the thread as it was then.
+// failedThread is a change that could not be looked at, as GitHub shows it until a list names the thread again.
 type failedThread struct {
 	forge.Issue
 	since time.Time // of the look that failed first
@@ -285,8 +274,7 @@ func (l *look) again(ctx context.Context) error {
 	return nil
 }
 
-// thread looks at one thread and notes when that fails. The error is one that the
-// other threads of the repository would meet as well.
+// thread looks at one thread and notes a failure. The error is one that the others would meet as well.
 func (l *look) thread(ctx context.Context, t thread.ID, f failedThread) error {
 	n, err := l.Watcher.thread(ctx, l.repo, t, f.Issue, f.since)
 	l.found += n

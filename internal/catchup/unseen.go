@@ -25,8 +25,7 @@ type there struct {
 
 // here is what a thread's log holds of GitHub.
 type here struct {
-	// began is when Pawl was first asked to work here by somebody who may. What
-	// was said before was said when Pawl did not listen.
+	// began is when somebody who may first asked Pawl to work here; before that it did not listen.
 	began  time.Time
 	texts  map[string]thread.Feedback // the newest version of each, by identity
 	body   string                     // the thread's description as the last snapshot had it
@@ -89,9 +88,8 @@ func unseen(now there, l here, s thread.State, app forge.App, t thread.ID, repo 
 	return append(activities, unseenState(of, now, l, s, t)...)
 }
 
-// unseenText is a comment that was written or edited. Who edited it the REST API
-// does not tell: its author, or anybody else who may write, a bot among them. So
-// only a comment as it was written counts as its author's.
+// unseenText is a comment that was written or edited. Who edited it the REST API does not tell, so only a
+// comment as it was written counts as its author's.
 func unseenText(of handlers.Activity, c forge.Comment, source policy.Source, kind string, l here, app forge.App) []handlers.Activity {
 	last, known := l.texts[fmt.Sprintf("%s:%d", kind, c.ID)]
 	r := feedback.Remark{Source: source, Actor: c.Author, Author: c.Author, App: c.App.ID, Text: c.Body}
@@ -114,8 +112,7 @@ func unseenText(of handlers.Activity, c forge.Comment, source policy.Source, kin
 // somebody is who did what GitHub's REST API tells without a name.
 func somebody() feedback.Actor { return feedback.Actor{Login: "somebody"} }
 
-// unseenReview is a review as a whole. GitHub does not tell whether one was
-// edited, so it counts as its author wrote it.
+// unseenReview is a review, as its author wrote it: GitHub does not tell whether one was edited.
 func unseenReview(of handlers.Activity, r forge.Review, l here, app forge.App) []handlers.Activity {
 	state := strings.ToLower(r.State)
 	_, known := l.texts[fmt.Sprintf("review:%d", r.ID)]
@@ -128,10 +125,8 @@ func unseenReview(of handlers.Activity, r forge.Review, l here, app forge.App) [
 	return append([]handlers.Activity{it}, handlers.ReviewSignal(it, r.ID, r.State, r.SHA, r.Author)...)
 }
 
-// unseenDescription is an edit of the thread's description, by whom is not known.
-// The log's last snapshot stands in for the old text. A pull request that Pawl
-// opened for an issue has no old text in the log, so its edits are left to
-// webhooks.
+// unseenDescription is an edit of the thread's description by somebody, against the log's last snapshot. A pull
+// request that Pawl opened for an issue has none, so its edits are left to webhooks.
 func unseenDescription(of handlers.Activity, now there, l here) []handlers.Activity {
 	last, known := l.texts[fmt.Sprintf("description:%d", now.Number)]
 	if _, changed := feedback.DescriptionDiff(l.body, now.Body); !l.bodied || !changed || known && handlers.Same(last, now.Body) {

@@ -27,15 +27,13 @@ type decided struct {
 	Started, Ended time.Time
 	Untimed        bool
 	Notes          []string
-	// Avoided says that policy would not have started the attempt; Decision is
-	// then the one that prevented it.
+	// Avoided: policy would not have started the attempt; Decision is the one that prevented it.
 	Avoided  bool
 	Decision policy.Decision
 }
 
-// playBack runs policy over a recording. The recorded decisions are left out and
-// policy's own stand in their place, so an attempt that policy would not have
-// started has no part in what is decided later.
+// playBack runs policy over a recording. Policy's own decisions stand in the place of the recorded ones, so an
+// attempt that it would not have started has no part in what follows.
 func playBack(entries []entry, cfg config.Server) ([]decided, error) {
 	p := player{cfg: cfg, starts: map[int]decided{}}
 	for _, e := range entries {
@@ -114,8 +112,7 @@ func (p *player) put(kind thread.Kind, seq int64, at time.Time, data any) error 
 	return nil
 }
 
-// decide asks policy where there is something to decide, and gives the state that
-// it decided on.
+// decide asks policy where there is something to decide, and gives the state that it decided on.
 func (p *player) decide(now time.Time) (thread.State, error) {
 	st, err := thread.Fold(p.kept)
 	if err != nil {
@@ -134,8 +131,7 @@ func (p *player) decide(now time.Time) (thread.State, error) {
 	return st, err
 }
 
-// tell puts the last decision down to the attempt before it. Where feedback
-// changed it, both are told.
+// tell puts the last decision down to the attempt before it; where feedback changed it, both.
 func (p *player) tell() {
 	if len(p.out) == 0 {
 		return
@@ -161,9 +157,8 @@ func because(d policy.Decision) string {
 	return ", " + d.Reasons[0].String()
 }
 
-// recorded is a decision that was taken at the time. Only one that ended the run
-// where policy would go on is kept: the repository's configuration, or Pawl's
-// own failure, ended what no attempt of the recording continues.
+// recorded is a decision of the time. Only one that ended the run where policy would go on is kept: the
+// repository's configuration, or Pawl's own failure, ended what no attempt of the recording continues.
 func (p *player) recorded(e thread.Event) error {
 	var d thread.Decided
 	if err := json.Unmarshal(e.Data, &d); err != nil {
@@ -194,8 +189,7 @@ func (p *player) start(e entry) error {
 	if err != nil {
 		return err
 	}
-	// A backoff delays the attempt; any other wait means that it would not have
-	// taken place when it did.
+	// A backoff delays the attempt; after any other wait it would not have taken place when it did.
 	early := p.last.Action == policy.DoWait && p.last.Rule == policy.RuleBackoff
 	if !st.Open() || p.last.Action != policy.DoAttempt && !early {
 		d.Avoided, d.Decision = true, p.last
@@ -237,8 +231,7 @@ func (p *player) end(e entry) error {
 	return nil
 }
 
-// shared is what the tables that threads share would hold if this thread were
-// the only one. The zero value holds nothing.
+// shared is what the tables that threads share would hold if this thread were the only one.
 type shared struct {
 	breakers  map[string]policy.Breaker
 	cooldowns map[string]thread.Cooldown

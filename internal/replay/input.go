@@ -98,8 +98,7 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	return b, start, nil
 }
 
-// Unwrap gives the agent's output in the log of a wrapper, one JSON object a line, and
-// anything else as it is.
+// Unwrap gives the agent's output in a wrapper's log, one JSON object a line, and anything else as it is.
 func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	if _, ok := isWrapper(start); !ok {
 		return b
@@ -129,16 +128,14 @@ func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 // sniffed is how much of a file tells what it is.
 const sniffed = 256 << 10
 
-// isTrail knows a trail by its first event, of which the beginning is enough: it
-// may hold a long description.
+// isTrail knows a trail by its first event, which may hold a long description, so its beginning is enough.
 func isTrail(start []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(start), []byte("\n"))
 	event := gjson.ParseBytes(line)
 	return event.IsObject() && event.Get("seq").Exists() && event.Get("kind").Exists() && event.Get("at").Exists()
 }
 
-// isWrapper looks for a line with a wrapper's head and returns the time of the
-// first.
+// isWrapper looks for a line with a wrapper's head and returns the time of the first.
 func isWrapper(start []byte) (time.Time, bool) {
 	for line := range bytes.Lines(start) {
 		if at, _, _, ok := lineHead(line); ok {
@@ -148,8 +145,7 @@ func isWrapper(start []byte) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// eachLine calls visit with each line that is not blank, without its end, until
-// one is an error. Of a line longer than a stream's the rest is passed over.
+// eachLine calls visit with each line that is not blank, as far as a stream's goes, until one is an error.
 func eachLine(r io.Reader, visit func([]byte) error) error {
 	var failed error
 	err := agent.ReadLines(r, func(line []byte) {
@@ -160,12 +156,10 @@ func eachLine(r io.Reader, visit func([]byte) error) error {
 	return errors.Join(failed, err)
 }
 
-// maxEvent is the longest event of a trail in bytes, of which nothing may be
-// missing.
+// maxEvent is the longest event of a trail in bytes, of which nothing may be missing.
 const maxEvent = 64 << 20
 
-// readTrail reads the exported log of a thread, one event a line. Acts and
-// questions have no part in decisions.
+// readTrail reads a thread's exported log, one event a line. Acts and questions have no part in decisions.
 func readTrail(r io.Reader, rec *recorder) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)
@@ -219,8 +213,7 @@ func readTranscript(r io.Reader, cli string, rec *recorder, s *spool) error {
 	if started.IsZero() {
 		rec.note("The transcripts tell no times.")
 	}
-	// A transcript does not say why it was started. That somebody asked for it
-	// claims the least: policy then stops only where it would stop a person too.
+	// A transcript does not say why it was started. That somebody asked for it claims the least.
 	if err := rec.remark(started, false, "a transcript of "+cli); err != nil {
 		return err
 	}

@@ -37,8 +37,7 @@ type recorder struct {
 	severity policy.SeverityLimits // the numbers of an edit loop, as the solver judges them
 	attempts int
 	seq      int64
-	// at is the time of the last event. Without any it counts seconds from year
-	// 1, which only orders.
+	// at is the time of the last event; without any it counts seconds from year 1, which only orders.
 	at time.Time
 	// trails counts the trails, which cannot be mixed with anything else.
 	trails int
@@ -74,8 +73,7 @@ func (r *recorder) remark(at time.Time, echo bool, said string) error {
 	})
 }
 
-// attempt records one run of an agent in a log, or one transcript. backend is what
-// the recording calls the agent; empty means the CLI's name.
+// attempt records one run of an agent; backend is what the recording calls it, else its CLI's name.
 func (r *recorder) attempt(backend string, started, ended time.Time, p agent.Report) error {
 	r.attempts++
 	backend = cmp.Or(backend, p.CLI)
@@ -86,8 +84,7 @@ func (r *recorder) attempt(backend string, started, ended time.Time, p agent.Rep
 	return r.add(thread.KindAttemptEnded, ended, false, r.receipt(p, ended))
 }
 
-// receipt is what the solver would have logged, without the tree: reported file
-// changes stand in its place.
+// receipt is what the solver would have logged, with reported file changes in the place of the tree.
 func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	before := fmt.Sprintf("before attempt %d", r.attempts)
 	e := policy.Receipt{
@@ -136,9 +133,8 @@ func backendName(s string) string {
 	return text.Line(strings.ToLower(strings.TrimSpace(s)), 40)
 }
 
-// spool keeps the output of one run until its end is known: a limit that resets
-// at nine o'clock can only be read by then. It is a file without a name, so
-// memory does not grow with the output; runs use it one after another.
+// spool keeps the output of one run until its end is known, by which a limit that resets at nine o'clock is
+// read. It is a file without a name, so memory does not grow; runs use it one after another.
 type spool struct {
 	file *os.File
 	w    *bufio.Writer
@@ -170,8 +166,7 @@ func (s *spool) line(b []byte) error {
 	return s.w.WriteByte('\n')
 }
 
-// inspect reads what was kept as one transcript and empties the spool. The CLI
-// is detected where it is not given.
+// inspect reads what was kept as one transcript, whose CLI may be detected, and empties the spool.
 func (s *spool) inspect(cli string, now time.Time) (agent.Report, error) {
 	if err := s.w.Flush(); err != nil {
 		return agent.Report{}, err
@@ -200,9 +195,8 @@ func (s *spool) inspect(cli string, now time.Time) (agent.Report, error) {
 	return r, err
 }
 
-// stamp is the time that a line of a stream carries, RFC 3339 or unix
-// milliseconds; zero where it has none. Quoted text has no such key: its quotes
-// are escaped.
+// stamp is the time that a line of a stream carries, RFC 3339 or unix milliseconds; zero for none. Quoted text
+// has no such key: its quotes are escaped.
 func stamp(line []byte) time.Time {
 	_, rest, ok := bytes.Cut(line, []byte(`"timestamp":`))
 	if !ok {
@@ -214,8 +208,7 @@ func stamp(line []byte) time.Time {
 			return t.UTC()
 		}
 	default: // a number, or nothing of use, which counts as 0
-		// Fewer digits are no milliseconds of a time with agents in it, and more are
-		// the year 5138 and beyond.
+		// Fewer digits are no milliseconds of a time with agents, more are the year 5138 and beyond.
 		if ms := v.Int(); ms >= 1e12 && ms < 1e14 {
 			return time.UnixMilli(ms).UTC()
 		}

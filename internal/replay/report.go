@@ -16,16 +16,14 @@ import (
 type Report struct {
 	Attempts         []replayAttempt `json:"attempts"`
 	RecordedAttempts int             `json:"recorded_attempts"`
-	// StoppedAfter is the attempt after which policy would have stopped for good;
-	// null where it would not have.
+	// StoppedAfter is the attempt after which policy would have stopped for good; null for none.
 	StoppedAfter    *int        `json:"stopped_after"`
 	Rule            policy.Rule `json:"rule"` // that of the last decision
 	AvoidedAttempts int         `json:"avoided_attempts"`
 	// AvoidedSeconds is the recorded time from each stop on, to the next attempt
 	// that policy would have started or to the end of the recording.
 	AvoidedSeconds int64 `json:"avoided_seconds"`
-	// UsageLimitAttempts ended in a genuine limit; UsageLimitMentions are texts
-	// that only quoted one.
+	// UsageLimitAttempts ended in a genuine limit; UsageLimitMentions only quoted one.
 	UsageLimitAttempts int      `json:"usage_limit_attempts"`
 	UsageLimitMentions int      `json:"usage_limit_mentions"`
 	Notes              []string `json:"notes,omitempty"`
@@ -119,8 +117,7 @@ func (r Report) Print(w io.Writer) error {
 	return err
 }
 
-// alike is how many attempts from i on were avoided for the same reason and came
-// to the same; one row stands for them.
+// alike is how many attempts from i on were avoided alike; one row stands for them.
 func (r Report) alike(i int) int {
 	first, n := r.Attempts[i], 1
 	for first.Avoided && i+n < len(r.Attempts) {
@@ -174,9 +171,8 @@ const maxCell = 200
 // Streams are the formats of transcripts.
 func Streams() []string { return append(config.CLIs(), config.Plain) }
 
-// Files plays the recordings in files back, under the policy of a server's
-// configuration; - stands for stdin. cli is the format of every file, one of
-// Streams; empty to detect it.
+// Files plays recordings back under a server's policy; - stands for stdin. cli is their format, one of Streams;
+// empty to detect it.
 func Files(cfg config.Server, cli string, files []string, stdin io.Reader) (Report, error) {
 	rec, err := readRecordings(files, cli, stdin, cfg.Policy.Severity)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// boundary tells of an object of an agent's stream whether it begins or ends a
-// session, and which.
+// boundary tells whether an object of an agent's stream begins or ends a session, and which.
 func boundary(object []byte) (session string, first, last bool) {
 	if len(object) > maxBoundary {
 		// The events at the ends are short, except for the last answer.
@@ -35,13 +34,11 @@ func boundary(object []byte) (session string, first, last bool) {
 	return "", false, false
 }
 
-// maxBoundary is more than the longest first event, which lists Claude Code's
-// tools.
+// maxBoundary is more than the longest first event, which lists Claude Code's tools.
 const maxBoundary = 64 << 10
 
-// apiFailure is the last refusal that the log of a fork of opencode told of. The
-// fork's own error event names neither the provider's answer nor its headers.
-// The zero value is none.
+// apiFailure is the last refusal in the log of a fork of opencode, whose error event names neither the
+// provider's answer nor its headers. Zero is none.
 type apiFailure struct {
 	Message string            `json:"message"`
 	Status  int               `json:"statusCode"`
@@ -50,10 +47,8 @@ type apiFailure struct {
 	At      time.Time         `json:"-"`
 }
 
-// asOpencode gives the events of the fork as opencode prints them: its error
-// event, and each tool call once, when it has ended; nil stands for an event that
-// opencode does not print. Everything else stays as it is; what the fork logs of
-// refused requests is remembered.
+// asOpencode gives the events of the fork as opencode prints them: its error event, each tool call once, when
+// it has ended; nil for one that opencode does not print. What the fork logs of refused requests is remembered.
 func (f *apiFailure) asOpencode(object []byte) []byte {
 	if !gjson.ValidBytes(object) {
 		return object
@@ -109,8 +104,7 @@ func (f *apiFailure) remember(o gjson.Result) {
 // maxDepth is deeper than any error that wraps errors was seen to be.
 const maxDepth = 10
 
-// answered finds an object with the headers of an answer; where there are
-// several, the one named lastError.
+// answered finds an object with the headers of an answer, lastError first.
 func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	switch {
 	case !o.IsObject() || depth == 0:
@@ -126,13 +120,11 @@ func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	return o, false
 }
 
-// maxObject bounds what is kept of one JSON object; the rest is passed over, as
-// the parsers of streams do with a long line.
+// maxObject bounds what is kept of one JSON object; the rest is passed over.
 const maxObject = 1 << 20
 
-// objects puts JSON objects together that a log spreads over lines: printed
-// with indentation, or cut into pieces wherever a buffer was full. It gives each
-// object as one line. The zero value is ready.
+// objects puts JSON objects together that a log spreads over lines: indented, or cut wherever a buffer was
+// full. It gives each as one line. Zero is ready.
 type objects struct {
 	buf      []byte
 	depth    int
@@ -143,8 +135,7 @@ type objects struct {
 // open reports whether an object has begun and not ended.
 func (o *objects) open() bool { return o.depth > 0 }
 
-// piece takes the text of one line. It reports whether the text belonged to an
-// object; emit gets each object that it completed.
+// piece takes the text of one line, if it belongs to an object; emit gets each that it completed.
 func (o *objects) piece(text []byte, emit func([]byte) error) (took bool, err error) {
 	if o.open() && !o.fits(text) {
 		return false, nil
@@ -169,8 +160,7 @@ func (o *objects) piece(text []byte, emit func([]byte) error) (took bool, err er
 	}
 }
 
-// fits reports whether a line can go on with the open object. Outside of a
-// string only JSON can; inside one, anything.
+// fits reports whether a line can go on with the open object: in a string anything, else only JSON.
 func (o *objects) fits(text []byte) bool {
 	if o.inString {
 		return true
@@ -208,8 +198,7 @@ func (o *objects) scan(text []byte) int {
 	return len(text)
 }
 
-// drop gives up an object that will not be completed and returns what there is
-// of it, which is valid until the next piece.
+// drop gives up an object that will not be completed and returns what there is, until the next piece.
 func (o *objects) drop() []byte {
 	rest := o.buf
 	*o = objects{buf: o.buf[:0]}

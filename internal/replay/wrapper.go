@@ -13,11 +13,9 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
-// wrapper reads the log of a program that starts an agent again and again: lines
-// "[time] [LEVEL] text" with the agent's JSON among them, lines without such a
-// head going on with the one before. Which wrapper it was does not matter as
-// long as it says when it executes, when the command completed and what it took
-// for feedback.
+// wrapper reads the log of a program that starts an agent again and again: lines "[time] [LEVEL] text" with the
+// agent's JSON among them, lines without such a head going on. Which wrapper it was does not matter as long as
+// it says when it executes, when the command completed and what it took for feedback.
 type wrapper struct {
 	rec     *recorder
 	objects objects
@@ -35,8 +33,7 @@ type wrapper struct {
 type wrapped struct {
 	backend        string
 	started, ended time.Time
-	// whole says that its beginning is in the log; the end of a run that began
-	// before the log does tells nothing of how it went.
+	// whole: its beginning is in the log; the end of an earlier run tells nothing of how it went.
 	whole   bool
 	session string
 	events  int
@@ -222,8 +219,7 @@ func (w *wrapper) end() error {
 	return w.rec.attempt(r.backend, r.started, r.ended, report)
 }
 
-// head is what a line of the log begins with: its time and level, behind a line
-// number that grep may have put there.
+// head begins a line of the log: its time and level, behind a line number that grep may have put there.
 var head = regexp.MustCompile(`^(?:\d{1,11}:)?\[([^\]]{1,62})\] \[([A-Z]+)\] ?`)
 
 // lineHead splits the head off a line of the log.

@@ -8,21 +8,16 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// escapes are the sequences of terminals that agents and test runners print
-// (ECMA-48): CSI, the strings that OSC, DCS, SOS, PM and APC start, up to their
-// end, and the short ones. Of one that is not complete only its start goes, so
-// that no sequence without an end hides what was printed after it. That is why
-// no terminal's parser does this: each takes the whole rest for the string.
+// escapes are the sequences of terminals (ECMA-48): CSI, the strings that OSC, DCS, SOS, PM and APC start, up
+// to their end, the short ones. Of an incomplete one only its start goes: no sequence without an end hides what
+// follows, as it would in any terminal's parser.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?`)
 
-// marker is the start of a marker as Pawl writes it into comments, where it
-// finds its own comments and blocks again by it.
+// marker is the start of a marker by which Pawl finds its own comments and blocks again.
 var marker = regexp.MustCompile(`(?i)<!--([\s\p{Z}]*pawl)`)
 
-// Clean returns text with valid UTF-8 and line feeds, without sequences of
-// terminals, without control, bidirectional and other invisible characters,
-// which could show something else than is there, and with forged markers
-// broken. Line feeds and tabs stay.
+// Clean returns text with valid UTF-8 and line feeds, without sequences of terminals and characters that are
+// invisible, such as control and bidirectional ones, and with forged markers broken. Line feeds and tabs stay.
 func Clean(s string) string {
 	s = escapes.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
 	s = strings.Map(func(r rune) rune {
@@ -37,9 +32,8 @@ func Clean(s string) string {
 	return marker.ReplaceAllString(s, "<! --$1")
 }
 
-// room is how many bytes are looked at for each character that is wanted: up to
-// four that it takes, and as much again for what cleaning removes. It keeps the
-// work on a huge text small.
+// room is how many bytes are looked at for each character that is wanted: four, and as much for what cleaning
+// removes. It keeps the work on a huge text small.
 const room = 8
 
 // Line is clean text on one line with single spaces, of at most max characters.
@@ -92,8 +86,7 @@ func Tail(s string, n int) string {
 	return s[i:]
 }
 
-// End keeps the end of what is written to it: at most Max bytes, however much comes.
-// It serves one writer at a time.
+// End keeps the end of what one writer writes: at most Max bytes.
 type End struct {
 	Max int
 	buf []byte
@@ -111,9 +104,8 @@ func (e *End) Write(p []byte) (int, error) {
 // String is what is kept.
 func (e *End) String() string { return string(e.buf[max(0, len(e.buf)-e.Max):]) }
 
-// Excerpt is the clean start and end of a long text, at most about max bytes,
-// cut at line ends where there are any near. The end gets three quarters: that
-// is where commands say how they failed.
+// Excerpt is the clean start and end of a long text, about max bytes, cut at line ends where any are near. The
+// end, where commands say how they failed, gets three quarters.
 func Excerpt(s string, max int) string {
 	if len(s) > room*max {
 		s = Head(s, 2*max) + "\n" + Tail(s, 6*max)

@@ -9,9 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Code is one line of hostile text as inline code, at most 160 characters. A
-// pipe becomes a broken bar, because a table splits its cells before it reads
-// code.
+// Code is hostile text as inline code, at most 160 characters. A pipe, which would split a table's cell,
+// becomes a broken bar.
 func Code(s string) string {
 	s = strings.ReplaceAll(Line(s, 160), "|", "¦")
 	if s == "" {
@@ -24,8 +23,7 @@ func Code(s string) string {
 	return ticks + s + ticks
 }
 
-// Fence is hostile text as a fenced block, at most about max bytes. The fence is
-// longer than any in the text, so nothing in it can end the block.
+// Fence is hostile text as a fenced block of about max bytes, whose fence is longer than any in it.
 func Fence(s string, max int) string {
 	s = Excerpt(s, max)
 	ticks := strings.Repeat("`", longestRun(s, '`')+1)
@@ -49,20 +47,17 @@ func longestRun(s string, c byte) int {
 	return longest
 }
 
-// plain matches a word that holds only letters, digits and punctuation that
-// Markdown gives no meaning inside a line; telling matches what GitHub would
-// still make a link or a picture of: addresses, references like GH-12, commit
-// hashes and emoji names; opening matches what starts a list at the start of a
-// line.
+// plain matches a word of letters, digits and punctuation without meaning inside a line of Markdown; telling
+// what GitHub would still make a link or a picture of: addresses, references like GH-12, hashes and emoji
+// names; opening what starts a list.
 var (
 	plain   = regexp.MustCompile(`^[\p{L}\p{M}\p{N}×–—…%'"’“”.,;:!?()+-]+$`)
 	telling = regexp.MustCompile(`(?i)www\.|[a-z]-\d|[0-9a-f]{7}|:[a-z0-9+-]+:|mailto:|xmpp:`)
 	opening = regexp.MustCompile(`^(?:[+-]|[0-9]+[.)])`)
 )
 
-// Prose is one sentence for Markdown that mixes Pawl's words with those of
-// others, at most 400 characters: words that could be more than words are set as
-// inline code.
+// Prose is a sentence for Markdown that mixes Pawl's words with others', at most 400 characters: words that
+// could be more are set as inline code.
 func Prose(s string) string {
 	var out, risky []string
 	flush := func(after string) {
@@ -95,8 +90,7 @@ func Prose(s string) string {
 	return strings.Join(out, " ")
 }
 
-// harmless reports whether a word stays a word wherever it stands in a line, or
-// at its start.
+// harmless reports whether a word stays one wherever it stands in a line, or first.
 func harmless(word string, first bool) bool {
 	if !plain.MatchString(word) || telling.MatchString(word) || first && opening.MatchString(word) {
 		return false
@@ -104,8 +98,7 @@ func harmless(word string, first bool) bool {
 	return strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r > 127 })
 }
 
-// Label is a short name for places that are not Markdown, such as titles: a
-// character that a name of ours does not need becomes a low line.
+// Label is a short name for titles and the like: what a name of ours does not need becomes a low line.
 func Label[S ~string](s S) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ._-", r) {
@@ -137,8 +130,7 @@ func URL(s string) string {
 	return s
 }
 
-// Link is a Markdown link with a text of ours; empty for an address that nobody
-// may be sent to.
+// Link is a Markdown link with a text of ours; empty for an address that is none.
 func Link(text, url string) string {
 	if URL(url) == "" {
 		return ""

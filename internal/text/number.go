@@ -19,8 +19,7 @@ func Plural(n int, thing string) string {
 	return Count(n) + " " + thing + "s"
 }
 
-// Dollars writes a cost, to the cent where that says anything. What nothing can
-// have cost is shown as its bound.
+// Dollars writes a cost, to the cent where that says anything; what cannot be is shown as its bound.
 func Dollars(v float64) string {
 	switch v = min(v, 99_999.99); {
 	case !(v > 0): // or no number
@@ -43,8 +42,7 @@ func Instant(now, t time.Time) string {
 // Date writes a time in UTC with its date.
 func Date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// Left writes how long it is until a time, and the time itself: 5h 12m left
-// (until 14:03 UTC).
+// Left writes how long it is until a time: 5h 12m left (until 14:03 UTC).
 func Left(now, until time.Time) string {
 	d := until.Sub(now)
 	switch {

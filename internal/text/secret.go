@@ -9,17 +9,14 @@ import (
 	"strings"
 )
 
-// minSecret is the length in bytes from which a value is taken for a secret.
-// Shorter ones ("true", "eu-west") stand in any text.
+// minSecret is how long a secret is at least, in bytes; "true" and "eu-west" stand in any text.
 const minSecret = 8
 
 // tokens are GitHub's: installation tokens of the old form and of the new one,
 // which has about 520 characters with dots, tokens of persons, and App JWTs.
 var tokens = regexp.MustCompile(`gh[a-z]_[A-Za-z0-9._-]{36,}|github_pat_[A-Za-z0-9_]{36,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
 
-// Redact replaces every GitHub token in a text with a fixed mark. Texts that may
-// quote a request, a git remote or the output of a program go through it before
-// they reach a log, an error or a comment.
+// Redact replaces every GitHub token in a text that may quote a request, a git remote or a program.
 func Redact(s string) string { return tokens.ReplaceAllString(s, "[redacted token]") }
 
 // Redactor takes the values of variables and GitHub's tokens out of texts.
@@ -32,8 +29,7 @@ type secret struct {
 	shapes []string       // of which a text that was cut may hold a part
 }
 
-// NewRedactor hides the values of the named variables that are set; each is
-// replaced by a mark with its name.
+// NewRedactor hides the values of the named variables that are set, behind marks with their names.
 func NewRedactor(names []string, lookup func(name string) (value string, ok bool)) Redactor {
 	var r Redactor
 	for _, n := range names {
@@ -57,8 +53,7 @@ func NewRedactor(names []string, lookup func(name string) (value string, ok bool
 // cuts are the marks that stand where a text was cut, here and in solver/attempt.
 var cuts = regexp.MustCompile(`\s*(?:\[cut\]|\[…\]|…)\s*`)
 
-// Redact returns the text without the secrets. Where it was cut, a part of a secret
-// that is long enough to be one goes as well.
+// Redact returns the text without the secrets, and without long parts of them where it was cut.
 func (r Redactor) Redact(s string) string {
 	var b strings.Builder
 	from := 0
@@ -74,8 +69,7 @@ func (r Redactor) Redact(s string) string {
 	return Redact(s)
 }
 
-// redactEnds takes the longest part of a secret from the beginning and the end of a
-// text, or all of the text where it is one.
+// redactEnds takes the longest part of a secret from both ends of a text, or all where it is one.
 func (r Redactor) redactEnds(s string) string {
 	var first, last int
 	var firstMark, lastMark string
@@ -98,8 +92,7 @@ func (r Redactor) redactEnds(s string) string {
 	return firstMark + s[first:len(s)-last] + lastMark
 }
 
-// Mask replaces a secret in a text by as many stars, so that lengths stay as they
-// are. A short one is a placeholder, and masking it would spoil the text.
+// Mask replaces a secret by as many stars, so that lengths stay; a short one is a placeholder.
 func Mask(s, secret string) string {
 	if len(secret) < minSecret {
 		return s
@@ -118,9 +111,8 @@ type masking struct {
 	err    error
 }
 
-// MaskReader replaces a secret in a stream by as many stars, also where it comes in
-// two pieces. It holds back no more than the beginning of a possible secret, so
-// whole lines of a stream are never delayed.
+// MaskReader replaces a secret in a stream by as many stars, also in two pieces. It holds back no more than a
+// possible beginning, so whole lines are never delayed.
 func MaskReader(from io.Reader, secret string) io.Reader {
 	if len(secret) < minSecret {
 		return from
