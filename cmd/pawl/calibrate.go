@@ -12,8 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// resamples of a bootstrap: the ends of a 95 % interval then rest on 50 of them
-// each.
+// resamples of a bootstrap: the ends of a 95 % interval then rest on 50 of them each.
 const resamples = 2000
 
 // calibrateOptions are the flags of pawl calibrate.

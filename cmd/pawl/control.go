@@ -16,20 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The control socket lets commands on the server's machine ask a running server to
-// do something. It stands in the folder that the server holds the lock of, and only
-// the server's user can open it: that is all that says who may.
+// The control socket lets commands on this machine ask a running server to do something. It stands in the
+// folder that the server has locked, and only its user can open it: that is all that says who may.
 const (
 	controlSocket = "control.sock"
 	controlTime   = 30 * time.Second // for one request
 )
 
-// maxSocketPath is how long the path of a Unix socket may be on every system that
-// Go knows; Linux takes 107 bytes.
+// maxSocketPath is how long a Unix socket's path may be everywhere; Linux takes 107 bytes.
 const maxSocketPath = 100
 
-// socketPath is the path by which a socket in a folder is reached. Where the whole
-// path is too long for one, it leads through the open folder.
+// socketPath is the path of a folder's socket; where it is too long it leads through the open folder.
 func socketPath(dir *os.File) string {
 	path := filepath.Join(dir.Name(), controlSocket)
 	if len(path) > maxSocketPath {
@@ -74,8 +71,7 @@ func (n *node) closeControl() {
 	}
 }
 
-// controlAnswer is what the control socket answers to a command: what was done,
-// or the error.
+// controlAnswer is what was done by a command, or the error.
 type controlAnswer struct {
 	Deliveries int    `json:"deliveries,omitempty"`
 	Error      string `json:"error,omitempty"`
@@ -104,8 +100,7 @@ func (n *node) commands() http.Handler {
 	return mux
 }
 
-// askServer sends a command to a server that runs on this data directory, the first
-// of several.
+// askServer sends a command to the first server that runs on this data directory.
 func askServer(ctx context.Context, root, path string) (answer controlAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTime)
 	defer cancel()

@@ -122,9 +122,8 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	return d.play(ctx, agent == "", hold)
 }
 
-// addBackend configures the scripted agent or a real CLI. Without a key in the
-// environment the CLI talks to a provider on loopback, whose answers do what the task
-// asks for.
+// addBackend configures the scripted agent or a real CLI, whose model, without a key in the environment, a
+// provider on loopback plays.
 func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.Server, key string) error {
 	if kind == "" {
 		b := config.NewBackend("codex", config.Codex)
@@ -195,8 +194,7 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 	return nil
 }
 
-// solve is the first act: an issue becomes a verified draft pull request, whose number
-// it returns.
+// solve is the first act: an issue becomes a verified draft pull request.
 func (d *show) solve(ctx context.Context) (pull int, err error) {
 	d.say("Act 1: %s asks for a fix", demoPerson)
 	n, err := d.world.OpenIssue(demoRepo, demoPerson, "The greeting is missing", "Create hello.txt with a short greeting.")
@@ -233,9 +231,8 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	return pulls[0].Number, nil
 }
 
-// incident is the second act: the agent hits its usage limit again and again
-// while the description's time stamp moves and comments appear under the
-// person's own login. In every third round the person remarks something, too.
+// incident is the second act: the agent hits its usage limit again and again while the description's time stamp
+// moves and comments appear under the person's own login, who remarks something every third round.
 func (d *show) incident(ctx context.Context, pull int) error {
 	d.say("\nAct 2: the incident, %d rounds", demoRounds)
 	for round := range demoRounds {
@@ -265,8 +262,7 @@ func (d *show) incident(ctx context.Context, pull int) error {
 	return nil
 }
 
-// comment writes a comment, waits until everything that it leads to is done, and
-// returns where the thread is then.
+// comment writes a comment, waits until all that it leads to is done, and returns where the thread is.
 func (d *show) comment(ctx context.Context, number int, by, body string) (v checkrun.Facts, err error) {
 	if _, err := d.world.Comment(demoRepo, number, by, body); err != nil {
 		return v, err

@@ -32,9 +32,8 @@ const (
 	checkFail = "failed"
 )
 
-// doctorTime bounds each check, and each CLI that is asked for its version: one that
-// hangs is one that failed. On a machine that is busy with twenty other things a CLI
-// was seen to take more than a minute to tell its version.
+// doctorTime bounds each check and each CLI's --version, which on a busy machine was seen to take more than a
+// minute.
 const doctorTime = 2 * time.Minute
 
 // finding is the result of one check.
@@ -151,8 +150,7 @@ func (d *doctor) database(ctx context.Context) {
 	d.add("database", checkOK, fmt.Sprintf("%s answers; %d threads at work, %d waiting", d.cfg.Database.Driver, stats.Running, stats.Waiting), "")
 }
 
-// leastRoom is the free space, in bytes, below which a warning is given: a few
-// checkouts of a large repository.
+// leastRoom is the free space in bytes that needs no warning: a few checkouts of a large repository.
 const leastRoom = 2 << 30
 
 func (d *doctor) dataDir(context.Context) {
@@ -166,8 +164,7 @@ func (d *doctor) dataDir(context.Context) {
 	}
 }
 
-// writable checks that a folder, or the nearest one above it that exists, can be
-// written to.
+// writable checks that a folder, or the nearest one above it, can be written to.
 func (d *doctor) writable(check, dir, note string) {
 	there := dir
 	for {

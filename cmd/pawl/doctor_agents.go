@@ -16,8 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-// providers asks each provider for anything at all: an answer of any status
-// shows that it can be reached. No key is sent.
+// providers asks each provider for an answer of any status, without a key.
 func (d *doctor) providers(ctx context.Context) {
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for _, p := range d.cfg.Providers {
@@ -57,8 +56,7 @@ func (d *doctor) agents(ctx context.Context) {
 	}
 }
 
-// startable asks the adapter for the command lines of an attempt, without starting
-// any: it knows which efforts and models the CLI takes.
+// startable asks the adapter for an attempt's command line: it knows which efforts and models the CLI takes.
 func (d *doctor) startable(check string, b config.Backend, a agent.Adapter) {
 	p, _ := d.cfg.Provider(b.Provider)
 	var endpoint agent.Endpoint
@@ -89,8 +87,7 @@ func install(v agent.Version) string {
 	return fmt.Sprintf("npm install --global %s@%s, or name the program in argv", v.Package, v.Checked)
 }
 
-// version asks a CLI for its version. It gets an environment without anything
-// secret and no standard input.
+// version asks a CLI for its version, without anything secret and without standard input.
 func (d *doctor) version(ctx context.Context, check, exe string, b config.Backend, v agent.Version) {
 	if v.Checked == "" {
 		d.add(check, checkOK, exe+" is there", "")

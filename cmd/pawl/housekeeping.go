@@ -25,19 +25,15 @@ const (
 	askDuty       = 15 * time.Second
 )
 
-// catchUpInterval is how often GitHub is asked for deliveries that did not
-// arrive. GitHub delivers once and says nothing of a failure.
+// catchUpInterval is how often GitHub, which delivers once, is asked for what did not arrive.
 const catchUpInterval = 5 * time.Minute
 
-// sweepTime bounds one sweep, which takes milliseconds, or a second or two after
-// an outage. A connection to PostgreSQL that a failover left without anybody at its
-// other end would hold all sweeps of this server until TCP gives up.
+// sweepTime bounds one sweep, which takes milliseconds, or a second or two after an outage: a connection that a
+// failover left behind would hold all until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// turnsOut is how many turns the sweep leaves out after the database was away. Those
-// that are still at work renew their leases meanwhile, which may have run out, and
-// would lose their threads otherwise: a renewal that hangs takes 5 s, as a turn does,
-// and the next one begins a second later.
+// turnsOut is how many turns the sweep leaves out after the database was away, so that those at work renew
+// their leases first: a renewal that hangs takes 5 s, as a turn does, and the next one begins a second later.
 const turnsOut = 2
 
 // sweep makes threads due that a node left which is gone.
@@ -65,9 +61,8 @@ func (n *node) sweep(now func() time.Time) func(context.Context) error {
 	}
 }
 
-// clean removes what is older than the retention, at the start and then every
-// hour, until ctx ends: each server from its folders, and one of them from the
-// database that they share.
+// clean removes what is older than the retention, at the start and then every hour: each server from its
+// folders, and one of them from the database that they share.
 func (n *node) clean(ctx context.Context, now func() time.Time) {
 	duty := n.store.Duty("clean", n.solver.Node, cleanInterval)
 	trusted := false // its clock, with which only a server may remove for all
@@ -108,8 +103,7 @@ func (n *node) cleaned(ctx context.Context, what string, err error, fields func(
 	}
 }
 
-// cleanFolders removes old transcripts from this server's folder and from those of
-// servers on this machine that are gone.
+// cleanFolders removes old transcripts of this server and of those on this machine that are gone.
 func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int, err error) {
 	if err := n.store.TrustClock(ctx); err != nil {
 		return 0, err
@@ -125,8 +119,7 @@ func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int,
 	return removed, n.data.abandoned(one)
 }
 
-// checkAgents logs what is to be thought of the versions of the agents, beside
-// the server's start: a CLI may take seconds to say its version.
+// checkAgents logs what is to be thought of the agents' versions, which they may take seconds to say.
 func (n *node) checkAgents(ctx context.Context) {
 	for _, b := range n.cfg.Backends {
 		a, err := clis.For(b.Kind, b.Stream)
@@ -150,16 +143,14 @@ func (n *node) checkAgents(ctx context.Context) {
 // maxNodes bounds how many servers may share a data directory on one machine.
 const maxNodes = 64
 
-// The first folder is waited for a little: a server that was killed and is
-// started again at once may find it locked by a child that it was just starting,
-// and would not find its caches and what its agents left in another one.
+// The first folder is waited for a little: a server that was killed and is started again at once may find it
+// locked by a child, and would not find its caches and sessions in another one.
 const (
 	folderTries = 25
 	folderPause = 20 * time.Millisecond
 )
 
-// dataFolder is the part of a data directory that one process uses alone. The
-// kernel gives it back when the process ends in any way.
+// dataFolder is the part of a data directory that one process uses alone, as the kernel sees to.
 type dataFolder struct {
 	root string // the data directory of all servers on this machine
 	dir  string
@@ -174,9 +165,8 @@ func folder(root string, i int) string {
 	return filepath.Join(root, fmt.Sprintf("node-%d", i))
 }
 
-// claimData takes the data directory, or, where other servers on this machine
-// use it already, a folder of its own in it: node-1, node-2 and so on. A server
-// that is started again finds the folder that it left.
+// claimData takes the data directory or, where other servers use it, a folder in it: node-1, node-2 and so on.
+// A server that is started again finds the folder that it left.
 func claimData(root string) (*dataFolder, error) {
 	for i := range maxNodes {
 		own := folder(root, i)
@@ -211,8 +201,7 @@ func lockFolder(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// abandoned calls f with each folder of the data directory that no process uses:
-// what servers left that do not come back. Meanwhile no other process can take it.
+// abandoned calls f with each folder that no process uses, and keeps others from taking it meanwhile.
 func (d *dataFolder) abandoned(f func(dir string) error) error {
 	for i := range maxNodes {
 		dir := folder(d.root, i)

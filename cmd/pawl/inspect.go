@@ -234,8 +234,7 @@ func readSome(name string) (string, error) {
 // maxLine is how much of a text of the agent is printed, in characters.
 const maxLine = 300
 
-// print writes the inspection for people. Texts of the agent are cleaned, so
-// that nothing in them can act on the terminal.
+// print writes the inspection for people, and texts of the agent cleaned.
 func (v inspection) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }

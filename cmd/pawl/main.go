@@ -79,8 +79,7 @@ func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 	}
 }
 
-// printReport writes what a command found: one JSON object, or what print writes
-// for people, without what others could do to their terminal.
+// printReport writes what a command found: one JSON object, or what print writes, harmless to terminals.
 func printReport(cmd *cobra.Command, asJSON bool, report any, print func(io.Writer) error) error {
 	if asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
@@ -93,8 +92,7 @@ func printReport(cmd *cobra.Command, asJSON bool, report any, print func(io.Writ
 	return err
 }
 
-// loadOrDefault reads a server's configuration; without a file it is the published
-// one.
+// loadOrDefault reads a server's configuration, the published one without a file.
 func loadOrDefault(file string) (config.Server, error) {
 	if file == "" {
 		return config.Default(), nil
@@ -120,8 +118,7 @@ func terminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Set by the linker (see the Makefile); empty in a plain go build, which knows
-// its commit from the version control system.
+// Set by the linker (see the Makefile); a plain go build knows its commit from version control.
 var (
 	version string
 	commit  string

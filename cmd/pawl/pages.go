@@ -14,8 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pages puts together what is served: the webhook endpoint, the pages, health
-// and metrics.
+// pages puts together what is served: webhook endpoint, pages, health and metrics.
 func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 	counters := web.NewCounters()
 	n.solver.OnAttempt, n.solver.OnReceipt, n.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
@@ -43,19 +42,16 @@ func detail(name string, run func(ctx context.Context) error) web.Detail {
 	}}
 }
 
-// What may wait, and for how long, before the queue counts as stuck. A delivery
-// is tried within seconds, for two minutes at most; a step begins within seconds
-// where there is room for it. Both bounds are several times what a full sweep
-// after a crash takes.
+// What may wait, and for how long, before the queue counts as stuck: several times what a full sweep after a
+// crash takes. A delivery is tried within seconds, for two minutes at most; a step begins within seconds where
+// there is room.
 const (
 	maxDeliveryAge = 15 * time.Minute
 	maxQueueAge    = 5 * time.Minute
 )
 
-// flowing reports whether the queue does its work: no delivery lies untouched,
-// and no thread waits for a step while there is room. A thread that waits because
-// every place is taken is no fault. Both are of all servers on the database; where
-// fewer steps run on all of them than this one has places, there is room.
+// flowing reports whether no delivery lies untouched, and no thread waits for a step while there is room. Both
+// are of all servers on the database; where fewer steps run on all than this one has places, there is room.
 func (n *node) flowing(ctx context.Context) error {
 	s, err := n.store.Stats(ctx)
 	if err != nil {
@@ -79,12 +75,10 @@ func (n *node) noneGivenUp(ctx context.Context) error {
 	return err
 }
 
-// maxSkew is where a clock's error begins to matter: GitHub takes tokens that are
-// dated at most a minute ahead.
+// maxSkew is where a clock's error matters: GitHub takes tokens that are dated at most a minute ahead.
 const maxSkew = time.Minute
 
-// agreed reports whether this machine's clock is that of the database. Leases are
-// judged by the latter, so a difference harms no thread.
+// agreed reports whether this machine's clock is the database's, which judges leases, so no thread is harmed.
 func (n *node) agreed() (ok bool, detail string) {
 	skew := n.store.Skew()
 	if skew == 0 {
@@ -93,8 +87,7 @@ func (n *node) agreed() (ok bool, detail string) {
 	return skew.Abs() < maxSkew, fmt.Sprintf("the database's clock is ahead by %s", skew.Round(time.Second))
 }
 
-// writable reports whether attempts can be kept: a full or read-only disk makes
-// every attempt of this server fail, while webhooks can still be stored.
+// writable reports whether attempts can be kept; webhooks can still be stored where not.
 func (n *node) writable(context.Context) error {
 	f, err := os.CreateTemp(n.cfg.DataDir, ".ready-*")
 	if err != nil {
@@ -107,9 +100,8 @@ func (n *node) writable(context.Context) error {
 	return nil
 }
 
-// githubHealth sends the requests to GitHub's API, and remembers whether it answers
-// there. A server that says that it is down does not, nor does one that refuses the
-// App. The look for missed deliveries uses it every few minutes, so it is never old.
+// githubHealth sends the requests to GitHub, and remembers whether it answers, neither with a failure nor
+// refusing the App. The look for missed deliveries uses it every few minutes, so it is never old.
 type githubHealth struct {
 	transport http.RoundTripper
 	now       func() time.Time

@@ -155,8 +155,7 @@ func readTask(o runOptions) (string, error) {
 	return string(b), err
 }
 
-// localConfig is the configuration of a run without a server: that of a file, or
-// the defaults with one backend.
+// localConfig is the configuration without a server: a file's, or the defaults with one backend.
 func localConfig(o runOptions) (config.Server, error) {
 	cfg, err := loadOrDefault(o.config)
 	if err != nil {
@@ -239,9 +238,8 @@ func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.
 	return nil
 }
 
-// standalone makes an agent CLI the only backend of a configuration without a
-// file. Its key is taken from the variable in which it usually stands, and stays
-// with the gateway.
+// standalone makes an agent CLI the only backend without a file. Its key, from the usual variable, stays with
+// the gateway.
 func standalone(cfg *config.Server, kind, model string, lookup func(string) (string, bool)) error {
 	if err := runnable(kind); err != nil {
 		return err
@@ -274,8 +272,7 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	return nil
 }
 
-// runnable says why an agent CLI cannot be run without a configuration file; nil
-// when it can.
+// runnable says why an agent CLI cannot be run without a configuration file.
 func runnable(kind string) error {
 	if _, err := clis.For(kind, ""); err != nil || kind == config.Command {
 		return fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", kind)
@@ -287,8 +284,7 @@ func runnable(kind string) error {
 	return nil
 }
 
-// installed are the folders that a CLI needs beside its executable: those of its
-// package and of node, where they are outside of /usr.
+// installed are the folders of a CLI's package and of node, where they are outside of /usr.
 func installed(kind string) []string {
 	var dirs []string
 	for _, name := range []string{kind, "node"} {

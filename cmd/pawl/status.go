@@ -275,9 +275,8 @@ func interval(a learning.ArmView) string {
 	return b.String()
 }
 
-// exportThread writes the log of a thread as a trail: one event a line, oldest
-// first, as it stands in the database. The number of a pull request that Pawl
-// opened means the thread of its issue.
+// exportThread writes a thread's log as a trail: one event a line, oldest first. The number of a pull request
+// that Pawl opened means the thread of its issue.
 func exportThread(ctx context.Context, cfg config.Server, name string, w io.Writer) error {
 	t, err := thread.Parse(name)
 	if err != nil {

@@ -40,8 +40,7 @@ type tracing struct {
 	log      zerolog.Logger
 }
 
-// startTracing prepares what the configuration asks for; nothing is sent yet. It
-// is nil where traces are off.
+// startTracing prepares what the configuration asks for, nil where traces are off; nothing is sent yet.
 func startTracing(ctx context.Context, c config.Tracing, node string, log zerolog.Logger) (*tracing, error) {
 	if c.Endpoint == "" {
 		return nil, nil
@@ -116,8 +115,7 @@ func (t *tracing) close() {
 	}
 }
 
-// webhookSpan is the span of a delivery's arrival. Its ids are made of the GUID,
-// which the log of a thread keeps, so that no trace has to be stored.
+// webhookSpan is the span of a delivery's arrival, with ids made of the GUID, which the thread's log keeps.
 func webhookSpan(guid string) trace.SpanContext {
 	sum := sha256.Sum256([]byte("pawl delivery " + guid))
 	return trace.NewSpanContext(trace.SpanContextConfig{
@@ -147,8 +145,7 @@ func (spanIDs) NewSpanID(context.Context, trace.TraceID) (s trace.SpanID) {
 	return s
 }
 
-// hook opens a span for each webhook that was taken. Refused requests get none:
-// anybody can send those.
+// hook opens a span for each webhook that was taken; anybody can send those that are refused.
 func (t *tracing) hook(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -169,8 +166,7 @@ func (t *tracing) hook(next http.Handler) http.Handler {
 	})
 }
 
-// tracedAnswer remembers the status of an answer; net/http answers 200 where nobody
-// says anything else.
+// tracedAnswer remembers the status of an answer, which is 200 where nobody says anything else.
 type tracedAnswer struct {
 	http.ResponseWriter
 	status int
@@ -184,8 +180,7 @@ func (a *tracedAnswer) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *tracedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// throttledExporter keeps the failures of a collector from being more than a line in
-// the log now and then.
+// throttledExporter makes a collector's failures a line in the log now and then.
 type throttledExporter struct {
 	sdktrace.SpanExporter
 	log zerolog.Logger

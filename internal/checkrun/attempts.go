@@ -9,8 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// table draws the thread's newest attempts, at most rows of them, and counts the
-// others. Attempts of earlier runs belong to it: limits and caps count over runs.
+// table draws the newest attempts, at most rows of them, also of earlier runs, and counts the others.
 func table(f Facts, rows int) string {
 	if len(f.Attempts) == 0 {
 		return ""
@@ -224,8 +223,7 @@ func used(a Attempt) string {
 	return strings.Join(parts, " · ")
 }
 
-// Sizes of quoted texts in bytes. Together with the table they stay well under
-// maxBytes for usual runs; what does not fit is left out from the end.
+// Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
 const (
 	maxRequest = 6_000
 	maxOutput  = 12_000

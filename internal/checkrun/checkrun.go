@@ -24,8 +24,7 @@ const (
 	Completed  = "completed"
 )
 
-// The conclusions that Pawl uses. Neutral counts as a success where a check is
-// required; failure and action_required block.
+// The conclusions that Pawl uses. Where a check is required neutral passes; failure and action_required block.
 const (
 	Success        = "success"
 	Neutral        = "neutral"
@@ -33,8 +32,7 @@ const (
 	ActionRequired = "action_required"
 )
 
-// Checks renders the three check runs: the run, the severity of its edits and
-// its stagnation. On which commit they are put is for the caller to say.
+// Checks renders the three check runs. On which commit they are put is for the caller to say.
 func Checks(f Facts) []forge.CheckRun {
 	return []forge.CheckRun{run(f), severity(f), stagnation(f)}
 }
@@ -47,9 +45,8 @@ func check(f Facts, name string) forge.CheckRun {
 	return forge.CheckRun{Name: name, ExternalID: ExternalID(f.Thread, name), DetailsURL: f.DetailsURL}
 }
 
-// pending is a verdict that cannot be given because no attempt has ended. It
-// stays open while the run goes on; when the run is over it becomes neutral,
-// so that it neither blocks a merge nor claims what nobody looked at.
+// pending is a verdict before any attempt has ended. It stays open while the run goes on; then it becomes
+// neutral, so that it neither blocks a merge nor claims what nobody looked at.
 func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
 	p := &page{}
 	if f.over() {
@@ -102,8 +99,7 @@ func joined(by string, parts ...string) string {
 // safeThread matches owner/repo#n.
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
-// threadName is the thread as it stands in markers and identifiers; anything but
-// owner/repo#n becomes unknown.
+// threadName is the thread in markers and identifiers; what is no owner/repo#n becomes unknown.
 func threadName(thread string) string {
 	if len(thread) > 200 || !safeThread.MatchString(thread) {
 		return "unknown"
@@ -117,8 +113,7 @@ func repoName(thread string) string {
 	return repo
 }
 
-// maxBytes is the size that no text of Pawl exceeds: GitHub refuses a summary
-// of more than 65,535 bytes, and so does a comment of as many characters.
+// maxBytes is the size that no text of Pawl exceeds: GitHub refuses summaries and comments of more than 65,535.
 const maxBytes = 60_000
 
 // page collects the parts of a Markdown text. Every part is closed in itself, so
@@ -153,8 +148,7 @@ func first[T any](all []T, max int, what string, line func(T) string) (lines []s
 	return lines
 }
 
-// fold adds a folded section. The title must be escaped and of one line, and it
-// must not be Markdown, which GitHub does not read there; the body is.
+// fold adds a folded section. The title must be escaped and of one line, and no Markdown.
 func (p *page) fold(title, body string) {
 	if body != "" {
 		p.parts = append(p.parts, "<details><summary>"+title+"</summary>\n\n"+body+"\n\n</details>")

@@ -12,8 +12,7 @@ import (
 // commentRows is how many attempts a comment shows; the check run shows more.
 const commentRows = 5
 
-// StatusMarker is the first line of a thread's status comment, by which it is
-// found again.
+// StatusMarker is a status comment's first line, by which it is found again.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
 // Comment renders the one status comment of a thread.
@@ -27,8 +26,7 @@ func Comment(f Facts) string {
 	return p.fit()
 }
 
-// Status renders the answer to /pawl status. Like every answer it carries no
-// marker: whoever posts it adds the one by which it is found again.
+// Status renders the answer to /pawl status. Whoever posts an answer adds the marker by which it is found.
 func Status(f Facts) string {
 	p := &page{}
 	addStatus(p, f)
@@ -48,8 +46,7 @@ func addStatus(p *page, f Facts) {
 	p.list(outlook(f)...)
 }
 
-// Why renders the answer to /pawl why: what the last events came to, newest
-// first, and the decision that holds now.
+// Why renders the answer to /pawl why: what the last events came to, newest first, and the decision now.
 func Why(f Facts) string {
 	p := &page{}
 	if len(f.Feedback) == 0 {
@@ -91,8 +88,7 @@ func rule(f Facts) string {
 	return "rule: " + text.Code(string(f.Rule))
 }
 
-// Help renders the answer to a command that does not exist. Slug is the App's
-// name at GitHub, word what stood after /pawl.
+// Help renders the answer to a wrong command. Slug is the App's name at GitHub, word what stood after /pawl.
 func Help(slug, word string) string {
 	p := &page{}
 	if text.Line(word, 40) == "" {
@@ -117,15 +113,13 @@ func Help(slug, word string) string {
 	return p.fit()
 }
 
-// blockBegin and blockEnd enclose what Pawl writes into a pull request's description.
-// Everything outside them belongs to people.
+// blockBegin and blockEnd enclose what is Pawl's in a pull request's description.
 const (
 	blockBegin = "<!-- pawl:begin -->"
 	blockEnd   = "<!-- pawl:end -->"
 )
 
-// PullBody is the description with which a pull request is opened for an issue. It
-// does not depend on the time.
+// PullBody is the description of a pull request that is opened for an issue, whatever the time.
 func PullBody(f Facts) string {
 	p := &page{}
 	p.sentence(fmt.Sprintf("Closes #%d", f.Number))
@@ -136,8 +130,7 @@ func PullBody(f Facts) string {
 		p.fold("What the agent says it did", text.Fence(a.Final, maxMessage))
 	}
 	block := strings.TrimSuffix(p.fitIn(maxBytes-len(blockBegin)-len(blockEnd)-3), "\n")
-	// The empty line ends the last HTML block, or a person's text after the end
-	// marker would not be read as Markdown.
+	// The empty line ends the last HTML block, or a person's text behind it would be no Markdown.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }
 

@@ -12,9 +12,8 @@ import (
 // State is where a thread stands.
 type State string
 
-// The states. Failed means that Pawl could not do its own job; an attempt that
-// failed is no such failure. ConfigError means that the repository's
-// configuration has problems and nothing runs.
+// The states. Failed: Pawl could not do its own job, whatever became of an attempt. ConfigError: the
+// repository's configuration has problems and nothing runs.
 const (
 	Running     State = "running"
 	Waiting     State = "waiting"
@@ -30,8 +29,7 @@ type Facts struct {
 	Number int    // the issue's or pull request's own number
 	IsPull bool
 	Title  string
-	// RequestedBy is the login of whoever caused the run, Request the text that
-	// the agent was given of it.
+	// RequestedBy is the login of whoever caused the run, Request the text that the agent got of it.
 	RequestedBy, Request string
 	State                State
 	thread.Decided       // the last decision, or that of the attempt that runs
@@ -46,8 +44,7 @@ type Facts struct {
 	CooldownUntil time.Time
 	Stagnation    policy.Stagnant
 	Limit         *AccountLimit
-	// Feedback is what was judged lately, oldest first. Withdrawn says why something
-	// was not acted on.
+	// Feedback was judged lately, oldest first; Withdrawn says why something was not acted on.
 	Feedback []thread.Request
 	// The links are left out where they are empty or no plain web address.
 	PullURL, IssueURL, DetailsURL string
@@ -58,21 +55,17 @@ type Facts struct {
 type Attempt struct {
 	policy.Attempt
 	Effort string
-	// Similarity with the attempt before, 0..1, and what was similar: failure,
-	// revision, or empty where nothing was or could be compared.
+	// Similarity with the attempt before, 0..1, and of what: failure, revision, or empty.
 	Similarity       float64
 	SimilarKind      string
 	Waited, Duration time.Duration // the wait before the attempt, and how long it ran
-	// Continues says whether an earlier session was continued and why; Chosen how
-	// the backend was chosen.
+	// Continues says whether a session was continued and why; Chosen how the backend was chosen.
 	Continues, Chosen string
-	// Grade is the reward that is learned from, or why there is none; empty while
-	// nothing is known.
+	// Grade is the reward that is learned from, or why there is none; empty while unknown.
 	Grade string
 }
 
-// AccountLimit is the last limit that a backend account hit. ResetsAt is zero when
-// nobody said when it resets.
+// AccountLimit is the last limit of a backend account. ResetsAt is zero when nobody said.
 type AccountLimit struct {
 	Account, Message string
 	ResetsAt         time.Time

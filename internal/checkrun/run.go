@@ -33,13 +33,11 @@ func run(f Facts) forge.CheckRun {
 	return c
 }
 
-// appearance is what a state looks like at GitHub, what follows by itself and what a
-// person can do.
+// appearance is a state at GitHub, what follows by itself and what a person can do.
 type appearance struct{ status, conclusion, next, can string }
 
-// shown is how a state looks; one that is not known is shown as Stopped. A
-// configuration error asks a person to act, as a stop does; failure is kept for
-// Pawl's own failures, so that an operator can look for those alone.
+// shown is how a state looks, an unknown one as Stopped. A configuration error asks a person to act; failure is
+// kept for Pawl's own failures, so that an operator can look for those alone.
 func (s State) shown() appearance {
 	switch s {
 	case Running:

@@ -9,8 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Speaks reports whether a check run says more than that all is well, or that
-// nothing is known yet. The one of the run always does.
+// Speaks reports whether a check run says more than that all is well or unknown; the run's own always does.
 func Speaks(f Facts, name string) bool {
 	switch name {
 	case NameSeverity:

@@ -13,15 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The user inside. Not root, because some agents refuse to work as root; on the
-// disk everything still belongs to the user that runs Pawl.
+// The user inside: not root, as which some agents refuse to work; files still belong to Pawl's user.
 const (
 	insideID   = "1000"
 	insideName = "agent"
 )
 
-// etcShown are the files below /etc that programs need and that hold no secret.
-// Nothing else of /etc is there. Entries are patterns of filepath.Match.
+// etcShown are what programs need of /etc and that holds no secret, as patterns of filepath.Match.
 var etcShown = []string{
 	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts", "gai.conf",
 	"host.conf", "hosts", "java*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release",
@@ -30,13 +28,11 @@ var etcShown = []string{
 	"ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 }
 
-// usrHidden are the places below /usr where an administrator may have put
-// settings with credentials.
+// usrHidden are places below /usr where an administrator may have put credentials.
 var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 
-// bwrapCommand is the call of bubblewrap for a program. Its arguments go through
-// a memory file, so that neither the process list nor /proc/1 inside shows the
-// environment or the host's paths; its own environment is empty.
+// bwrapCommand is the call of bubblewrap for a program. Its arguments go through a memory file, so that neither
+// the process list nor /proc/1 inside shows the environment or the host's paths.
 func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
 	args, files, err := s.arguments(exe, spec)
 	defer func() {
@@ -70,8 +66,7 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	return cmd, nil
 }
 
-// arguments are all options of bubblewrap, and the files that they refer to by
-// number (the first is 3).
+// arguments are all options of bubblewrap, and the files that they refer to by number, from 3 on.
 func (s *Sandbox) arguments(exe string, spec Spec) (args []string, files []*os.File, err error) {
 	args = []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session",
@@ -120,9 +115,8 @@ func systemMounts() []string {
 		}
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp")
-	// A fresh /proc still holds settings of the whole machine. When Pawl runs as
-	// root the kernel checks only the owner there, and would let the program
-	// change them: one of these names a program that the kernel starts as root.
+	// A fresh /proc still holds settings of the whole machine. To a Pawl that runs as root the kernel would let
+	// the program change them: one of these names a program that the kernel starts as root.
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
 		if _, err := os.Stat(path); err == nil {
 			args = append(args, "--ro-bind", path, path)
@@ -139,8 +133,7 @@ func systemMounts() []string {
 	return args
 }
 
-// binds are the mounts of one program: its directories, and its executable
-// where the system does not already show it.
+// binds are the mounts of one program: its directories, and its executable where nothing shows it.
 func binds(exe string, spec Spec) []string {
 	type bind struct{ path, option, from string }
 	list := []bind{{spec.Dir, "--bind", spec.Dir}, {spec.Home, "--bind", spec.Home}}

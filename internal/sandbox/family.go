@@ -14,11 +14,9 @@ import (
 	"time"
 )
 
-// Sweep kills what an earlier Pawl left running: every process whose Marker starts
-// with prefix. In mode Auto that is a sandbox whose bubblewrap was cut off between
-// making its child and the child's asking to die with it. It returns how many there
-// were. Call it before anything is started, with a prefix that only this Pawl uses.
-// An empty prefix is refused, since it would fit other Pawls' processes too.
+// Sweep kills what an earlier Pawl left running, every process whose Marker starts with prefix: in mode Auto a
+// sandbox whose bubblewrap was cut off before its child asked to die with it. It returns how many there were.
+// Call it before anything is started, with a prefix that only this Pawl uses.
 func Sweep(prefix string) (int, error) {
 	if prefix == "" {
 		return 0, errors.New("sweep: no prefix")
@@ -34,9 +32,8 @@ func Sweep(prefix string) (int, error) {
 	return n, nil
 }
 
-// twice looks again where it finds nothing: a process that is at its exec has no
-// environment for a moment, and one that is just being born was not there yet
-// when the look began.
+// twice looks again where it finds nothing: a process at its exec has no environment for a moment, and one that
+// is being born was not there yet.
 func twice(find func() []int) func() []int {
 	return func() []int {
 		if pids := find(); len(pids) > 0 {
@@ -53,11 +50,9 @@ type process struct {
 	marked bool
 }
 
-// family finds the live processes that are root (if it is not 0), or carry a
-// marker that starts with mark (if it is not empty), or descend from one of
-// these. To find one marker exactly, end mark with the NUL byte that ends it in
-// memory. Pawl itself and the processes above it are never among them: it may
-// be running under another Pawl.
+// family finds the live processes that are root (unless 0), or carry a marker that starts with mark (unless
+// empty), or descend from these. The NUL byte at the end of mark makes that exact. Pawl and the processes above
+// it are never among them: it may run under another Pawl.
 func family(mark string, root int) []int {
 	all := processes(mark)
 	own := map[int]bool{}
@@ -103,8 +98,7 @@ func processes(mark string) map[int]process {
 	return all
 }
 
-// marked reports whether the environment with which a process was started holds
-// an entry that begins with mark. Another user's environment is unreadable.
+// marked reports whether a process was started with an entry that begins with mark, as far as that is readable.
 func marked(dir, mark string) bool {
 	env, err := os.ReadFile(filepath.Join(dir, "environ"))
 	if err != nil {
@@ -113,10 +107,8 @@ func marked(dir, mark string) bool {
 	return bytes.HasPrefix(env, []byte(mark)) || bytes.Contains(env, []byte("\x00"+mark))
 }
 
-// killAll kills what find finds until it finds nothing, because processes may
-// start others meanwhile. It returns how many are left when it gives up, which is
-// some time after it found the first: to find them takes seconds where thousands of
-// processes run.
+// killAll kills what find finds until that is nothing, since processes may start others. It returns how many
+// are left when it gives up, some time after the first: to find thousands takes seconds.
 func killAll(find func() []int) int {
 	pids := find()
 	for end := time.Now().Add(dying); len(pids) > 0 && time.Now().Before(end); pids = find() {

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long things may take. Grace and dying together stay under the 5 s in which a
-// stopped program must be gone.
+// How long things may take. Grace and dying together stay under the 5 s of a stopped program.
 const (
 	grace     = 2 * time.Second       // between SIGTERM and SIGKILL
 	dying     = 2 * time.Second       // for the kernel to end what got SIGKILL
@@ -51,8 +50,7 @@ type Process struct {
 	err      error
 }
 
-// Stdout is the program's standard output. It ends when the last process that
-// could write to it is gone. Call it once.
+// Stdout is the program's standard output, until the last process that could write there is gone. Call it once.
 func (p *Process) Stdout() io.Reader { return &output{f: p.stdout} }
 
 // Stderr is the program's standard error, and ends as Stdout does.
@@ -64,13 +62,11 @@ type output struct {
 	late int // bytes read after the deadline
 }
 
-// pipeMost is the most that an ordinary user's pipe can hold
-// (/proc/sys/fs/pipe-max-size).
+// pipeMost is the most that an ordinary user's pipe can hold (/proc/sys/fs/pipe-max-size).
 const pipeMost = 1 << 20
 
-// Read reads until the end of the pipe. A stray process that still holds the
-// other end cannot keep it open: some time after the last known process ended
-// only what is already in the pipe is read.
+// Read reads until the end of the pipe. A stray process cannot keep it open: some time after the last known
+// process ended only what is in the pipe is read.
 func (o *output) Read(b []byte) (int, error) {
 	n, err := o.f.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) && o.late < pipeMost {
@@ -86,16 +82,14 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Wait waits until the program and all its children are gone. The error is
-// about the sandbox (it could not be set up, and what bubblewrap said stands on
-// standard error; or processes would not die), never about how the program ended.
+// Wait waits until the program and all its children are gone. The error is of the sandbox (set up in vain, as
+// standard error says, or processes would not die), never of how the program ended.
 func (p *Process) Wait() (Exit, error) {
 	<-p.done
 	return p.exit, p.err
 }
 
-// Kill ends the program with all its children: SIGTERM, two seconds of grace,
-// SIGKILL. It returns when they are gone, and may be called at any time.
+// Kill ends the program with all its children: SIGTERM, two seconds of grace, SIGKILL. It waits for that.
 func (p *Process) Kill() {
 	p.stopOnce.Do(func() { close(p.stop) })
 	<-p.done
@@ -110,8 +104,7 @@ func plainCommand(exe string, spec Spec) *exec.Cmd {
 	return cmd
 }
 
-// start starts the command and the goroutines that look after it. It closes the
-// files that were only for the command.
+// start starts the command and what looks after it, and closes the files that were only for it.
 func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err error) {
 	var in, stdout, stderr *os.File
 	defer func() {
@@ -144,9 +137,8 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err e
 	return nil
 }
 
-// run starts and waits for the command on one thread: the kernel sends the death
-// signal when the thread that started the child ends, not the process, and Go
-// ends threads as it likes.
+// run starts and waits for the command on one thread: the death signal comes when the thread that started the
+// child ends, and Go ends threads as it likes.
 func (p *Process) run(started chan<- error, exited chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -164,8 +156,7 @@ func (p *Process) run(started chan<- error, exited chan<- struct{}) {
 	close(exited)
 }
 
-// guard ends the program when it is told to, and finishes what is left of it
-// once it ended.
+// guard ends the program when it is told to, and what is left of it once it ended.
 func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 	select {
 	case <-exited:
@@ -202,16 +193,14 @@ func (p *Process) end(exited <-chan struct{}) {
 		return
 	case <-patience.C:
 	}
-	// Without its head bubblewrap's namespace dies as a whole. A plain program's
-	// other processes are leftovers, which guard ends next.
+	// Without its head bubblewrap's namespace dies as a whole. What is left of a plain program guard ends next.
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return // it is a child of ours that runs as us, so this cannot be
 	}
 	<-exited
 }
 
-// members are the processes that get the first signal: all of the program, but
-// not bubblewrap's own two.
+// members are the processes that get the first signal: all but bubblewrap's own two.
 func (p *Process) members() []int {
 	pid := p.cmd.Process.Pid
 	if p.inside == nil {
@@ -233,21 +222,17 @@ func exitOf(state *os.ProcessState) Exit {
 	return Exit{Code: code}
 }
 
-// maxProcesses bounds the processes and threads of one sandbox. The largest
-// builds and test runs have some hundreds. The kernel counts for each user
-// namespace (since Linux 5.14), so one sandbox's fork bomb takes nothing from
-// another; it does not count for root, so that Pawl should run as an ordinary
-// user, as its image does.
+// maxProcesses bounds the processes and threads of one sandbox; the largest builds have some hundreds. The
+// kernel counts for each user namespace (since Linux 5.14), so a fork bomb takes nothing from others, and not
+// for root, as which Pawl should not run.
 const maxProcesses = 4096
 
-// oomScore makes the kernel end a program in the sandbox before anything else,
-// and so before Pawl, when the machine is out of memory: the most that
-// proc(5) allows in oom_score_adj. No right is needed to raise it.
+// oomScore has the kernel end a program in the sandbox first when memory runs out: the most that proc(5) allows
+// in oom_score_adj, which needs no right.
 const oomScore = 1000
 
-// bound sets the bounds of a sandbox on its first process; what it starts has
-// them, too. They are a help against what agents do to the machine; a kernel
-// that refuses one does not keep the program from running.
+// bound sets a sandbox's bounds on its first process, for all. A kernel that refuses one does not keep it from
+// running.
 func bound(pid int) {
 	first(pid)
 	limit := unix.Rlimit{Cur: maxProcesses, Max: maxProcesses}
@@ -268,10 +253,8 @@ type namespace struct {
 	reported chan struct{} // closed when the report has ended
 }
 
-// watch reads the report: one JSON object with the child's PID, and one with its
-// exit code if the program could be started.
-//
-// The first process waits before it starts the program, until its bounds are set.
+// watch reads the report: one JSON object with the child's PID, and one with its exit code if the program could
+// be started, for which it waits until the bounds are set.
 func watch(status, release *os.File) *namespace {
 	n := &namespace{handle: -1, reported: make(chan struct{})}
 	go func() {
@@ -309,9 +292,8 @@ func (n *namespace) first() int {
 	return n.pid
 }
 
-// finish waits for the end of the namespace after bubblewrap itself ended, and
-// says so if the program never ran. The kernel lets the first process end only
-// after all others.
+// finish waits for the end of the namespace after bubblewrap's, and says if the program never ran. The kernel
+// lets the first process end only after all others.
 func (n *namespace) finish(exit Exit) error {
 	n.mu.Lock()
 	handle := n.handle

@@ -37,24 +37,20 @@ var ErrUnavailable = errors.New("the sandbox does not work on this machine")
 type Sandbox struct {
 	mode  Mode
 	bwrap string // path of bubblewrap in mode Auto
-	// noUserns is bubblewrap's option against further user namespaces inside,
-	// or empty where it is too old to have it (before 0.8.0).
+	// noUserns is bubblewrap's option against user namespaces inside, empty where it is older than 0.8.0.
 	noUserns string
 }
 
 // Spec is a program to start. All paths are absolute.
 type Spec struct {
-	// Argv is the program and its arguments. A program without a slash is looked
-	// up in the PATH of Env.
+	// Argv is the program, without a slash looked up in the PATH of Env, and its arguments.
 	Argv []string
 	Dir  string   // the working directory, which the program may write to
 	Home string   // the home directory, which the program may write to
 	Env  []string // the whole environment, NAME=value; nothing is inherited
-	// ReadOnly are further files and directories that the program may see, at the
-	// same paths. A nested path decides over the one around it.
+	// ReadOnly are what else the program may see, at the same paths; a nested path decides.
 	ReadOnly []string
-	// Mounts are files and directories that the program may read at other paths
-	// than their own. Mode None knows no such thing and refuses them.
+	// Mounts may be read at other paths than their own; mode None refuses them.
 	Mounts []Mount
 	Stdin  []byte // all that the program finds on standard input
 	// ID names the process for Sweep: choose a prefix that no other Pawl on the
@@ -65,13 +61,11 @@ type Spec struct {
 // Mount shows From of the host at To inside, read-only.
 type Mount struct{ From, To string }
 
-// New prepares a sandbox. Mode Auto starts bubblewrap once with the very
-// namespaces that programs will get; if that fails, the error is
-// ErrUnavailable and says what to do.
+// New prepares a sandbox. Mode Auto starts bubblewrap once with the very namespaces that programs will get;
+// where that fails the error is ErrUnavailable and says what to do.
 //
-// New also changes two things of this process, for the sake of its children: the
-// core dump limit becomes zero, because a dump would put keys and prompts on the
-// disk, and files that it inherited from whoever started it are not passed on.
+// It changes two things of this process: no core dumps, which would put keys and prompts on the disk, and files
+// that it inherited are not passed on.
 func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return nil, fmt.Errorf("switch core dumps off: %w", err)
@@ -88,8 +82,7 @@ func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	return nil, fmt.Errorf("sandbox mode %q: use auto or none", mode)
 }
 
-// keepFiles marks every open file of this process so that children do not get
-// it. Go does that for the files that it opens itself, not for inherited ones.
+// keepFiles keeps every open file of this process from children, as Go does with those that it opens.
 func keepFiles() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -136,8 +129,7 @@ func probe(ctx context.Context) (*Sandbox, error) {
 	return s, nil
 }
 
-// try runs bubblewrap inside bubblewrap's sandbox, to print its version: the one
-// program that is surely there.
+// try runs bubblewrap in its own sandbox to print its version: the one program that is surely there.
 func (s *Sandbox) try(ctx context.Context, dir string) (said string, err error) {
 	p, err := s.Start(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir})
 	if err != nil {

@@ -28,10 +28,9 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupPage is the page on this machine that sends the manifest to GitHub, and to
-// which GitHub sends the browser back. Other programs and people on the machine
-// reach it as well: the form, which tells the state, stands under an address that
-// cannot be guessed, and what comes back counts once and with that state only.
+// setupPage is the page on this machine that sends the manifest to GitHub, which sends the browser back there.
+// Others on the machine reach it as well: the form, which tells the state, has an address that cannot be
+// guessed, and what comes back counts once and with that state only.
 type setupPage struct {
 	listener net.Listener
 	secret   string // of the form's address
@@ -75,8 +74,7 @@ func (p *setupPage) base() string { return "http://" + p.listener.Addr().String(
 
 func (p *setupPage) address() string { return p.base() + "/" + p.secret }
 
-// serve answers until finish has made something of GitHub's code, or the context
-// ends; next is what finish says.
+// serve answers until finish has made something of GitHub's code, or the context ends.
 func (p *setupPage) serve(ctx context.Context, finish func(ctx context.Context, code string) (next string, err error)) (next string, err error) {
 	srv := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	ended := make(chan error, 1)
@@ -128,8 +126,7 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// created takes GitHub's redirect. A wrong state uses nothing up, or any program
-// on this machine could spoil the setup; the right one counts once.
+// created takes GitHub's redirect. A wrong state uses nothing up, or any program here could spoil the setup.
 func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	switch {
@@ -208,9 +205,8 @@ func (s Setup) free() error {
 	return nil
 }
 
-// write makes both files and reads the configuration as the server will. The key
-// comes first: without it the rest is of no use. unset are the variables that the
-// configuration needs and that are not set here.
+// write makes both files, the key first, and reads the configuration as the server will. unset are its
+// variables that are not set here.
 func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	text, err := s.configuration(app)
 	if err != nil {
@@ -233,8 +229,7 @@ func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	return slices.Compact(unset), nil
 }
 
-// writeSecret makes a file that only this user can read. It follows no link and
-// overwrites nothing.
+// writeSecret makes a file for this user only. It follows no link and overwrites nothing.
 func writeSecret(path, text string) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -247,10 +242,7 @@ func writeSecret(path, text string) (err error) {
 	return file.Sync()
 }
 
-// starter is the template of the new file: what a server needs, the rest by its
-// defaults, and the other agents as comments.
-//
-//go:embed pawl.yml.tmpl
+// starter is the template of the new file: what a server needs, and the other agents as comments.
 var starter string
 
 // configuration is the text of the new file.
@@ -273,8 +265,7 @@ func (s Setup) configuration(app forge.NewApp) (string, error) {
 	return b.String(), err
 }
 
-// quoteYAML writes a text in double quotes, in which Go and YAML agree for what
-// can be printed, and keeps ${ from being taken for a variable.
+// quoteYAML quotes a text as Go and YAML agree, and keeps ${ from being taken for a variable.
 func quoteYAML(text string) string {
 	return strconv.QuoteToASCII(strings.ReplaceAll(text, "${", "$${"))
 }

@@ -17,12 +17,10 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupTime is how long the page waits for a person. GitHub itself gives an hour
-// for the whole flow.
+// setupTime is how long the page waits for a person; GitHub gives an hour for the whole flow.
 const setupTime = 30 * time.Minute
 
-// maxAppName is the longest name of an App, in characters (docs.github.com,
-// "Registering a GitHub App").
+// maxAppName is an App's longest name, in characters (docs.github.com, "Registering a GitHub App").
 const maxAppName = 34
 
 // Flags are what pawl setup is asked for, as people write it.
@@ -92,9 +90,8 @@ func address(flag, text string) (*url.URL, error) {
 // hub is where one GitHub has its pages and its APIs.
 type hub struct{ web, rest, graphql string }
 
-// hubOf finds the APIs of a GitHub: github.com and its enterprises with data
-// residency (SUBDOMAIN.ghe.com) have hosts of their own for them, an Enterprise
-// Server has them below /api.
+// hubOf finds a GitHub's APIs: those of github.com and of SUBDOMAIN.ghe.com have hosts of their own, an
+// Enterprise Server's are below /api.
 func hubOf(web string) (hub, error) {
 	u, err := address("--github", web)
 	if err != nil {
@@ -152,8 +149,7 @@ func (s Setup) finish(ctx context.Context, code string) (next string, err error)
 // slugPattern is what GitHub makes of an App's name in addresses.
 var slugPattern = regexp.MustCompile(`^[a-z0-9-]{1,100}$`)
 
-// check refuses an App that is not the one that was asked for: whoever brings
-// another code could otherwise have Pawl run as an App whose key they have, too.
+// check refuses another App: whoever brings its code could have Pawl run as one whose key they have, too.
 func (s Setup) check(app forge.NewApp) error {
 	switch {
 	case s.Org != "" && !strings.EqualFold(app.Owner.Login, s.Org):
@@ -207,8 +203,7 @@ func quoteShell(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// environment is the process's own, but answers for what is not set yet with a
-// placeholder and notes its name.
+// environment is the process's own, with a placeholder for what is not set, whose name it notes.
 func environment(unset *[]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if value, ok := os.LookupEnv(name); ok {

@@ -14,9 +14,8 @@ var (
 	cargoLine    = regexp.MustCompile(` \(line \d+\)$`)
 )
 
-// cargoReader reads cargo test (libtest) and the errors of the compiler. A test goes by its path; that of another crate with the same path is
-// taken for the same one, because cargo names the crate on the other stream, whose
-// lines come in no fixed order. A crate that does not compile is one failure.
+// cargoReader reads cargo test (libtest) and the compiler's errors. A test goes by its path, in whichever
+// crate: cargo names that on the other stream, in no fixed order. A crate that does not compile is one failure.
 type cargoReader struct {
 	tally
 

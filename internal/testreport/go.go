@@ -15,10 +15,9 @@ var (
 	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
 )
 
-// goReader reads go test, also with -v and -json, and the errors of go build and go
-// vet. A test is called "package Test/sub"; where the output ends before the
-// package is named, it goes without. A parent fails with its subtests and is
-// listed like them, as go test does.
+// goReader reads go test, also with -v and -json, and the errors of go build and go vet. A test is "package
+// Test/sub", without the package where the output ends before it. A parent fails with its subtests and is
+// listed like them.
 type goReader struct {
 	tally // hasCounts when the output names the tests that pass, too
 
@@ -98,8 +97,7 @@ func (g *goReader) mark(what, name string, depth int) {
 	}
 }
 
-// inside takes the lines that follow a failed test's mark: what it logged, the
-// difference of an example, or a panic.
+// inside takes the lines after a failed test's mark: its log, an example's difference, or a panic.
 func (g *goReader) inside(s string) bool {
 	t := g.open
 	if t == nil {
@@ -187,8 +185,7 @@ func (g *goReader) flush(prefix string) {
 	g.pending, g.panics, g.open = nil, nil, nil
 }
 
-// build takes the errors of a package that does not build: a line "# package", then
-// lines that begin with a file and a line number.
+// build takes a package's errors: a line "# package", then lines with a file and a line number.
 func (g *goReader) build(s string) bool {
 	if strings.HasPrefix(s, "# ") {
 		if m := goHeader.FindStringSubmatch(s); m != nil {
@@ -212,10 +209,9 @@ func (g *goReader) build(s string) bool {
 	return true
 }
 
-// goEvent is one line of go test -json (go doc test2json) or of go build -json.
-// It is not read by gotestsum's testjson: that drops FailedBuild, so the errors of a
-// build belong to no package; takes a test whose end is missing for a failed one;
-// keeps the output of any number of tests; and stops at a line over 64 KiB.
+// goEvent is one line of go test -json (go doc test2json) or go build -json. gotestsum's testjson drops
+// FailedBuild, takes a test whose end is missing for a failed one, keeps the output of any number of tests, and
+// stops at a line over 64 KiB.
 type goEvent struct {
 	Action, Package, Test, Output, ImportPath, FailedBuild string
 }

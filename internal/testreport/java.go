@@ -16,9 +16,8 @@ var (
 	gradleTotals   = regexp.MustCompile(`^(\d+) tests? completed(?:, (\d+) failed)?(?:, (\d+) skipped)?$`)
 )
 
-// javaReader reads the consoles of Maven (Surefire, Failsafe) and Gradle, and the
-// errors of javac in them. A test is called "package.Class.test", as JUnit XML
-// calls it, where the console tells the class.
+// javaReader reads the consoles of Maven (Surefire, Failsafe) and Gradle, and javac's errors. A test is
+// "package.Class.test", as in JUnit XML, where the console tells the class.
 type javaReader struct{ tally }
 
 func (j *javaReader) line(s string) bool {
@@ -65,8 +64,7 @@ func (j *javaReader) gradle(s string) bool {
 	return false
 }
 
-// compiler takes an error of javac. The file goes by its path in the sources, for
-// the project lies in another folder in the next run.
+// compiler takes an error of javac. The file goes by its path in the sources, wherever the project lies.
 func (j *javaReader) compiler(s string) bool {
 	m := javaError.FindStringSubmatch(s)
 	if m == nil {

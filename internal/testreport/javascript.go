@@ -18,9 +18,8 @@ var (
 	tscError = regexp.MustCompile(`^(\S.*?)(?:\(\d+,\d+\): |:\d+:\d+ - )error (TS\d+): (.+)$`)
 )
 
-// jestReader reads Jest: the names and texts from the blocks that begin with "●",
-// and, where the output stops before them, the names from the tree of --verbose. A
-// test is called "file › suite › test".
+// jestReader reads Jest: names and texts from the blocks that begin with "●", or, where the output stops
+// before, names from the tree of --verbose. A test is "file › suite › test".
 type jestReader struct {
 	tally
 	file    string
@@ -73,8 +72,7 @@ func (j *jestReader) qualified(title string) string {
 	return title
 }
 
-// jestText leaves out the stack, which names the runner's own files and where the
-// project lies.
+// jestText leaves out the stack, which names the runner's files and where the project lies.
 func jestText(b *block) string {
 	s := b.text()
 	if i := strings.Index(s, "\n\n  at "); i >= 0 {
@@ -96,9 +94,8 @@ func (j *jestReader) totals(s string) bool {
 	return true
 }
 
-// vitestReader reads Vitest: the names and texts from the blocks that begin with
-// FAIL, and, where the output stops before them, those marked × in the tree. A test
-// is called "file > suite > test".
+// vitestReader reads Vitest: names and texts from the blocks that begin with FAIL, or, where the output stops
+// before, those marked × in the tree. A test is "file > suite > test".
 type vitestReader struct {
 	tally
 	marked string // the last of the tree, whose reason may follow

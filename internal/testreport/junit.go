@@ -14,15 +14,13 @@ const (
 	maxXMLErrors = 100 // places where the XML is broken and reading goes on behind it
 )
 
-// junitStart is where a report begins: on a line of its own, not indented, as a
-// test's own output would be that shows XML.
+// junitStart begins a report: a line of its own, not indented, as a test's own XML would be.
 var junitStart = regexp.MustCompile(`(?m)^(?:<\?xml [^>]*>\s*)?<testsuites?[ >]`)
 
 // maxReports bounds the reports taken out of one output.
 const maxReports = 100
 
-// cutJUnit takes the JUnit XML out of an output. A report whose beginning is cut
-// off is known by the end of a suite that nothing began.
+// cutJUnit takes the JUnit XML out of an output; one without beginning is known by the end of a suite.
 func cutJUnit(s string) (rest, reports string) {
 	var out, xml strings.Builder
 	for range maxReports {
@@ -53,9 +51,8 @@ func cutJUnit(s string) (rest, reports string) {
 	return out.String(), xml.String()
 }
 
-// junitReader reads JUnit XML as pytest, Surefire, Gradle, jest-junit, Vitest and
-// node:test write it. A test is called "classname.name" or, where the class is a
-// file or a sentence, "classname > name".
+// junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest and node:test. A test is
+// "classname.name", or "classname > name" where the class is a file or a sentence.
 type junitReader struct {
 	tally
 
@@ -68,11 +65,9 @@ type junitReader struct {
 	depth  int
 }
 
-// readJUnit reads one or several reports, of which the first may lack its beginning
-// and the last its end. It reads token by token: joshdk/go-junit, which unmarshals
-// a document whole, reads nothing of a half report, of one that names another
-// character set or holds a bare "&", and keeps the text once more for each element
-// around it (302 MB for 500 kB within 300 elements).
+// readJUnit reads reports, of which the first may lack its beginning and the last its end, token by token:
+// joshdk/go-junit reads nothing of a half report, of one in another character set or with a bare "&", and keeps
+// the text once more for each element around it (302 MB for 500 kB within 300 elements).
 func readJUnit(s string) Report {
 	var j junitReader
 	for range maxXMLErrors {

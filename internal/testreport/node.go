@@ -11,9 +11,8 @@ var (
 	nodeTotal = regexp.MustCompile(`^[ℹ#] (tests|pass|fail|cancelled|skipped|todo) (\d+)$`)
 )
 
-// nodeReader reads the spec reporter of node:test; its TAP is read as TAP. A test is
-// called "suite > test". A suite that fails with its tests is left out, as node
-// leaves it out of its numbers.
+// nodeReader reads node:test's spec reporter; its TAP is TAP. A test is "suite > test". A suite that fails with
+// its tests is left out, as node leaves it out of its numbers.
 type nodeReader struct {
 	tally
 	suites suites
@@ -116,9 +115,8 @@ func (n *nodeReader) report() Report {
 	return n.tally.report()
 }
 
-// nodeTotal counts one of the numbers that node:test prints at its end: its spec
-// reporter behind "ℹ", its TAP behind "#". It reports whether a line is one. The
-// number of tests comes first; without it others may be missing as well.
+// nodeTotal counts one of node:test's numbers, behind "ℹ" in its spec reporter and "#" in its TAP, if a line is
+// one. That of tests comes first; without it others may be missing.
 func (t *tally) nodeTotal(s string) bool {
 	m := nodeTotal.FindStringSubmatch(s)
 	if m == nil {

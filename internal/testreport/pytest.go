@@ -14,9 +14,8 @@ var (
 	pytestState   = regexp.MustCompile(`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR) (\S+?::.+)|(\S+?::.+) (FAILED|ERROR)(?: +\[ *\d+%\])?)$`)
 )
 
-// pytestReader reads pytest: the names from the short summary, else from the lines
-// of -v, else from the titles of the tracebacks; the texts from the tracebacks,
-// else from the summary's reasons.
+// pytestReader reads pytest: names from the short summary, else the lines of -v, else the tracebacks' titles;
+// texts from the tracebacks, else the summary's reasons.
 type pytestReader struct {
 	tally
 	section string   // FAILURES, ERRORS or another between two rules
@@ -143,8 +142,7 @@ func (p *pytestReader) traceback(s string) bool {
 	return true
 }
 
-// traceOf is the traceback of a test that the summary names. Two files may hold
-// tests of one name; then the file decides, else their order.
+// traceOf is the traceback of a test that the summary names; of equal names the file decides, else the order.
 func (p *pytestReader) traceOf(name string, setup bool) string {
 	file, test, ofTest := strings.Cut(name, "::")
 	title := strings.ReplaceAll(test, "::", ".")

@@ -16,10 +16,9 @@ var (
 	proveTotal  = regexp.MustCompile(`^Files=\d+, Tests=(\d+), `)
 )
 
-// tapReader reads TAP 12 to 14 as Perl, node:test, Vitest and others write it:
-// subtests before their parent's line or in braces behind it, YAML blocks, TODO
-// and SKIP; and what prove prints. A test is called "parent > test"; a parent that
-// fails with its subtests is left out. Tests without a name go by their number.
+// tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others: subtests before their parent's line or in
+// braces behind it, YAML blocks, TODO and SKIP; and what prove prints. A test is "parent > test", or its
+// number; a parent that fails with its subtests is left out.
 type tapReader struct {
 	tally
 	sure   bool // it is TAP, and no prose that begins with "ok 1"
@@ -163,8 +162,7 @@ func (t *tapReader) report() Report {
 	return t.counted("tap", t.passed, t.failed, t.skipped)
 }
 
-// prove is what Test::More and prove print beside TAP: the reasons of failed tests,
-// and a summary by file.
+// prove is what Test::More and prove print beside TAP: reasons, and a summary by file.
 type prove struct {
 	ran   bool // prove's summary was there
 	total int  // tests of all files
@@ -233,9 +231,8 @@ func (p *prove) proveLine(s string) bool {
 	return false
 }
 
-// settle brings the reasons to the failed tests and, where prove kept the tests
-// themselves to itself, notes them from the reasons. It reports whether the numbers
-// are prove's.
+// settle brings the reasons to the failed tests, or notes them from the reasons where prove kept the tests to
+// itself. It reports whether the numbers are prove's.
 func (p *prove) settle(f *failures, listed bool) bool {
 	for _, d := range p.diags {
 		text := d.text.text()

@@ -9,8 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of what is read from the output of tests. A change that breaks more
-// tests than maxFailing is told by the first of them.
+// Bounds of what is read. A change that breaks more tests than maxFailing is told by the first.
 const (
 	maxFailing     = 200
 	maxFailureText = 2000     // bytes of one assertion's text
@@ -22,31 +21,27 @@ const (
 // NotCounted stands for a number that the test runner did not print.
 const NotCounted = -1
 
-// Report is what the output of test runners says. Without any known runner in
-// the output, Runner is empty and every number is NotCounted.
+// Report is what test runners say. Without a known one Runner is empty and every number NotCounted.
 type Report struct {
 	// Runner names the runners whose output was seen, in the order of their names:
 	// cargo, go, java (Maven's and Gradle's consoles), jest, junit (XML), node
 	// (its spec reporter), pytest, tap, tsc, vitest.
 	Runner string
-	// Passed, Failed and Skipped are as the runners count them, or NotCounted. What
-	// failed before its tests ran, such as a package that does not build, counts
-	// as one failure. Failed is never less than the failures listed.
+	// Passed, Failed and Skipped are as the runners count, or NotCounted. What failed before its tests ran,
+	// such as a package that does not build, is one failure. Failed is never less than the failures listed.
 	Passed, Failed, Skipped int
 	Failures                []policy.Failing // the failing tests, each name once, in the order of the output
 }
 
-// reader reads the output of one runner, line by line. The line is free of colours
-// and line ends. It reports whether the line was the runner's own, so that no
-// other reader looks at it.
+// reader reads the output of one runner, line by line, without colours and line ends. It reports whether the
+// line was the runner's own, so that no other looks at it.
 type reader interface {
 	line(s string) bool
 	report() Report
 }
 
-// Read reads the output of a verify command, which may hold that of several
-// runners and of other programs, begin in the middle and stop anywhere. It never
-// fails: what it does not know it leaves out.
+// Read reads the output of a verify command, which may hold that of several runners and programs, begin in the
+// middle and stop anywhere. What it does not know it leaves out.
 func Read(output string) Report {
 	if len(output) > maxTestOutput {
 		output = output[len(output)-maxTestOutput:]
@@ -125,9 +120,8 @@ func (f *failures) add(name, text string) {
 	}
 }
 
-// explain gives a text to the first test without one that is called so, whatever
-// suites stand before its own name. It reports whether there is such a test, with
-// a text or without.
+// explain gives a text to the first test without one that is called so, behind whatever suites, if there is
+// one.
 func (f *failures) explain(name, text string) bool {
 	name = stableName(name)
 	known := false
@@ -149,8 +143,7 @@ func (f *failures) counted(runner string, passed, failed, skipped int) Report {
 	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list}
 }
 
-// tally is what most readers keep: the failing tests, the numbers that the runner
-// printed itself, and the lines of the failure that is being read.
+// tally is what most readers keep: failing tests, the runner's own numbers, the failure that is being read.
 type tally struct {
 	runner string
 	failures

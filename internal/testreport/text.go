@@ -9,8 +9,7 @@ import (
 )
 
 var (
-	// duration is what runners put behind a name: "(5 ms)", " 12ms", "(1.2s)",
-	// "# time=3.1ms".
+	// duration is what runners put behind a name: "(5 ms)", " 12ms", "(1.2s)", "# time=3.1ms".
 	duration = regexp.MustCompile(`(?: # time=[0-9.]+m?s| \((?:[0-9.]+ ?(?:ms|s|m))(?: [0-9.]+ ?(?:ms|s))?\)| [0-9.]+ms)(?: \{)?$`)
 	// temporary is a folder or file that is called something else in the next run.
 	temporary = regexp.MustCompile(`(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+`)
@@ -43,8 +42,7 @@ type block struct {
 	lines int
 }
 
-// maxBlockLines is where a block is over at the latest: a runner that was killed in
-// the middle of one must not hide what another prints after it.
+// maxBlockLines ends a block: a runner that was killed in one must not hide another.
 const maxBlockLines = 400
 
 // add takes a line and reports whether the block still takes more.
@@ -59,8 +57,7 @@ func (b *block) add(line string) bool {
 
 func (b *block) text() string { return dedent(b.b.String()) }
 
-// blocks gathers text under names, until it is known what becomes of it. The zero
-// value is empty.
+// blocks gathers text under names, until it is known what becomes of it.
 type blocks struct {
 	by    map[string]*block
 	names []string // as they came
@@ -90,8 +87,7 @@ func (b *blocks) take(name string) string {
 	return known.text()
 }
 
-// dedent takes the indentation away that all lines share, and blank lines from the
-// ends.
+// dedent takes away the indentation that all lines share, and blank lines at the ends.
 func dedent(s string) string {
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
 	common := len(s)
@@ -109,8 +105,7 @@ func dedent(s string) string {
 // indent is the number of spaces and tabs that a line begins with.
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// totalOf adds up the numbers in front of the words of a summary such as "3 failed,
-// 1 passed"; a word that is not there counts as 0.
+// totalOf adds up the numbers in front of words ("3 failed, 1 passed"); a missing one counts as 0.
 func totalOf(s string, words ...string) int {
 	fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,;|=:", r) })
 	sum := 0
@@ -125,8 +120,7 @@ func totalOf(s string, words ...string) int {
 	return sum
 }
 
-// number reads a count. A hostile output may print any; more than a billion tests
-// are none.
+// number reads a count; more than a billion tests of a hostile output are none.
 func number(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > 1_000_000_000 {

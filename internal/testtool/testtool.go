@@ -77,8 +77,7 @@ func Serve(ctx context.Context, spec Spec, version string, stdin io.Reader, stdo
 	return nil
 }
 
-// endingReader tells when the client is gone, so that a command which takes long
-// is not waited for.
+// endingReader tells when the client is gone: a command which takes long is not waited for.
 type endingReader struct {
 	io.Reader
 	ended func()
@@ -97,10 +96,9 @@ type keptOpen struct{ io.Writer }
 
 func (keptOpen) Close() error { return nil }
 
-// maxAnswer bounds the text and the structured content of an answer each, in
-// bytes. Codex gives its model the structured content instead of the text where
-// there is one (convert_call_tool_result_to_function_call_output_payload in
-// codex-rs); recorded runs of the other CLIs show the text. So each must tell all.
+// maxAnswer bounds the text and the structured content of an answer each, in bytes, which both must tell all:
+// Codex gives its model the latter where there is one (convert_call_tool_result_to_function_call_output_payload
+// in codex-rs); the other CLIs' recorded runs show the text.
 const maxAnswer = 4 << 10
 
 // How much an answer shows where it fits.

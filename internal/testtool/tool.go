@@ -56,8 +56,7 @@ func (t *testTool) description() *mcp.Tool {
 	return &mcp.Tool{
 		Name: "run_tests", Title: "Run the repository's tests", Description: text,
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
-		// Tests leave build artefacts at most. Codex refuses a tool without the hint
-		// where nobody is there to approve it.
+		// Tests leave build artefacts at most. Without the hint Codex refuses a tool that nobody can approve.
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
 	}
 }
@@ -157,14 +156,12 @@ func unknownArguments(raw json.RawMessage) string {
 // Bounds of one command.
 const (
 	keptOutput = 64 << 10 // bytes, from the end, as the verifier keeps them
-	// outputAfterEnd is how long a command's children may hold its output open
-	// when it is over.
+	// outputAfterEnd is how long its children may hold its output open when it is over.
 	outputAfterEnd = time.Second
 )
 
-// runTestCommand runs a command for the shell. The failure, to stand behind the
-// command, is empty when it succeeded; the output is the end of both streams. When it
-// returns, everything that the command started in its process group is killed.
+// runTestCommand runs a command for the shell. The failure, to stand behind the command, is empty for none; the
+// output is the end of both streams. When it returns, its process group is killed.
 func runTestCommand(ctx context.Context, command, dir string) (failure, output string) {
 	kept := text.End{Max: keptOutput}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
@@ -192,8 +189,7 @@ func runTestCommand(ctx context.Context, command, dir string) (failure, output s
 	return failure, kept.String()
 }
 
-// withoutCredentials leaves out the variables whose names say that they are
-// secret: a test needs none of the agent's.
+// withoutCredentials leaves out the variables whose names say that they are secret.
 func withoutCredentials(env []string) []string {
 	secret := []string{"KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PAT", "CREDENTIAL", "CREDENTIALS", "AUTH", "AUTHORIZATION", "COOKIE"}
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
@@ -224,8 +220,7 @@ func appendCall(name string, c testCall) error {
 	return errors.Join(err, f.Close())
 }
 
-// countCalls is how many calls the journal has; it need not exist yet. Only the
-// agent itself can make it long, and harms its own tool then.
+// countCalls is how many calls the journal has, if it is there. An agent that makes it long harms its own tool.
 func countCalls(name string) (int, error) {
 	b, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -18,8 +18,7 @@ type Detail struct {
 	Run  func(ctx context.Context) (ok bool, text string)
 }
 
-// readyTime bounds all questions of one request. Kubernetes asks with 1 s by
-// default, most load balancers with 5 s.
+// readyTime bounds all questions of one request: Kubernetes asks with 1 s by default, load balancers with 5 s.
 const readyTime = 2 * time.Second
 
 // maxDetail is how much of an answer is shown, in characters.
@@ -32,9 +31,8 @@ type result struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// question is asked by one request at a time. A disk that hangs holds whoever
-// writes to it, whatever the context says, so nobody waits for the answer longer
-// than the context, and nobody asks again before it has come.
+// question is asked by one request at a time. A disk that hangs holds whoever writes to it, so nobody waits for
+// the answer longer than the context, and nobody asks again before it has come.
 type question struct {
 	name string
 	run  func(ctx context.Context) []result
@@ -68,9 +66,8 @@ func (q question) answer(ctx context.Context) []result {
 // parts are the questions that say how a server is. The first one decides.
 type parts []question
 
-// newParts asks first whether a webhook can be stored. That is what makes a
-// server ready: whoever takes one out of service takes its webhooks from it, and
-// nothing else is a reason to refuse those.
+// newParts asks first whether a webhook can be stored, which alone makes a server ready: whoever takes one out
+// of service takes its webhooks from it.
 func newParts(o Options) parts {
 	all := parts{ask("database", func(ctx context.Context) []result {
 		if err := o.Store.Ping(ctx); err != nil {
@@ -100,8 +97,7 @@ func (p parts) answers(ctx context.Context) [][]result {
 	return out
 }
 
-// readiness asks everything anew, and answers 503 when the first part fails.
-// Details are told besides and change nothing.
+// readiness asks everything anew, and answers 503 when the first part fails; details change nothing.
 func readiness(p parts, learned *learningCache) http.Handler {
 	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -126,8 +122,7 @@ func readiness(p parts, learned *learningCache) http.Handler {
 	})
 }
 
-// signals are the sources of grades that nothing is learned from at present. That
-// harms no webhook and no attempt.
+// signals are the sources of grades that nothing is learned from, which harms no webhook and no attempt.
 func signals(ctx context.Context, learned *learningCache) []result {
 	known, err := learned.get(ctx)
 	if err != nil {

@@ -11,12 +11,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// cacheTime is how long what was learned is shown again before it is computed
-// anew: up to 2,000 rows are read for it, and anybody may ask for a page.
+// cacheTime is how long what was learned is shown again: it takes up to 2,000 rows, and anybody may ask.
 const cacheTime = 5 * time.Second
 
-// learningCache computes what was learned, at most once in cacheTime. It may be
-// asked by many goroutines.
+// learningCache computes what was learned, at most once in cacheTime, for many goroutines.
 type learningCache struct {
 	ask func(ctx context.Context) (solver.LearningReport, error)
 	now func() time.Time
@@ -55,8 +53,7 @@ func believed(h learning.SourceHealth) (b struct{ Text, Class string }) {
 	return b
 }
 
-// attemptHref is the address of the thread of an attempt, owner/repo#number/attempt;
-// empty where the name says none.
+// attemptHref is the address of an attempt's thread (owner/repo#number/attempt); empty for what is none.
 func attemptHref(name string) string {
 	slash := max(0, strings.LastIndexByte(name, '/'))
 	t, err := thread.Parse(name[:slash])

@@ -17,12 +17,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// scrapeTime bounds what one scrape asks of the database; Prometheus gives up
-// after 10 s by default.
+// scrapeTime bounds what one scrape asks of the database; Prometheus gives up after 10 s by default.
 const scrapeTime = 5 * time.Second
 
-// metrics answers GET /metrics from the counters' registry. When the database
-// cannot be read the metrics that do not come from it are still given.
+// metrics answers GET /metrics, without a database with the other metrics.
 func metrics(o Options, learned *learningCache, p parts) http.Handler {
 	r := o.Counters.registry
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, learned, p, descriptions()})
@@ -40,8 +38,7 @@ type scrapeLog struct{ zerolog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprintln(v...))) }
 
-// descriptions are the metrics that are read from the store, the GitHub client and
-// this machine. Those that count up end in _total.
+// descriptions are the metrics that are read at each scrape. Those that count up end in _total.
 func descriptions() map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	desc := func(name, help string, labels ...string) {
@@ -196,8 +193,7 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	}
 }
 
-// give sends one number. Labels may come from outside, and a metric with broken
-// UTF-8 would be refused.
+// give sends one number. A label from outside with broken UTF-8 would be refused.
 func (s *scrape) give(out chan<- prometheus.Metric, name string, v float64, labels ...string) {
 	for i, l := range labels {
 		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
@@ -213,10 +209,8 @@ func (s *scrape) give(out chan<- prometheus.Metric, name string, v float64, labe
 	out <- m
 }
 
-// Counters count what this process has done. The solver calls the methods; all may be
-// called by many goroutines. Backends, endings,
-// outcomes, rules, rungs and statuses are of the configuration or of Pawl, so no label
-// can grow.
+// Counters count what this process has done, for many goroutines. Backends, endings, outcomes, rules, rungs and
+// statuses are of the configuration or of Pawl, so no label can grow.
 type Counters struct {
 	registry                                                         *prometheus.Registry
 	webhooks, attempts, decisions, tokens, cost, turns, calls, rungs *prometheus.CounterVec
@@ -248,8 +242,7 @@ func NewCounters() *Counters {
 			Buckets: []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
 			Help:    "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
-	// What the webhook endpoint answers is counted from 0 on, so that the first of a
-	// kind is an increase.
+	// What the endpoint answers is counted from 0 on, so that the first of a kind is an increase.
 	for _, status := range []int{
 		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
 		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable,
@@ -259,8 +252,7 @@ func NewCounters() *Counters {
 	return c
 }
 
-// Attempt counts an attempt that ended; the ending is empty for one that Pawl
-// cut short before its agent told any.
+// Attempt counts an attempt that ended; the ending is empty where Pawl cut it short before.
 func (c *Counters) Attempt(backend string, ending policy.Ending, outcome policy.Outcome) {
 	c.attempts.WithLabelValues(backend, string(ending), string(outcome)).Inc()
 }
@@ -288,8 +280,7 @@ func (c *Counters) Receipt(backend string, r policy.Receipt) {
 	c.durations.WithLabelValues(backend).Observe((time.Duration(r.AgentMS) * time.Millisecond).Seconds())
 }
 
-// Decision counts a decision that was taken, those to start an attempt
-// included.
+// Decision counts a decision, those to start an attempt included.
 func (c *Counters) Decision(rule policy.Rule, action policy.Action) {
 	c.decisions.WithLabelValues(string(rule), string(action)).Inc()
 }

@@ -59,8 +59,7 @@ type summary struct {
 	Broken  string // why the thread cannot be shown
 }
 
-// summarise is the summary of a thread, or why it cannot be shown, with the first
-// reasons of its last decision.
+// summarise is the summary of a thread with the first reasons, or why it cannot be shown.
 func summarise(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time, most int) summary {
 	s := summary{Name: text.Line(row.Thread.String(), maxName), Step: row.Running}
 	if err != nil {
@@ -223,8 +222,7 @@ func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 	return out
 }
 
-// listed is one thread as the list shows it. The state stands beside the headline,
-// which need not say it again.
+// listed is one thread in the list; the state beside the headline is not said again.
 func listed(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time) threadLine {
 	t := threadLine{summary: summarise(row, f, err, now, 2), Href: href(row.Thread), Changed: row.UpdatedAt}
 	if err != nil {

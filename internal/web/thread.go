@@ -134,8 +134,7 @@ func fields(e thread.Event) []field {
 	return fields
 }
 
-// chosen picks the fields of one kind of event; an event of a newer version has
-// none that are known.
+// chosen picks the fields of one kind of event; those of a newer version are not known.
 func chosen(e thread.Event) ([]field, error) {
 	switch e.Kind {
 	case thread.KindFeedback, thread.KindIgnored:

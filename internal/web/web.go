@@ -30,8 +30,7 @@ type Build struct {
 	Go      string `json:"go"`
 }
 
-// Options are the parts that the pages show. All are required, except that
-// Details may be empty.
+// Options are the parts that the pages show. Only Details may be empty.
 type Options struct {
 	// Hook takes every request to the webhook address, whatever its method.
 	Hook  http.Handler
@@ -43,8 +42,7 @@ type Options struct {
 	Counters *Counters
 	Learning func(ctx context.Context) (solver.LearningReport, error) // what was learned of the backends
 	Points   func() []forge.Points
-	// Skew is how far the clock of the database is ahead of this machine's; see
-	// store.Skew for SQLite.
+	// Skew is how far the clock of the database is ahead of this machine's; see store.Skew.
 	Skew   func() time.Duration
 	Build  Build
 	WebURL string        // where GitHub shows repositories, without a slash at its end
@@ -56,17 +54,15 @@ type Options struct {
 // HookPath is where webhooks arrive.
 const HookPath = "/api/github/hook"
 
-// How many requests of a kind are worked on at a time; others wait in line. A
-// status page folds up to 50 logs, and a readiness check takes the write lock
-// that webhooks need, so strangers must not have many of them at once.
+// How many requests of a kind are worked on at a time, since strangers may ask: a status page folds up to 50
+// logs, and a readiness check takes the write lock that webhooks need.
 const (
 	pagesAtOnce   = 2
 	checksAtOnce  = 1
 	scrapesAtOnce = 2
 )
 
-// New returns the handler of the whole server. What is not listed in the
-// contract is a plain 404.
+// New returns the handler of the whole server; what is not in the contract is a plain 404.
 func New(o Options) http.Handler {
 	learned := &learningCache{ask: o.Learning, now: o.Now}
 	p, parts := newPages(o, learned), newParts(o)
@@ -94,9 +90,8 @@ func inLine(line chan struct{}, h http.Handler) http.Handler {
 	})
 }
 
-// The times of a connection. GitHub's largest webhook, 25 MiB, needs 60 s on a
-// line of 3.5 Mbit/s; GitHub itself gives up after 10 s, Enterprise Server
-// after 30 s. GitHub's own headers are about 1 KiB.
+// The times of a connection. GitHub's largest webhook, 25 MiB, needs 60 s at 3.5 Mbit/s; GitHub gives up after
+// 10 s, Enterprise Server after 30 s. Its headers are about 1 KiB.
 const (
 	headerTime = 10 * time.Second
 	readTime   = 60 * time.Second
@@ -105,8 +100,7 @@ const (
 	maxHeader  = 64 << 10
 )
 
-// Server is an HTTP server for the handler that slow or silent clients cannot
-// tie up.
+// Server is an HTTP server that slow or silent clients cannot tie up.
 func Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
@@ -120,8 +114,7 @@ var templates embed.FS
 //go:embed style.css
 var style string
 
-// pageTime bounds the work on one page; refresh is after how many seconds a
-// browser asks for it again.
+// pageTime bounds the work on one page, which a browser asks for again after refresh seconds.
 const (
 	pageTime = 10 * time.Second
 	refresh  = 15
@@ -177,8 +170,7 @@ func (p *pages) render(w http.ResponseWriter, page *template.Template, data any)
 	_, _ = b.WriteTo(w)
 }
 
-// unavailable answers when the store cannot be read. The cause stays in the
-// log.
+// unavailable answers when the store cannot be read. The cause stays in the log.
 func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // nobody is waiting any more
@@ -195,8 +187,7 @@ func plain(w http.ResponseWriter, status int, s string) {
 	_, _ = io.WriteString(w, s+"\n") // as above
 }
 
-// guard keeps browsers from guessing types, framing, caching and telling other
-// sites where a link was followed.
+// guard keeps browsers from guessing types, framing, caching and telling where a link was followed.
 func guard(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -11,17 +11,15 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// Lengths of what others wrote, in characters. Those that one place of a page needs
-// stand in its template.
+// Lengths of what others wrote, in characters; those of a single place stand in its template.
 const (
 	maxName   = 100
 	maxTitle  = 120
 	maxReason = 300
 )
 
-// words are the functions of the templates. Every string that comes from outside
-// passes name, term, reason, line, quote or url there, which clean and cut it, or was
-// cleaned before.
+// words are the functions of the templates. Every string from outside passes name, term, reason, line, quote or
+// url, which clean and cut it, or was cleaned before.
 func words() template.FuncMap {
 	return template.FuncMap{
 		"line":   func(s any, most int) string { return text.Line(fmt.Sprint(s), most) },
