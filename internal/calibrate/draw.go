@@ -64,6 +64,8 @@ func draw(curve []Point, r rune, mark func(fpr, tpr Number, r rune)) {
 }
 
 // picture is the template of the SVG, readable on light and dark pages.
+//
+//go:embed roc.svg.tmpl
 var picture string
 
 // Sizes of the picture in SVG's user units: the side of a plot, the width of its box, its place in it.

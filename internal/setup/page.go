@@ -243,6 +243,8 @@ func writeSecret(path, text string) (err error) {
 }
 
 // starter is the template of the new file: what a server needs, and the other agents as comments.
+//
+//go:embed pawl.yml.tmpl
 var starter string
 
 // configuration is the text of the new file.
