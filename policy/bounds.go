@@ -120,14 +120,15 @@ func failedChecks(f Facts) (Decision, bool) {
 	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Source != FromCheckRun }) {
 		return silent()
 	}
-	n := 0
+	n, tried := 0, false // what was interrupted or cut has not tried yet
 	for i := len(f.Attempts) - 1; i >= 0; i-- {
 		a := f.Attempts[i]
 		if a.NewInput && !a.ByChecks {
 			break
 		}
-		if a.ByChecks {
-			n++
+		tried = tried || a.Outcome != Interrupted && !a.Cut()
+		if a.ByChecks && tried {
+			n, tried = n+1, false
 		}
 	}
 	most := f.Limits.Ladder.VerifyRetries

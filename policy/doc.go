@@ -47,6 +47,7 @@
 //	how long is waited between two attempts                           admit.go, backoff; breaker.go, Backoff
 //	what keeps a backend from an attempt that was asked for           admit.go
 //	what is waited out that the provider refuses for the moment        transient.go
+//	what follows an agent that hung, and an interruption              ladder.go, silence
 //	when is an account asked nothing before its reset                 breaker.go
 //	when are edits a loop, and how bad is it                          severity.go
 //	what shows that edits go in circles                               circles.go

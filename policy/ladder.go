@@ -46,6 +46,34 @@ func ladder(f Facts) (Decision, bool) {
 	return silent()
 }
 
+// hung reports whether an attempt came to nothing but its agent's silence.
+func (a Attempt) hung() bool { return a.WentSilent() && a.Outcome == Outcome(TimedOut) }
+
+// silences are how many of the newest attempts of the run hung.
+func (f Facts) silences() (n int) {
+	for run := f.run(); n < len(run) && run[len(run)-1-n].hung(); n++ {
+	}
+	return n
+}
+
+// maxSilences in a row are put down to an agent that hangs for good.
+const maxSilences = 3
+
+// silence is the rest of rule 5: an agent that hung is asked again.
+func silence(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || len(f.Fresh) > 0 || !a.hung() {
+		return silent()
+	}
+	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s, which is no failure of it", a.N, a.Silent)
+	if n := f.silences(); n >= maxSilences {
+		return stop(RuleSilent, "The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
+			why, fmt.Sprintf("%d attempts in a row ended so", n))
+	}
+	d, ok := again(RuleSilent, why)
+	return repeated(d, a), ok
+}
+
 // What interrupts attempts again and again: maxBroken in a row that Pawl itself could
 // not carry through need a person. Where the server was killed each time the attempt
 // may be what takes it down: from the patientUntil-th time on it waits for
@@ -85,7 +113,7 @@ func interrupted(f Facts, a Attempt) (Decision, bool) {
 func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 	failed, tried, escalated := 0, 0, false
 	for _, b := range f.climb() {
-		gaveUp := failed > 0 && !b.Progress() && b.Outcome != Interrupted && !b.refused() && b.Ending != UsageLimit
+		gaveUp := failed > 0 && !b.Progress() && b.Outcome != Interrupted && !b.Cut()
 		switch {
 		case gaveUp:
 			failed = max(failed, f.Limits.Ladder.VerifyRetries) + 1 // to be told again would not help

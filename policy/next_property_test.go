@@ -138,6 +138,7 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	case last.Outcome == Interrupted:
 	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.Limit.Usable()):
 	case d.Different && !last.Decision.Different:
+	case d.Rule == "silent" && last.WentSilent() && f.silences() < maxSilences:
 	case d.Rule == "transient" && last.Ending.Passes() && refusals(f) < f.Limits.Transient.MaxConsecutive:
 	case d.Rule == "escalate_effort" && d.Escalated && !last.Decision.Escalated:
 	case d.Rung == RungAnswer && last.Ending == NoAnswer && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Decision.Rung == RungAnswer }):
@@ -223,7 +224,7 @@ func anyBackends(t *rapid.T) []Backend {
 func anyMood(t *rapid.T) *Attempt {
 	stuck := unverified()
 	stuck.Evidence = far
-	mood := rapid.SampledFrom([]Attempt{{}, {}, {}, unverified(), stuck, timedOut(), looping(), interruptedAttempt(), {Receipt: Receipt{Ending: Overloaded}}}).Draw(t, "mood")
+	mood := rapid.SampledFrom([]Attempt{{}, {}, {}, unverified(), stuck, timedOut(), looping(), interruptedAttempt(), staleBase(), hung(), {Receipt: Receipt{Ending: Overloaded}}}).Draw(t, "mood")
 	if mood.Ending == "" {
 		return nil
 	}
@@ -245,6 +246,9 @@ func anyEnd(t *rapid.T, now time.Time, mood *Attempt) Attempt {
 		Evidence: rapid.SampledFrom([]simhash.Print{0, 1, 0xff, far}).Draw(t, "evidence"),
 		Change:   rapid.SampledFrom([]simhash.Print{0, 1, 0xff, far}).Draw(t, "change"),
 	}}
+	if a.Ending == TimedOut && rapid.Bool().Draw(t, "silent") {
+		a.Silent = "15m"
+	}
 	a.Outcome = Outcome(a.Ending)
 	switch {
 	case a.Ending == "":
@@ -299,7 +303,7 @@ func TestTheSimulationLeadsEverywhere(t *testing.T) {
 		}
 	}
 	for _, d := range []string{
-		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap", "stop unattended", "attempt transient", "wait transient", "stop transient",
+		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap", "stop unattended", "attempt transient", "wait transient", "stop transient", "attempt silent", "stop silent",
 		"attempt auth", "stop auth", "attempt misconfigured", "stop misconfigured", "stop auth_breaker",
 		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
 		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",

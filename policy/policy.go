@@ -121,6 +121,7 @@ func Next(f Facts) Decision {
 		needsPerson,
 		usageLimit,
 		transient,
+		silence,
 		editLoop,
 		stagnation,
 		noAnswer,

@@ -103,6 +103,9 @@ type Receipt struct {
 	// not reached through the gateway, which Gateway tells.
 	Context int64 `json:"context,omitempty"`
 	Gateway bool  `json:"gateway,omitempty"`
+	// Silent is how long the agent had shown no sign of life when it was ended for that,
+	// as people write it; empty where it was not.
+	Silent string `json:"silent,omitempty"`
 	// Budget says which budget ended the attempt; empty when none did.
 	Budget     string     `json:"budget,omitempty"`
 	Trajectory Trajectory `json:"trajectory,omitzero"`
@@ -121,6 +124,15 @@ type Receipt struct {
 // progress.
 func (r Receipt) Progress() bool {
 	return r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
+}
+
+// WentSilent reports whether the agent was ended because it had fallen silent.
+func (r Receipt) WentSilent() bool { return r.Ending == TimedOut && r.Silent != "" }
+
+// Cut reports whether what is no failure of the agent ended its work: its provider, or a
+// silence, of which nobody knows whose it is. An edit loop is its own.
+func (r Receipt) Cut() bool {
+	return r.Outcome != EditLoop && (r.Ending.Passes() || r.Ending == UsageLimit || r.WentSilent())
 }
 
 // Failing reports whether a verify command failed; the outcome may name something worse.

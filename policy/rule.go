@@ -28,6 +28,7 @@ const (
 	RuleLeftOut        Rule = "left_out"
 	RuleUnattended     Rule = "unattended"
 	RuleTransient      Rule = "transient"
+	RuleSilent         Rule = "silent"
 	RuleNoProgress     Rule = "no_progress"
 	RuleInterrupted    Rule = "interrupted"
 	RuleVerifyFailed   Rule = "verify_failed"
@@ -104,6 +105,7 @@ var words = map[Rule]Words{
 	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
 	RuleUnattended:      {Stops: "nobody has typed anything new"},
 	RuleTransient:       {Waits: "the provider refuses for the moment", Stops: "the provider refused again and again", Help: HelpResume},
+	RuleSilent:          {Stops: "the agent fell silent again and again", Help: HelpAny},
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
 	RuleInterrupted:     {Waits: "attempts were interrupted again and again", Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},

@@ -152,7 +152,7 @@ func same(run []Attempt) (a, b Attempt, kind, what string) {
 // the higher of the similarities that could be measured.
 func alike(a, b Attempt, threshold float64) (kind string, s float64) {
 	revision := 0.0
-	if a.Change != 0 && b.Change != 0 {
+	if a.Change != 0 && b.Change != 0 && a.Outcome != Interrupted && b.Outcome != Interrupted {
 		revision = simhash.Similarity(a.Change, b.Change)
 	}
 	failure := 0.0
@@ -183,8 +183,8 @@ func shared(a, b []string) float64 {
 	return float64(both) / float64(len(a)+len(b)-both)
 }
 
-// failed reports whether an attempt has a failure text to compare. A usage limit
-// or an interruption says nothing about the work.
+// failed reports whether an attempt has a failure text to compare. What cut or
+// interrupted it says nothing about the work.
 func failed(a Attempt) bool {
 	switch a.Outcome {
 	case Interrupted, Cancelled:
@@ -192,7 +192,7 @@ func failed(a Attempt) bool {
 	case VerifyFailed:
 		return true
 	default:
-		return a.Ending != Completed && a.Ending != UsageLimit && a.Ending != RateLimited && a.Ending != Overloaded
+		return a.Ending != Completed && !a.Cut()
 	}
 }
 

@@ -159,7 +159,7 @@ func cutCases() []agentCase {
 	return []agentCase{
 		{
 			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI,
-			state: "stopped", rule: "no_progress", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
+			state: "stopped", rule: "silent", ending: "timed_out", outcome: "timed_out", attempts: 3, check: ended,
 		},
 		{
 			// Claude Code leaves a command in the background after fifteen seconds.

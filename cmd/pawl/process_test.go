@@ -16,10 +16,14 @@ import (
 
 func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, script, more, want string }{
-		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 5s", "timed_out"},
-		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 5s", "timed_out"},
-		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 5s", "timed_out"},
+	for _, c := range []struct {
+		name, script, more, silent, title string
+		rule                              policy.Rule
+		attempts                          int
+	}{
+		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 5s", "", "the attempt failed and changed nothing", "no_progress", 1},
+		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 3s", "3s", "the agent fell silent again and again", "silent", 3},
+		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 3s", "3s", "the agent fell silent again and again", "silent", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -29,8 +33,21 @@ func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			s := r.ending(n)
 			a := r.state(n).Attempts
-			if len(a) != 1 || string(a[0].Receipt.Ending) != c.want || s.Rule != "no_progress" {
-				t.Errorf("%s (%s %q) after %+v; want one attempt that %s", s.State, s.Rule, s.Reasons, a, c.want)
+			if last := a[len(a)-1].Receipt; len(a) != c.attempts || last.Ending != policy.TimedOut || last.Silent != c.silent || s.Rule != c.rule {
+				t.Errorf("%s (%s %q) after %d attempts, silent %q; want %s after %d that timed out, silent %q", s.State, s.Rule, s.Reasons, len(a), last.Silent, c.rule, c.attempts, c.silent)
+			}
+			shown := ""
+			r.await("the comment", func() bool {
+				for _, m := range r.world.Comments(rigRepo, n) {
+					shown = m.Body
+				}
+				return strings.Contains(shown, "Stopped: "+c.title)
+			})
+			if c.silent != "" && strings.Count(shown, "silent for "+c.silent) < 3 || c.silent == "" && !strings.Contains(shown, "timed out") {
+				t.Errorf("the comment does not tell silence from time that is used up:\n%s", shown)
+			}
+			if b := r.status().Breakers; len(b) > 0 {
+				t.Errorf("it is held against the account: %+v", b)
 			}
 			r.gone("child")
 		})

@@ -15,6 +15,7 @@ import (
 type stop struct {
 	ending policy.Ending // TimedOut or Killed
 	reason string
+	silent time.Duration // it had shown no sign of life for so long
 	// first says that it came before the final event, which is then what the CLI made of its end: one that is
 	// told to end kills its command, and reports success.
 	first  bool
@@ -93,12 +94,12 @@ func (t *tally) decide(why stop) string {
 		r.because(why.reason)
 		return text
 	case why.ending == policy.TimedOut:
-		return t.outOfTime(why.reason)
+		return t.outOfTime(why)
 	case why.ending != "":
 		r.end(why.ending, why.reason)
 		return t.lastNotice()
 	case r.Exit.Code == exitTimeout:
-		return t.outOfTime("exit code 124: the time ran out before a final event")
+		return t.outOfTime(stop{reason: "exit code 124: the time ran out before a final event"})
 	case r.Exit.signal() != "":
 		r.end(policy.Killed, "the process was ended by "+r.Exit.signal()+" before a final event")
 		return t.lastNotice()
@@ -116,17 +117,18 @@ func (t *tally) decide(why stop) string {
 
 // outOfTime is a run that was still going when its time was over. Where the CLI waited for a provider that had
 // refused it, the refusal is the ending.
-func (t *tally) outOfTime(reason string) string {
+func (t *tally) outOfTime(why stop) string {
 	r := &t.rep
 	if t.notice.Kind != 0 {
 		said, _ := limit.Classify(t.notice.Text)
 		if cmp.Or(t.notice.Ending, said).IsLimit() {
 			text := t.judge(t.notice, "it was waiting after the refusal")
-			r.because(reason)
+			r.because(why.reason)
 			return text
 		}
 	}
-	r.end(policy.TimedOut, reason)
+	r.Silent = why.silent
+	r.end(policy.TimedOut, why.reason)
 	return t.lastNotice()
 }
 

@@ -122,6 +122,7 @@ type Report struct {
 	ExitKnown bool `json:"-"`
 	// Killed says that Pawl ended the process.
 	Killed      bool          `json:"-"`
+	Silent      time.Duration `json:"-"` // without a sign of life, where that is why
 	Duration    time.Duration `json:"-"`
 	Stderr      string        `json:"-"` // the head and tail of it
 	OutputBytes int64         `json:"-"` // of standard output

@@ -28,6 +28,7 @@ func (t *tally) decidePlain(why stop) string {
 	r.FinalMessage = lastOf(r.output)
 	switch {
 	case why.ending != "":
+		r.Silent = why.silent
 		r.end(why.ending, why.reason)
 	case t.onlyRefused(r.output):
 		return t.plainFailure(r.output)

@@ -115,14 +115,14 @@ type waitingSession struct {
 func newWatch(kill func(), o RunOptions) *watch {
 	w := &watch{kill: kill, silence: o.Idle}
 	// alarm fires after d, never for zero.
-	alarm := func(d time.Duration, ending policy.Ending, reason string) *time.Timer {
-		return time.AfterFunc(cmp.Or(d, math.MaxInt64), func() { w.end(stop{ending: ending, reason: reason}) })
+	alarm := func(d time.Duration, why stop) *time.Timer {
+		return time.AfterFunc(cmp.Or(d, math.MaxInt64), func() { w.end(why) })
 	}
-	w.total = alarm(o.Total, policy.TimedOut, fmt.Sprintf("killed after %s, the limit for a run", o.Total))
-	w.startup = alarm(o.Startup, policy.TimedOut, fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup))
-	w.idle = alarm(o.Idle, policy.TimedOut, fmt.Sprintf("killed because it printed nothing for %s", o.Idle))
-	w.linger = alarm(0, policy.Killed, fmt.Sprintf("killed because it did not end within %s", lingerTime))
-	w.asleep = alarm(0, "", "")
+	w.total = alarm(o.Total, stop{ending: policy.TimedOut, reason: fmt.Sprintf("killed after %s, the limit for a run", o.Total)})
+	w.startup = alarm(o.Startup, stop{ending: policy.TimedOut, silent: o.Startup, reason: fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup)})
+	w.idle = alarm(o.Idle, stop{ending: policy.TimedOut, silent: o.Idle, reason: fmt.Sprintf("killed because it printed nothing for %s", o.Idle)})
+	w.linger = alarm(0, stop{ending: policy.Killed, reason: fmt.Sprintf("killed because it did not end within %s", lingerTime)})
+	w.asleep = alarm(0, stop{})
 	return w
 }
 

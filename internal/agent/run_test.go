@@ -121,6 +121,9 @@ func TestOverdueRunsAreKilled(t *testing.T) {
 				if err != nil || got.Ending != policy.TimedOut || !got.Killed || got.Duration != c.after || s.kills != 1 {
 					t.Errorf("%s after %s, %d kills, reasons %q, error %v; want timed_out after %s", got.Ending, got.Duration, s.kills, got.Reasons, err, c.after)
 				}
+				if silent := max(c.options.Idle, c.options.Startup); (got.Silent == silent) != (c.after < time.Hour) {
+					t.Errorf("it counts as silent for %s; its time was %s, its silence %s", got.Silent, c.after, silent)
+				}
 				time.Sleep(2 * time.Hour) // let the script end
 			})
 		})

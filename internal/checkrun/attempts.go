@@ -57,6 +57,8 @@ func (a Attempt) Result() string {
 	switch {
 	case !a.ended():
 		return "running"
+	case a.WentSilent() && string(a.Ending) == string(a.Outcome):
+		return "silent for " + words(a.Silent)
 	case a.Ending == "" || string(a.Ending) == string(a.Outcome):
 		return words(a.Outcome)
 	case a.Outcome == "":

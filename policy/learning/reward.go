@@ -98,6 +98,7 @@ type AttemptFacts struct {
 	OwnFailure string         `json:"own_failure,omitempty"` // what failed in Pawl itself; empty when nothing did
 	StartedAt  time.Time      `json:"started_at"`
 	EndedAt    time.Time      `json:"ended_at"`
+	Silent     bool           `json:"silent,omitempty"` // it was ended because its agent had fallen silent
 	// Changed says that the tree differs from the one at the start.
 	Changed bool `json:"changed"`
 	Commits int  `json:"commits"` // how many commits of the attempt reached the thread's branch
@@ -150,6 +151,8 @@ func (f AttemptFacts) unrewarded() string {
 		return "the attempt was cancelled"
 	case f.Outcome == policy.Interrupted:
 		return "the attempt was interrupted"
+	case f.Silent:
+		return "the agent fell silent, which says nothing of the work"
 	case slices.Contains(unrelated, f.Ending):
 		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Ending)
 	}

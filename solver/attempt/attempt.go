@@ -11,6 +11,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/policy/simhash"
@@ -309,6 +310,9 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
 	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
+	if r.Silent = ""; p.Silent > 0 {
+		r.Silent = text.Span(p.Silent)
+	}
 	r.Evidence = simhash.Failure(p.Evidence())
 	if p.Limit != nil {
 		r.Limit = bounded(*p.Limit)

@@ -18,7 +18,7 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 	g := learning.Graded{
 		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Backend: a.Backend, Context: s.Task(t).Context(),
 		Facts: learning.AttemptFacts{
-			Ending: r.Ending, Outcome: r.Outcome, StartedAt: a.At, EndedAt: at, Changed: r.Progress(), Session: r.Session,
+			Ending: r.Ending, Outcome: r.Outcome, StartedAt: a.At, EndedAt: at, Changed: r.Progress(), Session: r.Session, Silent: r.WentSilent(),
 		},
 	}
 	if r.Session != "" || r.ToolCalls > 0 {

@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"slices"
+	"testing"
+)
+
+// hung is an attempt that was ended because its agent printed nothing.
+func hung() Attempt {
+	return Attempt{Receipt: Receipt{Ending: TimedOut, Silent: "15m", StartTree: "before", EndTree: "before"}}
+}
+
+// staleBase is an attempt whose work conflicts with what somebody pushed meanwhile.
+func staleBase() Attempt {
+	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: Interrupted, StartTree: "before", EndTree: moved, Change: 7, Whole: 7,
+		Detail: "somebody pushed to pawl/issue-7 during the attempt and it conflicts (a.txt); the work is kept on pawl/kept-7-1"}}
+}
+
+func TestAnAgentThatHangsIsAskedAgainTwice(t *testing.T) {
+	worked := hung()
+	worked.EndTree = moved
+	again := Decision{Action: DoAttempt, Rule: "silent", Backend: "codex", Reasons: wanted("the agent was silent for 15m")}
+	stop := Decision{Action: DoStop, Rule: "silent", Reasons: wanted("3 attempts in a row ended so")}
+	completed := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
+	spent := timedOut()
+	spent.EndTree = spent.StartTree
+	read(t, []sentence{
+		{"once", given(hung()), again},
+		{"and once more", given(hung(), hung()), again},
+		{"three in a row stop", given(hung(), hung(), hung()), stop},
+		{"also where they moved the work", given(worked, worked, worked), stop},
+		{"others between begin the row anew", given(hung(), hung(), timedOut(), hung()), again},
+		{"a remark is taken", given(hung(), hung(), hung()).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"a spent budget of time is another matter", given(spent), Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("failed (timed_out)")}},
+		{"what a silence cut is done when its continuation completes", given(worked, completed), Decision{Action: DoDone, Rule: "done"}},
+		{"a restart waits as every other", given(slices.Repeat([]Attempt{worked, timedOut()}, 6)...).with(func(f *Facts) {
+			f.Attempts[11] = given(hung()).Attempts[0]
+			f.Attempts[11].EndedAt = noon
+		}), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(4e9)}},
+	})
+}
+
+// Everything that counts failures: the ladder, the checks of others, stagnation. What
+// ends an attempt without its agent's doing leaves each as it was.
+func TestWhatIsNoFailureOfTheAgentFeedsNoCount(t *testing.T) {
+	for name, a := range map[string]Attempt{
+		"silence": hung(), "an interruption": interruptedAttempt(), "a stale base": staleBase(), "a usage limit": atLimit(noon),
+		"rate_limited": {Receipt: Receipt{Ending: RateLimited}}, "overloaded": {Receipt: Receipt{Ending: Overloaded}}, "disconnected": {Receipt: Receipt{Ending: Disconnected}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if a.Outcome == "" {
+				a.Outcome = Outcome(a.Ending)
+			}
+			if failed(a) {
+				t.Error("it is compared as a failure")
+			}
+			row := given(a, a, a)
+			if v := Stagnation(row.Attempts, 1, row.Limits); v.Similar != 0 || v.Escalated {
+				t.Errorf("three in a row are stagnation: %+v", v)
+			}
+			asked := a
+			asked.NewInput, asked.ByChecks = true, true
+			checks := Facts{Limits: Defaults(), Attempts: slices.Repeat([]Attempt{asked}, 4), Fresh: []Trigger{{Source: FromCheckRun}}}
+			if d, over := failedChecks(checks); over {
+				t.Errorf("they use up what failing checks may ask for: %+v", d)
+			}
+			// The second try that the ladder allows is still there after it.
+			two := given(unverified(), a, unverified())
+			if d, _ := verifyFailed(two, two.Attempts[2]); d.Rung != RungVerify {
+				t.Errorf("it counts as a failed verification: %+v", d)
+			}
+			if a.Outcome != Interrupted {
+				before := Breaker{Kind: UsageLimit, Consecutive: 1}
+				if after := before.After(a.Ending, noon, noon, noon); after != before && a.Ending != UsageLimit {
+					t.Errorf("the account's breaker is %+v, was %+v", after, before)
+				}
+			}
+		})
+	}
+}
