@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -25,10 +24,6 @@ const nearThreads = 50
 // thread or on others of the same repository. Of an edited description only what was
 // added need be the agent's.
 func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
-	parts := []string{r.Text}
-	if r.Source == policy.FromDescription {
-		parts = feedback.Additions(r.Was, r.Text)
-	}
 	rows, err := h.Store.Threads(ctx, nearThreads)
 	if err != nil {
 		return false, err
@@ -55,7 +50,7 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 		}
 		agents = append(agents, wrote...)
 	}
-	return feedback.WroteAll(parts, agents...), nil
+	return feedback.WroteAll(r.Parts(), agents...), nil
 }
 
 // writings are what the agents of those attempts wrote that ran at a time.

@@ -20,7 +20,7 @@ func checkRun(p *payload) []Activity {
 	cr := p.CheckRun
 	it := Activity{
 		Repo:     p.repo(),
-		Number:   checkRunThread(cr),
+		Number:   cr.Suite.thread(),
 		URL:      cr.HTMLURL,
 		Snapshot: thread.Details{Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch},
 	}
@@ -114,14 +114,14 @@ func failed(s thread.State) []string {
 	return names
 }
 
-// checkRunThread is the thread that a commit's check concerns: by the branch also
-// while the pull request is too new to be known as the thread's.
-func checkRunThread(cr checkRunPart) int {
-	if n, ok := issueOfBranch(cr.Suite.HeadBranch); ok {
+// thread is that which a commit's checks concern: by the branch also while the pull
+// request is too new to be known as the thread's.
+func (s suite) thread() int {
+	if n, ok := issueOfBranch(s.HeadBranch); ok {
 		return n
 	}
-	if len(cr.Pulls) > 0 {
-		return cr.Pulls[0].Number
+	if len(s.Pulls) > 0 {
+		return s.Pulls[0].Number
 	}
 	return 0
 }

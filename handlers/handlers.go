@@ -151,6 +151,7 @@ func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 		PullRequestReview{on(pullRequestReview, "pull_request_review")},
 		PullRequestReviewComment{on(pullRequestReviewComment, "pull_request_review_comment")},
 		CheckRun{on(checkRun, "check_run")},
+		CheckSuite{on(checkSuite, "check_suite")},
 		Push{on(push, "push")},
 		Delete{on(branchDeleted, "delete")},
 		Installation{on(installation, "installation")},
@@ -176,7 +177,7 @@ func (h *Handlers) Reads(event, action string) bool {
 	case Other, unknownEvent:
 		return false
 	}
-	return event != "check_run" || action != "created" // most of them, and no results yet
+	return (event != "check_run" || action != "created") && (event != "check_suite" || action == "rerequested") // most of them say nothing yet
 }
 
 // handler is what all EventHandlers share: it handles its events with one reader.

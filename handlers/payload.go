@@ -38,6 +38,7 @@ type payload struct {
 	Label   label               `json:"label"`
 
 	CheckRun        checkRunPart `json:"check_run"`
+	CheckSuite      suite        `json:"check_suite"`
 	RequestedAction *struct {
 		Identifier string `json:"identifier"`
 	} `json:"requested_action"`
@@ -96,12 +97,17 @@ type checkRunPart struct {
 		Summary string `json:"summary"`
 		Text    string `json:"text"`
 	} `json:"output"`
-	Pulls []struct {
+	Suite suite `json:"check_suite"`
+}
+
+// suite is all checks of an App on a commit.
+type suite struct {
+	HeadBranch string      `json:"head_branch"`
+	HeadSHA    string      `json:"head_sha"`
+	App        forge.AppID `json:"app"`
+	Pulls      []struct {
 		Number int `json:"number"`
 	} `json:"pull_requests"`
-	Suite struct {
-		HeadBranch string `json:"head_branch"`
-	} `json:"check_suite"`
 }
 
 // repo is where the event happened.

@@ -13,7 +13,7 @@ import (
 // readers are the readers of the events that Pawl handles.
 var readers = map[string]func(*payload) []Activity{
 	"issue_comment": issueComment, "issues": issues, "pull_request": pullRequest, "pull_request_review": pullRequestReview,
-	"pull_request_review_comment": pullRequestReviewComment, "check_run": checkRun, "push": push, "delete": branchDeleted,
+	"pull_request_review_comment": pullRequestReviewComment, "check_run": checkRun, "check_suite": checkSuite, "push": push, "delete": branchDeleted,
 	"installation": installation, "installation_repositories": installationRepositories, "repository": repositoryChanged,
 }
 

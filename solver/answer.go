@@ -38,6 +38,8 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 		}
 		base = info.DefaultBranch
 	}
+	body := checkrun.PullBody(v)
+	p.says(ctx, body)
 	begun := p.state.Acts[thread.ActPull].At // by an earlier try
 	if begun.IsZero() {
 		if err := p.begin(ctx, thread.ActPull); err != nil {
@@ -47,7 +49,7 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	crash.Point("pull_begun")
 	// What an earlier try opened is returned, so a repetition is safe.
 	opened, err := p.Forge.CreatePull(ctx, p.repo(), forge.NewPull{
-		Title: title, Body: checkrun.PullBody(v), Head: p.Host.branch(p.state, p.thread), Base: base, Begun: begun,
+		Title: title, Body: body, Head: p.Host.branch(p.state, p.thread), Base: base, Begun: begun,
 	})
 	if a := p.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && p.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
 		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
@@ -126,6 +128,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	default:
 		body = checkrun.Help(p.app.Slug, q.Word)
 	}
+	p.says(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
 	number := cmp.Or(q.Number, p.thread.Number)
 	return p.act(ctx, thread.AnswerKey(q.Seq), func() (thread.Act, bool, error) {

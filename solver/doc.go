@@ -17,6 +17,7 @@
 //	what is refused before an attempt, what is an attempt given     prepare.go
 //	how does an act happen once                                     publisher.go
 //	which comment and check runs are written, and when              publish.go
+//	how is a copy of Pawl's own texts known later                   publisher.go (says)
 //	when is the pull request opened, what is answered               answer.go
 //	what do the pages and check runs show of the log                view.go
 //	which backend is chosen by what was learned                     learn.go

@@ -33,6 +33,11 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 	// Times are told as of the last change, so that the same log renders the
 	// same bytes and nothing is sent again.
 	v.Now = p.state.At
+	said := checkrun.Comment(v)
+	for _, c := range checkrun.Checks(v) {
+		said += "\n" + c.Output.Title + "\n" + c.Output.Summary
+	}
+	p.says(ctx, said)
 	return errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v))
 }
 
@@ -159,7 +164,9 @@ func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
 // and what cannot be read now is left to the next publish, so c is the answer then.
 func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun {
 	since, err := p.Store.Events(ctx, p.thread, p.state.Seq)
-	if err != nil || !slices.ContainsFunc(since, func(e thread.Event) bool { return e.Kind != thread.KindActStarted && e.Kind != thread.KindActDone }) {
+	if err != nil || !slices.ContainsFunc(since, func(e thread.Event) bool {
+		return !slices.Contains([]thread.Kind{thread.KindActStarted, thread.KindActDone, thread.KindPublished}, e.Kind)
+	}) {
 		return c
 	}
 	events, err := p.Store.Events(ctx, p.thread, 0)

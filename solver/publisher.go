@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -104,6 +105,21 @@ func (p *publisher) begin(ctx context.Context, key string) error {
 	}
 	p.state.Acts[key] = thread.ActState{}
 	return nil
+}
+
+// says logs what Pawl is about to publish, so that a copy of it is known as its own.
+func (p *publisher) says(ctx context.Context, text string) {
+	var own feedback.Authored
+	own.Read(p.state.Own)
+	own.AddOwn(text)
+	runs := own.Fresh()
+	if len(runs) == 0 {
+		return
+	}
+	p.state.Own = append(p.state.Own, runs...)
+	if err := p.lease.Record(ctx, thread.KindPublished, thread.Authored{Runs: runs}); err != nil {
+		p.log.Warn().Err(err).Msg("what is published was not logged; a copy of it would count as feedback")
+	}
 }
 
 // acted logs that an act was done, and keeps the step's own state current.

@@ -294,6 +294,16 @@ func (w checks) Rerequest(repo string, runID int64, as string) error {
 	})
 }
 
+// RerequestAll asks for all checks of the App that made a check run to be done again.
+func (w checks) RerequestAll(repo string, runID int64, as string) error {
+	return w.onRun(repo, runID, as, func(r *repository, run *checkRun, by *account) error {
+		if run.suite.app == w.app {
+			w.emit("check_suite", r, by, obj{"action": "rerequested", "check_suite": w.renderCheckRunEvent(r, run)["check_suite"]})
+		}
+		return nil
+	})
+}
+
 // emitOwn sends what GitHub sends only to the App that made the check run.
 func (w checks) emitOwn(r *repository, run *checkRun, action string, by *account, extra obj) {
 	if run.suite.app == w.app {

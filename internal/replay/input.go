@@ -177,7 +177,7 @@ func readTrail(r io.Reader, rec *recorder) error {
 		}
 		seq = e.Seq
 		switch e.Kind {
-		case thread.KindActStarted, thread.KindActDone, thread.KindQuestion, thread.KindAuthored:
+		case thread.KindActStarted, thread.KindActDone, thread.KindQuestion, thread.KindAuthored, thread.KindPublished:
 			continue
 		case thread.KindAttemptStarted:
 			rec.attempts++

@@ -156,7 +156,7 @@ func chosen(e thread.Event) ([]field, error) {
 			return append(pairs("attempt", fmt.Sprint(s.N), "run", fmt.Sprint(s.Run), "backend", s.Backend, "account", s.Account, "effort", s.Effort),
 				decision(s.Decision)...)
 		})
-	case thread.KindAuthored:
+	case thread.KindAuthored, thread.KindPublished:
 		return decoded(e, func(w thread.Authored) []field {
 			return pairs("attempt", fmt.Sprint(w.N), "runs of words", fmt.Sprint(len(w.Runs)/4))
 		})

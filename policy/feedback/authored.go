@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Authored stands for what an agent itself wrote while it worked: its commands, the
@@ -103,6 +105,58 @@ func (a *Authored) Wrote(remark string) bool {
 		}
 	}
 	return n > 0
+}
+
+// Parts are what of a remark must be somebody's for the remark to be theirs: of an
+// edited description only what was added.
+func (r Remark) Parts() []string {
+	if r.Source == policy.FromDescription {
+		return Additions(r.Was, r.Text)
+	}
+	return []string{r.Text}
+}
+
+// minCopy is how many words a copy of Pawl's texts has at least: fewer stand in them by
+// chance. maxOwn is how many runs of a thread's are kept, 8 KiB, or one text more.
+const minCopy, maxOwn = 8, 1 << 11
+
+// volatile is what a reader does not copy of a text of Pawl, and what changes in it as
+// work goes on: tags, addresses of links, and words with digits in them.
+var volatile = regexp.MustCompile(`<[^>]*>|\]\([^)]*\)|\w*\d\w*`)
+
+func lasting(text string) string { return volatile.ReplaceAllString(Visible(text), " ") }
+
+// AddOwn takes in a text that Pawl itself publishes.
+func (a *Authored) AddOwn(text string) {
+	if len(a.runs) < maxOwn {
+		a.Add(lasting(text), false)
+	}
+}
+
+// copied reports whether a remark is a copy of what Pawl published on the thread, as a
+// bridge makes it, and not of the description that Pawl repeats there.
+func copied(r Remark, s Scene) bool {
+	var own, described Authored
+	own.Read(s.Own)
+	for _, text := range s.Known {
+		described.AddOwn(text)
+	}
+	return len(s.Own) > 0 && !slices.ContainsFunc(r.Parts(), func(part string) bool {
+		part = uncut(Own(part), s.Self.Slug)
+		return len(words(part)) < minCopy || !own.Wrote(part) || described.Wrote(part)
+	})
+}
+
+// uncut is a copy without a first line that names its writer, and without the word
+// within which its end was cut off.
+func uncut(text, slug string) string {
+	if first, rest, _ := strings.Cut(text, "\n"); strings.Contains(strings.ToLower(first), slug) && strings.HasSuffix(strings.TrimSpace(first), ":") {
+		text = rest
+	}
+	if whole := strings.TrimRight(text, ".…[]() "); strings.HasSuffix(text, "…") || strings.HasSuffix(text, "...") || strings.HasSuffix(text, "[…]") {
+		text = whole[:max(0, strings.LastIndexAny(whole, " \n"))]
+	}
+	return lasting(text)
 }
 
 // Fresh are the runs that are not logged yet.

@@ -3,6 +3,7 @@ package feedback
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -17,6 +18,12 @@ var (
 	// description. They are found in code too: a description that ends in an
 	// open code block makes code of the block that Pawl appends.
 	managed = regexp.MustCompile(`(?is)<!--\s*pawl:(begin|end)\b.*?-->`)
+
+	// moving matches what programs write anew: dates, times of a day, ages and hashes,
+	// which have a digit among their first four.
+	moving = regexp.MustCompile(`(?i)\b\d{4}-\d\d-\d\d(?:t\d\d)?|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
+		`|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d{1,2}(?:, \d{4})?\b|\b\d+ (?:second|minute|hour|day)s? ago\b|\b(?:\d[0-9a-f-]{6,}|[a-f]\d[0-9a-f-]{5,}|[a-f]{2}\d[0-9a-f-]{4,}|[a-f]{3}\d[0-9a-f-]{3,})\b`)
+	number = regexp.MustCompile(`\d[\d.,]*`)
 
 	// checkbox matches a task list's box up to its closing bracket, also in
 	// nested lists and in quotes.
@@ -65,6 +72,16 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 		diff = after
 	}
 	return cutDiff(diff), true
+}
+
+// onlyMoves reports whether two contents of a description differ only in what moves by
+// itself: in times and hashes, or in numbers that moved before, as the known contents
+// tell. A number that changes for the first time may be somebody's wish.
+func onlyMoves(was, now string, known []string) bool {
+	still := func(text string) string { return moving.ReplaceAllString(text, "…") }
+	shape := func(text string) string { return number.ReplaceAllString(still(text), "#") }
+	moved := func(k string) bool { return !sameWords(still(k), still(was)) && sameWords(shape(k), shape(now)) }
+	return sameWords(still(was), still(now)) || sameWords(shape(was), shape(now)) && slices.ContainsFunc(known, moved)
 }
 
 // Additions returns what an edit put into a description: the content of each run

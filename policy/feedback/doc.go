@@ -10,13 +10,14 @@
 //	in which order is a remark judged, with which reasons        feedback.go, Judge
 //	what is looked up before a remark counts, in which order     feedback.go, needs
 //	what was caused by Pawl or written by its agent              feedback.go, causedByPawl
-//	does a remark consist of words that an agent wrote           authored.go
+//	does a remark consist of words that an agent wrote, or Pawl  authored.go
+//	which are a writer's own words, which ask for nothing        asking.go
 //	who may ask, and which bots                                  feedback.go, mayWrite
 //	when does a check run of others ask for work                 feedback.go, asksByCheckRun
 //	which failures of checks lie outside of the work             outside.go
 //	which commands are there, and where may they stand           command.go
 //	why is a ticked box or a new time stamp of a description
-//	no feedback                                                  description.go, tidyLine and Content
+//	no feedback                                                  description.go, Content and onlyMoves
 //	what of an edited description is new                         description.go, DescriptionDiff
 //	what does a reader see of a text (prompts are made of it)    visible.go
 //	what is a quotation, code or an HTML comment                 markdown.go

@@ -82,6 +82,9 @@ type Scene struct {
 	// Known are descriptions, as Content gives them, that were already worked
 	// on or already refused as no change.
 	Known []string
+	// Said are the comments that were worked on, Own the texts that Pawl published.
+	Said []string
+	Own  []byte
 	// Label is the label that means solve.
 	Label string
 	// AllowedBots are the numeric ids of bots that may ask for work.
@@ -207,6 +210,8 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 		return "", false
 	case s.ByPawl:
 		return "the log holds it as something that Pawl wrote", false
+	case copied(r, s):
+		return "it is a copy of what Pawl wrote", false
 	case s.Marked:
 		return "it carries a marker of Pawl", false
 	case s.ByAgent:
@@ -275,21 +280,27 @@ func asksByText(r Remark, s Scene) Judgement {
 			return ignore("the edit did not change the content")
 		}
 	}
-	if c, ok := ParseCommand(r.Text, s.Self.Slug); ok {
+	if c, ok := ParseCommand(r.Text, s.Self.Slug); ok && !(c.Mention && c.Text != "" && courteous(Own(c.Text))) {
 		return Judgement{Accepted: true, Reason: "command " + c.Name, Command: c, Text: c.Text}
 	}
-	text := Visible(r.Text)
+	text, own, onLine := Visible(r.Text), Own(r.Text), r.Source == policy.FromReviewComment && s.Tracked
 	switch {
 	case r.Source == policy.FromReview && r.State == "changes_requested" && s.Tracked:
 		return accept("a review requests changes", text)
-	case r.Source == policy.FromReview && r.State == "approved":
+	case r.Source == policy.FromReview && r.State == "approved" && courteous(own):
 		return ignore("an approval asks for no work")
 	case strings.TrimSpace(text) == "":
 		return ignore("there is no text to work on")
-	case r.Source == policy.FromReviewComment && s.Tracked:
-		return accept("a review comment on a pull request that Pawl works on", text)
-	case !s.OwnPull:
+	case !s.OwnPull && !onLine:
 		return ignore("it holds no command, and the thread is no pull request of Pawl")
+	case own == "":
+		return ignore("it says nothing but what it quotes")
+	case courteous(own):
+		return ignore("thanks, emoji and approvals ask for no work")
+	case r.Source == policy.FromComment && slices.ContainsFunc(s.Said, func(said string) bool { return sameWords(said, text) }):
+		return ignore("an attempt was made for the same words before; /pawl retry makes another one")
+	case onLine:
+		return accept("a review comment on a pull request that Pawl works on", text)
 	case r.Source == policy.FromReview:
 		return accept("a review remark on Pawl's pull request", text)
 	}
@@ -310,6 +321,9 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	content := Content(r.Text)
 	if slices.ContainsFunc(s.Known, func(known string) bool { return sameWords(known, content) }) {
 		return Judgement{Reason: "the description was edited back to a text that is already known", Description: content}
+	}
+	if onlyMoves(Content(r.Was), content, s.Known) {
+		return ignore("nothing but times, counters or hashes of the description changed")
 	}
 	j := accept("the description's content changed", diff)
 	j.Description = content

@@ -27,6 +27,7 @@ const (
 	KindDecision       Kind = "decision"        // Decided
 	KindAttemptStarted Kind = "attempt_started" // Started
 	KindAuthored       Kind = "authored"        // Authored
+	KindPublished      Kind = "published"       // Authored, by Pawl itself
 	KindAttemptEnded   Kind = "attempt_ended"   // policy.Receipt
 	KindUnfinished     Kind = "unfinished"      // Unfinished
 	KindActStarted     Kind = "act_started"     // Act
@@ -205,8 +206,8 @@ type Unfinished struct {
 	At time.Time `json:"-"`
 }
 
-// Authored is a part of what the agent of an attempt wrote, as feedback.Authored has
-// it. State leaves it out.
+// Authored is a part of what the agent of an attempt wrote, or Pawl itself (N is 0), as
+// feedback.Authored has it. State keeps what is Pawl's.
 type Authored struct {
 	N    int    `json:"n"`
 	Runs []byte `json:"runs"`

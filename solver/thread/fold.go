@@ -55,6 +55,10 @@ type State struct {
 	Head string
 	// Repo is the repository's configuration as the last attempt read it.
 	Repo config.Repo
+	// Own are the texts that Pawl published, as feedback.Authored has them, Said the
+	// comments that attempts took.
+	Own  []byte
+	Said []string
 	// Known are descriptions that were already worked on.
 	Known []string
 	// Generation and Cause are those of the newest feedback.
@@ -119,12 +123,12 @@ func (s *State) Apply(events []Event) error {
 func (s State) Clone() State {
 	s.Attempts, s.Feedback, s.Ignored, s.Questions = slices.Clone(s.Attempts), slices.Clone(s.Feedback), slices.Clone(s.Ignored), slices.Clone(s.Questions)
 	s.Controls, s.Known, s.People, s.Checks = slices.Clone(s.Controls), slices.Clone(s.Known), slices.Clone(s.People), slices.Clone(s.Checks)
-	s.Acts = maps.Clone(s.Acts)
+	s.Acts, s.Own, s.Said = maps.Clone(s.Acts), slices.Clone(s.Own), slices.Clone(s.Said)
 	return s
 }
 
 func (s *State) apply(e Event) error {
-	if e.Kind != KindActStarted && e.Kind != KindActDone && e.Kind != KindIgnored && e.Kind != KindAuthored {
+	if !slices.Contains([]Kind{KindActStarted, KindActDone, KindIgnored, KindAuthored, KindPublished}, e.Kind) {
 		s.At = e.At
 	}
 	switch e.Kind {
@@ -148,6 +152,8 @@ func (s *State) apply(e Event) error {
 		return into(e, s.decided)
 	case KindAttemptStarted:
 		return into(e, s.started)
+	case KindPublished:
+		return into(e, func(_ Event, w Authored) { s.Own = append(s.Own, w.Runs...) })
 	case KindAttemptEnded:
 		return into(e, s.ended)
 	case KindUnfinished:
@@ -242,6 +248,9 @@ func (s *State) started(e Event, a Started) {
 	for i := range s.Feedback {
 		if f := &s.Feedback[i]; f.Taken == 0 && f.Seq <= a.Seen {
 			f.Taken = a.N
+			if f.Source == policy.FromComment && f.Command == "" && f.Withdrawn == "" {
+				s.Said = append(s.Said, f.Text)
+			}
 		}
 	}
 }
