@@ -151,12 +151,13 @@ func feedback(f Facts) (Decision, bool) {
 	if len(f.Fresh) == 0 {
 		return silent()
 	}
+	most := f.Fresh[0].At.Add(gatherMost)
 	for _, t := range f.Fresh {
 		// What is dated after now was taken in by a node whose clock is ahead of this
 		// one's. By a moment that is usual, but one ahead by a year is not waited for.
 		wait, why := gathers(t.Source)
-		if f.Now.Sub(t.At).Abs() < wait {
-			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(wait), Reasons: Because(RuleGather, why)}, true
+		if f.Now.Sub(t.At).Abs() < wait && f.Now.Before(most) && !f.command(Commands...) {
+			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(min(wait, most.Sub(t.At))), Reasons: Because(RuleGather, why)}, true
 		}
 	}
 	d, ok := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
@@ -175,6 +176,9 @@ const (
 	// run. The jobs of a commit run side by side, and what breaks one breaks others
 	// some seconds later.
 	gatherChecks = 10 * time.Second
+	// gatherMost is how long that goes on in all, and keeps what people say waiting. A
+	// command does not wait for it.
+	gatherMost = 30 * time.Second
 )
 
 // gathers says how long more of the same is awaited after feedback of a source,

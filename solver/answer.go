@@ -80,7 +80,8 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 			targets = append(targets, r.Feedback)
 		}
 	}
-	for _, q := range p.state.Questions {
+	_, answers := p.answered("")
+	for _, q := range p.state.Questions[:min(len(p.state.Questions), max(0, maxAnswers-answers))] {
 		targets = append(targets, q.Feedback)
 	}
 	targets = append(targets, p.state.Controls...)
@@ -113,8 +114,31 @@ func (p *publisher) deleted(ctx context.Context, err error) bool {
 	return err == nil
 }
 
-// answer writes the answer to a question as a comment of its own.
+// maxAnswers bounds the answers on a thread in an hour, so that questions leave room for
+// other writes. 10 is our choice.
+const maxAnswers = 10
+
+// answered is the last answer on a page, and how many the thread had in the last hour.
+func (p *publisher) answered(page string) (last thread.ActState, n int) {
+	for _, a := range p.state.Acts {
+		if a.Page != "" && p.Now().Sub(a.At) < time.Hour {
+			n++
+		}
+		if a.Page == page && a.At.After(last.At) {
+			last = a
+		}
+	}
+	return last, n
+}
+
+// answer answers a question, in the comment of the last answer to such a one there.
 func (p *publisher) answer(ctx context.Context, q thread.Question) error {
+	number := cmp.Or(q.Number, p.thread.Number)
+	page := fmt.Sprintf("%s %d", q.Command, number)
+	last, n := p.answered(page)
+	if n >= maxAnswers {
+		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: fmt.Sprintf("not answered: %d answers in an hour are enough", n)})
+	}
 	var body string
 	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
@@ -130,18 +154,24 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	}
 	p.says(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
-	number := cmp.Or(q.Number, p.thread.Number)
 	return p.act(ctx, thread.AnswerKey(q.Seq), func() (thread.Act, bool, error) {
 		c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark)
-		return thread.Act{ID: c.ID, URL: c.HTMLURL}, ok, err
+		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: page}, ok, err
 	}, func() (thread.Act, error) {
-		c, err := p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
+		var c forge.Comment
+		var err error
+		if last.ID != 0 {
+			c, err = p.Forge.EditComment(ctx, p.repo(), last.ID, body, mark)
+		}
+		if last.ID == 0 || p.deleted(ctx, err) {
+			c, err = p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
+		}
 		crash.Point("answer_written")
 		if errors.Is(err, forge.ErrForbidden) {
 			// A locked thread takes no comments.
 			return thread.Act{Note: err.Error()}, nil
 		}
-		return thread.Act{ID: c.ID, URL: c.HTMLURL}, err
+		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: page}, err
 	})
 }
 

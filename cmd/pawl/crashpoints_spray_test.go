@@ -84,7 +84,7 @@ func orderly(t *testing.T, signal string) bool {
 }
 
 // judge checks at GitHub alone that nobody's words were left without an effect: each
-// question has its answer, each order a comment that tells how its run ended, and each
+// kind of question has one answer, each order a comment that tells how its run ended, and each
 // pull request of Pawl a check run on its head.
 func (s *soak) judge() {
 	s.t.Helper()
@@ -95,7 +95,7 @@ func (s *soak) judge() {
 			heads[run.SHA] = true
 		}
 		for _, issue := range world.Issues(repo) {
-			asked, answers, orders, told := 0, 0, 0, ""
+			asked, answers, orders, told := map[string]bool{}, 0, 0, ""
 			for _, c := range world.Comments(repo, issue.Number) {
 				switch words, _, _ := strings.Cut(c.Body, "\n"); {
 				case c.ViaApp && strings.Contains(c.Body, "<!-- pawl:status "):
@@ -104,13 +104,13 @@ func (s *soak) judge() {
 					answers++
 				case c.ViaApp:
 				case words == "/pawl status" || words == "/pawl why":
-					asked++
+					asked[words] = true
 				case strings.HasPrefix(words, "/pawl "):
 					orders++
 				}
 			}
-			if asked != answers {
-				s.t.Errorf("%s#%d: %d questions have %d answers", repo, issue.Number, asked, answers)
+			if len(asked) != answers {
+				s.t.Errorf("%s#%d: the questions %v have %d answers", repo, issue.Number, asked, answers)
 			}
 			if orders > 0 && (told == "" || strings.Contains(told, "**Running") || strings.Contains(told, " is running on ") || strings.Contains(told, "**Waiting")) {
 				s.t.Errorf("%s#%d: %d orders, of which a comment tells %.200q", repo, issue.Number, orders, told)

@@ -223,6 +223,8 @@ type Act struct {
 	Hash string `json:"hash,omitempty"`
 	SHA  string `json:"sha,omitempty"`
 	Note string `json:"note,omitempty"`
+	// Page says of an answer to which question it is, and where.
+	Page string `json:"page,omitempty"`
 	// Going says that a check run shows something that goes on. It must not be
 	// left so on a commit that is no longer the head.
 	Going bool `json:"going,omitempty"`
