@@ -12,21 +12,30 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// CheckRun handles the results of other Apps and the buttons of Pawl's own check runs.
-// Which App it was is for policy to say.
+// CheckRun handles the results of other Apps and the buttons of Pawl's own check runs,
+// also that of all together. Which App it was is for policy to say.
 type CheckRun struct{ handler }
 
 func checkRun(p *payload) []Activity {
 	cr := p.CheckRun
+	of := p.CheckSuite
+	if of.App.ID == 0 {
+		of = cr.Suite
+	}
 	it := Activity{
 		Repo:     p.repo(),
-		Number:   cr.Suite.thread(),
+		Number:   of.thread(),
 		URL:      cr.HTMLURL,
 		Snapshot: thread.Details{Installation: p.Installation.ID, RepoID: p.Repo.ID, DefaultBranch: p.Repo.DefaultBranch},
 	}
 	who := p.Sender
-	switch p.Action {
-	case "requested_action", "rerequested":
+	switch {
+	case p.CheckSuite.App.ID != 0: // every commit has a suite, also where Pawl has no check run on it
+		if p.Action != "rerequested" {
+			return nil
+		}
+		it.suite, it.Remark = true, &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: of.App.ID, Name: "retry", SHA: of.HeadSHA}
+	case p.Action == "requested_action", p.Action == "rerequested":
 		button := "retry"
 		if p.Action == "requested_action" {
 			if p.RequestedAction == nil {
@@ -44,7 +53,7 @@ func checkRun(p *payload) []Activity {
 		}
 		it.thread = &t
 		it.Remark = &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: cr.App.ID, Name: button, SHA: cr.HeadSHA}
-	case "completed":
+	case p.Action == "completed":
 		if it.Number == 0 {
 			return nil
 		}

@@ -144,3 +144,30 @@ func TestWhatPassedAndFailedIsRememberedForTheGrade(t *testing.T) {
 		t.Errorf("remembered %q, want %s", got, want)
 	}
 }
+
+func TestReRunAllChecksAsksForNothingWhereNobodyAskedPawl(t *testing.T) {
+	w := newHouse(t)
+	issue, sha := w.pushed()
+	_, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl solve")
+	w.Must(err)
+	w.Handle()
+	suite := func(action, branch string) string {
+		w.T.Helper()
+		body := fmt.Sprintf(`{"action":%q,"repository":{"full_name":%q,"name":"widgets","owner":{"login":"acme"}},"sender":{"login":"ada","id":1,"type":"User"},
+			"check_suite":{"head_branch":%q,"head_sha":%q,"app":{"id":%d},"pull_requests":[{"number":4711}]}}`, action, houseRepo, branch, sha, 1)
+		activities, err := read([]byte(body), checkRun)
+		w.Must(err)
+		note, err := w.h.appendAll(t.Context(), "check_suite", branch, activities)
+		w.Must(err)
+		return note
+	}
+	if note := suite("rerequested", "a-person's"); !strings.Contains(note, "Pawl does not work on acme/widgets#4711") {
+		t.Errorf("on somebody's pull request: %q", note)
+	}
+	if note := suite("requested", fmt.Sprint(thread.BranchPrefix, issue.Number)); note != "nothing to do for check_suite" {
+		t.Errorf("a push that makes a suite: %q", note)
+	}
+	if note := suite("rerequested", fmt.Sprint(thread.BranchPrefix, issue.Number)); !strings.Contains(note, "ada has none permission") {
+		t.Errorf("on Pawl's branch: %q", note)
+	}
+}

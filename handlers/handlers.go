@@ -55,6 +55,7 @@ type Activity struct {
 	thread *thread.ID // named directly, by a check run's external id
 	commit string     // named by the commit that its pull request brought
 	check  int64      // the id of a finished check run
+	suite  bool       // it is about all checks of an App, which every commit has one of
 	// key is that under which it happens once, whoever brings it; empty for
 	// what only a webhook can bring, and is told apart by its delivery.
 	Key    string
@@ -150,8 +151,7 @@ func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 		PullRequest{on(pullRequest, "pull_request")},
 		PullRequestReview{on(pullRequestReview, "pull_request_review")},
 		PullRequestReviewComment{on(pullRequestReviewComment, "pull_request_review_comment")},
-		CheckRun{on(checkRun, "check_run")},
-		CheckSuite{on(checkSuite, "check_suite")},
+		CheckRun{on(checkRun, "check_run", "check_suite")},
 		Push{on(push, "push")},
 		Delete{on(branchDeleted, "delete")},
 		Installation{on(installation, "installation")},

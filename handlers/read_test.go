@@ -13,7 +13,7 @@ import (
 // readers are the readers of the events that Pawl handles.
 var readers = map[string]func(*payload) []Activity{
 	"issue_comment": issueComment, "issues": issues, "pull_request": pullRequest, "pull_request_review": pullRequestReview,
-	"pull_request_review_comment": pullRequestReviewComment, "check_run": checkRun, "check_suite": checkSuite, "push": push, "delete": branchDeleted,
+	"pull_request_review_comment": pullRequestReviewComment, "check_run": checkRun, "check_suite": checkRun, "push": push, "delete": branchDeleted,
 	"installation": installation, "installation_repositories": installationRepositories, "repository": repositoryChanged,
 }
 
@@ -60,6 +60,7 @@ func anyPayload(t *rapid.T) map[string]any {
 		"changes": some(t, odd, map[string]any{"body": body(), "repository": map[string]any{"name": body()}}),
 		"check_run": some(t, odd, map[string]any{"id": 1, "external_id": text.Draw(t, "external"), "app": odd.Draw(t, "app"), "output": odd.Draw(t, "output"),
 			"pull_requests": odd.Draw(t, "pulls"), "check_suite": some(t, odd, map[string]any{"head_branch": text.Draw(t, "branch")})}),
+		"check_suite":      some(t, odd, map[string]any{"head_branch": text.Draw(t, "suite"), "app": map[string]any{"id": 1}, "pull_requests": odd.Draw(t, "suites")}),
 		"requested_action": some(t, odd, map[string]any{"identifier": text.Draw(t, "identifier")}),
 		"ref":              text.Draw(t, "ref"), "ref_type": "branch", "repositories": odd.Draw(t, "repositories"),
 		"repositories_added": odd.Draw(t, "added"), "repositories_removed": odd.Draw(t, "removed"),
@@ -173,7 +174,7 @@ func TestARenamingThatDoesNotNameTheOldRepositoryConcernsNobody(t *testing.T) {
 
 func TestWhatSaysNothingIsNotRead(t *testing.T) {
 	h := new(Handlers)
-	if h.Reads("check_run", "created") || h.Reads("ping", "") {
+	if h.Reads("check_run", "created") || h.Reads("check_suite", "requested") || h.Reads("ping", "") {
 		t.Error("what says nothing is read")
 	}
 	if !h.Reads("check_run", "completed") {

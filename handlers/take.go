@@ -45,6 +45,8 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 		n.HeadRef, n.HeadRepoID = "", 0
 	}
 	switch {
+	case it.suite && !state.Tracked():
+		return "Pawl does not work on " + t.String(), nil
 	case it.Change != nil:
 		return h.change(ctx, t, state, it, guid)
 	case it.Remark != nil && guid != Reconciled && overtaken(state, it):
@@ -248,7 +250,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 	scene := feedback.Scene{
 		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: thread.Label, AllowedBots: h.AllowedBots,
 		ByPawl:  s.IsOwn(it.Target),
-		Marked:  r.Source != policy.FromDescription && thread.Marked(r.Text),
+		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.Unquoted(r.Text)),
 		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
 		Head: s.Head, Failed: failed(s), Known: s.Known, Said: s.Said, Own: s.Own,
 	}

@@ -124,7 +124,7 @@ func (p *publisher) answered(page string) (last thread.ActState, n int) {
 		if a.Page != "" && p.Now().Sub(a.At) < time.Hour {
 			n++
 		}
-		if a.Page == page && a.At.After(last.At) {
+		if a.Page == page && a.ID != 0 && a.At.After(last.At) {
 			last = a
 		}
 	}
@@ -169,7 +169,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 		crash.Point("answer_written")
 		if errors.Is(err, forge.ErrForbidden) {
 			// A locked thread takes no comments.
-			return thread.Act{Note: err.Error()}, nil
+			return thread.Act{Note: err.Error(), Page: page}, nil
 		}
 		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: page}, err
 	})

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,7 +155,7 @@ func (s *step) place(ctx context.Context, account string, most int) (free func()
 			return nil, err
 		}
 		for _, e := range events {
-			if e.Kind != thread.KindIgnored && e.Kind != thread.KindActStarted && e.Kind != thread.KindActDone {
+			if !slices.Contains([]thread.Kind{thread.KindIgnored, thread.KindActStarted, thread.KindActDone, thread.KindPublished}, e.Kind) {
 				return nil, nil
 			}
 			seen = e.Seq

@@ -84,8 +84,9 @@ func orderly(t *testing.T, signal string) bool {
 }
 
 // judge checks at GitHub alone that nobody's words were left without an effect: each
-// kind of question has one answer, each order a comment that tells how its run ended, and each
-// pull request of Pawl a check run on its head.
+// kind of question has one answer (beyond ten questions, one kind of them), each order a
+// comment that tells how its run ended, and each pull request of Pawl a check run on its
+// head.
 func (s *soak) judge() {
 	s.t.Helper()
 	world := s.nodes[0].world
@@ -95,7 +96,7 @@ func (s *soak) judge() {
 			heads[run.SHA] = true
 		}
 		for _, issue := range world.Issues(repo) {
-			asked, answers, orders, told := map[string]bool{}, 0, 0, ""
+			asked, questions, answers, orders, told := map[string]bool{}, 0, 0, 0, ""
 			for _, c := range world.Comments(repo, issue.Number) {
 				switch words, _, _ := strings.Cut(c.Body, "\n"); {
 				case c.ViaApp && strings.Contains(c.Body, "<!-- pawl:status "):
@@ -105,11 +106,12 @@ func (s *soak) judge() {
 				case c.ViaApp:
 				case words == "/pawl status" || words == "/pawl why":
 					asked[words] = true
+					questions++
 				case strings.HasPrefix(words, "/pawl "):
 					orders++
 				}
 			}
-			if len(asked) != answers {
+			if answers > len(asked) || answers < len(asked) && (questions <= 10 || answers == 0) {
 				s.t.Errorf("%s#%d: the questions %v have %d answers", repo, issue.Number, asked, answers)
 			}
 			if orders > 0 && (told == "" || strings.Contains(told, "**Running") || strings.Contains(told, " is running on ") || strings.Contains(told, "**Waiting")) {

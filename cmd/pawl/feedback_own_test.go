@@ -34,6 +34,7 @@ func TestWhatPawlCausesIsIgnored(t *testing.T) {
 	}
 	r.play(n, []happens{
 		{"a text with Pawl's marker under a person's name", r.says(pull, writer, "<!-- pawl:status acme/widgets#1 -->\n/pawl solve"), "- it carries a marker of Pawl"},
+		{"a request below such a text in a quotation", r.says(pull, writer, "> <!-- pawl:status acme/widgets#1 -->\n> **Done**\n\nAdd a third line."), "+ a new comment"},
 		{"a person edits what Pawl wrote", func() error {
 			for _, c := range r.world.Comments(rigRepo, n) {
 				if c.Author == "pawl[bot]" {

@@ -12,16 +12,24 @@ const courtesy = " thanks thank thx ty cheers you u so very much a lot all team 
 	" approved approve ship merge it this that to me by well done job work works stuff is are s as the appreciated "
 
 var (
-	// joining matches a question, and words after which thanks may go on with a request.
-	joining  = regexp.MustCompile(`(?i)\?|\b(?:and|but|or|then|now|also|please|can|could|would|should)\b`)
-	emoji    = regexp.MustCompile(`:[a-z0-9_+-]+:|\+1\b|@[\w-]+`) // and mentions
-	thanking = regexp.MustCompile(`(?i)\b(?:thanks|thank you|thx|ty)( +\w+){0,3}? +for( +[\w'-]+){1,5}`)
+	// asking matches a question, and words with which thanks go on with a request or
+	// complain.
+	asking = regexp.MustCompile(`(?i)\?|n't\b|\b(?:and|but|or|then|now|also|please|can|could|would|should|must|needs?|only|half|not|nothing|never|except|instead|still|` +
+		`if|once|after|before|until|when|advance|(?:break|broke|fail|miss|wrong)\w*)\b`)
+	emoji = regexp.MustCompile(`:[a-z0-9_+-]+:|\+1\b|@[\w-]+`) // and mentions
+	// thanking matches what somebody is thanked for: up to two words behind an
+	// article or behind "fixing" and the like.
+	thanking = regexp.MustCompile(`(?im)\b(?:thanks|thank you|thx|ty)(?: +(?:so|very|much|a|lot|again|all|everyone))* +for +(?:(?:the|this|that|your|all|such|a)(?: +[\w'-]+){0,2}|\w+ing(?: +[\w'-]+){0,2})(?:[.!]|[^\pL\pN\n]*$)`)
+	alert    = regexp.MustCompile(`(?m)^ {0,3}>\s*\[!\w+\]`) // GitHub's coloured boxes, which are no quotations
 )
 
 // Own is what the writer of a text says: what a reader sees of it, without quotations.
-func Own(text string) string {
-	text = Visible(text)
-	if !strings.ContainsAny(text, "<>:-") { // which every quotation has
+func Own(text string) string { return Unquoted(Visible(text)) }
+
+// Unquoted is a text without quotations, and without the quoted part of a mail.
+func Unquoted(text string) string {
+	text = unixLines(text)
+	if !strings.ContainsAny(text, "<>:-") || alert.MatchString(text) { // every quotation has one of these
 		return strings.TrimSpace(text)
 	}
 	var own []string
@@ -36,7 +44,7 @@ func Own(text string) string {
 // courteous reports whether somebody's own words are thanks, a bare approval or emoji:
 // no question and no code, and nothing but words of courtesy and what thanks are for.
 func courteous(own string) bool {
-	if joining.MatchString(own) || len(readPage(own).code) > 0 {
+	if asking.MatchString(own) || len(readPage(own).code) > 0 {
 		return false
 	}
 	own = thanking.ReplaceAllString(emoji.ReplaceAllString(own, " "), " ")

@@ -2,6 +2,7 @@ package feedback
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"regexp"
 	"slices"
@@ -117,46 +118,70 @@ func (r Remark) Parts() []string {
 }
 
 // minCopy is how many words a copy of Pawl's texts has at least: fewer stand in them by
-// chance. maxOwn is how many runs of a thread's are kept, 8 KiB, or one text more.
-const minCopy, maxOwn = 8, 1 << 11
+// chance. maxOwn is how many runs of a thread's are kept, 32 KiB, or one text more.
+const minCopy, maxOwn = 8, 1 << 13
 
 // volatile is what a reader does not copy of a text of Pawl, and what changes in it as
 // work goes on: tags, addresses of links, and words with digits in them.
 var volatile = regexp.MustCompile(`<[^>]*>|\]\([^)]*\)|\w*\d\w*`)
 
-func lasting(text string) string { return volatile.ReplaceAllString(Visible(text), " ") }
+func lasting(text string) []string { return words(volatile.ReplaceAllString(Visible(text), " ")) }
 
-// AddOwn takes in a text that Pawl itself publishes.
+// AddOwn takes in a text that Pawl itself publishes. What stands in code there, others
+// said: the last bit of a run tells.
 func (a *Authored) AddOwn(text string) {
-	if len(a.runs) < maxOwn {
-		a.Add(lasting(text), false)
+	if len(a.runs) >= maxOwn {
+		return
+	}
+	var all, others Authored
+	all.add(lasting(text), runWords, maxRuns)
+	for _, s := range readPage(text).code {
+		others.add(lasting(text[s.start:s.end]), runWords, maxRuns)
+	}
+	for _, run := range all.fresh {
+		_, quoted := others.runs[run]
+		if run &^= 1; quoted {
+			run |= 1
+		}
+		if _, known := a.runs[run]; !known {
+			a.put(run)
+			a.fresh = append(a.fresh, run)
+		}
 	}
 }
 
 // copied reports whether a remark is a copy of what Pawl published on the thread, as a
-// bridge makes it, and not of the description that Pawl repeats there.
+// bridge makes it. A copy of nothing but what others said there is its writer's wish.
 func copied(r Remark, s Scene) bool {
-	var own, described Authored
+	var own Authored
 	own.Read(s.Own)
-	for _, text := range s.Known {
-		described.AddOwn(text)
-	}
-	return len(s.Own) > 0 && !slices.ContainsFunc(r.Parts(), func(part string) bool {
-		part = uncut(Own(part), s.Self.Slug)
-		return len(words(part)) < minCopy || !own.Wrote(part) || described.Wrote(part)
+	return len(own.runs) > 0 && !slices.ContainsFunc(r.Parts(), func(part string) bool {
+		all, pawls := lasting(uncut(Own(part), s.Self.Slug)), false
+		for i := 0; i+runWords <= len(all); i++ {
+			run := hashOf(all[i:i+runWords]) &^ 1
+			_, said := own.runs[run]
+			_, quoted := own.runs[run|1]
+			if !said && !quoted {
+				return true
+			}
+			pawls = pawls || !quoted
+		}
+		return len(all) < minCopy || !pawls
 	})
 }
 
-// uncut is a copy without a first line that names its writer, and without the word
-// within which its end was cut off.
+// writer matches a first line that names who wrote what follows, and says no more; an
+// order to Pawl begins with @ and its name alone.
+const writer = `(?i)^[^\w@]*(?:@?%[1]s\[bot\]|%[1]s)\W*(?:(?:bot|app|wrote|commented|said|posted|replied|on|in|at|via|github|#?[\d:/.-]+)\b\W*)*:\W*\n`
+
+// uncut is a copy without such a line, and without the word within which its end was
+// cut off.
 func uncut(text, slug string) string {
-	if first, rest, _ := strings.Cut(text, "\n"); strings.Contains(strings.ToLower(first), slug) && strings.HasSuffix(strings.TrimSpace(first), ":") {
-		text = rest
-	}
+	text = regexp.MustCompile(fmt.Sprintf(writer, regexp.QuoteMeta(slug))).ReplaceAllString(text, "")
 	if whole := strings.TrimRight(text, ".…[]() "); strings.HasSuffix(text, "…") || strings.HasSuffix(text, "...") || strings.HasSuffix(text, "[…]") {
 		text = whole[:max(0, strings.LastIndexAny(whole, " \n"))]
 	}
-	return lasting(text)
+	return text
 }
 
 // Fresh are the runs that are not logged yet.

@@ -13,17 +13,30 @@ import (
 // 65,536 characters at GitHub; a prompt needs the change, not the whole twice.
 const maxDiff = 16 << 10
 
+// moment matches a date, a time of a day, a hash or a UUID, number a number.
+const (
+	moment = `\b\d{4}-\d\d-\d\d(?:t\d\d)?|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
+		`|\b(?:\d{1,2} )?` + month + ` \d{1,4}(?:, \d{4})?\b|\b[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b`
+	month  = `(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*`
+	number = `\d[\d.,]*`
+)
+
 var (
 	// managed matches the markers around the block that Pawl keeps in a
 	// description. They are found in code too: a description that ends in an
 	// open code block makes code of the block that Pawl appends.
 	managed = regexp.MustCompile(`(?is)<!--\s*pawl:(begin|end)\b.*?-->`)
 
-	// moving matches what programs write anew: dates, times of a day, ages and hashes,
-	// which have a digit among their first four.
-	moving = regexp.MustCompile(`(?i)\b\d{4}-\d\d-\d\d(?:t\d\d)?|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
-		`|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d{1,2}(?:, \d{4})?\b|\b\d+ (?:second|minute|hour|day)s? ago\b|\b(?:\d[0-9a-f-]{6,}|[a-f]\d[0-9a-f-]{5,}|[a-f]{2}\d[0-9a-f-]{4,}|[a-f]{3}\d[0-9a-f-]{3,})\b`)
-	number = regexp.MustCompile(`\d[\d.,]*`)
+	// token matches what programs write anew: dates, times of a day, hashes and numbers.
+	token = regexp.MustCompile(`(?i)` + moment + `|` + number)
+
+	// stamped matches what says of itself that it moves: ages, moments behind a word
+	// such as "updated", and lines of nothing but counters. Elsewhere a date, a hash or
+	// a number may be somebody's wish.
+	stamped = regexp.MustCompile(`(?im)\b(?:an?|\d+) (?:second|minute|hour|day|week)s? ago\b` +
+		`|\b(?:updated|edited|modified|generated|refreshed|synced|checked|seen|built|deployed|timestamp|build:|(?:last|latest) (?:update|run|sync|commit))` +
+		`(?:[^\w\n]*(?:(?:at|on|from|of|utc|gmt|mon|tue|wed|thu|fri|sat|sun)\b[^\w\n]*)*(?:` + moment + `))+` +
+		`|^(?:[^\w\n]*\b(?:views?|visits?|visitors|downloads|stars|counter|comments|heartbeats?|build|run)[^\w\n]+` + number + `)+[^\w\n]*$`)
 
 	// checkbox matches a task list's box up to its closing bracket, also in
 	// nested lists and in quotes.
@@ -74,14 +87,33 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 	return cutDiff(diff), true
 }
 
+// moves is how many values of a part of a description were worked on until a further
+// one is none: a person may well change a port twice. It is our choice.
+const moves = 4
+
 // onlyMoves reports whether two contents of a description differ only in what moves by
-// itself: in times and hashes, or in numbers that moved before, as the known contents
-// tell. A number that changes for the first time may be somebody's wish.
+// itself: in what says so, or in tokens that had so many values in the known contents.
 func onlyMoves(was, now string, known []string) bool {
-	still := func(text string) string { return moving.ReplaceAllString(text, "…") }
-	shape := func(text string) string { return number.ReplaceAllString(still(text), "#") }
-	moved := func(k string) bool { return !sameWords(still(k), still(was)) && sameWords(shape(k), shape(now)) }
-	return sameWords(still(was), still(now)) || sameWords(shape(was), shape(now)) && slices.ContainsFunc(known, moved)
+	still := func(text string) string { return stamped.ReplaceAllString(text, "…") }
+	shape := func(text string) string { return token.ReplaceAllString(still(text), "\x00") } // which no content has
+	if sameWords(still(was), still(now)) {
+		return true
+	}
+	if !sameWords(shape(was), shape(now)) {
+		return false
+	}
+	known = slices.DeleteFunc(slices.Clone(known[max(0, len(known)-4*moves):]), func(k string) bool { return !sameWords(shape(k), shape(now)) })
+	before := token.FindAllString(still(was), -1)
+	for i, value := range token.FindAllString(still(now), -1) {
+		values := map[string]bool{}
+		for _, k := range known {
+			values[token.FindAllString(still(k), -1)[i]] = true
+		}
+		if value != before[i] && len(values) < moves {
+			return false
+		}
+	}
+	return true
 }
 
 // Additions returns what an edit put into a description: the content of each run
