@@ -44,7 +44,7 @@ func arrows() map[string][]string {
 		"policy":            {"policy"},
 		"config":            {"policy"},
 		"internal":          {"policy", "internal/text", "internal/wait"},
-		"internal/agent":    {"policy", "internal/text", "internal/limit", "internal/agent"},
+		"internal/agent":    {"policy", "config", "internal/text", "internal/limit", "internal/agent"},
 		"internal/gateway":  {"policy", "config", "internal/text", "internal/limit"},
 		"internal/store":    {"solver/thread", "policy", "internal/crash", "internal/wait"},
 		"internal/forge":    {"policy", "internal/text", "internal/crash", "internal/wait"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/replay"
@@ -128,7 +129,7 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 		err, unknown = nil, false // a CLI that refused its arguments prints nothing
 	}
 	if unknown {
-		return inspection{Report: agent.Report{CLI: cmp.Or(f.cli, agent.StreamPlain), Ending: policy.Unknown, Reasons: []string{string(why)}},
+		return inspection{Report: agent.Report{CLI: cmp.Or(f.cli, config.Plain), Ending: policy.Unknown, Reasons: []string{string(why)}},
 			Severity: severityView{Class: policy.None, Reasons: []string{}}, Loops: []policy.Loop{}}, nil
 	}
 	if err != nil {
@@ -152,18 +153,18 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	}
 	var whole strings.Builder
 	var read io.Reader = in
-	if f.cli == agent.StreamPlain {
+	if f.cli == config.Plain {
 		read = io.TeeReader(in, &whole)
 	}
 	r, err := agent.Inspect(read, a, o)
 	if err != nil {
 		return inspection{}, fmt.Errorf("inspect %s: %w", name, err)
 	}
-	if guessed && f.cli == agent.StreamPlain && !r.ExitKnown && r.Ending == policy.Completed {
+	if guessed && f.cli == config.Plain && !r.ExitKnown && r.Ending == policy.Completed {
 		r.Ending, r.Reasons = policy.Unknown, []string{"it is no transcript of codex, claude, gemini or opencode, and how the program ended is unknown; --exit-code N or --cli plain says more"}
 	}
 	evidence := r.Evidence()
-	if f.cli == agent.StreamPlain {
+	if f.cli == config.Plain {
 		evidence = whole.String()
 	}
 	var limit *limitView

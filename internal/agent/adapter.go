@@ -42,15 +42,6 @@ type Adapter struct {
 	Credential string
 }
 
-// The formats of standard output.
-const (
-	StreamPlain    = "plain"
-	StreamCodex    = "codex"
-	StreamClaude   = "claude"
-	StreamGemini   = "gemini"
-	StreamOpencode = "opencode"
-)
-
 // Version is the one of a CLI that Pawl was checked with; zero asks for none. All print theirs for --version.
 type Version struct {
 	Checked string // the version whose switches and output Pawl was checked with

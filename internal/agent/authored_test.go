@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/policy/feedback"
 )
@@ -33,7 +34,7 @@ func wrote(t testing.TB, transcript, remark string) bool {
 	t.Helper()
 	var w feedback.Authored
 	err := agent.ReadLines(strings.NewReader(transcript), func(line []byte) {
-		stream(agent.StreamCodex).Parse(line, func(e agent.Event) { w.Add(e.Authored, e.Ran) })
+		stream(config.Codex).Parse(line, func(e agent.Event) { w.Add(e.Authored, e.Ran) })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func TestARemarkPostedFromAPatchedFileIsInTheSessionFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w feedback.Authored
-	if err := stream(agent.StreamCodex).SessionEvents(home, thread, func(e agent.Event) { w.Add(e.Authored, e.Ran) }); err != nil {
+	if err := stream(config.Codex).SessionEvents(home, thread, func(e agent.Event) { w.Add(e.Authored, e.Ran) }); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{remark: true, "A person wrote this long remark here.": false} {
@@ -114,7 +115,7 @@ func TestARemarkPostedFromAPatchedFileIsInTheSessionFile(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if err := stream(agent.StreamCodex).SessionEvents(t.TempDir(), thread, func(agent.Event) {}); !errors.Is(err, fs.ErrNotExist) {
+	if err := stream(config.Codex).SessionEvents(t.TempDir(), thread, func(agent.Event) {}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a session file: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/limit"
@@ -147,20 +148,20 @@ func bound(at, now time.Time) time.Time {
 
 // present shows a message in every form in which its tool may.
 func present(m corpusMessage) []presentation {
-	cli := map[string]string{"codex": agent.StreamCodex, "claude-code": agent.StreamClaude, "gemini-cli": agent.StreamGemini, "opencode": agent.StreamOpencode, "zai-glm": agent.StreamOpencode}[m.Tool]
+	cli := map[string]string{"codex": config.Codex, "claude-code": config.Claude, "gemini-cli": config.Gemini, "opencode": config.OpenCode, "zai-glm": config.OpenCode}[m.Tool]
 	switch {
-	case m.Structured && cli == agent.StreamCodex: // a line of the session file
+	case m.Structured && cli == config.Codex: // a line of the session file
 		return []presentation{{"line", stream(cli), m.Text + "\n" + `{"type":"turn.started"}` + "\n" +
 			`{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}` + "\n" + `{"type":"turn.completed"}`, "", &agent.Exit{}}}
-	case m.Structured && cli == agent.StreamClaude && m.Cls == "status_not_limit":
+	case m.Structured && cli == config.Claude && m.Cls == "status_not_limit":
 		return []presentation{{"line", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":false,"result":"Done."}`, "", &agent.Exit{}}}
-	case m.Structured && cli == agent.StreamClaude:
+	case m.Structured && cli == config.Claude:
 		return []presentation{{"line", stream(cli), m.Text + "\n", "", &agent.Exit{Code: 1}},
 			{"line with a result", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"Something new."}`, "", &agent.Exit{Code: 1}}}
 	case cli == "":
-		return refusal(agent.StreamPlain, m.Text)
+		return refusal(config.Plain, m.Text)
 	}
-	return append(refusal(cli, m.Text), refusal(agent.StreamPlain, m.Text)...)
+	return append(refusal(cli, m.Text), refusal(config.Plain, m.Text)...)
 }
 
 // TestEvalNegatives shows what only mentions a limit as output of tools, as a

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
@@ -77,7 +78,7 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("volume: make test runs it")
 	}
-	claude, err := clis.ForStream(agent.StreamClaude)
+	claude, err := clis.ForStream(config.Claude)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 		adapter agent.Adapter
 		line    func(i int) string
 	}{
-		"file changes that never end": {stream(agent.StreamCodex), func(i int) string {
+		"file changes that never end": {stream(config.Codex), func(i int) string {
 			return codexChange("started", fmt.Sprint(i), manyPaths(i, 1000))
 		}},
 		"several edits that are never answered": {claude, func(i int) string {
@@ -101,27 +102,27 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 		"whole files that are never answered": {claude, func(i int) string {
 			return claudeCall(fmt.Sprint(i), "Write", fmt.Sprintf(`{"file_path":"/w/%d","content":"%s"}`, i, lines.String()[:14_000]))
 		}},
-		"small calls that never end": {stream(agent.StreamCodex), func(i int) string {
+		"small calls that never end": {stream(config.Codex), func(i int) string {
 			return codexChange("started", fmt.Sprint(i), `{"path":"a"}`)
 		}},
-		"calls that end under many ids": {stream(agent.StreamCodex), func(i int) string {
+		"calls that end under many ids": {stream(config.Codex), func(i int) string {
 			return codexChange("completed", fmt.Sprintf("%0200d", i), fmt.Sprintf(`{"path":"%d"}`, i))
 		}},
-		"long ids": {stream(agent.StreamCodex), func(i int) string {
+		"long ids": {stream(config.Codex), func(i int) string {
 			return codexChange("started", fmt.Sprint(i, long), `{"path":"a"}`)
 		}},
-		"long paths": {stream(agent.StreamCodex), func(i int) string {
+		"long paths": {stream(config.Codex), func(i int) string {
 			return codexChange("completed", fmt.Sprint(i), fmt.Sprintf(`{"path":"%d%s"}`, i, long))
 		}},
 		"long arguments": {claude, func(i int) string {
 			return claudeCall(fmt.Sprint(i), "Bash", fmt.Sprintf(`{"command":"%d %s"}`, i, long))
 		}},
-		"mentions": {stream(agent.StreamCodex), func(i int) string {
+		"mentions": {stream(config.Codex), func(i int) string {
 			return fmt.Sprintf(`{"type":"item.completed","item":{"id":"%0200d","type":"reasoning","text":"usage limit reached"}}`, i)
 		}},
-		"sessions": {stream(agent.StreamCodex), func(i int) string { return fmt.Sprintf(`{"type":"thread.started","thread_id":"%0200d"}`, i) }},
-		"errors":   {stream(agent.StreamCodex), func(i int) string { return fmt.Sprintf(`{"type":"error","message":"%d%s"}`, i, long) }},
-		"deltas":   {stream(agent.StreamGemini), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
+		"sessions": {stream(config.Codex), func(i int) string { return fmt.Sprintf(`{"type":"thread.started","thread_id":"%0200d"}`, i) }},
+		"errors":   {stream(config.Codex), func(i int) string { return fmt.Sprintf(`{"type":"error","message":"%d%s"}`, i, long) }},
+		"deltas":   {stream(config.Gemini), func(i int) string { return `{"type":"message","role":"assistant","content":"abcdefgh","delta":true}` }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &lineMaker{make: c.line, size: 40 << 20}
@@ -149,7 +150,7 @@ func TestCallsBeyondTheBudgetAreCountedOnce(t *testing.T) {
 		}
 	}
 	ended := 0
-	got, err := agent.Inspect(strings.NewReader(text.String()), stream(agent.StreamCodex), agent.InspectOptions{Dir: "/w", OnCall: func(d agent.Call) {
+	got, err := agent.Inspect(strings.NewReader(text.String()), stream(config.Codex), agent.InspectOptions{Dir: "/w", OnCall: func(d agent.Call) {
 		ended++
 		if len(d.Edits) != paths {
 			t.Fatalf("a call has %d edits", len(d.Edits))
@@ -169,7 +170,7 @@ func TestPathsBeyondTheBoundCountAsOperationsOnly(t *testing.T) {
 	for i := range 25 {
 		text.WriteString(codexChange("completed", fmt.Sprint(i), manyPaths(i, 1000)) + "\n")
 	}
-	got, err := agent.Inspect(strings.NewReader(text.String()), stream(agent.StreamCodex), agent.InspectOptions{})
+	got, err := agent.Inspect(strings.NewReader(text.String()), stream(config.Codex), agent.InspectOptions{})
 	if err != nil || got.Edits.Operations != 25_000 || got.Edits.Files != 20_000 {
 		t.Errorf("%+v, error %v", got.Edits, err)
 	}

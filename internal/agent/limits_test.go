@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
@@ -20,7 +21,7 @@ func inspectFailure(t testing.TB, message string, now time.Time) agent.Report {
 	}
 	text := `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n" +
 		`{"type":"turn.failed","error":{"message":` + string(quoted) + `}}`
-	got, err := agent.Inspect(strings.NewReader(text), stream(agent.StreamCodex), agent.InspectOptions{Exit: &agent.Exit{Code: 1}, Now: now})
+	got, err := agent.Inspect(strings.NewReader(text), stream(config.Codex), agent.InspectOptions{Exit: &agent.Exit{Code: 1}, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestQuotedLimitsAreMentionsOnly(t *testing.T) {
 {"type":"item.completed","item":{"id":"item_3","type":"agent_message","text":"` + limit + `"}}
 {"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}
 `
-	got, err := agent.Inspect(strings.NewReader(text), stream(agent.StreamCodex), agent.InspectOptions{Exit: &agent.Exit{}})
+	got, err := agent.Inspect(strings.NewReader(text), stream(config.Codex), agent.InspectOptions{Exit: &agent.Exit{}})
 	if err != nil || got.Ending != policy.Completed || got.Limit != nil || got.Mentions != 4 {
 		t.Errorf("ending %s, limit %+v, %d mentions, error %v; want completed with 4 mentions", got.Ending, got.Limit, got.Mentions, err)
 	}
@@ -145,7 +146,7 @@ func TestOutputWithoutAFinalEventIsNeverSuccess(t *testing.T) {
 		{"", "error: unexpected argument '--x' found", 2, policy.Misconfigured},
 		{"", "something else", 3, policy.Crashed},
 	} {
-		got, err := agent.Inspect(strings.NewReader(c.stream), stream(agent.StreamCodex), agent.InspectOptions{Exit: &agent.Exit{Code: c.code}, Stderr: c.stderr})
+		got, err := agent.Inspect(strings.NewReader(c.stream), stream(config.Codex), agent.InspectOptions{Exit: &agent.Exit{Code: c.code}, Stderr: c.stderr})
 		if err != nil || got.Ending != c.want || len(got.Reasons) == 0 {
 			t.Errorf("%q, exit code %d: %s, want %s; reasons %q", c.stream, c.code, got.Ending, c.want, got.Reasons)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
@@ -37,10 +38,10 @@ func quoted1(s string) string {
 func refusal(cli, text string) []presentation {
 	q, failed := quoted1(text), &agent.Exit{Code: 1}
 	switch cli {
-	case agent.StreamCodex:
+	case config.Codex:
 		return []presentation{{"turn.failed", stream(cli), `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n" +
 			`{"type":"error","message":` + q + "}\n" + `{"type":"turn.failed","error":{"message":` + q + "}}\n", "", failed}}
-	case agent.StreamClaude:
+	case config.Claude:
 		const begun = `{"type":"system","subtype":"init","cwd":"/r","session_id":"s"}` + "\n"
 		synthetic := `{"type":"assistant","message":{"model":"<synthetic>","role":"assistant","content":[{"type":"text","text":` + q + `}]},"session_id":"s"%s}` + "\n"
 		result := `{"type":"result","subtype":"success","is_error":%v,"api_error_status":%s,"result":` + q + `,"session_id":"s"}` + "\n"
@@ -50,19 +51,19 @@ func refusal(cli, text string) []presentation {
 			{"called a success", stream(cli), begun + fmt.Sprintf(synthetic, "") + fmt.Sprintf(result, false, "null"), "", &agent.Exit{}},
 			{"result only", stream(cli), fmt.Sprintf(result, true, "null"), "", nil},
 		}
-	case agent.StreamGemini:
+	case config.Gemini:
 		const begun = `{"type":"init","session_id":"s","model":"auto"}` + "\n" + `{"type":"message","role":"user","content":"Fix it."}` + "\n"
 		return []presentation{
 			{"result", stream(cli), begun + `{"type":"result","status":"error","error":{"type":"unknown","message":` + quoted1("[API Error: "+text+"]") + "}}\n", "", &agent.Exit{Code: 173}},
 			{"waiting", stream(cli), begun, "Attempt 1 failed: " + text + ". Retrying after 3882907ms...\n", &agent.Exit{Code: 124}},
 		}
-	case agent.StreamOpencode:
+	case config.OpenCode:
 		return []presentation{{"error", stream(cli), `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":` + q + `,"isRetryable":true}}}` + "\n", "", failed}}
 	}
 	return []presentation{
-		{"standard output", stream(agent.StreamPlain), "working\n" + text + "\n", "", failed},
-		{"standard error", stream(agent.StreamPlain), "working\n", text + "\n", failed},
-		{"nothing else", stream(agent.StreamPlain), text + "\n", "", &agent.Exit{}},
+		{"standard output", stream(config.Plain), "working\n" + text + "\n", "", failed},
+		{"standard error", stream(config.Plain), "working\n", text + "\n", failed},
+		{"nothing else", stream(config.Plain), text + "\n", "", &agent.Exit{}},
 	}
 }
 
@@ -86,18 +87,18 @@ func quote(text string) []presentation {
 		`{"type":"tool_use","timestamp":1,"sessionID":"s","part":{"tool":"bash","callID":"c","state":{"status":"error","input":{"command":` + q + `},"output":` + q + "}}}\n" +
 		`{"type":"text","timestamp":1,"sessionID":"s","part":{"text":` + q + "}}\n"
 	done := map[string]string{
-		agent.StreamCodex:  `{"type":"turn.completed","usage":{"input_tokens":1}}`,
-		agent.StreamClaude: `{"type":"result","subtype":"success","is_error":false,"result":` + q + `,"session_id":"s"}`,
-		agent.StreamGemini: `{"type":"result","status":"success","stats":{}}`, agent.StreamOpencode: `{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}`,
+		config.Codex:  `{"type":"turn.completed","usage":{"input_tokens":1}}`,
+		config.Claude: `{"type":"result","subtype":"success","is_error":false,"result":` + q + `,"session_id":"s"}`,
+		config.Gemini: `{"type":"result","status":"success","stats":{}}`, config.OpenCode: `{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}`,
 	}
 	var all []presentation
-	for cli, text := range map[string]string{agent.StreamCodex: codex, agent.StreamClaude: claude, agent.StreamGemini: gemini, agent.StreamOpencode: opencode} {
+	for cli, text := range map[string]string{config.Codex: codex, config.Claude: claude, config.Gemini: gemini, config.OpenCode: opencode} {
 		all = append(all,
 			presentation{"in a finished run", stream(cli), text + done[cli] + "\n", "", &agent.Exit{}},
 			presentation{"in a run that broke off", stream(cli), text, "", failed},
 			presentation{"as it stands", stream(cli), q, "", failed})
 	}
 	return append(all,
-		presentation{"as it stands", stream(agent.StreamCodex), text, "", nil},
-		presentation{"as the last line", stream(agent.StreamPlain), "working\n" + text, "", failed})
+		presentation{"as it stands", stream(config.Codex), text, "", nil},
+		presentation{"as the last line", stream(config.Plain), "working\n" + text, "", failed})
 }

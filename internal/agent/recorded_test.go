@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/agenttest"
 	"github.com/pawlbot/pawl/internal/agent/clis"
@@ -26,7 +27,7 @@ const (
 
 // allCLIs are the CLIs with recorded runs: codex 0.169.0, claude 2.1.197, gemini
 // 0.61.0 and opencode 1.18.33.
-var allCLIs = []string{agent.StreamClaude, agent.StreamCodex, agent.StreamGemini, agent.StreamOpencode}
+var allCLIs = []string{config.Claude, config.Codex, config.Gemini, config.OpenCode}
 
 // recorded is one step of a run of a real CLI.
 type recorded struct {
@@ -71,7 +72,7 @@ func loadRuns(t *testing.T, dir, cli string) []recorded {
 	return runs
 }
 
-func loadRecorded(t *testing.T) []recorded { return loadRuns(t, recordedRuns, agent.StreamCodex) }
+func loadRecorded(t *testing.T) []recorded { return loadRuns(t, recordedRuns, config.Codex) }
 
 // inspect reads a recorded run as it was when it ended.
 func (r recorded) inspect(t *testing.T) agent.Report {
@@ -185,7 +186,7 @@ func checkReset(t *testing.T, run recorded, got agent.Report, unit time.Duration
 func TestRecordedDetailsAreRead(t *testing.T) {
 	read := func(name string) agent.Report {
 		t.Helper()
-		got, err := agent.Inspect(strings.NewReader(agenttest.Text(t, recordedRuns+"/"+name, "stdout.jsonl")), stream(agent.StreamCodex),
+		got, err := agent.Inspect(strings.NewReader(agenttest.Text(t, recordedRuns+"/"+name, "stdout.jsonl")), stream(config.Codex),
 			agent.InspectOptions{Dir: "/agent/codex-" + name + "/repo", Exit: &agent.Exit{}, Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)})
 		if err != nil {
 			t.Fatal(err)
@@ -245,18 +246,18 @@ func TestASessionFileIsFoundInHome(t *testing.T) {
 	if err := os.WriteFile(name, content, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	session, err := stream(agent.StreamCodex).ReadSession(home, thread)
+	session, err := stream(config.Codex).ReadSession(home, thread)
 	if err != nil || session.Ending != policy.UsageLimit || len(session.Windows) != 2 {
 		t.Errorf("session %+v, error %v", session, err)
 	}
-	if _, err := stream(agent.StreamCodex).ReadSession(home, "../../../etc/passwd"); err == nil {
+	if _, err := stream(config.Codex).ReadSession(home, "../../../etc/passwd"); err == nil {
 		t.Error("a path passed as a session")
 	}
 	outside := filepath.Join(t.TempDir(), "x")
 	if err := errors.Join(os.WriteFile(outside, content, 0o644), os.Remove(name), os.Symlink(outside, name)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stream(agent.StreamCodex).ReadSession(home, thread); err == nil {
+	if _, err := stream(config.Codex).ReadSession(home, thread); err == nil {
 		t.Error("a link out of HOME was followed")
 	}
 }
@@ -265,7 +266,7 @@ func TestEqualInputGivesEqualReports(t *testing.T) {
 	for _, run := range loadRecorded(t)[:10] {
 		var reports [][]byte
 		for range 2 {
-			r, err := agent.Inspect(strings.NewReader(run.stdout), stream(agent.StreamCodex), agent.InspectOptions{Exit: &run.exit, Now: endOf(run)})
+			r, err := agent.Inspect(strings.NewReader(run.stdout), stream(config.Codex), agent.InspectOptions{Exit: &run.exit, Now: endOf(run)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/config"
 )
 
 // Request says what an agent shall do and where. Its only secrets are those that the operator listed in Env.
@@ -109,13 +111,6 @@ func Environ(layers ...map[string]string) []string {
 // SafeSession matches the sessions of codex, claude and gemini, which are UUIDs.
 var SafeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
 
-// The protocols of an endpoint.
-const (
-	ProtocolOpenAI    = "openai"
-	ProtocolAnthropic = "anthropic"
-	ProtocolGemini    = "gemini"
-)
-
 // Endpoint is a proxy on loopback through which a CLI reaches its model; zero for none.
 type Endpoint struct {
 	// Protocol is openai (POST /v1/responses and /v1/chat/completions), anthropic (POST /v1/messages) or gemini
@@ -173,11 +168,11 @@ func (r Request) Allowed() map[string]string {
 // Variables are those by which the protocol's client library finds its server and key; none for zero.
 func (e Endpoint) Variables() map[string]string {
 	switch e.Protocol {
-	case ProtocolOpenAI:
+	case config.OpenAI:
 		return map[string]string{"OPENAI_BASE_URL": e.URL + "/v1", "OPENAI_API_KEY": e.Token}
-	case ProtocolAnthropic:
+	case config.Anthropic:
 		return map[string]string{"ANTHROPIC_BASE_URL": e.URL, "ANTHROPIC_API_KEY": e.Token}
-	case ProtocolGemini:
+	case config.Google:
 		return map[string]string{"GOOGLE_GEMINI_BASE_URL": e.URL, "GEMINI_API_KEY": e.Token}
 	}
 	return map[string]string{}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
@@ -74,7 +75,7 @@ func TestARunIsReadToItsEnd(t *testing.T) {
 			s.say(sayDone)
 			s.end(agent.Exit{})
 		}()
-		got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{
+		got, err := agent.Run(t.Context(), p, stream(config.Codex), agent.RunOptions{
 			Total: time.Hour, Idle: 5 * time.Minute, Startup: time.Minute,
 			Transcript: &copied, OnEvent: func(e agent.Event) { events = append(events, e.Kind) },
 		})
@@ -91,7 +92,7 @@ func TestARunIsReadToItsEnd(t *testing.T) {
 }
 
 func TestOverdueRunsAreKilled(t *testing.T) {
-	plain, err := clis.For("command", agent.StreamPlain)
+	plain, err := clis.For("command", config.Plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +103,11 @@ func TestOverdueRunsAreKilled(t *testing.T) {
 		play    func(*scripted)
 		after   time.Duration
 	}{
-		"silent start":     {stream(agent.StreamCodex), agent.RunOptions{Startup: time.Minute, Total: time.Hour}, func(s *scripted) { io.WriteString(s.err, "Reading additional input from stdin...\n") }, time.Minute},
-		"silence":          {stream(agent.StreamCodex), agent.RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(sayStarted) }, 9 * time.Minute},
-		"retries only":     {stream(agent.StreamCodex), agent.RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(retry); io.WriteString(s.err, "no network\n") }, 5 * time.Minute},
+		"silent start":     {stream(config.Codex), agent.RunOptions{Startup: time.Minute, Total: time.Hour}, func(s *scripted) { io.WriteString(s.err, "Reading additional input from stdin...\n") }, time.Minute},
+		"silence":          {stream(config.Codex), agent.RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(sayStarted) }, 9 * time.Minute},
+		"retries only":     {stream(config.Codex), agent.RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); s.say(retry); io.WriteString(s.err, "no network\n") }, 5 * time.Minute},
 		"plain complaints": {plain, agent.RunOptions{Idle: 5 * time.Minute}, func(s *scripted) { time.Sleep(4 * time.Minute); io.WriteString(s.err, ".") }, 9 * time.Minute},
-		"endless talk": {stream(agent.StreamCodex), agent.RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) {
+		"endless talk": {stream(config.Codex), agent.RunOptions{Idle: 5 * time.Minute, Total: time.Hour}, func(s *scripted) {
 			for range 70 {
 				s.say(sayTurn)
 				time.Sleep(time.Minute)
@@ -139,7 +140,7 @@ func TestACancelledRunSaysWhy(t *testing.T) {
 			time.Sleep(time.Second)
 			cancel(errors.New("/pawl stop by ada"))
 		}()
-		got, err := agent.Run(ctx, p, stream(agent.StreamCodex), agent.RunOptions{})
+		got, err := agent.Run(ctx, p, stream(config.Codex), agent.RunOptions{})
 		if err != nil || got.Ending != policy.Killed || !got.Killed || got.Reasons[0] != "killed: /pawl stop by ada" {
 			t.Errorf("%+v, error %v", got, err)
 		}
@@ -150,7 +151,7 @@ func TestAProcessThatStaysAfterItsFinalEventIsKilledAndItsEndingKept(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
 		go func() { s.say(sayMessage); s.say(sayDone) }()
-		got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{Total: time.Hour})
+		got, err := agent.Run(t.Context(), p, stream(config.Codex), agent.RunOptions{Total: time.Hour})
 		if err != nil || got.Ending != policy.Completed || !got.Killed || got.Duration != agent.LingerTime {
 			t.Errorf("%+v, error %v", got, err)
 		}
@@ -166,7 +167,7 @@ func TestAFinalEventThatTheKillBroughtAboutIsNoEnding(t *testing.T) {
 				kill := p.Kill
 				p.Kill = func() { s.say(sayMessage); s.say(last); time.Sleep(time.Second); kill() }
 				go s.say(sayStarted)
-				got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{Total: time.Hour})
+				got, err := agent.Run(t.Context(), p, stream(config.Codex), agent.RunOptions{Total: time.Hour})
 				if err != nil || got.Ending != policy.TimedOut || got.Limit != nil || len(got.Reasons) != 1 || got.FinalMessage != "done" {
 					t.Errorf("%+v, error %v; want it timed out", got, err)
 				}
@@ -189,7 +190,7 @@ func TestALostTranscriptIsAnErrorBesideTheReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
 		go func() { s.say(sayStarted); s.say(sayMessage); s.say(sayDone); s.end(agent.Exit{}) }()
-		got, err := agent.Run(t.Context(), p, stream(agent.StreamCodex), agent.RunOptions{Transcript: &fullDisk{room: 50}})
+		got, err := agent.Run(t.Context(), p, stream(config.Codex), agent.RunOptions{Transcript: &fullDisk{room: 50}})
 		if err == nil || !strings.Contains(err.Error(), "transcript") || got.Ending != policy.Completed {
 			t.Errorf("%s, error %v", got.Ending, err)
 		}
@@ -213,7 +214,7 @@ func TestARealProcessIsRead(t *testing.T) {
 			}
 			return agent.Exit{Code: cmd.ProcessState.ExitCode()}, nil
 		},
-	}, stream(agent.StreamCodex), agent.RunOptions{Total: time.Minute})
+	}, stream(config.Codex), agent.RunOptions{Total: time.Minute})
 	if err != nil || got.Ending != policy.Crashed || got.Exit.Code != 3 || got.Stderr != "complaint\n" {
 		t.Errorf("%+v, error %v", got, err)
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
 )
 
 func TestDeedsComeOnceAndInOrder(t *testing.T) {
-	a, err := clis.ForStream(agent.StreamClaude)
+	a, err := clis.ForStream(config.Claude)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestTheSessionFileTellsThePatches(t *testing.T) {
 	}
 	var edits []policy.Edit
 	failed := 0
-	if err := stream(agent.StreamCodex).SessionCalls(home, id, "/r", func(d agent.Call) {
+	if err := stream(config.Codex).SessionCalls(home, id, "/r", func(d agent.Call) {
 		edits = append(edits, d.Edits...)
 		if d.Failed {
 			failed++

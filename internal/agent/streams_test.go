@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
@@ -28,10 +29,10 @@ func read(t *testing.T, cli, name string) agent.Report {
 func TestEveryStreamTellsTheSameOfTheSameWork(t *testing.T) {
 	want := policy.Edits{Operations: 1, Files: 1, MaxRepeat: 1, MaxRepeatPath: "hello.txt"}
 	for cli, tokens := range map[string]policy.Tokens{
-		agent.StreamCodex:    {Input: 2400, CachedInput: 400, Output: 68},
-		agent.StreamClaude:   {Input: 2400, CachedInput: 400, Output: 68},
-		agent.StreamOpencode: {Input: 2400, CachedInput: 400, Output: 68},
-		agent.StreamGemini:   {Input: 3600, CachedInput: 600, Output: 102}, // one request chooses the model
+		config.Codex:    {Input: 2400, CachedInput: 400, Output: 68},
+		config.Claude:   {Input: 2400, CachedInput: 400, Output: 68},
+		config.OpenCode: {Input: 2400, CachedInput: 400, Output: 68},
+		config.Gemini:   {Input: 3600, CachedInput: 600, Output: 102}, // one request chooses the model
 	} {
 		got := read(t, cli, "edit-success")
 		if got.Ending != policy.Completed || counts(got.Edits) != want || got.ToolCalls != 1 || got.SessionID == "" || got.Turns == 0 ||
@@ -41,11 +42,11 @@ func TestEveryStreamTellsTheSameOfTheSameWork(t *testing.T) {
 		if d := cmp.Diff(tokens, got.Tokens); d != "" {
 			t.Errorf("%s: tokens: %s", cli, d)
 		}
-		if hasCost := cli == agent.StreamClaude || cli == agent.StreamOpencode; (got.CostUSD != nil) != hasCost {
+		if hasCost := cli == config.Claude || cli == config.OpenCode; (got.CostUSD != nil) != hasCost {
 			t.Errorf("%s: cost %v", cli, got.CostUSD)
 		}
 	}
-	if got := read(t, agent.StreamOpencode, "edit-success").CostUSD; fmt.Sprintf("%.6f", *got) != "0.002136" {
+	if got := read(t, config.OpenCode, "edit-success").CostUSD; fmt.Sprintf("%.6f", *got) != "0.002136" {
 		t.Errorf("the cost of two steps is %v", *got)
 	}
 }
@@ -60,7 +61,7 @@ func TestASecondStepContinuesItsSession(t *testing.T) {
 }
 
 func TestALoopIsCountedFromItsEdits(t *testing.T) {
-	for cli, want := range map[string]int{agent.StreamCodex: 26, agent.StreamClaude: 26, agent.StreamOpencode: 26, agent.StreamGemini: 10} {
+	for cli, want := range map[string]int{config.Codex: 26, config.Claude: 26, config.OpenCode: 26, config.Gemini: 10} {
 		got := read(t, cli, "flipflop-loop")
 		if got.Edits.MaxRepeat < want || got.Edits.Files != 1 {
 			t.Errorf("%s: %+v, want %d on one file", cli, got.Edits, want)
@@ -70,15 +71,15 @@ func TestALoopIsCountedFromItsEdits(t *testing.T) {
 
 func TestARejectedCallIsNoEdit(t *testing.T) {
 	for cli, stream := range map[string]string{
-		agent.StreamClaude: `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Edit","input":{"file_path":"/r/a.go"}},{"type":"tool_use","id":"b","name":"NotebookEdit","input":{"notebook_path":"/r/b.ipynb"}}]}}
+		config.Claude: `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Edit","input":{"file_path":"/r/a.go"}},{"type":"tool_use","id":"b","name":"NotebookEdit","input":{"notebook_path":"/r/b.ipynb"}}]}}
 {"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","is_error":true,"content":"no"},{"type":"tool_result","tool_use_id":"b","content":"ok"}]}}
 {"type":"assistant","message":{"content":[{"type":"tool_use","id":"b","name":"NotebookEdit","input":{"notebook_path":"/r/b.ipynb"}}]}}`,
-		agent.StreamGemini: `{"type":"tool_use","tool_name":"replace","tool_id":"a","parameters":{"file_path":"/r/a.go"}}
+		config.Gemini: `{"type":"tool_use","tool_name":"replace","tool_id":"a","parameters":{"file_path":"/r/a.go"}}
 {"type":"tool_use","tool_name":"write_file","tool_id":"b","parameters":{"file_path":"/r/b.ipynb"}}
 {"type":"tool_result","tool_id":"a","status":"error"}
 {"type":"tool_result","tool_id":"b","status":"success"}
 {"type":"tool_result","tool_id":"b","status":"success"}`,
-		agent.StreamOpencode: `{"type":"tool_use","sessionID":"s","part":{"tool":"edit","callID":"a","state":{"status":"error","input":{"filePath":"/r/a.go"}}}}
+		config.OpenCode: `{"type":"tool_use","sessionID":"s","part":{"tool":"edit","callID":"a","state":{"status":"error","input":{"filePath":"/r/a.go"}}}}
 {"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}
 {"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}`,
 	} {
@@ -96,7 +97,7 @@ func TestARejectedCallIsNoEdit(t *testing.T) {
 func TestALimitIsFoundHoweverTheCLIShowsIt(t *testing.T) {
 	const text = "You've hit your usage limit. Try again in 3 hours 2 minutes."
 	now := at(t, "2026-11-21T08:30:00Z")
-	for _, cli := range append([]string{agent.StreamPlain}, allCLIs...) {
+	for _, cli := range append([]string{config.Plain}, allCLIs...) {
 		for _, shown := range refusal(cli, text) {
 			got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
 			if err != nil || got.Ending != policy.UsageLimit || got.Limit == nil || !strings.Contains(got.Limit.Message, "You've hit your usage limit.") ||
@@ -136,12 +137,12 @@ func TestAQuotedLimitIsAMentionInEveryStream(t *testing.T) {
 
 func TestResetsInFieldsAreExact(t *testing.T) {
 	for _, c := range []struct{ cli, stream, want string }{
-		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986,"rateLimitType":"five_hour"}}
+		{config.Claude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986,"rateLimitType":"five_hour"}}
 {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You've hit your session limit · resets 9:06am (UTC)"}`, "2026-11-21T09:06:26Z"},
-		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986}}
+		{config.Claude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795251986}}
 {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"A new wording."}`, "2026-11-21T09:06:26Z"},
-		{agent.StreamOpencode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"Retry-After":"13471"},"responseBody":"{\"error\":{\"type\":\"FreeUsageLimitError\"}}"}}}`, "2026-11-21T12:14:31Z"},
-		{agent.StreamOpencode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"retry-after":"Sat, 21 Nov 2026 12:14:31 GMT"}}}}`, "2026-11-21T12:14:31Z"},
+		{config.OpenCode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"Retry-After":"13471"},"responseBody":"{\"error\":{\"type\":\"FreeUsageLimitError\"}}"}}}`, "2026-11-21T12:14:31Z"},
+		{config.OpenCode, `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"Rate limit exceeded. Please try again later.","statusCode":429,"responseHeaders":{"retry-after":"Sat, 21 Nov 2026 12:14:31 GMT"}}}}`, "2026-11-21T12:14:31Z"},
 	} {
 		got, err := agent.Inspect(strings.NewReader(c.stream), stream(c.cli), agent.InspectOptions{Exit: &agent.Exit{Code: 1}, Now: time.UnixMilli(1795249800000)})
 		if err != nil || got.Ending != policy.UsageLimit || got.Limit.Source != policy.SourceStructured || got.Limit.ResetsAt.IsZero() || !got.Limit.ResetsAt.Equal(at(t, c.want)) {
@@ -156,18 +157,18 @@ func TestWhatIsNoRefusalOfThePlanIsNotTakenForOne(t *testing.T) {
 		code                int
 		want                policy.Ending
 	}{
-		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795250991,"rateLimitType":"five_hour"}}
+		{config.Claude, `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795250991,"rateLimitType":"five_hour"}}
 {"type":"result","subtype":"success","is_error":false,"result":"Done."}`, "", 0, policy.Completed},
-		{agent.StreamClaude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","isUsingOverage":false}}
+		{config.Claude, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","isUsingOverage":false}}
 {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: Request rejected (429) · Slow down."}`, "", 1, policy.RateLimited},
-		{agent.StreamGemini, `{"type":"init","session_id":"s"}`, "Attempt 3 failed: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.. Retrying after 20971ms...\n", 124, policy.RateLimited},
-		{agent.StreamGemini, `{"type":"message","role":"user","content":"x"}
+		{config.Gemini, `{"type":"init","session_id":"s"}`, "Attempt 3 failed: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.. Retrying after 20971ms...\n", 124, policy.RateLimited},
+		{config.Gemini, `{"type":"message","role":"user","content":"x"}
 {"type":"message","role":"assistant","content":"I work."}`, "Attempt 1 failed with status 429. Retrying with backoff...\n", 124, policy.TimedOut},
-		{agent.StreamGemini, `{"type":"message","role":"user","content":"x"}`, "", 173, policy.RateLimited},
-		{agent.StreamOpencode, `{"type":"step_finish","sessionID":"s","part":{"reason":"tool-calls"}}`, "", 0, policy.NoAnswer},
-		{agent.StreamOpencode, `{"type":"text","sessionID":"s","part":{"text":"x"}}
+		{config.Gemini, `{"type":"message","role":"user","content":"x"}`, "", 173, policy.RateLimited},
+		{config.OpenCode, `{"type":"step_finish","sessionID":"s","part":{"reason":"tool-calls"}}`, "", 0, policy.NoAnswer},
+		{config.OpenCode, `{"type":"text","sessionID":"s","part":{"text":"x"}}
 {"type":"step_finish","sessionID":"s","part":{"reason":"unknown"}}`, "", 0, policy.Disconnected},
-		{agent.StreamClaude, `{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}
+		{config.Claude, `{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}
 {"type":"result","subtype":"success","is_error":false,"result":"No response requested."}`, "", 0, policy.Completed},
 	} {
 		got, err := agent.Inspect(strings.NewReader(c.stream), stream(c.cli), agent.InspectOptions{Exit: &agent.Exit{Code: c.code}, Stderr: c.stderr})
@@ -181,19 +182,19 @@ func FuzzClaudeLine(f *testing.F) {
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Edit","input":{"file_path":"/a"}}]},"session_id":"s"}`))
 	f.Add([]byte(`{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"x","total_cost_usd":1e400}`))
 	f.Add([]byte(`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":99999999999999}}`))
-	fuzzLine(f, agent.StreamClaude)
+	fuzzLine(f, config.Claude)
 }
 
 func FuzzGeminiLine(f *testing.F) {
 	f.Add([]byte(`{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: x]"},"stats":{}}`))
 	f.Add([]byte(`{"type":"tool_use","tool_name":"replace","tool_id":"t","parameters":{"file_path":"/a"}}`))
-	fuzzLine(f, agent.StreamGemini)
+	fuzzLine(f, config.Gemini)
 }
 
 func FuzzOpencodeLine(f *testing.F) {
 	f.Add([]byte(`{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":"x","responseHeaders":{"retry-after":"1e9"}}}}`))
 	f.Add([]byte(`{"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"c","state":{"input":{"patchText":"*** Update File: a\n"}}}}`))
-	fuzzLine(f, agent.StreamOpencode)
+	fuzzLine(f, config.OpenCode)
 }
 
 // fuzzLine checks that a stream of one line, twice, gives valid events, a

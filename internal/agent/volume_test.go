@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
@@ -38,7 +39,7 @@ func TestAGigabyteOfOutputCostsLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("volume: make test runs it")
 	}
-	plain, err := clis.For("command", agent.StreamPlain)
+	plain, err := clis.For("command", config.Plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +47,9 @@ func TestAGigabyteOfOutputCostsLittleMemory(t *testing.T) {
 		text    []byte
 		adapter agent.Adapter
 	}{
-		"codex lines of 3 MB":   {codexOutput(3 << 20), stream(agent.StreamCodex)},
-		"codex lines of 300 kB": {codexOutput(300 << 10), stream(agent.StreamCodex)},
-		"one endless line":      {[]byte("x"), stream(agent.StreamCodex)},
+		"codex lines of 3 MB":   {codexOutput(3 << 20), stream(config.Codex)},
+		"codex lines of 300 kB": {codexOutput(300 << 10), stream(config.Codex)},
+		"one endless line":      {[]byte("x"), stream(config.Codex)},
 		"plain":                 {[]byte("a line of a plain agent\n"), plain},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +81,7 @@ func BenchmarkStream(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := agent.Inspect(bytes.NewReader(text), stream(agent.StreamCodex), agent.InspectOptions{}); err != nil {
+				if _, err := agent.Inspect(bytes.NewReader(text), stream(config.Codex), agent.InspectOptions{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -38,19 +39,19 @@ func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
 		want   policy.Ending
 		resets time.Duration // from the end, zero for unknown
 	}{
-		"gemini, an hour":               {stream(agent.StreamGemini), []string{geminiAnHour}, 0, policy.UsageLimit, time.Hour},
-		"gemini, cut in pieces":         {stream(agent.StreamGemini), []string{geminiAnHour[:60], geminiAnHour[60:]}, time.Second, policy.UsageLimit, time.Hour},
-		"gemini, in two lines":          {stream(agent.StreamGemini), []string{geminiTwoLine}, 0, policy.Overloaded, 900 * time.Second},
-		"gemini, seconds":               {stream(agent.StreamGemini), []string{geminiSeconds}, 24 * time.Hour, policy.RateLimited, time.Minute},
-		"opencode, two days":            {stream(agent.StreamOpencode), []string{opencodeAsk, opencodeDays}, time.Second, policy.UsageLimit, 58 * time.Hour},
-		"opencode, not told":            {stream(agent.StreamOpencode), []string{opencodeAsk, opencodeQuota}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
-		"opencode, longer than it says": {stream(agent.StreamOpencode), []string{opencodeShort}, agent.QuietWait, policy.RateLimited, time.Minute},
-		"opencode asks again":           {stream(agent.StreamOpencode), []string{opencodeAsk, opencodeQuota, opencodeAsk}, 24 * time.Hour, policy.UsageLimit, 0},
-		"opencode, another asks":        {stream(agent.StreamOpencode), []string{opencodeQuota, strings.ReplaceAll(opencodeAsk, "ses_e015", "ses_2")}, agent.QuietWait, policy.UsageLimit, 0},
-		"opencode, two are refused":     {stream(agent.StreamOpencode), []string{opencodeQuota, strings.ReplaceAll(opencodeQuota, "ses_e015", "ses_2"), opencodeAsk}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
-		"opencode, too long":            {stream(agent.StreamOpencode), []string{opencodeLong}, 24 * time.Hour, policy.TimedOut, 0},
-		"gemini, at once":               {stream(agent.StreamGemini), []string{geminiAtOnce}, 24 * time.Hour, policy.RateLimited, time.Minute},
-		"opencode, of a title":          {stream(agent.StreamOpencode), []string{opencodeSide}, 24 * time.Hour, policy.TimedOut, 0},
+		"gemini, an hour":               {stream(config.Gemini), []string{geminiAnHour}, 0, policy.UsageLimit, time.Hour},
+		"gemini, cut in pieces":         {stream(config.Gemini), []string{geminiAnHour[:60], geminiAnHour[60:]}, time.Second, policy.UsageLimit, time.Hour},
+		"gemini, in two lines":          {stream(config.Gemini), []string{geminiTwoLine}, 0, policy.Overloaded, 900 * time.Second},
+		"gemini, seconds":               {stream(config.Gemini), []string{geminiSeconds}, 24 * time.Hour, policy.RateLimited, time.Minute},
+		"opencode, two days":            {stream(config.OpenCode), []string{opencodeAsk, opencodeDays}, time.Second, policy.UsageLimit, 58 * time.Hour},
+		"opencode, not told":            {stream(config.OpenCode), []string{opencodeAsk, opencodeQuota}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
+		"opencode, longer than it says": {stream(config.OpenCode), []string{opencodeShort}, agent.QuietWait, policy.RateLimited, time.Minute},
+		"opencode asks again":           {stream(config.OpenCode), []string{opencodeAsk, opencodeQuota, opencodeAsk}, 24 * time.Hour, policy.UsageLimit, 0},
+		"opencode, another asks":        {stream(config.OpenCode), []string{opencodeQuota, strings.ReplaceAll(opencodeAsk, "ses_e015", "ses_2")}, agent.QuietWait, policy.UsageLimit, 0},
+		"opencode, two are refused":     {stream(config.OpenCode), []string{opencodeQuota, strings.ReplaceAll(opencodeQuota, "ses_e015", "ses_2"), opencodeAsk}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
+		"opencode, too long":            {stream(config.OpenCode), []string{opencodeLong}, 24 * time.Hour, policy.TimedOut, 0},
+		"gemini, at once":               {stream(config.Gemini), []string{geminiAtOnce}, 24 * time.Hour, policy.RateLimited, time.Minute},
+		"opencode, of a title":          {stream(config.OpenCode), []string{opencodeSide}, 24 * time.Hour, policy.TimedOut, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestACLIThatWorksIsNotAsleep(t *testing.T) {
 			time.Sleep(time.Second)
 			io.WriteString(s.out, opencodeWorks)
 		}()
-		got, err := agent.Run(t.Context(), p, stream(agent.StreamOpencode), agent.RunOptions{Total: time.Hour})
+		got, err := agent.Run(t.Context(), p, stream(config.OpenCode), agent.RunOptions{Total: time.Hour})
 		if err != nil || time.Since(began) != time.Hour {
 			t.Errorf("%s after %s; %q, error %v", got.Ending, time.Since(began), got.Reasons, err)
 		}
@@ -102,11 +103,11 @@ func TestACLIThatWorksIsNotAsleep(t *testing.T) {
 func TestARefusalThatWasOvercomeIsForgotten(t *testing.T) {
 	out := `{"type":"step_start","sessionID":"ses_1","part":{}}` + "\n" + `{"type":"text","sessionID":"ses_1","part":{"id":"p","text":"Done."}}` + "\n" +
 		`{"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop","tokens":{"input":5,"output":1},"cost":0}}` + "\n"
-	got, err := agent.Inspect(strings.NewReader(out), stream(agent.StreamOpencode), agent.InspectOptions{Stderr: opencodeAsk + opencodeQuota + opencodeAsk, Exit: &agent.Exit{}})
+	got, err := agent.Inspect(strings.NewReader(out), stream(config.OpenCode), agent.InspectOptions{Stderr: opencodeAsk + opencodeQuota + opencodeAsk, Exit: &agent.Exit{}})
 	if err != nil || got.Ending != policy.Completed || got.CostUSD != nil {
 		t.Errorf("%+v, error %v", got, err)
 	}
-	got, _ = agent.Inspect(strings.NewReader(""), stream(agent.StreamOpencode), agent.InspectOptions{Stderr: opencodeAsk + "Error: it broke\n", Exit: &agent.Exit{Code: 1}})
+	got, _ = agent.Inspect(strings.NewReader(""), stream(config.OpenCode), agent.InspectOptions{Stderr: opencodeAsk + "Error: it broke\n", Exit: &agent.Exit{Code: 1}})
 	if got.Ending != policy.Crashed || got.Failure != "Error: it broke" {
 		t.Errorf("the log stands in the failure: %+v", got)
 	}

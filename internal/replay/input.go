@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
@@ -63,7 +64,7 @@ func readFile(file, cli string, stdin io.Reader, rec *recorder, s *spool) error 
 		if at, ok := isWrapper(start); ok {
 			return readWrapper(b, at, rec, s)
 		}
-		if cli = clis.Detect(start); cli == agent.StreamPlain {
+		if cli = clis.Detect(start); cli == config.Plain {
 			return errors.New("it is no trail, no wrapper's log and no transcript of codex, claude, gemini or opencode; --cli plain reads any text as one attempt")
 		}
 	}

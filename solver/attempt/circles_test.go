@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
@@ -46,7 +47,7 @@ func (s *story) edit(path, before, after string) {
 // watched is what a detector says of a stream.
 func watched(t *testing.T, stream string) (policy.Severity, policy.Edits) {
 	t.Helper()
-	a, err := clis.ForStream(agent.StreamClaude)
+	a, err := clis.ForStream(config.Claude)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (c *checkout) inSandbox(ctx context.Context, ws *git.Workspace, prog progra
 	if prog.apart {
 		spec.Dir, spec.ReadOnly = home, append(spec.ReadOnly, ws.Dir)
 	}
-	plain, err := clis.ForStream(agent.StreamPlain)
+	plain, err := clis.ForStream(config.Plain)
 	if err != nil {
 		return agent.Report{}, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/internal/limit"
@@ -32,9 +33,9 @@ const (
 // Adapter is what Pawl knows of Claude Code.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "claude", Stream: agent.StreamClaude, Parse: parseLine,
+		Name: "claude", Stream: config.Claude, Parse: parseLine,
 		Command: agent.Start{
-			Program: "claude", Protocols: []string{agent.ProtocolAnthropic}, Efforts: []string{"low", "medium", "high", "xhigh", "max"},
+			Program: "claude", Protocols: []string{config.Anthropic}, Efforts: []string{"low", "medium", "high", "xhigh", "max"},
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
 		Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/claude"
 	"github.com/pawlbot/pawl/internal/agent/codex"
@@ -16,7 +17,7 @@ import (
 
 // known are the CLIs by the kind of their backends, which their streams are called by, too.
 var known = map[string]func() agent.Adapter{
-	agent.StreamCodex: codex.Adapter, agent.StreamClaude: claude.Adapter, agent.StreamGemini: gemini.Adapter, agent.StreamOpencode: opencode.Adapter,
+	config.Codex: codex.Adapter, config.Claude: claude.Adapter, config.Gemini: gemini.Adapter, config.OpenCode: opencode.Adapter,
 }
 
 // For returns the adapter of a backend kind. The stream, plain where empty, says how output of the kind
@@ -40,8 +41,8 @@ func For(kind, stream string) (agent.Adapter, error) {
 
 // ForStream returns the adapter that reads transcripts of one format.
 func ForStream(stream string) (agent.Adapter, error) {
-	if stream == "" || stream == agent.StreamPlain {
-		return agent.Adapter{Name: "command", Stream: agent.StreamPlain, Command: commandCommand}, nil
+	if stream == "" || stream == config.Plain {
+		return agent.Adapter{Name: "command", Stream: config.Plain, Command: commandCommand}, nil
 	}
 	if adapter := known[stream]; adapter != nil {
 		return adapter(), nil
@@ -54,7 +55,7 @@ func commandCommand(r agent.Request) (agent.Command, error) {
 	if len(r.Argv) == 0 || r.Argv[0] == "" {
 		return agent.Command{}, fmt.Errorf("the backend has no program: set argv to the program and its arguments")
 	}
-	if err := r.Endpoint.Check("a command", agent.ProtocolOpenAI, agent.ProtocolAnthropic, agent.ProtocolGemini); err != nil {
+	if err := r.Endpoint.Check("a command", config.OpenAI, config.Anthropic, config.Google); err != nil {
 		return agent.Command{}, err
 	}
 	own := map[string]string{
@@ -77,21 +78,21 @@ func Detect(head []byte) string {
 		switch kind {
 		case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed",
 			"session_meta", "event_msg", "response_item":
-			return agent.StreamCodex
+			return config.Codex
 		case "assistant", "rate_limit_event":
-			return agent.StreamClaude
+			return config.Claude
 		case "step_start":
-			return agent.StreamOpencode
+			return config.OpenCode
 		}
 		switch {
 		case (kind == "system" || kind == "result") && subtype != "":
-			return agent.StreamClaude
+			return config.Claude
 		case has("sessionID"), has("part"):
-			return agent.StreamOpencode
+			return config.OpenCode
 		case kind == "init" && has("session_id"), kind == "message" && has("role"), kind == "tool_use" && has("tool_name"),
 			kind == "error" && has("severity"):
-			return agent.StreamGemini
+			return config.Gemini
 		}
 	}
-	return agent.StreamPlain
+	return config.Plain
 }

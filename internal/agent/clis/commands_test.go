@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
@@ -29,16 +30,16 @@ func throughAProxy(protocol, model string) agent.Request {
 // everyCLI are the adapters with a request that each of them takes.
 var everyCLI = map[string]func() (agent.Adapter, agent.Request){
 	"codex": func() (agent.Adapter, agent.Request) {
-		return cli("codex"), throughAProxy(agent.ProtocolOpenAI, "gpt-5")
+		return cli("codex"), throughAProxy(config.OpenAI, "gpt-5")
 	},
 	"claude": func() (agent.Adapter, agent.Request) {
-		return cli("claude"), throughAProxy(agent.ProtocolAnthropic, "claude-sonnet-4-5")
+		return cli("claude"), throughAProxy(config.Anthropic, "claude-sonnet-4-5")
 	},
 	"gemini": func() (agent.Adapter, agent.Request) {
-		return cli("gemini"), throughAProxy(agent.ProtocolGemini, "gemini-2.5-pro")
+		return cli("gemini"), throughAProxy(config.Google, "gemini-2.5-pro")
 	},
 	"opencode": func() (agent.Adapter, agent.Request) {
-		return cli("opencode"), throughAProxy(agent.ProtocolOpenAI, "vendor/m")
+		return cli("opencode"), throughAProxy(config.OpenAI, "vendor/m")
 	},
 }
 
@@ -162,9 +163,9 @@ func TestWhatACLICannotDoIsRefusedWithAHint(t *testing.T) {
 		change func(*agent.Request)
 		hint   string
 	}{
-		"codex elsewhere":     {"codex", func(r *agent.Request) { r.Endpoint.Protocol = agent.ProtocolGemini }, "with the protocol openai"},
-		"claude elsewhere":    {"claude", func(r *agent.Request) { r.Endpoint.Protocol = agent.ProtocolOpenAI }, "with the protocol anthropic"},
-		"gemini elsewhere":    {"gemini", func(r *agent.Request) { r.Endpoint.Protocol = agent.ProtocolOpenAI }, "with the protocol gemini"},
+		"codex elsewhere":     {"codex", func(r *agent.Request) { r.Endpoint.Protocol = config.Google }, "with the protocol openai"},
+		"claude elsewhere":    {"claude", func(r *agent.Request) { r.Endpoint.Protocol = config.OpenAI }, "with the protocol anthropic"},
+		"gemini elsewhere":    {"gemini", func(r *agent.Request) { r.Endpoint.Protocol = config.OpenAI }, "with the protocol gemini"},
 		"opencode elsewhere":  {"opencode", func(r *agent.Request) { r.Endpoint.Protocol = "smtp" }, "openai or anthropic or gemini"},
 		"no token":            {"claude", func(r *agent.Request) { r.Endpoint.Token = "" }, "lacks its URL or its token"},
 		"codex's effort":      {"codex", func(r *agent.Request) { r.Effort = `high" -c x="y` }, "use none, minimal, low, medium, high, xhigh or max"},
@@ -212,8 +213,8 @@ func TestACommandGetsTheEndpointOfItsProtocol(t *testing.T) {
 		t.Fatal(err)
 	}
 	for protocol, want := range map[string]string{
-		agent.ProtocolOpenAI: "OPENAI_BASE_URL=http://127.0.0.1:9/v1", agent.ProtocolAnthropic: "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
-		agent.ProtocolGemini: "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9",
+		config.OpenAI: "OPENAI_BASE_URL=http://127.0.0.1:9/v1", config.Anthropic: "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
+		config.Google: "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9",
 	} {
 		r := throughAProxy(protocol, "")
 		r.Argv = []string{"/bin/agent"}

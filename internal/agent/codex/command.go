@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 )
 
@@ -24,9 +25,9 @@ const openaiBaseURL = "https://api.openai.com/v1"
 // Adapter is what Pawl knows of Codex.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "codex", Stream: agent.StreamCodex, Parse: parseLine,
+		Name: "codex", Stream: config.Codex, Parse: parseLine,
 		Command: agent.Start{
-			Program: "codex", Protocols: []string{agent.ProtocolOpenAI},
+			Program: "codex", Protocols: []string{config.OpenAI},
 			Efforts:  []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"},
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/limit"
 	"github.com/pawlbot/pawl/policy"
@@ -22,9 +23,9 @@ const attempts = 3
 // Adapter is what Pawl knows of Gemini CLI.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "gemini", Stream: agent.StreamGemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: readWait,
+		Name: "gemini", Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: readWait,
 		Command: agent.Start{
-			Program: "gemini", Protocols: []string{agent.ProtocolGemini}, Efforts: []string{"low", "medium", "high"},
+			Program: "gemini", Protocols: []string{config.Google}, Efforts: []string{"low", "medium", "high"},
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
 		Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/internal/limit"
@@ -23,9 +24,9 @@ import (
 // Adapter is what Pawl knows of opencode.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "opencode", Stream: agent.StreamOpencode, Parse: parseLine, Tries: tries, ReadWait: readWait,
+		Name: "opencode", Stream: config.OpenCode, Parse: parseLine, Tries: tries, ReadWait: readWait,
 		Command: agent.Start{
-			Program: "opencode", Protocols: []string{agent.ProtocolOpenAI, agent.ProtocolAnthropic, agent.ProtocolGemini},
+			Program: "opencode", Protocols: []string{config.OpenAI, config.Anthropic, config.Google},
 			Efforts:  []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"},
 			Sessions: sessions, Build: build,
 		}.Command,
@@ -98,7 +99,7 @@ func modelConfig(r agent.Request) map[string]any {
 		"tool_call": true, "reasoning": true,
 		"limit": map[string]any{"context": contextRoom, "output": outputRoom},
 	}
-	if r.Effort != "" && r.Endpoint.Protocol == agent.ProtocolOpenAI {
+	if r.Effort != "" && r.Endpoint.Protocol == config.OpenAI {
 		model["variants"] = map[string]any{r.Effort: map[string]any{"reasoningEffort": r.Effort}}
 	}
 	return model
@@ -106,7 +107,7 @@ func modelConfig(r agent.Request) map[string]any {
 
 // configOf is the whole configuration file, which names the token's variable only.
 func configOf(r agent.Request, model string) string {
-	config := map[string]any{
+	settings := map[string]any{
 		"$schema":     "https://opencode.ai/config.json",
 		"share":       "disabled",
 		"autoupdate":  false,
@@ -118,24 +119,24 @@ func configOf(r agent.Request, model string) string {
 	if r.Endpoint != (agent.Endpoint{}) {
 		sdk, base := "@ai-sdk/openai-compatible", r.Endpoint.URL+"/v1"
 		switch r.Endpoint.Protocol {
-		case agent.ProtocolAnthropic:
+		case config.Anthropic:
 			sdk = "@ai-sdk/anthropic"
-		case agent.ProtocolGemini:
+		case config.Google:
 			sdk, base = "@ai-sdk/google", r.Endpoint.URL+"/v1beta"
 		}
-		config["enabled_providers"] = []string{provider}
-		config["provider"] = map[string]any{provider: map[string]any{
+		settings["enabled_providers"] = []string{provider}
+		settings["provider"] = map[string]any{provider: map[string]any{
 			"npm": sdk, "name": provider,
 			"options": map[string]any{"baseURL": base, "apiKey": "{env:" + agent.TokenVariable + "}"},
 			"models":  map[string]any{r.Model: modelConfig(r)},
 		}}
 	}
 	if len(r.TestTool) > 0 {
-		config["mcp"] = map[string]any{agent.ToolServer: map[string]any{
+		settings["mcp"] = map[string]any{agent.ToolServer: map[string]any{
 			"type": "local", "command": r.TestTool, "enabled": true, "timeout": agent.ToolTimeout.Milliseconds(),
 		}}
 	}
-	text, _ := json.MarshalIndent(config, "", "  ") // never fails for strings, numbers and switches
+	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
 	return string(text)
 }
 
