@@ -14,7 +14,7 @@
 //	what stands on the status page?                         status.go, statusData
 //	what stands on a thread's page?                         thread.go, threadData
 //	how is one attempt shown?                               thread.html; attempts.go
-//	which fields of an event are shown?                     thread.go, chosen
+//	which fields of an event are shown?                     thread.go, shown
 //	what is shown of the backends and of what was learned?  learning.go
 //	what makes a server ready?                              health.go, newParts
 //	which metrics are read from the store?                  metrics.go, descriptions

@@ -5,10 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/text"
@@ -118,100 +119,62 @@ func verdicts(f checkrun.Facts) []verdict {
 	return out
 }
 
-// field is one chosen part of an event.
+// shown are the fields of each kind of event that an operator looks for: the name on the page and, where it is not
+// the same, the paths in the event's JSON of which the first that is there counts. Prompts, descriptions,
+// transcripts and configuration stay in the log. An event of a newer version shows none.
+var shown = map[thread.Kind]string{
+	thread.KindFeedback:     remark,
+	thread.KindIgnored:      remark,
+	thread.KindControl:      remark + " backend",
+	thread.KindQuestion:     remark + " word",
+	thread.KindThread:       "what by detail delivery",
+	thread.KindWithdrawn:    "events:seqs reason",
+	thread.KindDecision:     "action rule reasons until",
+	thread.KindAuthored:     "attempt:n",
+	thread.KindPublished:    "attempt:n",
+	thread.KindAttemptEnded: "attempt:n ending outcome detail reasons pushed:[@this].#(pushed==true).commit exit limit:limit.message resets:limit.resets_at",
+	thread.KindActStarted:   "act:key url note",
+	thread.KindActDone:      "act:key url note",
+	thread.KindAttemptStarted: "attempt:n run backend account effort " +
+		"action:decision.action rule:decision.rule reasons:decision.reasons until:decision.until",
+}
+
+const remark = "source by:by.login command reason text:raw,text delivery"
+
+// field is one shown part of an event.
 type field struct{ Name, Value string }
 
 // maxField is how much of a field is shown, in characters.
 const maxField = 160
 
-// fields are the parts of an event that an operator looks for. Prompts,
-// descriptions, transcripts and configuration stay in the log.
-func fields(e thread.Event) []field {
-	fields, err := chosen(e)
-	if err != nil {
-		return pairs("unreadable", err.Error())
+func fields(e thread.Event) (all []field) {
+	data := gjson.ParseBytes(e.Data)
+	if !data.IsObject() {
+		return []field{{"unreadable", text.Line(data.Raw, maxField)}}
 	}
-	return fields
-}
-
-// chosen picks the fields of one kind of event; those of a newer version are not known.
-func chosen(e thread.Event) ([]field, error) {
-	switch e.Kind {
-	case thread.KindFeedback, thread.KindIgnored:
-		return decoded(e, feedback)
-	case thread.KindControl:
-		return decoded(e, func(c thread.Control) []field { return append(feedback(c.Feedback), pairs("backend", c.Backend)...) })
-	case thread.KindQuestion:
-		return decoded(e, func(q thread.Question) []field { return append(feedback(q.Feedback), pairs("word", q.Word)...) })
-	case thread.KindThread:
-		return decoded(e, func(c thread.Change) []field {
-			return pairs("what", c.What, "by", c.By, "detail", c.Detail, "delivery", c.Delivery)
-		})
-	case thread.KindWithdrawn:
-		return decoded(e, func(w thread.Withdrawn) []field { return pairs("events", fmt.Sprint(w.Seqs), "reason", w.Reason) })
-	case thread.KindDecision:
-		return decoded(e, func(d thread.Decided) []field { return decision(d.Decision) })
-	case thread.KindAttemptStarted:
-		return decoded(e, func(s thread.Started) []field {
-			return append(pairs("attempt", fmt.Sprint(s.N), "run", fmt.Sprint(s.Run), "backend", s.Backend, "account", s.Account, "effort", s.Effort),
-				decision(s.Decision)...)
-		})
-	case thread.KindAuthored, thread.KindPublished:
-		return decoded(e, func(w thread.Authored) []field {
-			return pairs("attempt", fmt.Sprint(w.N), "runs of words", fmt.Sprint(len(w.Runs)/4))
-		})
-	case thread.KindAttemptEnded:
-		return decoded(e, ended)
-	case thread.KindActStarted, thread.KindActDone:
-		return decoded(e, func(a thread.Act) []field { return pairs("act", a.Key, "url", a.URL, "note", a.Note) })
-	}
-	return nil, nil
-}
-
-func decoded[T any](e thread.Event, pick func(T) []field) ([]field, error) {
-	var data T
-	if err := json.Unmarshal(e.Data, &data); err != nil {
-		return nil, err
-	}
-	return pick(data), nil
-}
-
-func feedback(f thread.Feedback) []field {
-	return pairs("source", string(f.Source), "by", f.By.Login, "command", f.Command, "reason", f.Reason, "text", cmp.Or(f.Raw, f.Text), "delivery", f.Delivery)
-}
-
-func decision(d policy.Decision) []field {
-	return pairs("action", string(d.Action), "rule", string(d.Rule), "reasons", d.Reasons.String(), "until", stamp(d.Until))
-}
-
-func ended(r policy.Receipt) []field {
-	pushed := ""
-	if r.Pushed {
-		pushed = r.Commit
-	}
-	fields := pairs("attempt", fmt.Sprint(r.N), "ending", string(r.Ending), "outcome", string(r.Outcome), "detail", r.Detail,
-		"reasons", strings.Join(r.Reasons, "; "), "pushed", pushed, "exit", fmt.Sprint(r.Exit))
-	if r.Limit != nil {
-		fields = append(fields, pairs("limit", r.Limit.Message, "resets", stamp(r.Limit.ResetsAt))...)
-	}
-	return fields
-}
-
-// stamp is a time as the log has it, empty for none.
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// pairs are names and values in turn, without those that have no value.
-func pairs(of ...string) []field {
-	var out []field
-	for i := 0; i+1 < len(of); i += 2 {
-		if v := text.Line(of[i+1], maxField); v != "" {
-			out = append(out, field{of[i], v})
+	for f := range strings.FieldsSeq(shown[e.Kind]) {
+		name, paths, _ := strings.Cut(f, ":")
+		var v gjson.Result
+		for path := range strings.SplitSeq(cmp.Or(paths, name), ",") {
+			if v = data.Get(path); v.Exists() {
+				break
+			}
+		}
+		if value := text.Line(written(v), maxField); value != "" {
+			all = append(all, field{name, value})
 		}
 	}
-	return out
+	return all
+}
+
+// written is a value of the log as people read it; empty for no time.
+func written(v gjson.Result) string {
+	var reasons policy.Reasons
+	if v.IsArray() && json.Unmarshal([]byte(v.Raw), &reasons) == nil {
+		return reasons.String()
+	}
+	if at, err := time.Parse(time.RFC3339, v.Str); err == nil {
+		return at.UTC().Format(time.RFC3339)
+	}
+	return v.String()
 }
