@@ -11,7 +11,8 @@ func LearnUnchecked(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now}
 	for i := range l.rows {
 		r := &l.rows[i]
-		r.reward, r.learnt = r.value(&r.set, &aside{})
+		grade, _, _ := r.grade(&r.set, &aside{})
+		r.reward, r.learnt = grade.Value, grade.Known
 	}
 	l.addUp()
 	return l

@@ -24,59 +24,38 @@ func (g *Graded) signals() signalSet {
 	return set
 }
 
-// value is the grade without its explanation; false when there is none.
-func (g *Graded) value(set *signalSet, not *aside) (float64, bool) {
-	if g.Facts.unrewarded() != "" {
-		return 0, false
-	}
-	if p := set.alone(not); p >= 0 {
-		return set[p].Value, true
-	}
-	sum, weight := set.mean(not)
-	if weight <= sources[JournalSource.place()].weight {
-		return 0, false
-	}
-	return sum / weight, true
-}
-
-// alone is the place of the source that decides alone, or -1.
-func (set *signalSet) alone(not *aside) int {
-	for p := range 2 { // people, severity
-		if set[p].usable() && not[p] == "" {
-			return p
+// grade is the grade without its parts. alone is the place of the source that decides alone, or -1, and weight that
+// of the others together.
+func (g *Graded) grade(set *signalSet, not *aside) (grade Grade, alone int, weight float64) {
+	alone = -1
+	sum := 0.0
+	for p, source := range sources {
+		switch {
+		case !set[p].usable() || not[p] != "":
+		case source.weight > 0:
+			sum, weight = sum+source.weight*set[p].Value, weight+source.weight
+		case alone < 0:
+			alone = p
 		}
 	}
-	return -1
-}
-
-// mean adds up what the sources say that do not decide alone.
-func (set *signalSet) mean(not *aside) (sum, weight float64) {
-	for p := 2; p < sourceCount; p++ {
-		if set[p].usable() && not[p] == "" {
-			w := sources[p].weight
-			sum, weight = sum+w*set[p].Value, weight+w
-		}
-	}
-	return sum, weight
-}
-
-// explain is value with its parts and reasons.
-func (g *Graded) explain(set *signalSet, not *aside) Grade {
-	var grade Grade
-	grade.Value, grade.Known = g.value(set, not)
-	alone := set.alone(not)
-	_, weight := set.mean(not)
 	switch no := g.Facts.unrewarded(); {
-	case grade.Known && alone >= 0:
-		grade.By = sources[alone].name
-	case grade.Known:
 	case no != "":
 		grade.Missing = no
+	case alone >= 0:
+		grade.Value, grade.Known, grade.By = set[alone].Value, true, sources[alone].name
+	case weight > sources[JournalSource.place()].weight:
+		grade.Value, grade.Known = sum/weight, true
 	case weight > 0:
 		grade.Missing = "there is only the agent's own word"
 	default:
 		grade.Missing = "no source gave a value that is believed"
 	}
+	return grade, alone, weight
+}
+
+// explain is the grade with its parts and reasons.
+func (g *Graded) explain(set *signalSet, not *aside) Grade {
+	grade, alone, weight := g.grade(set, not)
 	for p, source := range sources {
 		s := set[p]
 		part := GradePart{Source: source.name}

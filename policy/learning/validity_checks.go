@@ -142,8 +142,8 @@ func (c *checks) decide() {
 				r.aside[p] = cmp.Or(r.aside[p], isDegraded)
 			}
 		}
-		if value, known := r.value(&r.set, &r.aside); known && !r.quarantined() {
-			r.reward, r.learnt = value, true
+		if grade, _, _ := r.grade(&r.set, &r.aside); grade.Known && !r.quarantined() {
+			r.reward, r.learnt = grade.Value, true
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (r *checkedRow) reasons() []string {
 		}
 	}
 	if !r.learnt && len(all) == 0 {
-		if _, known := r.value(&r.set, &aside{}); known {
+		if grade, _, _ := r.grade(&r.set, &aside{}); grade.Known {
 			for p, s := range r.set {
 				if s.usable() && r.aside[p] != "" {
 					say(fmt.Sprintf("%s: %s", s.Source, r.aside[p]))
