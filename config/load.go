@@ -179,7 +179,6 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// place is where a key stands in the file.
 type place struct {
 	line, column int
 	// text is the value as written, before ${NAME} was replaced, so that it can be shown.
@@ -262,7 +261,6 @@ func child(key, name string) string {
 	return key + "." + name
 }
 
-// sorted gives the problems in the order of the file.
 func (s *source) sorted() []Problem {
 	slices.SortStableFunc(s.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -270,7 +268,6 @@ func (s *source) sorted() []Problem {
 	return s.problems
 }
 
-// addIf records a problem at the key where the condition holds.
 func (s *source) addIf(wrong bool, key, format string, args ...any) {
 	if wrong {
 		s.add(key, format, args...)

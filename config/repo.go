@@ -198,7 +198,6 @@ func (e Effective) Protects(file string) bool { return matched(e.ProtectedPaths,
 // Reported reports whether a file is a report of the verify commands.
 func (e Effective) Reported(file string) bool { return matched(e.Reports, file) }
 
-// matched reports whether one of the patterns matches a file.
 func matched(patterns []string, file string) bool {
 	parts := strings.Split(strings.ToLower(path.Clean(file)), "/")
 	return slices.ContainsFunc(patterns, func(p string) bool {

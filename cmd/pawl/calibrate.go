@@ -15,7 +15,6 @@ import (
 // resamples of a bootstrap: the ends of a 95 % interval then rest on 50 of them each.
 const resamples = 2000
 
-// calibrateOptions are the flags of pawl calibrate.
 type calibrateOptions struct {
 	config    string
 	threshold float64

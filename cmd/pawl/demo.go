@@ -287,7 +287,6 @@ func (d *show) comment(ctx context.Context, number int, by, body string) (v chec
 
 func (d *show) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// holds checks one thing and says whether it is so.
 func (d *show) holds(ok bool, format string, args ...any) {
 	mark := "✓"
 	if !ok {
@@ -303,7 +302,6 @@ func (d *show) checks() []fakegithub.CheckRun {
 	return slices.DeleteFunc(d.world.CheckRuns(demoRepo), func(c fakegithub.CheckRun) bool { return c.SHA != head })
 }
 
-// statusComments is how many status comments the issue has.
 func (d *show) statusComments() (n int) {
 	for _, c := range d.world.Comments(demoRepo, demoThread.Number) {
 		if strings.Contains(c.Body, checkrun.StatusMarker(demoThread.String())) {

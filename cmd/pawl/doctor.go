@@ -36,7 +36,6 @@ const (
 // minute.
 const doctorTime = 2 * time.Minute
 
-// finding is the result of one check.
 type finding struct {
 	Check string `json:"check"`
 	State string `json:"state"`
@@ -101,7 +100,6 @@ func examine(ctx context.Context, file string, lookup func(string) (string, bool
 	return d.found
 }
 
-// doctor collects findings on one configuration.
 type doctor struct {
 	cfg   config.Server
 	found []finding

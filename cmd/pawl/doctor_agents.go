@@ -72,7 +72,6 @@ func (d *doctor) startable(check string, b config.Backend, a agent.Adapter) {
 	}
 }
 
-// program is the executable of a backend.
 func program(b config.Backend) string {
 	if len(b.Argv) > 0 {
 		return b.Argv[0]
@@ -110,7 +109,6 @@ func (d *doctor) version(ctx context.Context, check, exe string, b config.Backen
 	}
 }
 
-// askVersion runs a CLI only to print its version.
 func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Version) (agent.VersionFinding, error) {
 	home, err := os.MkdirTemp("", "pawl-version-")
 	if err != nil {
@@ -135,7 +133,6 @@ func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Versi
 	return v.Judge(string(out)), nil
 }
 
-// access says how a backend signs in.
 func (d *doctor) access(check string, b config.Backend) {
 	switch {
 	case b.CredentialFile != "":

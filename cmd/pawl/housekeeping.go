@@ -90,7 +90,6 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// cleaned logs what became of a cleaning.
 func (n *node) cleaned(ctx context.Context, what string, err error, fields func(*zerolog.Event)) {
 	switch {
 	case ctx.Err() != nil:

@@ -91,7 +91,6 @@ func (f *inspectFlags) check() (err error) {
 	return nil
 }
 
-// inspection is what pawl inspect prints.
 type inspection struct {
 	agent.Report
 	Limit       *limitView    `json:"limit"`
@@ -176,7 +175,6 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}, Loops: cfg.Policy.Severity.Loops(r.Edits)}, nil
 }
 
-// recordedRun is a run to inspect: what is known of it beside its output.
 type recordedRun struct {
 	stdout io.ReadCloser
 	stderr string

@@ -35,7 +35,6 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // usageError is an error of whoever typed the command.
 type usageError struct{ error }
 
-// run is main with its arguments and streams given.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

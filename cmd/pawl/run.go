@@ -29,7 +29,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// runOptions are the flags of pawl run.
 type runOptions struct {
 	task, taskFile, repo, backend, model, config, sandbox string
 	verify                                                []string
@@ -222,7 +221,6 @@ type runAttempt struct {
 	Continues string `json:"continues,omitempty"`
 }
 
-// receipts prints what came of the run.
 func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.Writer) error {
 	if asJSON {
 		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}

@@ -61,7 +61,6 @@ func statusCommand() *cobra.Command {
 	return cmd
 }
 
-// statusReport is what pawl status knows.
 type statusReport struct {
 	Threads    []threadStatus        `json:"threads"`
 	Breakers   []breakerStatus       `json:"breakers"`

@@ -154,7 +154,6 @@ func (t *tally) finished() {
 // retrying matches codex's wrapper around the error that it retries.
 var retrying = regexp.MustCompile(`^Reconnecting\.\.\. (?:\d+/\d+ |waiting for network )?\((.*)\)$`)
 
-// judge classifies an error of the stream.
 func (t *tally) judge(e Event, where string) string {
 	text := e.Text
 	if m := retrying.FindStringSubmatch(text); m != nil {
@@ -209,7 +208,6 @@ func (t *tally) stepped() {
 	}
 }
 
-// unfinished is an exit without an error and without a final event.
 func (t *tally) unfinished() {
 	r := &t.rep
 	switch {
@@ -229,7 +227,6 @@ var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prom
 // first names the problem or begins the usage text, the last end a trace.
 const firstLines, finalLines = 3, 5
 
-// complaints are the telling lines of standard error.
 func (t *tally) complaints() string {
 	var lines []string
 	for line := range strings.Lines(t.rep.Stderr) {

@@ -126,7 +126,6 @@ func newWatch(kill func(), o RunOptions) *watch {
 	return w
 }
 
-// read is told each event.
 func (w *watch) read(ctx context.Context, kind Kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

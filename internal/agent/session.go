@@ -102,7 +102,6 @@ func (a Adapter) SessionEvents(home, session string, visit func(Event)) error {
 	})
 }
 
-// inSession reads the session file.
 func (a Adapter) inSession(home, session string, read func(io.Reader) error) error {
 	if a.OpenSession == nil {
 		return nil

@@ -42,7 +42,6 @@ func ReadLines(r io.Reader, visit func(line []byte)) error {
 // gulp is how much is read at once: little enough to be in the processor's cache when it is parsed.
 const gulp = 128 << 10
 
-// shortReads reads no more than a gulp at once.
 type shortReads struct{ io.Reader }
 
 func (g shortReads) Read(p []byte) (int, error) { return g.Reader.Read(p[:min(len(p), gulp)]) }
@@ -83,7 +82,6 @@ func (e *excerpt) close(note string) error {
 	return e.err
 }
 
-// headTail is an excerpt in memory.
 type headTail struct {
 	excerpt
 	text strings.Builder
@@ -150,7 +148,6 @@ func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 	return report, err
 }
 
-// reading collects what one process printed.
 type reading struct {
 	adapter  Adapter
 	tally    *tally
@@ -172,7 +169,6 @@ func newReading(a Adapter, dir string) *reading {
 	}
 }
 
-// tap sees what is written to it.
 type tap func(p []byte)
 
 func (t tap) Write(p []byte) (int, error) {
@@ -180,7 +176,6 @@ func (t tap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// stdout reads standard output to its end.
 func (r *reading) stdout(in io.Reader) error {
 	in = io.TeeReader(in, tap(func(p []byte) { r.bytes += int64(len(p)) }))
 	if r.adapter.Parse == nil {

@@ -51,7 +51,6 @@ func newTally(cli Adapter, dir string) *tally {
 	return t
 }
 
-// add takes one event into account.
 func (t *tally) add(e Event) {
 	if e.Quotes {
 		t.mention(e.ID)
@@ -171,7 +170,6 @@ func (t *tally) finish(e Event) {
 	}
 }
 
-// begun is a call that started.
 type begun struct {
 	edits    []policy.Edit
 	call     uint64
@@ -190,7 +188,6 @@ const maxCallText = 4 << 10
 // openCost is about what a call under way costs in the map, without its content.
 const openCost = 2 * (int(unsafe.Sizeof(begun{})) + 8)
 
-// measure sets the size of a call by its content.
 func (b *begun) measure() {
 	b.size = openCost + len(b.authored) + cap(b.edits)*int(unsafe.Sizeof(policy.Edit{}))
 	for _, e := range b.edits {

@@ -70,7 +70,6 @@ func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
 	return r, nil
 }
 
-// measure reports on one view.
 func measure(prints, words scale, o Options) View {
 	all := prints.count()
 	level := prints.level(o.Threshold)

@@ -161,7 +161,6 @@ func (c *Cut) cells() string {
 	return rate(c.Threshold, c.Threshold95) + "\t" + rate(c.TPR, c.TPR95) + "\t" + rate(c.FPR, c.FPR95)
 }
 
-// rate is a number with its interval.
 func rate(n Number, r Range) string {
 	if !n.Known() || !r[0].Known() {
 		return number(n)

@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// scored is one pair measured.
 type scored struct {
 	group string
 	same  bool
@@ -71,7 +70,6 @@ func (t tally) rate(last int) float64 {
 	return float64(hits) / float64(t.n)
 }
 
-// counts are the pairs of both labels.
 type counts struct{ same, different tally }
 
 func (s scale) none() counts {
@@ -161,7 +159,6 @@ func (s scale) cut(threshold Number, last int, o Options) Cut {
 	}
 }
 
-// with is the number of tasks that have a pair with the label.
 func (s scale) with(same bool) int {
 	n := 0
 	for _, task := range s.tasks {
@@ -249,7 +246,6 @@ func middle(came []float64) Range {
 	return Range{Number(quantile(came, (1-confidence)/2)), Number(quantile(came, (1+confidence)/2))}
 }
 
-// unknown is the interval of a number that does not exist.
 func unknown() Range { return Range{Number(math.NaN()), Number(math.NaN())} }
 
 // uncertain is the interval of a rate over tasks. When none or all pairs are hit every resample agrees; then it

@@ -88,7 +88,6 @@ func (c *Watcher) Watch(ctx context.Context, first func()) {
 	}
 }
 
-// onDuty looks if it is this node's turn, and reports whether it was.
 func (c *Watcher) onDuty(ctx context.Context) bool {
 	mine, err := c.duty.Begin(ctx)
 	if mine {

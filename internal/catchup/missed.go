@@ -77,7 +77,6 @@ func (c *Watcher) storeMissing(ctx context.Context, todo []missing, most int, m 
 	return errors.Join(failures...)
 }
 
-// since is where a list of deliveries may end.
 func (c *Watcher) since(ctx context.Context) (time.Time, error) {
 	since := c.handlers.Now().Add(-lookBack)
 	if from := c.listed.Add(-overlap); from.After(since) {
@@ -137,7 +136,6 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	return nil
 }
 
-// forgetKnown takes those that are stored out of a list.
 func (c *Watcher) forgetKnown(ctx context.Context, from map[string]missing) error {
 	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(from)))
 	for guid := range known {

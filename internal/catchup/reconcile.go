@@ -194,7 +194,6 @@ type failedThread struct {
 	tries int
 }
 
-// since is where the next look of a repository begins.
 func (p progress) since(now time.Time) time.Time {
 	switch {
 	case p.until.IsZero():
@@ -205,7 +204,6 @@ func (p progress) since(now time.Time) time.Time {
 	return p.until.Add(-lookedTwice)
 }
 
-// look is one reconciliation of one repository.
 type look struct {
 	*Watcher
 	repo        forge.Repo

@@ -30,7 +30,6 @@ func table(f Facts, rows int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// only is text where it is wanted.
 func only(wanted bool, text string) string {
 	if wanted {
 		return text
@@ -103,7 +102,6 @@ func similarKind(kind string) string {
 	return ""
 }
 
-// totals are the numbers of the current run in one line.
 func totals(f Facts) string {
 	run := f.run()
 	if len(run) == 0 {
@@ -138,7 +136,6 @@ func totals(f Facts) string {
 	return strings.Join(parts, " · ")
 }
 
-// tokens are counts of tokens, where there are any.
 func tokens(t policy.Tokens) []string {
 	if t.Input <= 0 && t.Output <= 0 {
 		return nil
@@ -183,7 +180,6 @@ func rungs(run []Attempt) string {
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
 }
 
-// rungName names a recovery and how often it fired.
 func rungName(r policy.Rung) string {
 	name := map[int]string{1: "no answer", 2: "retry with what failed", 3: "more effort", 4: "the agent ran the tests"}[r.Rung]
 	if r.Times > 1 {
@@ -275,7 +271,6 @@ func asked(f Facts) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// addAttempt adds what one attempt said and what the verifier said to it.
 func addAttempt(p *page, a Attempt) {
 	if v := a.Verification(); v != nil {
 		how := passed(v)
@@ -305,7 +300,6 @@ func addAttempt(p *page, a Attempt) {
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 
-// passed says how a verification came out.
 func passed(v *policy.Verified) string {
 	if v.Passed {
 		return "passed"
@@ -321,7 +315,6 @@ func code(s string) string {
 	return text.Code(s)
 }
 
-// paths lists at most ten paths.
 func paths(all []string) string {
 	var out []string
 	for i, p := range all {
@@ -333,7 +326,6 @@ func paths(all []string) string {
 	return strings.Join(out, ", ")
 }
 
-// limit is one line on the last usage limit.
 func limit(f Facts) string {
 	s := "account " + text.Code(text.Label(f.Limit.Account)) + ": "
 	if f.Limit.Consecutive > 1 {
@@ -344,7 +336,6 @@ func limit(f Facts) string {
 	return s + text.Reset(f.Now, f.Limit.ResetsAt)
 }
 
-// verdictLines are the titles of the two verdicts.
 func verdictLines(f Facts) string {
 	return "- `pawl/severity`: " + text.Prose(severity(f).Title) + "\n- `pawl/stagnation`: " + text.Prose(stagnation(f).Title)
 }

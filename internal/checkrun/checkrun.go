@@ -40,7 +40,6 @@ func Checks(f Facts) []forge.CheckRun {
 // ExternalID is the identifier of a thread's check run of that name.
 func ExternalID(thread, name string) string { return name + ":" + threadName(thread) }
 
-// check starts a check run.
 func check(f Facts, name string) forge.CheckRun {
 	return forge.CheckRun{Name: name, ExternalID: ExternalID(f.Thread, name), DetailsURL: f.DetailsURL}
 }
@@ -88,10 +87,8 @@ func buttons(f Facts) []forge.Button {
 // maxTitle is the length of a title that the checks page shows on one line.
 const maxTitle = 120
 
-// title joins the parts of a title that are not empty.
 func title(parts ...string) string { return text.Short(joined(": ", parts...), maxTitle) }
 
-// joined joins the parts that are not empty.
 func joined(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), by)
 }
@@ -107,7 +104,6 @@ func threadName(thread string) string {
 	return thread
 }
 
-// repoName is the repository of a thread.
 func repoName(thread string) string {
 	repo, _, _ := strings.Cut(threadName(thread), "#")
 	return repo
@@ -127,7 +123,6 @@ func (p *page) sentence(s string) {
 	}
 }
 
-// list adds a list of escaped lines, skipping empty ones.
 func (p *page) list(lines ...string) {
 	if all := joined("\n- ", lines...); all != "" {
 		p.sentence("- " + all)
@@ -155,7 +150,6 @@ func (p *page) fold(title, body string) {
 	}
 }
 
-// fit joins the parts, at most maxBytes.
 func (p *page) fit() string { return p.fitIn(maxBytes) }
 
 // fitIn joins the parts that come first, at most max bytes.

@@ -72,10 +72,8 @@ type AccountLimit struct {
 	Consecutive      int
 }
 
-// ended reports whether the attempt is over.
 func (a Attempt) ended() bool { return a.Ending != "" || a.Outcome != "" }
 
-// run returns the attempts of the current run, oldest first.
 func (f Facts) run() []Attempt {
 	var run []Attempt
 	for _, a := range f.Attempts {
@@ -96,7 +94,6 @@ func (f Facts) last() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// over reports whether the run goes on by itself no further.
 func (f Facts) over() bool { return f.State != Running && f.State != Waiting }
 
 // reasons are those of the decision, with their times as people write them.

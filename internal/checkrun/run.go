@@ -14,7 +14,6 @@ import (
 // tableRows is how many attempts the check run shows; a run has at most 51.
 const tableRows = 12
 
-// run renders the check run of the run itself.
 func run(f Facts) forge.CheckRun {
 	c := check(f, NameRun)
 	c.Status, c.Conclusion = f.State.shown().status, f.State.shown().conclusion
@@ -86,7 +85,6 @@ func headline(f Facts) string {
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
-// opening is the first sentence of a summary.
 func opening(f Facts) string {
 	s := text.Prose(headline(f)) + "."
 	if f.RequestedBy != "" && !f.over() {
@@ -98,7 +96,6 @@ func opening(f Facts) string {
 	return s
 }
 
-// verified says what stands behind a run that is done.
 func verified(f Facts) string {
 	a, ok := f.last()
 	switch {
@@ -112,7 +109,6 @@ func verified(f Facts) string {
 	return "not verified"
 }
 
-// waitsFor names a wait by the rule that asked for it.
 func waitsFor(f Facts) string { return cmp.Or(f.Rule.Words().Waits, unknown(f.Rule)) }
 
 // stopReason names a stop by the rule that asked for it.
@@ -175,7 +171,6 @@ func titled(f Facts) bool {
 	return f.Rule == policy.RuleUsageLimit || f.Rule == policy.RuleLimitReset || f.Rule == policy.RuleLimitBreaker
 }
 
-// links are those of the thread; empty where one is not known.
 func links(f Facts) []string {
 	return []string{text.Link("issue", f.IssueURL), text.Link("pull request", f.PullURL), text.Link("everything Pawl knows of this thread", f.DetailsURL)}
 }
@@ -203,7 +198,6 @@ func next(f Facts) string {
 	return f.State.shown().next
 }
 
-// closed reports whether the run stopped because its thread is closed.
 func (f Facts) closed() bool { return f.State == Stopped && f.Rule == policy.RuleClosed }
 
 // can is the decision's hint, else what fits the state.

@@ -21,7 +21,6 @@ func Speaks(f Facts, name string) bool {
 	return true
 }
 
-// severity renders the edit-loop verdict on the last attempt that ended.
 func severity(f Facts) forge.CheckRun {
 	c := check(f, NameSeverity)
 	a, ok := f.last()
@@ -61,7 +60,6 @@ An edit loop cools its backend down on this repository, the longer the worse it 
 // conclusions are those of the classes; another one was not judged.
 var conclusions = map[policy.Class]string{policy.None: Success, policy.Mild: Neutral, policy.Moderate: Failure, policy.Severe: Failure}
 
-// counted are an attempt's edits in words.
 func counted(e policy.Edits) string {
 	if e.Operations <= 0 {
 		return "no edits"

@@ -88,7 +88,6 @@ func fullMessage(e github.ErrorResponse) string {
 	return strings.Join(parts, ": ")
 }
 
-// class is what an answer means for the call.
 type class int
 
 const (
@@ -139,7 +138,6 @@ func (a answer) wantsPause(now time.Time) bool {
 	return a.class() == limited || ok && exhausted(a.header) && reset.After(now) || after && a.status >= 500
 }
 
-// exhausted says that the hourly limit is used up.
 func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
 
 // unspecifiedWait is what GitHub asks for when it names no time ("wait for at least one minute", best

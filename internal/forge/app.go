@@ -166,7 +166,6 @@ func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made 
 	return made, nil
 }
 
-// explainConversion says what became of the code.
 func explainConversion(a answer) (hint string, kind error) {
 	hint, kind = explain(a)
 	if a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity {

@@ -37,7 +37,6 @@ type cacheKey struct {
 	url    string
 }
 
-// kept is one answer.
 type kept struct {
 	header http.Header
 	body   []byte

@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-github/v60/github"
 )
 
-// credentials says as whom a request is sent.
 type credentials int
 
 const (
@@ -28,7 +27,6 @@ const (
 	asToken
 )
 
-// request is one call to GitHub.
 type request struct {
 	method string // empty means GET
 	// route is the path; {owner} and {repo} are the repository's, other braces args in their order.
@@ -54,7 +52,6 @@ type request struct {
 	explain func(answer) (hint string, kind error)
 }
 
-// writes says whether it changes something at GitHub.
 func (r request) writes() bool { return r.method != http.MethodGet }
 
 // braces is a variable part of a route.
@@ -196,7 +193,6 @@ type Count struct {
 	Sent   int64
 }
 
-// count counts a request that is sent.
 func (s *state) count(kind Count) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -133,7 +133,6 @@ func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externa
 	return newest, newest.ID != 0, nil
 }
 
-// validate refuses what GitHub would refuse.
 func (run CheckRun) validate() error {
 	if run.Name == "" || run.HeadSHA == "" {
 		return errors.New("check run: it needs a name and a commit")

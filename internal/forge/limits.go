@@ -38,7 +38,6 @@ type bucket struct {
 // each is how long it takes until one has flown out.
 func (b bucket) each() time.Duration { return b.in * 10 / time.Duration(6*b.most) }
 
-// size is how long it takes until a full bucket is empty.
 func (b bucket) size() time.Duration { return b.each() * time.Duration(b.most/3) }
 
 // wait is how long it takes until n fit into a bucket that is empty at a time, with spare a fifth of it
@@ -56,7 +55,6 @@ func (b bucket) add(empty, now time.Time, n int) time.Time {
 	return later(empty, now).Add(b.each() * time.Duration(n))
 }
 
-// need is what one request takes of the limits.
 type need struct {
 	points int
 	// content marks what counts for the limits of content.

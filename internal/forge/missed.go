@@ -149,7 +149,6 @@ func (c *Client) PullsOfCommit(ctx context.Context, repo Repo, sha string) ([]Pu
 	return readPages[Pull](ctx, c, repo, request{route: "/repos/{owner}/{repo}/commits/{sha}/pulls", args: []any{sha}})
 }
 
-// readPages reads a list, at most maxChangedPages pages.
 func readPages[T any](ctx context.Context, c *Client, repo Repo, r request) (list []T, err error) {
 	for page := 1; page != 0 && page <= maxChangedPages; {
 		var got []T

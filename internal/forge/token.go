@@ -32,7 +32,6 @@ type token struct {
 	expires time.Time
 }
 
-// slot is where the installation token of a repository is.
 func (s *state) slot(repo Repo) tokenSlot {
 	key := tokenKey{installation: repo.Installation, id: repo.ID}
 	if repo.ID == 0 {

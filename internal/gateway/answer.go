@@ -13,7 +13,6 @@ type tokens struct {
 	input, cached, written, forHour, output, estimated int64
 }
 
-// answer is what was read of one answer so far.
 type answer struct {
 	tokens      tokens
 	inputKnown  bool // the provider told the input
@@ -47,7 +46,6 @@ func (a *answer) nothing() bool {
 // takes an orderly end for a step that wants another, without end.
 func (a *answer) cut() bool { return a.begun() && !a.ended && !a.over && a.failure == nil }
 
-// begun reports whether the answer shows that the model is at work.
 func (a *answer) begun() bool { return a.prose > 0 || a.text || a.tool || a.ended }
 
 // settle completes the figures of an answer that ended before the provider told
@@ -78,7 +76,6 @@ const maxContext = 1 << 20
 // bytesPerToken is the usual rule of thumb for English and code.
 const bytesPerToken = 4
 
-// says counts text that a person can read.
 func (a *answer) says(text string) {
 	a.prose += len(text)
 	a.text = a.text || strings.TrimSpace(text) != ""
@@ -108,7 +105,6 @@ func (a *answer) each(list gjson.Result, read reader) {
 	})
 }
 
-// readResponses reads an event or a whole body of the Responses API.
 func readResponses(e gjson.Result, a *answer) {
 	kind, delta := e.Get("type").Str, e.Get("delta").Str
 	switch {
@@ -167,7 +163,6 @@ func readItem(item gjson.Result, a *answer) {
 	}
 }
 
-// readChat reads a chunk or a whole body of chat completions.
 func readChat(c gjson.Result, a *answer) {
 	if c.Get("error").Type != gjson.Null {
 		a.failure = []byte(c.Raw)
@@ -182,7 +177,6 @@ func readChat(c gjson.Result, a *answer) {
 	}
 }
 
-// readChatMessage reads a delta of a stream or a whole message.
 func readChatMessage(m gjson.Result, a *answer) {
 	a.says(m.Get("content").String() + m.Get("refusal").Str) // parts of another form are text, too
 	a.prose += len(m.Get("reasoning_content").Str) + len(m.Get("reasoning").Str)
@@ -203,7 +197,6 @@ func onlyUsage(c gjson.Result) bool {
 	return c.Get("usage").Type != gjson.Null && len(c.Get("choices").Array()) == 0
 }
 
-// readMessages reads an event or a whole body of the Messages API.
 func readMessages(e gjson.Result, a *answer) {
 	stop := func(why gjson.Result) { a.ends(why.Str, "end_turn", "stop_sequence", "max_tokens") }
 	switch e.Get("type").Str {
@@ -228,7 +221,6 @@ func readMessages(e gjson.Result, a *answer) {
 	}
 }
 
-// readBlock reads a block of the content, or a piece of one.
 func readBlock(b gjson.Result, a *answer) {
 	a.says(b.Get("text").Str)
 	a.prose += len(b.Get("thinking").Str)

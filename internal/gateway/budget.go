@@ -17,7 +17,6 @@ type share struct {
 	cost   float64
 }
 
-// shareOf is what tokens of a model take of the budget.
 func (g Grant) shareOf(model string, t tokens) share {
 	price, priced := priceOf(model, g.Provider.Prices)
 	if !priced {
@@ -30,7 +29,6 @@ func (a share) plus(b share) share { return share{a.tokens + b.tokens, a.cost + 
 
 func (a share) minus(b share) share { return share{a.tokens - b.tokens, a.cost - b.cost} }
 
-// within reports whether a part leaves something of the budget.
 func (g Grant) within(s share) bool {
 	return (g.MaxTokens == 0 || s.tokens < g.MaxTokens) && (g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD)
 }

@@ -30,7 +30,6 @@ const (
 	bodyTime = 2 * time.Minute
 )
 
-// call is one request of an agent on its way.
 type call struct {
 	*Session
 	route  route
@@ -168,7 +167,6 @@ func (c *call) prepare() *refusal {
 	return nil
 }
 
-// readBody gives the body, or how to refuse it.
 func (c *call) readBody() (string, *refusal) {
 	if enc := c.in.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return "", refuse(c.route.protocol, http.StatusUnsupportedMediaType, "compressed requests are not read; turn request compression off")

@@ -26,10 +26,8 @@ func newConnLimiter() *connLimiter {
 	return &connLimiter{owners: map[net.Conn]*Session{}}
 }
 
-// connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// onState is told each change of a connection by the server.
 func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

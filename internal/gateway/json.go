@@ -35,7 +35,6 @@ func parsed(text string) (gjson.Result, bool) {
 // another price count.
 type fields map[string]gjson.Result
 
-// fieldsOf gives nil for what is no object.
 func fieldsOf(v gjson.Result) fields {
 	if !v.IsObject() {
 		return nil
@@ -48,10 +47,8 @@ func fieldsOf(v gjson.Result) fields {
 	return f
 }
 
-// has reports whether a field is there and not null.
 func (f fields) has(name string) bool { return f[name].Type != gjson.Null }
 
-// set puts JSON in the place of a field.
 func (f fields) set(name, raw string) { f[name] = gjson.Parse(raw) }
 
 // json writes the fields as an object, sorted by their names.

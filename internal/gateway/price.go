@@ -16,7 +16,6 @@ const (
 	hourFactor  = 1.6
 )
 
-// writePrice is the price of writing to a cache for five minutes.
 func writePrice(p config.Price) float64 { return cmp.Or(p.CacheWrite, p.Input*writeFactor) }
 
 // dated is what may follow a model's name without making it another model:

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// refusal is an answer of the gateway itself.
 type refusal struct {
 	status int
 	header map[string]string

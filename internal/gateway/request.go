@@ -15,7 +15,6 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// request is what the gateway reads of a request's body.
 type request struct {
 	body   string // as it is sent to the provider
 	size   int    // bytes of it as it is first sent, also when it is no longer held
@@ -83,7 +82,6 @@ var (
 	answerNames = map[callKind][]string{chat: {"n"}, generate: {"candidateCount", "candidate_count"}}
 )
 
-// mostOf is how many tokens a request lets its answers have.
 func mostOf(kind callKind, f fields) int64 {
 	if kind == generate {
 		for _, name := range []string{"generationConfig", "generation_config"} {
@@ -181,7 +179,6 @@ func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string,
 	return out, changed
 }
 
-// localTools are those of a list that the agent runs.
 func localTools(kind callKind, tools gjson.Result) (local []string, changed bool) {
 	return rewritten(tools, func(entry gjson.Result) string {
 		tool := fieldsOf(entry)

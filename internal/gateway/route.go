@@ -10,7 +10,6 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
-// callKind is what a path asks for.
 type callKind string
 
 const (
@@ -22,7 +21,6 @@ const (
 	generate    callKind = "generate" // Gemini, streaming or not
 )
 
-// route is a path that agents may call.
 type route struct {
 	kind     callKind
 	protocol string

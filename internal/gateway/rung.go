@@ -27,7 +27,6 @@ var keepAlives = map[callKind]string{
 	generate:  "\n",
 }
 
-// guarded reports whether rung 1 watches over this call.
 func (c *call) guarded() bool {
 	return c.grant.NoAnswerBytes > 0 && c.req.tools && c.req.body != "" && keepAlives[c.route.kind] != ""
 }

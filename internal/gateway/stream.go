@@ -50,7 +50,6 @@ func (s *stream) Close() error {
 	return s.from.Close()
 }
 
-// next reads one event, which it waits for.
 func (s *stream) next() {
 	raw, data, err := s.split.next()
 	s.take(raw, string(data))

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
-// roundTrip makes a function a transport of net/http.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -180,7 +179,6 @@ func (c *call) fail(f limit.Answer) {
 		Str("limit", string(l.Kind)).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
 }
 
-// unreachable answers for a provider that did not.
 func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) {
 	if out.Context().Err() != nil { // the client left, or the attempt is over
 		return

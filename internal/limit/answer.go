@@ -68,7 +68,6 @@ func plainText(body []byte) string {
 	return said
 }
 
-// meaning is what providers' names of an error stand for.
 type meaning struct {
 	kind policy.Ending
 	// ofAccount says that it holds for every model of the account.

@@ -16,7 +16,6 @@ var (
 	zoneShift = regexp.MustCompile(`^\s*\(?(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?\b`)
 )
 
-// clock is a time of day in a zone.
 type clock struct {
 	hour, minute, second int
 	zone                 *time.Location
@@ -193,7 +192,6 @@ func datedTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	return d.on(c, now), true
 }
 
-// readDate reads a date and returns what follows.
 func readDate(s string) (date, string, bool) {
 	for _, form := range dateForms {
 		m := form.FindStringSubmatch(s)

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// entry is one event of a recording.
 type entry struct {
 	thread.Event
 	// Echo says that a wrapper reported the remark. Once policy has stopped, such
@@ -57,7 +56,6 @@ func playBack(entries []entry, cfg config.Server) ([]decided, error) {
 	return p.out, nil
 }
 
-// player is a replay on its way.
 type player struct {
 	cfg  config.Server
 	kept []thread.Event
@@ -178,7 +176,6 @@ func (p *player) recorded(e thread.Event) error {
 	return nil
 }
 
-// start lets a recorded attempt begin, or not.
 func (p *player) start(e entry) error {
 	var a thread.Started
 	if err := json.Unmarshal(e.Data, &a); err != nil {
@@ -204,7 +201,6 @@ func (p *player) start(e entry) error {
 	return p.put(thread.KindAttemptStarted, e.Seq, e.At, a)
 }
 
-// end notes what an attempt came to.
 func (p *player) end(e entry) error {
 	var r policy.Receipt
 	if err := json.Unmarshal(e.Data, &r); err != nil {
@@ -238,7 +234,6 @@ type shared struct {
 	arms      []policy.Backend // those of the recording, without what is held against them
 }
 
-// knows notes the backend of an attempt.
 func (s *shared) knows(a thread.Started, cfg config.Server) {
 	i := slices.IndexFunc(s.arms, func(b policy.Backend) bool { return b.Name == a.Backend })
 	if i < 0 {
@@ -260,7 +255,6 @@ func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	}
 }
 
-// facts are what policy decides by at a moment of the replay.
 func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy.Facts {
 	// Problems of the narrowing are those of another server's configuration.
 	effective, _ := cfg.Narrow(st.Repo)

@@ -20,7 +20,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// readRecordings reads all files in order as one recording.
 func readRecordings(files []string, cli string, stdin io.Reader, severity policy.SeverityLimits) (_ recording, err error) {
 	s, err := newSpool()
 	if err != nil {
@@ -191,7 +190,6 @@ func readTrail(r io.Reader, rec *recorder) error {
 	return lines.Err()
 }
 
-// readTranscript reads one file as one attempt.
 func readTranscript(r io.Reader, cli string, rec *recorder, s *spool) error {
 	var started, ended time.Time
 	err := eachLine(r, func(line []byte) error {

@@ -23,7 +23,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// recording is everything that was read.
 type recording struct {
 	entries []entry
 	// mentions counts quoted limit texts outside of attempts.
@@ -128,7 +127,6 @@ func (r *recorder) note(format string, args ...any) {
 // estimated says that no tree stands behind the progress of a log's attempts.
 const estimated = "Progress is an estimate: it says whether the agent reported file changes; what its shell commands changed is unknown."
 
-// backendName is a backend's name as a log gives it.
 func backendName(s string) string {
 	return text.Line(strings.ToLower(strings.TrimSpace(s)), 40)
 }
@@ -158,7 +156,6 @@ func newSpool() (*spool, error) {
 
 func (s *spool) close() error { return s.file.Close() }
 
-// line appends one line.
 func (s *spool) line(b []byte) error {
 	if _, err := s.w.Write(b); err != nil {
 		return err

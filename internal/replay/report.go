@@ -44,7 +44,6 @@ type replayAttempt struct {
 	Avoided  bool           `json:"avoided"`
 }
 
-// reportReplay sums up a replay.
 func reportReplay(out []decided, rec recording) Report {
 	r := Report{Attempts: []replayAttempt{}, RecordedAttempts: len(out), UsageLimitMentions: rec.mentions, Notes: rec.notes}
 	kept, held := 0, false
@@ -148,7 +147,6 @@ func (r Report) row(w io.Writer, i, n int) {
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, at, text.Line(string(a.Outcome), 20), progress, decision, text.Label(a.Rule), text.Line(strings.Join(a.Reasons, "; "), maxCell))
 }
 
-// summary says it in one line.
 func (r Report) summary() string {
 	limits := fmt.Sprintf("%d attempts ended in a usage limit; texts that only quoted one: %d.", r.UsageLimitAttempts, r.UsageLimitMentions)
 	saved := fmt.Sprintf("%d of %d attempts and %s saved", r.AvoidedAttempts, r.RecordedAttempts, time.Duration(r.AvoidedSeconds)*time.Second)

@@ -87,7 +87,6 @@ func (f *apiFailure) event(o gjson.Result) []byte {
 	return out
 }
 
-// remember takes the provider's answer from a log event.
 func (f *apiFailure) remember(o gjson.Result) {
 	answer, ok := answered(o, maxDepth)
 	var got apiFailure
@@ -132,7 +131,6 @@ type objects struct {
 	escaped  bool
 }
 
-// open reports whether an object has begun and not ended.
 func (o *objects) open() bool { return o.depth > 0 }
 
 // piece takes the text of one line, if it belongs to an object; emit gets each that it completed.

@@ -29,7 +29,6 @@ type wrapper struct {
 	busy bool
 }
 
-// wrapped is one run of the agent inside a wrapper's log.
 type wrapped struct {
 	backend        string
 	started, ended time.Time
@@ -54,7 +53,6 @@ func readWrapper(r io.Reader, at time.Time, rec *recorder, s *spool) error {
 	return w.close()
 }
 
-// line takes one line of the log.
 func (w *wrapper) line(line []byte) error {
 	at, level, text, headed := lineHead(line)
 	if headed {
@@ -82,7 +80,6 @@ func (w *wrapper) line(line []byte) error {
 	return err
 }
 
-// close ends the log.
 func (w *wrapper) close() error {
 	if err := w.cut(); err != nil {
 		return err
@@ -152,7 +149,6 @@ func completed(said string) bool {
 	return ok && (strings.HasPrefix(rest, "command completed") || strings.HasPrefix(rest, "command failed"))
 }
 
-// begin starts a run.
 func (w *wrapper) begin(backend string) error {
 	if err := w.end(); err != nil {
 		return err
@@ -161,7 +157,6 @@ func (w *wrapper) begin(backend string) error {
 	return nil
 }
 
-// event takes one object of the agent's stream.
 func (w *wrapper) event(object []byte) error {
 	id, first, last := boundary(object)
 	r := w.run
@@ -190,7 +185,6 @@ func (w *wrapper) event(object []byte) error {
 	return w.spool.line(object)
 }
 
-// end records the run that is being read.
 func (w *wrapper) end() error {
 	r := w.run
 	if r == nil {
@@ -246,7 +240,6 @@ func spoken(text []byte) string {
 	return string(bytes.TrimLeftFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && r != '{' && r != '"' }))
 }
 
-// bullet is the text of an item of a list.
 func bullet(text []byte) (string, bool) {
 	text = bytes.TrimSpace(text)
 	r, n := utf8.DecodeRune(text)

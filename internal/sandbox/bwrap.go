@@ -167,7 +167,6 @@ func binds(exe string, spec Spec) []string {
 
 func within(path, dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
 
-// memoryFile is a file without a name that holds text.
 func memoryFile(text string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("pawl", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -181,7 +180,6 @@ func memoryFile(text string) (*os.File, error) {
 	return f, nil
 }
 
-// closeAll closes the files that are not nil.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		f.Close()

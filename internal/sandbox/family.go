@@ -44,7 +44,6 @@ func twice(find func() []int) func() []int {
 	}
 }
 
-// process is what the kernel tells about one.
 type process struct {
 	parent int
 	marked bool

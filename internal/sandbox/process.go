@@ -95,7 +95,6 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// plainCommand is the call of a program in mode None.
 func plainCommand(exe string, spec Spec) *exec.Cmd {
 	cmd := exec.Command(exe, spec.Argv[1:]...)
 	cmd.Args[0] = spec.Argv[0]
@@ -181,7 +180,6 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 	close(p.done)
 }
 
-// end asks the program to end, and then makes it.
 func (p *Process) end(exited <-chan struct{}) {
 	for _, pid := range p.members() {
 		signal(pid, syscall.SIGTERM)
@@ -210,7 +208,6 @@ func (p *Process) members() []int {
 	return slices.DeleteFunc(family("", pid), func(member int) bool { return slices.Contains(own, member) })
 }
 
-// exitOf translates how the operating system says that a process ended.
 func exitOf(state *os.ProcessState) Exit {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return Exit{Code: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}

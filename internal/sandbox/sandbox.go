@@ -144,7 +144,6 @@ func (s *Sandbox) try(ctx context.Context, dir string) (said string, err error) 
 	return strings.TrimSpace(string(text)), err
 }
 
-// hint is what to do about a message of bubblewrap.
 func hint(said string) string {
 	switch {
 	case strings.Contains(said, "proc"):
@@ -215,7 +214,6 @@ func (spec Spec) check() (exe string, err error) {
 	return spec.find()
 }
 
-// find is the absolute path of the executable.
 func (spec Spec) find() (string, error) {
 	name := spec.Argv[0]
 	var dirs []string // that it may be in

@@ -185,7 +185,6 @@ func AppEvents() []string {
 // keyFile is the name of the key's file, in the folder of the configuration.
 const keyFile = "app.pem"
 
-// key is the path of the key's file.
 func (s Setup) key() string { return filepath.Join(filepath.Dir(s.Config), keyFile) }
 
 // free says what keeps the files from being written.
@@ -247,7 +246,6 @@ func writeSecret(path, text string) (err error) {
 //go:embed pawl.yml.tmpl
 var starter string
 
-// configuration is the text of the new file.
 func (s Setup) configuration(app forge.NewApp) (string, error) {
 	t, err := text.New("pawl.yml").Funcs(text.FuncMap{
 		"quote": quoteYAML,

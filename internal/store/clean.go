@@ -42,7 +42,6 @@ func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
 	return c.done, err
 }
 
-// cleaning is one Clean at work.
 type cleaning struct {
 	*Store
 	done Cleaned
@@ -179,7 +178,6 @@ func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 	}
 }
 
-// oldThread is a thread that nothing was done with since updatedAt.
 type oldThread struct {
 	id, updatedAt int64
 	thread        thread.ID

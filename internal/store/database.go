@@ -116,7 +116,6 @@ func (tx *txn) exec(ctx context.Context, query string, args ...any) error {
 	return err
 }
 
-// change runs a statement, and counts the rows that it changed.
 func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int, err error) {
 	res, err := tx.ExecContext(ctx, query, args...)
 	if err != nil {

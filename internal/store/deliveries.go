@@ -258,7 +258,6 @@ func (s *deliveries) postpone(ctx context.Context, guid string, state thread.Del
 	return err
 }
 
-// retryWait is how long a delivery of an age waits for its next try.
 func (s *deliveries) retryWait(age time.Duration, tries int64, until time.Time) time.Duration {
 	if !until.IsZero() {
 		return min(max(until.Sub(s.now()), firstRetry), lookAtMost)

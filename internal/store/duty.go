@@ -25,7 +25,6 @@ type Duty struct {
 	began      time.Time // when this node first asked, by the database's clock
 }
 
-// dutyRow is what the nodes share of a duty.
 type dutyRow struct {
 	By   string    `json:"by"` // the node that did it last, at Last
 	Last time.Time `json:"last"`

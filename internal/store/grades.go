@@ -9,7 +9,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// grades are what is learned from attempts.
 type grades struct{ *database }
 
 // PutGraded writes one row, in place of an earlier one of the same attempt.

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// threads are the logs of threads and their leases.
 type threads struct {
 	*database
 	*accounts
@@ -132,7 +131,6 @@ func (s *database) findThread(ctx context.Context, tx *txn, t thread.ID) (r row,
 	return r, err
 }
 
-// encodedEvent is an event as a row.
 type encodedEvent struct {
 	key  sql.NullString
 	kind thread.Kind
@@ -153,7 +151,6 @@ func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 	return rows, nil
 }
 
-// insertEvents appends the events whose keys are new and counts them.
 func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// records are small blobs that all nodes share.
 type records struct{ *database }
 
 // UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key, with nil

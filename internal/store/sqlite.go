@@ -212,7 +212,6 @@ func diagnose(err error) (hint string, last bool) {
 	return "", false
 }
 
-// explain adds what a person can do to an error of opening a SQLite file.
 func explain(path string, err error) error {
 	if err == nil {
 		return nil
@@ -251,7 +250,6 @@ func lockFile(path string) (*os.File, error) {
 // held by a child of the killed one that has not reached its exec.
 const lockPatience = 2 * time.Second
 
-// takeLock locks a file, and reports whether somebody else holds its lock.
 func takeLock(f *os.File) (held bool, err error) {
 	for until := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {

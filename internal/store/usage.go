@@ -54,7 +54,6 @@ func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, all
 	return reserved && err == nil, err
 }
 
-// readUsage reads all three levels.
 func readUsage(ctx context.Context, ask func(context.Context, string, ...any) *sql.Row, repo string, installation int64, since time.Time) (u policy.Usage, err error) {
 	for _, level := range []struct {
 		used  *policy.Used
@@ -76,7 +75,6 @@ func readUsage(ctx context.Context, ask func(context.Context, string, ...any) *s
 	return u, nil
 }
 
-// spend writes what an attempt has used so far.
 func (s *database) spend(ctx context.Context, tx *txn, r row, w policy.Spent) error {
 	usd := 0.0
 	if w.CostUSD != nil {

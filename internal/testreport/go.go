@@ -151,7 +151,6 @@ func (g *goReader) packageLine(s string) bool {
 	return true
 }
 
-// packageDone notes the failed tests of a package under its name.
 func (g *goReader) packageDone(pkg, broke string) {
 	if broke != "" {
 		g.failed++

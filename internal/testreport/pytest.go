@@ -24,7 +24,6 @@ type pytestReader struct {
 	current *pytestBlock // of blocks, whose lines follow
 }
 
-// pytestBlock is one traceback.
 type pytestBlock struct {
 	title string // "test_add", "TestShapes.test_lists", "tests/test_broken.py"
 	setup bool   // an error before or after the test, or while collecting

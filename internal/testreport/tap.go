@@ -100,7 +100,6 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 	t.tests++
 }
 
-// fail notes a failed test under its parents.
 func (t *tapReader) fail(name string) {
 	name = t.open.under(name)
 	t.failed++
@@ -108,7 +107,6 @@ func (t *tapReader) fail(name string) {
 	t.add(name, "")
 }
 
-// shut ends a parent that was opened with a brace.
 func (t *tapReader) shut(depth int) bool {
 	n := len(t.open)
 	if n == 0 || !t.open[n-1].braces || t.open[n-1].depth != depth {
@@ -180,7 +178,6 @@ type proveResult struct {
 	text   block
 }
 
-// proveDiag is the reason of one failed test.
 type proveDiag struct {
 	name, file string
 	todo       bool
@@ -206,7 +203,6 @@ func (p *prove) diagnosis(s string) bool {
 	return true
 }
 
-// proveLine is a line of prove's summary.
 func (p *prove) proveLine(s string) bool {
 	p.diag = nil
 	if m := proveFile.FindStringSubmatch(s); m != nil {

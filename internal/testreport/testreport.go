@@ -78,7 +78,6 @@ func (t Report) sameRun(other Report) bool {
 	return t.Failed == other.Failed && t.Passed == other.Passed && t.Skipped == other.Skipped && len(t.Failures) == len(other.Failures)
 }
 
-// together adds up the reports of several runners.
 func together(all []Report) Report {
 	sum := Report{Passed: NotCounted, Failed: NotCounted, Skipped: NotCounted}
 	var names []string
@@ -163,14 +162,12 @@ func (t *tally) begin(name string, textOf func(*block) string) {
 	t.seen, t.within, t.names, t.textOf = true, &block{}, []string{name}, textOf
 }
 
-// take gives a line to the open failure.
 func (t *tally) take(line string) {
 	if !t.within.add(line) {
 		t.close()
 	}
 }
 
-// close ends the open failure, if there is one.
 func (t *tally) close() {
 	if t.within != nil {
 		text := t.textOf(t.within)
@@ -186,7 +183,6 @@ func (t *tally) summary(s string) {
 	t.count(totalOf(s, "passed", "xpassed"), totalOf(s, "failed", "error", "errors", "timed"), totalOf(s, "skipped", "xfailed", "todo"))
 }
 
-// count adds numbers that the runner printed.
 func (t *tally) count(passed, failed, skipped int) {
 	t.seen, t.hasCounts = true, true
 	t.passed += passed

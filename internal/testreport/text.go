@@ -77,7 +77,6 @@ func (b *blocks) add(most int, name, line string) {
 	b.by[name].add(line)
 }
 
-// take gives the text of a name and forgets it.
 func (b *blocks) take(name string) string {
 	known := b.by[name]
 	delete(b.by, name)
@@ -102,7 +101,6 @@ func dedent(s string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// indent is the number of spaces and tabs that a line begins with.
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
 // totalOf adds up the numbers in front of words ("3 failed, 1 passed"); a missing one counts as 0.

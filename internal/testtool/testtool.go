@@ -110,7 +110,6 @@ const (
 	shownTail       = 1200 // bytes
 )
 
-// testResult is the structured content of an answer.
 type testResult struct {
 	Ran          bool          `json:"ran"` // false: no test was run, the summary says why
 	Passed       bool          `json:"passed"`
@@ -168,7 +167,6 @@ func (r testResult) shown(scale int) testResult {
 	return r
 }
 
-// text is the answer for a model that reads prose.
 func (r testResult) text() string {
 	var b strings.Builder
 	b.WriteString(r.Summary)

@@ -41,7 +41,6 @@ func newTestTool(spec Spec, log zerolog.Logger) *testTool {
 
 func (t *testTool) idle() { <-t.turn }
 
-// description is what the agent's model is told.
 func (t *testTool) description() *mcp.Tool {
 	no := false
 	text := "Runs this repository's own tests on the work tree as it is now: the same commands that decide afterwards whether the change is accepted (a test that failed before you began does not count then). " +
@@ -94,7 +93,6 @@ func (t *testTool) call(ctx context.Context, arguments json.RawMessage) *mcp.Cal
 	return answer(r, false)
 }
 
-// runAll runs the commands until one fails.
 func (t *testTool) runAll(ctx context.Context) testResult {
 	timeout := time.Duration(t.spec.Timeout) * time.Second
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -198,7 +196,6 @@ func withoutCredentials(env []string) []string {
 	})
 }
 
-// testCall is one line of the journal.
 type testCall struct {
 	At          time.Time `json:"at"`
 	Passed      bool      `json:"passed"`

@@ -33,7 +33,6 @@ func Fence(s string, max int) string {
 	return ticks + "text\n" + s + "\n" + ticks
 }
 
-// longestRun is the length of the longest run of c in s.
 func longestRun(s string, c byte) int {
 	longest, n := 0, 0
 	for i := range len(s) {

@@ -22,7 +22,6 @@ func Redact(s string) string { return tokens.ReplaceAllString(s, "[redacted toke
 // Redactor takes the values of variables and GitHub's tokens out of texts.
 type Redactor struct{ secrets []secret } // the longest first: it may begin with a shorter one
 
-// secret is a value to hide.
 type secret struct {
 	mark   string
 	whole  *regexp.Regexp // it, also where its white space was changed or escaped
@@ -100,7 +99,6 @@ func Mask(s, secret string) string {
 	return strings.ReplaceAll(s, secret, strings.Repeat("*", len(secret)))
 }
 
-// masking is the reader of MaskReader.
 type masking struct {
 	from   io.Reader
 	secret []byte

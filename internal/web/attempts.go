@@ -11,7 +11,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// how says with what the attempt was made.
 func how(a checkrun.Attempt) string {
 	var parts []string
 	if a.Effort != "" {
@@ -44,7 +43,6 @@ func endingClass(a checkrun.Attempt) string {
 	}
 }
 
-// verified is one sentence on how a verification went.
 func verified(v *policy.Verified) string {
 	command := text.Line(v.Command, maxTitle)
 	if v.Passed {
@@ -56,7 +54,6 @@ func verified(v *policy.Verified) string {
 // object is the name of a git object, SHA-1 or SHA-256.
 var object = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// commit is the short name of a commit.
 func commit(name string) string { return text.Head(text.Line(name, 64), 10) }
 
 // CommitURL is where GitHub shows a commit; empty for what is none.
@@ -67,7 +64,6 @@ func (d threadData) CommitURL(name string) string {
 	return text.URL(d.repoURL + "/commit/" + name)
 }
 
-// limit is one sentence on the limit that the last attempt's account hit.
 func limit(l *checkrun.AccountLimit, now time.Time) string {
 	s := "account " + text.Line(l.Account, maxName) + ": "
 	if l.Consecutive > 0 {

@@ -24,7 +24,6 @@ const readyTime = 2 * time.Second
 // maxDetail is how much of an answer is shown, in characters.
 const maxDetail = 300
 
-// result is what one question came to.
 type result struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`

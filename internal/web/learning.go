@@ -24,7 +24,6 @@ type learningCache struct {
 	last solver.LearningReport
 }
 
-// get returns what was learned.
 func (s *learningCache) get(ctx context.Context) (solver.LearningReport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

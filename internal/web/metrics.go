@@ -104,7 +104,6 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	s.backends(ctx, out)
 }
 
-// backends is what was learned, and from what.
 func (s *scrape) backends(ctx context.Context, out chan<- prometheus.Metric) {
 	known, err := s.learned.get(ctx)
 	if err != nil {
@@ -129,7 +128,6 @@ func (s *scrape) backends(ctx context.Context, out chan<- prometheus.Metric) {
 	}
 }
 
-// flag is 1 for true.
 func flag(b bool) float64 {
 	if b {
 		return 1

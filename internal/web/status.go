@@ -25,7 +25,6 @@ const (
 	maxDeliveries = 20
 )
 
-// statusData is the status page.
 type statusData struct {
 	frame
 	Counts     []count
@@ -73,7 +72,6 @@ func summarise(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time,
 	return s
 }
 
-// threadLine is one thread in the list.
 type threadLine struct {
 	summary
 	Href           string
@@ -82,7 +80,6 @@ type threadLine struct {
 	Until, Changed time.Time
 }
 
-// status answers GET /.
 func (p *pages) status(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
@@ -147,7 +144,6 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	return data, nil
 }
 
-// counts are the numbers at the top.
 func counts(s store.Stats) []count {
 	of := func(name string, n int, note string) count {
 		return count{Name: name, Value: number(n), Note: note}

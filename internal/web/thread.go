@@ -24,7 +24,6 @@ const (
 	maxReasons  = 30
 )
 
-// threadData is the page of one thread.
 type threadData struct {
 	frame
 	summary
@@ -141,7 +140,6 @@ var shown = map[thread.Kind]string{
 
 const remark = "source by:by.login command reason text:raw,text delivery"
 
-// field is one shown part of an event.
 type field struct{ Name, Value string }
 
 // maxField is how much of a field is shown, in characters.

@@ -120,7 +120,6 @@ const (
 	refresh  = 15
 )
 
-// pages renders the HTML pages.
 type pages struct {
 	Options
 	learned                *learningCache
@@ -179,7 +178,6 @@ func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	plain(w, http.StatusServiceUnavailable, "The database could not be read; see /readyz and the server's log.")
 }
 
-// plain answers with one line of text.
 func plain(w http.ResponseWriter, status int, s string) {
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

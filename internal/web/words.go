@@ -86,10 +86,8 @@ func number[N int | int64](n N) string {
 	return strings.ReplaceAll(text.Count(n), ",", "\u2009")
 }
 
-// plural counts things.
 func plural(n int, thing string) string {
 	return strings.ReplaceAll(text.Plural(n, thing), ",", "\u2009")
 }
 
-// percent is a share in whole hundredths.
 func percent(v float64) int { return int(min(max(v, 0), 1)*100 + 0.5) }

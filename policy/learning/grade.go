@@ -53,7 +53,6 @@ func (g *Graded) grade(set *signalSet, not *aside) (grade Grade, alone int, weig
 	return grade, alone, weight
 }
 
-// explain is the grade with its parts and reasons.
 func (g *Graded) explain(set *signalSet, not *aside) Grade {
 	grade, alone, weight := g.grade(set, not)
 	for p, source := range sources {

@@ -35,7 +35,6 @@ func (p Posterior) plus(reward float64) Posterior {
 // minObservations is how many rewards an arm must have at a level, else the next wider one counts: given.
 const minObservations = 3
 
-// cell is where rewards are added up.
 type cell struct {
 	backend string
 	level   policy.Level

@@ -65,7 +65,6 @@ func (s *Signal) usable() bool {
 	return s != nil && s.Known && !s.Failed && s.Value >= 0 && s.Value <= 1
 }
 
-// why says why a signal has no usable value.
 func (s *Signal) why() string {
 	switch {
 	case s == nil:

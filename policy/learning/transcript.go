@@ -93,7 +93,6 @@ func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 	return s
 }
 
-// claims reports whether one of the words stands in the text.
 func claims(text, words string) bool {
 	return slices.ContainsFunc(strings.Split(words, "|"), func(word string) bool { return strings.Contains(text, word) })
 }

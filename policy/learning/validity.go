@@ -58,7 +58,6 @@ type Learned struct {
 	now   time.Time
 }
 
-// checkedRow is a row with what the checks found.
 type checkedRow struct {
 	*Graded
 	set signalSet

@@ -39,7 +39,6 @@ type checks struct {
 	days      [sourceCount]dayOf
 }
 
-// run fills what was found, and the rewards.
 func (c *checks) run() {
 	for i := range c.rows {
 		r := &c.rows[i]
@@ -221,7 +220,6 @@ func (c *checks) chargeReaders(r *checkedRow, check ValidityRule, why string) {
 	}
 }
 
-// owner names the attempt whose session it is.
 func (c *checks) owner(session string) string {
 	if i := slices.IndexFunc(c.rows, func(r checkedRow) bool { return r.Facts.Session == session }); i >= 0 {
 		return c.rows[i].ID

@@ -181,7 +181,6 @@ func (l Learned) Health() []SourceHealth {
 	return all
 }
 
-// brokenBy reports whether a violation is of this row.
 func (r *checkedRow) brokenBy(v Violation) bool { return v.Attempt == r.ID }
 
 // degradedWhy says what degraded a source and at which attempts.

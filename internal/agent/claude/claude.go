@@ -208,7 +208,6 @@ func editsOf(tool string, input gjson.Result) []policy.Edit {
 	}.Edits(tool, input)
 }
 
-// readUser reads what tools answered.
 func readUser(content gjson.Result, emit func(agent.Event)) {
 	agent.Each(content, func(part gjson.Result) {
 		switch part.Get("type").Str {

@@ -58,7 +58,6 @@ func openSession(home, thread string) (io.ReadCloser, error) {
 	}{io.LimitReader(f, maxSessionBytes), f}, nil
 }
 
-// findSession returns the newest session file of a thread.
 func findSession(home fs.FS, thread string) (string, error) {
 	found, seen := "", 0
 	err := fs.WalkDir(home, sessions, func(name string, d fs.DirEntry, err error) error {
@@ -259,7 +258,6 @@ func editsOf(arguments string) []policy.Edit {
 // exitCode matches the exit code of a command in what the model was told of it.
 var exitCode = regexp.MustCompile(`"exit_code":\s*(-?\d+)|(?:Exit code:|Process exited with code) (-?\d+)`)
 
-// answerOf is the end of a call in the session file.
 func answerOf(payload gjson.Result) agent.Event {
 	output := payload.Get("output")
 	e := agent.Event{Kind: agent.ToolCall, ID: payload.Get("call_id").Str, Done: true}

@@ -60,7 +60,6 @@ func build(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Args: args, Env: env, Files: map[string]string{".gemini/settings.json": settingsOf(r)}}, nil
 }
 
-// settingsOf is the whole settings file.
 func settingsOf(r agent.Request) string {
 	settings := map[string]any{
 		"security": map[string]any{
