@@ -24,24 +24,34 @@ func bounds(f Facts) (Decision, bool) {
 	if d, over := failedChecks(f); over {
 		return d, true
 	}
-	today := f.since(Day)
-	n, most := len(today), f.Limits.Restarts.MaxPerThreadPerDay
+	n, most := len(f.since(Day)), f.Limits.Restarts.MaxPerThreadPerDay
 	if most > 0 && !f.typed() && len(f.since(2*Day+time.Hour)) >= 2*most {
 		return stop(RuleDailyCap, "Say in a comment, in new words, what is to be done.",
 			fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")))
 	}
-	if n < most {
+	switch reason := fmt.Sprintf("%s on this thread in 24 hours; its limit is %d", Plural(n, "attempt"), most); {
+	case n < most:
 		return silent()
-	}
-	reason := fmt.Sprintf("%s on this thread in 24 hours; its limit is %d", Plural(n, "attempt"), most)
-	if most <= 0 {
+	case most <= 0:
 		return stop(RuleDailyCap, "The operator must allow attempts.", reason)
+	default:
+		return f.pause(RuleDailyCap, reason, func(rest []Attempt) bool { return len(rest) >= most })
 	}
-	// The limit may have been lowered: enough attempts must be a day old.
-	next := today[n-most].StartedAt.Add(Day)
-	d, ok := stop(RuleDailyCap, "Comment /pawl resume then, or ask the operator to allow more attempts.", reason)
-	d.Reasons = append(d.Reasons, Reason{Rule: RuleDailyCap, Text: "the next attempt is possible from", Until: next})
-	return d, ok
+}
+
+// pause waits until a bound of the thread's day has room again: until so many attempts
+// are a day old that it is not used up by the rest.
+func (f Facts) pause(r Rule, why string, usedUp func(rest []Attempt) bool) (Decision, bool) {
+	d := Decision{Action: DoWait, Rule: r, Reasons: Because(r, why), Until: f.Now.Add(Day),
+		Hint: "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait."}
+	today := f.since(Day)
+	for i, a := range today {
+		if !usedUp(today[i+1:]) {
+			d.Until = a.StartedAt.Add(Day)
+			break
+		}
+	}
+	return d, true
 }
 
 // unattended is the part of rule 3 that ends what goes on without a person.
@@ -62,17 +72,15 @@ func unattended(f Facts) (Decision, bool) {
 		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
 }
 
-// budget is the part of rule 3 that bounds what is spent: an attempt that used
-// up its own budget is not followed by another one unless a person asks, and
-// the thread's budget of a day is for everybody.
+// budget is the part of rule 3 that bounds what is spent: the thread's budget of a day
+// is for everybody, and an attempt that used up its own is not followed by another one
+// unless a person asks.
 func budget(f Facts) (Decision, bool) {
-	tokens, usd := spent(f)
-	const hint = "The operator can raise policy.budget; or wait until a day has passed since the first of these attempts."
-	switch l := f.Limits; {
-	case l.Budget.TokensPerThreadPerDay > 0 && tokens >= l.Budget.TokensPerThreadPerDay:
-		return stop(RuleBudget, hint, fmt.Sprintf("%d tokens on this thread in 24 hours; its budget is %d", tokens, l.Budget.TokensPerThreadPerDay))
-	case l.Budget.USDPerThreadPerDay > 0 && usd >= l.Budget.USDPerThreadPerDay:
-		return stop(RuleBudget, hint, fmt.Sprintf("%.2f USD on this thread in 24 hours; its budget is %.2f", usd, l.Budget.USDPerThreadPerDay))
+	if why := f.Thread().Spent(); why != "" {
+		return f.pause(RuleBudget, why, func(rest []Attempt) bool {
+			f.Attempts = rest
+			return f.Thread().Spent() != ""
+		})
 	}
 	if a, ok := f.last(); ok && a.Budget != "" && len(f.Fresh) == 0 {
 		return stop(RuleBudget, "Split the task, or let the operator raise policy.budget; /pawl retry goes on from here.",
@@ -81,36 +89,25 @@ func budget(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// since are the attempts that began within a time before now, oldest first.
+// since are the attempts that began within a time before now and since a person raised
+// the bounds, oldest first.
 func (f Facts) since(within time.Duration) []Attempt {
-	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) }
+	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) || a.StartedAt.Before(f.Raised) }
 	return slices.DeleteFunc(slices.Clone(f.Attempts), earlier)
 }
 
-// spent is what the thread used in the last 24 hours.
-func spent(f Facts) (tokens int64, usd float64) {
-	all := f.Handed.Used
+// Thread is the thread's own ledger. Its attempts have a limit of their own.
+func (f Facts) Thread() Ledger {
+	sum := f.Handed.Used
 	for _, a := range f.since(Day) {
-		all = all.Plus(Spent{Tokens: a.Tokens, CostUSD: a.CostUSD})
+		sum = sum.Plus(Spent{Tokens: a.Tokens, CostUSD: a.CostUSD})
 	}
-	if all.CostUSD != nil {
-		usd = *all.CostUSD
+	l := Ledger{Level: "this thread", MaxTokens: f.Limits.Budget.TokensPerThreadPerDay, MaxUSD: f.Limits.Budget.USDPerThreadPerDay}
+	l.Tokens = sum.Tokens.Input + sum.Tokens.Output
+	if sum.CostUSD != nil {
+		l.USD = *sum.CostUSD
 	}
-	return all.Tokens.Input + all.Tokens.Output, usd
-}
-
-// Left is what the thread may still use of its budget of a day; 0 is no bound. Where
-// nothing is left it is next to nothing, so that one call ends it.
-func Left(f Facts) (tokens int64, usd float64) {
-	const leastTokens, leastUSD = 1, 1e-6
-	usedTokens, usedUSD := spent(f)
-	if most := f.Limits.Budget.TokensPerThreadPerDay; most > 0 {
-		tokens = max(most-usedTokens, leastTokens)
-	}
-	if most := f.Limits.Budget.USDPerThreadPerDay; most > 0 {
-		usd = max(most-usedUSD, leastUSD)
-	}
-	return tokens, usd
+	return l
 }
 
 // failedChecks is the part of rule 3 that bounds what failing checks of others can ask

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,12 +24,21 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 				recent += in + out
 			}
 		}
-		tokens, usd := Left(f)
-		if (tokens == 0) != (f.Limits.Budget.TokensPerThreadPerDay == 0) || (usd == 0) != (f.Limits.Budget.USDPerThreadPerDay == 0) {
-			t.Fatalf("%d tokens and %f USD are left of %d and %f; only no bound is 0", tokens, usd, f.Limits.Budget.TokensPerThreadPerDay, f.Limits.Budget.USDPerThreadPerDay)
+		if got := f.Thread().Tokens; got != recent {
+			t.Fatalf("%d tokens count, %d were used in a day", got, recent)
 		}
-		if _, stopped := budget(f); !stopped && tokens > 0 && recent+tokens != f.Limits.Budget.TokensPerThreadPerDay {
-			t.Fatalf("%d tokens were used, %d are left, and an attempt may start on a budget of %d", recent, tokens, f.Limits.Budget.TokensPerThreadPerDay)
+		slices.SortFunc(f.Attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt) })
+		d, over := budget(f)
+		if over != (f.Thread().Spent() != "") {
+			t.Fatalf("%+v, with %s", d, f.Thread())
+		}
+		if !over {
+			return
+		}
+		before, then, raised := f, f, f
+		before.Now, then.Now, raised.Raised = d.Until.Add(-time.Nanosecond), d.Until, f.Now.Add(time.Nanosecond)
+		if before.Thread().Spent() == "" || then.Thread().Spent() != "" || raised.Thread().Spent() != "" {
+			t.Fatalf("a wait from %s to %s: before its end %s, then %s, where a person raised it %s", f.Now, d.Until, before.Thread(), then.Thread(), raised.Thread())
 		}
 	})
 }

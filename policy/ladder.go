@@ -39,6 +39,9 @@ func ladder(f Facts) (Decision, bool) {
 		return interrupted(f, a)
 	case a.Outcome == VerifyFailed:
 		return verifyFailed(f, a)
+	case a.Paused:
+		d, ok := again(RuleBudget, fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N))
+		return repeated(d, a), ok
 	case a.Ending != Completed:
 		d, ok := again(RuleProgress, fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
 		return repeated(d, a), ok

@@ -146,10 +146,19 @@ func TestABudgetEndsTheWork(t *testing.T) {
 	spent.Budget = "its budget of 5 tokens is used up"
 	bound := func(f *Facts) { f.Limits.Budget.TokensPerThreadPerDay, f.Limits.Budget.USDPerThreadPerDay = 100, 2 }
 	stop := Decision{Action: DoStop, Rule: "budget"}
+	from := func(f Facts) Decision {
+		return Decision{Action: DoWait, Rule: "budget", Until: f.Attempts[0].StartedAt.Add(Day)}
+	}
+	tokens, dollars, asked := given(used(60, 0), used(40, 0)).with(bound), given(used(1, 1.5), used(1, 0.5)).with(bound), given(used(100, 0)).with(bound).asked("retry")
+	ended := timedOut()
+	ended.Paused, ended.EndTree = true, ended.StartTree
 	read(t, []sentence{
-		{"of tokens", given(used(60, 0), used(40, 0)).with(bound), stop},
-		{"of dollars", given(used(1, 1.5), used(1, 0.5)).with(bound), stop},
-		{"also when somebody asks", given(used(100, 0)).with(bound).asked("retry"), stop},
+		{"of tokens, until enough of them are a day old", tokens, from(tokens)},
+		{"of dollars", dollars, from(dollars)},
+		{"also when somebody asks", asked, from(asked)},
+		{"unless it is to allow as much once more", asked.asked("raise").with(func(f *Facts) { f.Raised = noon }), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"whom it ended goes on when there is room", given(ended), Decision{Action: DoAttempt, Rule: "budget", Backend: "codex"}},
+		{"but not twice without a change", given(ended, ended), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"but not before it is reached", given(used(99, 1.9)).with(bound), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"nor where there is none", given(used(1<<40, 1e6)), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"nor for what is more than a day old", given(used(100, 0)).with(bound).with(func(f *Facts) { f.Attempts[0].StartedAt = noon.Add(-Day) }),

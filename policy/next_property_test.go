@@ -185,6 +185,8 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		"cooldown":    w.now.Add(f.Limits.Severity.SevereCooldown),
 		"usage_limit": known,
 		"gather":      w.now.Add(gatherChecks),
+		"daily_cap":   w.now.Add(Day),
+		"budget":      w.now.Add(Day),
 		"transient":   later(w.now.Add(f.Limits.Transient.BackoffCap), known),
 		"interrupted": w.now.Add(longestHeldBack),
 	}[d.Rule]
@@ -303,7 +305,7 @@ func TestTheSimulationLeadsEverywhere(t *testing.T) {
 		}
 	}
 	for _, d := range []string{
-		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "stop daily_cap", "stop unattended", "attempt transient", "wait transient", "stop transient", "attempt silent", "stop silent",
+		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "wait daily_cap", "stop unattended", "attempt transient", "wait transient", "stop transient", "attempt silent", "stop silent",
 		"attempt auth", "stop auth", "attempt misconfigured", "stop misconfigured", "stop auth_breaker",
 		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
 		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",

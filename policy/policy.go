@@ -24,6 +24,9 @@ type Facts struct {
 	// Handed is what is known of the attempt that was handed over and goes on; zero for
 	// none.
 	Handed HandOver
+	// Raised is when a person last allowed as much once more as the thread may use in a
+	// day; zero for never.
+	Raised time.Time
 	// Run is the number of the current run; attempts of earlier runs count for
 	// the daily cap only.
 	Run int
@@ -221,7 +224,7 @@ func (f Facts) askers() []string {
 }
 
 // insists reports whether a person asked to try in spite of what failed before.
-func (f Facts) insists() bool { return f.command("resume", "retry", "escalate") }
+func (f Facts) insists() bool { return f.command("resume", "retry", "escalate", "raise") }
 
 func stop(rule Rule, hint string, reasons ...string) (Decision, bool) {
 	return Decision{Action: DoStop, Rule: rule, Reasons: Because(rule, reasons...), Hint: hint}, true

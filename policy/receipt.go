@@ -106,8 +106,12 @@ type Receipt struct {
 	// Silent is how long the agent had shown no sign of life when it was ended for that,
 	// as people write it; empty where it was not.
 	Silent string `json:"silent,omitempty"`
-	// Budget says which budget ended the attempt; empty when none did.
-	Budget     string     `json:"budget,omitempty"`
+	// Budget says how the attempt used up its own budget, which ended it; empty when it
+	// did not.
+	Budget string `json:"budget,omitempty"`
+	// Paused says that a budget of a day ended the attempt, the thread's or one above it:
+	// it is gone on with when there is room.
+	Paused     bool       `json:"paused,omitempty"`
 	Trajectory Trajectory `json:"trajectory,omitzero"`
 	// Judge is what the operator's judge said; nil where it was not asked.
 	Judge *Judged `json:"judge,omitempty"`

@@ -94,7 +94,7 @@ var words = map[Rule]Words{
 	RuleGenerations:     {Stops: "Pawl's own work led here, and no person asked", Help: HelpNone},
 	RuleCap:             {Waits: "the day's attempts are used up"},
 	RuleChecksFailed:    {Stops: "checks failed", Help: HelpAny},
-	RuleDailyCap:        {Stops: "the thread reached its daily cap of attempts"},
+	RuleDailyCap:        {Waits: "the thread's attempts of the day are used up", Stops: "the thread reached its daily cap of attempts"},
 	RuleAuth:            {Stops: "the agent's login was rejected", Help: HelpRetry},
 	RuleAuthBreaker:     {Stops: "the agent's login was rejected", Help: HelpResume},
 	RuleMisconfigured:   {Stops: "the agent is misconfigured", Help: HelpRetry},

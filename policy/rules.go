@@ -127,6 +127,9 @@ func noProgress(f Facts) (Decision, bool) {
 	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
 		return silent()
 	}
+	if run := f.run(); a.Paused && (len(run) < 2 || !run[len(run)-2].Paused) {
+		return silent()
+	}
 	if _, stands := f.Standing(); stands && a.Outcome == VerifyFailed {
 		return silent()
 	}

@@ -133,7 +133,9 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 			given(many(50, timedOut(), timedOut())...).with(func(f *Facts) { f.Now = noon.Add(300 * time.Second) }),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"sixty attempts a day are the last, over all runs", day.asked("solve"),
-			Decision{Action: DoStop, Rule: "daily_cap", Reasons: wanted("60 attempts on this thread in 24 hours")}},
+			Decision{Action: DoWait, Rule: "daily_cap", Until: day.Attempts[0].StartedAt.Add(Day), Reasons: wanted("60 attempts on this thread in 24 hours")}},
+		{"unless a person allows as many once more", day.asked("raise").with(func(f *Facts) { f.Raised = noon }),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"an attempt that began 24 hours ago does not count any more", spread.asked("solve"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"zero limits forbid everything", given().asked("solve").with(func(f *Facts) { f.Limits = Limits{} }),
@@ -141,17 +143,14 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 	})
 }
 
-func TestTheDailyCapSaysWhenTheNextAttemptIsPossible(t *testing.T) {
+func TestTheDailyCapIsAPauseUntilThereIsRoom(t *testing.T) {
 	f := given(many(6, finished(), finished())...).asked("solve")
 	f.Limits.Restarts.MaxPerThreadPerDay = 4
-	d := decides(t, f, Decision{Action: DoStop, Rule: "daily_cap"})
 	// Two more must be a day old before there are fewer than four.
 	next := f.Attempts[2].StartedAt.Add(24 * time.Hour)
-	if want := Clock(next); !strings.Contains(d.Reasons.String(), want) || d.Hint == "" {
-		t.Errorf("reasons %q do not name %s, or there is no hint (%q)", d.Reasons, want, d.Hint)
-	}
+	decides(t, f, Decision{Action: DoWait, Rule: "daily_cap", Until: next})
 	f.Now = next.Add(-time.Nanosecond)
-	decides(t, f, Decision{Action: DoStop, Rule: "daily_cap"})
+	decides(t, f, Decision{Action: DoWait, Rule: "daily_cap", Until: next})
 	f.Now = next
 	decides(t, f, Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"})
 }

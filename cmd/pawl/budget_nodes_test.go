@@ -103,17 +103,16 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	s.await("three answers, noted", func() bool { return s.has("ready") && s.noted() == 3*aCall })
 	s.killWorker()
 	s.must(os.Remove(filepath.Join(s.ctrl(), "hold")))
-	s.await("the run to end by its budget", func() bool { return s.count([]thread.ID{s.thread}, overBy("budget")) == 1 })
-	// Nothing that anybody asks for changes that.
+	now := func() thread.State { return s.states([]thread.ID{s.thread})[0] }
+	paused := func() bool { d := now().Decision; return d != nil && d.Action == policy.DoWait && d.Rule == policy.RuleBudget }
+	s.await("the pause", paused)
+	// Nobody can ask past it.
 	_, err := s.world.Comment(rigRepo, s.thread.Number, writer, "/pawl retry")
 	s.must(err)
-	s.await("the answer to a person", func() bool {
-		state := s.states([]thread.ID{s.thread})[0]
-		return state.Run == 2 && !state.Open()
-	})
-	state := s.states([]thread.ID{s.thread})[0]
-	if state.Decision.Rule != "budget" || len(state.Attempts) != 2 {
-		t.Errorf("%s after %d attempts, want that the budget stops it after two", state.Decision.Rule, len(state.Attempts))
+	s.await("the order", func() bool { return len(now().Feedback) == 2 })
+	state := now()
+	if !paused() || len(state.Attempts) != 2 || !state.Attempts[1].Receipt.Paused {
+		t.Errorf("%s by %s after %d attempts, want a pause after two", state.Decision.Action, state.Decision.Rule, len(state.Attempts))
 	}
 	var told int64
 	for i, want := range []policy.Outcome{policy.Interrupted, policy.Outcome(policy.TurnLimit)} {
@@ -123,9 +122,20 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 			t.Errorf("attempt %d ended %s, want %s", i+1, r.Outcome, want)
 		}
 	}
-	if used := s.used(); told != used || used < s.budget || used >= s.budget+aCall {
+	used := s.used()
+	if told != used || used < s.budget || used >= s.budget+aCall {
 		t.Errorf("the receipts tell of %d tokens, the provider of %d; want the same, and less than a call beyond the budget of %d\n%s",
 			told, used, s.budget, s.left("codes"))
+	}
+	// But a person may allow as much once more.
+	_, err = s.world.Comment(rigRepo, s.thread.Number, writer, "/pawl raise")
+	s.must(err)
+	s.await("the next pause", func() bool { a := now().Attempts; return len(a) == 3 && !a[2].EndedAt.IsZero() && paused() })
+	if last := now(); last.Attempts[2].At.Before(last.Feedback[2].At) {
+		t.Error("an attempt began before a person allowed it")
+	}
+	if more := s.used() - used; more < s.budget || more >= s.budget+aCall {
+		t.Errorf("the provider counted %d more tokens, want less than a call beyond the budget of %d", more, s.budget)
 	}
 }
 

@@ -179,12 +179,10 @@ func TestTheDailyCapHoldsWhoeverCausesTheEvents(t *testing.T) {
 		r.must(r.world.WaitDelivered(t.Context()))
 		m.idle(n)
 	}
-	if v := m.idle(n); r.calls() != 3 || v.Rule != "daily_cap" || v.Hint == "" {
-		t.Fatalf("%d calls, then %s (%s %v, hint %q); want 3, then daily_cap with a hint", r.calls(), v.State, v.Rule, v.Reasons, v.Hint)
+	if v := r.thread(threadName(n)); r.calls() != 3 || v.State != "waiting" || v.Rule != "daily_cap" || v.Until == nil {
+		t.Fatalf("%d calls, then %s (%s %v) until %v; want 3, then a wait by daily_cap", r.calls(), v.State, v.Rule, v.Reasons, v.Until)
 	}
-	m.clock.reach(m.clock.now().Add(24 * time.Hour))
-	_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl raise")
 	r.must(err)
-	r.await("an attempt on the next day", func() bool { return r.calls() == 4 })
-	m.idle(n)
+	r.await("an attempt that a person allowed", func() bool { return r.calls() == 4 })
 }

@@ -149,7 +149,11 @@ func cases() map[string]Facts {
 	waiting.State, waiting.Rule, waiting.Until = Waiting, "usage_limit", waiting.Limit.ResetsAt
 	waiting.Reasons = policy.Reasons{{Text: "account main hit its usage limit: You've hit your usage limit. Visit https://example.com/codex/settings/usage; it resets at", Until: now.Add(5*time.Hour + 12*time.Minute)}}
 	waiting.Hint = "Comment /pawl resume to try before that."
-	c["waiting-for-reset"] = waiting
+
+	spent := waiting
+	spent.Rule, spent.Reasons = policy.RuleBudget, policy.Because(policy.RuleBudget, "5.10 USD on this thread in 24 hours; its budget is 5.00")
+	spent.Hint = "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait."
+	c["waiting-for-reset"], c["day-spent"] = waiting, spent
 
 	open := limited(3)
 	open.State, open.Rule = Stopped, "usage_limit_breaker"

@@ -68,10 +68,14 @@ func buttons(f Facts) []forge.Button {
 	retry := forge.Button{Label: "Retry", Description: "Start one more attempt", Identifier: "retry"}
 	resume := forge.Button{Label: "Resume", Description: "Go on now, do not wait", Identifier: "resume"}
 	escalate := forge.Button{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
+	raise := forge.Button{Label: "Raise", Description: "Allow a day's worth once more", Identifier: "raise"}
 	stop := forge.Button{Label: "Stop", Description: "End the run", Identifier: "stop"}
 	switch words := f.Rule.Words(); {
 	case f.State == Running:
 		return []forge.Button{stop}
+	case f.State == Waiting && !f.Until.IsZero() && (f.Rule == policy.RuleBudget || f.Rule == policy.RuleDailyCap):
+		// A bound above the thread, which has no end that is known, is the operator's to raise.
+		return []forge.Button{resume, raise, stop}
 	case f.State == Waiting:
 		return []forge.Button{resume, stop}
 	case f.State == Done, f.State == Failed, f.State == ConfigError, words.Help == policy.HelpRetry:

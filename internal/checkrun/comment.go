@@ -101,6 +101,7 @@ func Help(slug, word string) string {
 		"`/pawl retry` starts one more attempt",
 		"`/pawl stop` ends the run and a running attempt",
 		"`/pawl resume` goes on now instead of waiting",
+		"`/pawl raise` allows as much once more as the thread may use in a day, and goes on",
 		"`/pawl escalate` starts one attempt with more effort",
 		"`/pawl use BACKEND` takes that backend from now on",
 		"`/pawl status` says where things stand",

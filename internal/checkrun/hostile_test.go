@@ -151,7 +151,7 @@ func checkFlaws(c forge.CheckRun) []string {
 		out = append(out, "an empty summary, or too many actions or annotations")
 	}
 	for _, a := range c.Actions {
-		if len(a.Label) > 20 || len(a.Description) > 40 || !slices.Contains([]string{"retry", "resume", "escalate", "stop"}, a.Identifier) {
+		if len(a.Label) > 20 || len(a.Description) > 40 || !slices.Contains([]string{"retry", "resume", "raise", "escalate", "stop"}, a.Identifier) {
 			out = append(out, fmt.Sprintf("action %+v", a))
 		}
 	}

@@ -54,7 +54,7 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 
 func TestButtonsFitTheState(t *testing.T) {
 	for name, want := range map[string]string{
-		"first-attempt-running": "stop", "severe": "resume stop", "done": "retry", "breaker-open": "resume", "restart-limit": "",
+		"first-attempt-running": "stop", "severe": "resume stop", "day-spent": "resume raise stop", "done": "retry", "breaker-open": "resume", "restart-limit": "",
 		"own-failure": "retry", "config-error": "retry", "verify-failed": "retry escalate", "cancelled": "resume",
 	} {
 		var got []string

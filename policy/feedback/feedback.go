@@ -237,7 +237,7 @@ func mayBePawls(r Remark, s Scene) bool {
 }
 
 // buttons are the commands that check runs offer as buttons.
-var buttons = []string{"retry", "resume", "stop", "escalate"}
+var buttons = []string{"retry", "resume", "raise", "stop", "escalate"}
 
 // asks decides by the content alone.
 func asks(r Remark, s Scene) Judgement {

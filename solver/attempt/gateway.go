@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/wait"
@@ -29,6 +28,7 @@ const limitGrace = 10 * time.Second
 type cut struct {
 	ending policy.Ending
 	why    string
+	paused bool // see Receipt.Paused
 }
 
 // Error says why.
@@ -68,13 +68,12 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 	if !ok || c.Gateway == nil {
 		return fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
 	}
-	tokens, usd := c.allowance(p)
 	grant := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", c.Thread, c.N),
 		Provider:   p,
 		Model:      b.Model,
-		MaxTokens:  tokens,
-		MaxCostUSD: usd,
+		MaxTokens:  c.Ground.Effective.Policy.Budget.TokensPerAttempt,
+		MaxCostUSD: c.Ground.Effective.Policy.Budget.USDPerAttempt,
 		Limited: func(ctx context.Context) (policy.Limit, bool) {
 			c.note(ctx, m.used())
 			if why := c.bound(ctx, end); why != "" {
@@ -87,7 +86,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 			}
 			return l, limited
 		},
-		OnFruitless: func(why string) { end(cut{policy.NoAnswer, why}) },
+		OnFruitless: func(why string) { end(cut{ending: policy.NoAnswer, why: why}) },
 		OnLimit: func(limit policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
 				if u := m.session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {
@@ -103,22 +102,6 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 	m.session.Store(opened)
 	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: c.Gateway.URL(), Token: opened.Token()}
 	return nil
-}
-
-// allowance is what one attempt may use: its own budget, or what is left of the
-// thread's budget of a day where that is less; 0 is no bound. Where the provider has
-// no prices, money of a day is what agents themselves tell, and policy alone counts it.
-func (c *checkout) allowance(p config.Provider) (tokens int64, usd float64) {
-	l, f := c.Ground.Effective.Policy, c.State.Facts(c.Now())
-	f.Limits = l.Limits
-	tokens, usd = policy.Left(f)
-	if own := l.Budget.TokensPerAttempt; tokens == 0 || own > 0 && own < tokens {
-		tokens = own
-	}
-	if own := l.Budget.USDPerAttempt; usd == 0 || own > 0 && own < usd || len(p.Prices) == 0 {
-		usd = own
-	}
-	return tokens, usd
 }
 
 // lasting reports whether a limit is one that an agent must not sit out: the
@@ -287,20 +270,24 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	}
 }
 
-// bound ends the attempt when a budget above its thread is used up, and says which
-// one. Of what each attempt uses only the calls in flight are not counted yet.
+// bound ends the attempt when a budget of the day is used up, the thread's or one above
+// it, and says which one. Of what each attempt uses only the calls in flight are not
+// counted yet.
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
+	f := c.State.Facts(c.Now())
+	f.Limits = c.Ground.Effective.Policy.Limits
+	f.Handed.Used = f.Handed.Used.Plus(c.models.used())
+	ledgers := []policy.Ledger{f.Thread()}
 	var used policy.Usage
-	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
+	if err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
 		used, err = c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
 		return err
-	})
-	if err != nil {
-		return "" // the next look, or the next attempt's start, finds it
+	}); err == nil { // else the next look, or the next attempt's start, finds it
+		ledgers = append(ledgers, f.Limits.Ledgers(used)...)
 	}
-	for _, l := range c.Ground.Effective.Policy.Ledgers(used) {
+	for _, l := range ledgers {
 		if why := l.Spent(); why != "" {
-			end(cut{policy.TurnLimit, why})
+			end(cut{policy.TurnLimit, why, true})
 			return why
 		}
 	}

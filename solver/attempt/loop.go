@@ -68,7 +68,7 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 		end(LoopCut{v})
 	}
 	if e.SameCalls >= policy.MaxCalls {
-		end(cut{policy.SelfLoop, e.Polls()})
+		end(cut{ending: policy.SelfLoop, why: e.Polls()})
 	}
 }
 

@@ -63,6 +63,11 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
+	for _, r := range s.Feedback {
+		if r.Command == "raise" && r.Withdrawn == "" {
+			f.Raised = r.At
+		}
+	}
 	if u := s.Unfinished; u != nil {
 		f.Handed = policy.HandOver{Times: u.Times, At: u.At, Used: u.Used}
 	}
@@ -102,7 +107,7 @@ func typed(all []Request) map[int64]bool {
 
 // asksMore reports whether feedback asks for more than to go on.
 func asksMore(r Request) bool {
-	return r.Command != "resume" && r.Command != "retry" || feedback.Visible(r.Text) != ""
+	return !slices.Contains([]string{"resume", "retry", "raise"}, r.Command) || feedback.Visible(r.Text) != ""
 }
 
 // saidAgain reports whether the feedback of an attempt says what that of the last one
