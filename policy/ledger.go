@@ -40,7 +40,7 @@ type Ledger struct {
 func (l Limits) Ledgers(u Usage) []Ledger {
 	return []Ledger{
 		{"this repository", u.Repository, l.Caps.PerRepositoryPerDay, l.Budget.TokensPerRepositoryPerDay, l.Budget.USDPerRepositoryPerDay},
-		{"this installation of the App", u.Installation, l.Caps.PerInstallationPerDay, 0, 0},
+		{"this installation of the App", u.Installation, l.Caps.PerInstallationPerDay, l.Budget.TokensPerInstallationPerDay, l.Budget.USDPerInstallationPerDay},
 		{"this server", u.Server, l.Caps.PerServerPerDay, l.Budget.TokensPerServerPerDay, l.Budget.USDPerServerPerDay},
 	}
 }

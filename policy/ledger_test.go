@@ -13,10 +13,11 @@ func TestABoundAboveTheThreadMakesItWait(t *testing.T) {
 		rule Rule // empty where it may go on
 		why  string
 	}{
-		"with room everywhere":      {Usage{Used{99, 1 << 40, 49, first}, Used{299, 0, 1000, first}, Used{499, 1 << 40, 199, first}}, "", ""},
+		"with room everywhere":      {Usage{Used{99, 1 << 40, 49, first}, Used{299, 1 << 40, 99, first}, Used{499, 1 << 40, 199, first}}, "", ""},
 		"the repository's attempts": {Usage{Repository: Used{Attempts: 100, First: first}}, RuleCap, "100 attempts on this repository in 24 hours; its limit is 100"},
 		"its money":                 {Usage{Repository: Used{USD: 50, First: first}}, RuleBudget, "50.00 USD on this repository in 24 hours; its budget is 50.00"},
 		"the installation's":        {Usage{Installation: Used{Attempts: 300, First: first}}, RuleCap, "this installation"},
+		"that one's money":          {Usage{Installation: Used{USD: 100, First: first}}, RuleBudget, "100.00 USD on this installation of the App in 24 hours; its budget is 100.00"},
 		"the server's":              {Usage{Server: Used{Attempts: 500, First: first}}, RuleCap, "this server"},
 		"its money too":             {Usage{Server: Used{USD: 200.5, First: first}}, RuleBudget, "200.50 USD on this server"},
 	} {

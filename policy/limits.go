@@ -113,10 +113,12 @@ type Budget struct {
 	TokensPerThreadPerDay int64   `yaml:"tokens_per_thread_per_day"`
 	USDPerThreadPerDay    float64 `yaml:"usd_per_thread_per_day"`
 	// So do those above the thread, over all nodes.
-	TokensPerRepositoryPerDay int64   `yaml:"tokens_per_repository_per_day"`
-	USDPerRepositoryPerDay    float64 `yaml:"usd_per_repository_per_day"`
-	TokensPerServerPerDay     int64   `yaml:"tokens_per_server_per_day"`
-	USDPerServerPerDay        float64 `yaml:"usd_per_server_per_day"`
+	TokensPerRepositoryPerDay   int64   `yaml:"tokens_per_repository_per_day"`
+	USDPerRepositoryPerDay      float64 `yaml:"usd_per_repository_per_day"`
+	TokensPerServerPerDay       int64   `yaml:"tokens_per_server_per_day"`
+	TokensPerInstallationPerDay int64   `yaml:"tokens_per_installation_per_day"`
+	USDPerInstallationPerDay    float64 `yaml:"usd_per_installation_per_day"`
+	USDPerServerPerDay          float64 `yaml:"usd_per_server_per_day"`
 }
 
 // Defaults are the published numbers, which hold where the server configuration
@@ -135,7 +137,7 @@ func Defaults() Limits {
 		Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2},
 		Ladder: Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true,
 			RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
-		Budget:      Budget{USDPerRepositoryPerDay: 50, USDPerServerPerDay: 200},
+		Budget:      Budget{USDPerRepositoryPerDay: 50, USDPerInstallationPerDay: 100, USDPerServerPerDay: 200},
 		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
 		Generations: Generations{Max: 2},
 		Unattended:  Unattended{MaxAttempts: 5},

@@ -273,8 +273,8 @@ func (d *doctor) bounds() {
 		case len(p.Prices) > 0:
 		case b.USDPerAttempt > 0 || b.USDPerThreadPerDay > 0:
 			d.add("budget", checkFail, fmt.Sprintf("provider %s has no prices, and a budget in dollars needs them: usd_per_attempt refuses every call there, usd_per_thread_per_day does not bind", p.Name), "add prices, or use a budget of tokens")
-		case b.USDPerRepositoryPerDay > 0 || b.USDPerServerPerDay > 0:
-			d.add("budget", checkWarn, fmt.Sprintf("provider %s has no prices: usd_per_repository_per_day and usd_per_server_per_day count only what its agents tell", p.Name), "add prices, or set tokens_per_repository_per_day")
+		case b.USDPerRepositoryPerDay > 0 || b.USDPerInstallationPerDay > 0 || b.USDPerServerPerDay > 0:
+			d.add("budget", checkWarn, fmt.Sprintf("provider %s has no prices: the dollars of a day (usd_per_repository_per_day and those above it) count only what its agents tell", p.Name), "add prices, or set tokens_per_repository_per_day")
 		}
 	}
 }
