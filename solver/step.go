@@ -83,6 +83,9 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		}
 		return false, s.show(ctx, acknowledged)
 	}
+	if needsPerson(s.state, d) {
+		d.Like = s.like(ctx)
+	}
 	s.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
 	if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Events: []thread.NewEvent{{Kind: thread.KindDecision, At: s.Now(), Data: d}}}); err != nil {
 		return false, err
@@ -202,6 +205,39 @@ func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err err
 		want = now.Decision
 		account, most = attempt.BackendNamed(ground.Effective.Backends, want.Backend).Account, bound
 	}
+}
+
+// needsPerson reports whether a decision stops the work after an attempt, so that a
+// person must act.
+func needsPerson(s thread.State, d *thread.Decided) bool {
+	return d != nil && d.Action == policy.DoStop && !d.Failed && len(s.Attempts) > 0 && s.Closed == "" && s.Stopped == "" && d.Rule != policy.RulePaused
+}
+
+// nearThreads bounds how many other threads are looked at.
+const nearThreads = 50
+
+// like names an open thread of the repository that stopped on a task of nearly the same
+// words, the one of late first; empty for none. It helps people and decides nothing, so
+// what cannot be read is left out.
+func (s *step) like(ctx context.Context) string {
+	rows, err := s.Store.Threads(ctx, nearThreads)
+	if err != nil {
+		s.log.Warn().Err(err).Msg("other threads cannot be read; none is named")
+	}
+	for _, row := range rows {
+		if row.Thread == s.thread || row.Thread.Repo() != s.thread.Repo() {
+			continue
+		}
+		events, err := s.Store.Events(ctx, row.Thread, 0)
+		if err != nil {
+			continue
+		}
+		other, err := thread.Fold(events)
+		if d := other.Decision; err == nil && !other.Open() && needsPerson(other, d) && policy.SaysAgain(thread.Begun(s.state), thread.Begun(other)) {
+			return fmt.Sprintf("like #%d, which stopped because %s", row.Thread.Number, d.Reasons)
+		}
+	}
+	return ""
 }
 
 // decideOn asks policy with all that is known once the repository is there. bound is

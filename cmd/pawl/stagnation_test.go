@@ -62,3 +62,37 @@ echo "worker[$$]: upstream refused request req_0$n$(head -c 9 /dev/urandom | od 
 		t.Errorf("%d calls, then %s (%s %q); want 3, one that is to differ, then stopped by stagnation", r.calls(), s.State, s.Rule, s.Reasons)
 	}
 }
+
+func TestAStoppedThreadNamesAnotherThatStoppedOnTheSameTask(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("cat > /dev/null; echo wrong >> a.txt\n", "")
+	r.start()
+	stops := func(title, body string) (text string) {
+		n := r.solve(title, body)
+		if s := r.ending(n); s.State != "stopped" {
+			t.Fatalf("#%d: %s (%s %q), want stopped", n, s.State, s.Rule, s.Reasons)
+		}
+		r.settle()
+		for _, c := range r.world.Comments(rigRepo, n) {
+			text += c.Body
+		}
+		return text + "\n" + r.check(r.state(n).Head, "pawl").Summary
+	}
+	if text := stops("The right word is missing", "Please add the right word to the end of a.txt."); strings.Contains(text, "which stopped because") {
+		t.Errorf("the first one names another\n%s", text)
+	}
+	if text := stops("A drawing", "Draw the wheel and its pawl from the left side, with all teeth."); strings.Contains(text, "which stopped because") {
+		t.Errorf("another task names it\n%s", text)
+	}
+	const want = "like `#1`, which stopped because verification failed"
+	text := stops("The right word is missing here", "Please add the right word to the end of a.txt, soon.")
+	if got := strings.Count(text, want); got != 2 {
+		t.Errorf("%d of the comment and the check run say %q\n%s", got, want, text)
+	}
+	r.must(r.world.CloseIssue(rigRepo, 1, writer))
+	r.settle()
+	if text := stops("The right word is missing", "Please add the right word to the end of a.txt."); !strings.Contains(text, "like `#5`") { // each has a pull request
+		t.Errorf("it does not name the one that is open\n%s", text)
+	}
+}

@@ -151,7 +151,7 @@ func evidence(f Facts) []string {
 	if f.State == Waiting && f.Rule == policy.RuleCooldown && f.CooldownUntil.After(f.Now) {
 		lines = append(lines, resting(f))
 	}
-	lines = append(lines, reasons(f.reasons(), 5)...)
+	lines = append(append(lines, reasons(f.reasons(), 5)...), text.Prose(f.Like))
 	if f.Limit != nil && f.Limit.Account != "" && !titled(f) {
 		lines = append(lines, limit(f))
 	}

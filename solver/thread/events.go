@@ -142,6 +142,8 @@ type Decided struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Failed says that Pawl itself could not go on.
 	Failed bool `json:"failed,omitempty"`
+	// Like names, of a stop, another thread that stopped on the same task, and why.
+	Like string `json:"like,omitempty"`
 }
 
 // Refuse is a decision to stop before anything runs, with what a person can do.

@@ -195,6 +195,11 @@ func (s State) About(seen int64) string {
 	return strings.Join([]string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Work(seen))}, "\n")
 }
 
+// Begun is what the thread was begun for, in people's own words.
+func Begun(s State) string {
+	return strings.Join([]string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Feedback[:min(len(s.Feedback), 1)])}, "\n")
+}
+
 // Task is what the thread asks for, as the choice of a backend sees it.
 func (s State) Task(t ID) learning.Task {
 	task := learning.Task{Repo: t.Repo(), Title: s.Snapshot.Title, Body: feedback.Content(s.Snapshot.Body)}
