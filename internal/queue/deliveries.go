@@ -25,13 +25,14 @@ const (
 	deliveriesAtOnce = 4 * deliveryWorkers
 )
 
-// inbox hands deliveries to the workers of this process, in the order in which they
-// came.
+// inbox hands deliveries to the workers of this process: what people may ask for before
+// results of machines, each in the order in which they came.
 type inbox struct {
 	handle  func(context.Context, thread.Delivery) error
 	logger  *slog.Logger
-	waiting chan *thread.Delivery // a pointer, since empty places take memory, too
-	emptied chan struct{}         // none wait any more
+	urgent  chan *thread.Delivery // a pointer, since empty places take memory, too
+	waiting chan *thread.Delivery
+	emptied chan struct{} // none wait any more
 
 	mu    sync.Mutex
 	here  map[string]bool // the GUIDs that wait or are being handled
@@ -39,8 +40,8 @@ type inbox struct {
 }
 
 func newInbox(handle func(context.Context, thread.Delivery) error, logger *slog.Logger) *inbox {
-	return &inbox{handle: handle, logger: logger, waiting: make(chan *thread.Delivery, inboxDeliveries), here: map[string]bool{},
-		emptied: make(chan struct{}, 1)}
+	return &inbox{handle: handle, logger: logger, urgent: make(chan *thread.Delivery, inboxDeliveries), waiting: make(chan *thread.Delivery, inboxDeliveries),
+		here: map[string]bool{}, emptied: make(chan struct{}, 1)}
 }
 
 // put takes what fits and is not here already. It never blocks.
@@ -51,42 +52,64 @@ func (in *inbox) put(deliveries []thread.Delivery) {
 		if in.here[d.GUID] {
 			continue
 		}
+		to := in.waiting
+		if d.Urgent() {
+			to = in.urgent
+		}
 		if in.bytes+len(d.Payload) > inboxBytes {
 			d.Payload = nil
 		}
 		select {
-		case in.waiting <- &d:
+		case to <- &d:
 			in.here[d.GUID] = true
 			in.bytes += len(d.Payload)
-		default: // it is full; the rest becomes due in its rows
-			return
+		default: // it is full; this one becomes due in its row
 		}
 	}
 }
 
-func (in *inbox) idle() bool { return len(in.waiting) == 0 }
+func (in *inbox) idle() bool { return len(in.urgent)+len(in.waiting) == 0 }
 
 // work handles deliveries one after the other until ctx ends.
 func (in *inbox) work(ctx context.Context) {
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
+	for {
+		d := in.next(ctx)
+		if d == nil {
 			return
-		case d := <-in.waiting:
-			in.mu.Lock()
-			in.bytes -= len(d.Payload)
-			in.mu.Unlock()
-			if in.idle() {
-				select {
-				case in.emptied <- struct{}{}:
-				default:
-				}
-			}
-			in.one(ctx, *d)
-			in.mu.Lock()
-			delete(in.here, d.GUID)
-			in.mu.Unlock()
 		}
+		in.mu.Lock()
+		in.bytes -= len(d.Payload)
+		in.mu.Unlock()
+		if in.idle() {
+			select {
+			case in.emptied <- struct{}{}:
+			default:
+			}
+		}
+		in.one(ctx, *d)
+		in.mu.Lock()
+		delete(in.here, d.GUID)
+		in.mu.Unlock()
+	}
+}
+
+// next waits for a delivery; nil once ctx ends.
+func (in *inbox) next(ctx context.Context) *thread.Delivery {
+	if ctx.Err() != nil {
+		return nil
+	}
+	select {
+	case d := <-in.urgent:
+		return d
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case d := <-in.urgent:
+		return d
+	case d := <-in.waiting:
+		return d
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,24 @@ func TestADeliveryThatIsHereIsNotTakenAgain(t *testing.T) {
 			t.Errorf("handled %d times; left: %v, %d bytes", handled, in.here, in.bytes)
 		}
 		stop()
+	})
+}
+
+func TestWhatPeopleMayAskForIsHandledBeforeResultsOfMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		in := newInbox(func(_ context.Context, d thread.Delivery) error { got = append(got, d.GUID); return nil }, slog.New(slog.DiscardHandler))
+		for n := range 100 {
+			in.put([]thread.Delivery{{GUID: fmt.Sprint("noise-", n), Event: "check_run", Payload: []byte(`{"action":"completed"}`)}})
+		}
+		in.put([]thread.Delivery{{GUID: "words", Event: "issue_comment"}, {GUID: "button", Event: "check_run", Payload: []byte(`{"action":"requested_action","requested_action":{"identifier":"stop"}}`)}})
+		ctx, stop := context.WithCancel(t.Context())
+		go in.work(ctx)
+		synctest.Wait()
+		stop()
+		if len(got) != 102 || !slices.Equal(got[:3], []string{"words", "button", "noise-0"}) {
+			t.Errorf("%d handled, first %q", len(got), got[:min(3, len(got))])
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -86,6 +87,25 @@ func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 	}
 	if err := s.PostponeDelivery(ctx, "none", "", c.Now()); !errors.Is(err, thread.ErrNotFound) {
 		t.Errorf("a delivery that is not there: %v", err)
+	}
+}
+
+func wordsOfPeopleAreGivenOutBeforeResultsOfMachines(t *testing.T, dsn string) {
+	s, r, c := open(t, dsn)
+	for i, event := range []string{"check_run", "push", "check_run", "issue_comment", "issues"} {
+		must(s.Receive(t.Context(), thread.Delivery{GUID: fmt.Sprint(event, i), Event: event, ReceivedAt: c.Now()}))(t)
+		c.Advance(time.Second)
+	}
+	r.take()
+	c.Advance(time.Hour)
+	var got []string
+	for range 3 {
+		for _, d := range must(s.ClaimDeliveries(t.Context(), 2))(t) {
+			got = append(got, d.GUID)
+		}
+	}
+	if want := []string{"issue_comment3", "issues4", "check_run0", "push1", "check_run2"}; !slices.Equal(got, want) {
+		t.Errorf("given out as %q, want %q", got, want)
 	}
 }
 

@@ -147,8 +147,8 @@ const (
 	giveUpTries  = 100                 // of which it has had so many, as a wrong clock would make it old at once
 )
 
-// ClaimDeliveries gives the caller deliveries that are due, the longest waiting first, at most so many; for
-// claimTime nobody else gets them. Their payloads stay in their rows.
+// ClaimDeliveries gives the caller deliveries that are due, at most so many: words of people first, of each kind
+// the longest waiting; for claimTime nobody else gets them. Their payloads stay in their rows.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
 	now := s.dueNow()
@@ -159,7 +159,7 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 	err = s.write(ctx, func(tx *txn) error {
 		claimed = nil
 		rows, err := tx.QueryContext(ctx, "SELECT "+deliveryColumns+`, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= $1
-			ORDER BY retry_at LIMIT $2`+s.locking(" FOR UPDATE SKIP LOCKED"), micros(now), most)
+			ORDER BY event IN ('`+strings.Join(thread.Words, "', '")+`') DESC, retry_at LIMIT $2`+s.locking(" FOR UPDATE SKIP LOCKED"), micros(now), most)
 		until := map[string]time.Time{}
 		err = each(rows, err, func(scan func(...any) error) error {
 			var tries int64

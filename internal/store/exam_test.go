@@ -55,6 +55,7 @@ func questionsToAnEmptyOne() []question {
 func questions() []question {
 	return []question{
 		{"SeqIsGaplessWhenManyAppend", seqIsGaplessWhenManyAppend},
+		{"WordsOfPeopleAreGivenOutBeforeResultsOfMachines", wordsOfPeopleAreGivenOutBeforeResultsOfMachines},
 		{"ARepeatedKeyIsNotAppendedAgain", aRepeatedKeyIsNotAppendedAgain},
 		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},
 		{"AttemptsThatBeginAtOnceDoNotPassABoundTogether", attemptsThatBeginAtOnceDoNotPassABoundTogether},

@@ -1,10 +1,12 @@
 package thread
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,6 +132,15 @@ type Delivery struct {
 	// RetryAt is when somebody looks at it again; zero when it was handled or given
 	// up, and where a list does not say.
 	RetryAt time.Time `json:"-"`
+}
+
+// Words are the events that hold what people say and the labels that they set.
+var Words = []string{"issue_comment", "issues", "pull_request_review", "pull_request_review_comment"}
+
+// Urgent reports whether a delivery may hold what a person asks for: words, a label or a
+// pressed button. The rest are results of machines.
+func (d Delivery) Urgent() bool {
+	return slices.Contains(Words, d.Event) || d.Event == "check_run" && bytes.Contains(d.Payload, []byte(`"requested_action"`))
 }
 
 // DeliveryState is what became of a delivery.
