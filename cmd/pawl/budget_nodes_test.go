@@ -104,7 +104,10 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	s.killWorker()
 	s.must(os.Remove(filepath.Join(s.ctrl(), "hold")))
 	now := func() thread.State { return s.states([]thread.ID{s.thread})[0] }
-	paused := func() bool { d := now().Decision; return d != nil && d.Action == policy.DoWait && d.Rule == policy.RuleBudget }
+	paused := func() bool {
+		d := now().Decision
+		return d != nil && d.Action == policy.DoWait && d.Rule == policy.RuleBudget
+	}
 	s.await("the pause", paused)
 	// Nobody can ask past it.
 	_, err := s.world.Comment(rigRepo, s.thread.Number, writer, "/pawl retry")
