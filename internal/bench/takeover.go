@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const (
+	takeOverRounds = 3 // threads, each of whose nodes are killed twice in a row
+	// The aims are those of a process's start, and of a lease's end with a poll after it.
+	sqliteAim   = time.Second
+	postgresAim = 35 * time.Second
+)
+
+// longAgent is at work until somebody ends it.
+const longAgent = "cat > /dev/null\nexec sleep 300\n"
+
+// measureTakeOver kills servers whose agent is at work, and measures how long nobody
+// goes on: on SQLite from the start of the next process on, on PostgreSQL from the kill
+// on, after which another node goes on that was there already.
+func measureTakeOver(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	pg, why, err := startPostgres(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if why != "" {
+		notes = append(notes, "Taking over on PostgreSQL was not measured: "+why+".")
+	} else {
+		defer func() { err = errors.Join(err, pg.stop()) }()
+	}
+	for _, m := range []struct {
+		what string
+		pg   *postgres
+		aim  time.Duration
+	}{
+		{"killed with its agent at work, SQLite: from the next start", nil, sqliteAim},
+		{"the same, PostgreSQL, two nodes: from the kill", pg, postgresAim},
+	} {
+		if m.pg == nil && m.aim == postgresAim {
+			continue
+		}
+		own, err := os.MkdirTemp(dir, "takeover")
+		if err != nil {
+			return nil, nil, err
+		}
+		first, second, err := takeOvers(ctx, bin, own, m.pg)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows = append(rows,
+			row{m.what + " to the next attempt", spread(first), "max < " + m.aim.String(), quantile(first, 1) < m.aim},
+			row{"the second kill in a row", spread(second), "max < " + m.aim.String(), quantile(second, 1) < m.aim})
+	}
+	return rows, notes, nil
+}
+
+// takeOvers measures the first and the second kill of each thread.
+func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, second []time.Duration, err error) {
+	r, err := newRig(ctx, bin, dir, longAgent, "plain", "none", "log: {level: warn}\n")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if pg != nil {
+		if err := r.onPostgres(ctx, pg, "takeover"); err != nil {
+			return nil, nil, err
+		}
+	}
+	node, made := *r, 0
+	next := func() (*rig, error) { // a server of its own, or the same one again
+		n := node
+		if pg != nil {
+			if n.addr, err = freeAddress(); err != nil {
+				return nil, err
+			}
+			made++
+			if err := n.nodeConfig(made, r.addr); err != nil {
+				return nil, err
+			}
+		}
+		_, err := n.start(ctx)
+		return &n, err
+	}
+	at, err := next()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, at.stop()) }()
+	for range takeOverRounds {
+		r.world.SetWebhookURL(at.url("/api/github/hook"))
+		number, err := r.world.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, err := r.world.Comment(repo, number, writer, "/pawl solve"); err != nil {
+			return nil, nil, err
+		}
+		t := thread.ID{Owner: "acme", Name: filepath.Base(repo), Number: number}
+		if _, err := at.begun(ctx, t, 1); err != nil {
+			return nil, nil, err
+		}
+		for i, times := range []*[]time.Duration{&first, &second} {
+			other := at
+			if pg != nil {
+				if other, err = next(); err != nil {
+					return nil, nil, err
+				}
+			}
+			if err := at.server.Process.Kill(); err != nil {
+				return nil, nil, err
+			}
+			<-at.exited
+			since := time.Now()
+			if pg == nil {
+				if other, err = next(); err != nil {
+					return nil, nil, err
+				}
+			}
+			at = other
+			began, err := at.begun(ctx, t, i+2)
+			if err != nil {
+				return nil, nil, err
+			}
+			*times = append(*times, began.Sub(since))
+		}
+		if _, err := r.world.Comment(repo, number, writer, "/pawl stop"); err != nil {
+			return nil, nil, err
+		}
+	}
+	return first, second, nil
+}
+
+// begun waits for the start of a thread's n-th attempt.
+func (r *rig) begun(ctx context.Context, t thread.ID, n int) (at time.Time, err error) {
+	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = r.until(ctx, fmt.Sprintf("attempt %d", n), func() (bool, error) {
+		events, err := db.Events(ctx, t, 0)
+		if err != nil {
+			return false, err
+		}
+		s, err := thread.Fold(events)
+		if len(s.Attempts) < n {
+			return false, err
+		}
+		at = s.Attempts[n-1].At
+		return true, err
+	})
+	return at, err
+}
