@@ -39,8 +39,7 @@ func (c *cargoReader) line(s string) bool {
 		c.close()
 		c.listed = c.seen
 		return c.seen
-	case c.within != nil:
-		c.take(s)
+	case c.inside([]string{s}):
 		return true
 	case c.listed && strings.HasPrefix(s, "    "):
 		c.add(cargoName(s), "")

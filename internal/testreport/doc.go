@@ -7,6 +7,7 @@
 //	which runners are tried, in which order           testreport.go, Read
 //	how much is read of a long output, and kept       testreport.go, maxTestOutput
 //	which of two reports of one run counts            testreport.go, sameRun
+//	how is a runner read by a table of rules          testreport.go, ruled; such as java.go
 //	how are colours and control sequences taken out   internal/text, Clean
 //	what is cut from a name, so that it stays         text.go, stableName
 //	where does the text of a failure end              text.go, block

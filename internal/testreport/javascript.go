@@ -6,70 +6,56 @@ import (
 )
 
 var (
-	jestFile  = regexp.MustCompile(`^ ?(FAIL|PASS) {1,2}(?:(\S+) )?(\S+\.\w+)(?: \([0-9.]+ m?s\))?$`)
-	jestTests = regexp.MustCompile(`^Tests: +(\d+ \w+.*), \d+ total$`)
+	jestFile   = regexp.MustCompile(`^ ?(FAIL|PASS) {1,2}(?:(\S+) )?(\S+\.\w+)(?: \([0-9.]+ m?s\))?$`)
+	jestBlock  = regexp.MustCompile(`^  ● (.*)$`)
+	jestDeeper = regexp.MustCompile(`^(?:\s*|    .*)$`)
+	jestTests  = regexp.MustCompile(`^Tests: +(\d+ \w+.*), \d+ total$`)
+	jestFailed = regexp.MustCompile(`^ +✕ (.*)$`)
 
 	vitestFail   = regexp.MustCompile(`^ FAIL  (.+)$`)
 	vitestSuite  = regexp.MustCompile(`^(.+?) \[ .+ \]$`)
 	vitestTests  = regexp.MustCompile(`^ +Tests  (\d+ \w+.*?)(?: \(\d+\))?$`)
+	vitestRule   = regexp.MustCompile(`^⎯⎯⎯`)
 	vitestMarked = regexp.MustCompile(`^ +× (.+)$`)
+	vitestReason = regexp.MustCompile(`^ *→ (.*)$`)
 
 	// "a.ts(1,7): error TS2322: …" or, for people, "a.ts:1:7 - error TS2322: …".
 	tscError = regexp.MustCompile(`^(\S.*?)(?:\(\d+,\d+\): |:\d+:\d+ - )error (TS\d+): (.+)$`)
 )
 
-// jestReader reads Jest: names and texts from the blocks that begin with "●", or, where the output stops
-// before, names from the tree of --verbose. A test is "file › suite › test".
-type jestReader struct {
-	tally
-	file    string
-	console bool // within what the tests printed
-}
-
-func (j *jestReader) line(s string) bool {
-	if m := jestFile.FindStringSubmatch(s); m != nil {
-		j.close()
-		j.seen, j.file, j.console = true, m[3], false
-		return true
-	}
-	if title, ok := strings.CutPrefix(s, "  ● "); ok {
-		j.close()
-		if title == "Console" {
-			j.console = true
+// newJest reads Jest: names and texts from the blocks that begin with "●", or, where the output stops before,
+// names from the tree of --verbose. A test is "file › suite › test".
+func newJest() reader {
+	j := &ruled{tally: tally{runner: "jest"}}
+	file, console := "", false // console: within what the tests printed
+	j.rules = []rule{
+		{jestFile, func(m []string) bool {
+			j.close()
+			j.seen, file, console = true, m[3], false
 			return true
-		}
-		j.console = false
-		j.begin(j.qualified(title), jestText)
-		return true
+		}},
+		{jestBlock, func(m []string) bool {
+			j.close()
+			title := m[1]
+			switch console = title == "Console"; {
+			case console:
+				return true
+			case title == "Test suite failed to run":
+				title = strings.TrimSpace(file + " [suite failed to run]")
+			case file != "":
+				title = file + " › " + title
+			}
+			return j.begin(title, jestText)
+		}},
+		{jestDeeper, func(m []string) bool { return j.inside(m) || console }},
+		{nil, j.ends},
+		{jestTests, func(m []string) bool {
+			file = ""
+			return j.summary(m[1])
+		}},
+		{jestFailed, func(m []string) bool { return j.mark(m[1], "") }},
 	}
-	switch {
-	case j.within != nil && (strings.TrimSpace(s) == "" || strings.HasPrefix(s, "    ")):
-		j.take(s)
-		return true
-	case j.console && (strings.TrimSpace(s) == "" || strings.HasPrefix(s, "    ")):
-		return true
-	case strings.HasPrefix(s, "Tests:"):
-		return j.totals(s)
-	}
-	j.close()
-	trimmed := strings.TrimLeft(s, " ")
-	if name, ok := strings.CutPrefix(trimmed, "✕ "); ok && len(trimmed) < len(s) {
-		j.seen = true
-		j.tree.add(name, "")
-		return true
-	}
-	return false
-}
-
-// qualified is a block's title under its file.
-func (j *jestReader) qualified(title string) string {
-	if title == "Test suite failed to run" {
-		return strings.TrimSpace(j.file + " [suite failed to run]")
-	}
-	if j.file != "" {
-		return j.file + " › " + title
-	}
-	return title
+	return j
 }
 
 // jestText leaves out the stack, which names the runner's files and where the project lies.
@@ -82,89 +68,53 @@ func jestText(b *block) string {
 	return text
 }
 
-// totals is the line "Tests: 5 failed, 1 skipped, 2 passed, 8 total".
-func (j *jestReader) totals(s string) bool {
-	m := jestTests.FindStringSubmatch(s)
-	if m == nil {
-		return false
-	}
-	j.close()
-	j.summary(m[1])
-	j.file = ""
-	return true
-}
-
-// vitestReader reads Vitest: names and texts from the blocks that begin with FAIL, or, where the output stops
+// newVitest reads Vitest: names and texts from the blocks that begin with FAIL, or, where the output stops
 // before, those marked × in the tree. A test is "file > suite > test".
-type vitestReader struct {
-	tally
-	marked string // the last of the tree, whose reason may follow
-}
-
-func (v *vitestReader) line(s string) bool {
-	if m := vitestFail.FindStringSubmatch(s); m != nil && v.failing(m[1]) {
-		return true
-	}
-	if m := vitestTests.FindStringSubmatch(s); m != nil {
-		v.close()
-		v.summary(m[1])
-		return true
-	}
-	if v.within != nil {
-		if strings.HasPrefix(s, "⎯⎯⎯") {
+func newVitest() reader {
+	v := &ruled{tally: tally{runner: "vitest"}}
+	marked := "" // the last of the tree, whose reason may follow
+	v.rules = []rule{
+		{vitestFail, func(m []string) bool {
+			title := m[1]
+			if suite := vitestSuite.FindStringSubmatch(title); suite != nil {
+				title = suite[1] + " [suite failed to run]"
+			} else if !strings.Contains(title, " > ") {
+				return false // Jest's have a file and nothing else
+			}
+			if v.within == nil || v.within.lines > 0 {
+				return v.begin(title, (*block).text)
+			}
+			if len(v.names) < maxFailing {
+				v.names = append(v.names, title)
+			}
+			return true
+		}},
+		{vitestTests, func(m []string) bool {
 			v.close()
-		} else {
-			v.take(s)
-		}
-		return true
+			return v.summary(m[1])
+		}},
+		{vitestRule, func([]string) bool {
+			v.close()
+			v.seen, marked = true, ""
+			return true
+		}},
+		{nil, v.inside},
+		{vitestMarked, func(m []string) bool {
+			marked = m[1]
+			return v.mark(marked, "")
+		}},
+		{vitestReason, func(m []string) bool { return marked != "" && v.mark(marked, m[1]) }},
+		{nil, func([]string) bool {
+			marked = ""
+			return false
+		}},
 	}
-	if m := vitestMarked.FindStringSubmatch(s); m != nil {
-		v.seen, v.marked = true, m[1]
-		v.tree.add(m[1], "")
-		return true
-	}
-	if reason, ok := strings.CutPrefix(strings.TrimLeft(s, " "), "→ "); ok && v.marked != "" {
-		v.tree.add(v.marked, reason)
-		return true
-	}
-	v.marked = ""
-	if strings.HasPrefix(s, "⎯⎯⎯") {
-		v.seen = true
-		return true
-	}
-	return false
+	return v
 }
 
-// failing is a line that begins with FAIL. Jest's have a file and nothing else.
-func (v *vitestReader) failing(title string) bool {
-	suite := vitestSuite.FindStringSubmatch(title)
-	if suite == nil && !strings.Contains(title, " > ") {
-		return false
-	}
-	if suite != nil {
-		title = suite[1] + " [suite failed to run]"
-	}
-	if v.within == nil || v.within.lines > 0 {
-		v.begin(title, (*block).text)
-	} else if len(v.names) < maxFailing {
-		v.names = append(v.names, title)
-	}
-	return true
-}
-
-// tscReader reads the errors of the TypeScript compiler. Those of one number in one
-// file are one failure, called "file TS2322": the lines move.
-type tscReader struct{ tally }
-
-func (t *tscReader) line(s string) bool {
-	if !strings.Contains(s, "error TS") {
-		return false
-	}
-	m := tscError.FindStringSubmatch(s)
-	if m == nil {
-		return false
-	}
-	t.seen = true
-	t.add(m[1]+" "+m[2], m[3])
-	return true
+// newTSC reads the TypeScript compiler. The errors of one number in a file are one failure, "file TS2322": lines move.
+func newTSC() reader {
+	t := &ruled{tally: tally{runner: "tsc"}}
+	t.rules = []rule{{tscError, func(m []string) bool { return t.note(m[1]+" "+m[2], m[3]) }}}
+	return t
 }

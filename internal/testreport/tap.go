@@ -36,7 +36,7 @@ func (t *tapReader) line(s string) bool {
 		if trimmed == "..." {
 			t.close()
 		} else {
-			t.take(s)
+			t.inside([]string{s})
 		}
 		return true
 	}

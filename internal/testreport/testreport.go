@@ -2,6 +2,7 @@ package testreport
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,8 +50,8 @@ func Read(output string) Report {
 	plain, xml := cutJUnit(text.Clean(output))
 	of := func(runner string) tally { return tally{runner: runner} }
 	readers := []reader{
-		&goReader{tally: of("go")}, &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")}, &jestReader{tally: of("jest")},
-		&vitestReader{tally: of("vitest")}, &nodeReader{tally: of("node")}, &javaReader{of("java")}, &tscReader{of("tsc")}, &tapReader{},
+		&goReader{tally: of("go")}, &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")},
+		newJest(), newVitest(), &nodeReader{tally: of("node")}, newJava(), newTSC(), &tapReader{},
 	}
 	for line := range strings.SplitSeq(plain, "\n") {
 		line = line[:min(len(line), maxTestLine)]
@@ -156,16 +157,63 @@ type tally struct {
 	textOf func(*block) string
 }
 
-// begin opens a failure, whose lines follow; textOf is what of them is its text.
-func (t *tally) begin(name string, textOf func(*block) string) {
-	t.close()
-	t.seen, t.within, t.names, t.textOf = true, &block{}, []string{name}, textOf
+// ruled reads a runner that prints lines of known forms, and blocks of failures between them: the first rule that
+// takes a line has it.
+type ruled struct {
+	tally
+	rules []rule
 }
 
-func (t *tally) take(line string) {
-	if !t.within.add(line) {
+// rule takes a line of a form (nil: any), whose groups it gets. False leaves the line to those after it.
+type rule struct {
+	form *regexp.Regexp
+	take func(m []string) bool
+}
+
+func (r *ruled) line(s string) bool {
+	return slices.ContainsFunc(r.rules, func(one rule) bool {
+		m := []string{s}
+		if one.form != nil {
+			m = one.form.FindStringSubmatch(s)
+		}
+		return m != nil && one.take(m)
+	})
+}
+
+// What a rule does with its line, which it takes.
+
+// begin opens a failure, whose lines follow; textOf is what of them is its text.
+func (t *tally) begin(name string, textOf func(*block) string) bool {
+	t.close()
+	t.seen, t.within, t.names, t.textOf = true, &block{}, []string{name}, textOf
+	return true
+}
+
+// note is a failure of this line alone, mark one of the runner's tree, whose suites are not known.
+func (t *tally) note(name, text string) bool {
+	t.seen = true
+	t.add(name, text)
+	return true
+}
+
+func (t *tally) mark(name, text string) bool {
+	t.seen = true
+	t.tree.add(name, text)
+	return true
+}
+
+// inside gives the line to the open failure, if there is one; ends ends that, and leaves the line to others.
+func (t *tally) inside(m []string) bool {
+	if t.within != nil && !t.within.add(m[0]) {
 		t.close()
+		return true
 	}
+	return t.within != nil
+}
+
+func (t *tally) ends([]string) bool {
+	t.close()
+	return false
 }
 
 func (t *tally) close() {
@@ -179,15 +227,16 @@ func (t *tally) close() {
 }
 
 // summary adds the numbers of a line such as "5 failed, 1 skipped, 2 passed".
-func (t *tally) summary(s string) {
-	t.count(totalOf(s, "passed", "xpassed"), totalOf(s, "failed", "error", "errors", "timed"), totalOf(s, "skipped", "xfailed", "todo"))
+func (t *tally) summary(s string) bool {
+	return t.count(totalOf(s, "passed", "xpassed"), totalOf(s, "failed", "error", "errors", "timed"), totalOf(s, "skipped", "xfailed", "todo"))
 }
 
-func (t *tally) count(passed, failed, skipped int) {
+func (t *tally) count(passed, failed, skipped int) bool {
 	t.seen, t.hasCounts = true, true
 	t.passed += passed
 	t.failed += failed
 	t.skipped += skipped
+	return true
 }
 
 // report is that of a reader that knows no numbers but the runner's own.
