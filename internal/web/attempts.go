@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -28,27 +29,18 @@ func how(a checkrun.Attempt) string {
 	return strings.Join(parts, ", ")
 }
 
+// endingClasses are the styles of outcomes; the others failed.
+var endingClasses = map[policy.Outcome]string{
+	policy.Edited: "done", policy.NoChange: "waiting", policy.Interrupted: "waiting", policy.Cancelled: "waiting",
+	policy.Outcome(policy.UsageLimit): "waiting", policy.Outcome(policy.RateLimited): "waiting", policy.Outcome(policy.Overloaded): "waiting",
+}
+
 // endingClass is the style of how an attempt ended; a word of ours, never one of the log.
 func endingClass(a checkrun.Attempt) string {
 	if a.Ending == "" && a.Outcome == "" {
 		return "running"
 	}
-	switch a.Outcome {
-	case "edited":
-		return "done"
-	case "no_change", "interrupted", "cancelled", "usage_limit", "rate_limited", "overloaded":
-		return "waiting"
-	default:
-		return "failed"
-	}
-}
-
-func verified(v *policy.Verified) string {
-	command := text.Line(v.Command, maxTitle)
-	if v.Passed {
-		return command + " passed"
-	}
-	return fmt.Sprintf("%s failed with exit code %d", command, v.Exit)
+	return cmp.Or(endingClasses[a.Outcome], "failed")
 }
 
 // object is the name of a git object, SHA-1 or SHA-256.
@@ -62,18 +54,6 @@ func (d threadData) CommitURL(name string) string {
 		return ""
 	}
 	return text.URL(d.repoURL + "/commit/" + name)
-}
-
-func limit(l *checkrun.AccountLimit, now time.Time) string {
-	s := "account " + text.Line(l.Account, maxName) + ": "
-	if l.Consecutive > 0 {
-		s += fmt.Sprintf("%d in a row, ", l.Consecutive)
-	}
-	s += text.Reset(now, l.ResetsAt)
-	if l.Message != "" {
-		s += ": " + text.Line(l.Message, maxReason)
-	}
-	return s
 }
 
 // brief is a count in three digits: 950, 12k, 1.4M.

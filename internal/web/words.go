@@ -33,7 +33,7 @@ func words() template.FuncMap {
 		"more":   func(n, shown int) int { return max(0, n-shown) },
 		"ago":    ago, "until": until, "logged": logged,
 
-		"how": how, "endingClass": endingClass, "used": used, "spent": spent, "verified": verified, "commit": commit, "limit": limit, "fields": fields,
+		"how": how, "endingClass": endingClass, "used": used, "spent": spent, "commit": commit, "reset": text.Reset, "fields": fields,
 		"believed": believed, "attemptHref": attemptHref,
 		"violations": func(h learning.SourceHealth, most int) []learning.Violation {
 			shown, _ := newest(h.Violations, most)
