@@ -10,16 +10,14 @@ import (
 
 // Backend is an agent CLI with its account, model and effort.
 type Backend struct {
-	Name string `yaml:"name"` // what maintainers and the repository's file call it
-	Kind string `yaml:"kind"` // codex, claude, gemini, opencode or command
-	// Argv is the command line of kind command, or replaces a CLI's name, which is looked up in PATH.
-	Argv []string `yaml:"argv"`
+	Name string   `yaml:"name"` // what maintainers and the repository's file call it
+	Kind string   `yaml:"kind"` // codex, claude, gemini, opencode or command
+	Argv []string `yaml:"argv"` // the command line of kind command, or replaces a CLI's name, which is looked up in PATH
 	// Stream is plain, codex, claude, gemini or opencode; plain for kind command and the kind's own otherwise.
-	Stream string `yaml:"stream"`
-	Model  string `yaml:"model"`  // handed to the CLI; empty means the CLI's own default
-	Effort string `yaml:"effort"` // handed to the CLI; empty means the CLI's own default
-	// EscalatedEffort is the effort of the last recovery; empty means that this backend has none.
-	EscalatedEffort string `yaml:"escalated_effort"`
+	Stream          string `yaml:"stream"`
+	Model           string `yaml:"model"`            // handed to the CLI; empty means the CLI's own default
+	Effort          string `yaml:"effort"`           // handed to the CLI; empty means the CLI's own default
+	EscalatedEffort string `yaml:"escalated_effort"` // the effort of the last recovery; empty means that this backend has none
 	// Account names who pays: its backends share one usage limit. It defaults to the backend's name.
 	Account string `yaml:"account"`
 	// Provider names the provider that the agent reaches through the gateway,

@@ -149,8 +149,7 @@ type Problem struct {
 	Line int
 	// Column counts from 1; 0 means that it is not known.
 	Column int
-	// Key is the key's path, such as backends[0].name; empty when the file as a whole is wrong.
-	Key string
+	Key    string // the key's path, such as backends[0].name; empty when the file as a whole is wrong
 	// Message says what is wrong and what to do. It never holds a secret.
 	Message string
 }
@@ -181,8 +180,7 @@ func (p Problems) Error() string {
 
 type place struct {
 	line, column int
-	// text is the value as written, before ${NAME} was replaced, so that it can be shown.
-	text string
+	text         string // the value as written, before ${NAME} was replaced, so that it can be shown
 }
 
 // source is a file that is being read: where its keys stand and what is wrong so far.

@@ -23,9 +23,8 @@ type Price struct {
 	Model       string  `yaml:"model"`
 	Input       float64 `yaml:"input"`
 	CachedInput float64 `yaml:"cached_input"`
-	// CacheWrite is the price of input that the provider also caches; 0 means 1.25 times Input.
-	CacheWrite float64 `yaml:"cache_write"`
-	Output     float64 `yaml:"output"`
+	CacheWrite  float64 `yaml:"cache_write"` // the price of input that the provider also caches; 0 means 1.25 times Input
+	Output      float64 `yaml:"output"`
 }
 
 // The protocols of providers.

@@ -28,13 +28,10 @@ func Triggers() []string {
 
 // Repo is the repository's own configuration. Zero, as without the file, narrows nothing.
 type Repo struct {
-	// Verify are command lines, run one after another by sh -c in the sandbox; all must exit with 0.
-	Verify []string `yaml:"verify"`
-	// Reports are patterns, as in ProtectedPaths, of JUnit XML files that the verify commands write.
-	Reports  []string `yaml:"reports"`
+	Verify   []string `yaml:"verify"`   // command lines, run one after another by sh -c in the sandbox; all must exit with 0
+	Reports  []string `yaml:"reports"`  // patterns, as in ProtectedPaths, of JUnit XML files that the verify commands write
 	Triggers []string `yaml:"triggers"` // what this repository listens to; empty means all
-	// Backends are the server's that may work here; empty means all.
-	Backends []string `yaml:"backends"`
+	Backends []string `yaml:"backends"` // the server's that may work here; empty means all
 	// AutoContinue overrides the server's switch; nil leaves it as it is.
 	AutoContinue *bool `yaml:"auto_continue_on_limit_reset"`
 	// ProtectedPaths are patterns of files that no attempt may change, beside alwaysProtected. See Protects.
@@ -128,9 +125,8 @@ func (s *source) validateTriggers(triggers []string) {
 type Effective struct {
 	Policy Policy // the server's, with the repository's lower bounds
 	// Backends may work on this repository, in the server's order; never empty without problems.
-	Backends []Backend
-	// Verify are the command lines that verify an attempt; empty: there is nothing to verify by.
-	Verify         []string
+	Backends       []Backend
+	Verify         []string // the command lines that verify an attempt; empty: there is nothing to verify by
 	Reports        []string // the patterns of the JUnit files that these write
 	Triggers       []string // what the repository listens to; never empty
 	ProtectedPaths []string // the patterns that Protects matches; never empty

@@ -37,9 +37,8 @@ type Adapter struct {
 	Version  Version // the one that was checked; zero for the kind "command"
 	// Unguarded are slash-separated paths below the checkout from which the CLI would run code in spite of all
 	// its switches: the caller must hide them, or give it those of the base branch.
-	Unguarded []string
-	// Credential is the slash-separated path below HOME of the CLI's login by account, empty for none.
-	Credential string
+	Unguarded  []string
+	Credential string // the slash-separated path below HOME of the CLI's login by account, empty for none
 }
 
 // Version is the one of a CLI that Pawl was checked with; zero asks for none. All print theirs for --version.

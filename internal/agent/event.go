@@ -40,11 +40,10 @@ const (
 
 // Event is what one line of output tells.
 type Event struct {
-	Kind Kind
-	ID   string
-	Text string
-	// Session is the session's id in streams that repeat it; Dir the checkout as the CLI names it.
-	Session, Dir string
+	Kind         Kind
+	ID           string
+	Text         string
+	Session, Dir string // the session's id in streams that repeat it; Dir the checkout as the CLI names it
 	// Delta says that the text continues the message before it.
 	Delta bool
 	// Authored is text that the agent itself wrote: a command, tool arguments, a
@@ -113,12 +112,10 @@ type Report struct {
 	CostUSD      *float64      `json:"cost_usd"` // nil where the CLI tells no cost
 	SessionID    string        `json:"session_id"`
 	ToolCalls    int           `json:"tool_calls"`
-	// Turns are answers of the model for claude and opencode, prompts for codex and gemini, as they count.
-	Turns int `json:"turns"`
+	Turns        int           `json:"turns"` // answers of the model for claude and opencode, prompts for codex and gemini, as they count
 	// Mentions counts the items that quoted a limit text and were ignored.
-	Mentions int `json:"mentions"`
-	// Exit is how the process ended; zero, with ExitKnown false, where that is unknown.
-	Exit      Exit `json:"-"`
+	Mentions  int  `json:"mentions"`
+	Exit      Exit `json:"-"` // how the process ended; zero, with ExitKnown false, where that is unknown
 	ExitKnown bool `json:"-"`
 	// Killed says that Pawl ended the process.
 	Killed      bool          `json:"-"`

@@ -21,15 +21,13 @@ type Request struct {
 	Model, Effort string
 	// Session names an earlier session of the same CLI and HOME to continue; empty starts afresh.
 	Session string
-	// Argv is the program with its first arguments; empty: the CLI's own name. The kind "command" needs it.
-	Argv []string
-	Env  map[string]string // the environment that the operator allows, PATH included
+	Argv    []string          // the program with its first arguments; empty: the CLI's own name. The kind "command" needs it.
+	Env     map[string]string // the environment that the operator allows, PATH included
 	// Endpoint is where the CLI finds its model: a proxy on loopback with its token. Zero: it signs in by
 	// itself, by Env or the credential file in HOME. The kind "command" gets it in the variables of the
 	// protocol's client library.
 	Endpoint Endpoint
-	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" is not told.
-	TestTool []string
+	TestTool []string // the command line of a stdio MCP server with run_tests; empty for none. "command" is not told.
 	// Attempt, Thread and Rung are told to agents of the kind "command".
 	Attempt      int
 	Thread, Rung string
@@ -37,10 +35,9 @@ type Request struct {
 
 // Command is what to start. Argv is never handed to a shell.
 type Command struct {
-	Argv []string
-	Env  []string // the whole environment, as NAME=value, sorted
-	// Stdin is written to the process and then closed: an open one makes some CLIs wait for ever.
-	Stdin string
+	Argv  []string
+	Env   []string          // the whole environment, as NAME=value, sorted
+	Stdin string            // written to the process and then closed: an open one makes some CLIs wait for ever
 	Files map[string]string // written below HOME before the start, by slash-separated relative path
 }
 
@@ -50,9 +47,8 @@ var ErrSession = errors.New("start afresh")
 // Start is how a CLI is started, beside what is the same for all: the prompt on standard input, the operator's
 // variables without those that lead past the endpoint, Home as HOME.
 type Start struct {
-	Program string // the CLI's own name, for requests without Argv
-	// Protocols are those of its endpoints, Efforts its words, the least first.
-	Protocols, Efforts []string
+	Program            string   // the CLI's own name, for requests without Argv
+	Protocols, Efforts []string // those of its endpoints, Efforts its words, the least first
 	// Sessions matches the sessions that it gives.
 	Sessions *regexp.Regexp
 	// Build adds what is its own: its arguments, its variables, its files.

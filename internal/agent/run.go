@@ -37,10 +37,9 @@ type RunOptions struct {
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
-	// OnEvent is told each event as it is read, OnCall each call before the event that ended it.
-	OnEvent func(Event)
-	OnCall  func(Call)
-	Now     func() time.Time // the clock for reset times and the duration; nil means time.Now
+	OnEvent       func(Event) // told each event as it is read, OnCall each call before the event that ended it
+	OnCall        func(Call)
+	Now           func() time.Time // the clock for reset times and the duration; nil means time.Now
 }
 
 // lingerTime is what a process gets that stays after its final event, or a child with its streams.
@@ -98,13 +97,12 @@ type watch struct {
 	silence                              time.Duration
 	total, startup, idle, linger, asleep *time.Timer
 
-	mu    sync.Mutex
-	over  bool // the process has ended
-	final bool // its last turn had its final event
-	late  bool // it had it only after the kill
-	why   stop // zero while it has not been killed
-	// waiting are conversations that were refused and have not asked again, the oldest first.
-	waiting []waitingSession
+	mu      sync.Mutex
+	over    bool             // the process has ended
+	final   bool             // its last turn had its final event
+	late    bool             // it had it only after the kill
+	why     stop             // zero while it has not been killed
+	waiting []waitingSession // conversations that were refused and have not asked again, the oldest first
 }
 
 type waitingSession struct {

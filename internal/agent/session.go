@@ -17,9 +17,8 @@ type Session struct {
 	Ending  policy.Ending
 	Code    string
 	Failure string
-	Windows []Window // the provider's usage windows as last told
-	// Tokens are the last turn's, nil where not told. The output of a continued session counts all of it.
-	Tokens *policy.Tokens
+	Windows []Window       // the provider's usage windows as last told
+	Tokens  *policy.Tokens // the last turn's, nil where not told. The output of a continued session counts all of it.
 }
 
 // Window is one usage window of a plan.

@@ -118,8 +118,7 @@ func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() erro
 
 // InspectOptions says what is known of a recorded run beside its transcript.
 type InspectOptions struct {
-	// Dir is the checkout, to which file names are given relative; empty leaves them.
-	Dir    string
+	Dir    string         // the checkout, to which file names are given relative; empty leaves them
 	Exit   *Exit          // how the process ended; nil where that is unknown
 	Stderr string         // what the process wrote to standard error
 	OnCall func(Call)     // told of each call that ended; nil where nobody asks

@@ -166,8 +166,7 @@ const (
 type Pair struct {
 	View  string // one of Views
 	Label string // Same or Different
-	// Group is the task. Its pairs depend on each other, so the uncertainty is that of drawing other tasks.
-	Group string
+	Group string // the task. Its pairs depend on each other, so the uncertainty is that of drawing other tasks.
 	A, B  string
 }
 

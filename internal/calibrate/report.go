@@ -39,8 +39,7 @@ type View struct {
 
 // Curve is how well one measure of similarity tells the labels apart.
 type Curve struct {
-	// AUC is how probably a pair labelled same is more similar than a different one; 0.5 is chance.
-	AUC         Number `json:"auc"`
+	AUC         Number `json:"auc"` // how probably a pair labelled same is more similar than a different one; 0.5 is chance
 	AUC95       Range  `json:"auc_95"`
 	Recommended *Cut   `json:"recommended"` // the cut that the rule chooses, nil if it chooses none
 	// ROC runs from the highest threshold to the lowest, without the corner where nothing is similar.
@@ -49,9 +48,8 @@ type Curve struct {
 
 // Cut is what one threshold does.
 type Cut struct {
-	Threshold Number `json:"threshold"`
-	// Threshold95 is where the rule puts it in other draws of tasks; a given one has none.
-	Threshold95 Range  `json:"threshold_95"`
+	Threshold   Number `json:"threshold"`
+	Threshold95 Range  `json:"threshold_95"` // where the rule puts it in other draws of tasks; a given one has none
 	TPR         Number `json:"tpr"`
 	TPR95       Range  `json:"tpr_95"`
 	FPR         Number `json:"fpr"`

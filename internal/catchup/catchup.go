@@ -53,14 +53,12 @@ type Watcher struct {
 
 // bounds are the most that one look does; the rest comes with the next ones.
 type bounds struct {
-	// failures is how many payloads may fail before the look ends: GitHub is down then, or has lost some.
-	failures int
+	failures int // how many payloads may fail before the look ends: GitHub is down then, or has lost some
 	// repos are the repositories to reconcile, by turns, owned those of one owner; threads are the changed
 	// threads of each, again those that failed before. A repository without changes costs one request and at
 	// most one for a token, 48 in an hour of looks, a changed thread three or four.
 	repos, owned, threads, again int
-	// quiet is how long waiting deliveries come first: a thousand are handled in less.
-	quiet time.Duration
+	quiet                        time.Duration // how long waiting deliveries come first: a thousand are handled in less
 }
 
 // New makes a Watcher that has not looked yet.

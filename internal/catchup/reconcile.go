@@ -179,9 +179,8 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 
 // progress is how far the reconciliation of a repository came.
 type progress struct {
-	until time.Time // when the last change that was looked at was made
-	// final are the changes, as their times by number, after which no other at that time can have been made.
-	final map[int]time.Time
+	until time.Time         // when the last change that was looked at was made
+	final map[int]time.Time // the changes, as their times by number, after which no other at that time can have been made
 	// more says that the last list was cut, so the next begins where it ended.
 	more   bool
 	failed map[int]failedThread // the threads, by number, that could not be reconciled

@@ -25,8 +25,7 @@ type there struct {
 
 // here is what a thread's log holds of GitHub.
 type here struct {
-	// began is when somebody who may first asked Pawl to work here; before that it did not listen.
-	began  time.Time
+	began  time.Time                  // when somebody who may first asked Pawl to work here; before that it did not listen
 	texts  map[string]thread.Feedback // the newest version of each, by identity
 	body   string                     // the thread's description as the last snapshot had it
 	bodied bool

@@ -25,12 +25,11 @@ const (
 
 // Facts is what is known of one thread at one moment.
 type Facts struct {
-	Thread string // owner/repo#n
-	Number int    // the or pull request's own number
-	IsPull bool
-	Title  string
-	// RequestedBy is the login of whoever caused the run, Request the text that the agent got of it.
-	RequestedBy, Request string
+	Thread               string // owner/repo#n
+	Number               int    // the or pull request's own number
+	IsPull               bool
+	Title                string
+	RequestedBy, Request string // the login of whoever caused the run, Request the text that the agent got of it
 	State                State
 	thread.Decided       // the last decision, or that of the attempt that runs
 	Now                  time.Time
@@ -61,8 +60,7 @@ type Attempt struct {
 	Waited, Duration time.Duration // the wait before the attempt, and how long it ran
 	// Continues says whether a session was continued and why; Chosen how the backend was chosen.
 	Continues, Chosen string
-	// Grade is the reward that is learned from, or why there is none; empty while unknown.
-	Grade string
+	Grade             string // the reward that is learned from, or why there is none; empty while unknown
 }
 
 // AccountLimit is the last limit of a backend account. ResetsAt is zero when nobody said.

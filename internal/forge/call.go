@@ -28,23 +28,20 @@ const (
 )
 
 type request struct {
-	method string // empty means GET
-	// route is the path; {owner} and {repo} are the repository's, other braces args in their order.
-	route string
-	args  []any
-	query url.Values
-	body  any // as JSON; nil for none
-	as    credentials
-	// repo is whose token is used with asInstallation; with asToken only its installation counts.
-	repo    Repo
+	method  string // empty means GET
+	route   string // the path; {owner} and {repo} are the repository's, other braces args in their order
+	args    []any
+	query   url.Values
+	body    any // as JSON; nil for none
+	as      credentials
+	repo    Repo    // whose token is used with asInstallation; with asToken only its installation counts
 	token   string  // what is sent with asToken, or what Token gave for asInstallation
 	urgency urgency // what it waits behind
 	// once says that the answer is not read again, and not worth keeping.
 	once bool
 	// holds names fields without which an answer is none.
-	holds []string
-	// newest is asked for the body when the request has its place; nil keeps the body.
-	newest func(context.Context) any
+	holds  []string
+	newest func(context.Context) any // asked for the body when the request has its place; nil keeps the body
 	// find looks up whether a creation whose answer was lost has been done; nil: doing it again is
 	// harmless.
 	find func(context.Context) (bool, error)

@@ -30,8 +30,7 @@ type CheckRun struct {
 	Conclusion  string    `json:"conclusion,omitempty"`
 	CompletedAt time.Time `json:"completed_at,omitzero"` // set when it is sent
 	Output      `json:"output,omitzero"`
-	// Actions are the buttons, at most three. None are sent, too: leaving them out keeps the old ones.
-	Actions []Button `json:"actions"`
+	Actions     []Button `json:"actions"` // the buttons, at most three. None are sent, too: leaving them out keeps the old ones.
 }
 
 // Output is what a check run shows. GitHub wants title and summary.

@@ -28,9 +28,8 @@ const tryTimeout = 30 * time.Second
 
 // Config says which GitHub to talk to, and as which App.
 type Config struct {
-	WebURL string // the base of clone addresses, such as https://github.com
-	// APIURL is the base of the REST API, such as https://api.github.com or https://HOST/api/v3.
-	APIURL     string
+	WebURL     string // the base of clone addresses, such as https://github.com
+	APIURL     string // the base of the REST API, such as https://api.github.com or https://HOST/api/v3
 	AppID      int64  // the App's numeric id (GitHub calls it integration id, too)
 	PrivateKey []byte // the App's RSA key as PEM
 	UserAgent  string // sent with each request; empty means "pawl"

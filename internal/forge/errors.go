@@ -76,11 +76,10 @@ func (e *Error) Unwrap() []error {
 // What only shows how the work stands (check runs, edits of a comment) returns it after ten seconds at
 // most. The work should go on, and the newest state be shown after Until.
 type RateLimited struct {
-	Method string
-	Path   string
-	Until  time.Time // when GitHub may be asked again
-	// Secondary is true for the secondary limits and Pawl's own pacing, false for the hourly limit.
-	Secondary bool
+	Method    string
+	Path      string
+	Until     time.Time // when GitHub may be asked again
+	Secondary bool      // true for the secondary limits and Pawl's own pacing, false for the hourly limit
 }
 
 func (e *RateLimited) Error() string {
@@ -95,8 +94,7 @@ func (e *RateLimited) Error() string {
 type Moved struct {
 	Method string
 	Path   string
-	// To is the new owner/name, or where that is not known the address that GitHub pointed to.
-	To string
+	To     string // the new owner/name, or where that is not known the address that GitHub pointed to
 }
 
 func (e *Moved) Error() string {

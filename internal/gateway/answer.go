@@ -15,20 +15,19 @@ type tokens struct {
 
 type answer struct {
 	tokens      tokens
-	inputKnown  bool // the provider told the input
-	outputKnown bool // and the final output
-	prose       int  // bytes of text and reasoning
-	other       int  // bytes of the arguments of tools and of sealed reasoning
-	piece       int  // of other, those of the item that has begun
-	text        bool // something that a person can read, a refusal too
-	tool        bool // a tool was called
-	ended       bool // the model has ended its answer
-	over        bool // nothing follows
-	whole       bool // it was read to the end of what the provider sent
-	// plainEnd is true where the model ended by itself or at its length, so that asking once more may help.
-	plainEnd bool
-	failure  []byte         // the error that came within the answer, as JSON; nil without
-	messages messagesTokens // as Messages parts the figures
+	inputKnown  bool           // the provider told the input
+	outputKnown bool           // and the final output
+	prose       int            // bytes of text and reasoning
+	other       int            // bytes of the arguments of tools and of sealed reasoning
+	piece       int            // of other, those of the item that has begun
+	text        bool           // something that a person can read, a refusal too
+	tool        bool           // a tool was called
+	ended       bool           // the model has ended its answer
+	over        bool           // nothing follows
+	whole       bool           // it was read to the end of what the provider sent
+	plainEnd    bool           // true where the model ended by itself or at its length, so that asking once more may help
+	failure     []byte         // the error that came within the answer, as JSON; nil without
+	messages    messagesTokens // as Messages parts the figures
 }
 
 // reader reads one event of a stream, or a whole answer; what it does not know it ignores.

@@ -47,12 +47,10 @@ type Usage struct {
 	Requests, Refused, Turns int
 	// Input includes CachedInput and what was written to a cache; Output includes reasoning.
 	policy.Tokens
-	// Estimated is the part of both that no provider told: four bytes are counted as a token.
-	Estimated int64
+	Estimated int64 // the part of both that no provider told: four bytes are counted as a token
 	CostUSD   float64
-	CostKnown bool // false where a model has no price; CostUSD leaves it out
-	// Limit is the last one that counts and that no later call's answer followed; nil without.
-	Limit *policy.Limit
+	CostKnown bool          // false where a model has no price; CostUSD leaves it out
+	Limit     *policy.Limit // the last one that counts and that no later call's answer followed; nil without
 	// BudgetStopped says why calls were refused; empty while none was.
 	BudgetStopped string
 	NoAnswer      Fired

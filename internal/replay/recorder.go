@@ -36,8 +36,7 @@ type recorder struct {
 	severity policy.SeverityLimits // the numbers of an edit loop, as the solver judges them
 	attempts int
 	seq      int64
-	// at is the time of the last event; without any it counts seconds from year 1, which only orders.
-	at time.Time
+	at       time.Time // the time of the last event; without any it counts seconds from year 1, which only orders
 	// trails counts the trails, which cannot be mixed with anything else.
 	trails int
 }

@@ -35,21 +35,18 @@ var ErrUnavailable = errors.New("the sandbox does not work on this machine")
 
 // Sandbox starts programs in one mode. Make it with New.
 type Sandbox struct {
-	mode  Mode
-	bwrap string // path of bubblewrap in mode Auto
-	// noUserns is bubblewrap's option against user namespaces inside, empty where it is older than 0.8.0.
-	noUserns string
+	mode     Mode
+	bwrap    string // path of bubblewrap in mode Auto
+	noUserns string // bubblewrap's option against user namespaces inside, empty where it is older than 0.8.0
 }
 
 // Spec is a program to start. All paths are absolute.
 type Spec struct {
-	// Argv is the program, without a slash looked up in the PATH of Env, and its arguments.
-	Argv []string
-	Dir  string   // the working directory, which the program may write to
-	Home string   // the home directory, which the program may write to
-	Env  []string // the whole environment, NAME=value; nothing is inherited
-	// ReadOnly are what else the program may see, at the same paths; a nested path decides.
-	ReadOnly []string
+	Argv     []string // the program, without a slash looked up in the PATH of Env, and its arguments
+	Dir      string   // the working directory, which the program may write to
+	Home     string   // the home directory, which the program may write to
+	Env      []string // the whole environment, NAME=value; nothing is inherited
+	ReadOnly []string // what else the program may see, at the same paths; a nested path decides
 	// Mounts may be read at other paths than their own; mode None refuses them.
 	Mounts []Mount
 	Stdin  []byte // all that the program finds on standard input

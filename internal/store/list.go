@@ -65,13 +65,12 @@ func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err e
 
 // Stats are counts for metrics and the readiness page.
 type Stats struct {
-	Waiting    int           // threads with a wake-up time
-	Running    int           // threads whose lease somebody holds
-	Queued     int           // threads that need a step now
-	QueueAge   time.Duration // of the oldest of those; zero when there are none
-	Deliveries map[thread.DeliveryState]int
-	// DeliveryAge is how long the oldest one has waited that nobody has handled; zero for none.
-	DeliveryAge time.Duration
+	Waiting     int           // threads with a wake-up time
+	Running     int           // threads whose lease somebody holds
+	Queued      int           // threads that need a step now
+	QueueAge    time.Duration // of the oldest of those; zero when there are none
+	Deliveries  map[thread.DeliveryState]int
+	DeliveryAge time.Duration // how long the oldest one has waited that nobody has handled; zero for none
 }
 
 // overdue holds for a thread that nobody woke and whose time has come.

@@ -42,13 +42,12 @@ type Options struct {
 	Counters *Counters
 	Learning func(ctx context.Context) (solver.LearningReport, error) // what was learned of the backends
 	Points   func() []forge.Points
-	// Skew is how far the clock of the database is ahead of this machine's; see store.Skew.
-	Skew   func() time.Duration
-	Build  Build
-	WebURL string        // where GitHub shows repositories, without a slash at its end
-	Limits policy.Limits // those that decisions are taken by
-	Now    func() time.Time
-	Log    zerolog.Logger
+	Skew     func() time.Duration // how far the clock of the database is ahead of this machine's; see store.Skew
+	Build    Build
+	WebURL   string        // where GitHub shows repositories, without a slash at its end
+	Limits   policy.Limits // those that decisions are taken by
+	Now      func() time.Time
+	Log      zerolog.Logger
 }
 
 // HookPath is where webhooks arrive.

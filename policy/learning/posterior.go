@@ -78,8 +78,7 @@ type ArmView struct {
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
 	Effective float64 `json:"effective"` // how many undiscounted rewards the posterior is worth
-	// Share is the probability that sampling chooses the arm now; a masked one has none.
-	Share float64 `json:"share"`
+	Share     float64 `json:"share"`     // the probability that sampling chooses the arm now; a masked one has none
 }
 
 // Shares are estimated from shareDraws draws from a fixed seed, so the same arms

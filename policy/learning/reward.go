@@ -99,12 +99,10 @@ type AttemptFacts struct {
 	EndedAt    time.Time      `json:"ended_at"`
 	Silent     bool           `json:"silent,omitempty"` // it was ended because its agent had fallen silent
 	// Changed says that the tree differs from the one at the start.
-	Changed bool `json:"changed"`
-	Commits int  `json:"commits"` // how many commits of the attempt reached the thread's branch
-	// Session is the attempt's session, from a place that no other writes to; empty when unknown.
-	Session string `json:"session,omitempty"`
-	// Transcript is nil for a CLI without a stream of events, such as a plain command.
-	Transcript *Transcript `json:"transcript,omitempty"`
+	Changed    bool        `json:"changed"`
+	Commits    int         `json:"commits"`              // how many commits of the attempt reached the thread's branch
+	Session    string      `json:"session,omitempty"`    // the attempt's session, from a place that no other writes to; empty when unknown
+	Transcript *Transcript `json:"transcript,omitempty"` // nil for a CLI without a stream of events, such as a plain command
 }
 
 // Transcript describes the record from which trajectory and journal are read.

@@ -60,8 +60,7 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 type CheckResult struct {
 	Name       string
 	Conclusion string // GitHub's word: success, failure, timed_out, cancelled …
-	// Outside is why a failure is not the work's (infrastructure, billing); empty otherwise.
-	Outside string
+	Outside    string // why a failure is not the work's (infrastructure, billing); empty otherwise
 }
 
 // CISignal is that of the checks of others, all of which have finished. Only success and failure say something:

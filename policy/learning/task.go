@@ -11,14 +11,12 @@ import (
 
 // Task is what is known of a piece of work before or after it is done.
 type Task struct {
-	Repo   string // owner/repo
-	Labels []string
-	Title  string
-	Body   string
-	// Paths are files that the change touches or, before there is one, that MentionedPaths finds.
-	Paths []string
-	// DiffLines is how many lines a pull request adds and removes; 0 for none yet.
-	DiffLines int
+	Repo      string // owner/repo
+	Labels    []string
+	Title     string
+	Body      string
+	Paths     []string // files that the change touches or, before there is one, that MentionedPaths finds
+	DiffLines int      // how many lines a pull request adds and removes; 0 for none yet
 }
 
 // Context puts a task into its category and size.

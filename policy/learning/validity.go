@@ -35,19 +35,17 @@ type Violation struct {
 	Check   ValidityRule `json:"check"`
 	Attempt string       `json:"attempt"`
 	Reason  string       `json:"reason"`
-	// At is when it could first be seen: the attempt's end, or the late signal that showed it.
-	At time.Time `json:"at"`
+	At      time.Time    `json:"at"` // when it could first be seen: the attempt's end, or the late signal that showed it
 }
 
 // Judged is one attempt with its grade after validation.
 type Judged struct {
-	ID      string         `json:"id"`
-	At      time.Time      `json:"at"`
-	Backend string         `json:"backend"`
-	Context policy.Context `json:"context"`
-	Grade   Grade          `json:"grade"` // computed without the sources that are not believed
-	// Quarantine is why the grade is not learned from; empty for nothing.
-	Quarantine []string `json:"quarantine,omitempty"`
+	ID         string         `json:"id"`
+	At         time.Time      `json:"at"`
+	Backend    string         `json:"backend"`
+	Context    policy.Context `json:"context"`
+	Grade      Grade          `json:"grade"`                // computed without the sources that are not believed
+	Quarantine []string       `json:"quarantine,omitempty"` // why the grade is not learned from; empty for nothing
 }
 
 // Learned is what the rows say, computed anew each time. Zero knows nothing.
