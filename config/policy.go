@@ -41,9 +41,8 @@ const (
 	maxPerDay   = 1000
 	// maxAbove bounds the caps above the thread: a hundred threads at their bound.
 	maxAbove = 100 * maxPerDay
-	// maxWait is the longest reset time that Pawl believes, eight days.
-	maxWait = 8 * 24 * time.Hour
-	maxTry  = 10
+	maxWait  = 8 * 24 * time.Hour // the longest reset time that Pawl believes, eight days
+	maxTry   = 10
 	// maxRunTests bounds the calls of the test tool in one attempt.
 	maxRunTests = 1000
 	// maxThreshold bounds counts of edits; it lies above every recorded run.

@@ -40,8 +40,7 @@ const (
 	defaultNoAnswer = 64 << 10
 	minNoAnswer     = 1 << 10
 	maxNoAnswer     = 16 << 20
-	// maxPrice is far above every published price per million tokens: a higher one is per token or in cents.
-	maxPrice = 10_000
+	maxPrice        = 10_000 // far above every published price per million tokens: a higher one is per token or in cents
 )
 
 // Vendor is who serves a protocol: where, and in which variables people keep its key and another address.

@@ -47,8 +47,7 @@ const (
 	demoPerson = "ada"
 	// demoRemark is what the agent of the incident posts through a person's token.
 	demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
-	// demoRounds is how often the incident turns. The real one turned 1,249 times.
-	demoRounds = 12
+	demoRounds = 12 // how often the incident turns. The real one turned 1,249 times.
 	// demoWait bounds each thing that the demo waits for.
 	demoWait = 60 * time.Second
 )

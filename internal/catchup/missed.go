@@ -17,9 +17,8 @@ import (
 const (
 	// lookBack is how old a missed delivery can be. GitHub keeps them for 3 days;
 	// the rest is for the time that taking them in needs.
-	lookBack = 70 * time.Hour
-	// keptAtGitHub is how long GitHub keeps one (docs.github.com, "Redelivering webhooks"); then it is lost.
-	keptAtGitHub = 72 * time.Hour
+	lookBack     = 70 * time.Hour
+	keptAtGitHub = 72 * time.Hour // how long GitHub keeps one (docs.github.com, "Redelivering webhooks"); then it is lost
 	// overlap is how much of the last list is looked at again: GitHub lists a
 	// delivery only after its answer, for which it waits up to 30 s.
 	overlap = 10 * time.Minute

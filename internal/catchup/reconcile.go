@@ -19,9 +19,8 @@ import (
 const (
 	// firstLook is how far back the first reconciliation looks. Missed deliveries
 	// go back 70 h; this reaches over a server that was down for longer.
-	firstLook = 7 * 24 * time.Hour
-	// lookedTwice is how much is looked at again: GitHub's times are whole seconds, and its lists lag behind.
-	lookedTwice = time.Minute
+	firstLook   = 7 * 24 * time.Hour
+	lookedTwice = time.Minute // how much is looked at again: GitHub's times are whole seconds, and its lists lag behind
 	// maxReconciled bounds the threads that are known to one look, those touched last first.
 	maxReconciled = 50_000
 )

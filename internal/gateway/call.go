@@ -26,8 +26,7 @@ const (
 	maxLarge     = 4
 	// maxError bounds the body of an error in bytes.
 	maxError = 1 << 20
-	// bodyTime is how long a client may take to send a body.
-	bodyTime = 2 * time.Minute
+	bodyTime = 2 * time.Minute // how long a client may take to send a body
 )
 
 type call struct {

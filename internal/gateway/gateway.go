@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// headerTime is how long a client may take to send its headers; it sits on the same machine.
-	headerTime = 10 * time.Second
+	headerTime = 10 * time.Second // how long a client may take to send its headers; it sits on the same machine
 	// idleTime is how long a kept connection may wait for its next call. Agents
 	// run tools for minutes between calls and open a new one then.
 	idleTime = 2 * time.Minute

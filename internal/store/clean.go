@@ -113,8 +113,7 @@ const (
 	// cleanRest is how many times as long nothing is cleaned after it, so that a quarter of the database's time
 	// goes into cleaning at most. A hundred thousand rows take ten to twenty seconds that way.
 	cleanRest = 3
-	// cleanLog is after how many rows, about 4 MB, SQLite's log is copied into the file.
-	cleanLog = 8 * cleanChunk
+	cleanLog  = 8 * cleanChunk // after how many rows, about 4 MB, SQLite's log is copied into the file
 )
 
 // took takes down what a transaction took. Beyond cleanTime the next one has half

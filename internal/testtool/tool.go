@@ -153,9 +153,8 @@ func unknownArguments(raw json.RawMessage) string {
 
 // Bounds of one command.
 const (
-	keptOutput = 64 << 10 // bytes, from the end, as the verifier keeps them
-	// outputAfterEnd is how long its children may hold its output open when it is over.
-	outputAfterEnd = time.Second
+	keptOutput     = 64 << 10    // bytes, from the end, as the verifier keeps them
+	outputAfterEnd = time.Second // how long its children may hold its output open when it is over
 )
 
 // runTestCommand runs a command for the shell. The failure, to stand behind the command, is empty for none; the

@@ -12,16 +12,13 @@ import (
 const (
 	// floorGrade is the highest grade that says "worthless": edit loops grade up
 	// to 0.08, and no source that Pawl computes goes this low without cause.
-	floorGrade = 0.1
-	// topGrade is the lowest grade that says "flawless".
-	topGrade = 0.95
-	// failedBelow is where a verifier says that it failed.
-	failedBelow = 0.5
+	floorGrade  = 0.1
+	topGrade    = 0.95 // the lowest grade that says "flawless"
+	failedBelow = 0.5  // where a verifier says that it failed
 	// minTranscript is the smallest transcript of an attempt that changed
 	// something, in bytes. The shortest recorded stream of one has 849.
 	minTranscript = 512
-	// stuckAfter is how many equal values in a row make a source stuck.
-	stuckAfter = 10
+	stuckAfter    = 10 // how many equal values in a row make a source stuck
 	// unavailableOf is 1 ÷ the share of failures in a day that is too much, minAsked how many questions that
 	// takes: below ten, one or two are more than 20 %.
 	unavailableOf = 5
