@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -30,7 +29,7 @@ const (
 	exportTime    = 10 * time.Second // for one request to the collector, with its repetitions
 	flushTime     = 2 * time.Second  // at the end, out of the 30 s that a server has to stop
 	maxAttribute  = 200              // characters
-	exportLogTime = time.Minute      // between two complaints of the same kind
+	exportLogTime = time.Minute      // for one complaint
 )
 
 // tracing sends spans to an OpenTelemetry collector. Nil opens no spans.
@@ -55,8 +54,9 @@ func startTracing(ctx context.Context, c config.Tracing, node string, log zerolo
 	}
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeValueLengthLimit = maxAttribute
+	quiet := quietExporter{exporter, log.Sample(&zerolog.BurstSampler{Burst: 1, Period: exportLogTime})}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&throttledExporter{SpanExporter: exporter, log: log}, sdktrace.WithMaxQueueSize(maxSpans), sdktrace.WithExportTimeout(exportTime)),
+		sdktrace.WithBatcher(quiet, sdktrace.WithMaxQueueSize(maxSpans), sdktrace.WithExportTimeout(exportTime)),
 		sdktrace.WithIDGenerator(spanIDs{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSampler(sdktrace.AlwaysSample()),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "pawl"),
 			attribute.String("service.version", buildInfo().Version), attribute.String("service.instance.id", node))),
@@ -180,29 +180,17 @@ func (a *tracedAnswer) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *tracedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// throttledExporter makes a collector's failures a line in the log now and then.
-type throttledExporter struct {
+// quietExporter makes a collector's failures a line in the log now and then.
+type quietExporter struct {
 	sdktrace.SpanExporter
 	log zerolog.Logger
-
-	mu     sync.Mutex
-	logged time.Time // the last complaint
-	lost   int       // spans since then
 }
 
 // ExportSpans implements sdktrace.SpanExporter. It never fails.
-func (c *throttledExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	err := c.SpanExporter.ExportSpans(ctx, spans)
-	if err == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lost += len(spans)
-	if time.Since(c.logged) >= exportLogTime {
+func (c quietExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := c.SpanExporter.ExportSpans(ctx, spans); err != nil {
 		text := err.Error()
-		c.log.Warn().Str("error", text[:min(len(text), maxAttribute)]).Int("spans", c.lost).Msg("spans were not taken by tracing.endpoint and are lost")
-		c.logged, c.lost = time.Now(), 0
+		c.log.Warn().Str("error", text[:min(len(text), maxAttribute)]).Int("spans", len(spans)).Msg("spans were not taken by tracing.endpoint and are lost")
 	}
 	return nil
 }
