@@ -16,7 +16,7 @@ func Code(s string) string {
 	if s == "" {
 		return "` `"
 	}
-	ticks := strings.Repeat("`", longestRun(s, '`')+1)
+	ticks := ticks(s, 1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
 		s = " " + s + " "
 	}
@@ -26,24 +26,16 @@ func Code(s string) string {
 // Fence is hostile text as a fenced block of about max bytes, whose fence is longer than any in it.
 func Fence(s string, max int) string {
 	s = Excerpt(s, max)
-	ticks := strings.Repeat("`", longestRun(s, '`')+1)
-	if len(ticks) < 3 {
-		ticks = "```"
-	}
+	ticks := ticks(s, 3)
 	return ticks + "text\n" + s + "\n" + ticks
 }
 
-func longestRun(s string, c byte) int {
-	longest, n := 0, 0
-	for i := range len(s) {
-		if s[i] != c {
-			n = 0
-			continue
-		}
-		n++
-		longest = max(longest, n)
+// ticks are at least so many backticks, and more than stand together in s.
+func ticks(s string, least int) string {
+	for run := range strings.FieldsFuncSeq(s, func(r rune) bool { return r != '`' }) {
+		least = max(least, len(run)+1)
 	}
-	return longest
+	return strings.Repeat("`", least)
 }
 
 // plain matches a word of letters, digits and punctuation without meaning inside a line of Markdown; telling
