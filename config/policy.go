@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -121,10 +122,5 @@ func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
 
 // givenOf is the first of the keys that the file gives: the error points to what the reader wrote.
 func (s *source) givenOf(keys ...string) string {
-	for _, key := range keys {
-		if s.set(key) {
-			return key
-		}
-	}
-	return keys[0]
+	return keys[max(0, slices.IndexFunc(keys, s.set))]
 }

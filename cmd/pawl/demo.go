@@ -301,11 +301,8 @@ func (d *show) checks() []fakegithub.CheckRun {
 	return slices.DeleteFunc(d.world.CheckRuns(demoRepo), func(c fakegithub.CheckRun) bool { return c.SHA != head })
 }
 
-func (d *show) statusComments() (n int) {
-	for _, c := range d.world.Comments(demoRepo, demoThread.Number) {
-		if strings.Contains(c.Body, checkrun.StatusMarker(demoThread.String())) {
-			n++
-		}
-	}
-	return n
+func (d *show) statusComments() int {
+	return len(slices.DeleteFunc(d.world.Comments(demoRepo, demoThread.Number), func(c fakegithub.Comment) bool {
+		return !strings.Contains(c.Body, checkrun.StatusMarker(demoThread.String()))
+	}))
 }

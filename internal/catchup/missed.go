@@ -137,9 +137,7 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 
 func (c *Watcher) forgetKnown(ctx context.Context, from map[string]missing) error {
 	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(from)))
-	for guid := range known {
-		delete(from, guid)
-	}
+	maps.DeleteFunc(from, func(guid string, _ missing) bool { return known[guid] })
 	return err
 }
 

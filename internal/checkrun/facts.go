@@ -73,13 +73,7 @@ type AccountLimit struct {
 func (a Attempt) ended() bool { return a.Ending != "" || a.Outcome != "" }
 
 func (f Facts) run() []Attempt {
-	var run []Attempt
-	for _, a := range f.Attempts {
-		if a.Run == f.Run {
-			run = append(run, a)
-		}
-	}
-	return run
+	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Run != f.Run })
 }
 
 // last returns the newest attempt of the current run that has ended.

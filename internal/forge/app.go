@@ -76,10 +76,9 @@ func explainSelf(a answer) (hint string, kind error) {
 
 // aboutNoThread keeps a refusal of the bot user from being taken for one of the thread.
 func aboutNoThread(err error) error {
-	for _, kind := range []error{ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled} {
-		if errors.Is(err, kind) {
-			return fmt.Errorf("%w: %s", ErrUnavailable, err)
-		}
+	kinds := []error{ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled}
+	if slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }) {
+		return fmt.Errorf("%w: %s", ErrUnavailable, err)
 	}
 	return err
 }

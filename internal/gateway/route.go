@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/config"
@@ -110,14 +111,9 @@ var responsePrefixes = []string{"X-Ratelimit-", "Anthropic-Ratelimit-", "X-Codex
 
 // tokensOf gives what a request carries in the places where the CLIs put a key.
 func tokensOf(r *http.Request) []string {
-	var found []string
+	found := []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key")}
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		found = append(found, strings.TrimSpace(token))
-	}
-	for _, token := range []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key")} {
-		if token != "" {
-			found = append(found, token)
-		}
 	}
 	return found
 }
@@ -150,11 +146,7 @@ func outbound(in http.Header, p config.Provider) http.Header {
 func inbound(from http.Header, key string) http.Header {
 	to := http.Header{}
 	for name, values := range from {
-		keep := responseHeaders[name]
-		for _, prefix := range responsePrefixes {
-			keep = keep || strings.HasPrefix(name, prefix)
-		}
-		if !keep {
+		if !responseHeaders[name] && !slices.ContainsFunc(responsePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
 		for _, v := range values {

@@ -89,7 +89,7 @@ func (c *checks) availability(i int) {
 		}
 		d := &c.days[p]
 		old := func(j int) bool { return !c.rows[j].At.After(r.At.Add(-24 * time.Hour)) }
-		d.asked, d.failed = dropWhile(append(d.asked, i), old), dropWhile(d.failed, old)
+		d.asked, d.failed = slices.DeleteFunc(append(d.asked, i), old), slices.DeleteFunc(d.failed, old)
 		if s.Failed {
 			d.failed = append(d.failed, i)
 		}
@@ -105,13 +105,6 @@ func (c *checks) availability(i int) {
 					s.Source, len(d.failed), len(d.asked), last.set[p].why(), c.named(d.failed))})
 		}
 	}
-}
-
-func dropWhile(list []int, drop func(int) bool) []int {
-	for len(list) > 0 && drop(list[0]) {
-		list = list[1:]
-	}
-	return list
 }
 
 // named names the attempts of rows, the newest ones if there are many.
