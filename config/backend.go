@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -71,15 +72,11 @@ func (b *Backend) setDefaults() {
 
 // complete fills in what follows from other fields once one is decoded.
 func (b *Backend) complete(set func(key string) bool) {
-	if b.Account == "" {
-		b.Account = b.Name
+	own := b.Kind
+	if b.Kind == Command {
+		own = Plain
 	}
-	if b.Stream == "" && b.Kind == Command {
-		b.Stream = Plain
-	}
-	if b.Stream == "" {
-		b.Stream = b.Kind
-	}
+	b.Account, b.Stream = cmp.Or(b.Account, b.Name), cmp.Or(b.Stream, own)
 	if !set("idle_timeout") {
 		b.IdleTimeout = min(b.IdleTimeout, b.Timeout)
 	}

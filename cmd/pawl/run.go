@@ -262,9 +262,7 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	if b.Provider == "" {
 		return fmt.Errorf("backend %s needs a key: set %s, or describe it in a configuration file (--config)", kind, strings.Join(names, " or "))
 	}
-	if b.Model == "" {
-		b.Model = config.DefaultModel(kind, cfg.Providers[0].Protocol)
-	}
+	b.Model = cmp.Or(b.Model, config.DefaultModel(kind, cfg.Providers[0].Protocol))
 	cfg.Backends = []config.Backend{b}
 	cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, installed(kind)...)
 	return nil

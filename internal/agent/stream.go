@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -108,9 +109,7 @@ func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() erro
 	if w == nil {
 		w = io.Discard
 	}
-	if limit == 0 {
-		limit = math.MaxInt64
-	}
+	limit = cmp.Or(limit, math.MaxInt64)
 	tail := min(transcriptTail, limit/2)
 	e := &excerpt{to: w, room: limit - tail, tail: text.End{Max: int(tail)}}
 	return e, func() error { return e.close(fmt.Sprintf("; the limit of a transcript is %d bytes", limit)) }

@@ -1,6 +1,7 @@
 package checkrun
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -118,10 +119,7 @@ func stagnation(f Facts) forge.CheckRun {
 		return pending(c, f, "Stagnation")
 	}
 	s := f.Stagnation
-	kind := similarKind(s.Kind)
-	if kind == "" {
-		kind = "result"
-	}
+	kind := cmp.Or(similarKind(s.Kind), "result")
 	c.Status = Completed
 	p := &page{}
 	switch {

@@ -99,9 +99,7 @@ var errFound = errors.New("found at GitHub")
 // do sends a request until it is done, refused, or out of tries, and reads the answer into a value.
 // Where GitHub did it although its answer was lost there is neither value nor response; find has it.
 func (c *Client) do(ctx context.Context, r request, into any) (*github.Response, error) {
-	if r.method == "" {
-		r.method = http.MethodGet
-	}
+	r.method = cmp.Or(r.method, http.MethodGet)
 	it := &call{request: r, Client: c, patience: c.patience(r)}
 	it.last.path = r.route
 	// go-github remembers limits by its own clock and for all installations alike,

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -156,9 +157,7 @@ func hint(said string) string {
 // Start starts a program. Cancelling ctx kills it, as Kill does. The caller must
 // read both outputs to their end and then call Wait.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
-	if spec.ID == "" {
-		spec.ID = rand.Text()
-	}
+	spec.ID = cmp.Or(spec.ID, rand.Text())
 	exe, err := spec.check()
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"unsafe"
 
@@ -60,9 +61,7 @@ func readItem(item gjson.Result, output string, done bool) agent.Event {
 			}
 		})
 	case "command_execution":
-		if output == "" {
-			output = item.Get(outputField).Raw
-		}
+		output = cmp.Or(output, item.Get(outputField).Raw)
 		command := item.Get("command")
 		e.Authored, e.Ran = command.Str, true
 		e.Quotes = limit.Mentioned(command.Raw) || limit.Mentioned(output)
