@@ -1,26 +1,18 @@
-// Package forge is Pawl's client for GitHub. It is thin: one small method for
-// each thing Pawl does there, with small types of its own, over go-github. What
-// it adds is that it survives GitHub: tokens that end in the middle of a run,
-// answers that get lost, limits, renamed repositories and removed
-// installations. It takes no decisions about threads and stores nothing.
+// Package forge is Pawl's client for GitHub: one small method for each thing that Pawl does there, with small
+// types of its own, over go-github. What it adds is that it survives GitHub: tokens that end in the middle of a
+// run, answers that get lost, limits, renamed repositories and removed installations. It takes no decisions
+// about threads and stores nothing.
 //
 // Each call is one use of go-github over a transport of its own, and ends as one error:
 //
 //	RoundTrip (retries) → inPlace → send → cached → exchange → GitHub
 //
-// What callers get when GitHub fails: while it is down, ErrUnavailable after
-// three tries and some seconds (a write is tried once and then looked up); a try
-// of more than 30 s counts as no answer; a 401 in the middle of a run gets one
-// fresh token, a second one is ErrUnauthorized; a refusal for a limit is waited out
-// for up to 30 s in all (client.go, defaultMaxWait), by retry-after, else the reset,
-// else a minute that doubles each time, and a longer one is a *RateLimited at once,
-// with nothing sent before its time; a 403 that names no limit is ErrForbidden; a
-// write whose answer was lost is looked up and never done twice.
-//
-// Every error is an *Error, a *RateLimited or a *Moved (or the context's own
-// error), so that a caller can branch with errors.Is and errors.As.
-//
-// Where to look:
+// What callers get when GitHub fails: while it is down, ErrUnavailable after three tries and some seconds (a
+// write is tried once and then looked up, and never done twice); after a 401 one fresh token, and
+// ErrUnauthorized for a second one; for a limit a wait of up to 30 s in all (client.go, defaultMaxWait), by
+// retry-after, else the reset, else a minute that doubles each time, and for a longer one a *RateLimited at
+// once; ErrForbidden for a 403 that names no limit. A try of more than 30 s counts as no answer. Every error is
+// an *Error, a *RateLimited or a *Moved, or the context's own.
 //
 //	question                                             file
 //	where is a token made, kept and replaced?            token.go

@@ -1,16 +1,14 @@
-// Package gateway stands between agents and the providers of their models. It is
-// a reverse proxy on the host's loopback to which the base URL of an agent
-// points. The agent holds a token of one attempt; the provider's key stays here.
+// Package gateway stands between agents and the providers of their models: a reverse proxy on the host's
+// loopback to which an agent's base URL points. The agent holds a token of one attempt; the provider's key
+// stays here.
 //
-// A call goes through in this order: the token is looked up, the path must be
-// one of the few that agents need, the breaker's word and the attempt's budget
-// are asked, the call is sent with the provider's key, and the answer is passed
-// on as it comes while its tokens are counted and refusals are read. With rung 1
-// an answer is held back until it is known to come to something, and one that
-// does not is asked for once more.
+// For each call the token is looked up, the path must be one of the few that agents need, the breaker's word
+// and the attempt's budget are asked, the call is sent with the provider's key, and the answer passes as it
+// comes while its tokens are counted and refusals are read. With rung 1 an answer is held back until it is
+// known to come to something, and one that does not is asked for once more.
 //
-// What an agent sends is hostile: sizes are bounded, headers and queries pass by
-// allowlist, and redirects of a provider are not followed.
+// What an agent sends is hostile: sizes are bounded, headers and queries pass by allowlist, and redirects of a
+// provider are not followed.
 //
 //	question                                                      file
 //	how does a call go through, and what is bounded on its way    call.go

@@ -1,23 +1,17 @@
-// Package sandbox starts programs that may do anything, and ends them with all
-// their children.
+// Package sandbox starts programs that may do anything, and ends them with all their children.
 //
-// Mode Auto uses bubblewrap: own user, PID, mount, IPC and UTS namespaces, a
-// read-only system without the host's home directories, run-time state and
-// data, no capabilities, and an environment that is exactly what was given.
-// The network is the host's, including its loopback addresses and abstract
-// sockets. Programs inside cannot make namespaces of their own where bubblewrap
-// is new enough to forbid it, so an agent's own sandbox must be switched off.
-// Memory, CPU and disk are not limited; /tmp is in memory, so large builds want
-// a TMPDIR below the home directory. Pawl should not run as root: then whatever
-// the kernel grants to root as an owner is kept away by mounts alone. When Pawl
-// ends, even by kill -9, everything inside ends with it.
+// Mode Auto uses bubblewrap: own user, PID, mount, IPC and UTS namespaces, a read-only system without the
+// host's home directories, run-time state and data, no capabilities, and an environment that is exactly what
+// was given. The network is the host's, including its loopback addresses and abstract sockets. Programs inside
+// cannot make namespaces of their own where bubblewrap is new enough to forbid it, so an agent's own sandbox
+// must be switched off. Memory, CPU and disk are not limited; /tmp is in memory, so large builds want a TMPDIR
+// below the home directory. Pawl should not run as root: then whatever the kernel grants to root as an owner is
+// kept away by mounts alone. When Pawl ends, even by kill -9, everything inside ends with it.
 //
-// Mode None is an ordinary process of the same user. It can read and write
-// whatever Pawl can, so it is for trusted agents only. It gets the same
-// environment, with one variable (Marker) more, and is ended as a whole: its
-// process group, its descendants, and everything that carries the marker,
-// sessions and double forks included. What None cannot find is a process that
-// cleared its environment, left its session and outlived its parents.
+// Mode None is an ordinary process of the same user, for trusted agents only. It gets the same environment,
+// with one variable (Marker) more, and is ended as a whole: its process group, its descendants, and everything
+// that carries the marker. What None cannot find is a process that cleared its environment, left its session
+// and outlived its parents.
 //
 //	question                                                     file
 //	what can a program be given, and what if it cannot start     sandbox.go

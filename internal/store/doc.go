@@ -1,10 +1,7 @@
-// Package store keeps the logs of threads, their leases, the webhook deliveries
-// and what threads share (breakers, cooldowns, accounts in use, grades, blobs) in
-// SQLite or PostgreSQL. It implements thread.Store with one code for both
-// databases; only opening, migrating, row locks and the clock of leases differ.
-//
-// Every time in the database is an integer of microseconds since 1970 in UTC,
-// and 0 stands for none.
+// Package store keeps the logs of threads, their leases, the webhook deliveries and what threads share
+// (breakers, cooldowns, accounts in use, grades, blobs) in SQLite or PostgreSQL. It implements thread.Store
+// with one code for both; only opening, migrating, row locks and the clock of leases differ. Every time in the
+// database is an integer of microseconds since 1970 in UTC, and 0 stands for none.
 //
 // Why claims, leases and deliveries are rows, and what several nodes may do at once, stands in docs/architecture.md
 // ("Events, claims and nodes"). Nothing of the state is in memory: group commits and the turn of writes order the
