@@ -164,6 +164,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	}
 	f := it.feedback()
 	f.Delivery, f.Reason, f.Own, f.Command, f.Mention = guid, j.Reason, j.Own, j.Command.Name, j.Command.Mention
+	f.Severity = feedback.Severity(*r)
 	f.Text, f.Raw, f.Description = cut(j.Text), cut(r.Text), j.Description
 	if r.Source == policy.FromCheckRun {
 		f.Check, f.Conclusion, f.Outside = cut(r.Name), r.State, j.Outside

@@ -110,9 +110,8 @@ func (f Facts) Thread() Ledger {
 	return l
 }
 
-// failedChecks is the part of rule 3 that bounds what failing checks of others can ask
-// for. Each push has checks of its own, so without it an agent that cannot mend
-// them would be asked again and again with no person in it.
+// failedChecks is the part of rule 3 that bounds what failing checks of others can ask for. Each push has checks of its
+// own, so an agent that cannot mend them would be asked again and again with no person in it.
 func failedChecks(f Facts) (Decision, bool) {
 	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Source != FromCheckRun }) {
 		return silent()
@@ -123,7 +122,7 @@ func failedChecks(f Facts) (Decision, bool) {
 		if a.NewInput && !a.ByChecks {
 			break
 		}
-		tried = tried || a.Outcome != Interrupted && !a.Cut()
+		tried = tried || a.Outcome != Interrupted && !a.cut()
 		if a.ByChecks && tried {
 			n, tried = n+1, false
 		}

@@ -49,27 +49,22 @@ func ladder(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// hung reports whether an attempt came to nothing but its agent's silence.
-func (a Attempt) hung() bool { return a.WentSilent() && a.Outcome == Outcome(TimedOut) }
-
-// silences are how many of the newest attempts of the run hung.
-func (f Facts) silences() (n int) {
-	for run := f.run(); n < len(run) && run[len(run)-1-n].hung(); n++ {
+// atTheEnd is how many of the newest attempts are of a kind.
+func atTheEnd(all []Attempt, kind func(Attempt) bool) (n int) {
+	for n < len(all) && kind(all[len(all)-1-n]) {
+		n++
 	}
 	return n
 }
 
-// maxSilences in a row are put down to an agent that hangs for good.
-const maxSilences = 3
-
 // silence is the rest of rule 5: an agent that hung is asked again.
 func silence(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || !a.hung() {
+	if !ok || len(f.Fresh) > 0 || !a.WentSilent() {
 		return silent()
 	}
 	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s, which is no failure of it", a.N, a.Silent)
-	if n := f.silences(); n >= maxSilences {
+	if n := atTheEnd(f.run(), Attempt.WentSilent); n >= maxSilences {
 		return stop(RuleSilent, "The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
 			why, fmt.Sprintf("%d attempts in a row ended so", n))
 	}
@@ -77,12 +72,11 @@ func silence(f Facts) (Decision, bool) {
 	return repeated(d, a), ok
 }
 
-// What interrupts attempts again and again: maxBroken in a row that Pawl itself could
-// not carry through need a person. Where the server was killed each time the attempt
-// may be what takes it down: from the patientUntil-th time on it waits for
-// firstHeldBack, twice as long after each further one, longestHeldBack at most. Three
-// tries are the usual retry budget, the times our choice.
+// Three attempts in a row, the usual retry budget, are put down to an agent that hangs for good, and as many that Pawl
+// could not carry through need a person. Where the server was killed each time the attempt may be what takes it down:
+// from the patientUntil-th time on it waits for firstHeldBack, twice as long after each further one.
 const (
+	maxSilences     = 3
 	maxBroken       = 3
 	patientUntil    = 3
 	firstHeldBack   = time.Minute
@@ -110,13 +104,12 @@ func interrupted(f Facts, a Attempt) (Decision, bool) {
 	return repeated(d, a), ok
 }
 
-// verifyFailed counts over everything since people last said something, whatever
-// came between: the ladder has an end. An attempt that gave up on what failed without
-// changing anything ends rung 2.
+// verifyFailed counts over everything since people last said something, whatever came between: the ladder has an end.
+// An attempt that gave up on what failed without changing anything ends rung 2.
 func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 	failed, tried, escalated := 0, 0, false
 	for _, b := range f.climb() {
-		gaveUp := failed > 0 && !b.Progress() && b.Outcome != Interrupted && !b.Cut()
+		gaveUp := failed > 0 && !b.Progress() && b.Outcome != Interrupted && !b.cut()
 		switch {
 		case gaveUp:
 			failed = max(failed, f.Limits.Ladder.VerifyRetries) + 1 // to be told again would not help
@@ -163,18 +156,14 @@ func repeated(d Decision, a Attempt) Decision {
 	return d
 }
 
-// maxResumed is the context, in tokens, up to which continuing a session is
-// taken to be cheaper than a new one. A continued session sends its whole
-// context with every request, mostly from the provider's cache at about a tenth
-// of the price; a new one reads the same files again. In the recorded runs that
-// is less than half of the context, so a session that fills more than half of
-// the smallest window in use (200,000 tokens) is left behind.
+// maxResumed is the context, in tokens, up to which continuing a session is taken to be cheaper than a new one. A
+// continued session sends its whole context with every request, mostly from the provider's cache at about a tenth of
+// the price; a new one reads the same files again. In the recorded runs that is less than half of the context, so a
+// session that fills more than half of the smallest window in use (200,000 tokens) is left behind.
 const maxResumed = 100_000
 
-// Resume decides whether an attempt continues the agent's session of the last
-// attempt, and says why. The session is empty where it starts afresh. The
-// caller knows whether the workspace is as that session left it: start is the
-// commit that the new attempt begins from.
+// Resume decides whether an attempt continues the agent's session of the last attempt, and says why. The session is
+// empty where it starts afresh. start is the commit that the new attempt begins from.
 func Resume(f Facts, d Decision, start string) (session, reason string) {
 	a, ok := f.last()
 	switch {

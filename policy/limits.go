@@ -17,47 +17,38 @@ type Limits struct {
 	Generations Generations      `yaml:"generations"`
 	Unattended  Unattended       `yaml:"unattended"`
 	Transient   Transient        `yaml:"transient"`
+	Convergence Convergence      `yaml:"convergence"`
 }
 
 // RestartLimits bound how often a thread is worked on.
 type RestartLimits struct {
-	// Max is the number of attempts after the first since a person typed something
-	// new, over runs; 0 means none. 50 is a remedy of the incident.
-	Max int `yaml:"max"`
-	// BackoffAfter is the number of restarts without a wait. 10 is a remedy of
-	// the incident.
-	BackoffAfter int `yaml:"backoff_after"`
-	// BackoffCap is the longest wait between restarts, min(cap, 2^(n−10) s).
-	// 300 s is a remedy of the incident.
-	BackoffCap time.Duration `yaml:"backoff_cap"`
-	// MaxPerThreadPerDay is the number of attempts that one thread may have in
-	// any 24 hours, whoever causes the events. 60 leaves room for one full run.
+	// The first three are remedies of the incident: 50 attempts after the first since a person typed something new,
+	// over runs, the first 10 of them without a wait, and min(cap, 2^(n−10) s) between the others.
+	Max          int           `yaml:"max"`
+	BackoffAfter int           `yaml:"backoff_after"`
+	BackoffCap   time.Duration `yaml:"backoff_cap"`
+	// MaxPerThreadPerDay holds for any 24 hours, whoever causes the events. 60 leaves room for one full run.
 	MaxPerThreadPerDay int `yaml:"max_per_thread_per_day"`
 }
 
-// Unattended bounds what events ask for without a person's new words: bots, checks,
-// labels, re-runs, edits of descriptions, and words that were said before.
+// Unattended bounds what events ask for without a person's new words: bots, checks, labels, re-runs, edits of
+// descriptions, and words that were said before.
 type Unattended struct {
-	// MaxAttempts is how many attempts in a row they may begin. 5 is our choice: more
-	// than the ladder makes of one failing check, fewer than nobody notices.
+	// MaxAttempts is our choice: more than the ladder makes of one failing check, fewer than nobody notices.
 	MaxAttempts int `yaml:"max_attempts"`
 }
 
 // UsageLimits say what happens when an account has used up its quota.
 type UsageLimits struct {
-	// MaxConsecutive is the number of usage limits in a row, on one account and
-	// over all threads, that opens its breaker. 3 is a remedy of the incident.
+	// MaxConsecutive in a row, on one account and over all threads, open its breaker. 3 is a remedy of the incident.
 	MaxConsecutive int `yaml:"max_consecutive"`
-	// AutoContinue waits for a known reset instead of ending the run at the
-	// first usage limit. It is off, as in the incident's remedies: waiting for
-	// days needs somebody's consent.
+	// AutoContinue waits for a known reset instead of ending the run at the first usage limit. It is off, as in the
+	// incident's remedies: waiting for days needs somebody's consent.
 	AutoContinue bool `yaml:"auto_continue_on_limit_reset"`
 }
 
-// SeverityLimits are the thresholds of the severity verdict: edit operations
-// and operations on the most edited file, with the cooldown and the grade
-// (0..1) that each class costs. All of them are the published classification
-// of edit loops. The zero value calls everything severe.
+// SeverityLimits are the published classification of edit loops: edit operations and operations on the most edited
+// file, with the cooldown and the grade (0..1) that each class costs. The zero value calls everything severe.
 type SeverityLimits struct {
 	MinEdits         int           `yaml:"min_edits"`
 	MinRepeats       int           `yaml:"min_repeats"`
@@ -75,32 +66,20 @@ type SeverityLimits struct {
 
 // StagnationLimits say when attempts repeat each other.
 type StagnationLimits struct {
-	// Similarity is the similarity of two fingerprints, in (0,1], from which two
-	// attempts count as similar. At 64 bits 0.85 is a distance of at most 9, which
-	// no threshold is shown to beat on recorded pairs (docs/verdicts.md, What the
-	// data says).
-	Similarity float64 `yaml:"similarity"`
-	// EscalateAfter is the number of consecutive similar attempts that escalates.
-	EscalateAfter int `yaml:"escalate_after"`
+	// Similarity is that of two fingerprints, in (0,1], from which two attempts count as similar. At 64 bits 0.85 is a
+	// distance of at most 9, which no threshold is shown to beat on recorded pairs (docs/verdicts.md, What the data says).
+	Similarity    float64 `yaml:"similarity"`
+	EscalateAfter int     `yaml:"escalate_after"` // so many similar attempts in a row
 }
 
 // Ladder switches the recoveries.
 type Ladder struct {
-	// VerifyRetries is how often a failed verification is retried with its
-	// output before the effort is raised; 0 means never.
-	VerifyRetries int `yaml:"verify_retries"`
-	// EscalateEffort allows one attempt at the backend's escalated effort.
-	EscalateEffort bool `yaml:"escalate_effort"`
-	// NoAnswerRetry asks once more, in the opposite thinking mode, when the agent
-	// ended without an answer.
-	NoAnswerRetry bool `yaml:"no_answer_retry"`
-	// RunTestsTool gives the agent a tool that runs the verify commands.
-	RunTestsTool bool `yaml:"run_tests_tool"`
-	// RunTestsCalls is how often an attempt may use it.
-	RunTestsCalls int `yaml:"run_tests_calls"`
-	// ResumeSessions lets the next attempt of a run continue the session of the
-	// agent, where that promises more than a new one.
-	ResumeSessions bool `yaml:"resume_sessions"`
+	VerifyRetries  int  `yaml:"verify_retries"`  // with the output of what failed, before the effort is raised
+	EscalateEffort bool `yaml:"escalate_effort"` // allows one attempt at the backend's escalated effort
+	NoAnswerRetry  bool `yaml:"no_answer_retry"` // asks once more, in the opposite thinking mode
+	RunTestsTool   bool `yaml:"run_tests_tool"`  // gives the agent a tool that runs the verify commands
+	RunTestsCalls  int  `yaml:"run_tests_calls"` // that an attempt may make of it
+	ResumeSessions bool `yaml:"resume_sessions"` // continues the agent's session, where that promises more than a new one
 }
 
 // Budget bounds what is spent. Zero means no bound. Tokens are those that go in,
@@ -141,6 +120,7 @@ func Defaults() Limits {
 		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
 		Generations: Generations{Max: 2},
 		Unattended:  Unattended{MaxAttempts: 5},
+		Convergence: Convergence{MaxRounds: 5, BlockingRounds: 2, MaxGrowth: 3},
 		Transient:   Transient{MaxConsecutive: 5, BackoffStart: 30 * time.Second, BackoffCap: 300 * time.Second},
 	}
 }

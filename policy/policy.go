@@ -11,38 +11,22 @@ import (
 type Facts struct {
 	Now    time.Time
 	Limits Limits
-	// Paused is why the operator or the repository forbids work; empty when
-	// nothing does.
-	Paused string
-	// Closed is why the thread cannot be worked on any more; empty while it can.
-	Closed string
-	// Stopped is who asked to stop and how; empty unless that came after the
-	// last trigger.
-	Stopped string
-	// Attempts are all attempts of the thread that have ended, oldest first.
-	Attempts []Attempt
-	// Handed is what is known of the attempt that was handed over and goes on; zero for
-	// none.
-	Handed HandOver
-	// Raised is when a person last allowed as much once more as the thread may use in a
-	// day; zero for never.
-	Raised time.Time
-	// Run is the number of the current run; attempts of earlier runs count for
-	// the daily cap only.
-	Run int
-	// Above is what the levels above the thread have used; none bounds nothing.
-	Above []Ledger
-	// Fresh is feedback that no attempt has taken and that came after the run's
-	// last decision to stop.
-	Fresh []Trigger
-	// SaidAgain says that Fresh says what the feedback before it said.
-	SaidAgain bool
-	// Backends are those the repository may use, in order of preference.
-	Backends []Backend
-	// Pinned is the backend that a person chose; empty for none.
-	Pinned string
-	// Choose chooses one of several backends that are free, by what was learned of
-	// them; the same options give the same choice. Nil takes the configured order.
+	// Paused is why the operator or the repository forbids work, Closed why the thread cannot be worked on any more, and
+	// Stopped who asked to stop and how, after the last trigger; each is empty where that is not so.
+	Paused, Closed, Stopped string
+
+	Attempts  []Attempt // of the thread that have ended, oldest first
+	Handed    HandOver  // the attempt that was handed over and goes on; zero for none
+	Raised    time.Time // when a person last allowed as much once more as the thread may use in a day; zero for never
+	Run       int       // the number of the current run
+	Above     []Ledger  // what the levels above the thread have used; none bounds nothing
+	Fresh     []Trigger // that no attempt has taken and that came after the run's last decision to stop
+	SaidAgain bool      // Fresh says what the feedback before it said
+	Review    Review    // of what the next attempt would take
+	Backends  []Backend // that the repository may use, in order of preference
+	Pinned    string    // the backend that a person chose; empty for none
+	// Choose chooses one of several backends that are free, by what was learned of them; the same options give the same
+	// choice. Nil takes the configured order.
 	Choose func([]Option) Choice
 }
 
@@ -69,24 +53,22 @@ type Attempt struct {
 	Run                int
 	Backend, Account   string
 	StartedAt, EndedAt time.Time
-	Resumable          bool // the agent can continue the session, and knows the files as they are
-	NewInput           bool // feedback came that no earlier attempt had
-	GoesOn             bool // that feedback only asks to go on
-	Typed              bool // some of that feedback a person typed, in new words
-	ByChecks           bool // that feedback was failing checks of others and nothing else
-	SaidAgain          bool // that feedback says what the feedback before it said
+	Resumable          bool   // the agent can continue the session, and knows the files as they are
+	NewInput           bool   // feedback came that no earlier attempt had
+	Review             Review // of that feedback
+	GoesOn             bool   // that feedback only asks to go on
+	Typed              bool   // some of that feedback a person typed, in new words
+	ByChecks           bool   // that feedback was failing checks of others and nothing else
+	SaidAgain          bool   // that feedback says what the feedback before it said
 }
 
 // Backend is one arm with what is held against it at the moment. The zero value
 // is no backend.
 type Backend struct {
 	Name, Account string
-	// CanEscalate says that the backend has an escalated effort.
-	CanEscalate bool
-	Breaker     Breaker
-	// CooldownUntil is when an edit-loop cooldown on this repository ends; zero
-	// for none. Cooldown names its class.
-	CooldownUntil time.Time
+	CanEscalate   bool // it has an escalated effort
+	Breaker       Breaker
+	CooldownUntil time.Time // of an edit loop on this repository; zero for none
 	Cooldown      Class
 }
 
@@ -121,6 +103,7 @@ func Next(f Facts) Decision {
 		bounds,
 		generations,
 		unattended,
+		convergence,
 		needsPerson,
 		usageLimit,
 		transient,

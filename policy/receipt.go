@@ -91,6 +91,7 @@ type Receipt struct {
 	// Whole is the fingerprint of all that the thread's branch changes, from the commit
 	// that it began at to EndTree.
 	Whole     simhash.Print `json:"whole,omitempty"`
+	Added     int           `json:"added,omitempty"` // lines, by the same change
 	Final     string        `json:"final,omitempty"`
 	Verify    []Verified    `json:"verify,omitempty"`
 	Tests     []string      `json:"failing_tests,omitempty"`
@@ -101,11 +102,9 @@ type Receipt struct {
 	Turns     int           `json:"turns,omitempty"`
 	// Context is the largest request, in tokens; an estimate where the model was
 	// not reached through the gateway, which Gateway tells.
-	Context int64 `json:"context,omitempty"`
-	Gateway bool  `json:"gateway,omitempty"`
-	// Silent is how long the agent had shown no sign of life when it was ended for that,
-	// as people write it; empty where it was not.
-	Silent string `json:"silent,omitempty"`
+	Context int64  `json:"context,omitempty"`
+	Gateway bool   `json:"gateway,omitempty"`
+	Silent  string `json:"silent,omitempty"` // how long the agent had shown no sign of life when it was ended for that
 	// Budget says how the attempt used up its own budget, which ended it; empty when it
 	// did not.
 	Budget string `json:"budget,omitempty"`
@@ -130,13 +129,13 @@ func (r Receipt) Progress() bool {
 	return r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
 }
 
-// WentSilent reports whether the agent was ended because it had fallen silent.
-func (r Receipt) WentSilent() bool { return r.Ending == TimedOut && r.Silent != "" }
+// WentSilent reports whether the attempt came to nothing but its agent's silence.
+func (r Receipt) WentSilent() bool { return r.Outcome == Outcome(TimedOut) && r.Silent != "" }
 
-// Cut reports whether what is no failure of the agent ended its work: its provider, or a
-// silence, of which nobody knows whose it is. An edit loop is its own.
-func (r Receipt) Cut() bool {
-	return r.Outcome != EditLoop && (r.Ending.Passes() || r.Ending == UsageLimit || r.WentSilent())
+// cut reports whether what is no failure of the agent ended its work: its provider, a day's
+// budget, or a silence. A loop is its own.
+func (r Receipt) cut() bool {
+	return r.Outcome != EditLoop && (r.Paused || r.Ending.Passes() || r.Ending == UsageLimit || r.WentSilent())
 }
 
 // Failing reports whether a verify command failed; the outcome may name something worse.

@@ -27,6 +27,8 @@ const (
 	RuleNoChange       Rule = "no_change"
 	RuleLeftOut        Rule = "left_out"
 	RuleUnattended     Rule = "unattended"
+	RuleNotConverging  Rule = "not_converging"
+	RuleNotBlocking    Rule = "not_blocking"
 	RuleTransient      Rule = "transient"
 	RuleSilent         Rule = "silent"
 	RuleNoProgress     Rule = "no_progress"
@@ -104,6 +106,8 @@ var words = map[Rule]Words{
 	RuleNoChange:        {Stops: "the agent changed nothing", Help: HelpAny},
 	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
 	RuleUnattended:      {Stops: "nobody has typed anything new"},
+	RuleNotConverging:   {Stops: "the rounds of review do not converge", Help: HelpAny},
+	RuleNotBlocking:     {Stops: "remarks wait that are not marked as blocking", Help: HelpAny},
 	RuleTransient:       {Waits: "the provider refuses for the moment", Stops: "the provider refused again and again", Help: HelpResume},
 	RuleSilent:          {Stops: "the agent fell silent again and again", Help: HelpAny},
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},

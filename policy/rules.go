@@ -154,6 +154,18 @@ func feedback(f Facts) (Decision, bool) {
 	if len(f.Fresh) == 0 {
 		return silent()
 	}
+	if d, waits := gather(f); waits {
+		return d, true
+	}
+	d, ok := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
+	if f.command("escalate") {
+		d.Rung, d.Escalated = RungEffort, true
+	}
+	return d, ok
+}
+
+// gather waits for what comes together with feedback.
+func gather(f Facts) (Decision, bool) {
 	most := f.Fresh[0].At.Add(gatherMost)
 	for _, t := range f.Fresh {
 		// What is dated after now was taken in by a node whose clock is ahead of this
@@ -163,11 +175,7 @@ func feedback(f Facts) (Decision, bool) {
 			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(min(wait, most.Sub(t.At))), Reasons: Because(RuleGather, why)}, true
 		}
 	}
-	d, ok := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
-	if f.command("escalate") {
-		d.Rung, d.Escalated = RungEffort, true
-	}
-	return d, ok
+	return silent()
 }
 
 const (

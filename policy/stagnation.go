@@ -13,18 +13,13 @@ import (
 // Stagnant is the verdict on attempts that come to the same point again. The
 // zero value is the verdict on no attempts, without its reason.
 type Stagnant struct {
-	// Kind is what was similar: failure, revision, or empty for nothing.
-	Kind string
-	// Similar is the number of consecutive similar attempts, counted from the
-	// newest backwards.
-	Similar int
-	// Similarity is that of the newest attempt with the one before it, 0..1.
-	Similarity float64
-	// Same says that the newest attempt came to the very same point as the one
-	// before it on the same input: the same tree, or the same failing tests.
-	Same string
-	// Escalated says that Similar reached the limit, or that Same holds.
-	Escalated bool
+	Kind       string  // what was similar: failure, revision, or empty for nothing
+	Similar    int     // attempts in a row, counted from the newest backwards
+	Similarity float64 // of the newest attempt with the one before it, 0..1
+	// Same says that the newest attempt came to the very same point as the one before it on the same input: the same
+	// tree, or the same failing tests.
+	Same      string
+	Escalated bool // Similar reached the limit, or Same holds
 	Reasons   []string
 	attempts  int // the newest ones that it is about
 }
@@ -126,9 +121,8 @@ func SaysAgain(a, b string) bool {
 	return len(in)+len(out) > 0 && shared(in, out) >= sameRequest
 }
 
-// same names the point that the newest attempt and an earlier one both came to, whatever
-// their texts say: the same failing tests, or the same tree. Only failing attempts are
-// compared, and only where none after the earlier one was asked for anything new.
+// same names the point that the newest attempt and an earlier one both came to, whatever their texts say: the same
+// failing tests, or the same tree. Only failing attempts are compared, none after which anything new was asked for.
 func same(run []Attempt) (a, b Attempt, kind, what string) {
 	if len(run) == 0 {
 		return a, b, "", ""
@@ -147,9 +141,8 @@ func same(run []Attempt) (a, b Attempt, kind, what string) {
 	return a, b, "", ""
 }
 
-// alike names what two attempts have in common: the failure when both failed in the same
-// tests or in similar words, the revision when both made a similar change. The number is
-// the higher of the similarities that could be measured.
+// alike names what two attempts have in common: the failure when both failed in the same tests or in similar words, the
+// revision when both made a similar change. The number is the higher of the similarities that could be measured.
 func alike(a, b Attempt, threshold float64) (kind string, s float64) {
 	revision := 0.0
 	if a.Change != 0 && b.Change != 0 && a.Outcome != Interrupted && b.Outcome != Interrupted {
@@ -192,7 +185,7 @@ func failed(a Attempt) bool {
 	case VerifyFailed:
 		return true
 	default:
-		return a.Ending != Completed && !a.Cut()
+		return a.Ending != Completed && !a.cut()
 	}
 }
 

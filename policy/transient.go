@@ -9,12 +9,10 @@ import (
 // Transient says how refusals that pass are waited out: the provider's short limits and
 // overloads, and lost connections.
 type Transient struct {
-	// MaxConsecutive is how many attempts in a row may end so before the run stops. With
-	// the waits between them 5 last seven and a half minutes, longer than most of what
-	// providers call incidents of minutes; it is our choice.
+	// MaxConsecutive attempts in a row that end so stop the run. With the waits between them 5 last seven and a half
+	// minutes, longer than most of what providers call incidents of minutes; it is our choice.
 	MaxConsecutive int `yaml:"max_consecutive"`
-	// BackoffStart is the first wait, doubled for each one after it, BackoffCap the
-	// longest. A reset that the provider tells is waited for where it is later.
+	// BackoffStart is the first wait, doubled for each one after it. A later reset that the provider tells is waited for.
 	BackoffStart time.Duration `yaml:"backoff_start"`
 	BackoffCap   time.Duration `yaml:"backoff_cap"`
 }
@@ -37,10 +35,7 @@ func transient(f Facts) (Decision, bool) {
 	if !ok || !a.refused() || f.insists() {
 		return silent()
 	}
-	n := 0
-	for i := len(f.Attempts) - 1; i >= 0 && f.Attempts[i].refused(); i-- {
-		n++
-	}
+	n := atTheEnd(f.Attempts, Attempt.refused)
 	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Ending, detail(a))
 	if n >= f.Limits.Transient.MaxConsecutive {
 		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s in a row ended so, which is the limit", Plural(n, "attempt")))
@@ -62,13 +57,16 @@ func transient(f Facts) (Decision, bool) {
 	return repeated(d, a), ok
 }
 
+// stands reports whether the attempt's work is kept. What was neither pushed nor ended by itself is lost.
+func (a Attempt) stands() bool {
+	return a.Pushed || a.Progress() && a.Ending != Killed && a.Outcome != Interrupted && a.Outcome != Cancelled
+}
+
 // Standing is the newest attempt whose work stands, as far as nobody has asked for
-// anything new since: to be told to go on is nothing new. What was neither pushed nor
-// ended by itself is lost.
+// anything new since: to be told to go on is nothing new.
 func (f Facts) Standing() (Attempt, bool) {
 	for _, a := range slices.Backward(f.Attempts) {
-		lost := a.Ending == Killed || a.Outcome == Interrupted || a.Outcome == Cancelled
-		if a.Pushed || a.Progress() && !lost {
+		if a.stands() {
 			return a, true
 		}
 		if a.NewInput && !a.GoesOn {

@@ -56,7 +56,7 @@ func (a Attempt) Result() string {
 	switch {
 	case !a.ended():
 		return "running"
-	case a.WentSilent() && string(a.Ending) == string(a.Outcome):
+	case a.WentSilent():
 		return "silent for " + words(a.Silent)
 	case a.Ending == "" || string(a.Ending) == string(a.Outcome):
 		return words(a.Outcome)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
@@ -124,7 +125,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	if diff, err = c.ws.Diff(ctx, base, r.EndTree, maxDiff); err != nil {
 		return err
 	}
-	r.Whole = simhash.Fingerprint(diff)
+	r.Whole, r.Added = simhash.Fingerprint(diff), strings.Count(diff, "\n+")-strings.Count(diff, "\n+++ ")
 	message := fmt.Sprintf("%s\n\nAttempt %d by backend %s.\n", c.Subject, c.N, c.Backend)
 	r.Commit, err = c.ws.Commit(ctx, c.commit(message, tree, c.Ground.Start))
 	return err

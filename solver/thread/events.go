@@ -70,8 +70,10 @@ type Feedback struct {
 	Own     bool   `json:"own,omitempty"`
 	Command string `json:"command,omitempty"`
 	Mention bool   `json:"mention,omitempty"`
-	Text    string `json:"text,omitempty"`
-	Raw     string `json:"raw,omitempty"`
+	// Severity is that of a reviewer's remark (feedback.Severity); 0 for everything else.
+	Severity int    `json:"severity,omitempty"`
+	Text     string `json:"text,omitempty"`
+	Raw      string `json:"raw,omitempty"`
 	// Description is the content of an edited description, Baseline that before
 	// the edit.
 	Description string `json:"description,omitempty"`

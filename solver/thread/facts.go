@@ -37,7 +37,7 @@ func (s State) Pending() []Request { return s.takenBy(0) }
 // Fresh is pending feedback that came after the run's last ending decision.
 func (s State) Fresh() []Request {
 	d := s.Decision
-	return slices.DeleteFunc(s.Pending(), func(f Request) bool { return d != nil && ending(d.Action) && f.Seq <= d.Seen })
+	return slices.DeleteFunc(s.Pending(), func(f Request) bool { return f.Held || d != nil && ending(d.Action) && f.Seq <= d.Seen })
 }
 
 func ending(a policy.Action) bool {
@@ -58,10 +58,13 @@ func (s State) Facts(now time.Time) policy.Facts {
 	for _, a := range s.Attempts {
 		if !a.EndedAt.IsZero() {
 			fact := s.Fact(a)
-			fact.Typed = slices.ContainsFunc(s.takenBy(a.N), func(r Request) bool { return typed[r.Seq] })
+			taken := s.takenBy(a.N)
+			fact.Typed = slices.ContainsFunc(taken, func(r Request) bool { return typed[r.Seq] })
+			fact.Review = review(taken, typed)
 			f.Attempts = append(f.Attempts, fact)
 		}
 	}
+	f.Review = review(s.Pending(), typed)
 	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
 	for _, r := range s.Feedback {
 		if r.Command == "raise" && r.Withdrawn == "" {
@@ -88,7 +91,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		NewInput:  len(taken) > 0,
 		GoesOn:    len(taken) > 0 && !slices.ContainsFunc(taken, asksMore),
 		SaidAgain: s.saidAgain(taken, a.N),
-		ByChecks:  len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun }),
+		ByChecks:  len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun && !f.Held }),
 	}
 }
 
@@ -103,6 +106,24 @@ func typed(all []Request) map[int64]bool {
 		before[words] = true
 	}
 	return typed
+}
+
+// review is what of some feedback is of reviewers. What waits since an earlier decision
+// does not count where it only goes along with other feedback.
+func review(taken []Request, typed map[int64]bool) (v policy.Review) {
+	commanded := slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" && !r.Held })
+	for _, r := range taken {
+		order := typed[r.Seq] && (r.Command != "" || r.Severity == 0) || r.Source == policy.FromButton
+		v.Ordered = v.Ordered || order
+		if r.Severity == 0 || r.Held && !commanded {
+			continue
+		}
+		v.Findings, v.Weight = v.Findings+1, v.Weight+r.Severity
+		if r.Severity == feedback.Blocking {
+			v.Blocking++
+		}
+	}
+	return v
 }
 
 // asksMore reports whether feedback asks for more than to go on.

@@ -86,6 +86,7 @@ type Attempt struct {
 type Request struct {
 	Feedback
 	Taken     int    // the attempt that took it; 0 for none
+	Held      bool   // a decision passed it by that no further round of review begins
 	Withdrawn string // why it is none after all
 }
 
@@ -235,6 +236,12 @@ func (s *State) decided(e Event, d Decided) {
 		return
 	}
 	s.Unfinished = nil
+	if d.Rule == policy.RuleNotConverging || d.Rule == policy.RuleNotBlocking {
+		for i := range s.Feedback {
+			f := &s.Feedback[i]
+			f.Held = f.Held || f.Taken == 0 && f.Seq <= d.Seen
+		}
+	}
 	// Feedback that the decision did not see begins the next run.
 	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen })
 	if !s.Ended {
