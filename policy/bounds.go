@@ -48,8 +48,11 @@ func (f Facts) pause(r Rule, why string, usedUp func(rest []Attempt) bool) (Deci
 	for i, a := range today {
 		if !usedUp(today[i+1:]) {
 			d.Until = a.StartedAt.Add(Day)
-			break
+			return d, true
 		}
+	}
+	if !f.Handed.At.IsZero() {
+		d.Until = f.Handed.At.Add(Day)
 	}
 	return d, true
 }

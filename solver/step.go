@@ -302,6 +302,11 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if err != nil {
 		return f, err
 	}
+	if u := s.state.Unfinished; u != nil && u.Times > 0 { // the attempt that goes on is counted already
+		for _, level := range []*policy.Used{&used.Repository, &used.Installation, &used.Server} {
+			level.Attempts = max(0, level.Attempts-1)
+		}
+	}
 	f.Above = f.Limits.Ledgers(used)
 	for _, b := range e.Backends {
 		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account]}

@@ -132,6 +132,7 @@ var shown = map[thread.Kind]string{
 	thread.KindAuthored:     "attempt:n",
 	thread.KindPublished:    "attempt:n",
 	thread.KindAttemptEnded: "attempt:n ending outcome detail reasons pushed:[@this].#(pushed==true).commit exit limit:limit.message resets:limit.resets_at",
+	thread.KindUnfinished:   "attempt:n orderly backend commit session times",
 	thread.KindActStarted:   "act:key url note",
 	thread.KindActDone:      "act:key url note",
 	thread.KindAttemptStarted: "attempt:n run backend account effort " +

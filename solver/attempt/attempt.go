@@ -252,7 +252,7 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 		a.Log.Warn().Err(err).Msg("what the attempt made is not kept")
 		if u.Session = ""; a.Ground.Unfinished != nil { // it knows other files
 			*u = *a.Ground.Unfinished
-			u.N = a.N
+			u.N, u.Orderly, u.Times, u.Used = a.N, false, 0, policy.Spent{}
 		}
 		return u
 	}

@@ -187,6 +187,9 @@ func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thr
 	if err := l.Append(ctx, batch); err != nil {
 		return err
 	}
+	if a.Place == e.Place() {
+		_ = git.Remove(e.workOf(t)) // what stays is cleaned later
+	}
 	if e.OnAttempt != nil {
 		e.OnAttempt(a.Backend, "", policy.Interrupted)
 	}
@@ -194,7 +197,7 @@ func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thr
 }
 
 // Salvage keeps what an attempt left in its files here whose server was killed; nil
-// for nothing. The files are gone then.
+// for nothing. The files stay until Interrupt has logged it: another kill may come first.
 func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	if a.Started.Place != a.Env.Place() {
 		return nil, nil
@@ -204,7 +207,6 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 		return nil, err
 	}
 	defer leave()
-	defer git.Remove(a.workOf(a.Thread)) // what stays is cleaned later
 	// The agent's output is kept only once the checkout is complete.
 	out, err := os.Open(filepath.Join(a.attemptDir(a.Thread, a.N), transcriptFile))
 	if err != nil {

@@ -67,12 +67,15 @@ func (s State) Facts(now time.Time) policy.Facts {
 	f.Review = review(s.Pending(), typed)
 	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
 	for _, r := range s.Feedback {
-		if r.Command == "raise" && r.Withdrawn == "" {
+		if r.Command == "raise" && r.Withdrawn == "" && !r.By.Bot() {
 			f.Raised = r.At
 		}
 	}
 	if u := s.Unfinished; u != nil {
-		f.Handed = policy.HandOver{Times: u.Times, At: u.At, Used: u.Used}
+		f.Handed = policy.HandOver{Times: u.Times, At: u.At}
+		if now.Sub(u.At) < policy.Day && !u.At.Before(f.Raised) { // as of attempts that have ended
+			f.Handed.Used = u.Used
+		}
 	}
 	for _, r := range s.Fresh() {
 		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq]})

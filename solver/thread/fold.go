@@ -29,6 +29,7 @@ type State struct {
 	Attempts  []Attempt
 	// Unfinished is what the next attempt goes on from; nil for nothing.
 	Unfinished *Unfinished
+	handed     Attempt // its beginning, where it was handed over
 	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
 	Feedback []Request
 	Ignored  []Feedback
@@ -164,7 +165,8 @@ func (s *State) apply(e Event) error {
 			if n := len(s.Attempts) - 1; !u.Orderly || n < 0 || s.Attempts[n].N != u.N {
 				return
 			}
-			// It is as if it had not begun.
+			// It is as if it had not begun, unless the run ends before it goes on.
+			s.handed = s.Attempts[len(s.Attempts)-1]
 			s.Attempts = s.Attempts[:len(s.Attempts)-1]
 			for i := range s.Feedback {
 				if s.Feedback[i].Taken == u.N {
@@ -234,6 +236,11 @@ func (s *State) decided(e Event, d Decided) {
 	s.Decision, s.DecidedAt = &d, e.At
 	if !ending(d.Action) {
 		return
+	}
+	if u := s.Unfinished; u != nil && u.Times > 0 { // what it used counts
+		s.handed.EndedAt = u.At
+		s.handed.Receipt = policy.Receipt{N: u.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: "the run ended before it went on", Tokens: u.Used.Tokens, CostUSD: u.Used.CostUSD}
+		s.Attempts = append(s.Attempts, s.handed)
 	}
 	s.Unfinished = nil
 	if d.Rule == policy.RuleNotConverging || d.Rule == policy.RuleNotBlocking {

@@ -255,3 +255,41 @@ func TestOnlyACommentThatPawlWroteIsPawls(t *testing.T) {
 		}
 	}
 }
+
+// handed is what an attempt that began two events before leaves at an orderly stop.
+func handed(n int, tokens int64) happened {
+	return happened{KindUnfinished, Unfinished{N: n, Orderly: true, Times: 1, Used: policy.Spent{N: n, Tokens: policy.Tokens{Input: tokens}}}}
+}
+
+func TestAnAttemptThatWasHandedOverCountsAlsoWhenNobodyGoesOnWithIt(t *testing.T) {
+	s := fold(t, solve("one"), start(1, 1, 1), handed(1, 7))
+	if f := s.Facts(begin); len(f.Attempts) != 0 || f.Handed.Times != 1 || f.Handed.Used.Tokens.Input != 7 {
+		t.Errorf("attempts %+v, handed over %+v; want one that goes on", f.Attempts, f.Handed)
+	}
+	s = fold(t, solve("one"), start(1, 1, 1), handed(1, 7), decision(policy.DoStop, 3))
+	if f := s.Facts(begin); len(f.Attempts) != 1 || f.Attempts[0].Tokens.Input != 7 || f.Attempts[0].Outcome != policy.Interrupted || f.Handed.Times != 0 {
+		t.Errorf("attempts %+v, handed over %+v; want the attempt with what it used", f.Attempts, f.Handed)
+	}
+}
+
+func TestWhatWasHandedOverCountsForADayAndUntilAPersonRaisesTheBound(t *testing.T) {
+	raise := func(login, kind string) happened {
+		return happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "raise", By: feedback.Actor{Login: login, Type: kind}}}
+	}
+	for _, c := range []struct {
+		name string
+		more []happened
+		age  time.Duration
+		want int64
+	}{
+		{"at first", nil, time.Hour, 7},
+		{"a day later", nil, policy.Day, 0},
+		{"raised by a person", []happened{raise("ada", "User")}, time.Hour, 0},
+		{"raised by a bot", []happened{raise("helper[bot]", "Bot")}, time.Hour, 7},
+	} {
+		s := fold(t, append([]happened{solve("one"), start(1, 1, 1), handed(1, 7)}, c.more...)...)
+		if got := s.Facts(begin.Add(2*time.Second + c.age)).Handed.Used.Tokens.Input; got != c.want {
+			t.Errorf("%s: %d tokens, want %d", c.name, got, c.want)
+		}
+	}
+}
