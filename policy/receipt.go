@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -143,15 +144,40 @@ func (r Receipt) Failing() bool {
 	return slices.ContainsFunc(r.Verify, func(v Verified) bool { return !v.Passed })
 }
 
-// Verification is the command that a person wants to see: the first that failed,
-// else the last; nil where none was run.
+// Verified says what the verify commands came to, as people are told it, and whether the
+// work is verified: every command exited with 0, and ran a test where its runner counts them.
+func (r Receipt) Verified() (what string, ok bool) {
+	switch n := len(r.Known()); {
+	case len(r.Verify) == 0:
+		return "unverified, no verify commands", false
+	case r.Failing():
+		return "not verified", false
+	case n == 1:
+		return "1 test fails as it did before", false
+	case n > 1:
+		return fmt.Sprintf("%d tests fail as they did before", n), false
+	case slices.ContainsFunc(r.Verify, func(v Verified) bool { return v.NoTests }):
+		return "unverified, no test ran", false
+	}
+	return "verified", true
+}
+
+// Verification is the command that a person wants to see: the first that failed, else
+// one that shows less than that all is well, else the last; nil where none was run.
 func (r Receipt) Verification() *Verified {
-	for i, v := range r.Verify {
-		if !v.Passed || i == len(r.Verify)-1 {
-			return &r.Verify[i]
+	at := len(r.Verify) - 1
+	for i, v := range slices.Backward(r.Verify) {
+		switch {
+		case !v.Passed:
+			return &r.Verify[i] // the commands after it did not run
+		case v.Exit != 0 || v.NoTests:
+			at = i
 		}
 	}
-	return nil
+	if at < 0 {
+		return nil
+	}
+	return &r.Verify[at]
 }
 
 // Known are the failing tests that failed before Pawl began.
@@ -201,13 +227,28 @@ type Verified struct {
 	MS       int64  `json:"ms"`
 	// Runner names the test runners whose output was recognised; empty for none.
 	Runner string `json:"runner,omitempty"`
-	// PassedTests and FailedTests are as the runner counts them.
-	PassedTests int `json:"passed_tests,omitempty"`
-	FailedTests int `json:"failed_tests,omitempty"`
+	// PassedTests and FailedTests are as the runner counts them, NoTests says that it
+	// counted, and that none ran.
+	PassedTests int  `json:"passed_tests,omitempty"`
+	FailedTests int  `json:"failed_tests,omitempty"`
+	NoTests     bool `json:"no_tests,omitempty"`
 	// Failing are the failing tests, Known the names of those that failed before
 	// Pawl began.
 	Failing []Failing `json:"failing,omitempty"`
 	Known   []string  `json:"known,omitempty"`
+}
+
+// Result says what the command came to, as people are told it.
+func (v Verified) Result() string {
+	switch {
+	case v.Passed && v.Exit != 0:
+		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
+	case v.Passed && v.NoTests:
+		return "exit code 0, and no test ran"
+	case v.Passed:
+		return "passed"
+	}
+	return fmt.Sprintf("failed with exit code %d", v.Exit)
 }
 
 // Failing is a failing test, or something that failed before its tests ran.

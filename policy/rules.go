@@ -34,7 +34,9 @@ func done(f Facts) (Decision, bool) {
 	}
 	how := "it ended completed; no verify command ran"
 	if len(a.Verify) > 0 {
-		how = "the verify commands passed"
+		if how, ok = a.Receipt.Verified(); ok {
+			how = "the verify commands passed"
+		}
 	}
 	what := "changed the tree"
 	if work.N != a.N {

@@ -128,7 +128,7 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 // however it came about.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	v := l.Judge(r.Edits)
-	if v.Class != None && r.Ending == Completed && r.Progress() && len(r.Verify) > 0 && !r.Failing() {
+	if _, ok := r.Verified(); ok && v.Class != None && r.Ending == Completed && r.Progress() {
 		v = Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the work was verified, so it is no loop")}
 	}
 	return v

@@ -22,8 +22,8 @@ const goOnWithin = time.Minute
 
 // attemptsWrong says which attempts of a thread nothing accounts for. Each has one
 // cause: a remark that it is the first to take, a death that cut the one before
-// off, or an agent that ended without a word, once a run, or too early with the
-// work moved on. No cause serves twice, so the number of attempts is bounded by
+// off, or an agent that showed no sign of life, or ended without a word, once a run,
+// or too early with the work moved on. No cause serves twice, so the number of attempts is bounded by
 // what people, deaths and agents did.
 func attemptsWrong(s thread.State, deaths []death) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -42,6 +42,8 @@ func attemptsWrong(s thread.State, deaths []death) (wrong []string) {
 			caused = slices.ContainsFunc(s.Feedback, func(f thread.Request) bool { return f.Taken == a.N })
 		case "interrupted":
 			caused = before.Receipt.Outcome == policy.Interrupted
+		case "silent":
+			caused = before.Receipt.Silent != ""
 		case "no_answer":
 			caused = before.Receipt.Ending == policy.NoAnswer && !silent[a.Run]
 			silent[a.Run] = true

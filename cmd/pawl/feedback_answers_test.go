@@ -40,7 +40,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 		want    []string
 	}{
 		{"/pawl why", 1, []string{"mallory", "has read permission; write is needed", "/pawl solve at once", "Acted on", "command solve"}},
-		{"/pawl status", 1, []string{"Done after 1 attempt"}},
+		{"/pawl status", 1, []string{"Done: unverified"}},
 		{"/pawl dance", 1, []string{"/pawl dance", "is not a command", "/pawl solve"}},
 		{"/pawl", 0, []string{"needs a command"}},
 	} {

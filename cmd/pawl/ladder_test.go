@@ -35,7 +35,11 @@ func TestATestThatFailedBeforeDoesNotCount(t *testing.T) {
 			t.Errorf("the second prompt does not say %q:\n%s", want, second)
 		}
 	}
-	summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
+	check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+	if check.Title != "Done; 1 test fails as it did before" || check.Conclusion != "neutral" {
+		t.Errorf("%s (%s)", check.Title, check.Conclusion)
+	}
+	summary := check.Summary
 	for _, want := range []string{"Failed already before Pawl began, and not counted: `the old one`", "Failing tests: `the other one`", "rung 2, retry with what failed", "helped"} {
 		if !strings.Contains(summary, want) {
 			t.Errorf("the check run does not say %q:\n%s", want, summary)
@@ -43,6 +47,32 @@ func TestATestThatFailedBeforeDoesNotCount(t *testing.T) {
 	}
 	if base := strings.Count(r.log.String(), "the base was verified"); base != 1 {
 		t.Errorf("the base was verified %d times, want once for both attempts", base)
+	}
+}
+
+func TestWithoutATestNothingIsVerified(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		`ok  \tacme/widgets\t0.01s`:                       "Done: verified",
+		`ok  \tacme/widgets\t0.01s [no tests to run]`:     "Done: unverified, no test ran",
+		`?   \tacme/widgets\t[no test files]`:             "Done: unverified, no test ran",
+		`TAP version 14\n1..0`:                            "Done: unverified, no test ran",
+		`a program that is no test runner said something`: "Done: verified",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": fmt.Sprintf("verify: ['printf %q']\n", said+"\\n")})
+			r.agent(plainAgent, "")
+			r.start()
+			n, _ := r.solved()
+			conclusion := "neutral"
+			if want == "Done: verified" {
+				conclusion = "success"
+			}
+			if c := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl"); c.Title != want || c.Conclusion != conclusion {
+				t.Errorf("after %q: %s (%s), want %s (%s) on issue %d", said, c.Title, c.Conclusion, want, conclusion, n)
+			}
+		})
 	}
 }
 

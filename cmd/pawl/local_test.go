@@ -107,6 +107,25 @@ func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
 	}
 }
 
+// Also where nothing failed but what failed before.
+func TestPawlRunExitsZeroOnlyWhereTheWorkIsVerified(t *testing.T) {
+	t.Parallel()
+	for verify, want := range map[string]struct {
+		code int
+		says string
+	}{
+		`printf "TAP version 14\n1..1\nok 1 - a\n"`:             {exitDone, ""},
+		`printf "TAP version 14\n1..1\nnot ok 1 - the old one\n"; exit 1`: {exitFailed, "not verified: 1 test fails as it did before"},
+		`printf "TAP version 14\n1..0\n"`:                       {exitFailed, "not verified: unverified, no test ran"},
+	} {
+		l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
+		code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", verify)
+		if code != want.code || !strings.Contains(said, want.says) || !strings.Contains(out, "git diff HEAD...pawl/run-") {
+			t.Errorf("%s: exit code %d\n%s%s", verify, code, out, said)
+		}
+	}
+}
+
 func TestPawlRunFailsWhereTheVerificationDoes(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; head -c 90 /dev/urandom | base64 >> a.txt\n")

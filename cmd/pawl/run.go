@@ -41,7 +41,8 @@ func runCommand() *cobra.Command {
 		Use: "run --task TEXT", Short: "Run the solve loop on a local git repository, without GitHub", Args: cobra.NoArgs,
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
 			"the files in the folder and its current branch are left alone. Receipts are printed; it exits 1 when the\n" +
-			"task was not done. Without --config the agent's key comes from the variable in which it usually stands\n" +
+			"task was not done, or, with --verify, when a command did not exit 0 or no test ran. Without --config the\n" +
+			"agent's key comes from the variable in which it usually stands\n" +
 			"(OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and stays outside of the sandbox.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runLocal(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -134,6 +135,9 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 	}
 	if v.State != checkrun.Done {
 		return fmt.Errorf("the task was not done: %s", v.Rule)
+	}
+	if what, ok := v.Attempts[len(v.Attempts)-1].Verified(); !ok && len(s.Verify) > 0 {
+		return fmt.Errorf("the task was done, but the work is not verified: %s", what)
 	}
 	return nil
 }

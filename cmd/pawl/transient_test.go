@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 )
 
@@ -51,7 +50,7 @@ func TestRefusalsThatPassAreWaitedOutAndEnd(t *testing.T) {
 			}
 			r.await("the check run", func() bool {
 				for _, p := range r.world.Pulls(rigRepo) {
-					if title := r.check(r.head(p.Number), "pawl").Title; strings.HasPrefix(title, "Done after") && strings.Contains(title, "verified") {
+					if title := r.check(r.head(p.Number), "pawl").Title; title == "Done: verified" {
 						return true
 					}
 				}

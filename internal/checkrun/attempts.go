@@ -273,7 +273,7 @@ func asked(f Facts) string {
 
 func addAttempt(p *page, a Attempt) {
 	if v := a.Verification(); v != nil {
-		how := passed(v)
+		how := v.Result()
 		body := text.Code(v.Command) + " " + how + "."
 		if strings.TrimSpace(v.Output) != "" {
 			body += "\n\n" + text.Fence(v.Output, maxOutput)
@@ -298,13 +298,6 @@ func addAttempt(p *page, a Attempt) {
 		what = "how it ended"
 	}
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
-}
-
-func passed(v *policy.Verified) string {
-	if v.Passed {
-		return "passed"
-	}
-	return "failed with exit code " + text.Count(v.Exit)
 }
 
 // code is hostile text as inline code; empty for none.

@@ -126,7 +126,7 @@ func cases() map[string]Facts {
 	failedFirst, verified := over(1), over(2)
 	failedFirst.Outcome = "verify_failed"
 	failedFirst.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\nFAIL"}}
-	verified.Verify = []policy.Verified{{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s", Known: []string{"example.com/widgets TestClock"}}}
+	verified.Verify = []policy.Verified{{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}}
 	verified.Decision.Rung, verified.LeftOut = 2, []string{".github/workflows/ci.yml"}
 	verified.Similarity = 0.61
 	failedFirst.Tests = []string{"example.com/widgets TestTotal"}
@@ -144,6 +144,12 @@ func cases() map[string]Facts {
 	done.PullURL = "https://github.com/acme/widgets/pull/8"
 	done.Stagnation.Reasons = []string{"similarity with the attempt before is 0.61; similar from 0.85"}
 	c["done"] = done
+
+	asBefore, red := done, verified
+	red.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Passed: true, Output: "--- FAIL: TestClock (0.00s)\nFAIL", Known: []string{"example.com/widgets TestClock", "example.com/widgets TestZone"}}}
+	asBefore.Attempts = []Attempt{failedFirst, red}
+	asBefore.Reasons = policy.Because("", "attempt 2 changed the tree and 2 tests fail as they did before")
+	c["done-as-before"] = asBefore
 
 	waiting := limited(1)
 	waiting.State, waiting.Rule, waiting.Until = Waiting, "usage_limit", waiting.Limit.ResetsAt

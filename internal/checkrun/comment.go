@@ -143,7 +143,7 @@ func pullFacts(f Facts) []string {
 	}
 	lines := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a))}
 	if v := a.Verification(); v != nil {
-		lines = append(lines, "verified by "+text.Code(v.Command)+": "+passed(v))
+		lines = append(lines, "verification by "+text.Code(v.Command)+": "+v.Result())
 	} else {
 		lines = append(lines, "not verified: no verify command was run")
 	}

@@ -17,6 +17,11 @@ const tableRows = 12
 func run(f Facts) forge.CheckRun {
 	c := check(f, NameRun)
 	c.Status, c.Conclusion = f.State.shown().status, f.State.shown().conclusion
+	if a, ok := f.last(); f.State == Done && ok && len(a.Verify) > 0 {
+		if _, ok := a.Verified(); !ok {
+			c.Conclusion = Neutral
+		}
+	}
 	c.Title = headline(f)
 	c.Actions = buttons(f)
 	if f.State == ConfigError {
@@ -76,7 +81,12 @@ func headline(f Facts) string {
 		if len(run) == 0 {
 			return "Done: nothing is left to do"
 		}
-		return title("Done after "+text.Plural(len(run), "attempt"), verified(f))
+		a, _ := f.last()
+		if what, _ := a.Verified(); len(a.Known()) == 0 {
+			return title("Done", what)
+		} else {
+			return title("Done; " + what)
+		}
 	case Failed:
 		return "Pawl itself failed"
 	case ConfigError:
@@ -94,19 +104,6 @@ func opening(f Facts) string {
 		s = "Pawl could not do its own job; this says nothing about the change or the agent."
 	}
 	return s
-}
-
-func verified(f Facts) string {
-	a, ok := f.last()
-	switch {
-	case !ok:
-		return ""
-	case len(a.Verify) == 0:
-		return "unverified, no verify commands"
-	case a.Verification().Passed:
-		return "verified"
-	}
-	return "not verified"
 }
 
 func waitsFor(f Facts) string { return cmp.Or(f.Rule.Words().Waits, unknown(f.Rule)) }

@@ -23,9 +23,13 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		check int
 		want  string
 	}{
-		"running is in progress":              {state(Running), 0, "in_progress"},
-		"waiting is in progress":              {state(Waiting), 0, "in_progress"},
-		"done succeeds":                       {state(Done), 0, "completed success"},
+		"running is in progress":        {state(Running), 0, "in_progress"},
+		"waiting is in progress":        {state(Waiting), 0, "in_progress"},
+		"done succeeds":                 {state(Done), 0, "completed success"},
+		"what failed before is neutral": {cases()["done-as-before"], 0, "completed neutral"},
+		"no test ran, which is neutral": {set(func(f *Facts) {
+			f.State, f.Attempts[0].Verify = Done, []policy.Verified{{Command: "go test ./...", Passed: true, NoTests: true}}
+		}), 0, "completed neutral"},
 		"stopped asks":                        {state(Stopped), 0, "completed action_required"},
 		"Pawl's own failure fails":            {state(Failed), 0, "completed failure"},
 		"a configuration error asks":          {state(ConfigError), 0, "completed action_required"},
@@ -54,7 +58,7 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 
 func TestButtonsFitTheState(t *testing.T) {
 	for name, want := range map[string]string{
-		"first-attempt-running": "stop", "severe": "resume stop", "day-spent": "resume raise stop", "done": "retry", "breaker-open": "resume", "restart-limit": "",
+		"first-attempt-running": "stop", "severe": "resume stop", "day-spent": "resume raise stop", "done": "retry", "done-as-before": "retry", "breaker-open": "resume", "restart-limit": "",
 		"own-failure": "retry", "config-error": "retry", "verify-failed": "retry escalate", "cancelled": "resume",
 	} {
 		var got []string

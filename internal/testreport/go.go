@@ -30,6 +30,8 @@ type goReader struct {
 	running string // with -v: whose output follows
 	printed blocks // with -v and -json: by test
 
+	idle, busy bool // packages without tests, and others
+
 	building string   // the package whose errors follow
 	builds   blocks   // errors by package
 	failedIn []string // with -json: packages that have a failed test
@@ -144,8 +146,11 @@ func (g *goReader) packageLine(s string) bool {
 			return false // "FAIL src/sum.test.js" is Jest's
 		}
 		g.packageDone(m[1], m[2])
+		g.busy = true
 	} else {
 		g.flush("")
+		none := strings.HasPrefix(s, "?") || strings.HasSuffix(s, "[no tests to run]")
+		g.idle, g.busy = g.idle || none, g.busy || !none
 	}
 	g.seen, g.open, g.running = true, nil, ""
 	return true
@@ -268,5 +273,6 @@ func (g *goReader) report() Report {
 			g.add(pkg+" [build failed]", text)
 		}
 	}
+	g.hasCounts = g.hasCounts || g.idle && !g.busy // none passed
 	return g.tally.report()
 }

@@ -137,13 +137,14 @@ func (c *checkout) inSandbox(ctx context.Context, ws *git.Workspace, prog progra
 // count takes over what the tests came to. Runners tell the same failure in
 // several places; it counts once.
 func count(v *policy.Verified, all []testreport.Report) {
-	seen, text := map[string]bool{}, 0
+	seen, text, counted := map[string]bool{}, 0, false
 	for _, t := range all {
 		if t.Runner == "" {
 			continue
 		}
 		v.Runner = t.Runner
 		v.PassedTests, v.FailedTests = max(v.PassedTests, t.Passed), max(v.FailedTests, t.Failed)
+		counted = counted || t.Passed != testreport.NotCounted
 		for _, f := range t.Failures {
 			if seen[f.Name] || len(seen) == maxFailures {
 				continue
@@ -156,6 +157,7 @@ func count(v *policy.Verified, all []testreport.Report) {
 		}
 	}
 	v.FailedTests = max(v.FailedTests, len(v.Failing))
+	v.NoTests = counted && v.PassedTests+v.FailedTests == 0
 }
 
 // Bounds of the failures that a receipt keeps: how many, and how many bytes of
