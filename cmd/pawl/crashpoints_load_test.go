@@ -170,11 +170,18 @@ func (s *soak) ask() {
 	s.threads = append(s.threads, place{repo, number})
 }
 
-// remark says something on an issue that is there.
+// remark says something on an issue that is there, orders in new words, since what says
+// again what was said begins few attempts.
 func (s *soak) remark() {
 	s.t.Helper()
 	at, r := s.threads[s.n(len(s.threads))], s.nodes[0]
-	words := []string{"/pawl status", "/pawl why", "Thank you so far.", "Please add one more line.", "/pawl solve one more line", "/pawl retry"}
+	words := []string{"/pawl status", "/pawl why", "Thank you so far.", "Please add one more line.", "/pawl solve one more line, of ", "/pawl retry with "}
+	for i, order := range words[4:] {
+		for range 8 {
+			order += string(rune('a' + s.n(26)))
+		}
+		words[4+i] = order
+	}
 	_, err := r.world.Comment(at.repo, at.number, writer, words[s.n(len(words))])
 	r.must(err)
 }
