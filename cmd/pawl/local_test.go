@@ -114,9 +114,9 @@ func TestPawlRunExitsZeroOnlyWhereTheWorkIsVerified(t *testing.T) {
 		code int
 		says string
 	}{
-		`printf "TAP version 14\n1..1\nok 1 - a\n"`:             {exitDone, ""},
+		`printf "TAP version 14\n1..1\nok 1 - a\n"`:                       {exitDone, ""},
 		`printf "TAP version 14\n1..1\nnot ok 1 - the old one\n"; exit 1`: {exitFailed, "not verified: 1 test fails as it did before"},
-		`printf "TAP version 14\n1..0\n"`:                       {exitFailed, "not verified: unverified, no test ran"},
+		`printf "TAP version 14\n1..0\n"`:                                 {exitFailed, "not verified: unverified, no test ran"},
 	} {
 		l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
 		code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", verify)
