@@ -111,6 +111,12 @@ type waitingSession struct {
 }
 
 func newWatch(kill func(), o RunOptions) *watch {
+	if o.Total > 0 && o.Idle >= o.Total { // whose end is that of the time
+		o.Idle = 0
+	}
+	if o.Total > 0 && o.Startup >= o.Total {
+		o.Startup = 0
+	}
 	w := &watch{kill: kill, silence: o.Idle}
 	// alarm fires after d, never for zero.
 	alarm := func(d time.Duration, why stop) *time.Timer {
