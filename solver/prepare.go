@@ -12,6 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -91,7 +92,11 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	// Who tries an account alone must not do so any more when the next one may.
 	s.lease.Patient(!s.tries)
 	defer s.lease.Patient(false)
-	if err := s.load(ctx); err != nil {
+	// What is logged is handed over, also where the server stops just now.
+	logged, done := lease.AfterStop(ctx)
+	err := s.load(logged)
+	done()
+	if err != nil {
 		return err
 	}
 	s.count(d)
