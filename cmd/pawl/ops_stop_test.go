@@ -68,7 +68,7 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	stranger := r.post(refused, strings.Repeat("0", 64), body)
 	github := r.post(taken, signature(sha256.New, []byte(body)), body)
 	r.must(r.server.cmd.Process.Signal(syscall.SIGTERM))
-	r.await("the agent to be ended", func() bool { return strings.Contains(r.log.String(), `"attempt ended"`) })
+	r.await("the agent to be ended", func() bool { return strings.Contains(r.log.String(), `"attempt handed over"`) })
 	// Both requests are still on their way, so the server did not wait for them.
 	if got := github.finish(t); got != http.StatusOK {
 		t.Errorf("the webhook was answered %d, want it stored", got)
