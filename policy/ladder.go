@@ -84,10 +84,10 @@ const (
 )
 
 func interrupted(f Facts, a Attempt) (Decision, bool) {
-	run, n, killed := f.run(), 0, 0
-	for i := len(run) - 1; i >= 0 && run[i].Outcome == Interrupted; i-- {
-		n++
-		if run[i].Ending == Killed {
+	run, killed := f.run(), 0
+	n := atTheEnd(run, func(b Attempt) bool { return b.Outcome == Interrupted })
+	for _, b := range run[len(run)-n:] {
+		if b.Ending == Killed {
 			killed++
 		}
 	}

@@ -94,9 +94,9 @@ type Budget struct {
 	// So do those above the thread, over all nodes.
 	TokensPerRepositoryPerDay   int64   `yaml:"tokens_per_repository_per_day"`
 	USDPerRepositoryPerDay      float64 `yaml:"usd_per_repository_per_day"`
-	TokensPerServerPerDay       int64   `yaml:"tokens_per_server_per_day"`
 	TokensPerInstallationPerDay int64   `yaml:"tokens_per_installation_per_day"`
 	USDPerInstallationPerDay    float64 `yaml:"usd_per_installation_per_day"`
+	TokensPerServerPerDay       int64   `yaml:"tokens_per_server_per_day"`
 	USDPerServerPerDay          float64 `yaml:"usd_per_server_per_day"`
 }
 

@@ -171,7 +171,7 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 		if n.Pull && n.BaseRef != "" && n.BaseRef != def {
 			names = append(names, n.BaseRef)
 		}
-		if u := g.Unfinished; u != nil && u.Commit != "" {
+		if g.Unfinished.Changed() {
 			names = append(names, thread.UnfinishedRef(t))
 		}
 		tips, err = g.cache.Fetch(ctx, g.remote, names...)

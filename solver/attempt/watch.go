@@ -123,7 +123,7 @@ const maxYielded = 8
 // deliver pushes what an attempt made. While GitHub does not answer the commit
 // is kept and its push is tried again: to make it anew would cost a whole
 // run of the agent. The attempt keeps its lease meanwhile and gives back what other
-// attempts need; a server that is stopped loses the commit. errStopped and errClosed
+// attempts need; a server that is stopped hands the commit over. errStopped and errClosed
 // say that a person ended the wait.
 func (a *Attempt) deliver(ctx context.Context) error {
 	began, seen := a.Now(), a.Seen

@@ -210,6 +210,9 @@ type Unfinished struct {
 	At time.Time `json:"-"`
 }
 
+// Changed reports whether there are files to go on from.
+func (u *Unfinished) Changed() bool { return u != nil && u.Commit != "" }
+
 // Authored is a part of what the agent of an attempt wrote, or Pawl itself (N is 0), as
 // feedback.Authored has it. State keeps what is Pawl's.
 type Authored struct {
