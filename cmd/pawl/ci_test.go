@@ -15,14 +15,20 @@ func (r *rig) fails(sha, name string, notes ...fakegithub.CheckAnnotation) func(
 	}
 }
 
-func TestFailingCIOfACommitIsOneAttemptThatReadsItsAnnotations(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
+// withCI is a solved issue whose pull request's head another App checks.
+func (r *rig) withCI() (issue, pull int, head string) {
+	r.t.Helper()
 	r.agent(plainAgent, "")
 	r.world.AddOtherApp("github-actions", 15368)
 	r.start()
-	n, pull := r.solved()
-	head := r.head(pull)
+	issue, pull = r.solved()
+	return issue, pull, r.head(pull)
+}
+
+func TestFailingCIOfACommitIsOneAttemptThatReadsItsAnnotations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n, pull, head := r.withCI()
 	exit := fakegithub.CheckAnnotation{Path: ".github", Line: 40, Message: "Process completed with exit code 1."}
 	r.must(r.fails(head, "unit", fakegithub.CheckAnnotation{Path: "sort_test.go", Line: 17, Title: "TestSorted", Message: "want [1 2]\ngot [2 1]"}, exit)())
 	r.must(r.fails(head, "lint", fakegithub.CheckAnnotation{Path: "sort.go", Line: 3, Message: "unused variable x"}, exit)())
@@ -55,11 +61,8 @@ func TestFailingCIOfACommitIsOneAttemptThatReadsItsAnnotations(t *testing.T) {
 func TestABillingFailureStartsNothingAndWhySaysSo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent(plainAgent, "")
-	r.world.AddOtherApp("github-actions", 15368)
-	r.start()
-	n, pull := r.solved()
-	r.play(n, []happens{{"a job that was not started", r.fails(r.head(pull), "unit", fakegithub.CheckAnnotation{Path: ".github", Line: 1,
+	n, _, head := r.withCI()
+	r.play(n, []happens{{"a job that was not started", r.fails(head, "unit", fakegithub.CheckAnnotation{Path: ".github", Line: 1,
 		Message: "The job was not started because recent account payments have failed or your spending limit needs to be increased. Please check the 'Billing & plans' section in your settings"}),
 		`- check run "unit" failed for a reason that is not the work's: billing: The job was not started`}})
 	before := len(r.world.Comments(rigRepo, n))

@@ -14,10 +14,7 @@ import (
 func TestAKilledAttemptCountsAlsoWhereAnEarlierPartWasHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.cutOff(2)
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(2)
 	r.stop(syscall.SIGTERM)
 	r.touch("hang")
 	r.start()
@@ -53,10 +50,7 @@ func TestAnAttemptThatWasHandedOverIsNotHeldBackByItself(t *testing.T) {
 func TestAServerThatIsKilledWhileItKeepsWorkKeepsIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.cutOff(1)
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(1)
 	r.stop(syscall.SIGKILL)
 	cmd := exec.Command(crashBinary(t), "serve", "--config", r.file())
 	cmd.Env = append(cmd.Environ(), "PAWL_CRASH_AT=interrupting")

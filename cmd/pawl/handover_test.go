@@ -40,6 +40,16 @@ echo '{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":
 	r.must(os.WriteFile(path, []byte(strings.Replace(string(script), "\n", "\n[ \"$1\" = --version ] && exit 0\n", 1)), 0o700))
 }
 
+// atWorkUntil is the issue that such an agent works on, at its first call.
+func (r *rig) atWorkUntil(times int) (issue int) {
+	r.t.Helper()
+	r.cutOff(times)
+	r.start()
+	issue = r.solve("A second line", "Please add a second line to a.txt.")
+	r.working(1)
+	return issue
+}
+
 // working waits until the agent has begun its n-th call and changed a file.
 func (r *rig) working(n int) {
 	r.t.Helper()
@@ -83,10 +93,7 @@ func (r *rig) wantNoRest(n int) {
 func TestSIGTERMHandsAnAttemptOverWithItsFilesAndItsSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.cutOff(1)
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(1)
 	began := time.Now()
 	if code := r.stop(syscall.SIGTERM); code != 0 || time.Since(began) > 30*time.Second {
 		t.Errorf("the server ended with %d after %s, want 0 within 30 s", code, time.Since(began))
@@ -108,10 +115,7 @@ func TestSIGTERMHandsAnAttemptOverWithItsFilesAndItsSession(t *testing.T) {
 func TestAnotherMachineGoesOnFromTheFilesThatWereHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.cutOff(1)
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(1)
 	r.stop(syscall.SIGTERM)
 	r.data = "other"
 	r.start()
@@ -127,11 +131,8 @@ func TestAnotherMachineGoesOnFromTheFilesThatWereHandedOver(t *testing.T) {
 func TestWhatGitRefusesIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.cutOff(1)
 	r.touch("hang")
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(1)
 	if code := r.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
@@ -183,10 +184,7 @@ func TestThreeDeploysDuringOneAttemptDoNotEndIt(t *testing.T) {
 func TestWhatTheBranchGainedMeanwhileIsMergedWithWhatWasHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.cutOff(1)
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(1)
 	r.stop(syscall.SIGTERM)
 	_, err := r.world.PushCommit(t.Context(), rigRepo, writer,
 		fakegithub.Commit{Branch: fmt.Sprintf("pawl/issue-%d", n), Message: "Mine", Files: map[string]string{"b.txt": "by a person\n"}})
@@ -227,10 +225,7 @@ func TestASecondSIGTERMEndsTheDrain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.drain = "24h"
-	r.cutOff(1)
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(1)
 	r.must(r.server.cmd.Process.Signal(syscall.SIGTERM))
 	r.await("the drain", func() bool { return strings.Contains(r.log.String(), `"message":"stopping"`) })
 	if code := r.stop(syscall.SIGTERM); code != 0 {
@@ -243,10 +238,7 @@ func TestASecondSIGTERMEndsTheDrain(t *testing.T) {
 func TestAKilledAttemptIsContinuedWithItsFilesAndItsSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.cutOff(1)
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.working(1)
+	n := r.atWorkUntil(1)
 	r.await("the session in the transcript", func() bool {
 		files, _ := filepath.Glob(filepath.Join(r.dir, "data", "attempts", "*", "*", "*", "1", "transcript"))
 		text, err := os.ReadFile(slices.Concat(files, []string{""})[0])

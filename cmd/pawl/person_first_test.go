@@ -38,11 +38,7 @@ func TestAStormOfQuestionsMakesFewWrites(t *testing.T) {
 func TestAPersonsCommandDoesNotWaitForFailingChecks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent(plainAgent, "")
-	r.world.AddOtherApp("github-actions", 15368)
-	r.start()
-	n, pull := r.solved()
-	head := r.head(pull)
+	n, _, head := r.withCI()
 	i := 0
 	fail := func() {
 		i++
