@@ -16,26 +16,17 @@ import (
 // GitHub's own times and the machine's clock may differ.
 const ownAfter = 2 * time.Minute
 
-// nearThreads bounds how many other threads are looked at.
-const nearThreads = 50
-
 // authored reports whether an agent itself made the remark, through a person's token:
 // the remark consists of what was written in attempts that ran at the time, on this
 // thread or on others of the same repository. Of an edited description only what was
 // added need be the agent's.
 func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
-	rows, err := h.Store.Threads(ctx, nearThreads)
+	near, err := h.Store.Near(ctx, t)
 	if err != nil {
 		return false, err
 	}
-	near := []thread.ID{t}
-	for _, row := range rows {
-		if row.Thread.Repo() == t.Repo() && row.Thread != t {
-			near = append(near, row.Thread)
-		}
-	}
 	var agents []feedback.Authored
-	for _, n := range near {
+	for _, n := range append([]thread.ID{t}, near...) {
 		events, err := h.Store.Events(ctx, n, 0)
 		if err != nil {
 			return false, err

@@ -22,27 +22,24 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	if s.Tracked() {
 		return s.Generation, s.Cause, nil
 	}
-	rows, err := h.Store.Threads(ctx, nearThreads)
+	near, err := h.Store.Near(ctx, t)
 	if err != nil {
 		return 0, "", err
 	}
 	text := it.Snapshot.Title + "\n" + it.Snapshot.Body
-	for _, row := range rows {
-		if row.Thread.Repo() != t.Repo() || row.Thread == t {
-			continue
-		}
-		of, err := h.logs.of(ctx, h.Store, row.Thread)
+	for _, n := range near {
+		of, err := h.logs.of(ctx, h.Store, n)
 		if err != nil {
-			h.Log.Error().Err(err).Str("thread", row.Thread.String()).Msg("a log cannot be read; what comes of its work is not known")
+			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; what comes of its work is not known")
 			continue
 		}
-		if refers(text, row.Thread, of) {
-			return of.Generation + 1, "it refers to Pawl's own work on " + row.Thread.String(), nil
+		if refers(text, n, of) {
+			return of.Generation + 1, "it refers to Pawl's own work on " + n.String(), nil
 		}
 		// Where only the time tells, the nearest to people counts: somebody who opens
 		// issues while agents work is no chain of agents.
 		if g := of.Generation + 1; beganBeside(of, it.Snapshot.Author, it.created) && (cause == "" || g < generation) {
-			generation, cause = g, "it was opened by "+it.Snapshot.Author+" while or shortly after Pawl worked on "+row.Thread.String()
+			generation, cause = g, "it was opened by "+it.Snapshot.Author+" while or shortly after Pawl worked on "+n.String()
 		}
 	}
 	return generation, cause, nil

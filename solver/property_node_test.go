@@ -372,6 +372,6 @@ func (n *node) LeaveAccount(ctx context.Context, l thread.Lease, account string)
 	return n.call(ctx, "leave "+account, func() error { return n.store.LeaveAccount(ctx, l, account) })
 }
 
-func (n *node) Threads(ctx context.Context, limit int) ([]thread.ThreadRow, error) {
-	return with(n, ctx, "list threads", func() ([]thread.ThreadRow, error) { return n.store.Threads(ctx, limit) })
+func (n *node) Near(ctx context.Context, t thread.ID) ([]thread.ID, error) {
+	return with(n, ctx, "list threads", func() ([]thread.ID, error) { return n.store.Near(ctx, t) })
 }

@@ -213,28 +213,22 @@ func needsPerson(s thread.State, d *thread.Decided) bool {
 	return d != nil && d.Action == policy.DoStop && !d.Failed && len(s.Attempts) > 0 && s.Closed == "" && s.Stopped == "" && d.Rule != policy.RulePaused
 }
 
-// nearThreads bounds how many other threads are looked at.
-const nearThreads = 50
-
 // like names an open thread of the repository that stopped on a task of nearly the same
 // words, the one of late first; empty for none. It helps people and decides nothing, so
 // what cannot be read is left out.
 func (s *step) like(ctx context.Context) string {
-	rows, err := s.Store.Threads(ctx, nearThreads)
+	near, err := s.Store.Near(ctx, s.thread)
 	if err != nil {
 		s.log.Warn().Err(err).Msg("other threads cannot be read; none is named")
 	}
-	for _, row := range rows {
-		if row.Thread == s.thread || row.Thread.Repo() != s.thread.Repo() {
-			continue
-		}
-		events, err := s.Store.Events(ctx, row.Thread, 0)
+	for _, n := range near {
+		events, err := s.Store.Events(ctx, n, 0)
 		if err != nil {
 			continue
 		}
 		other, err := thread.Fold(events)
 		if d := other.Decision; err == nil && !other.Open() && needsPerson(other, d) && policy.SaysAgain(thread.Begun(s.state), thread.Begun(other)) {
-			return fmt.Sprintf("like #%d, which stopped because %s", row.Thread.Number, d.Reasons)
+			return fmt.Sprintf("like #%d, which stopped because %s", n.Number, d.Reasons)
 		}
 	}
 	return ""

@@ -202,6 +202,20 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 			t.Errorf("each of %d (-want +got)\n%s", limit, diff)
 		}
 	}
+	// Those of other repositories take no place of a repository's own.
+	for n := range 60 {
+		c.Advance(time.Second)
+		l := must(s.Acquire(ctx, thread.ID{Owner: "busy", Name: "one", Number: n + 1}, "node", c.Now()))(t)
+		check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted}}}))
+	}
+	for of, want := range map[thread.ID][]thread.ID{issue(1): {issue(3), issue(2)}, issue(3): {issue(2)}} {
+		if diff := cmp.Diff(want, must(s.Near(ctx, of))(t)); diff != "" {
+			t.Errorf("near %s (-want +got)\n%s", of, diff)
+		}
+	}
+	if got := must(s.Near(ctx, thread.ID{Owner: "busy", Name: "one", Number: 60}))(t); len(got) != 50 || got[0].Number != 59 {
+		t.Errorf("%d threads are near, the first %v; want the 50 newest", len(got), got[0])
+	}
 	sister := thread.ID{Owner: issue(1).Owner, Name: "Sister", Number: 1}
 	for _, other := range []thread.ID{sister, {Owner: "else", Name: issue(1).Name, Number: 1}} {
 		l = must(s.Acquire(ctx, other, "node", c.Now()))(t)

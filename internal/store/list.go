@@ -24,6 +24,13 @@ func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thre
 	return all, err
 }
 
+// Near implements thread.Store.
+func (s *threads) Near(ctx context.Context, t thread.ID) (all []thread.ID, err error) {
+	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
+		"owner = $1 AND name = $2 AND number <> $3 ORDER BY updated_at DESC LIMIT 50", t.Owner, t.Name, t.Number)
+	return all, err
+}
+
 // EachThread calls f with what Threads would list, and keeps none: a list of ten thousands would be most of the
 // memory.
 func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) error {

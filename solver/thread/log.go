@@ -200,7 +200,9 @@ type Store interface {
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
 	EnterAccount(ctx context.Context, l Lease, account string, most int, now time.Time) (bool, error)
 	LeaveAccount(ctx context.Context, l Lease, account string) error
-	Threads(ctx context.Context, limit int) ([]ThreadRow, error)
+	// Near are the other threads of a thread's repository about which something was
+	// decided, those touched last first, 50 at most.
+	Near(ctx context.Context, t ID) ([]ID, error)
 }
 
 // GradeRow is one attempt as it is learned from. Data is a learning.Graded.
