@@ -81,7 +81,7 @@ func unattended(f Facts) (Decision, bool) {
 func budget(f Facts) (Decision, bool) {
 	if why := f.Thread().Spent(); why != "" {
 		return f.pause(RuleBudget, why, func(rest []Attempt) bool {
-			f.Attempts = rest
+			f.Attempts, f.Raised = rest, 0
 			return f.Thread().Spent() != ""
 		})
 	}
@@ -95,8 +95,8 @@ func budget(f Facts) (Decision, bool) {
 // since are the attempts that began within a time before now and since a person raised
 // the bounds, oldest first.
 func (f Facts) since(within time.Duration) []Attempt {
-	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) || a.StartedAt.Before(f.Raised) }
-	return slices.DeleteFunc(slices.Clone(f.Attempts), earlier)
+	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) }
+	return slices.DeleteFunc(slices.Clone(f.Attempts[f.Raised:]), earlier)
 }
 
 // Thread is the thread's own ledger. Its attempts have a limit of their own.

@@ -15,6 +15,7 @@ const maxAhead = 8 * 24 * time.Hour
 // be waited for longer than anything may be waited for is over.
 func (f Facts) settled() Facts {
 	f.Attempts, f.Backends = slices.Clone(f.Attempts), slices.Clone(f.Backends)
+	f.Handed.At = earliest(f.Handed.At, f.Now)
 	latest := f.Now.Add(maxAhead)
 	for i := range f.Attempts {
 		a := &f.Attempts[i]

@@ -18,9 +18,11 @@ func TestAClockThatWasAheadKeepsNobodyWaiting(t *testing.T) {
 			f.Backends[i].CooldownUntil = noon.Add(year)
 		}
 	}
-	f := given(limited).with(ahead)
-	if d := Next(f); d.Action == DoWait && d.Until.After(noon.Add(maxAhead)) {
-		t.Errorf("it waits until %s: %v", d.Until, d.Reasons)
+	handed := given().asked("").with(func(f *Facts) { f.Handed = HandOver{Times: 12, At: noon.Add(year)} })
+	for _, f := range []Facts{given(limited).with(ahead), handed} {
+		if d := Next(f); d.Action == DoWait && d.Until.After(noon.Add(maxAhead)) {
+			t.Errorf("it waits until %s: %v", d.Until, d.Reasons)
+		}
 	}
 }
 
@@ -38,7 +40,7 @@ func TestNoWaitIsLongerThanAnythingMayBeWaitedFor(t *testing.T) {
 			a.StartTree, a.EndTree = "before", moved
 		}
 		a.Outcome = Outcome(a.Ending)
-		f := Facts{Now: noon, Limits: Defaults(), Run: 1, Attempts: []Attempt{a}, Backends: []Backend{{
+		f := Facts{Now: noon, Limits: Defaults(), Run: 1, Attempts: []Attempt{a}, Handed: HandOver{Times: rapid.IntRange(0, 20).Draw(t, "handed over"), At: at.Draw(t, "handed over at")}, Backends: []Backend{{
 			Name: "codex", Account: "main", CooldownUntil: at.Draw(t, "cooldown"),
 			Breaker: Breaker{Kind: UsageLimit, Consecutive: rapid.IntRange(0, 3).Draw(t, "limits"), ResetsAt: at.Draw(t, "breaker")}}}}
 		f.Limits.UsageLimit.AutoContinue = rapid.Bool().Draw(t, "auto continue")

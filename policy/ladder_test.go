@@ -156,7 +156,7 @@ func TestABudgetEndsTheWork(t *testing.T) {
 		{"of tokens, until enough of them are a day old", tokens, from(tokens)},
 		{"of dollars", dollars, from(dollars)},
 		{"also when somebody asks", asked, from(asked)},
-		{"unless it is to allow as much once more", asked.asked("raise").with(func(f *Facts) { f.Raised = noon }), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"unless it is to allow as much once more", asked.asked("raise").with(func(f *Facts) { f.Raised = len(f.Attempts) }), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"whom it ended goes on when there is room", given(ended), Decision{Action: DoAttempt, Rule: "budget", Backend: "codex"}},
 		{"but not twice without a change", given(ended, ended), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"but not before it is reached", given(used(99, 1.9)).with(bound), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},

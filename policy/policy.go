@@ -17,7 +17,7 @@ type Facts struct {
 
 	Attempts  []Attempt // of the thread that have ended, oldest first
 	Handed    HandOver  // the attempt that was handed over and goes on; zero for none
-	Raised    time.Time // when a person last allowed as much once more as the thread may use in a day; zero for never
+	Raised    int       // how many of them count no more, since a person then allowed as much once more as the thread may use in a day
 	Run       int       // the number of the current run
 	Above     []Ledger  // what the levels above the thread have used; none bounds nothing
 	Fresh     []Trigger // that no attempt has taken and that came after the run's last decision to stop

@@ -134,7 +134,7 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"sixty attempts a day are the last, over all runs", day.asked("solve"),
 			Decision{Action: DoWait, Rule: "daily_cap", Until: day.Attempts[0].StartedAt.Add(Day), Reasons: wanted("60 attempts on this thread in 24 hours")}},
-		{"unless a person allows as many once more", day.asked("raise").with(func(f *Facts) { f.Raised = noon }),
+		{"unless a person allows as many once more", day.asked("raise").with(func(f *Facts) { f.Raised = len(f.Attempts) }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"an attempt that began 24 hours ago does not count any more", spread.asked("solve"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},

@@ -66,14 +66,20 @@ func (s State) Facts(now time.Time) policy.Facts {
 	}
 	f.Review = review(s.Pending(), typed)
 	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
+	raised := int64(0) // by its place in the log, for the clocks of nodes differ
 	for _, r := range s.Feedback {
 		if r.Command == "raise" && r.Withdrawn == "" && !r.By.Bot() {
-			f.Raised = r.At
+			raised = r.Seq
+		}
+	}
+	for _, a := range s.Attempts[:len(f.Attempts)] {
+		if a.Seen < raised {
+			f.Raised++
 		}
 	}
 	if u := s.Unfinished; u != nil {
 		f.Handed = policy.HandOver{Times: u.Times, At: u.At}
-		if now.Sub(u.At) < policy.Day && !u.At.Before(f.Raised) { // as of attempts that have ended
+		if now.Sub(u.At) < policy.Day && s.handed.Seen >= raised { // as of attempts that have ended
 			f.Handed.Used = u.Used
 		}
 	}

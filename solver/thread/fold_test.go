@@ -293,3 +293,19 @@ func TestWhatWasHandedOverCountsForADayAndUntilAPersonRaisesTheBound(t *testing.
 		}
 	}
 }
+
+// The clocks of nodes differ, so what a person raised counts from its place in the log.
+func TestARaiseCountsFromItsPlaceInTheLog(t *testing.T) {
+	raise := happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "raise", By: ada}}
+	for name, ahead := range map[string]time.Duration{"right": 0, "a year ahead": 8760 * time.Hour, "a year behind": -8760 * time.Hour} {
+		log := logOf(t, solve("one"), start(1, 1, 1), raise, end(1, edited("c1")), start(2, 1, 3), end(2, edited("c2")))
+		log[2].At = log[2].At.Add(ahead)
+		s, err := Fold(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := s.Facts(begin.Add(time.Minute)); len(f.Attempts) != 2 || f.Raised != 1 {
+			t.Errorf("a clock that is %s: %d attempts, of which %d count no more; want 1 of 2", name, len(f.Attempts), f.Raised)
+		}
+	}
+}
