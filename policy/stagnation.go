@@ -15,7 +15,7 @@ import (
 type Stagnant struct {
 	Kind       string  // what was similar: failure, revision, or empty for nothing
 	Similar    int     // attempts in a row, counted from the newest backwards
-	Similarity float64 // of the newest attempt with the one before it, 0..1
+	Similarity float64 // of the newest attempt with the nearer of the two before it, 0..1
 	// Same says that the newest attempt came to the very same point as the one before it on the same input: the same
 	// tree, or the same failing tests.
 	Same      string
@@ -34,22 +34,14 @@ func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(a Attempt) bool { return a.Run != run })
 	v = Stagnant{}
-	for i := len(all) - 1; i > 0; i-- {
-		kind, s := alike(all[i-1], all[i], l.Stagnation.Similarity)
-		if i == len(all)-1 {
-			v.Similarity = s
+	for _, kind := range []string{"failure", "revision"} {
+		n, newest := row(all, kind, l.Stagnation.Similarity)
+		if n > v.Similar || n == v.Similar && newest > v.Similarity {
+			v.Kind, v.Similar, v.Similarity = kind, n, newest
 		}
-		if kind == "" && i > 1 {
-			kind, s = alike(all[i-2], all[i], l.Stagnation.Similarity)
-		}
-		if kind == "" || v.Kind != "" && kind != v.Kind {
-			break
-		}
-		if v.Kind == "" {
-			v.Similarity = s
-		}
-		v.Kind = kind
-		v.Similar++
+	}
+	if v.Similar == 0 {
+		v.Kind = ""
 	}
 	v.attempts = v.Similar
 	v.Escalated = v.Similar > 0 && v.Similar >= l.Stagnation.EscalateAfter
@@ -62,7 +54,7 @@ func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 	case len(all) < 2:
 		v.Reasons = []string{"there is no earlier attempt to compare with"}
 	case v.Similar == 0:
-		v.Reasons = []string{fmt.Sprintf("similarity with the attempt before is %.2f; similar from %.2f", v.Similarity, l.Stagnation.Similarity)}
+		v.Reasons = []string{fmt.Sprintf("similarity with the attempts before is %.2f; similar from %.2f", v.Similarity, l.Stagnation.Similarity)}
 	default:
 		v.Reasons = []string{fmt.Sprintf("%s in a row with a similar %s (%.2f; similar from %.2f)",
 			Plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Stagnation.Similarity)}
@@ -141,28 +133,38 @@ func same(run []Attempt) (a, b Attempt, kind, what string) {
 	return a, b, "", ""
 }
 
-// alike names what two attempts have in common: the failure when both failed in the same tests or in similar words, the
-// revision when both made a similar change. The number is the higher of the similarities that could be measured.
-func alike(a, b Attempt, threshold float64) (kind string, s float64) {
-	revision := 0.0
-	if a.Change != 0 && b.Change != 0 && a.Outcome != Interrupted && b.Outcome != Interrupted {
-		revision = simhash.Similarity(a.Change, b.Change)
+// row is how many attempts in a row, from the newest backwards, are alike in a way with
+// one of the two before them, and how much the newest is.
+func row(all []Attempt, kind string, threshold float64) (n int, newest float64) {
+	for i := len(all) - 1; i > 0; i-- {
+		s := alike(all[i-1], all[i], kind)
+		if i > 1 {
+			s = max(s, alike(all[i-2], all[i], kind))
+		}
+		if n == 0 {
+			newest = s
+		}
+		if s < threshold {
+			break
+		}
+		n++
 	}
-	failure := 0.0
+	return n, newest
+}
+
+// alike is how much two attempts have in common: as a revision, of what they changed; as
+// a failure, of the tests that failed in both, or of the words.
+func alike(a, b Attempt, kind string) float64 {
 	switch {
-	case !failed(a) || !failed(b) || a.Outcome != b.Outcome:
+	case kind == "revision" && a.Change != 0 && b.Change != 0 && a.Outcome != Interrupted && b.Outcome != Interrupted:
+		return simhash.Similarity(a.Change, b.Change)
+	case kind == "revision" || !failed(a) || !failed(b) || a.Outcome != b.Outcome:
 	case len(a.Tests)+len(b.Tests) > 0:
-		failure = shared(a.Tests, b.Tests)
+		return shared(a.Tests, b.Tests)
 	case a.Evidence != 0 && b.Evidence != 0:
-		failure = simhash.Similarity(a.Evidence, b.Evidence)
+		return simhash.Similarity(a.Evidence, b.Evidence)
 	}
-	switch {
-	case failure >= threshold && failure >= revision:
-		return "failure", failure
-	case revision >= threshold:
-		return "revision", revision
-	}
-	return "", max(failure, revision)
+	return 0
 }
 
 // shared is the share of the names in either list that are in both.

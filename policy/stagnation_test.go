@@ -17,6 +17,11 @@ func flipped(p simhash.Print, n int) simhash.Print { return p ^ (1<<n - 1) }
 func failedWith(evidence simhash.Print) Attempt {
 	return Attempt{Receipt: Receipt{Ending: Crashed, Outcome: "crashed", Evidence: evidence}}
 }
+func both(evidence, change simhash.Print) Attempt {
+	a := failedWith(evidence)
+	a.Change = change
+	return a
+}
 func changedBy(change simhash.Print) Attempt {
 	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Change: change}}
 }
@@ -40,6 +45,7 @@ func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
 		{"only the newest ones in a row count", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far), failedWith(far)}, "failure", 1, false},
 		{"a different one at the end ends the row", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far)}, "", 0, false},
 		{"similar failures and similar revisions do not add up", []Attempt{failedWith(p), {Receipt: Receipt{Ending: Crashed, Outcome: "crashed", Evidence: p, Change: p}}, changedBy(p)}, "revision", 1, false},
+		{"a row is one of failures also where the changes of some are more alike", []Attempt{failedWith(p), both(flipped(p, 3), p), both(p, p), both(p, flipped(p, 3))}, "failure", 3, true},
 		{"texts that are not there are not alike", []Attempt{failedWith(0), failedWith(0), changedBy(0), changedBy(0)}, "", 0, false},
 		{"final messages of successes are no failures", []Attempt{
 			{Receipt: Receipt{Ending: Completed, Outcome: Edited, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: Edited, Evidence: p}}}, "", 0, false},
@@ -159,7 +165,7 @@ func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {
 		{"no tests, the same words", failing(p), failing(p), 1},
 		{"another kind of end in the same words", failing(p), crashed, 0},
 	} {
-		if _, got := alike(tc.a, tc.b, 0.85); math.Abs(got-tc.want) > 1e-9 {
+		if got := alike(tc.a, tc.b, "failure"); math.Abs(got-tc.want) > 1e-9 {
 			t.Errorf("%s: %.2f, want %.2f", tc.name, got, tc.want)
 		}
 	}
