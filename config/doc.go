@@ -15,7 +15,7 @@
 //
 // Where what is decided:
 //
-//	which key is called what, with which default?    server.go, backend.go, provider.go, policy.go
+//	which key is called what, with which default?    server.go, backend.go, policy.go
 //	where do the 300 s and the thresholds stand?     ../policy/limits.go, which Policy embeds
 //	which value is refused, and in which words?      validate… in the file of its struct, such as server.go
 //	how does a YAML node become a value?             decode.go

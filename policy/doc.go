@@ -47,7 +47,7 @@
 //	where do the 300 s and all other defaults stand                   limits.go, Defaults
 //	how long is waited between two attempts                           admit.go, backoff; breaker.go, Backoff
 //	what keeps a backend from an attempt that was asked for           admit.go
-//	what is waited out that the provider refuses for the moment        transient.go
+//	what is waited out that the provider refuses for the moment        rules.go, transient
 //	what follows an agent that hung, and an interruption              ladder.go, silence
 //	when is an account asked nothing before its reset                 breaker.go
 //	when are edits a loop, and how bad is it                          severity.go
@@ -60,7 +60,7 @@
 //	when is the agent's session continued                             ladder.go, Resume
 //	who chooses among several free backends                           policy.go, Facts.Choose; choose.go
 //	which words has a rule, where it is shown                         rule.go
-//	what is a reason, and how is it written                           reason.go
+//	what is a reason, and how is it written                           rule.go, Reason
 //	endings, outcomes, actions, sources of feedback                   words.go
 //	what a receipt holds: tokens, limits, verification, rungs         receipt.go
 //	which characters show nothing                                     words.go, Invisible

@@ -11,7 +11,7 @@
 //	what does a step do, and in which order                         step.go
 //	when is policy asked, and with which facts                      step.go (decide)
 //	what differs between GitHub and a folder (pawl run)             host.go
-//	when is a step that failed tried again                          retry.go
+//	when is a step that failed tried again                          solver.go (retry)
 //	how many attempts run at a time, who tries a limited account    slots.go
 //	what are people told while the agent works                      step.go (aside)
 //	what is refused before an attempt, what is an attempt given     prepare.go

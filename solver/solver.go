@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -96,4 +101,94 @@ func (s *step) lost(ctx context.Context, err error) error {
 		s.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")
 	}
 	return err
+}
+
+// How often a step is tried after errors: with retryCap between two tries for about
+// a day, longer than an outage at GitHub lasts, and then with rareCap. What mends
+// the error may be no event of the thread.
+const (
+	oftenTries = 300
+	retryCap   = 5 * time.Minute
+	rareCap    = time.Hour
+)
+
+// afterFailure doubles the wait from one second up to the cap and takes up to half
+// of it off, so that what failed together does not return together.
+func afterFailure(inARow int) time.Duration {
+	longest := retryCap
+	if inARow >= oftenTries {
+		longest = rareCap
+	}
+	return policy.Retry(inARow, time.Second, longest, 1-rand.Float64()/2)
+}
+
+// errStopping keeps a server that stops from beginning attempts.
+var errStopping = errors.New("the server is stopping, and begins no attempt")
+
+// retry is when a step is tried again that ends with an error and the context that
+// it was given; nil where it did all there was to do. Only Stop cancels that context,
+// a deadline is an error.
+func (s *step) retry(given context.Context, err error) thread.Retry {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(given.Err(), context.Canceled), errors.Is(err, errStopping):
+		// Any other node may take the step, or the next process.
+		return func(int) time.Duration { return 0 }
+	}
+	return func(inARow int) time.Duration {
+		if inARow == oftenTries {
+			s.log.Error().Err(err).Int("tries", inARow).Msg("the step has failed for about a day; it is tried about once an hour from now on")
+		}
+		return afterFailure(inARow)
+	}
+}
+
+// failed turns an error into what the log can say: a wait that GitHub asked
+// for, an end that GitHub told, or a failure that no repetition mends. Anything
+// else stays an error, and the step is tried again.
+func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
+	var limited *forge.RateLimited
+	var moved *forge.Moved
+	gone := errors.As(err, &moved) || errors.Is(err, forge.ErrUninstalled)
+	switch {
+	case errors.Is(err, thread.ErrLeaseLost) || ctx.Err() != nil:
+		return false, err
+	case errors.As(err, &limited):
+		s.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")
+		return false, s.lease.Append(ctx, thread.Batch{WakeAt: limited.Until})
+	case gone && s.state.Closed != "":
+		// Nothing can be shown on a thread that is gone.
+		s.log.Warn().Err(err).Msg("the thread is gone at GitHub")
+		return false, nil
+	case moved != nil:
+		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "renamed", Detail: moved.To})
+	case gone:
+		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
+	case errors.Is(err, git.ErrProtected) && s.state.Open():
+		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", text.Redact(err.Error()))
+		d.Seen = s.state.Seq
+		return true, s.lease.Record(ctx, thread.KindDecision, d)
+	case final(err) && !s.state.Open():
+		// The run has ended, and what GitHub refuses to show stays as it is.
+		s.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
+		return false, nil
+	case final(err):
+		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
+		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", text.Redact(err.Error()))
+		d.Seen, d.Failed = s.state.Seq, true
+		return true, s.lease.Record(ctx, thread.KindDecision, d)
+	}
+	return false, err
+}
+
+// final reports whether trying again cannot help. Credentials that GitHub refuses
+// are none of that: nothing could be shown of an end, and they are good again when
+// the machine's clock or the key is.
+func final(err error) bool {
+	kinds := []error{
+		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
+		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge,
+	}
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

@@ -2,13 +2,17 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -90,3 +94,175 @@ func compareNumbers(a, b string) int {
 	n, _ := strconv.Atoi(b)
 	return cmp.Compare(m, n)
 }
+
+// Request says what an agent shall do and where. Its only secrets are those that the operator listed in Env.
+type Request struct {
+	Prompt string
+	Dir    string // the checkout as the agent sees it; the caller starts the process there
+	Home   string // the agent's own HOME as the agent sees it
+	// Model and Effort are passed on where the CLI knows them; empty means its default.
+	Model, Effort string
+	// Session names an earlier session of the same CLI and HOME to continue; empty starts afresh.
+	Session string
+	Argv    []string          // the program with its first arguments; empty: the CLI's own name. The kind "command" needs it.
+	Env     map[string]string // the environment that the operator allows, PATH included
+	// Endpoint is where the CLI finds its model: a proxy on loopback with its token. Zero: it signs in by
+	// itself, by Env or the credential file in HOME. The kind "command" gets it in the variables of the
+	// protocol's client library.
+	Endpoint Endpoint
+	TestTool []string // the command line of a stdio MCP server with run_tests; empty for none. "command" is not told.
+	// Attempt, Thread and Rung are told to agents of the kind "command".
+	Attempt      int
+	Thread, Rung string
+}
+
+// Command is what to start. Argv is never handed to a shell.
+type Command struct {
+	Argv  []string
+	Env   []string          // the whole environment, as NAME=value, sorted
+	Stdin string            // written to the process and then closed: an open one makes some CLIs wait for ever
+	Files map[string]string // written below HOME before the start, by slash-separated relative path
+}
+
+// ErrSession: Request.Session is none that the CLI gives. The same request without it starts afresh.
+var ErrSession = errors.New("start afresh")
+
+// Start is how a CLI is started, beside what is the same for all: the prompt on standard input, the operator's
+// variables without those that lead past the endpoint, Home as HOME.
+type Start struct {
+	Program            string   // the CLI's own name, for requests without Argv
+	Protocols, Efforts []string // those of its endpoints, Efforts its words, the least first
+	// Sessions matches the sessions that it gives.
+	Sessions *regexp.Regexp
+	// Build adds what is its own: its arguments, its variables, its files.
+	Build func(Request) (Launch, error)
+}
+
+// Launch is what a CLI needs beside its program, its variables by name, its files below HOME.
+type Launch struct {
+	Args       []string
+	Env, Files map[string]string
+}
+
+// Command turns a request into what to start.
+func (s Start) Command(r Request) (Command, error) {
+	if err := r.Endpoint.Check(s.Program, s.Protocols...); err != nil {
+		return Command{}, err
+	}
+	if last := len(s.Efforts) - 1; r.Effort != "" && !slices.Contains(s.Efforts, r.Effort) {
+		return Command{}, fmt.Errorf("%q is not an effort of %s: use %s or %s", Shorten(r.Effort, 80), s.Program, strings.Join(s.Efforts[:last], ", "), s.Efforts[last])
+	}
+	if r.Session != "" && !s.Sessions.MatchString(r.Session) {
+		return Command{}, fmt.Errorf("%q is no session of %s: %w", r.Session, s.Program, ErrSession)
+	}
+	own, err := s.Build(r)
+	if err != nil {
+		return Command{}, err
+	}
+	program := r.Argv
+	if len(program) == 0 {
+		program = []string{s.Program}
+	}
+	return Command{
+		Argv: slices.Concat(program, own.Args), Env: Environ(usual, r.Allowed(), own.Env, map[string]string{"HOME": r.Home}),
+		Stdin: r.Prompt, Files: own.Files,
+	}, nil
+}
+
+// usual are the variables that a CLI gets unless the operator sets them. TZ is
+// UTC because codex prints reset times in the local zone without naming it.
+var usual = map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
+
+// Environ lists an environment in the form that exec wants, sorted so that
+// equal requests give equal commands. Later maps win.
+func Environ(layers ...map[string]string) []string {
+	all := map[string]string{}
+	for _, layer := range layers {
+		maps.Copy(all, layer)
+	}
+	list := make([]string, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, name+"="+all[name])
+	}
+	return list
+}
+
+// SafeSession matches the sessions of codex, claude and gemini, which are UUIDs.
+var SafeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
+
+// Endpoint is a proxy on loopback through which a CLI reaches its model; zero for none.
+type Endpoint struct {
+	// Protocol is openai (POST /v1/responses and /v1/chat/completions), anthropic (POST /v1/messages) or gemini
+	// (POST /v1beta/models/…).
+	Protocol string
+	URL      string // http://127.0.0.1:PORT, without a slash at the end
+	// Token lets an attempt use the proxy. It reaches the CLI by an environment variable only.
+	Token string
+}
+
+// TokenVariable carries the token where a configuration can name a variable. No CLI or script uses it unasked.
+const TokenVariable = "PAWL_ENDPOINT_TOKEN"
+
+// OnlyToken is the variable with the token; none for the zero value.
+func (e Endpoint) OnlyToken() map[string]string {
+	if e == (Endpoint{}) {
+		return map[string]string{}
+	}
+	return map[string]string{TokenVariable: e.Token}
+}
+
+// credentials are the variables by which CLIs sign in or are sent elsewhere: none may get past an endpoint.
+var credentials = []string{
+	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_OAUTH_TOKEN",
+	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_GATEWAY",
+	"ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_BEDROCK_MANTLE_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_FOUNDRY_BASE_URL", "ANTHROPIC_AWS_BASE_URL",
+	"ANTHROPIC_FOUNDRY_API_KEY", "AWS_BEARER_TOKEN_BEDROCK",
+	"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT",
+	"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_CLI_CUSTOM_HEADERS", "CODE_ASSIST_ENDPOINT",
+	"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS",
+}
+
+// Check refuses an endpoint that a CLI cannot use.
+func (e Endpoint) Check(cli string, speaks ...string) error {
+	switch {
+	case e == Endpoint{}:
+		return nil
+	case !slices.Contains(speaks, e.Protocol):
+		return fmt.Errorf("%s cannot use a provider of the protocol %q: give the backend a provider with the protocol %s", cli, e.Protocol, strings.Join(speaks, " or "))
+	case e.URL == "" || e.Token == "":
+		return fmt.Errorf("the endpoint of %s lacks its URL or its token", cli)
+	}
+	return nil
+}
+
+// Allowed is the environment that the operator allows, without what leads past the endpoint.
+func (r Request) Allowed() map[string]string {
+	env := maps.Clone(r.Env)
+	if r.Endpoint != (Endpoint{}) {
+		maps.DeleteFunc(env, func(name, _ string) bool { return slices.Contains(credentials, name) })
+	}
+	return env
+}
+
+// Variables are those by which the protocol's client library finds its server and key; none for zero.
+func (e Endpoint) Variables() map[string]string {
+	switch e.Protocol {
+	case config.OpenAI:
+		return map[string]string{"OPENAI_BASE_URL": e.URL + "/v1", "OPENAI_API_KEY": e.Token}
+	case config.Anthropic:
+		return map[string]string{"ANTHROPIC_BASE_URL": e.URL, "ANTHROPIC_API_KEY": e.Token}
+	case config.Google:
+		return map[string]string{"GOOGLE_GEMINI_BASE_URL": e.URL, "GEMINI_API_KEY": e.Token}
+	}
+	return map[string]string{}
+}
+
+// ToolServer is the name under which the CLIs know the server of the test tool.
+const ToolServer = "pawl"
+
+// Bounds for the test tool. Tests may take thirty minutes, and the tool itself
+// gives up before a CLI does, whose defaults begin at 60 s.
+const (
+	ToolStartup = 30 * time.Second
+	ToolTimeout = 35 * time.Minute
+)

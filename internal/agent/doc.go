@@ -12,19 +12,19 @@
 // mention and decides nothing.
 //
 //	where is an ending decided                       conclude.go  tally.decide
-//	of a program without structure in its output     plain.go
+//	of a program without structure in its output     conclude.go  decidePlain
 //	what corrects it afterwards                      session.go   Report.Refine
 //	where is Claude's limit read                     claude/claude.go    readLimit, endingOf
-//	where is Codex's                                 codex/stream.go, codex/session.go
+//	where is Codex's                                 codex/codex.go, codex/session.go
 //	where are wordings, resets, the 8 days           ../limit, see its doc.go
-//	how is each CLI started, with which version      codex/command.go, claude/claude.go, …
-//	what is the same of them all                     request.go   Start
+//	how is each CLI started, with which version      codex/codex.go, claude/claude.go, …
+//	what is the same of them all                     adapter.go   Start
 //	which kind of backend is which adapter           clis/clis.go
-//	what of the environment reaches a CLI            request.go   Request.Allowed
+//	what of the environment reaches a CLI            adapter.go   Request.Allowed
 //	which bounds end a run that goes on              run.go       RunOptions, newWatch
 //	when is a CLI killed because it waits            run.go       watch.tellWait
 //	how long may a line be, what is kept of output   stream.go
-//	how is a line read as JSON, a cut one too        json.go      Line
+//	how is a line read as JSON, a cut one too        event.go     Line
 //	when does a call count, and when twice           tally.go
 //	what makes two edits the same                    edit/edits.go
 //	what makes two failures the same                 edit/edits.go

@@ -12,5 +12,5 @@
 //	Where do the intervals come from?                     scale.go (interval)
 //	Is a threshold shown to be better?                    scale.go (heldOut), report.go (Verdict)
 //	What is printed, as JSON and for people?              report.go
-//	The curves, in characters and as SVG                  draw.go, roc.svg.tmpl
+//	The curves, in characters and as SVG                  report.go, roc.svg.tmpl
 package calibrate

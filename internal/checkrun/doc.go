@@ -8,7 +8,7 @@
 // but words, so none of them can mention a person, refer to an issue, link,
 // load a picture, close a block or forge one of Pawl's markers.
 //
-//	what is known of a thread?                            facts.go, Facts
+//	what is known of a thread?                            checkrun.go, Facts
 //	which conclusion has a stopped or failed run?         run.go, State.shown
 //	where do the words of a title come from?              run.go, headline; policy.Rule.Words
 //	what happens next, and what can a person do?          run.go, outlook

@@ -15,7 +15,7 @@
 // an *Error, a *RateLimited or a *Moved, or the context's own.
 //
 //	question                                             file
-//	where is a token made, kept and replaced?            token.go
+//	where is a token made, kept and replaced?            app.go (Token)
 //	how often is a call repeated, and after which wait?   retry.go
 //	where is a write looked up before it is repeated?    retry.go (afterFailure); each request's find
 //	what goes over the wire, and in which order?         call.go (do)
@@ -24,16 +24,14 @@
 //	where is what was used of them kept?                 limiter.go (update); with several nodes in Shared
 //	where is a secondary limit obeyed?                   answer.go (limitEnds), limits.go (answered)
 //	what if a request misses its place, or the lease?    retry.go (inPlace, lateMost, Fenced)
-//	what is asked with an ETag?                          cache.go
+//	what is asked with an ETag?                          call.go (cached)
 //	what does an answer mean: limit, refusal, no answer? answer.go (class)
-//	which errors are there, with which hints?            errors.go
-//	where is a renamed repository found out?             errors.go (redirected), repo.go (on)
-//	who is the App, and its bot user?                    app.go
-//	how long may a text be, and how is it cut?           clip.go
+//	which errors are there, with which hints?            answer.go (explain)
+//	where is a renamed repository found out?             answer.go (redirected), client.go (on)
+//	who is the App, and its bot user?                    app.go; one made from a manifest, too
+//	how long may a text be, and how is it cut?           issues.go (clip)
 //	check runs, buttons, annotations                     checks.go
-//	issues, comments, reactions                          issues.go
-//	pull requests                                        pulls.go
+//	issues, comments, reactions, pull requests           issues.go
 //	deliveries and changes that were missed              missed.go
-//	permissions, the default branch                      repo.go
-//	an App made from a manifest                          app.go
+//	permissions, the default branch                      client.go
 package forge

@@ -16,15 +16,15 @@
 //	which headers pass, and where is the key put in               route.go
 //	what may a request ask for                                    request.go
 //	how is a provider called, and what of its answer passes       upstream.go
-//	how is a stream parted into events                            stream.go
+//	how is a stream parted into events                            upstream.go (splitter)
 //	how are tokens, text and tool calls read of an answer         answer.go
 //	when is an answer asked for once more                         rung.go
-//	what is the opposite thinking mode                            thinking.go
+//	what is the opposite thinking mode                            rung.go (opposite)
 //	when does an attempt get nowhere at its provider              session.go (heard)
 //	what may an attempt use, and what did it use                  session.go, budget.go
-//	what does a model cost                                        price.go
+//	what does a model cost                                        budget.go (priceOf)
 //	what does an agent see that is refused                        refuse.go
-//	whose are the connections                                     connlimiter.go
+//	whose are the connections                                     gateway.go (connLimiter)
 //	how is the key kept out of what an agent sees                 upstream.go send, ../text/secret.go
-//	how is JSON read                                              json.go
+//	how is JSON read                                              request.go (parsed)
 package gateway
