@@ -118,7 +118,11 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		answering := aside
 		answering.attend(ctx)
 	}
-	broke := a.Run(ctx, s.Host.executor(a))
+	return s.finish(ctx, a, a.Run(ctx, s.Host.executor(a)))
+}
+
+// finish logs what an attempt came to, which may be an error.
+func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) error {
 	a.Hide()
 	if err := a.Finish(ctx); err != nil {
 		return err
@@ -128,6 +132,27 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		return broke
 	}
 	return nil
+}
+
+// deliver pushes what an attempt made that was handed over with its receipt, in place of
+// another attempt.
+func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
+	a := &attempt.Attempt{
+		Env: &s.Env, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
+		Ground: s.ground(), Free: func() {}, Span: s.span,
+	}
+	refused, err := s.Host.fetch(ctx, s.publisher, a.Ground)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		return s.interrupt(ctx, begun)
+	}
+	a.Seen = s.state.Seq
+	s.sign(a)
+	s.lease.Patient(true)
+	defer s.lease.Patient(false)
+	return s.finish(ctx, a, a.Deliver(ctx, s.Host.executor(a)))
 }
 
 // sign says whose commits an attempt's are, and how they are called.

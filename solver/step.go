@@ -39,6 +39,9 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	ctx, end := s.span(ctx, "step")
 	defer func() { end(err) }()
 	if a, running := s.state.Running(); running {
+		if u := s.state.Unfinished; u != nil && u.Receipt != nil && s.state.Stopped == "" && s.state.Closed == "" {
+			return true, s.deliver(ctx, a)
+		}
 		return true, s.interrupt(ctx, a)
 	}
 	if s.state.Unfinished == nil && s.state.Acts[thread.ActUnfinished].SHA != "" {

@@ -40,7 +40,13 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) {
 	} else if entry.Route == "" {
 		http.Error(out, "Not Found", http.StatusNotFound)
 	} else {
-		s.answerGit(out, r, gitCall{rest: rest, write: rest == "git-receive-pack" || r.URL.Query().Get("service") == "git-receive-pack"}, full, &entry)
+		call := gitCall{rest: rest, write: rest == "git-receive-pack" || r.URL.Query().Get("service") == "git-receive-pack"}
+		git := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.answerGit(w, r, call, full, &entry) })
+		if fault.Answer != nil {
+			fault.Answer(out, r, git)
+		} else {
+			git(out, r)
+		}
 	}
 	if fault.AbortAfter {
 		s.requestLog.add(entry)

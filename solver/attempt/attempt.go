@@ -43,6 +43,7 @@ type Attempt struct {
 	Receipt policy.Receipt
 
 	executor       Executor
+	made           bool               // all but the push
 	handed         *thread.Unfinished // what is logged in place of the receipt
 	noted          notes
 	wrote          feedback.Authored
@@ -143,7 +144,23 @@ func (a *Attempt) settle(ctx context.Context) error {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
+	return a.land(ctx, err)
+}
+
+// Deliver ends an attempt that was handed over with its receipt: what it made is pushed,
+// unless GitHub took it already, and no agent is asked again.
+func (a *Attempt) Deliver(ctx context.Context, e Executor) error {
+	a.executor, a.breakerUpdated = e, true
+	a.Receipt = *a.State.Unfinished.Receipt
+	a.Receipt.Tokens, a.Receipt.CostUSD = policy.Tokens{}, nil // they are in Unfinished.Used
+	return a.land(ctx, nil)
+}
+
+// land pushes what was committed and concludes the attempt, unless it came to an error
+// before that.
+func (a *Attempt) land(ctx context.Context, err error) error {
 	if err == nil && a.Receipt.Commit != "" {
+		a.made = true
 		err = a.deliver(ctx)
 	}
 	switch why := context.Cause(ctx); {
@@ -206,27 +223,33 @@ var (
 
 // cancelled ends an attempt that was ended from outside.
 func (a *Attempt) cancelled(ctx context.Context, cause error) {
-	a.Receipt.Outcome = policy.Cancelled
+	r := &a.Receipt
+	asked := errors.Is(cause, errStopped) || errors.Is(cause, errClosed)
+	hands := !asked && a.Closing() && !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
 	// What the provider said of the account counts whatever ended the attempt.
-	limited := a.Receipt.Ending == policy.UsageLimit || a.Receipt.Ending == policy.Auth
-	if !limited {
-		a.Receipt.Ending = policy.Killed
+	over := r.Ending == policy.UsageLimit || r.Ending == policy.Auth || hands && a.made
+	if !over {
+		r.Ending = policy.Killed
 	}
-	if !errors.Is(cause, errStopped) && !errors.Is(cause, errClosed) {
-		a.Receipt.Outcome = policy.Interrupted
-		cause = errShutdown
-		if a.Closing() && !limited && !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
-			defer cancel()
-			a.handed = a.unfinished(ctx)
-			a.handed.Orderly, a.handed.Times, a.handed.Used = true, 1, spentIn(a.Receipt).Plus(a.used())
-			if u := a.State.Unfinished; u != nil {
-				a.handed.Times += u.Times
-			}
+	if hands {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
+		defer cancel()
+		a.handed = a.unfinished(ctx)
+		a.handed.Orderly, a.handed.Times, a.handed.Used = true, 1, spentIn(*r).Plus(a.used())
+		if u := a.State.Unfinished; u != nil {
+			a.handed.Times += u.Times
 		}
+		if over {
+			a.handed.Receipt = r
+		}
+		return
 	}
-	a.Receipt.Detail = cause.Error()
-	a.Receipt.Reasons = append(a.Receipt.Reasons, cause.Error())
+	r.Outcome = policy.Cancelled
+	if !asked {
+		r.Outcome, cause = policy.Interrupted, errShutdown
+	}
+	r.Detail = cause.Error()
+	r.Reasons = append(r.Reasons, cause.Error())
 }
 
 // handOverTime bounds what a stopping server does to keep an attempt's work. It has
@@ -241,11 +264,11 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	if a.Kind == config.Command {
 		u.Session = "" // none is told to continue one
 	}
-	err := error(nil)
+	err, ending := error(nil), r.Ending
 	if r.Commit == "" {
 		err = a.executor.Commit(ctx)
 	}
-	if err == nil && r.Ending != policy.Killed {
+	if err == nil && r.Ending != ending {
 		err = errors.New(r.Detail) // the files cannot be used
 	}
 	if err != nil {

@@ -151,6 +151,15 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	}
 	old := g.Tip
 	for race := 0; ; race++ {
+		if old != "" { // an earlier push may have come through
+			there, err := g.cache.IsAncestor(ctx, c.Receipt.Commit, old)
+			if err != nil {
+				return err
+			}
+			if there {
+				break
+			}
+		}
 		if err := c.Lease.Record(ctx, thread.KindActStarted, c.pushOf(g.Branch)); err != nil {
 			return err
 		}

@@ -31,10 +31,10 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	defer cancel()
 	used := policy.Spent{Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}.Plus(a.used())
 	a.Receipt.Tokens, a.Receipt.CostUSD = used.Tokens, used.CostUSD
-	a.ownRung()
 	if a.handed != nil {
 		a.Log.Info().Str("commit", a.handed.Commit).Str("session", a.handed.Session).Msg("attempt handed over")
 	} else {
+		a.ownRung()
 		a.Log.Info().Str("ending", string(a.Receipt.Ending)).Str("outcome", string(a.Receipt.Outcome)).
 			Bool("progress", a.Receipt.Progress()).Str("commit", a.Receipt.Commit).Str("detail", a.Receipt.Detail).Msg("attempt ended")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -280,6 +281,9 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
 	if len(l.Judge) == 0 || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() {
 		return nil, nil
+	}
+	if c.ws == nil {
+		return nil, errors.New("the judge was not asked, since another server ran the attempt")
 	}
 	diff, err := c.ws.Diff(ctx, c.Receipt.StartTree, c.Receipt.EndTree, maxDiff)
 	if err != nil {

@@ -206,6 +206,9 @@ type Unfinished struct {
 	// Times is how often in a row it was handed over, and Used what it has used so far.
 	Times int          `json:"times,omitempty"`
 	Used  policy.Spent `json:"used,omitzero"`
+	// Receipt is that of an attempt of which only the push was missing, which is made
+	// before anything else; nil for others.
+	Receipt *policy.Receipt `json:"receipt,omitempty"`
 	// At is when it was left, for this process only; the event has it, too.
 	At time.Time `json:"-"`
 }

@@ -162,7 +162,7 @@ func (s *State) apply(e Event) error {
 		return into(e, func(e Event, u Unfinished) {
 			u.At = e.At
 			s.Unfinished = &u
-			if n := len(s.Attempts) - 1; !u.Orderly || n < 0 || s.Attempts[n].N != u.N {
+			if n := len(s.Attempts) - 1; !u.Orderly || u.Receipt != nil || n < 0 || s.Attempts[n].N != u.N {
 				return
 			}
 			// It is as if it had not begun, unless the run ends before it goes on.
@@ -272,7 +272,7 @@ func (s *State) started(e Event, a Started) {
 func (s *State) ended(e Event, r policy.Receipt) {
 	if u := s.Unfinished; u != nil && r.Outcome == policy.Interrupted && !r.Pushed {
 		again := *u
-		again.Times, again.Used = 0, policy.Spent{} // the receipt stands for them
+		again.Times, again.Used, again.Receipt = 0, policy.Spent{}, nil // the receipt stands for them
 		s.Unfinished = &again
 	} else {
 		s.Unfinished = nil

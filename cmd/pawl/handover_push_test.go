@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// holdPush has GitHub hold the next push. taken says whether it takes it, once the
+// server that pushed is gone.
+func (r *rig) holdPush(taken bool) (held <-chan struct{}, release func()) {
+	begun, gone, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r.world.Inject(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
+		defer close(done)
+		pack, err := io.ReadAll(q.Body)
+		close(begun)
+		<-gone
+		if q.Body = io.NopCloser(bytes.NewReader(pack)); taken && err == nil {
+			github.ServeHTTP(w, q)
+		}
+	}})
+	return begun, func() { close(gone); <-done }
+}
+
+// A server that is stopped while git pushes does not know whether GitHub takes it.
+func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		taken, moved bool
+	}{
+		{"GitHub takes it", true, false},
+		{"GitHub takes it, and a person pushes on top", true, true},
+		{"GitHub does not take it", false, false},
+		{"GitHub does not take it, and a person pushes", false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.cutOff(0)
+			r.start()
+			held, release := r.holdPush(c.taken)
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			<-held
+			if code := r.stop(syscall.SIGTERM); code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+			release()
+			branch := fmt.Sprintf("pawl/issue-%d", n)
+			var person string
+			if c.moved {
+				commit, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: branch, Message: "Mine", Files: map[string]string{"b.txt": "by a person\n"}})
+				r.must(err)
+				person = commit
+			}
+			r.start()
+			r.wantOneAttempt(n, 1)
+			if c.moved {
+				if text, err := r.world.File(t.Context(), rigRepo, branch, "b.txt"); err != nil || text != "by a person\n" {
+					t.Errorf("b.txt on the branch is %q, %v; want it kept", text, err)
+				}
+			}
+			if head := r.world.Pulls(rigRepo)[0].Pull.HeadSHA; c.taken && c.moved && head != person {
+				t.Errorf("the branch is at %s, want the person's commit %s without a merge", head, person)
+			}
+			if a := r.state(n).Attempts[0].Receipt; !a.Pushed || a.Tokens.Output != 5 {
+				t.Errorf("the receipt says pushed %t and %+v, want what the one call used", a.Pushed, a.Tokens)
+			}
+		})
+	}
+}
+
+func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
+	t.Parallel()
+	for name, hangs := range map[string]bool{"while its agent ends": true, "during its push": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			agent := "echo two >> a.txt\n" + fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour)))
+			if hangs {
+				agent = strings.Replace(agent, "exit 1", `touch "$CTRL/ready-1"; exec sleep 600`, 1)
+			}
+			r.agent(agent, "stream: codex")
+			r.start()
+			held, release := (<-chan struct{})(nil), func() {}
+			if !hangs {
+				held, release = r.holdPush(true)
+			}
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			if hangs {
+				r.working(1)
+			} else {
+				<-held
+			}
+			r.stop(syscall.SIGTERM)
+			release()
+			r.start()
+			s := r.ending(n)
+			a := r.state(n).Attempts
+			if s.State != "stopped" || s.Rule != "usage_limit" || r.calls() != 1 || len(a) != 1 {
+				t.Fatalf("%s (%s %q) after %d calls, attempts %+v; want stopped at the usage limit after one", s.State, s.Rule, s.Reasons, r.calls(), a)
+			}
+			if got := a[0].Receipt; got.Outcome != policy.Outcome(policy.UsageLimit) || got.Limit == nil || !got.Pushed {
+				t.Errorf("the receipt is %+v, want the usage limit and pushed work", got)
+			}
+			if b := r.status().Breakers; len(b) != 1 || b[0].Consecutive != 1 {
+				t.Errorf("breakers %+v, want one that heard of one limit", b)
+			}
+			r.once(n)
+			if text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt"); err != nil || text != "one\ntwo\n" {
+				t.Errorf("a.txt on the branch is %q, %v; want the work", text, err)
+			}
+			r.wantNoRest(n)
+		})
+	}
+}
