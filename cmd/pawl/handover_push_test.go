@@ -122,3 +122,33 @@ func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
 		})
 	}
 }
+
+func TestAnotherMachinePushesWhatGitHubKeptAndAsksTheAgentForTheRest(t *testing.T) {
+	t.Parallel()
+	for calls, name := range map[int]string{1: "GitHub kept it", 2: "GitHub was away"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.cutOff(0)
+			r.start()
+			held, release := r.holdPush(false)
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			<-held
+			if calls == 2 {
+				r.world.Inject(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Status: http.StatusServiceUnavailable, Times: -1})
+			}
+			r.stop(syscall.SIGTERM)
+			release()
+			r.world.ClearFaults()
+			r.data = "other"
+			r.start()
+			if s := r.ending(n); s.State != "done" || r.calls() != calls {
+				t.Errorf("%s (%s %q) after %d calls, want done after %d", s.State, s.Rule, s.Reasons, r.calls(), calls)
+			}
+			r.once(n)
+			if text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt"); err != nil || text != "one\ntwo\n" {
+				t.Errorf("a.txt on the branch is %q, %v; want the work", text, err)
+			}
+		})
+	}
+}

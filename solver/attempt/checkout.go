@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,20 +152,19 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	}
 	old := g.Tip
 	for race := 0; ; race++ {
-		if old != "" { // an earlier push may have come through
-			there, err := g.cache.IsAncestor(ctx, c.Receipt.Commit, old)
-			if err != nil {
-				return err
-			}
-			if there {
-				break
-			}
+		// An earlier push may have come through, or the commit be on another machine.
+		there, err := g.cache.IsAncestor(ctx, c.Receipt.Commit, cmp.Or(old, g.Start))
+		if err != nil {
+			return err
+		}
+		if there && old != "" {
+			break
 		}
 		if err := c.Lease.Record(ctx, thread.KindActStarted, c.pushOf(g.Branch)); err != nil {
 			return err
 		}
 		crash.Point("push_begun")
-		err := g.authorised(ctx, func() error {
+		err = g.authorised(ctx, func() error {
 			if err := c.Unasked(ctx); err != nil {
 				return err
 			}
