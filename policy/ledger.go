@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,7 +32,7 @@ type Usage struct{ Repository, Installation, Server Used }
 // Ledger is what a level above the thread has used in the last 24 hours, and what it
 // may use. Of tokens and USD, 0 is no bound.
 type Ledger struct {
-	Level string `json:"-"` // "this repository", as people are told
+	Level string `json:"level"` // "this repository", as people are told
 	Used
 	MaxAttempts int     `json:"max_attempts"`
 	MaxTokens   int64   `json:"max_tokens"`
@@ -68,16 +71,70 @@ func (l Ledger) Full() (why string, by Rule) {
 	return l.Spent(), RuleBudget
 }
 
-// String says what was used of what may be, for people.
+// String says what was used of what may be and what is left, for people.
 func (l Ledger) String() string {
-	usd, tokens := fmt.Sprintf("%.2f", l.USD), fmt.Sprint(l.Tokens)
+	usd, tokens := fmt.Sprintf("%.2f USD", l.USD), Plural(int(l.Tokens), "token")
 	if l.MaxUSD > 0 {
-		usd += fmt.Sprintf(" of %.2f", l.MaxUSD)
+		usd = fmt.Sprintf("%.2f of %.2f USD (%.2f left)", l.USD, l.MaxUSD, max(0, l.MaxUSD-l.USD))
 	}
 	if l.MaxTokens > 0 {
-		tokens += fmt.Sprintf(" of %d", l.MaxTokens)
+		tokens = fmt.Sprintf("%d of %d tokens (%d left)", l.Tokens, l.MaxTokens, max(0, l.MaxTokens-l.Tokens))
 	}
-	return fmt.Sprintf("%d of %s, %s USD, %s tokens", l.Attempts, Plural(l.MaxAttempts, "attempt"), usd, tokens)
+	return fmt.Sprintf("%d of %s (%d left), %s, %s", l.Attempts, Plural(l.MaxAttempts, "attempt"), max(0, l.MaxAttempts-l.Attempts), usd, tokens)
+}
+
+// RepoUsed is what the attempts on a repository (owner/name) used, through an installation.
+type RepoUsed struct {
+	Repo         string
+	Installation int64
+	Used
+}
+
+// UsageOf is what was used at the levels above a thread of the repository.
+func UsageOf(all []RepoUsed, repo string, installation int64) (u Usage) {
+	for _, r := range all {
+		if r.Repo == repo {
+			u.Repository.add(r.Used)
+		}
+		if r.Installation == installation {
+			u.Installation.add(r.Used)
+		}
+		u.Server.add(r.Used)
+	}
+	return u
+}
+
+func (u *Used) add(more Used) {
+	if u.First.IsZero() || more.First.Before(u.First) {
+		u.First = more.First
+	}
+	u.Attempts, u.Tokens, u.USD = u.Attempts+more.Attempts, u.Tokens+more.Tokens, u.USD+more.USD
+}
+
+// Day gives the ledgers of the server, of its installations and of its repositories, of each
+// of the two so many, those with the most attempts first.
+func (l Limits) Day(all []RepoUsed, most int) []Ledger {
+	levels := [2]map[string]Used{{}, {}} // by repository, by installation
+	for _, r := range all {
+		owner, _, _ := strings.Cut(r.Repo, "/")
+		for i, name := range []string{r.Repo, fmt.Sprintf("installation %d of %s", r.Installation, owner)} {
+			u := levels[i][name]
+			u.add(r.Used)
+			levels[i][name] = u
+		}
+	}
+	day := []Ledger{l.Server(UsageOf(all, "", 0))}
+	for i, level := range slices.Backward(levels[:]) {
+		var list []Ledger
+		for name, used := range level {
+			d := l.Ledgers(Usage{Repository: used, Installation: used})[i]
+			d.Level = name
+			list = append(list, d)
+		}
+		slices.SortFunc(list, func(a, b Ledger) int { return cmp.Or(b.Attempts-a.Attempts, strings.Compare(a.Level, b.Level)) })
+		day = append(day, list[:min(len(list), most)]...)
+	}
+	return day
 }
 
 // Generations bound the chain of Pawl's own work: an issue that its work led to may

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestTokensAreBoundedAboveTheThread(t *testing.T) {
 	if why, by := server.Full(); by != RuleBudget || !strings.Contains(why, "1000 tokens on this server") {
 		t.Errorf("%s: %s", by, why)
 	}
-	if got := server.String(); got != "2 of 500 attempts, 0.00 of 200.00 USD, 1000 of 1000 tokens" {
+	if got := server.String(); got != "2 of 500 attempts (498 left), 0.00 of 200.00 USD (200.00 left), 1000 of 1000 tokens (0 left)" {
 		t.Error(got)
 	}
 }
@@ -66,4 +67,37 @@ func TestAChainOfPawlsOwnWorkNeedsAPerson(t *testing.T) {
 		{"one after it", of(3), Decision{Action: DoStop, Rule: RuleGenerations}},
 		{"which a person asked for too", of(3, 0), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
 	})
+}
+
+// The operator sees of each level what is used and what is left.
+func TestTheDayIsListedByServerInstallationAndRepository(t *testing.T) {
+	l := Defaults()
+	l.Caps, l.Budget = Caps{PerRepositoryPerDay: 3, PerInstallationPerDay: 10, PerServerPerDay: 20}, Budget{USDPerRepositoryPerDay: 5, TokensPerInstallationPerDay: 1000}
+	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	all := []RepoUsed{
+		{"acme/site", 7, Used{Attempts: 1, Tokens: 100, USD: 0.5, First: at.Add(time.Hour)}},
+		{"acme/shop", 7, Used{Attempts: 4, Tokens: 500, USD: 6, First: at}},
+		{"octo/cat", 8, Used{Attempts: 2, Tokens: 50, First: at.Add(2 * time.Hour)}},
+	}
+	var got []string
+	for _, d := range l.Day(all, 2) {
+		got = append(got, d.Level+": "+d.String())
+	}
+	want := []string{
+		"this server: 7 of 20 attempts (13 left), 6.50 USD, 650 tokens",
+		"installation 7 of acme: 5 of 10 attempts (5 left), 6.50 USD, 600 of 1000 tokens (400 left)",
+		"installation 8 of octo: 2 of 10 attempts (8 left), 0.00 USD, 50 of 1000 tokens (950 left)",
+		"acme/shop: 4 of 3 attempts (0 left), 6.00 of 5.00 USD (0.00 left), 500 tokens",
+		"octo/cat: 2 of 3 attempts (1 left), 0.00 of 5.00 USD (5.00 left), 50 tokens",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	u := UsageOf(all, "acme/shop", 7)
+	if !u.Server.First.Equal(at) || u.Installation.Attempts != 5 || u.Repository.USD != 6 {
+		t.Errorf("usage %+v", u)
+	}
+	if empty := l.Day(nil, 2); len(empty) != 1 || empty[0].Attempts != 0 {
+		t.Errorf("of no attempts: %+v", empty)
+	}
 }

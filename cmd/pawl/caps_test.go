@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,23 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	}
 	if day := r.status().Day; day.Attempts != 3 || day.MaxAttempts != 500 {
 		t.Errorf("status says %+v", day)
+	}
+	var levels []string
+	for _, l := range r.status().Levels {
+		levels = append(levels, l.Level+": "+l.String())
+	}
+	owner, _, _ := strings.Cut(rigRepo, "/")
+	for i, want := range []string{"this server: 3 of 500 attempts (497 left)", "installation 3000000005 of " + owner + ": 3 of 300 attempts (297 left)", rigRepo + ": 3 of 3 attempts (0 left)"} {
+		if len(levels) != 3 || !strings.HasPrefix(levels[i], want) {
+			t.Errorf("status lists %q, want %q", levels, want)
+		}
+		if _, out, _ := pawl(t, r.dir, nil, "status", "--config", r.file()); !strings.Contains(out, "in the last 24 hours on "+want+", 0.00 of ") {
+			t.Errorf("pawl status does not say %q:\n%s", want, out)
+		}
+		name, used, _ := strings.Cut(want, ": ")
+		if _, page := r.get("/"); !regexp.MustCompile(`<b>` + name + `</b>: <span class="\w*">` + regexp.QuoteMeta(used)).MatchString(page) {
+			t.Errorf("the page does not say %q:\n%s", want, page)
+		}
 	}
 	if got := [2]float64{r.metric(`pawl_day_used{what="attempts"}`), r.metric(`pawl_day_bound{what="attempts"}`)}; got != [2]float64{3, 500} {
 		t.Errorf("metrics say %v", got)

@@ -27,8 +27,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How many threads, and deliveries that could not be handled, pawl status lists.
+// How many threads, deliveries that could not be handled, and installations and repositories of the
+// day, pawl status lists.
 const (
+	statusLevels     = 50
 	statusThreads    = 100
 	statusDeliveries = 100
 )
@@ -68,7 +70,8 @@ type statusReport struct {
 	Backends   []backendStatus       `json:"backends"`
 	Deliveries []deliveryStatus      `json:"deliveries"` // those that could not be handled
 	Learning   solver.LearningReport `json:"learning"`
-	Day        policy.Ledger         `json:"day"` // what the attempts of the last 24 hours used on this server, and what they may use
+	Day        policy.Ledger         `json:"day"`    // what the attempts of the last 24 hours used on this server, and what they may use
+	Levels     []policy.Ledger       `json:"levels"` // Day, and the same by installation and by repository
 
 	now time.Time
 }
@@ -168,11 +171,12 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	for _, d := range deliveries {
 		r.Deliveries = append(r.Deliveries, deliveryStatus{d, known(d.RetryAt)})
 	}
-	used, err := db.Usage(ctx, "", 0, now.Add(-policy.Day))
+	used, err := db.UsedByRepo(ctx, now.Add(-policy.Day))
 	if err != nil {
 		return r, err
 	}
-	r.Day = cfg.Policy.Server(used)
+	r.Levels = cfg.Policy.Day(used, statusLevels)
+	r.Day = r.Levels[0]
 	r.Learning, err = s.LearningReport(ctx)
 	return r, err
 }
@@ -216,7 +220,9 @@ func (r statusReport) print(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "account %s: %d × %s in a row, breaker %s, %s\n", b.Account, b.Consecutive, b.Kind, state, when)
 	}
-	fmt.Fprintf(w, "in the last 24 hours: %s\n", r.Day)
+	for _, l := range r.Levels {
+		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", text.Line(l.Level, 300), l)
+	}
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
 	}

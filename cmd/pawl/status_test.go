@@ -38,6 +38,7 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 			{Account: "other", Breaker: policy.Breaker{Kind: "auth", Consecutive: 1}, Open: true},
 		},
 		Backends: []backendStatus{{Name: "codex", Kind: "codex", Account: "main"}},
+		Levels:   []policy.Ledger{{Level: "this server", Used: policy.Used{Attempts: 7, Tokens: 90, USD: 1.5}, MaxAttempts: 500, MaxUSD: 200}},
 		Learning: solver.LearningReport{
 			Mode: policy.ModeAuto, InForce: policy.ModeShadow,
 			Arms: learning.View([]learning.Arm{
@@ -62,7 +63,7 @@ claude on acme/widgets: mild edit loop, under a minute left (until 08:51 UTC)
 account main: 3 × usage_limit in a row, breaker open, 2d 3h left (until 2026-03-06 11:51 UTC)
 account old: 1 × usage_limit in a row, breaker closed, was reset at 07:51 UTC
 account other: 1 × auth in a row, breaker open, when it resets is unknown
-in the last 24 hours: 0 of 0 attempts, 0.00 USD, 0 tokens
+in the last 24 hours on this server: 7 of 500 attempts (493 left), 1.50 of 200.00 USD (198.50 left), 90 tokens
 backend codex (codex) on account main
 
 Learning: mode auto, in force shadow

@@ -15,9 +15,15 @@ type usage struct{ *database }
 
 // Usage is what the attempts used that began after a time: those of a repository
 // (owner/name), of an installation, and of all that share the database.
-func (s *usage) Usage(ctx context.Context, repo string, installation int64, since time.Time) (u policy.Usage, err error) {
+func (s *usage) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
+	all, err := s.UsedByRepo(ctx, since)
+	return policy.UsageOf(all, repo, installation), err
+}
+
+// UsedByRepo is what the attempts used that began after a time, by repository and installation.
+func (s *usage) UsedByRepo(ctx context.Context, since time.Time) (all []policy.RepoUsed, err error) {
 	defer s.wrap(&err, "read what was used")
-	return readUsage(ctx, s.r.QueryRowContext, repo, installation, since)
+	return usedByRepo(ctx, s.r.QueryContext, since)
 }
 
 // Reserve counts one more attempt, unless allow refuses it (false) by what was used since e.Since: in one
@@ -39,10 +45,11 @@ func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, all
 			reserved = n == 0
 			return err
 		}
-		u, err := readUsage(ctx, tx.QueryRowContext, l.Thread.Repo(), e.Installation, e.Since)
+		all, err := usedByRepo(ctx, tx.QueryContext, e.Since)
 		if err != nil {
 			return err
 		}
+		u := policy.UsageOf(all, l.Thread.Repo(), e.Installation)
 		for _, level := range []*policy.Used{&u.Repository, &u.Installation, &u.Server} {
 			level.Attempts-- // itself
 		}
@@ -54,25 +61,23 @@ func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, all
 	return reserved && err == nil, err
 }
 
-func readUsage(ctx context.Context, ask func(context.Context, string, ...any) *sql.Row, repo string, installation int64, since time.Time) (u policy.Usage, err error) {
-	for _, level := range []struct {
-		used  *policy.Used
-		where string
-		args  []any
-	}{
-		{&u.Repository, " AND repo = $2", []any{repo}},
-		{&u.Installation, " AND installation = $2", []any{installation}},
-		{&u.Server, "", nil},
-	} {
-		var first, microUSD int64
-		row := ask(ctx, `SELECT count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT), coalesce(min(at), 0)
-			FROM attempts WHERE at > $1`+level.where, append([]any{micros(since)}, level.args...)...)
-		if err := row.Scan(&level.used.Attempts, &level.used.Tokens, &microUSD, &first); err != nil {
-			return u, err
-		}
-		level.used.USD, level.used.First = float64(microUSD)/1e6, fromMicros(first)
+func usedByRepo(ctx context.Context, ask func(context.Context, string, ...any) (*sql.Rows, error), since time.Time) (all []policy.RepoUsed, err error) {
+	rows, err := ask(ctx, `SELECT repo, installation, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT), min(at)
+		FROM attempts WHERE at > $1 GROUP BY repo, installation`, micros(since))
+	if err != nil {
+		return nil, err
 	}
-	return u, nil
+	defer rows.Close()
+	for rows.Next() {
+		var u policy.RepoUsed
+		var first, microUSD int64
+		if err := rows.Scan(&u.Repo, &u.Installation, &u.Attempts, &u.Tokens, &microUSD, &first); err != nil {
+			return nil, err
+		}
+		u.USD, u.First = float64(microUSD)/1e6, fromMicros(first)
+		all = append(all, u)
+	}
+	return all, rows.Err()
 }
 
 func (s *database) spend(ctx context.Context, tx *txn, r row, w policy.Spent) error {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,18 @@ func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
 	}
 	if diff := cmp.Diff(want, must(s.Usage(ctx, issue(1).Repo(), 7, since))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	byRepo := []policy.RepoUsed{
+		{Repo: elsewhere.Repo(), Installation: 7, Used: policy.Used{Attempts: 1, Tokens: 100, USD: 0.5, First: at(c.Now())}},
+		{Repo: issue(1).Repo(), Installation: 7, Used: policy.Used{Attempts: 1, Tokens: 15, USD: 0.5, First: at(first)}},
+		{Repo: issue(1).Repo(), Installation: 8, Used: policy.Used{Attempts: 1, First: at(c.Now())}},
+	}
+	got := must(s.UsedByRepo(ctx, since))(t)
+	slices.SortFunc(got, func(a, b policy.RepoUsed) int {
+		return b.Attempts*1000 + int(b.Tokens) - a.Attempts*1000 - int(a.Tokens)
+	})
+	if diff := cmp.Diff(byRepo, got); diff != "" {
+		t.Errorf("by repository (-want +got)\n%s", diff)
 	}
 	c.Advance(thread.LeaseTime + time.Second)
 	must(s.Acquire(ctx, issue(1), "next", c.Now()))(t)

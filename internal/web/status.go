@@ -19,8 +19,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How many threads, and deliveries that could not be handled, the status page shows.
+// How many threads, deliveries that could not be handled, and installations and repositories of the
+// day, the status page shows.
 const (
+	maxLevels     = 20
 	maxThreads    = 50
 	maxDeliveries = 20
 )
@@ -30,6 +32,7 @@ type statusData struct {
 	Counts     []count
 	Held       []held
 	Breakers   []held
+	Day        []held // what was used in 24 hours, on the server, by installation and by repository
 	Threads    []threadLine
 	Deliveries []thread.Delivery // those that could not be handled
 	Learning   solver.LearningReport
@@ -116,13 +119,18 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	if data.Learning, err = p.learned.get(ctx); err != nil {
 		return data, err
 	}
-	used, err := p.Store.Usage(ctx, "", 0, now.Add(-policy.Day))
+	used, err := p.Store.UsedByRepo(ctx, now.Add(-policy.Day))
 	if err != nil {
 		return data, err
 	}
-	server := p.Limits.Server(used)
-	why, _ := server.Full()
-	data.Counts = append(counts(stats), count{Name: "attempts in 24 hours", Value: number(server.Attempts), Note: server.String(), Bad: why != ""})
+	data.Counts = counts(stats)
+	for _, l := range p.Limits.Day(used, maxLevels) {
+		h := held{Name: text.Line(l.Level, maxName), Text: l.String()}
+		if why, _ := l.Full(); why != "" {
+			h.Class = "failed"
+		}
+		data.Day = append(data.Day, h)
+	}
 	data.Breakers = p.breakers(breakers, now)
 	waits := 0
 	for _, row := range rows {
