@@ -20,9 +20,9 @@ func TestAnAgentThatHangsIsAskedAgainTwice(t *testing.T) {
 	worked := hung()
 	worked.EndTree = moved
 	again := Decision{Action: DoAttempt, Rule: "silent", Backend: "codex", Reasons: wanted("the agent was silent for 15m")}
-	stop := Decision{Action: DoStop, Rule: "silent", Reasons: wanted("3 attempts in a row ended so")}
+	stop := Decision{Action: DoStop, Rule: "silent", Reasons: wanted("3 attempts ended so, and none between them came to its own end")}
 	completed := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
-	spent := timedOut()
+	refused, spent := Attempt{Receipt: Receipt{Ending: Overloaded}}, timedOut()
 	spent.EndTree = spent.StartTree
 	read(t, []sentence{
 		{"once", given(hung()), again},
@@ -30,6 +30,7 @@ func TestAnAgentThatHangsIsAskedAgainTwice(t *testing.T) {
 		{"three in a row stop", given(hung(), hung(), hung()), stop},
 		{"also where they moved the work", given(worked, worked, worked), stop},
 		{"others between begin the row anew", given(hung(), hung(), timedOut(), hung()), again},
+		{"a refusal between does not", given(hung(), refused, hung(), refused, hung()), stop},
 		{"a remark is taken", given(hung(), hung(), hung()).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"a spent budget of time is another matter", given(spent), Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("failed (timed_out)")}},
 		{"what a silence cut is done when its continuation completes", given(worked, completed), Decision{Action: DoDone, Rule: "done"}},

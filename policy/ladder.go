@@ -49,12 +49,17 @@ func ladder(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// atTheEnd is how many of the newest attempts are of a kind.
-func atTheEnd(all []Attempt, kind func(Attempt) bool) (n int) {
-	for n < len(all) && kind(all[len(all)-1-n]) {
-		n++
+// inARow are the attempts of a kind since the last one that came to its own end, the newest first: what is no failure of
+// the agent ends no row of another such kind, or an outage that shows in two ways would never be one.
+func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
+	for _, a := range slices.Backward(all) {
+		if kind(a) {
+			row = append(row, a)
+		} else if a.Outcome != Interrupted && !a.cut() {
+			break
+		}
 	}
-	return n
+	return row
 }
 
 // silence is the rest of rule 5: an agent that hung is asked again.
@@ -64,9 +69,9 @@ func silence(f Facts) (Decision, bool) {
 		return silent()
 	}
 	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s, which is no failure of it", a.N, a.Silent)
-	if n := atTheEnd(f.run(), Attempt.WentSilent); n >= maxSilences {
+	if n := len(inARow(f.run(), Attempt.WentSilent)); n >= maxSilences {
 		return stop(RuleSilent, "The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
-			why, fmt.Sprintf("%d attempts in a row ended so", n))
+			why, fmt.Sprintf("%d attempts ended so, and none between them came to its own end", n))
 	}
 	d, ok := again(RuleSilent, why)
 	return repeated(d, a), ok
@@ -84,15 +89,14 @@ const (
 )
 
 func interrupted(f Facts, a Attempt) (Decision, bool) {
-	run, killed := f.run(), 0
-	n := atTheEnd(run, func(b Attempt) bool { return b.Outcome == Interrupted })
-	for _, b := range run[len(run)-n:] {
+	row, killed := inARow(f.run(), func(b Attempt) bool { return b.Outcome == Interrupted }), 0
+	for _, b := range row {
 		if b.Ending == Killed {
 			killed++
 		}
 	}
-	every := fmt.Sprintf("%d attempts in a row were interrupted, which is no failure of the agent%s", n, detail(a))
-	if n-killed >= maxBroken {
+	every := fmt.Sprintf("%d attempts were interrupted and none between them came to its own end, which is no failure of the agent%s", len(row), detail(a))
+	if len(row)-killed >= maxBroken {
 		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.", every)
 	}
 	until := a.EndedAt.Add(Retry(killed-patientUntil+1, firstHeldBack, longestHeldBack, 1))

@@ -76,13 +76,14 @@ func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 		{"and once more", given(i, i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"after three in a row a minute is waited", given(i, i, i),
 			Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(time.Minute), Reasons: Reasons{
-				{"interrupted", "3 attempts in a row were interrupted, which is no failure of the agent: the node that ran it stopped; the next one begins at", noon.Add(time.Minute)}}}},
+				{"interrupted", "3 attempts were interrupted and none between them came to its own end, which is no failure of the agent: the node that ran it stopped; the next one begins at", noon.Add(time.Minute)}}}},
 		{"which is then over", given(i, i, i).with(func(f *Facts) { f.Now = noon.Add(time.Minute) }), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"twice as long after each further one", given(many(6, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(8 * time.Minute)}},
 		{"and two hours at most", given(many(20, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(2 * time.Hour)}},
 		{"three in a row that Pawl could not carry through are for the operator to look at", given(own, own, own),
-			Decision{Action: DoStop, Rule: "interrupted", Reasons: wanted("3 attempts in a row were interrupted", "the disk is full")}},
+			Decision{Action: DoStop, Rule: "interrupted", Reasons: wanted("3 attempts were interrupted", "the disk is full")}},
 		{"also where its server was killed in between", given(own, own, i, own), Decision{Action: DoStop, Rule: "interrupted"}},
+		{"or the agent hung", given(own, hung(), own, hung(), own), Decision{Action: DoStop, Rule: "interrupted"}},
 		{"earlier ones do not count", given(i, i, timedOut(), i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
 		{"a person may try again", given(i, i, i).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})

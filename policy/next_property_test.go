@@ -138,7 +138,7 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	case last.Outcome == Interrupted:
 	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.Limit.Usable()):
 	case d.Different && !last.Decision.Different:
-	case d.Rule == "silent" && last.WentSilent() && atTheEnd(f.run(), Attempt.WentSilent) < maxSilences:
+	case d.Rule == "silent" && last.WentSilent() && len(inARow(f.run(), Attempt.WentSilent)) < maxSilences:
 	case d.Rule == "transient" && last.Ending.Passes() && refusals(f) < f.Limits.Transient.MaxConsecutive:
 	case d.Rule == "escalate_effort" && d.Escalated && !last.Decision.Escalated:
 	case d.Rung == RungAnswer && last.Ending == NoAnswer && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Decision.Rung == RungAnswer }):

@@ -251,18 +251,18 @@ func transient(f Facts) (Decision, bool) {
 	if !ok || !a.refused() || f.insists() {
 		return silent()
 	}
-	n := atTheEnd(f.Attempts, Attempt.refused)
+	row := inARow(f.Attempts, Attempt.refused)
 	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Ending, detail(a))
-	if n >= f.Limits.Transient.MaxConsecutive {
-		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s in a row ended so, which is the limit", Plural(n, "attempt")))
+	if n := len(row); n >= f.Limits.Transient.MaxConsecutive {
+		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s ended so, and none between them came to its own end; the limit is %d", Plural(n, "attempt"), f.Limits.Transient.MaxConsecutive))
 	}
-	if b, ok := f.other(f.Attempts[len(f.Attempts)-n:]...); ok { // none that refused in this row
+	if b, ok := f.other(row...); ok { // none that refused in this row
 		d, ok := again(RuleTransient, why+"; "+b.Name+" is next")
 		d = repeated(d, a)
 		d.Backend = b.Name
 		return d, ok
 	}
-	until := a.EndedAt.Add(Retry(n, f.Limits.Transient.BackoffStart, f.Limits.Transient.BackoffCap, 1))
+	until := a.EndedAt.Add(Retry(len(row), f.Limits.Transient.BackoffStart, f.Limits.Transient.BackoffCap, 1))
 	if reset := a.reset(); reset.After(until) {
 		until = reset
 	}

@@ -21,7 +21,7 @@ func TestRefusalsThatPassAreWaitedOut(t *testing.T) {
 	told.Limit = &Limit{Kind: RateLimited, ResetsAt: noon.Add(10 * time.Minute)}
 	spare := refused(Disconnected)
 	spare.Backend, spare.Account = "claude", "spare"
-	stop := Decision{Action: DoStop, Rule: "transient", Reasons: wanted("5 attempts in a row ended so, which is the limit")}
+	stop := Decision{Action: DoStop, Rule: "transient", Reasons: wanted("5 attempts ended so, and none between them came to its own end; the limit is 5")}
 	read(t, []sentence{
 		{"another account goes on at once", given(refused(Overloaded)), Decision{Action: DoAttempt, Rule: "transient", Backend: "claude"}},
 		{"but not one that refused in this row", given(refused(Overloaded), spare), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(time.Minute)}},
@@ -33,6 +33,7 @@ func TestRefusalsThatPassAreWaitedOut(t *testing.T) {
 		{"the fifth in a row ends it", given(row(5)...).alone(), stop},
 		{"on whichever account", given(row(5)...), stop},
 		{"others in between begin the row anew", given(append(row(4), timedOut(), refused(Overloaded))...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
+		{"what is no failure either ends no row", given(append(row(2), hung(), refused(Overloaded), interruptedAttempt(), refused(Overloaded), atLimit(noon), refused(Overloaded))...).alone(), stop},
 		{"a person need not wait", given(row(5)...).alone().asked("resume"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"a remark waits, too", given(row(1)...).alone().asked(""), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
 	})

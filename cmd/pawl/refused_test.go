@@ -65,7 +65,7 @@ func TestTheWaitForAnOverloadIsShownAndTheFifthInARowStops(t *testing.T) {
 		return s.State == "stopped"
 	})
 	s := r.thread(threadName(n))
-	if r.calls() != 5 || s.Rule != "transient" || !strings.Contains(strings.Join(s.Reasons, " "), "5 attempts in a row") || !waited {
+	if r.calls() != 5 || s.Rule != "transient" || !strings.Contains(strings.Join(s.Reasons, " "), "5 attempts ended so") || !waited {
 		t.Errorf("%d calls, %s (%s %q), shown as waiting: %t; want five calls with waits, then stopped", r.calls(), s.State, s.Rule, s.Reasons, waited)
 	}
 }
