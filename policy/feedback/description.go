@@ -91,8 +91,8 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 // one is none: a person may well change a port twice. It is our choice.
 const moves = 4
 
-// onlyMoves reports whether two contents of a description differ only in what moves by
-// itself: in what says so, or in tokens that had so many values in the known contents.
+// onlyMoves reports whether two contents of a text differ only in what moves by itself:
+// in what says so, or in tokens that had so many values in the known contents.
 func onlyMoves(was, now string, known []string) bool {
 	still := func(text string) string { return stamped.ReplaceAllString(text, "…") }
 	shape := func(text string) string { return token.ReplaceAllString(still(text), "\x00") } // which no content has

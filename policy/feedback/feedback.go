@@ -276,7 +276,7 @@ func asksByText(r Remark, s Scene) Judgement {
 		if r.Actor.ID != r.Author.ID {
 			return ignore("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
 		}
-		if sameWords(Content(r.Was), Content(r.Text)) {
+		if onlyMoves(Content(r.Was), Content(r.Text), nil) {
 			return ignore("the edit did not change the content")
 		}
 	}

@@ -372,6 +372,8 @@ func TestAnEditedCommentCountsOnlyFromItsAuthor(t *testing.T) {
 		{"somebody else did", edited("hello", "/pawl solve").from(bob), onIssue(), "only the author's own edit counts"},
 		{"its author may not write any more", edited("hello", "/pawl solve"), onIssue(by("read")), "write is needed"},
 		{"only white space changed", edited("/pawl  solve", "/pawl solve "), onIssue(), "did not change the content"},
+		{"only a time moved that says so", edited("Coverage report\n\nLast updated: 10:15", "Coverage report\n\nLast updated: 10:20"), onOwnPull(), "did not change the content"},
+		{"a number did that may be a wish", edited("Use port 80", "Use port 81"), onOwnPull(), ""},
 		{"the text was not what was edited", nothing, onIssue(), "was not edited"},
 	})
 }

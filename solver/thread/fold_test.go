@@ -156,6 +156,15 @@ func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
 	}
 }
 
+func TestAThreadThatIsGoneSaysHowItWent(t *testing.T) {
+	for detail, want := range map[string]string{"": "the thread was closed by ada", "transferred": "the thread was transferred by ada", "deleted": "the thread was deleted by ada"} {
+		s := fold(t, solve("one"), happened{KindThread, Change{What: "closed", By: "ada", Detail: detail}}, solve("two"))
+		if s.Closed != want {
+			t.Errorf("%q: %q, want %q", detail, s.Closed, want)
+		}
+	}
+}
+
 func TestEventsOfALaterVersionArePassedOver(t *testing.T) {
 	s := fold(t, solve("one"), happened{"of_next_year", map[string]int{"x": 1}})
 	if s.Seq != 2 || !s.Open() {

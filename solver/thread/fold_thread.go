@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (s *State) change(e Event, c Change) {
 		s.People = append(s.People, PeopleVerdict{Kind: kind, By: c.By, At: e.At, Number: c.Number})
 	}
 	closed := map[string]string{
-		"closed":             "the thread was closed by " + c.By,
+		"closed":             fmt.Sprintf("the thread was %s by %s", cmp.Or(c.Detail, "closed"), c.By), // transferred, deleted
 		"merged":             "the pull request was merged by " + c.By,
 		"pull_closed":        "Pawl's pull request was closed by " + c.By,
 		"pull_merged":        "Pawl's pull request was merged by " + c.By,
