@@ -82,7 +82,7 @@ type Receipt struct {
 	Pushed    bool     `json:"pushed,omitempty"`
 	// Merged says that what others pushed meanwhile was merged into the commit.
 	Merged bool `json:"merged,omitempty"`
-	// Place names the machine and folder where the agent's HOME is.
+	// Place names the folder where the agent's HOME is.
 	Place    string        `json:"place,omitempty"`
 	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
 	LeftOut  []string      `json:"left_out,omitempty"`

@@ -81,7 +81,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground,
 		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground.Unfinished.Changed()), Lease: s.lease, Free: r.free, Span: s.span,
 	}
-	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Place: s.Place()}
+	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Place: s.Place}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
 		return err // without a place the decision is taken again, and says so
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -237,27 +238,45 @@ func TestASecondSIGTERMEndsTheDrain(t *testing.T) {
 
 func TestAKilledAttemptIsContinuedWithItsFilesAndItsSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	n := r.atWorkUntil(1)
-	r.await("the session in the transcript", func() bool {
-		files, _ := filepath.Glob(filepath.Join(r.dir, "data", "attempts", "*", "*", "*", "1", "transcript"))
-		text, err := os.ReadFile(slices.Concat(files, []string{""})[0])
-		return err == nil && strings.Contains(string(text), session)
-	})
-	r.stop(syscall.SIGKILL)
-	r.start()
-	s := r.ending(n)
-	a := r.state(n).Attempts
-	if s.State != "done" || len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {
-		t.Errorf("%s (%s %q), attempts %+v; want done after one that was interrupted", s.State, s.Rule, s.Reasons, a)
+	for name, start := range map[string]func(*rig){"by the next server": (*rig).start, "in the next container": (*rig).startInContainer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			n := r.atWorkUntil(1)
+			r.await("the session in the transcript", func() bool {
+				files, _ := filepath.Glob(filepath.Join(r.dir, "data", "attempts", "*", "*", "*", "1", "transcript"))
+				text, err := os.ReadFile(slices.Concat(files, []string{""})[0])
+				return err == nil && strings.Contains(string(text), session)
+			})
+			r.stop(syscall.SIGKILL)
+			start(r)
+			s := r.ending(n)
+			a := r.state(n).Attempts
+			if s.State != "done" || len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {
+				t.Errorf("%s (%s %q), attempts %+v; want done after one that was interrupted", s.State, s.Rule, s.Reasons, a)
+			}
+			if got := r.left("found-2"); got != "one\npart 1\n" || !strings.Contains(r.left("args-2"), "resume "+session) {
+				t.Errorf("the second call was %q and found %q, want the session and the files of the first", r.left("args-2"), got)
+			}
+			if text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt"); err != nil || text != "one\npart 1\ntwo\n" {
+				t.Errorf("a.txt on the branch is %q, %v", text, err)
+			}
+			r.wantNoRest(n)
+		})
 	}
-	if got := r.left("found-2"); got != "one\npart 1\n" || !strings.Contains(r.left("args-2"), "resume "+session) {
-		t.Errorf("the second call was %q and found %q, want the session and the files of the first", r.left("args-2"), got)
+}
+
+// startInContainer is start on what calls itself another machine, as a new container with
+// the volume of the last one does.
+func (r *rig) startInContainer() {
+	r.t.Helper()
+	r.server = r.launch(exec.Command("bwrap", "--dev-bind", "/", "/", "--unshare-user", "--unshare-uts", "--hostname", "elsewhere", "--die-with-parent",
+		pawlBinary, "serve", "--config", r.file()), r.log)
+	r.addr = r.server.addr
+	r.world.SetWebhookURL(r.url("/api/github/hook"))
+	if !strings.Contains(r.log.String(), `"node":"elsewhere-`) {
+		r.t.Fatal("the server has the old name of the machine")
 	}
-	if text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt"); err != nil || text != "one\npart 1\ntwo\n" {
-		t.Errorf("a.txt on the branch is %q, %v", text, err)
-	}
-	r.wantNoRest(n)
 }
 
 func TestAnAttemptThatIsKilledAgainAndAgainWaitsAndIsNotStopped(t *testing.T) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -154,6 +156,9 @@ type dataFolder struct {
 	root string // the data directory of all servers on this machine
 	dir  string
 	lock *os.File
+	// place is dir with an id that is kept in it, since a container has another host's
+	// name each time.
+	place string
 }
 
 // folder is the part of the i-th server in a data directory.
@@ -178,7 +183,15 @@ func claimData(root string) (*dataFolder, error) {
 			lock, err = lockFolder(own)
 		}
 		if err == nil {
-			return &dataFolder{root: root, dir: own, lock: lock}, nil
+			id, err := io.ReadAll(lock)
+			if err == nil && len(id) == 0 {
+				id = []byte(rand.Text())
+				_, err = lock.Write(id)
+			}
+			if err != nil {
+				err = fmt.Errorf("data_dir: keep its id: %w (see that the disk is not full)", err)
+			}
+			return &dataFolder{root: root, dir: own, lock: lock, place: string(id) + ":" + own}, err
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there, and the file system to lock)", err)

@@ -164,7 +164,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	}
 	n.solver = &solver.Solver{
 		Env: attempt.Env{
-			Store: n.store, Config: cfg, Sandbox: box, Node: nodeName(), Now: now, Log: log, Lookup: os.LookupEnv,
+			Store: n.store, Config: cfg, Sandbox: box, Node: nodeName(), Place: n.data.place, Now: now, Log: log, Lookup: os.LookupEnv,
 			Gateway: n.gateway, Program: self(log), Stopping: make(chan struct{}),
 		},
 		Host: solver.GitHub{Forge: n.forge}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),

@@ -30,10 +30,11 @@ type Env struct {
 	Store   thread.Store
 	Config  config.Server
 	Sandbox *sandbox.Sandbox
-	// Node names this process in leases.
-	Node string
-	Now  func() time.Time
-	Log  zerolog.Logger
+	// Node names this process in leases, and Place the folder that it works in: a session
+	// of an agent can be continued only where it was.
+	Node, Place string
+	Now         func() time.Time
+	Log         zerolog.Logger
 	// Lookup gives the environment variables that backends may name.
 	Lookup func(name string) (string, bool)
 	// Gateway is what agents reach their models through; nil where no backend
@@ -90,13 +91,6 @@ func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), 
 
 func (e *Env) cacheDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git")
-}
-
-// Place names the machine and the folder that this process works in. A session of
-// an agent can be continued only where it was.
-func (e *Env) Place() string {
-	host := e.Node[:max(0, strings.LastIndexByte(e.Node, '-'))] // the process id follows
-	return host + ":" + e.Config.DataDir
 }
 
 // Room is an error while the disk is so full that an attempt could only fail. The
@@ -207,7 +201,7 @@ func (e *Env) CleanWork(ctx context.Context) error {
 				return err
 			}
 			s, err := thread.Fold(events)
-			if a, running := s.Running(); err == nil && running && a.Place == e.Place() {
+			if a, running := s.Running(); err == nil && running && a.Place == e.Place {
 				continue
 			}
 			if err := git.Remove(path); err != nil {

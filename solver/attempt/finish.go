@@ -187,7 +187,7 @@ func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thr
 	if err := l.Append(ctx, batch); err != nil {
 		return err
 	}
-	if a.Place == e.Place() {
+	if a.Place == e.Place {
 		_ = git.Remove(e.workOf(t)) // what stays is cleaned later
 	}
 	if e.OnAttempt != nil {
@@ -199,7 +199,7 @@ func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thr
 // Salvage keeps what an attempt left in its files here whose server was killed; nil
 // for nothing. The files stay until Interrupt has logged it: another kill may come first.
 func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
-	if a.Started.Place != a.Env.Place() {
+	if a.Started.Place != a.Env.Place {
 		return nil, nil
 	}
 	leave, err := a.enter(ctx, a.Thread)

@@ -17,7 +17,7 @@ func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) t
 	b := BackendNamed(g.Effective.Backends, d.Backend)
 	start := thread.Started{
 		N: len(s.Attempts) + 1, Run: s.Run, Decision: d, Seen: s.Seq, Began: e.Now(), Repo: g.Repo, Context: s.Task(t).Context(),
-		Base: g.Start, Place: e.Place(),
+		Base: g.Start, Place: e.Place,
 		Backend: b.Name, Account: b.Account, Kind: b.Kind, Model: b.Model, Effort: effort(b, d),
 	}
 	start.Session, start.Continues = e.session(t, s, d, g)
@@ -65,7 +65,7 @@ func (e *Env) session(t thread.ID, s thread.State, d policy.Decision, g *Ground)
 	} else {
 		place = s.Attempts[len(s.Attempts)-1].Receipt.Place
 	}
-	if _, err := os.Stat(e.homeOf(t)); err != nil || place != e.Place() {
+	if _, err := os.Stat(e.homeOf(t)); err != nil || place != e.Place {
 		return "", "a new session: the files of the last one are not on this node"
 	}
 	return id, why

@@ -177,8 +177,7 @@ type Started struct {
 	// or is not.
 	Session   string `json:"session,omitempty"`
 	Continues string `json:"continues,omitempty"`
-	// Base is the commit that it starts from, Place the machine and folder that it
-	// works in.
+	// Base is the commit that it starts from, Place the folder that it works in.
 	Base  string `json:"base,omitempty"`
 	Place string `json:"place,omitempty"`
 	// Context is the kind of work that it is, for learning.
