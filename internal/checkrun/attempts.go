@@ -38,17 +38,8 @@ func only(wanted bool, text string) string {
 }
 
 func backend(a Attempt) string {
-	s := text.Code(text.Label(a.Backend))
-	if a.Effort != "" {
-		s += " " + words(a.Effort)
-	}
-	if a.Decision.Escalated {
-		s += ", more effort"
-	}
-	if a.Decision.Different {
-		s += ", different approach"
-	}
-	return s
+	return text.Code(text.Label(a.Backend)) + only(a.Effort != "", " "+words(a.Effort)) +
+		only(a.Decision.Escalated, ", more effort") + only(a.Decision.Different, ", different approach")
 }
 
 // Result is how the attempt ended and, where that says more, what it came to.
@@ -87,11 +78,7 @@ func similarity(a Attempt) string {
 	if a.Similarity <= 0 {
 		return "–"
 	}
-	s := fmt.Sprintf("%s %.2f", bar(a.Similarity), clamp(a.Similarity))
-	if kind := similarKind(a.SimilarKind); kind != "" {
-		s += " " + kind
-	}
-	return s
+	return joined(" ", fmt.Sprintf("%s %.2f", bar(a.Similarity), clamp(a.Similarity)), similarKind(a.SimilarKind))
 }
 
 // similarKind lets through only the two kinds there are.
@@ -122,25 +109,21 @@ func totals(f Facts) string {
 			priced = true
 		}
 	}
-	parts := []string{text.Plural(len(run), "attempt"), text.Plural(ops, "edit")}
-	if took >= time.Second {
-		parts = append(parts, text.Span(took)+" of work")
-	}
-	if waited >= time.Second {
-		parts = append(parts, text.Span(waited)+" of waiting")
-	}
-	parts = append(parts, tokens(t)...)
-	if priced {
-		parts = append(parts, text.Dollars(cost))
-	}
-	return strings.Join(parts, " · ")
+	return joined(" · ", text.Plural(len(run), "attempt"), text.Plural(ops, "edit"),
+		only(took >= time.Second, text.Span(took)+" of work"), only(waited >= time.Second, text.Span(waited)+" of waiting"),
+		tokens(t), only(priced, text.Dollars(cost)))
 }
 
-func tokens(t policy.Tokens) []string {
-	if t.Input <= 0 && t.Output <= 0 {
-		return nil
+func tokens(t policy.Tokens) string {
+	used := fmt.Sprintf("%s tokens in (%s cached), %s out", text.Count(t.Input), text.Count(t.CachedInput), text.Count(t.Output))
+	return only(t.Input > 0 || t.Output > 0, used)
+}
+
+func price(usd *float64) string {
+	if usd == nil {
+		return ""
 	}
-	return []string{fmt.Sprintf("%s tokens in (%s cached), %s out", text.Count(t.Input), text.Count(t.CachedInput), text.Count(t.Output))}
+	return text.Dollars(*usd)
 }
 
 // words writes one of our own terms for people: usage_limit as usage limit.
@@ -165,16 +148,12 @@ func clamp(share float64) float64 {
 // shownRungs bounds the recoveries that are listed, the newest of them.
 const shownRungs = 20
 
-// rungs lists the recoveries of a run; empty when none fired.
 func rungs(run []Attempt) string {
 	var lines []string
 	for _, a := range run {
 		for _, r := range a.Rungs {
-			helped := "did not help"
-			if r.Recovered {
-				helped = "helped"
-			}
-			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response), helped, cost(r)))
+			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response),
+				only(r.Recovered, "helped")+only(!r.Recovered, "did not help"), cost(r)))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
@@ -188,37 +167,14 @@ func rungName(r policy.Rung) string {
 	return fmt.Sprintf("rung %d, %s", r.Rung, name)
 }
 
-// cost is what a recovery took of tokens, money and time, in parentheses.
 func cost(r policy.Rung) string {
-	var parts []string
-	if r.Tokens > 0 {
-		parts = append(parts, text.Count(r.Tokens)+" tokens")
-	}
-	if r.CostUSD != nil {
-		parts = append(parts, text.Dollars(*r.CostUSD))
-	}
-	if took := r.Took(); took >= time.Second {
-		parts = append(parts, text.Span(took))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
+	all := joined(", ", only(r.Tokens > 0, text.Count(r.Tokens)+" tokens"), price(r.CostUSD), only(r.Took() >= time.Second, text.Span(r.Took())))
+	return only(all != "", " ("+all+")")
 }
 
-// used is what an attempt used, in one line; empty when nothing is known.
 func used(a Attempt) string {
-	parts := tokens(a.Tokens)
-	if a.CostUSD != nil {
-		parts = append(parts, text.Dollars(*a.CostUSD))
-	}
-	if a.Turns > 0 {
-		parts = append(parts, text.Plural(a.Turns, "turn"))
-	}
-	if a.ToolCalls > 0 {
-		parts = append(parts, text.Plural(a.ToolCalls, "call")+" of tools")
-	}
-	return strings.Join(parts, " · ")
+	return joined(" · ", tokens(a.Tokens), price(a.CostUSD), only(a.Turns > 0, text.Plural(a.Turns, "turn")),
+		only(a.ToolCalls > 0, text.Plural(a.ToolCalls, "call")+" of tools"))
 }
 
 // Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
@@ -232,7 +188,6 @@ const (
 // quoted is how many of the newest attempts are shown with their texts.
 const quoted = 3
 
-// addDetails adds the folded sections, the most wanted first.
 func addDetails(p *page, f Facts) {
 	if len(f.Reasons) > 5 {
 		p.fold("All reasons", "- "+joined("\n- ", reasons(f.reasons(), 30)...))
@@ -244,41 +199,24 @@ func addDetails(p *page, f Facts) {
 		addAttempt(p, run[i])
 	}
 	if f.Limit != nil {
-		body := limit(f) + "."
-		if f.Limit.Message != "" {
-			body += "\n\n" + text.Fence(f.Limit.Message, maxLimit)
-		}
-		p.fold("Usage limit", body)
+		p.fold("Usage limit", joined("\n\n", limit(f)+".", only(f.Limit.Message != "", text.Fence(f.Limit.Message, maxLimit))))
 	}
 	p.fold("Edit loop and stagnation", verdictLines(f))
 }
 
-// asked is what the run was asked for; empty where that is not known.
 func asked(f Facts) string {
 	if f.Request == "" && f.Title == "" {
 		return ""
 	}
-	var parts []string
-	if f.RequestedBy != "" {
-		parts = append(parts, "Asked for by "+text.Code(f.RequestedBy)+".")
-	}
-	if f.Title != "" {
-		parts = append(parts, "Title: "+text.Code(f.Title))
-	}
-	if f.Request != "" {
-		parts = append(parts, text.Fence(f.Request, maxRequest))
-	}
-	return strings.Join(parts, "\n\n")
+	return joined("\n\n", only(f.RequestedBy != "", "Asked for by "+text.Code(f.RequestedBy)+"."),
+		only(f.Title != "", "Title: "+text.Code(f.Title)), only(f.Request != "", text.Fence(f.Request, maxRequest)))
 }
 
 func addAttempt(p *page, a Attempt) {
 	if v := a.Verification(); v != nil {
 		how := v.Result()
-		body := text.Code(v.Command) + " " + how + "."
-		if strings.TrimSpace(v.Output) != "" {
-			body += "\n\n" + text.Fence(v.Output, maxOutput)
-		}
-		p.fold(fmt.Sprintf("Attempt %d: verify %s", a.N, how), body)
+		p.fold(fmt.Sprintf("Attempt %d: verify %s", a.N, how),
+			joined("\n\n", text.Code(v.Command)+" "+how+".", only(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
 	}
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
@@ -293,10 +231,7 @@ func addAttempt(p *page, a Attempt) {
 	if a.Final != "" {
 		parts = append(parts, "The agent's last message, as it wrote it:", text.Fence(a.Final, maxMessage))
 	}
-	what := "what the agent said"
-	if a.Final == "" {
-		what = "how it ended"
-	}
+	what := only(a.Final != "", "what the agent said") + only(a.Final == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 
@@ -320,13 +255,11 @@ func paths(all []string) string {
 }
 
 func limit(f Facts) string {
-	s := "account " + text.Code(text.Label(f.Limit.Account)) + ": "
+	hit := "usage limit"
 	if f.Limit.Consecutive > 1 {
-		s += text.Plural(f.Limit.Consecutive, "usage limit") + " in a row, "
-	} else {
-		s += "usage limit, "
+		hit = text.Plural(f.Limit.Consecutive, "usage limit") + " in a row"
 	}
-	return s + text.Reset(f.Now, f.Limit.ResetsAt)
+	return "account " + text.Code(text.Label(f.Limit.Account)) + ": " + hit + ", " + text.Reset(f.Now, f.Limit.ResetsAt)
 }
 
 func verdictLines(f Facts) string {

@@ -12,14 +12,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The names of the three check runs.
 const (
 	NameRun        = "pawl"
 	NameSeverity   = "pawl/severity"
 	NameStagnation = "pawl/stagnation"
 )
 
-// The statuses of a check run at GitHub.
 const (
 	Queued     = "queued"
 	InProgress = "in_progress"
@@ -39,7 +37,6 @@ func Checks(f Facts) []forge.CheckRun {
 	return []forge.CheckRun{run(f), severity(f), stagnation(f)}
 }
 
-// ExternalID is the identifier of a thread's check run of that name.
 func ExternalID(thread, name string) string { return name + ":" + threadName(thread) }
 
 func check(f Facts, name string) forge.CheckRun {
@@ -99,7 +96,6 @@ func joined(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), by)
 }
 
-// safeThread matches owner/repo#n.
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
 // threadName is the thread in markers and identifiers; what is no owner/repo#n becomes unknown.
@@ -177,7 +173,6 @@ func (p *page) fitIn(max int) string {
 	return b.String()
 }
 
-// State is where a thread stands.
 type State string
 
 // The states. Failed: Pawl could not do its own job, whatever became of an attempt. ConfigError: the
@@ -256,7 +251,6 @@ func (f Facts) last() (Attempt, bool) {
 
 func (f Facts) over() bool { return f.State != Running && f.State != Waiting }
 
-// reasons are those of the decision, with their times as people write them.
 func (f Facts) reasons() []string {
 	return f.Reasons.Write(func(t time.Time) string { return text.Instant(f.Now, t) })
 }

@@ -15,7 +15,6 @@ const commentRows = 5
 // StatusMarker is a status comment's first line, by which it is found again.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
-// Comment renders the one status comment of a thread.
 func Comment(f Facts) string {
 	p := &page{}
 	p.sentence(StatusMarker(f.Thread))
@@ -39,7 +38,6 @@ func Status(f Facts) string {
 	return p.fit()
 }
 
-// addStatus adds where the thread stands, why, and what comes next.
 func addStatus(p *page, f Facts) {
 	p.sentence("**" + text.Prose(headline(f)) + "**")
 	p.list(evidence(f)...)
@@ -75,17 +73,11 @@ func judged(e thread.Request, f Facts) string {
 	}
 	because := cmp.Or(text.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
 	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By.Login), text.Instant(f.Now, e.At), because)
-	if e.Raw != "" {
-		s += "\n\n" + text.Fence(e.Raw, 500)
-	}
-	return s
+	return joined("\n\n", s, only(e.Raw != "", text.Fence(e.Raw, 500)))
 }
 
 func rule(f Facts) string {
-	if f.Rule == "" {
-		return ""
-	}
-	return "rule: " + text.Code(string(f.Rule))
+	return only(f.Rule != "", "rule: "+text.Code(string(f.Rule)))
 }
 
 // Help renders the answer to a wrong command. Slug is the App's name at GitHub, word what stood after /pawl.
@@ -135,20 +127,18 @@ func PullBody(f Facts) string {
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }
 
-// pullFacts are what a reviewer wants to know first.
 func pullFacts(f Facts) []string {
 	a, ok := f.last()
 	if !ok {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a))}
+	verified := "not verified: no verify command was run"
 	if v := a.Verification(); v != nil {
-		lines = append(lines, "verification by "+text.Code(v.Command)+": "+v.Result())
-	} else {
-		lines = append(lines, "not verified: no verify command was run")
+		verified = "verification by " + text.Code(v.Command) + ": " + v.Result()
 	}
-	if len(a.LeftOut) > 0 {
-		lines = append(lines, "left out, because the paths are protected: "+paths(a.LeftOut))
+	return []string{
+		fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified,
+		only(len(a.LeftOut) > 0, "left out, because the paths are protected: "+paths(a.LeftOut)),
+		totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL),
 	}
-	return append(lines, totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))
 }

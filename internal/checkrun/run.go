@@ -73,10 +73,7 @@ func headline(f Facts) string {
 		}
 		return "Running: between two attempts"
 	case Waiting:
-		if f.Until.IsZero() {
-			return title("Waiting", waitsFor(f))
-		}
-		return title("Waiting", waitsFor(f)+", "+text.Left(f.Now, f.Until))
+		return title("Waiting", cmp.Or(f.Rule.Words().Waits, unknown(f.Rule))+only(!f.Until.IsZero(), ", "+text.Left(f.Now, f.Until)))
 	case Done:
 		if len(run) == 0 {
 			return "Done: nothing is left to do"
@@ -96,19 +93,12 @@ func headline(f Facts) string {
 }
 
 func opening(f Facts) string {
-	s := text.Prose(headline(f)) + "."
-	if f.RequestedBy != "" && !f.over() {
-		s += " Asked for by " + text.Code(f.RequestedBy) + "."
-	}
 	if f.State == Failed {
-		s = "Pawl could not do its own job; this says nothing about the change or the agent."
+		return "Pawl could not do its own job; this says nothing about the change or the agent."
 	}
-	return s
+	return text.Prose(headline(f)) + "." + only(f.RequestedBy != "" && !f.over(), " Asked for by "+text.Code(f.RequestedBy)+".")
 }
 
-func waitsFor(f Facts) string { return cmp.Or(f.Rule.Words().Waits, unknown(f.Rule)) }
-
-// stopReason names a stop by the rule that asked for it.
 func stopReason(f Facts) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
@@ -154,11 +144,8 @@ func evidence(f Facts) []string {
 	}
 	lines = append(lines, totals(f))
 	if a, ok := f.last(); ok && a.Pushed {
-		pushed := "pushed " + text.Code(text.Head(text.Line(a.Commit, 40), 10))
-		if f.Branch != "" {
-			pushed += " to " + text.Code(f.Branch)
-		}
-		lines = append(lines, pushed)
+		commit := text.Code(text.Head(text.Line(a.Commit, 40), 10))
+		lines = append(lines, "pushed "+commit+only(f.Branch != "", " to "+text.Code(f.Branch)))
 	}
 	return append(lines, joined(" · ", links(f)...))
 }
@@ -174,11 +161,8 @@ func links(f Facts) []string {
 
 // outlook says what happens next and what a person can do, one line each.
 func outlook(f Facts) []string {
-	lines := []string{"**Next:** " + next(f)}
-	if you := can(f); you != "" {
-		lines = append(lines, "**You can:** "+you)
-	}
-	return lines
+	you := can(f)
+	return []string{"**Next:** " + next(f), only(you != "", "**You can:** "+you)}
 }
 
 func next(f Facts) string {
@@ -197,7 +181,6 @@ func next(f Facts) string {
 
 func (f Facts) closed() bool { return f.State == Stopped && f.Rule == policy.RuleClosed }
 
-// can is the decision's hint, else what fits the state.
 func can(f Facts) string {
 	switch {
 	case f.Hint != "":
@@ -234,7 +217,6 @@ func problemPath(p thread.Problem) string {
 	return configPath
 }
 
-// problems are the first configuration problems as escaped lines.
 func problems(ps []thread.Problem) []string {
 	return first(ps, 10, "problem", func(p thread.Problem) string {
 		where := problemPath(p)

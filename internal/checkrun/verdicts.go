@@ -68,7 +68,6 @@ func counted(e policy.Edits) string {
 	return fmt.Sprintf("%s, %s on one file", text.Plural(e.Operations, "edit"), text.Count(e.MaxRepeat))
 }
 
-// resting says which backend went in circles where, and how long it rests.
 func resting(f Facts) string {
 	looped, _ := f.last()
 	return fmt.Sprintf("%s on %s: %s edit loop%s", text.Name(text.Label(looped.Backend)), text.Name(repoName(f.Thread)), text.Label(f.Severity.Class), cooldown(f))
@@ -77,7 +76,6 @@ func resting(f Facts) string {
 // cooldown is what is left of the backend's cooldown, after a comma.
 func cooldown(f Facts) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
-// editChart draws how much of an attempt's work went into one file.
 func editChart(a Attempt) string {
 	e := a.Edits
 	if e.Operations <= 0 {
@@ -87,10 +85,7 @@ func editChart(a Attempt) string {
 	width := len(text.Count(e.Operations))
 	rows := fmt.Sprintf("all edits    %s %s in %s\none file     %s %*s, %.0f %%", bar(1), text.Count(e.Operations), text.Plural(e.Files, "file"),
 		bar(share), width, text.Count(e.MaxRepeat), share*100)
-	if e.MaxRepeatPath != "" {
-		rows += ": " + text.Line(e.MaxRepeatPath, 120)
-	}
-	return text.Fence(rows, 1_000)
+	return text.Fence(rows+only(e.MaxRepeatPath != "", ": "+text.Line(e.MaxRepeatPath, 120)), 1_000)
 }
 
 func severityOutlook(f Facts) []string {
@@ -112,7 +107,6 @@ func severityOutlook(f Facts) []string {
 // chartRows is how many comparisons the stagnation chart shows.
 const chartRows = 8
 
-// stagnation renders the verdict on attempts that come to the same point again.
 func stagnation(f Facts) forge.CheckRun {
 	c := check(f, NameStagnation)
 	if _, ok := f.last(); !ok {
@@ -152,7 +146,6 @@ const compared = `Each attempt is compared with the one before it, by 64-bit fin
 - failure: what the agent or the verifier said of the failure; the next attempt is told what was tried and asked for a different approach
 - revision: the change itself; another backend takes the next attempt where there is one`
 
-// similarityChart draws how alike neighbouring attempts were, newest last.
 func similarityChart(f Facts) string {
 	run := f.run()
 	var rows []string
