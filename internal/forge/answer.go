@@ -213,7 +213,6 @@ type Error struct {
 	Cause error // what broke the connection; nil when GitHub answered
 }
 
-// Error returns one line: request, status, GitHub's message, hint.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", e.Method, e.Path)
@@ -234,7 +233,6 @@ func (e *Error) Error() string {
 	return text.Redact(b.String())
 }
 
-// Unwrap gives the kind and the cause to errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Kind}
@@ -274,7 +272,6 @@ func (e *Moved) Error() string {
 	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, text.Redact(e.To))
 }
 
-// explain gives the kind and the hint for an answer that is final.
 func explain(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusUnauthorized:
@@ -309,7 +306,6 @@ func (c *call) redirected() error {
 		Hint: "that is no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way"}
 }
 
-// failure makes the error for the last answer, which ends the call.
 func (c *call) failure() error {
 	a := c.last
 	if a.status >= 300 && a.status < 400 {

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// App is who Pawl is at GitHub.
 type App struct {
 	ID   int64  `json:"id"`
 	Slug string `json:"slug"`
@@ -59,7 +58,7 @@ func (c *Client) askSelf(ctx context.Context) (app App, err error) {
 	app.BotID, err = c.userID(ctx, app.BotLogin)
 	if errors.Is(err, ErrNotFound) {
 		// Its id and performed_via_github_app still tell what the App wrote.
-		c.log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
+		c.cfg.Log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
 		return app, nil
 	}
 	if err != nil {
@@ -106,7 +105,6 @@ func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	return user.ID, err
 }
 
-// metadataToken makes a token of the App's first installation for metadata only.
 func (c *Client) metadataToken(ctx context.Context) (installation int64, token string, err error) {
 	var all []github.Installation
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
@@ -137,7 +135,6 @@ type NewApp struct {
 // codePattern keeps a code from changing the path of the request; GitHub shows 40 hexadecimal digits.
 var codePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// ValidCode reports whether a text can be the code of a manifest.
 func ValidCode(code string) bool { return codePattern.MatchString(code) }
 
 // ConvertManifest exchanges the code of a manifest for the App that GitHub made (docs.github.com,
@@ -153,7 +150,7 @@ func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made 
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
-	c := &Client{api: api, agent: userAgent, plain: transport}
+	c := &Client{api: api, cfg: Config{UserAgent: userAgent, Transport: transport}}
 	c.fillDefaults()
 	const route = "/app-manifests/{code}/conversions"
 	_, err = c.do(ctx, request{
@@ -238,7 +235,7 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	case <-ctx.Done():
 		return "", fmt.Errorf("token for %s: %w", repo.FullName(), ctx.Err())
 	}
-	if c.now().Before(known.expires.Add(-tokenMargin)) {
+	if c.cfg.Now().Before(known.expires.Add(-tokenMargin)) {
 		return known.value, nil
 	}
 	// Exactly the permissions of app.yml. Without workflows GitHub refuses pushes that touch

@@ -54,7 +54,6 @@ type request struct {
 
 func (r request) writes() bool { return r.method != http.MethodGet }
 
-// braces is a variable part of a route.
 var braces = regexp.MustCompile(`\{[a-z]+\}`)
 
 // address is the route with its variable parts filled in, below the API's address.
@@ -108,7 +107,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	// go-github remembers limits by its own clock and for all installations alike,
 	// so its client is a new one each time; this package remembers them itself.
 	gh := github.NewClient(&http.Client{CheckRedirect: follow, Transport: it})
-	gh.BaseURL, gh.UserAgent = c.api, c.agent
+	gh.BaseURL, gh.UserAgent = c.api, c.cfg.UserAgent
 	req, err := gh.NewRequest(r.method, r.address(), nil) // send adds the body
 	if err != nil {
 		return nil, err
@@ -147,7 +146,7 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 func (c *call) exchange(req *http.Request) (*http.Response, error) {
 	c.count(Count{Method: c.method, Route: c.route})
 	c.last.sent = true
-	base := c.plain
+	base := c.cfg.Transport
 	if c.as == asApp {
 		base = c.signed
 	}
@@ -207,7 +206,6 @@ type Points struct {
 	Used int64
 }
 
-// Points returns what this client's requests have cost, sorted by installation.
 func (c *Client) Points() []Points {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -329,7 +327,6 @@ func (c *call) cached(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// setAnswer gives an answer its body, which is in memory as a whole.
 func setAnswer(resp *http.Response, body []byte) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }

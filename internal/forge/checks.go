@@ -57,7 +57,6 @@ type Annotation struct {
 	Message   string `json:"message"`
 }
 
-// CheckRunRef is a check run that exists at GitHub.
 type CheckRunRef struct {
 	ID         int64  `json:"id"`
 	ExternalID string `json:"external_id"`
@@ -71,7 +70,7 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (m
 		return CheckRunRef{}, err
 	}
 	_, err = c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(c.now()), urgency: cosmetic, holds: []string{"id"},
+		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(c.cfg.Now()), urgency: cosmetic, holds: []string{"id"},
 		find: func(ctx context.Context) (found bool, err error) {
 			made, found, err = c.FindCheckRun(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
 			return found, err
@@ -98,7 +97,7 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 			}
 		}
 		sent.HeadSHA = ""
-		return sent.fit(c.now())
+		return sent.fit(c.cfg.Now())
 	}
 	_, err = c.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, newest: body, urgency: cosmetic,
@@ -109,7 +108,7 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 // FindCheckRun returns this App's newest check run on a commit with the name and the external id.
 func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
 	r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{sha}, holds: []string{"check_runs"}, query: url.Values{
-		"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(c.appID, 10)},
+		"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(c.cfg.AppID, 10)},
 	}}
 	for page := 1; page != 0 && page <= maxPages; {
 		var got struct {
@@ -123,7 +122,7 @@ func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externa
 			return CheckRunRef{}, false, err
 		}
 		for _, run := range got.CheckRuns {
-			own := run.App == nil || run.App.ID == c.appID
+			own := run.App == nil || run.App.ID == c.cfg.AppID
 			if own && run.Name == name && run.ExternalID == externalID && run.ID > newest.ID {
 				newest = run.CheckRunRef
 			}

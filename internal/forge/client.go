@@ -51,20 +51,12 @@ type Config struct {
 
 // Client talks to one GitHub as one App. It is safe for concurrent use; New makes it.
 type Client struct {
+	cfg     Config // with its defaults
 	web     string
 	api     *url.URL
-	agent   string
-	appID   int64
-	plain   http.RoundTripper
 	signed  *ghinstallation.AppsTransport
 	maxWait time.Duration
-	now     func() time.Time
-	sleep   func(context.Context, time.Duration) error
-	log     zerolog.Logger
-	spacing time.Duration
-	shared  Shared
-
-	fence func(context.Context) error // asked before each write; nil for none
+	fence   func(context.Context) error // asked before each write; nil for none
 
 	*state
 }
@@ -89,13 +81,11 @@ type Repo struct {
 	Installation int64
 }
 
-// FullName returns owner/name.
 func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 
 // namePattern is what GitHub allows in names. Anything else would change the path of a request.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
-// validate refuses names that would lead a request to another path.
 func (r Repo) validate() error {
 	for _, name := range []string{r.Owner, r.Name} {
 		if !namePattern.MatchString(name) || name == "." || name == ".." {
@@ -118,21 +108,16 @@ func New(cfg Config) (*Client, error) {
 	if cfg.AppID <= 0 {
 		return nil, errors.New("github.app.integration_id: must be the numeric id from the App's settings page")
 	}
-	plain := cfg.Transport
-	if plain == nil {
+	if cfg.Transport == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.MaxIdleConnsPerHost = 16
-		plain = own
+		cfg.Transport = own
 	}
-	signed, err := ghinstallation.NewAppsTransport(plain, cfg.AppID, cfg.PrivateKey)
+	signed, err := ghinstallation.NewAppsTransport(cfg.Transport, cfg.AppID, cfg.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("github.app.private_key: %w; it must be the whole PEM file that the App's settings page gives under \"Generate a private key\", with its line breaks", err)
 	}
-	c := &Client{
-		web: strings.TrimSuffix(web.String(), "/"), api: api, agent: cfg.UserAgent, appID: cfg.AppID,
-		plain: plain, signed: signed, now: cfg.Now, sleep: cfg.Sleep, log: cfg.Log,
-		spacing: cfg.WriteSpacing, shared: cfg.Shared,
-	}
+	c := &Client{cfg: cfg, web: strings.TrimSuffix(web.String(), "/"), api: api, signed: signed}
 	c.fillDefaults()
 	return c, nil
 }
@@ -140,12 +125,12 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) fillDefaults() {
 	c.state = &state{self: make(chan *App, 1), cache: newCache(), tokens: map[tokenKey]tokenSlot{}, limiters: map[int64]*limiter{}, sent: map[Count]int64{}}
 	c.self <- nil
-	c.agent, c.maxWait = cmp.Or(c.agent, "pawl"), defaultMaxWait
-	if c.now == nil {
-		c.now = time.Now
+	c.cfg.UserAgent, c.maxWait = cmp.Or(c.cfg.UserAgent, "pawl"), defaultMaxWait
+	if c.cfg.Now == nil {
+		c.cfg.Now = time.Now
 	}
-	if c.sleep == nil {
-		c.sleep = wait.For
+	if c.cfg.Sleep == nil {
+		c.cfg.Sleep = wait.For
 	}
 }
 
@@ -169,7 +154,6 @@ func baseURL(setting, text string) (*url.URL, error) {
 	return u, nil
 }
 
-// RepoInfo is what Pawl wants to know of a repository.
 type RepoInfo struct {
 	ID            int64  `json:"id"`
 	FullName      string `json:"full_name"` // the new one of a repository that was asked for under an old name

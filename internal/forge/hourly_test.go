@@ -23,7 +23,7 @@ func remaining(n int, reset time.Time) fault {
 
 func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
 	h, c := start(t)
-	reset := c.now().Add(20 * time.Minute)
+	reset := c.cfg.Now().Add(20 * time.Minute)
 	const route = "GET /app/hook/deliveries/7"
 	h.fail(route, remaining(1000, reset), remaining(999, reset))
 	for range 2 {
@@ -55,7 +55,7 @@ func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing
 			t.Fatal(err)
 		}
 		id := h.checkRun().ID
-		c.limiter(h.repo.Installation).shared = hanging{}
+		c.limiter(h.repo.Installation).cfg.Shared = hanging{}
 		show := func() error {
 			_, err := c.UpdateCheckRun(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil)
 			return err

@@ -29,15 +29,12 @@ type Issue struct {
 	App         AppID          `json:"performed_via_github_app"` // the App through which it was written; its ID is zero for none
 }
 
-// AppID names an App.
 type AppID struct {
 	ID int64 `json:"id"`
 }
 
-// IsPull says whether it is a pull request.
 func (i Issue) IsPull() bool { return i.PullRequest != nil }
 
-// Issue reads one issue or pull request.
 func (c *Client) Issue(ctx context.Context, repo Repo, number int) (issue Issue, err error) {
 	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, holds: []string{"number"}}, &issue)
 	return issue, err
@@ -63,7 +60,6 @@ func (c *Client) React(ctx context.Context, repo Repo, on string, id int64) erro
 // maxPages bounds the search for a comment: GitHub takes 2,500 on an issue.
 const maxPages = 25
 
-// Comment is a comment on an issue or in a pull request's conversation.
 type Comment struct {
 	ID      int64          `json:"id"`
 	Author  feedback.Actor `json:"user"`
@@ -74,7 +70,6 @@ type Comment struct {
 	Updated time.Time      `json:"updated_at"`
 }
 
-// commentsRoute are the comments on an issue or in a pull request's conversation.
 const commentsRoute = "/repos/{owner}/{repo}/issues/{number}/comments"
 
 // CreateComment writes a comment that holds the marker, which is added at the end where the body lacks
@@ -129,7 +124,7 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 // that names no App.
 func (c *Client) isOwn(ctx context.Context, one Comment) (bool, error) {
 	if one.App.ID != 0 || !one.Author.Bot() {
-		return one.App.ID == c.appID, nil
+		return one.App.ID == c.cfg.AppID, nil
 	}
 	app, err := c.App(ctx)
 	if err == nil && app.BotID == 0 {
@@ -151,7 +146,6 @@ type Branch struct {
 	} `json:"repo"`
 }
 
-// Pull is a pull request.
 type Pull struct {
 	Number    int       `json:"number"`
 	State     string    `json:"state"` // open or closed; a merged pull request is closed
@@ -162,16 +156,13 @@ type Pull struct {
 	HTMLURL   string    `json:"html_url"`
 }
 
-// Merged says whether it was merged.
 func (p Pull) Merged() bool { return !p.MergedAt.IsZero() }
 
-// Pull reads one pull request.
 func (c *Client) Pull(ctx context.Context, repo Repo, number int) (pull Pull, err error) {
 	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/pulls/{number}", args: []any{number}, holds: []string{"number"}}, &pull)
 	return pull, err
 }
 
-// pullsRoute are the pull requests of a repository.
 const pullsRoute = "/repos/{owner}/{repo}/pulls"
 
 // findPull finds the newest pull request from head to base in the repository itself that is open, or
@@ -207,7 +198,6 @@ type NewPull struct {
 	Begun time.Time
 }
 
-// OpenedPull is what CreatePull came to.
 type OpenedPull struct {
 	Pull
 	// DraftRefused: the repository's plan has no drafts, so it is not one.

@@ -52,7 +52,7 @@ func TestAWriteThatIsLateEachTimeIsLeftToTheCaller(t *testing.T) {
 
 func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		c.spacing = time.Second
+		c.cfg.WriteSpacing = time.Second
 		h.branch()
 		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)

@@ -83,14 +83,13 @@ type limiter struct {
 	used atomic.Int64 // points, for people to see
 }
 
-// limiter returns the limiter of a key, made when it is first asked for.
 func (c *Client) limiter(key int64) *limiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.limiters[key]
 	if l == nil {
 		most := atOnce
-		if c.shared != nil {
+		if c.cfg.Shared != nil {
 			most = atOnceShared
 		}
 		l = &limiter{Client: c.Fenced(nil), key: "github-limits-" + strconv.FormatInt(key, 10), underWay: make(chan struct{}, most)}
@@ -110,7 +109,7 @@ func (l *limiter) needOf(r request) need {
 		n.points = writePoints
 	}
 	if r.writes() && r.as != asApp {
-		n.content, n.spacing = !strings.Contains(r.route, "/check-runs"), l.spacing
+		n.content, n.spacing = !strings.Contains(r.route, "/check-runs"), l.cfg.WriteSpacing
 	}
 	return n
 }
@@ -118,7 +117,7 @@ func (l *limiter) needOf(r request) need {
 // enter waits until the request may be sent, and returns since when that holds. A wait longer than
 // patience or the context allows is a *RateLimited at once. Whoever is let in calls leave.
 func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) (at time.Time, err error) {
-	began := l.now()
+	began := l.cfg.Now()
 	l.mu.Lock()
 	scarce := l.scarce
 	l.mu.Unlock()
@@ -142,7 +141,7 @@ func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Du
 		}
 		var wait time.Duration
 		err := l.update(patient, func(now time.Time, u usage) (next usage) {
-			at = l.now()
+			at = l.cfg.Now()
 			next, wait = u.admit(now, n)
 			return next
 		})
@@ -151,10 +150,10 @@ func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Du
 		}
 		<-l.underWay
 		deadline, bounded := ctx.Deadline()
-		if err == nil && (l.now().Add(wait).Sub(began) > patience || bounded && time.Until(deadline) < wait) {
+		if err == nil && (l.cfg.Now().Add(wait).Sub(began) > patience || bounded && time.Until(deadline) < wait) {
 			return at, l.rateLimited(r, wait)
 		}
-		if err != nil || l.sleep(patient, wait) != nil {
+		if err != nil || l.cfg.Sleep(patient, wait) != nil {
 			return at, l.rateLimited(r, patience)
 		}
 	}
@@ -180,7 +179,7 @@ func take(ctx context.Context, places chan struct{}) bool {
 func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := l.cfg.Now()
 	l.usage = l.usage.settle(now)
 	hold := l.usage.Hold
 	return &RateLimited{Method: r.method, Path: r.route, Until: later(hold, now.Add(wait)), Secondary: l.usage.Secondary || !hold.After(now)}
@@ -196,7 +195,7 @@ func (l *limiter) leave(ctx context.Context, n need, a answer) {
 	if a.sent && a.status != http.StatusNotModified {
 		l.used.Add(int64(n.points))
 	}
-	if a.wantsPause(l.now()) || strikes > 0 {
+	if a.wantsPause(l.cfg.Now()) || strikes > 0 {
 		// The others must know it even if the caller gave up.
 		_ = l.update(context.WithoutCancel(ctx), func(now time.Time, u usage) usage { return u.answered(now, a) })
 	}
@@ -206,21 +205,20 @@ func (l *limiter) leave(ctx context.Context, n need, a answer) {
 // update changes the usage that the nodes share, or this node's own. f may be called again. The error
 // is the context's.
 func (l *limiter) update(ctx context.Context, f func(now time.Time, u usage) usage) error {
-	if l.shared != nil {
+	if l.cfg.Shared != nil {
 		err := l.updateShared(ctx, f)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		l.log.Warn().Err(err).Str("key", l.key).Msg("the use of GitHub's limits cannot be shared; going on with what was last known of it")
+		l.cfg.Log.Warn().Err(err).Str("key", l.key).Msg("the use of GitHub's limits cannot be shared; going on with what was last known of it")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := l.cfg.Now()
 	l.usage, l.apart = f(now, l.usage.settle(now)), true
 	return nil
 }
 
-// updateShared changes the usage in the database, by the database's clock.
 func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usage) usage) error {
 	ctx, cancel := context.WithTimeout(ctx, sharedWait)
 	defer cancel()
@@ -229,12 +227,12 @@ func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usag
 	l.mu.Unlock()
 	var next usage
 	var ahead time.Duration // of the database's clock before this node's
-	err := l.shared.UpdateShared(ctx, l.key, func(now time.Time, old []byte) []byte {
+	err := l.cfg.Shared.UpdateShared(ctx, l.key, func(now time.Time, old []byte) []byte {
 		u, err := parseUsage(old)
 		if err != nil {
-			l.log.Error().Err(err).Str("key", l.key).Msg("the shared use of GitHub's limits cannot be read; counting starts anew")
+			l.cfg.Log.Error().Err(err).Str("key", l.key).Msg("the shared use of GitHub's limits cannot be read; counting starts anew")
 		}
-		ahead = now.Sub(l.now())
+		ahead = now.Sub(l.cfg.Now())
 		if mine := own.by(ahead); apart && mine.Hold.After(u.Hold) {
 			u.Hold, u.Secondary, u.Strikes = mine.Hold, mine.Secondary, max(u.Strikes, mine.Strikes)
 		}
@@ -267,5 +265,5 @@ func (l *limiter) noteHour(header http.Header) {
 		reset = time.Time{}
 	}
 	// A reset after more than an hour is of a clock that is wrong.
-	l.scarce = earlier(reset, l.now().Add(longestWait))
+	l.scarce = earlier(reset, l.cfg.Now().Add(longestWait))
 }

@@ -39,7 +39,7 @@ func TestWritesWaitForNothingButTheSpacingThatIsAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 				sha := h.branch()
-				c.spacing = tt.spacing
+				c.cfg.WriteSpacing = tt.spacing
 				if _, err := c.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
@@ -110,7 +110,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 
 func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		c.spacing = time.Second
+		c.cfg.WriteSpacing = time.Second
 		if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
 			t.Fatal(err)
 		}
@@ -216,11 +216,11 @@ func TestThreeNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 	shared := &memory{}
 	bubble(t, shared, func(t *testing.T, h *hub, a *Client) {
 		b := h.node(shared)
-		b.now = func() time.Time { return time.Now().Add(time.Minute) }
+		b.cfg.Now = func() time.Time { return time.Now().Add(time.Minute) }
 		third := h.node(shared)
-		third.now = func() time.Time { return time.Now().Add(-time.Minute) }
+		third.cfg.Now = func() time.Time { return time.Now().Add(-time.Minute) }
 		for _, c := range []*Client{a, b, third} {
-			c.spacing = time.Second
+			c.cfg.WriteSpacing = time.Second
 			if _, err := c.Token(t.Context(), h.repo); err != nil {
 				t.Fatal(err)
 			}

@@ -106,7 +106,6 @@ func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since
 
 func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().Format(time.RFC3339)}} }
 
-// Review is a review of a pull request as a whole.
 type Review struct {
 	Comment             // without its times
 	State     string    `json:"state"`        // APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING

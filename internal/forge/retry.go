@@ -42,7 +42,7 @@ func (c *call) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 		case limited: // the next try waits for it
 			limit := c.limiter(c.limitKey()).rateLimited(c.request, 0)
 			limit.Path = c.last.path
-			c.log.Warn().Str("method", c.method).Str("path", limit.Path).Int("status", c.last.status).
+			c.cfg.Log.Warn().Str("method", c.method).Str("path", limit.Path).Int("status", c.last.status).
 				Time("until", limit.Until).Bool("secondary", limit.Secondary).Msg("GitHub's rate limit reached")
 			if try >= maxTries {
 				return nil, limit
@@ -69,12 +69,12 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 	if c.find != nil {
 		pause += settle
 	}
-	if c.last.wantsPause(c.now()) {
+	if c.last.wantsPause(c.cfg.Now()) {
 		pause = 0 // the next request waits as long as GitHub wants
 	}
-	c.log.Info().Str("method", c.method).Str("path", c.last.path).Int("status", c.last.status).
+	c.cfg.Log.Info().Str("method", c.method).Str("path", c.last.path).Int("status", c.last.status).
 		Int("try", try).Dur("pause", pause).AnErr("error", failure).Msg("GitHub failed, trying again")
-	if pause > 0 && c.sleep(ctx, pause) != nil {
+	if pause > 0 && c.cfg.Sleep(ctx, pause) != nil {
 		return fmt.Errorf("%w (then %w)", failure, ctx.Err())
 	}
 	if c.find != nil {
@@ -108,7 +108,7 @@ func (c *call) inPlace(req *http.Request) (*http.Response, error) {
 		switch {
 		case errors.Is(err, errLate):
 			late++
-			c.log.Info().Str("method", c.method).Str("route", c.route).Msg("too late for its place among the requests to GitHub; taking another")
+			c.cfg.Log.Info().Str("method", c.method).Str("route", c.route).Msg("too late for its place among the requests to GitHub; taking another")
 		case err == nil && resp.StatusCode == http.StatusUnauthorized && c.as == asInstallation && !renewed:
 			renewed = true
 			c.drop(c.repo, c.token)
@@ -116,7 +116,7 @@ func (c *call) inPlace(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 	}
-	return nil, &RateLimited{Method: c.method, Path: c.route, Until: c.now().Add(lateMost), Secondary: true}
+	return nil, &RateLimited{Method: c.method, Path: c.route, Until: c.cfg.Now().Add(lateMost), Secondary: true}
 }
 
 // send sends a request at its next place, with the token that is good then, which goes to the API's
@@ -125,9 +125,9 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 	l, ctx := c.limiter(c.limitKey()), req.Context()
 	n := l.needOf(c.request)
 	c.last = answer{path: req.URL.Path}
-	began := c.now()
+	began := c.cfg.Now()
 	at, err := l.enter(ctx, c.request, n, c.patience)
-	c.patience -= c.now().Sub(began)
+	c.patience -= c.cfg.Now().Sub(began)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 		}
 	}
 	// By the clock on the wall, which goes on while the machine is suspended.
-	if c.now().Round(0).Sub(at.Round(0)) > lateMost {
+	if c.cfg.Now().Round(0).Sub(at.Round(0)) > lateMost {
 		return nil, errLate
 	}
 	return c.cached(req)
