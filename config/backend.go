@@ -32,7 +32,6 @@ type Backend struct {
 	StartupTimeout time.Duration `yaml:"startup_timeout"` // how long the agent may take to print its first byte
 }
 
-// The kinds of backend.
 const (
 	Codex    = "codex"
 	Claude   = "claude"
@@ -41,7 +40,6 @@ const (
 	Command  = "command"
 )
 
-// CLIs are the kinds that are agent CLIs.
 func CLIs() []string { return []string{Codex, Claude, Gemini, OpenCode} }
 
 // Plain is the stream of an agent that prints text.
@@ -126,7 +124,6 @@ func (s *source) validateBackend(key string, b Backend) {
 	s.validateTimeouts(key, b)
 }
 
-// validateName checks the name of a backend or a provider.
 func (s *source) validateName(key, name, of string) {
 	switch {
 	case name == "":
@@ -205,7 +202,6 @@ type Price struct {
 	Output      float64 `yaml:"output"`
 }
 
-// The protocols of providers.
 const (
 	OpenAI    = "openai"
 	Anthropic = "anthropic"
@@ -224,7 +220,6 @@ const (
 // Vendor is who serves a protocol: where, and in which variables people keep its key and another address.
 type Vendor struct{ Protocol, URL, KeyVariable, URLVariable string }
 
-// Vendors are those of all protocols.
 func Vendors() []Vendor {
 	return []Vendor{
 		{OpenAI, "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
@@ -250,7 +245,6 @@ func NewProvider(name, protocol string) Provider {
 	return p
 }
 
-// setDefaults fills in what holds for every provider before one is decoded.
 func (p *Provider) setDefaults() { p.NoAnswerBytes = defaultNoAnswer }
 
 func (s *source) validateProviders(providers []Provider) {
@@ -343,7 +337,6 @@ func DefaultModel(kind, protocol string) string {
 	return ""
 }
 
-// Provider returns the provider of that name.
 func (c Server) Provider(name string) (Provider, bool) {
 	for _, p := range c.Providers {
 		if p.Name == name {

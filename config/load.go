@@ -115,19 +115,16 @@ type Secret struct {
 	value string
 }
 
-// NewSecret wraps a value.
 func NewSecret(value string) Secret { return Secret{value} }
 
 // Reveal gives the value, which must not be printed or stand on a command line.
 func (s Secret) Reveal() string { return s.value }
 
-// Empty reports whether there is no value.
 func (s Secret) Empty() bool { return s.value == "" }
 
 // Equal compares secrets of configurations; it is no authentication, which would take constant time.
 func (s Secret) Equal(other Secret) bool { return s.value == other.value }
 
-// String hides the value.
 func (s Secret) String() string { return hidden }
 
 // Format hides the value from every verb of the fmt package, %#v among them.
@@ -136,7 +133,6 @@ func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, hidden) }
 // MarshalText hides the value from JSON, YAML, zerolog and slog.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// UnmarshalText takes the text as the value.
 func (s *Secret) UnmarshalText(text []byte) error {
 	s.value = string(text)
 	return nil
@@ -169,7 +165,6 @@ func (p Problem) String() string {
 // Problems is the error for a file that can be read but not used: all that was found, in its order.
 type Problems []Problem
 
-// Error is one problem a line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {

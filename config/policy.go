@@ -19,7 +19,6 @@ type Policy struct {
 	Learning      Learning `yaml:"learning"`
 }
 
-// Learning says how backends are chosen.
 type Learning struct {
 	Mode         string        `yaml:"mode"`          // auto, fixed, shadow or learn
 	Judge        []string      `yaml:"judge"`         // a command line that grades an attempt; empty for none
@@ -27,7 +26,6 @@ type Learning struct {
 	JudgeTimeout time.Duration `yaml:"judge_timeout"` // how long it may take
 }
 
-// The modes of learning.
 const (
 	LearnAuto   = "auto"   // shadow, and learn once two backends have 20 rewards each
 	LearnFixed  = "fixed"  // the configured order
@@ -109,7 +107,6 @@ func (s *source) validateSeverity(v policy.SeverityLimits) {
 	rising(s, []string{"severe_grade", "moderate_grade", "mild_grade"}, []float64{v.SevereGrade, v.ModerateGrade, v.MildGrade}, 0, 1)
 }
 
-// rising checks numbers of the severity classes that must not fall.
 func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
 	const group = "policy.severity."
 	for i, v := range values {

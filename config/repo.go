@@ -191,7 +191,6 @@ func alwaysProtected() []string {
 // one that matches a folder protects what is in it. Case is ignored, as on some file systems.
 func (e Effective) Protects(file string) bool { return matched(e.ProtectedPaths, file) }
 
-// Reported reports whether a file is a report of the verify commands.
 func (e Effective) Reported(file string) bool { return matched(e.Reports, file) }
 
 func matched(patterns []string, file string) bool {

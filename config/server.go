@@ -29,7 +29,6 @@ type Server struct {
 	Log       Log        `yaml:"log"`
 }
 
-// HTTP says where Pawl listens.
 type HTTP struct {
 	// Address is host:port; an empty host means every interface.
 	Address string `yaml:"address"`
@@ -62,7 +61,6 @@ type App struct {
 	PrivateKeyFile        string `yaml:"private_key_file"`
 }
 
-// Sandbox says how agents are kept in.
 type Sandbox struct {
 	// Mode is SandboxAuto or SandboxNone.
 	Mode string `yaml:"mode"`
@@ -71,13 +69,11 @@ type Sandbox struct {
 	ReadOnly []string `yaml:"read_only"`
 }
 
-// The sandbox modes.
 const (
 	SandboxAuto = "auto" // bubblewrap; refuse to start where it cannot work
 	SandboxNone = "none" // run agents as the user that runs Pawl
 )
 
-// Retention says how long records are kept.
 type Retention struct {
 	// Deliveries is how long the GUID of a delivery is remembered, so that a
 	// redelivery has no second effect.
@@ -88,14 +84,12 @@ type Retention struct {
 	Threads time.Duration `yaml:"threads"`
 }
 
-// Tracing says where traces go.
 type Tracing struct {
 	// Endpoint is the address of an OpenTelemetry collector that speaks OTLP over
 	// HTTP, such as http://127.0.0.1:4318; empty switches traces off.
 	Endpoint string `yaml:"endpoint"`
 }
 
-// Log says what is logged.
 type Log struct {
 	Level string `yaml:"level"` // trace, debug, info, warn or error
 }
@@ -144,7 +138,6 @@ func Default() Server {
 	}
 }
 
-// The database drivers.
 const (
 	SQLite   = "sqlite"
 	Postgres = "postgres"

@@ -68,7 +68,6 @@ func checkRun(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// paragraphs joins the texts that are not empty.
 func paragraphs(texts ...string) string {
 	var kept []string
 	for _, text := range texts {

@@ -34,7 +34,6 @@ type Handlers struct {
 	logs logs
 }
 
-// Store is the solver's, with the deliveries.
 type Store interface {
 	thread.Store
 	Delivery(ctx context.Context, guid string) (thread.Delivery, error)
@@ -187,7 +186,6 @@ type handler struct {
 	events []string
 }
 
-// Handles implements githubapp.EventHandler.
 func (h handler) Handles() []string { return h.events }
 
 // Handle reads one delivery, appends what it means, and notes in its row what became

@@ -88,7 +88,6 @@ var (
 	eventForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 )
 
-// ValidGUID reports whether a delivery is named as GitHub names them.
 func ValidGUID(guid string) bool { return guidForm.MatchString(guid) }
 
 // ServeHTTP checks what go-githubapp does not (method, GUID, size, SHA-256) and
@@ -170,7 +169,6 @@ func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 
 var errStore = errors.New("store delivery")
 
-// refuse answers a request that was not stored.
 func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	log := in.log.With().Str("delivery", r.Header.Get("X-GitHub-Delivery")).Str("event", r.Header.Get("X-GitHub-Event")).Logger()
 	var tooLarge *http.MaxBytesError
@@ -214,7 +212,6 @@ const (
 	heldForSmall = 16 << 20
 )
 
-// errTooMany ends a body that does not fit beside the others.
 var errTooMany = errors.New("too many payloads at the same time")
 
 // heldBody counts what it reads among what the ingress holds. It must have arrived
@@ -251,7 +248,6 @@ type unknownEvent string
 
 func (e unknownEvent) Handles() []string { return []string{string(e)} }
 
-// Handle says that the event cannot be read.
 func (e unknownEvent) Handle(context.Context, string, string, []byte) error {
 	return fmt.Errorf("%w: unknown event %q", errUnparsable, string(e))
 }

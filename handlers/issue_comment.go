@@ -15,7 +15,6 @@ func issueComment(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// comment reads a comment that was written or edited.
 func (p *payload) comment(it *Activity, kind string, source policy.Source) {
 	c := p.Comment
 	it.Target, it.URL, it.MadeAt = thread.Target{Kind: kind, ID: c.ID}, c.HTMLURL, c.Updated

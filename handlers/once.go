@@ -28,7 +28,6 @@ const Reconciled = "reconciliation"
 // itself whenever it comes.
 const ReconciledEdit = "reconciliation of an edit"
 
-// editedKey begins the keys of edits.
 const editedKey = "edited:"
 
 // TextKey is the key of a text that was created or edited; empty when GitHub did not
@@ -64,7 +63,6 @@ func deliveryKey(guid string, i int) string {
 	return fmt.Sprintf("delivery:%s:%d", guid, i)
 }
 
-// Digest is a short hash of a text.
 func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

@@ -74,7 +74,6 @@ type label struct {
 	Name string `json:"name"`
 }
 
-// issueOrPull is an issue or a pull request.
 type issueOrPull struct {
 	forge.Issue
 	Labels []label      `json:"labels"`
@@ -110,12 +109,10 @@ type suite struct {
 	} `json:"pull_requests"`
 }
 
-// repo is where the event happened.
 func (p *payload) repo() forge.Repo {
 	return forge.Repo{Owner: p.Repo.Owner.Login, Name: p.Repo.Name, ID: p.Repo.ID, Installation: p.Installation.ID}
 }
 
-// was returns the text before an edit.
 func (p *payload) was() (text string, ok bool) {
 	if p.Changes.Body == nil {
 		return "", false
@@ -123,7 +120,6 @@ func (p *payload) was() (text string, ok bool) {
 	return p.Changes.Body.From, true
 }
 
-// about is an activity on an issue or a pull request.
 func (p *payload) about(i issueOrPull, pull bool) Activity {
 	var names []string
 	for _, l := range i.Labels {
@@ -154,7 +150,6 @@ func (p *payload) text(source policy.Source, c forge.Comment) *feedback.Remark {
 	}
 }
 
-// read parses a payload with the reader of its event.
 func read(data []byte, reader func(*payload) []Activity) ([]Activity, error) {
 	var p payload
 	if err := json.Unmarshal(data, &p); err != nil {

@@ -127,7 +127,6 @@ func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it A
 	return c.What, err
 }
 
-// changeAll appends a change to every thread of a repository or of an owner.
 func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (string, error) {
 	threads, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name)
 	if err != nil {
@@ -285,7 +284,6 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 		r.Source == policy.FromLabel && strings.EqualFold(r.Name, thread.Label), err
 }
 
-// cutNote ends a text of which only the beginning is kept.
 const cutNote = "\n[cut: the text is longer than 64 KiB]"
 
 func cut(s string) string {

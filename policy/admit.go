@@ -124,7 +124,6 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	return s
 }
 
-// breakerStop is the stop of an open breaker.
 func breakerStop(f Facts, b Backend) (Decision, bool) {
 	until, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
 	if !open {
@@ -157,7 +156,6 @@ func backoff(f Facts, d Decision) Decision {
 		Reasons: append(d.Reasons, Because(RuleBackoff, fmt.Sprintf("restart %d waits %s", n, pause))...)}
 }
 
-// backend returns the backend of that name; the zero Backend when there is none.
 func (f Facts) backend(name string) Backend {
 	for _, b := range f.Backends {
 		if b.Name == name {

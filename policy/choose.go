@@ -2,10 +2,8 @@ package policy
 
 import "slices"
 
-// Mode says who chooses the backend.
 type Mode string
 
-// The modes of the choice of a backend.
 const (
 	// ModeFixed takes the first of the configured order.
 	ModeFixed Mode = "fixed"
@@ -36,7 +34,6 @@ const (
 	Global     Level = "global"
 )
 
-// Sample is what one arm drew.
 type Sample struct {
 	Backend string  `json:"backend"`
 	Value   float64 `json:"value"`
@@ -72,10 +69,8 @@ type Context struct {
 	Size     Size     `json:"size"`
 }
 
-// Category is what a task is about.
 type Category string
 
-// The categories.
 const (
 	Bug        Category = "bug"
 	Feature    Category = "feature"
@@ -87,10 +82,8 @@ const (
 	Other      Category = "other"
 )
 
-// Size is how large a task is.
 type Size string
 
-// The sizes.
 const (
 	Small  Size = "small"
 	Medium Size = "medium"
@@ -128,7 +121,6 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	return front(candidates, c.Chosen), d
 }
 
-// front is the list with one backend moved to its front.
 func front(list []Backend, name string) []Backend {
 	i := slices.IndexFunc(list, func(b Backend) bool { return b.Name == name })
 	if i <= 0 {

@@ -71,7 +71,6 @@ func (l Ledger) Full() (why string, by Rule) {
 	return l.Spent(), RuleBudget
 }
 
-// String says what was used of what may be and what is left, for people.
 func (l Ledger) String() string {
 	usd, tokens := fmt.Sprintf("%.2f USD", l.USD), Plural(int(l.Tokens), "token")
 	if l.MaxUSD > 0 {

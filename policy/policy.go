@@ -137,7 +137,6 @@ func (a Attempt) reset() time.Time {
 	return time.Time{}
 }
 
-// last returns the newest attempt of the current run.
 func (f Facts) last() (Attempt, bool) {
 	run := f.run()
 	if len(run) == 0 {
@@ -153,7 +152,6 @@ type HandOver struct {
 	Used  Spent     // so far
 }
 
-// run returns the attempts of the current run, oldest first.
 func (f Facts) run() []Attempt {
 	i := len(f.Attempts)
 	for i > 0 && f.Attempts[i-1].Run == f.Run {
@@ -180,7 +178,6 @@ func (f Facts) series() []Attempt {
 	return f.Attempts[i:]
 }
 
-// command reports whether a person asked for work by one of the commands.
 func (f Facts) command(names ...string) bool {
 	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return slices.Contains(names, t.Command) })
 }
@@ -188,7 +185,6 @@ func (f Facts) command(names ...string) bool {
 // maxAskers is how many of those who asked are named.
 const maxAskers = 5
 
-// askers says who asked for work and how, each once.
 func (f Facts) askers() []string {
 	var all []string
 	for _, t := range f.Fresh {

@@ -16,7 +16,6 @@ type Tokens struct {
 	Output      int64 `json:"output"`
 }
 
-// Plus returns the sum of two counts.
 func (t Tokens) Plus(more Tokens) Tokens {
 	return Tokens{Input: t.Input + more.Input, CachedInput: t.CachedInput + more.CachedInput, Output: t.Output + more.Output}
 }
@@ -203,7 +202,6 @@ type Rung struct {
 	MS        int64    `json:"ms,omitempty"`
 }
 
-// Took is how long the recovery took.
 func (r Rung) Took() time.Duration { return time.Duration(r.MS) * time.Millisecond }
 
 // Judged is the answer of the operator's judge command: a grade, or why there is
@@ -238,7 +236,6 @@ type Verified struct {
 	Known   []string  `json:"known,omitempty"`
 }
 
-// Result says what the command came to, as people are told it.
 func (v Verified) Result() string {
 	switch {
 	case v.Passed && v.Exit != 0:
@@ -278,7 +275,6 @@ type Spent struct {
 	Counted bool `json:"told,omitempty"`
 }
 
-// Plus adds what was used beside it.
 func (s Spent) Plus(more Spent) Spent {
 	s.Tokens = s.Tokens.Plus(more.Tokens)
 	if s.CostUSD != nil && more.CostUSD != nil {

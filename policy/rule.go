@@ -89,7 +89,6 @@ const (
 	HelpAny
 )
 
-// Words returns what people are told of a rule.
 func (r Rule) Words() Words { return words[r] }
 
 // words lacks the rules that only start an attempt or end a run that is done.
@@ -136,7 +135,6 @@ var words = map[Rule]Words{
 	RulePawlFailed:      {Stops: "Pawl itself failed", Help: HelpRetry},
 }
 
-// Reason is one reason of a decision.
 type Reason struct {
 	// Rule is the rule that gives it, which need not be the one that decided.
 	Rule Rule `json:"rule,omitempty"`
@@ -192,5 +190,4 @@ func (r Reasons) Write(write func(time.Time) string) []string {
 // Texts are the sentences as the contract and the logs have them.
 func (r Reasons) Texts() []string { return r.Write(Clock) }
 
-// String is all of them on one line.
 func (r Reasons) String() string { return strings.Join(r.Texts(), "; ") }

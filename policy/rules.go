@@ -239,7 +239,6 @@ func (e Ending) Passes() bool {
 	return slices.Contains([]Ending{RateLimited, Overloaded, Disconnected}, e)
 }
 
-// refused reports whether an attempt was ended by a refusal that passes.
 func (a Attempt) refused() bool {
 	return a.Ending.Passes() && a.Outcome != EditLoop && a.Outcome != Interrupted && a.Outcome != Cancelled
 }

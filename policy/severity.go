@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Class is how bad an edit loop is.
 type Class string
 
 // The classes, from harmless to bad.

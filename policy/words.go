@@ -45,10 +45,8 @@ const (
 	Cancelled    Outcome = "cancelled"
 )
 
-// Action is what a decision asks the solver to do.
 type Action string
 
-// The actions.
 const (
 	DoAttempt Action = "attempt"
 	DoWait    Action = "wait"
@@ -57,10 +55,8 @@ const (
 	DoAsk     Action = "ask"
 )
 
-// Source is where a remark was made.
 type Source string
 
-// The sources of feedback.
 const (
 	FromComment       Source = "comment"
 	FromReview        Source = "review"
@@ -77,7 +73,6 @@ var Commands = []string{"solve", "retry", "stop", "resume", "raise", "escalate",
 // Clock writes a time as the contract does, RFC 3339 in UTC.
 func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Plural is a number of things.
 func Plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

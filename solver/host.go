@@ -55,7 +55,6 @@ func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, co
 
 func (checkouts) executor(a *attempt.Attempt) attempt.Executor { return attempt.NewCheckout(a) }
 
-// GitHub is the Host that Forge reaches as the App.
 type GitHub struct {
 	checkouts
 	Forge *forge.Client

@@ -54,7 +54,6 @@ func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 // learnedFor is how long it takes at most until a new reward counts.
 const learnedFor = 2 * time.Second
 
-// learnedCache is what was learned, as of a time. The zero value is empty.
 type learnedCache struct {
 	mu sync.Mutex
 	at time.Time

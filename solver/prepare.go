@@ -155,7 +155,6 @@ func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	return s.finish(ctx, a, a.Deliver(ctx, s.Host.executor(a)))
 }
 
-// sign says whose commits an attempt's are, and how they are called.
 func (s *step) sign(a *attempt.Attempt) {
 	title := cmp.Or(attempt.Headline(s.state, 60), "Work on "+s.thread.String())
 	a.Subject, a.Author, a.Email = s.Host.commit(title, s.thread, s.app)

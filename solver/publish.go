@@ -41,7 +41,6 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 	return errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v))
 }
 
-// publishStatus writes the one status comment of the thread or edits it.
 func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 	body := checkrun.Comment(v)
 	mark := checkrun.StatusMarker(p.thread.String())
@@ -85,7 +84,6 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 	return err
 }
 
-// publishChecks creates or updates the check runs on the thread's head commit.
 func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
 	sha := p.state.ChecksOn()
 	if sha == "" {
@@ -216,7 +214,6 @@ func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 	return nil
 }
 
-// leaveCheck ends one check run, as far as it is there.
 func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string, old thread.ActState) error {
 	c := forge.CheckRun{
 		Name: name, HeadSHA: sha, DetailsURL: p.threadURLOf(p.thread), ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,

@@ -27,7 +27,6 @@ type publisher struct {
 	plain  zerolog.Logger // log without what the thread's log tells
 }
 
-// load folds the log again.
 func (p *publisher) load(ctx context.Context) error {
 	events, err := p.Store.Events(ctx, p.thread, 0)
 	if err != nil {
@@ -98,7 +97,6 @@ func (p *publisher) act(ctx context.Context, key string, find func() (thread.Act
 	return p.acted(ctx, key, done)
 }
 
-// begin logs that an act is about to be done.
 func (p *publisher) begin(ctx context.Context, key string) error {
 	if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key}); err != nil {
 		return err
@@ -142,7 +140,6 @@ func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 // the context carries it to what is done within. A nil Trace opens none.
 type Trace func(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string))
 
-// Span opens a span, or none.
 func (t Trace) Span(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string)) {
 	if t == nil {
 		return ctx, func(error, ...string) {}
@@ -150,7 +147,6 @@ func (t Trace) Span(ctx context.Context, name string, attrs ...string) (context.
 	return t(ctx, name, attrs...)
 }
 
-// The attributes of spans, beside those of attempts.
 const (
 	TraceThread   = "pawl.thread"
 	TraceDelivery = "pawl.delivery"

@@ -95,7 +95,6 @@ func (s *step) loop(ctx context.Context) error {
 	return nil
 }
 
-// lost tells the log when a step ends because its lease is gone.
 func (s *step) lost(ctx context.Context, err error) error {
 	if errors.Is(err, thread.ErrLeaseLost) || errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
 		s.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")

@@ -276,7 +276,6 @@ func (s *Solver) effective(repo config.Repo) config.Effective {
 	return e
 }
 
-// facts are the log's facts with the limits and what is held against backends.
 func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, error) {
 	now := s.Now()
 	f := s.state.Facts(now)

@@ -30,7 +30,6 @@ func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) 
 	return s.view(ctx, t, state)
 }
 
-// view is the thread as the pages, comments and check runs show it.
 func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.Facts, error) {
 	l := s.effective(st.Repo).Policy.Limits
 	f := checkrun.Facts{
@@ -56,7 +55,6 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	return f, s.verdicts(ctx, &f, l)
 }
 
-// state names where a thread stands.
 func state(st thread.State) checkrun.State {
 	d := st.Decision
 	if _, running := st.Running(); running || d == nil || st.Open() && d.Action != policy.DoWait {
@@ -75,7 +73,6 @@ func state(st thread.State) checkrun.State {
 	return checkrun.Stopped
 }
 
-// request is what the current run was asked for last.
 func request(f *checkrun.Facts, st thread.State) {
 	for _, r := range st.Feedback {
 		if r.Withdrawn == "" {

@@ -34,7 +34,6 @@ func deliveriesCommand() *cobra.Command {
 	return cmd
 }
 
-// decideCommand is a command that the running server carries out on deliveries.
 func decideCommand(name, short, done string) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
@@ -123,7 +122,6 @@ type controlAnswer struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// commands are what the control socket takes.
 func (n *node) commands() http.Handler {
 	mux := http.NewServeMux()
 	for name, decide := range map[string]func(ctx context.Context, guid string) (int, error){

@@ -52,7 +52,6 @@ const (
 	demoWait = 60 * time.Second
 )
 
-// demoThread is the thread of the demo: its first issue.
 var demoThread = thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 
 // demoFiles is the repository: a file is missing, and a test says so. It is the one
@@ -68,7 +67,6 @@ var demoFiles = map[string]string{
 //go:embed demo_agent.sh
 var demoAgent string
 
-// show is one demo: the world, the server, and what was found.
 type show struct {
 	world *fakegithub.Server
 	node  *node
@@ -148,7 +146,6 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 	return nil
 }
 
-// begin makes the repository and starts a server that GitHub sends webhooks to.
 func (d *show) begin(ctx context.Context, cfg config.Server) (err error) {
 	if err := errors.Join(
 		d.world.AddRepo(ctx, demoRepo, demoFiles),
@@ -165,7 +162,6 @@ func (d *show) begin(ctx context.Context, cfg config.Server) (err error) {
 	return nil
 }
 
-// play plays the acts and says whether everything held.
 func (d *show) play(ctx context.Context, incident, hold bool) error {
 	pull, err := d.solve(ctx)
 	if err != nil {

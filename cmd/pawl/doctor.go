@@ -25,7 +25,6 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// The standings of a check.
 const (
 	checkOK   = "ok"
 	checkWarn = "warning"
@@ -250,7 +249,6 @@ func (d *doctor) permissions(app forge.App) {
 	d.without("events", unheard, "the App subscribes to what it listens to", "the App does not subscribe to ", "tick them in the App's settings under Permissions & events")
 }
 
-// without adds what is missing of something, or that nothing is.
 func (d *doctor) without(check string, missing []string, well, lacks, hint string) {
 	if len(missing) > 0 {
 		d.add(check, checkFail, lacks+strings.Join(missing, ", "), hint)

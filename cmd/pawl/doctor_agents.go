@@ -38,7 +38,6 @@ func (d *doctor) providers(ctx context.Context) {
 	}
 }
 
-// agents checks that each backend's CLI is there, and which version it is.
 func (d *doctor) agents(ctx context.Context) {
 	for _, b := range d.cfg.Backends {
 		check := "backend " + b.Name

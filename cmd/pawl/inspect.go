@@ -75,7 +75,6 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 	return cmd
 }
 
-// check reads the flags and refuses those that mean nothing.
 func (f *inspectFlags) check() (err error) {
 	if f.cli != "" && !slices.Contains(replay.Streams(), f.cli) {
 		return fmt.Errorf("--cli %q: use codex, claude, gemini, opencode or plain", f.cli)
@@ -233,7 +232,6 @@ func readSome(name string) (string, error) {
 // maxLine is how much of a text of the agent is printed, in characters.
 const maxLine = 300
 
-// print writes the inspection for people, and texts of the agent cleaned.
 func (v inspection) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }

@@ -111,7 +111,6 @@ func logger(w io.Writer, level string) (zerolog.Logger, error) {
 	return zerolog.New(w).Level(l).With().Timestamp().Logger(), nil
 }
 
-// terminal reports whether a person reads the file as it is written.
 func terminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -123,7 +122,6 @@ var (
 	commit  string
 )
 
-// buildInfo is what a binary knows of itself.
 func buildInfo() web.Build {
 	var module, revision string
 	if info, ok := debug.ReadBuildInfo(); ok {

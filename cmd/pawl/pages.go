@@ -32,7 +32,6 @@ func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 	})
 }
 
-// detail is one that is well or says why it is not.
 func detail(name string, run func(ctx context.Context) error) web.Detail {
 	return web.Detail{Name: name, Run: func(ctx context.Context) (bool, string) {
 		if err := run(ctx); err != nil {
@@ -144,7 +143,6 @@ func refusal(q *http.Request, status int) error {
 	return nil
 }
 
-// state says whether GitHub answered last.
 func (h *githubHealth) state() (ok bool, detail string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

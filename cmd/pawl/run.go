@@ -272,7 +272,6 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	return nil
 }
 
-// runnable says why an agent CLI cannot be run without a configuration file.
 func runnable(kind string) error {
 	if _, err := clis.For(kind, ""); err != nil || kind == config.Command {
 		return fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", kind)

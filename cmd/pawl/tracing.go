@@ -64,7 +64,6 @@ func startTracing(ctx context.Context, c config.Tracing, node string, log zerolo
 	return &tracing{provider: provider, tracer: provider.Tracer("github.com/pawlbot/pawl"), log: log}, nil
 }
 
-// trace is what the solver and the handlers open spans with.
 func (t *tracing) trace() solver.Trace {
 	if t == nil {
 		return nil
@@ -129,7 +128,6 @@ type guidKey struct{}
 // spanIDs gives webhooks the ids of their GUIDs and everything else random ones.
 type spanIDs struct{}
 
-// NewIDs implements sdktrace.IDGenerator for spans that begin a trace.
 func (g spanIDs) NewIDs(ctx context.Context) (t trace.TraceID, s trace.SpanID) {
 	if guid, ok := ctx.Value(guidKey{}).(string); ok {
 		w := webhookSpan(guid)
@@ -139,7 +137,6 @@ func (g spanIDs) NewIDs(ctx context.Context) (t trace.TraceID, s trace.SpanID) {
 	return t, g.NewSpanID(ctx, t)
 }
 
-// NewSpanID implements sdktrace.IDGenerator for the others.
 func (spanIDs) NewSpanID(context.Context, trace.TraceID) (s trace.SpanID) {
 	_, _ = rand.Read(s[:])
 	return s

@@ -69,7 +69,6 @@ type VersionFinding struct {
 
 var versionNumber = regexp.MustCompile(`(?m)(?:^|[ v])(\d{1,9})\.(\d{1,9})\.(\d{1,9})\b`)
 
-// Judge reads what the CLI printed when it was asked for its version.
 func (v Version) Judge(output string) VersionFinding {
 	found := versionNumber.FindStringSubmatch(Shorten(output, 4<<10))
 	checked := versionNumber.FindStringSubmatch(v.Checked)
@@ -144,7 +143,6 @@ type Launch struct {
 	Env, Files map[string]string
 }
 
-// Command turns a request into what to start.
 func (s Start) Command(r Request) (Command, error) {
 	if err := r.Endpoint.Check(s.Program, s.Protocols...); err != nil {
 		return Command{}, err
@@ -222,7 +220,6 @@ var credentials = []string{
 	"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS",
 }
 
-// Check refuses an endpoint that a CLI cannot use.
 func (e Endpoint) Check(cli string, speaks ...string) error {
 	switch {
 	case e == Endpoint{}:

@@ -132,7 +132,6 @@ func (t *tally) outOfTime(why stop) string {
 	return t.lastNotice()
 }
 
-// note records a kill that came after the final event.
 func (t *tally) note(why stop) {
 	if why.ending != "" {
 		t.rep.because(why.reason + ", after the final event")
@@ -185,7 +184,6 @@ func (t *tally) lastNotice() string {
 	return t.notice.Text
 }
 
-// exitEnding is what the exit code alone tells, "" where that is nothing.
 func (t *tally) exitEnding() policy.Ending {
 	if t.cli.Exit == nil || !t.rep.ExitKnown {
 		return ""

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Kind says what an event tells.
 type Kind int
 
 // The kinds of events. The zero kind tells nothing.

@@ -146,7 +146,6 @@ func (w *watch) read(ctx context.Context, kind Kind) {
 	}
 }
 
-// end kills the process, once.
 func (w *watch) end(why stop) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -106,7 +106,6 @@ func (t *tally) mention(item string) {
 // goOn makes the last error and the last step's end old.
 func (t *tally) goOn() { t.notice, t.step = Event{}, nil }
 
-// spend takes the tokens, cost and turns of an event into account.
 func (t *tally) spend(e Event) {
 	if e.Cost != nil {
 		cost := *e.Cost
@@ -198,7 +197,6 @@ func (b *begun) measure() {
 // hash stands for a call's id or a path, seeded for each stream: none can be made in which two collide.
 func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
-// call counts a tool call once, and tells of it when it has ended.
 func (t *tally) call(e Event) {
 	id := t.hash(e.ID)
 	if e.ID != "" && t.done.Contains(id) {

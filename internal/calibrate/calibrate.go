@@ -27,7 +27,6 @@ const rule = "the highest true positive rate with at most 5 % false positives; o
 // throws, more than the 2.5 % below an interval; six once in 64.
 const minTasks = 6
 
-// ErrNoPairs is the error on input without a pair.
 var ErrNoPairs = errors.New("it holds no pairs; write one JSON object a line: " +
 	`{"view": "failure", "label": "same", "group": "task-1", "a": "…", "b": "…"}`)
 
@@ -156,7 +155,6 @@ func trigrams(normal string) map[string]bool {
 // maxLine bounds one line of the input in bytes; a pair holds two texts.
 const maxLine = 64 << 20
 
-// Labels of a pair.
 const (
 	Same      = "same"
 	Different = "different"

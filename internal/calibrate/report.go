@@ -19,7 +19,6 @@ type Report struct {
 	Views     []View `json:"views"`
 }
 
-// View is the report on the pairs of one view.
 type View struct {
 	View      string `json:"view"`
 	N         int    `json:"n"`
@@ -68,7 +67,6 @@ type HeldOut struct {
 	Better bool `json:"better"`
 }
 
-// Point is one point of a ROC curve.
 type Point struct {
 	Threshold Number `json:"threshold"`
 	TPR       Number `json:"tpr"`
@@ -86,13 +84,11 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(math.Round(float64(n)*1e6) / 1e6)
 }
 
-// Known reports whether the number exists.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) }
 
 // Range is an interval, low and high. Both are unknown or none.
 type Range [2]Number
 
-// MarshalJSON writes an unknown interval as null.
 func (r Range) MarshalJSON() ([]byte, error) {
 	if !r[0].Known() {
 		return []byte("null"), nil
@@ -153,7 +149,6 @@ func (v View) Verdict() string {
 	return fmt.Sprintf("keep %s: %s is not shown to be better; %s", now, number(v.Recommended.Threshold), gain)
 }
 
-// cells are the threshold and the rates of a cut as cells of the table.
 func (c *Cut) cells() string {
 	if c == nil {
 		return "none\t\t"
@@ -218,7 +213,6 @@ func (v View) plot() string {
 	return b.String()
 }
 
-// draw draws a curve from the lower left on, straight from point to point.
 func draw(curve []Point, r rune, mark func(fpr, tpr Number, r rune)) {
 	var from Point
 	for _, to := range curve {

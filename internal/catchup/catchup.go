@@ -11,7 +11,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Archive is where deliveries are stored, and can be asked for.
 type Archive interface {
 	handlers.Deliveries
 	// Known tells which of the GUIDs were stored; the others are missing.
@@ -61,7 +60,6 @@ type bounds struct {
 	quiet                        time.Duration // how long waiting deliveries come first: a thousand are handled in less
 }
 
-// New makes a Watcher that has not looked yet.
 func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 	return &Watcher{
 		handlers: h, archive: a, duty: d, bounds: bounds{failures: 30, repos: 200, owned: 2, threads: 50, again: 10, quiet: time.Minute},

@@ -56,7 +56,6 @@ func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
 	return m, errors.Join(listErr, c.storeMissing(ctx, todo, most, &m))
 }
 
-// storeMissing stores missing deliveries until so many have failed.
 func (c *Watcher) storeMissing(ctx context.Context, todo []missing, most int, m *Counts) error {
 	var failures []error
 	for _, d := range todo {
@@ -164,7 +163,6 @@ func (c *Watcher) todo(ctx context.Context, m *Counts) ([]missing, error) {
 	return todo, nil
 }
 
-// fetch stores one delivery as its webhook would have been.
 func (c *Watcher) fetch(ctx context.Context, d forge.Delivery, m *Counts) error {
 	if err := c.duty.Hold(ctx); err != nil {
 		return err

@@ -33,10 +33,8 @@ type answer struct {
 // reader reads one event of a stream, or a whole answer; what it does not know it ignores.
 type reader func(e gjson.Result, a *answer)
 
-// readers are those of the kinds of calls that a model answers.
 var readers = map[callKind]reader{responses: readResponses, chat: readChat, messages: readMessages, generate: readGemini}
 
-// nothing reports whether an answer that ended says and does nothing.
 func (a *answer) nothing() bool {
 	return a.ended && a.plainEnd && !a.tool && !a.text && a.failure == nil
 }
@@ -93,7 +91,6 @@ func (a *answer) usage(input, cached, output int64, final bool) {
 	a.inputKnown, a.outputKnown = true, a.outputKnown || final
 }
 
-// each has a reader read each element of a list; null is none.
 func (a *answer) each(list gjson.Result, read reader) {
 	if !list.IsArray() {
 		return
@@ -185,7 +182,6 @@ func readChatMessage(m gjson.Result, a *answer) {
 	}
 }
 
-// readCall counts how much of a tool's call the model has written.
 func readCall(call gjson.Result, a *answer) {
 	a.tool = true
 	a.other += len(call.Get("arguments").Str) + len(call.Get("function.name").Str) + len(call.Get("function.arguments").Str)

@@ -26,7 +26,6 @@ const (
 	maxHeader = 64 << 10
 )
 
-// Options are what a Gateway needs.
 type Options struct {
 	Now func() time.Time
 	Log zerolog.Logger
@@ -75,7 +74,6 @@ func Start(o Options) (*Gateway, error) {
 // URL is where agents reach the gateway, without a path.
 func (g *Gateway) URL() string { return g.url }
 
-// Close ends all calls and stops listening.
 func (g *Gateway) Close() error {
 	err := g.server.Close()
 	<-g.served
@@ -149,7 +147,6 @@ func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// know takes a connection from those that have not shown a token.
 func (l *connLimiter) know(c net.Conn) {
 	l.unknown = slices.DeleteFunc(l.unknown, func(other net.Conn) bool { return other == c })
 }
@@ -174,7 +171,6 @@ func (l *connLimiter) admit(r *http.Request, s *Session) bool {
 	return held <= maxConns
 }
 
-// release makes the connections of a session that is over unknown again.
 func (l *connLimiter) release(s *Session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -131,7 +131,6 @@ var hostedTypes = []string{
 // geminiLocal are Gemini's tools that the agent runs; each other field names something that Google does.
 var geminiLocal = map[string]bool{"functionDeclarations": true, "function_declarations": true}
 
-// errHosted refuses a call that is for nothing but a hosted tool.
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
 // dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
@@ -272,7 +271,6 @@ func (f fields) has(name string) bool { return f[name].Type != gjson.Null }
 
 func (f fields) set(name, raw string) { f[name] = gjson.Parse(raw) }
 
-// json writes the fields as an object, sorted by their names.
 func (f fields) json() string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(f)) {

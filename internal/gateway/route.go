@@ -100,7 +100,6 @@ var requestHeaders = map[string]bool{
 	"X-Goog-Api-Client": true,
 }
 
-// responseHeaders may pass from the provider to an agent.
 var responseHeaders = map[string]bool{
 	"Content-Type": true, "Cache-Control": true, "Retry-After": true, "Retry-After-Ms": true, "Request-Id": true, "X-Request-Id": true,
 	"X-Should-Retry": true, "Openai-Model": true, "Openai-Processing-Ms": true, "Openai-Version": true, "X-Models-Etag": true,

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlbot/pawl/internal/limit"
 )
 
-// nudge is what the second try adds to the conversation.
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
 
 // maxHeld bounds what is held back of an answer in bytes, of which the prose that Grant.NoAnswerBytes bounds is
@@ -76,7 +75,6 @@ func (h *held) Read(p []byte) (int, error) {
 	return h.counts.Read(p)
 }
 
-// Close books both answers.
 func (h *held) Close() error {
 	h.cancel()
 	h.first.from.Close() // so that nobody waits for it

@@ -40,7 +40,6 @@ type Grant struct {
 	OnLimit       func(policy.Limit)                         // told each limit that counts as soon as it is seen; it must not block
 }
 
-// Usage is what the calls of an attempt came to.
 type Usage struct {
 	// Requests counts calls that were sent to the provider, Refused those that
 	// were answered here, Turns those that the model answered to the end.
@@ -57,7 +56,6 @@ type Usage struct {
 	MaxContext    int64 // the largest input of one call
 }
 
-// Fired tells what rung 1 did.
 type Fired struct {
 	// Times counts second tries, Recovered those that led to a tool call or to a
 	// visible answer that is not too long again, Tokens what second tries used.
@@ -92,7 +90,6 @@ type Session struct {
 	last       [sha256.Size]byte
 }
 
-// Token is what the agent sends in the place of a key.
 func (s *Session) Token() string { return s.token }
 
 func (s *Session) Usage() Usage {

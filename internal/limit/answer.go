@@ -59,7 +59,6 @@ func Read(status int, header http.Header, body []byte) Answer {
 	return a
 }
 
-// plainText is what can be shown of a body that is not the API's.
 func plainText(body []byte) string {
 	said := text.Block(string(body), maxMessage)
 	if strings.HasPrefix(said, "<") {
@@ -106,7 +105,6 @@ func meaningOf(name string) meaning {
 	return meaning{}
 }
 
-// Named reports whether the error calls itself one of a kind.
 func (a Answer) Named(kind policy.Ending) bool {
 	return slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).kind == kind })
 }
@@ -163,7 +161,6 @@ func (a Answer) creditIsLow() bool {
 	return ofRequest && a.is("invalid_request_error") && strings.HasPrefix(a.Message, "Your credit balance is too low")
 }
 
-// Limit tells whether the error is a limit, and which.
 func (a Answer) Limit(now time.Time) (policy.Limit, bool) {
 	l := policy.Limit{Kind: a.kind(), Message: shortened(a.Message), Source: policy.SourceNone}
 	if l.Kind == "" {

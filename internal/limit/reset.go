@@ -123,7 +123,6 @@ func relativeTime(s string, now time.Time, _ *time.Location) (time.Time, bool) {
 	return ahead(now, seconds)
 }
 
-// units are the names of units of time, with their seconds.
 var units = map[string]float64{
 	"ms": 0.001, "msec": 0.001, "millisecond": 0.001, "milliseconds": 0.001,
 	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,

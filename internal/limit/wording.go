@@ -148,7 +148,6 @@ var cues = []string{"imit", "uota", "equests", "ut of "}
 // around is how many bytes on each side of a cue are looked at.
 const around = 64
 
-// Mentioned reports whether a text mentions a limit.
 func Mentioned(text string) bool {
 	for _, cue := range cues {
 		for from := 0; ; {

@@ -100,7 +100,6 @@ func (p *player) keep(e thread.Event) {
 	p.dirty = true
 }
 
-// put keeps an event of the replay's own making.
 func (p *player) put(kind thread.Kind, seq int64, at time.Time, data any) error {
 	b, err := json.Marshal(data)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Report is what pawl replay prints.
 type Report struct {
 	Attempts         []replayAttempt `json:"attempts"`
 	RecordedAttempts int             `json:"recorded_attempts"`
@@ -97,7 +96,6 @@ func shownAttempt(d decided, kept int) replayAttempt {
 	return a
 }
 
-// Print writes the report for people.
 func (r Report) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "ATTEMPT\tAT\tOUTCOME\tPROGRESS\tDECISION\tRULE\tWHY\n")
@@ -166,7 +164,6 @@ func (r Report) summary() string {
 // maxCell bounds the characters of a cell, so that a row stays a row.
 const maxCell = 200
 
-// Streams are the formats of transcripts.
 func Streams() []string { return append(config.CLIs(), config.Plain) }
 
 // Files plays recordings back under a server's policy; - stands for stdin. cli is their format, one of Streams;

@@ -41,7 +41,6 @@ type wrapped struct {
 	text    text.End // what it printed that is no JSON
 }
 
-// readWrapper reads the log of a wrapper, which was started at a time.
 func readWrapper(r io.Reader, at time.Time, rec *recorder, s *spool) error {
 	if err := rec.remark(at, false, "the wrapper was started"); err != nil {
 		return err
@@ -216,7 +215,6 @@ func (w *wrapper) end() error {
 // head begins a line of the log: its time and level, behind a line number that grep may have put there.
 var head = regexp.MustCompile(`^(?:\d{1,11}:)?\[([^\]]{1,62})\] \[([A-Z]+)\] ?`)
 
-// lineHead splits the head off a line of the log.
 func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
 	m := head.FindSubmatch(line)
 	if m == nil {

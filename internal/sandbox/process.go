@@ -26,7 +26,6 @@ const (
 	pollEvery = 10 * time.Millisecond // while waiting for processes to vanish
 )
 
-// Exit is how a program ended.
 type Exit struct {
 	Code int // the exit status, or 128 plus the signal that ended it
 	// Signal is the name of that signal, such as "SIGKILL", and empty otherwise.
@@ -34,7 +33,6 @@ type Exit struct {
 	Signal string
 }
 
-// Process is a running program.
 type Process struct {
 	stdout, stderr *os.File
 	marker         string

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mode says how programs are kept in.
 type Mode string
 
 // The modes, as they stand in the configuration.
@@ -94,7 +93,6 @@ func keepFiles() error {
 	return nil
 }
 
-// Mode is the mode that the sandbox was made with.
 func (s *Sandbox) Mode() Mode { return s.mode }
 
 // probe finds bubblewrap and runs it once.

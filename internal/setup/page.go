@@ -187,7 +187,6 @@ const keyFile = "app.pem"
 
 func (s Setup) key() string { return filepath.Join(filepath.Dir(s.Config), keyFile) }
 
-// free says what keeps the files from being written.
 func (s Setup) free() error {
 	for _, path := range []string{s.Config, s.key()} {
 		switch _, err := os.Lstat(path); {

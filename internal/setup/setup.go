@@ -23,7 +23,6 @@ const setupTime = 30 * time.Minute
 // maxAppName is an App's longest name, in characters (docs.github.com, "Registering a GitHub App").
 const maxAppName = 34
 
-// Flags are what pawl setup is asked for, as people write it.
 type Flags struct {
 	URL     string // where GitHub will reach the server
 	GitHub  string // its address
@@ -163,7 +162,6 @@ func (s Setup) check(app forge.NewApp) error {
 	return err
 }
 
-// appsPage lists the Apps of whoever is to own this one.
 func (s Setup) appsPage() string {
 	if s.Org != "" {
 		return s.hub.web + "/organizations/" + s.Org + "/settings/apps"

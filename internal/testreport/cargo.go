@@ -72,7 +72,6 @@ func (c *cargoReader) totals(s string) {
 	}
 }
 
-// cargoText leaves out the stack.
 func cargoText(b *block) string {
 	text, _, _ := strings.Cut(b.text(), "\nstack backtrace:")
 	return text

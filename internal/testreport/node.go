@@ -101,7 +101,6 @@ func (n *nodeReader) close() {
 	n.tally.close()
 }
 
-// nodeText leaves out the stack.
 func nodeText(b *block) string {
 	lines := strings.Split(b.text(), "\n")
 	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "at ") }); i > 0 {

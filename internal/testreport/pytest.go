@@ -161,7 +161,6 @@ func (p *pytestReader) traceOf(name string, setup bool) string {
 	return found.text.text()
 }
 
-// report names the failures from the best source that the output has.
 func (p *pytestReader) report() Report {
 	if len(p.list) > 0 {
 		return p.tally.report()

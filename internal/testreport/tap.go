@@ -65,7 +65,6 @@ func (t *tapReader) line(s string) bool {
 	return t.proveLine(s)
 }
 
-// test is a line "ok" or "not ok".
 func (t *tapReader) test(failed bool, number string, dash bool, rest string, depth int) {
 	t.last = ""
 	t.sure = t.sure || dash

@@ -96,7 +96,6 @@ func together(all []Report) Report {
 	return sum
 }
 
-// plus adds numbers of which each may not be told.
 func plus(a, b int) int {
 	if a == NotCounted {
 		return b
@@ -138,7 +137,6 @@ func (f *failures) explain(name, text string) bool {
 	return known
 }
 
-// counted makes the report of one runner; the numbers may be NotCounted.
 func (f *failures) counted(runner string, passed, failed, skipped int) Report {
 	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list}
 }

@@ -208,7 +208,6 @@ func (r testResult) text() string {
 	return b.String()
 }
 
-// lastLines is the end of an output: at most so many lines and bytes.
 func lastLines(s string, lines, size int) string {
 	all := strings.Split(strings.TrimRight(strings.ToValidUTF8(s, "\uFFFD"), "\n"), "\n")
 	all = all[max(0, len(all)-lines):]
@@ -219,7 +218,6 @@ func lastLines(s string, lines, size int) string {
 	return s
 }
 
-// short cuts text to about so many bytes.
 func short(s string, size int) string {
 	if start := text.Head(s, size); start != s {
 		return start + "…"

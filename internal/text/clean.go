@@ -101,7 +101,6 @@ func (e *End) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what is kept.
 func (e *End) String() string { return string(e.buf[max(0, len(e.buf)-e.Max):]) }
 
 // Excerpt is the clean start and end of a long text, about max bytes, cut at line ends where any are near. The

@@ -8,10 +8,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Count writes a count with commas between thousands.
 func Count[N int | int64](n N) string { return humanize.Comma(int64(n)) }
 
-// Plural counts things.
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -39,7 +37,6 @@ func Instant(now, t time.Time) string {
 	return Date(t)
 }
 
-// Date writes a time in UTC with its date.
 func Date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // Left writes how long it is until a time: 5h 12m left (until 14:03 UTC).

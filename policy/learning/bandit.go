@@ -22,7 +22,6 @@ type Arm struct {
 	Rewards   int          `json:"rewards"` // the number of rewards of the backend in all contexts
 }
 
-// Choose chooses one of the options by what is known of them in a context.
 func (l Learned) Choose(mode policy.Mode, c policy.Context, options []policy.Option, seed uint64) policy.Choice {
 	return Choose(mode, l.Arms(c, options), seed)
 }
@@ -47,7 +46,6 @@ func Choose(mode policy.Mode, arms []Arm, seed uint64) policy.Choice {
 	return c
 }
 
-// inForce resolves ModeAuto.
 func inForce(m policy.Mode, arms []Arm) policy.Mode {
 	switch m {
 	case policy.ModeShadow, policy.ModeLearn:
@@ -145,7 +143,6 @@ func (l Learned) Posterior(backend string, c policy.Context) (Posterior, policy.
 	return p, policy.Global
 }
 
-// Arms gives the options what is known of them in a context.
 func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 	arms := make([]Arm, len(options))
 	for i, o := range options {
@@ -156,7 +153,6 @@ func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 	return arms
 }
 
-// ArmView is an arm as people see it.
 type ArmView struct {
 	Arm
 	Mean float64 `json:"mean"` // the expected reward
@@ -174,7 +170,6 @@ const (
 	shareSeed  = 1
 )
 
-// View shows arms as people see them.
 func View(arms []Arm) []ArmView {
 	views := make([]ArmView, len(arms))
 	for i, a := range arms {

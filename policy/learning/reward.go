@@ -8,7 +8,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// SignalSource is where a signal comes from.
 type SignalSource string
 
 // The sources, in order of trust.

@@ -112,7 +112,6 @@ func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 // PeopleKind is what people did with the work of an attempt.
 type PeopleKind string
 
-// What people do with the work of an attempt.
 const (
 	Merged           PeopleKind = "merged"
 	ClosedUnmerged   PeopleKind = "closed_unmerged"

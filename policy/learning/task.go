@@ -9,7 +9,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Task is what is known of a piece of work before or after it is done.
 type Task struct {
 	Repo      string // owner/repo
 	Labels    []string
@@ -19,7 +18,6 @@ type Task struct {
 	DiffLines int      // how many lines a pull request adds and removes; 0 for none yet
 }
 
-// Context puts a task into its category and size.
 func (t Task) Context() policy.Context {
 	return policy.Context{Repo: strings.ToLower(t.Repo), Category: t.category(), Size: t.size()}
 }

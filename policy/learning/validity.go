@@ -8,10 +8,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// ValidityRule names a rule that a signal broke.
 type ValidityRule string
 
-// The checks of validity.
 const (
 	// FloorWithWork: a floor grade although commits were pushed, it verified, or people merged.
 	FloorWithWork ValidityRule = "floor_with_work"
@@ -38,7 +36,6 @@ type Violation struct {
 	At      time.Time    `json:"at"` // when it could first be seen: the attempt's end, or the late signal that showed it
 }
 
-// Judged is one attempt with its grade after validation.
 type Judged struct {
 	ID         string         `json:"id"`
 	At         time.Time      `json:"at"`
@@ -82,7 +79,6 @@ func Learn(rows []Graded, now time.Time) Learned {
 	return l
 }
 
-// addUp adds the rewards to their cells, in the order of the rows.
 func (l *Learned) addUp() {
 	l.cells = map[cell]Posterior{}
 	for i := range l.rows {
@@ -113,12 +109,10 @@ func ordered(rows []Graded, now time.Time) []checkedRow {
 	return checked
 }
 
-// byEnd orders rows by their ends, and by their IDs where those are equal.
 func byEnd(a, b *Graded) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 }
 
-// upTo is a row without the signals from after now.
 func upTo(g *Graded, now time.Time) *Graded {
 	late := func(s Signal) bool { return s.At.After(now) }
 	if !slices.ContainsFunc(g.Signals, late) {

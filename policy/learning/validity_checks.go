@@ -61,7 +61,6 @@ func (c *checks) charge(r *checkedRow, v Violation) {
 	c.found = append(c.found, v)
 }
 
-// values checks each value against the facts and the more trusted sources.
 func (c *checks) values(r *checkedRow) {
 	idle := !r.Facts.Changed && r.Facts.Commits == 0
 	for p := range r.set {

@@ -107,7 +107,6 @@ func (c *checks) availability(i int) {
 	}
 }
 
-// named names the attempts of rows, the newest ones if there are many.
 func (c *checks) named(rows []int) string {
 	var names []string
 	if len(rows) > maxNamed {
@@ -176,7 +175,6 @@ func (l Learned) Health() []SourceHealth {
 
 func (r *checkedRow) brokenBy(v Violation) bool { return v.Attempt == r.ID }
 
-// degradedWhy says what degraded a source and at which attempts.
 func degradedWhy(found []Violation) string {
 	var names []string
 	for i := len(found) - 1; i >= 0 && len(names) < maxNamed; i-- {

@@ -42,7 +42,6 @@ func Hold(ctx context.Context, store thread.Store, l thread.Lease, asked time.Ti
 	return inner, h
 }
 
-// Current is the lease as it was last renewed.
 func (h *Holder) Current() thread.Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +54,6 @@ func (h *Holder) Append(ctx context.Context, b thread.Batch) error {
 	return h.Outlast(ctx, func(ctx context.Context) error { return h.store.AppendLeased(ctx, h.Current(), b) })
 }
 
-// Record appends one event that happens now.
 func (h *Holder) Record(ctx context.Context, kind thread.Kind, data any) error {
 	return h.Append(ctx, thread.Batch{Events: []thread.NewEvent{{Kind: kind, At: h.now(), Data: data}}})
 }

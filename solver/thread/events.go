@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// Kind names what an event tells.
 type Kind string
 
 // The kinds of events. The first five come from webhooks and people, the others
@@ -115,7 +114,6 @@ type Question struct {
 	Word string `json:"word,omitempty"`
 }
 
-// Change is what happened to the thread itself.
 type Change struct {
 	What   string `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved, changes_requested, reverted
 	By     string `json:"by,omitempty"`
@@ -261,7 +259,6 @@ func AnswerKey(seq int64) string        { return fmt.Sprint(commentKey, seq) }
 func ReactKey(seq int64) string         { return fmt.Sprintf("reaction:%d", seq) }
 func GradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 
-// commentKey begins the keys of comments.
 const commentKey = "comment:"
 
 const ActStatus = commentKey + "status"
@@ -269,7 +266,6 @@ const ActStatus = commentKey + "status"
 // marker begins every HTML comment that Pawl leaves in its texts.
 const marker = "<!-- pawl:"
 
-// Marked reports whether a text carries a marker of Pawl.
 func Marked(text string) bool { return strings.Contains(text, marker) }
 
 // Hash names a rendering, so that an unchanged one is not sent again.

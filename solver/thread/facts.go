@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// Running returns the attempt that has begun and not ended.
 func (s State) Running() (Attempt, bool) {
 	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].EndedAt.IsZero() {
 		return s.Attempts[n-1], true
@@ -151,7 +150,6 @@ func (s State) saidAgain(taken []Request, n int) bool {
 	return false
 }
 
-// said are the words of feedback.
 func said(all []Request) string {
 	var parts []string
 	for _, r := range all {
@@ -230,7 +228,6 @@ func Begun(s State) string {
 	return strings.Join([]string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Feedback[:min(len(s.Feedback), 1)])}, "\n")
 }
 
-// Task is what the thread asks for, as the choice of a backend sees it.
 func (s State) Task(t ID) learning.Task {
 	task := learning.Task{Repo: t.Repo(), Title: s.Snapshot.Title, Body: feedback.Content(s.Snapshot.Body)}
 	if s.Snapshot.Labels != "" {

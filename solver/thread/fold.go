@@ -73,7 +73,6 @@ type State struct {
 	Delivery string
 }
 
-// Attempt is one attempt with its receipt, once it has one.
 type Attempt struct {
 	Started
 	At      time.Time
@@ -91,14 +90,12 @@ type Request struct {
 	Withdrawn string // why it is none after all
 }
 
-// ActState is how far an act got.
 type ActState struct {
 	Act
 	Done bool
 	At   time.Time
 }
 
-// Fold computes the state of a thread from its whole log.
 func Fold(events []Event) (State, error) {
 	var s State
 	if err := s.Apply(events); err != nil {
@@ -183,7 +180,6 @@ func (s *State) apply(e Event) error {
 	return nil
 }
 
-// into decodes an event's data and hands it on.
 func into[T any](e Event, f func(Event, T)) error {
 	var data T
 	if err := json.Unmarshal(e.Data, &data); err != nil {

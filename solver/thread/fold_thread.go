@@ -107,7 +107,6 @@ type CheckResult struct {
 // maxChecks bounds the checks that are remembered, the newest of them.
 const maxChecks = 200
 
-// checked remembers a finished check of others.
 func (s *State) checked(f Feedback) {
 	if f.Check == "" || f.SHA == "" || f.Own {
 		return

@@ -102,7 +102,6 @@ func judgedBy(s State, d PeopleVerdict) int {
 	return last
 }
 
-// FailingNames are the names of failing tests, sorted.
 func FailingNames(all []policy.Failing) []string {
 	var list []string
 	for _, f := range all {

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// ID names one issue or pull request.
 type ID struct {
 	Owner  string `json:"owner"`
 	Name   string `json:"name"`
@@ -24,10 +23,8 @@ type ID struct {
 // String is owner/name#number, the form that people read and the store keys by.
 func (t ID) String() string { return fmt.Sprintf("%s/%s#%d", t.Owner, t.Name, t.Number) }
 
-// Repo is owner/name.
 func (t ID) Repo() string { return t.Owner + "/" + t.Name }
 
-// Parse reads the form that String writes.
 func Parse(s string) (ID, error) {
 	repo, number, ok := strings.Cut(s, "#")
 	owner, name, ok2 := strings.Cut(repo, "/")
@@ -121,7 +118,6 @@ type Cooldown struct {
 	Thread  string    `json:"thread"`
 }
 
-// Delivery is one webhook request.
 type Delivery struct {
 	GUID       string        `json:"guid"`
 	Event      string        `json:"event"`
@@ -143,7 +139,6 @@ func (d Delivery) Urgent() bool {
 	return slices.Contains(Words, d.Event) || d.Event == "check_run" && bytes.Contains(d.Payload, []byte(`"requested_action"`))
 }
 
-// DeliveryState is what became of a delivery.
 type DeliveryState string
 
 // The states of a delivery. Failed is one that Pawl could not handle although it

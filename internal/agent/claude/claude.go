@@ -30,7 +30,6 @@ const (
 	byteIdle  = "300000"
 )
 
-// Adapter is what Pawl knows of Claude Code.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
 		Name: "claude", Stream: config.Claude, Parse: parseLine,
@@ -245,7 +244,6 @@ func readResult(line gjson.Result) agent.Event {
 	return e
 }
 
-// stopOf names the ending that the reasons of a result stand for.
 func stopOf(terminal, subtype, stopped string) policy.Ending {
 	switch {
 	case strings.HasPrefix(terminal, "aborted"):

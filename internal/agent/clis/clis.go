@@ -39,7 +39,6 @@ func For(kind, stream string) (agent.Adapter, error) {
 	}, nil
 }
 
-// ForStream returns the adapter that reads transcripts of one format.
 func ForStream(stream string) (agent.Adapter, error) {
 	if stream == "" || stream == config.Plain {
 		return agent.Adapter{Name: "command", Stream: config.Plain, Command: commandCommand}, nil

@@ -31,7 +31,6 @@ const (
 // openaiBaseURL is where an OPENAI_API_KEY is used unless OPENAI_BASE_URL says otherwise.
 const openaiBaseURL = "https://api.openai.com/v1"
 
-// Adapter is what Pawl knows of Codex.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
 		Name: "codex", Stream: config.Codex, Parse: parseLine,

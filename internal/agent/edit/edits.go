@@ -27,14 +27,12 @@ func File(path, content string) policy.Edit {
 	return policy.Edit{Path: path, State: key, Added: lines, Whole: true}
 }
 
-// Written is an edit that gives a file new content.
 func Written(path, content string) policy.Edit {
 	e := File(path, content)
 	e.Key = policy.Mix(e.State, 1)
 	return e
 }
 
-// Replaced is an edit that puts a text in the place of another.
 func Replaced(path, before, after string) policy.Edit {
 	old, removed := fold(before, false)
 	text, added := fold(after, false)
@@ -45,7 +43,6 @@ func Replaced(path, before, after string) policy.Edit {
 	return policy.Edit{Path: path, Key: policy.Mix(old, text), Added: policy.LinesWithout(added, removed), Removed: policy.LinesWithout(removed, added)}
 }
 
-// Joined makes one edit of several of the same file.
 func Joined(path string, edits []policy.Edit) policy.Edit {
 	all := policy.Edit{Path: path}
 	for _, e := range edits {

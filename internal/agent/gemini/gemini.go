@@ -20,7 +20,6 @@ import (
 // attempts is how often gemini may ask for one answer; its default of ten takes minutes.
 const attempts = 3
 
-// Adapter is what Pawl knows of Gemini CLI.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
 		Name: "gemini", Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: readWait,
@@ -185,7 +184,6 @@ func readResult(line gjson.Result) agent.Event {
 // it prints nothing else.
 var tries = regexp.MustCompile(`(?m)^Attempt \d+ failed.*(?:\nSuggested retry after .*)?$`)
 
-// exits are the endings of the CLI's own exit codes.
 var exits = map[int]policy.Ending{
 	41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit,
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Adapter is what Pawl knows of opencode.
 func Adapter() agent.Adapter {
 	return agent.Adapter{
 		Name: "opencode", Stream: config.OpenCode, Parse: parseLine, Tries: tries, ReadWait: readWait,
@@ -68,7 +67,6 @@ func build(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Args: args, Env: env, Files: map[string]string{".config/opencode/opencode.json": configOf(r, model)}}, nil
 }
 
-// provider is the name of the endpoint's provider.
 const provider = "pawl"
 
 // modelOf names the model as opencode wants it, after its provider.
@@ -236,7 +234,6 @@ func readError(failure gjson.Result, stamp int64, e *agent.Event) {
 // bareRefusal is what opencode's free plan says when it is used up; a short limit tells how long to wait.
 var bareRefusal = regexp.MustCompile(`(?i)rate limit exceeded\. please try again later\.?$`)
 
-// endings are those of the names of opencode's errors.
 var endings = map[string]policy.Ending{
 	"ProviderAuthError":          policy.Auth,
 	"MessageOutputLengthError":   policy.CutOff,
@@ -259,7 +256,6 @@ func endingOf(name string, answer limit.Answer, text string, waits bool) policy.
 	return limit.OfStatus(answer.Status)
 }
 
-// sessions matches the sessions of opencode.
 var sessions = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
 
 // tries are the log's lines of a refused request (--print-logs), after which the CLI waits silently.
