@@ -42,6 +42,7 @@ func (s *Server) routeTable() []route {
 		{"GET" + repo, asToken, "metadata:read", s.getRepo},
 		{"GET" + repo + "/collaborators/{login}/permission", asToken, "metadata:read", s.getPermission},
 		{"GET" + repo + "/issues", asToken, listen, s.listIssues},
+		{"POST" + repo + "/issues", asToken, talk, s.createIssue},
 		{"GET" + repo + "/issues/{number}", asToken, listen, ofThread(s.getIssue)},
 		{"PATCH" + repo + "/issues/{number}", asToken, talk, ofThread(s.updateIssue)},
 		{"GET" + repo + "/issues/{number}/comments", asToken, listen, ofThread(s.listComments)},

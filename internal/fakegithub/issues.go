@@ -51,6 +51,25 @@ func checkThread(resource string, title, body *string) *reply {
 
 func (w issues) getIssue(c *call, t *thread) *reply { return ok(w.renderIssue(c.repo, t)) }
 
+// createIssue opens an issue, with labels, and tells of it as OpenIssue does.
+func (w issues) createIssue(c *call) *reply {
+	var want struct {
+		Title  *string  `json:"title"`
+		Body   string   `json:"body"`
+		Labels []string `json:"labels"`
+	}
+	if bad := c.decode(&want); bad != nil {
+		return bad
+	}
+	if want.Title == nil {
+		return invalid(`"title" wasn't supplied.`)
+	}
+	if bad := checkThread("Issue", want.Title, &want.Body); bad != nil {
+		return bad
+	}
+	return created(w.renderIssue(c.repo, w.addIssue(c.repo, c.who.account(), c.who.via(), *want.Title, want.Body, want.Labels)))
+}
+
 // updateIssue changes the texts; nobody here asks for more.
 func (w issues) updateIssue(c *call, t *thread) *reply {
 	var want struct {
@@ -106,13 +125,17 @@ func (w issues) OpenIssue(repo, as, title, body string, labels ...string) (int, 
 	if err != nil {
 		return 0, err
 	}
-	t := w.addThread(r, by, nil, title, body)
+	return w.addIssue(r, by, nil, title, body, labels).number, nil
+}
+
+func (w issues) addIssue(r *repository, by *account, via *app, title, body string, labels []string) *thread {
+	t := w.addThread(r, by, via, title, body)
 	t.labels = labels
 	w.emitThread(r, t, "opened", by, nil)
 	for _, name := range labels {
 		w.labelAction(r, t, "labeled", name, by)
 	}
-	return t.number, nil
+	return t
 }
 
 // EditBody changes the description. With the same text it is a re-save, which
@@ -294,6 +317,25 @@ func (w comments) EditComment(repo string, id int64, as, body string) error {
 	by, err := w.account(as)
 	if err == nil {
 		w.editComment(r, t, m, by, body)
+	}
+	return err
+}
+
+// DeleteComment removes a comment.
+func (w comments) DeleteComment(repo string, id int64, as string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	t, m := r.comment(id)
+	if m == nil {
+		return fmt.Errorf("no comment %d in %s", id, repo)
+	}
+	by, err := w.account(as)
+	if err == nil {
+		t.comments = slices.DeleteFunc(t.comments, func(c *comment) bool { return c == m })
+		w.emitComment(r, t, m, "deleted", by, nil)
 	}
 	return err
 }

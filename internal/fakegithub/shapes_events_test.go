@@ -16,6 +16,7 @@ func everythingHappens(h *house) {
 	id, err := h.Comment(repo, 1, "wendy", "why?")
 	must(t, err)
 	must(t, h.EditComment(repo, id, "wendy", "why and when?"))
+	must(t, h.DeleteComment(repo, id, "wendy"))
 	must(t, h.EditBody(repo, 1, "rita", "when it rains"))
 	must(t, h.EditTitle(repo, 1, "rita", "It breaks at times"))
 	must(t, h.TouchIssue(repo, 1, "wendy"))

@@ -43,6 +43,7 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 		{inst, "GET {repo}/collaborators/wendy/permission", "", 200, "repository-collaborator-permission"},
 		{inst, "GET {repo}/collaborators/noone/permission", "", 200, "repository-collaborator-permission"},
 		{inst, "GET {repo}/issues?state=all", "", 200, "[issue]"},
+		{inst, "POST {repo}/issues", `{"title": "i", "body": "b", "labels": ["pawl"]}`, 201, "issue"},
 		{inst, "GET {repo}/issues/2", "", 200, "issue"},
 		{inst, "PATCH {repo}/issues/1", `{"body": "other"}`, 200, "issue"},
 		{inst, "GET {repo}/issues/1/comments", "", 200, "[issue-comment]"},
