@@ -71,7 +71,7 @@ func unattended(f Facts) (Decision, bool) {
 	if n < f.Limits.Unattended.MaxAttempts {
 		return silent()
 	}
-	return stop(RuleUnattended, "Say in a comment, in new words, what is to be done.",
+	return stop(RuleUnattended, "Say in a comment, in new words, what is to be done. What comes at even intervals, or each time within seconds of an attempt's end, counts as a program's.",
 		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
 }
 

@@ -53,7 +53,7 @@ func (s State) Tracked() bool { return s.Run > 0 }
 // the limits, the backends and whether there is something to verify with.
 func (s State) Facts(now time.Time) policy.Facts {
 	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
-	typed := typed(s.Feedback)
+	typed := typed(s)
 	for _, a := range s.Attempts {
 		if !a.EndedAt.IsZero() {
 			fact := s.Fact(a)
@@ -104,14 +104,34 @@ func (s State) Fact(a Attempt) policy.Attempt {
 }
 
 // typed are the pieces of feedback, by their events, that a person typed in words that
-// nothing before them on the thread said.
-func typed(all []Request) map[int64]bool {
-	typed, before := map[int64]bool{}, map[string]bool{}
-	for i := range all {
-		r := &all[i]
-		words := strings.Join(strings.Fields(strings.ToLower(r.Command+" "+r.Text)), " ")
-		typed[r.Seq] = r.Withdrawn == "" && !before[words] && feedback.Typed(r.By, r.Source, r.Target.Kind)
+// nothing before them on the thread said, and not at a program's pace. Words with digits
+// do not count, for programs number and date what they say again.
+func typed(s State) map[int64]bool {
+	typed, before, said := map[int64]bool{}, map[string]bool{}, map[string][]feedback.Moment{}
+	for i := range s.Feedback {
+		r := &s.Feedback[i]
+		numbered := func(word string) bool { return strings.ContainsAny(word, "0123456789") }
+		words := strings.Join(slices.DeleteFunc(strings.Fields(strings.ToLower(r.Command+" "+r.Text)), numbered), " ")
+		person := r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
+		typed[r.Seq] = person && !before[words]
 		before[words] = true
+		if !person {
+			continue
+		}
+		m, all := feedback.Moment{At: r.MadeAt, After: sinceEnd(s.Attempts, r.At), Seqs: []int64{r.Seq}}, said[r.By.Login]
+		if m.At.IsZero() {
+			m.At = r.At
+		}
+		if n := len(all); n > 0 && m.At.Sub(all[n-1].At) <= time.Second { // as the parts of a review come
+			all[n-1].Seqs = append(all[n-1].Seqs, r.Seq)
+		} else {
+			said[r.By.Login] = append(all, m)
+		}
+	}
+	for _, all := range said {
+		for _, seq := range feedback.Mechanical(all) {
+			typed[seq] = false
+		}
 	}
 	return typed
 }
@@ -137,6 +157,21 @@ func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 // asksMore reports whether feedback asks for more than to go on.
 func asksMore(r Request) bool {
 	return !slices.Contains([]string{"resume", "retry", "raise"}, r.Command) || feedback.Visible(r.Text) != ""
+}
+
+// sinceEnd is how long before a time the last attempt had ended; negative before the
+// first, and while one ran.
+func sinceEnd(all []Attempt, at time.Time) time.Duration {
+	for _, a := range slices.Backward(all) {
+		switch {
+		case a.At.After(at):
+		case a.EndedAt.IsZero():
+			return -1
+		default:
+			return at.Sub(a.EndedAt)
+		}
+	}
+	return -1
 }
 
 // saidAgain reports whether the feedback of an attempt says what that of the last one

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,19 @@ type remark struct {
 	order bool
 }
 
+// letters are a word of its own for each number: what differs in numbers alone is not new.
+func letters(n int) string {
+	return strings.Map(func(d rune) rune { return d - '0' + 'a' }, fmt.Sprint(n))
+}
+
+// inTime puts events at the uneven times at which people act.
+func inTime(events []Event) []Event {
+	for i := range events {
+		events[i].At = begin.Add(time.Duration(i)*17*time.Minute + time.Duration(i*i%7)*3*time.Minute)
+	}
+	return events
+}
+
 // anything that may be said on a thread. n makes words new.
 func anything(t *rapid.T, n int) remark {
 	review := Feedback{Source: policy.FromReviewComment, By: rapid.SampledFrom([]feedback.Actor{ada, bot}).Draw(t, "reviewer"),
@@ -33,8 +47,8 @@ func anything(t *rapid.T, n int) remark {
 		{f: Feedback{Source: policy.FromLabel, By: ada, Command: "solve"}},
 		{f: Feedback{Source: policy.FromDescription, By: ada, Text: fmt.Sprint("text ", n)}},
 		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "the same again"}}, // once an order, then a script
-		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: fmt.Sprint("words ", n)}, order: true},
-		{f: Feedback{Source: policy.FromComment, By: ada, Text: fmt.Sprint("a comment ", n)}, order: true},
+		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "words " + letters(n)}, order: true},
+		{f: Feedback{Source: policy.FromComment, By: ada, Text: "a comment " + letters(n)}, order: true},
 		{f: Feedback{Source: policy.FromButton, By: ada, Command: "retry"}, order: true},
 	}).Draw(t, "said")
 }
@@ -63,7 +77,7 @@ func TestNoMoreRoundsOfReviewThanTheCapWithoutAPersonsOrder(t *testing.T) {
 					reviews, blocking, waiting, gravely = reviews+waiting, blocking || gravely, 0, false
 				}
 			}
-			state, err := Fold(logOf(t, log...))
+			state, err := Fold(inTime(logOf(t, log...)))
 			if err != nil {
 				t.Fatal(err)
 			}
