@@ -27,6 +27,12 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		return 0, "", err
 	}
 	text := it.Snapshot.Title + "\n" + it.Snapshot.Body
+	type piece struct {
+		of         thread.ID
+		generation int
+	}
+	var beside []piece // where only the time tells
+	derived := 0
 	for _, n := range near {
 		of, err := h.logs.of(ctx, h.Store, n)
 		if err != nil {
@@ -36,14 +42,29 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		if refers(text, n, of) {
 			return of.Generation + 1, "it refers to Pawl's own work on " + n.String(), nil
 		}
-		// Where only the time tells, the nearest to people counts: somebody who opens
-		// issues while agents work is no chain of agents.
-		if g := of.Generation + 1; beganBeside(of, it.Snapshot.Author, it.created) && (cause == "" || g < generation) {
-			generation, cause = g, "it was opened by "+it.Snapshot.Author+" while or shortly after Pawl worked on "+n.String()
+		if of.Generation > 0 {
+			derived++
+		}
+		if beganBeside(of, it.Snapshot.Author, it.created) {
+			beside = append(beside, piece{n, of.Generation})
 		}
 	}
-	return generation, cause, nil
+	if len(beside) == 0 {
+		return 0, "", nil
+	}
+	// The nearest to people counts: somebody who opens issues while agents work is no chain
+	// of agents. But whoever opens one after the other may be, so of many it is the farthest.
+	slices.SortStableFunc(beside, func(a, b piece) int { return a.generation - b.generation })
+	from := beside[0]
+	if derived >= maxBeside {
+		from = beside[len(beside)-1]
+	}
+	return from.generation + 1, "it was opened by " + it.Snapshot.Author + " while or shortly after Pawl worked on " + from.of.String(), nil
 }
+
+// maxBeside is how many threads near may come of Pawl's own work before it is no longer
+// taken for chance when somebody opens one.
+const maxBeside = 5
 
 // beganBeside reports whether an issue was opened by whoever asked for an attempt of
 // the other thread, while that ran or shortly after.
