@@ -1,4 +1,4 @@
-.PHONY: demo check test race lint bench soak build fuzz eval clean
+.PHONY: demo check test race lint bench soak arena build fuzz eval clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -44,6 +44,11 @@ bench:
 soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceOfEvents ./solver -seeds $${SOAK_SEQUENCES:-20000}
 	SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./cmd/pawl
+
+# The built program against some sixty bots that never tire, for two days of virtual
+# time each, of which make test plays a few: what came of each, and its bound.
+arena:
+	go test -count 1 -timeout 30m -parallel 8 -run TestNoBotOfTheArena -v ./cmd/pawl -arena
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/pawl ./cmd/pawl

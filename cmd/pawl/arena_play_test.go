@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// The bots of the arena play in groups that share a server; of each group make test
+// plays a few.
+func TestNoBotOfTheArenaMakesPawlRunAway(t *testing.T) {
+	t.Parallel()
+	for _, group := range []struct {
+		name                     string
+		few                      int
+		perRepository, perThread int
+		bots                     []bot
+	}{
+		{"talkers", 3, 100, 60, talkers},
+		{"reactors", 1, 100, 60, reactors},
+		{"pretenders", 0, 12, 8, pretenders},
+		{"editors", 2, 100, 60, editors},
+		{"checkers", 2, 100, 60, checkers},
+		{"reviewers", 1, 100, 60, reviewers},
+		{"workers", 2, 100, 60, workers},
+		{"multipliers", 0, 12, 60, multipliers},
+		{"agents", 2, 100, 60, agents},
+		{"spinners", 0, 100, 60, spinners},
+	} {
+		if !*whole && group.few == 0 {
+			continue
+		}
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel()
+			if !*whole {
+				group.bots = group.bots[:group.few]
+			}
+			a := newArena(t, group.perRepository, group.perThread, group.bots)
+			a.play()
+			table := a.check()
+			if *whole {
+				t.Log("\n" + strings.Join(table, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Why bots are bounded.
+const (
+	five  = "5 attempts in a row without a person's new words"
+	again = "once in words that are new; " + five
+	moves = "what moves by itself is no content"
+	none  = "it asks for nothing"
+)
+
+// talkers are bots that write comments.
+var talkers = []bot{
+	{name: "talker", does: "an allowed bot comments in new words after each attempt",
+		acts:  func(s *seat) { s.says(s.pull, helper, s.words()) },
+		bound: bound{attempts: 6, why: five}},
+	{name: "quoter", does: "an allowed bot quotes what Pawl wrote, with a new line below",
+		acts: func(s *seat) {
+			s.says(s.pull, helper, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")+"\n\n"+s.words())
+		},
+		bound: bound{attempts: 6, why: five}},
+	{name: "mirror", does: "a person's script quotes what Pawl wrote, and says nothing",
+		acts:  func(s *seat) { s.says(s.pull, writer, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")) },
+		bound: bound{attempts: 1, why: none}},
+	{name: "bridge", does: "a bridge copies what Pawl wrote, in a person's name",
+		acts:  func(s *seat) { s.says(s.pull, writer, s.shown()) },
+		bound: bound{attempts: 1, why: "Pawl's words are Pawl's"}},
+	{name: "praiser", does: "a person's script says thanks",
+		acts: func(s *seat) {
+			s.says(s.pull, writer, []string{"Thanks!", "Thank you so much.", "LGTM", "Great work!"}[s.round%4])
+		},
+		bound: bound{attempts: 1, why: none}},
+	{name: "parrot", does: "a person's script says the same word for word",
+		acts:  func(s *seat) { s.says(s.pull, writer, "Please look at this again.") },
+		bound: bound{attempts: 2, why: "once in words that are new"}},
+	{name: "recreator", does: "a person's script deletes its comment and writes it again",
+		acts: func(s *seat) {
+			if id := s.memory["mine"]; id != 0 {
+				s.did(s.world.DeleteComment(s.repo, id, writer))
+			}
+			s.memory["mine"] = s.says(s.pull, writer, "Please look at this again.")
+		},
+		bound: bound{attempts: 2, why: "once in words that are new"}},
+	{name: "counter", does: "a person's script says the same with a counter",
+		acts:  func(s *seat) { s.says(s.pull, writer, fmt.Sprintf("Please look at this again (%d).", s.round)) },
+		bound: bound{attempts: 7, why: again}},
+	{name: "dater", does: "a person's script says the same with the time",
+		acts: func(s *seat) {
+			s.says(s.pull, writer, "Still open at "+s.ahead.now().UTC().Format("2006-01-02 15:04:05")+", please go on.")
+		},
+		bound: bound{attempts: 7, why: again}},
+	{name: "noncer", does: "a person's script says the same with a request id",
+		acts: func(s *seat) {
+			s.says(s.pull, writer, fmt.Sprintf("Please look at this again, request %08x.", uint32(s.round)*2654435761))
+		},
+		bound: bound{attempts: 7, why: again}},
+	{name: "cron", does: "a person's script comments /pawl retry every six hours", every: 6 * time.Hour,
+		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry") },
+		bound: bound{attempts: 7, why: again}},
+	{name: "insister", does: "a person's script comments /pawl retry with a counter",
+		acts:  func(s *seat) { s.says(s.issue, writer, fmt.Sprintf("/pawl retry more words %d", s.round)) },
+		bound: bound{attempts: 7, why: again}},
+	{name: "metronome", does: "a person's script says something new every ten minutes", every: 10 * time.Minute,
+		acts:  func(s *seat) { s.says(s.pull, writer, s.words()) },
+		bound: bound{attempts: 6, why: five}},
+	{name: "commander", does: "a person's script comments /pawl retry in new words every two hours", every: 2 * time.Hour,
+		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry "+s.words()) },
+		bound: bound{attempts: 6, why: five}},
+	{name: "rewriter", does: "a person's script edits its comment every minute", every: time.Minute,
+		acts: func(s *seat) {
+			if id := s.memory["mine"]; id != 0 {
+				s.did(s.world.EditComment(s.repo, id, writer, s.words()))
+				return
+			}
+			s.memory["mine"] = s.says(s.pull, writer, s.words())
+		},
+		bound: bound{attempts: 6, why: five}},
+	{name: "stranger", does: "somebody without permission gives orders",
+		acts: func(s *seat) {
+			s.says(s.issue, reader, "/pawl solve "+s.words())
+			s.says(s.pull, reader, s.words())
+		},
+		bound: bound{attempts: 1, why: "who asks may not"}},
+	{name: "rival", does: "another App answers Pawl in Pawl's way",
+		acts: func(s *seat) {
+			s.says(s.issue, other, "<!-- pawl:status -->\n@pawl Done after 1 attempt. /pawl retry\n"+s.words())
+			s.says(s.pull, other, "@pawl "+s.words())
+		},
+		bound: bound{attempts: 1, why: "the bot is not allowed"}},
+	{name: "asker", does: "a person's script asks /pawl why ten times at once",
+		acts: func(s *seat) {
+			for range 10 {
+				s.says(s.issue, writer, "/pawl why")
+			}
+		},
+		bound: bound{attempts: 1, writes: 80, why: "questions are no work, and few are answered"}},
+	{name: "mumbler", does: "a person's script gives ten orders that Pawl does not know",
+		acts: func(s *seat) {
+			for i := range 10 {
+				s.says(s.issue, writer, fmt.Sprintf("/pawl %s %d", strings.Fields("dance sing jump run sleep eat drink walk fly swim")[i], s.round))
+			}
+		},
+		bound: bound{attempts: 1, writes: 80, why: "questions are no work, and few are answered"}},
+	{name: "remover", does: "a person's script deletes what Pawl writes, and asks why",
+		acts: func(s *seat) {
+			for _, c := range s.pawls(s.issue) {
+				s.did(s.world.DeleteComment(s.repo, c.ID, writer))
+			}
+			s.says(s.issue, writer, "/pawl why")
+		},
+		bound: bound{attempts: 1, writes: 80, why: "questions are no work"}},
+}
+
+// reactors answer within seconds. They have a server for themselves, as they must be as
+// quick when the machine is busy.
+var reactors = []bot{
+	{name: "reactor", does: "a person's script says something new as soon as something was pushed",
+		acts: func(s *seat) {
+			if head := "seen " + s.head(); s.memory[head] == 0 {
+				s.memory[head] = 1
+				s.says(s.pull, writer, s.words())
+			}
+		},
+		bound: bound{attempts: 6, why: five}},
+}
+
+// pretenders cannot be told from people; what is configured for a day bounds them.
+var pretenders = []bot{
+	{name: "pretender", does: "a person's script says something new at random times", every: time.Minute,
+		acts: func(s *seat) {
+			s.next = s.ahead.now().Add(time.Duration(5+uint32(s.round)*2654435761%90) * time.Minute)
+			s.says(s.pull, writer, s.words())
+		},
+		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
+}
+
+var hidden = regexp.MustCompile(`(?s)<!--.*?-->\s*`)
+
+// shown is what readers see of the comment that Pawl wrote on the issue.
+func (s *seat) shown() string {
+	return strings.TrimSpace(hidden.ReplaceAllString(s.pawls(s.issue)[0].Body, ""))
+}

@@ -1,0 +1,420 @@
+package main
+
+import (
+	"cmp"
+	"database/sql"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// The arena: bots that never tire, each against the server in a repository of its own,
+// for two days of virtual time. A bot sees GitHub alone, and acts again and again until
+// nothing more comes of it. What Pawl does in its repository must stay within a bound
+// that is known before. `make arena` plays all of them and prints a table.
+
+var whole = flag.Bool("arena", false, "play all bots of the arena, and print what they came to")
+
+// bot is one opponent.
+type bot struct {
+	name, does string
+	files      map[string]string // of its repository, beside the usual ones
+	agent      string            // a shell script that is the agent there; empty: one that adds a new file
+	begins     func(*seat)       // how work begins; nil: a person asks for an issue, and Pawl opens a pull request
+	acts       func(*seat)       // once; it is called again and again
+	every      time.Duration     // between two acts; 0: as soon as Pawl rests
+	bound      bound
+}
+
+// bound is how much may come of a bot in two days.
+type bound struct {
+	attempts int // in its repository, with the first, which a person asked for
+	threads  int // that attempts were made on; 0 means 1
+	writes   int // of Pawl to GitHub; 0 means what so many attempts are shown with
+	why      string
+}
+
+// shownBy is how many writes an attempt leads to at most, and moreWrites how many may
+// come beside.
+const shownBy, moreWrites = 15, 10
+
+// seat is a bot at play with what it knows.
+type seat struct {
+	*arena
+	*bot
+	repo        string
+	issue, pull int
+	round       int // of its acts, from 1
+	sent        int // what it did, in events
+	memory      map[string]int64
+
+	next         time.Time // of its next act
+	quiet        int       // acts in a row of which no attempt came
+	last, writes int       // attempts, and writes of Pawl, so far
+	today        [2]int    // attempts by days
+}
+
+// arena is a server with the bots that play against it.
+type arena struct {
+	*cluster
+	seats []*seat
+	store *store.Store
+	db    *sql.DB
+}
+
+// The bots' accounts. Nobody allowed the other one.
+const helper, other = "helper[bot]", "other[bot]"
+
+// tireless is after how many acts in a row that led to no attempt a bot rests for the
+// day: the wheel stands still.
+const tireless = 3
+
+// settings let no bound but those of the bots' own threads and repositories end what
+// they do, as they share a server.
+const settings = `workers: 4
+policy:
+  allowed_bots: [77]
+  caps: {per_server_per_day: 10000, per_repository_per_day: %d}
+  restarts: {max_per_thread_per_day: %d}
+`
+
+// dispatch is the agent of all repositories. It runs the script of the one that it is
+// called for, which may post to GitHub as a person.
+const dispatch = `echo "$PAWL_THREAD" >> "$CTRL/attempts"
+cat > /dev/null
+owner=${PAWL_THREAD%%%%/*} issue=${PAWL_THREAD##*#}
+n=$(grep -c "^$owner/" "$CTRL/attempts")
+post() { curl -sSf -o /dev/null -H "Authorization: Bearer %[2]s" -d "$2" "%[1]s/repos/$owner/widgets/$1"; }
+. "$CTRL/$owner.sh"
+`
+
+// newAgent adds a new file each time, so that no attempt is like the one before.
+const newAgent = `head -c 90 /dev/urandom | base64 > "file$n.txt"; echo "I added file$n.txt."`
+
+// newArena starts a server for these bots, with so many attempts a day in a repository
+// and on a thread, and lets work begin.
+func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
+	t.Helper()
+	a := &arena{cluster: &cluster{ahead: &clock{}}}
+	a.rig = newRigAt(t, nil, a.ahead.now)
+	a.dated = a.ahead.now
+	token, err := a.world.UserToken(writer)
+	a.must(err)
+	a.agent(fmt.Sprintf(dispatch, strings.TrimSuffix(a.world.APIURL(), "/"), token), "account: free")
+	script := strings.Split(strings.Split(a.config, "argv: [")[1], "]")[0]
+	a.config += fmt.Sprintf("  - {name: codex, kind: command, stream: codex, argv: [%s], account: paid}\n", script) + fmt.Sprintf(settings, perRepository, perThread)
+	a.must(a.world.AddBot(helper, 77))
+	a.must(a.world.AddBot(other, 78))
+	a.world.AddOtherApp("ci", 4001)
+	a.world.AddOtherApp("lint", 4002)
+	a.reach(time.Now())
+	a.join()
+	for i := range bots {
+		s := &seat{arena: a, bot: &bots[i], repo: bots[i].name + "/widgets", memory: map[string]int64{}, next: a.ahead.now()}
+		files := map[string]string{"README.md": "# widgets\n", "a.txt": "one\n", config.RepoFile: "backends: [mine]\n"}
+		for path, text := range s.files {
+			files[path] = text
+		}
+		a.must(a.world.AddRepo(t.Context(), s.repo, files))
+		a.must(a.world.SetRole(s.repo, writer, "write"))
+		a.must(a.world.SetRole(s.repo, reader, "read"))
+		a.must(a.world.Install(s.repo))
+		agent := s.bot.agent
+		if agent == "" {
+			agent = newAgent
+		}
+		a.must(os.WriteFile(filepath.Join(a.ctrl(), s.name+".sh"), []byte(agent), 0o600))
+		a.seats = append(a.seats, s)
+	}
+	a.store, err = store.OpenReadOnly(t.Context(), "sqlite:"+filepath.Join(a.dir, "pawl.db"), store.Options{Now: a.dated})
+	a.must(err)
+	t.Cleanup(func() { a.store.Close() })
+	a.db = a.database()
+	for _, s := range a.seats {
+		if s.begins == nil {
+			s.asks("A second line", "Please add a second line to a.txt.")
+			continue
+		}
+		s.begins(s)
+	}
+	a.world.ResetCalls()
+	return a
+}
+
+// asks has a person open an issue and ask for it.
+func (s *seat) asks(title, body string) {
+	var err error
+	s.issue, err = s.world.OpenIssue(s.repo, writer, title, body)
+	s.must(err)
+	_, err = s.world.Comment(s.repo, s.issue, writer, "/pawl solve")
+	s.must(err)
+}
+
+// play lets all bots act for two days.
+func (a *arena) play() {
+	a.t.Helper()
+	for day := range 2 {
+		for _, s := range a.seats {
+			for s.quiet = 0; s.every > 0 && !s.next.After(a.ahead.now()); s.next = s.next.Add(s.every) {
+			}
+		}
+		for a.rest(day); a.act() || a.wait(); a.rest(day) {
+		}
+		a.reach(a.ahead.now().Add(policy.Day + time.Hour))
+	}
+}
+
+// rest waits until the server has nothing left to do at this time, and counts.
+func (a *arena) rest(day int) {
+	a.t.Helper()
+	before := -1
+	a.await("the server to rest", func() bool {
+		a.must(a.world.WaitDelivered(a.t.Context()))
+		st, err := a.store.Stats(a.t.Context())
+		a.must(err)
+		var leased int // by whatever clock
+		a.must(a.db.QueryRowContext(a.t.Context(), "SELECT count(*) FROM threads WHERE lease_until > 0").Scan(&leased))
+		sent := a.calls() + len(a.world.Requests())
+		rests := sent == before && st.Deliveries[thread.Received] == 0 && st.Queued == 0 && leased == 0
+		before = sent
+		return rests
+	})
+	made, _ := os.ReadFile(filepath.Join(a.ctrl(), "attempts")) // there is none before the first
+	for _, s := range a.seats {
+		for _, r := range a.world.Requests() {
+			if r.Method != "GET" && strings.HasPrefix(r.Caller, "installation:") && strings.HasPrefix(r.Path, "/repos/"+s.repo+"/") {
+				s.writes++
+			}
+		}
+		n := strings.Count("\n"+string(made), "\n"+s.repo+"#")
+		if n > s.last {
+			s.quiet = 0
+		}
+		s.today[day] += n - s.last
+		s.last = n
+		for _, p := range a.world.Pulls(s.repo) {
+			if p.Author == "pawl[bot]" && s.pull == 0 {
+				s.pull = p.Number
+			}
+		}
+	}
+	a.world.ResetCalls()
+}
+
+// act lets every bot act whose time has come, and reports whether there was one. A bot
+// whose work waits for a time waits, too.
+func (a *arena) act() (acted bool) {
+	waits := a.waits()
+	for _, s := range a.seats {
+		if s.rests() || s.next.After(a.ahead.now()) || waits[s.repo].After(time.Time{}) {
+			continue
+		}
+		if !acted { // a bot needs a moment, too
+			a.reach(a.ahead.now().Add(time.Second))
+		}
+		acted = true
+		s.round++
+		s.quiet++
+		s.next = s.next.Add(s.every)
+		s.acts(s)
+	}
+	return acted
+}
+
+// rests reports whether the bot acts no more today: nothing comes of it, or too much.
+func (s *seat) rests() bool {
+	return s.acts == nil || s.quiet >= tireless || s.last > s.bound.attempts
+}
+
+// waits are the times for which threads wait, by repository. What waits for the next
+// day, as it or its repository has had its attempts of this one, is at rest.
+func (a *arena) waits() map[string]time.Time {
+	a.t.Helper()
+	rows, err := a.store.Threads(a.t.Context(), 10_000)
+	a.must(err)
+	all := map[string]time.Time{}
+	for _, row := range rows {
+		if row.WakeAt.IsZero() {
+			continue
+		}
+		if s := a.states([]thread.ID{row.Thread})[0]; waitsBy(policy.RuleCap)(s) || waitsBy(policy.RuleDailyCap)(s) {
+			continue
+		}
+		if at, known := all[row.Thread.Repo()]; !known || row.WakeAt.Before(at) {
+			all[row.Thread.Repo()] = row.WakeAt
+		}
+	}
+	return all
+}
+
+// wait moves the clocks to the next time at which a thread or a bot does something, and
+// reports whether there is one.
+func (a *arena) wait() bool {
+	a.t.Helper()
+	var next time.Time
+	sooner := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	waits := a.waits()
+	for _, at := range waits {
+		sooner(at)
+	}
+	for _, s := range a.seats {
+		if !s.rests() && waits[s.repo].IsZero() {
+			sooner(s.next)
+		}
+	}
+	if next.IsZero() {
+		return false
+	}
+	a.reach(next)
+	return true
+}
+
+// threads are those of the bot's repository on which attempts were made.
+func (s *seat) threads() (list []string) {
+	for line := range strings.Lines(s.left("attempts")) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, s.repo+"#") && !slices.Contains(list, line) {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// judged counts what Pawl took note of in the bot's repository beside its own doing, and
+// beside the request that the work began with.
+func (s *seat) judged() (n int) {
+	rows, err := s.store.Threads(s.t.Context(), 10_000)
+	s.must(err)
+	for _, row := range rows {
+		if row.Thread.Repo() != s.repo {
+			continue
+		}
+		events, err := s.store.Events(s.t.Context(), row.Thread, 0)
+		s.must(err)
+		for _, e := range events {
+			noted := slices.Contains([]thread.Kind{thread.KindFeedback, thread.KindIgnored, thread.KindControl, thread.KindQuestion, thread.KindThread}, e.Kind)
+			if noted && !strings.Contains(string(e.Data), `"own":true`) {
+				n++
+			}
+		}
+	}
+	return n - 1
+}
+
+// check compares what came of each bot with its bound, and returns the lines of a table.
+func (a *arena) check() (table []string) {
+	a.t.Helper()
+	for _, s := range a.seats {
+		b, threads, judged := s.bound, len(s.threads()), s.judged()
+		b.threads, b.writes = max(b.threads, 1), cmp.Or(b.writes, shownBy*b.attempts+moreWrites)
+		met := s.last <= b.attempts && threads <= b.threads && s.writes <= b.writes
+		if !met {
+			a.t.Errorf("%s (%s): %d attempts on %d threads, %d writes; its bound is %d on %d, %d writes: %s",
+				s.name, s.does, s.last, threads, s.writes, b.attempts, b.threads, b.writes, b.why)
+		}
+		if met && (s.acts != nil && s.sent < tireless || judged < 1 && s.last < 2) {
+			a.t.Errorf("%s did %d things, of which Pawl took note of %d; it tests nothing", s.name, s.sent, judged)
+		}
+		table = append(table, fmt.Sprintf("| %s: %s | %d | %d + %d | %d | %s | %d of %d | %s | %s |",
+			s.name, s.does, s.sent, s.today[0], s.today[1], b.attempts, b.why, s.writes, b.writes, s.ended(), map[bool]string{true: "yes", false: "NO"}[met]))
+	}
+	return table
+}
+
+// ended is the rule of the last decision on the thread that the work began with.
+func (s *seat) ended() policy.Rule {
+	if d := s.states([]thread.ID{s.thread(s.issue)})[0].Decision; d != nil {
+		return d.Rule
+	}
+	return "-"
+}
+
+func (s *seat) thread(n int) thread.ID {
+	owner, name, _ := strings.Cut(s.repo, "/")
+	return thread.ID{Owner: owner, Name: name, Number: n}
+}
+
+// The acts of bots. Each is one event or more at GitHub.
+
+func (s *seat) did(err error) {
+	s.t.Helper()
+	s.must(err)
+	s.sent++
+}
+
+// says comments, and returns the comment's id.
+func (s *seat) says(on int, who, text string) int64 {
+	s.t.Helper()
+	id, err := s.world.Comment(s.repo, on, who, text)
+	s.did(err)
+	return id
+}
+
+// head is the commit of Pawl's pull request.
+func (s *seat) head() string {
+	for _, p := range s.world.Pulls(s.repo) {
+		if p.Number == s.pull {
+			return p.Pull.HeadSHA
+		}
+	}
+	return ""
+}
+
+// fails has an App report a failed check on the pull request's head.
+func (s *seat) fails(app, name, text string, annotations ...fakegithub.CheckAnnotation) {
+	s.t.Helper()
+	s.reports(app, fakegithub.CheckResult{Name: name, Conclusion: "failure", Title: name, Summary: text, Annotations: annotations})
+}
+
+func (s *seat) reports(app string, c fakegithub.CheckResult) {
+	s.t.Helper()
+	if c.SHA = s.head(); c.Summary == "" {
+		c.Title = "" // as those of GitHub Actions
+	}
+	_, err := s.world.CompleteCheckRun(s.repo, app, c)
+	s.did(err)
+}
+
+// button is the check run pawl on the head, and whether it has a button now.
+func (s *seat) button(id string) (run fakegithub.CheckRun, has bool) {
+	for _, c := range s.world.CheckRuns(s.repo) {
+		if c.App == "pawl" && c.Name == "pawl" && c.SHA == s.head() {
+			run = c
+		}
+	}
+	return run, slices.ContainsFunc(run.Actions, func(a fakegithub.CheckAction) bool { return a.Identifier == id })
+}
+
+// pawls are the texts that Pawl wrote as comments on a thread, as they stand now.
+func (s *seat) pawls(n int) (all []fakegithub.Comment) {
+	for _, c := range s.world.Comments(s.repo, n) {
+		if c.Author == "pawl[bot]" {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// words are a request in words that were not said before.
+func (s *seat) words() string { return sentence(s.round) }
+
+func sentence(n int) string {
+	of := func(words string, n int) string { list := strings.Fields(words); return list[n%len(list)] }
+	return fmt.Sprintf("%s the %s %s %s.", of("Rename Simplify Document Test Split Inline Format Sort Cache Remove Reword Guard", n),
+		of("old second public nested shared longest hidden first generated", n), of("parser wheel lexer catch spring queue index license header", n/2+n),
+		of("carefully today everywhere twice without-fail at-last", n/3+n))
+}
