@@ -73,7 +73,8 @@ func beganBeside(s thread.State, author string, at time.Time) bool {
 		return false
 	}
 	return slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool {
-		return !at.Before(a.At) && (a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter)))
+		// GitHub's times are whole seconds.
+		return !at.Before(a.At.Truncate(time.Second)) && (a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter)))
 	})
 }
 

@@ -15,15 +15,15 @@ func TestNoBotOfTheArenaMakesPawlRunAway(t *testing.T) {
 		perRepository, perThread int
 		bots                     []bot
 	}{
-		{"talkers", 3, 100, 60, talkers},
-		{"reactors", 1, 100, 60, reactors},
+		{"talkers", 2, 100, 60, talkers},
+		{"reactors", 0, 100, 60, reactors},
 		{"pretenders", 0, 12, 8, pretenders},
-		{"editors", 2, 100, 60, editors},
-		{"checkers", 2, 100, 60, checkers},
+		{"editors", 1, 100, 60, editors},
+		{"checkers", 1, 100, 60, checkers},
 		{"reviewers", 1, 100, 60, reviewers},
-		{"workers", 2, 100, 60, workers},
+		{"workers", 1, 100, 60, workers},
 		{"multipliers", 0, 12, 60, multipliers},
-		{"agents", 2, 100, 60, agents},
+		{"agents", 1, 100, 60, agents},
 		{"spinners", 0, 100, 60, spinners},
 	} {
 		if !*whole && group.few == 0 {
