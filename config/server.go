@@ -12,8 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Server is the configuration of one Pawl server. The zero value is not usable;
-// start from Default.
+// Server is the configuration of one Pawl server. The zero value is not usable; start from Default.
 type Server struct {
 	HTTP      HTTP       `yaml:"server"`
 	GitHub    GitHub     `yaml:"github"`
@@ -30,13 +29,11 @@ type Server struct {
 }
 
 type HTTP struct {
-	// Address is host:port; an empty host means every interface.
-	Address string `yaml:"address"`
+	Address string `yaml:"address"` // host:port; an empty host means every interface
 	// PublicURL is where people reach the status pages; empty means that
 	// comments and check runs carry no link to them.
-	PublicURL string `yaml:"public_url"`
-	// Drain is how long attempts may go on after SIGTERM before they are handed over.
-	Drain time.Duration `yaml:"drain"`
+	PublicURL string        `yaml:"public_url"`
+	Drain     time.Duration `yaml:"drain"` // how long attempts may go on after SIGTERM before they are handed over
 }
 
 // GitHub names the GitHub and the App. The URLs end without a slash.
@@ -50,20 +47,17 @@ type GitHub struct {
 	App          App           `yaml:"app"`
 }
 
-// App holds the credentials of the GitHub App. Exactly one of PrivateKey and
-// PrivateKeyFile is set.
+// App holds the credentials of the GitHub App. Exactly one of PrivateKey and PrivateKeyFile is set.
 type App struct {
-	IntegrationID int64  `yaml:"integration_id"`
-	WebhookSecret Secret `yaml:"webhook_secret"`
-	// PreviousWebhookSecret is accepted, too, while the secret is changed.
-	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"`
+	IntegrationID         int64  `yaml:"integration_id"`
+	WebhookSecret         Secret `yaml:"webhook_secret"`
+	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"` // accepted, too, while the secret is changed
 	PrivateKey            Secret `yaml:"private_key"`
 	PrivateKeyFile        string `yaml:"private_key_file"`
 }
 
 type Sandbox struct {
-	// Mode is SandboxAuto or SandboxNone.
-	Mode string `yaml:"mode"`
+	Mode string `yaml:"mode"` // SandboxAuto or SandboxNone
 	// ReadOnly are folders and files that every agent can read: where agents are
 	// installed outside /usr, tool chains, caches. Nothing in them is secret.
 	ReadOnly []string `yaml:"read_only"`
@@ -75,13 +69,10 @@ const (
 )
 
 type Retention struct {
-	// Deliveries is how long the GUID of a delivery is remembered, so that a
-	// redelivery has no second effect.
-	Deliveries time.Duration `yaml:"deliveries"`
-	// Transcripts is how long the output of agents is kept after an attempt.
-	Transcripts time.Duration `yaml:"transcripts"`
-	// Threads is how long the log of a closed thread is kept after its last event.
-	Threads time.Duration `yaml:"threads"`
+	// Deliveries is how long the GUID of a delivery is remembered, so that a redelivery has no second effect.
+	Deliveries  time.Duration `yaml:"deliveries"`
+	Transcripts time.Duration `yaml:"transcripts"` // how long the output of agents is kept after an attempt
+	Threads     time.Duration `yaml:"threads"`     // how long the log of a closed thread is kept after its last event
 }
 
 type Tracing struct {
@@ -145,17 +136,13 @@ const (
 
 // Database names where the log is kept: sqlite:PATH or postgres://….
 type Database struct {
-	// Driver is SQLite or Postgres.
-	Driver string
-	// Path is the file of an SQLite database.
-	Path string
-	// URL is the connection string of a PostgreSQL database; it usually holds a
-	// password.
+	Driver string // SQLite or Postgres
+	Path   string // the file of an SQLite database
+	// URL is the connection string of a PostgreSQL database; it usually holds a password.
 	URL Secret
 }
 
-// UnmarshalText parses the one-line form. No error repeats the value, which may hold
-// a password.
+// UnmarshalText parses the one-line form. No error repeats the value, which may hold a password.
 func (d *Database) UnmarshalText(text []byte) error {
 	value := string(text)
 	path, isPath := strings.CutPrefix(value, "sqlite:")
@@ -181,8 +168,7 @@ func (d *Database) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// validateServer checks everything outside policy and the backends and tidies
-// the URLs.
+// validateServer checks everything outside policy and the backends and tidies the URLs.
 func (s *source) validateServer(c *Server) {
 	s.validateAddress("server.address", c.HTTP.Address)
 	if c.HTTP.PublicURL != "" {
@@ -251,8 +237,7 @@ func (s *source) validateAddress(key, address string) {
 	}
 }
 
-// validateURL checks an absolute URL and cuts the slashes at its end, since
-// paths are appended to it.
+// validateURL checks an absolute URL and cuts the slashes at its end, since paths are appended to it.
 func (s *source) validateURL(key string, value *string) {
 	u, err := url.Parse(*value)
 	switch {

@@ -16,10 +16,9 @@ import (
 // GitHub's own times and the machine's clock may differ.
 const ownAfter = 2 * time.Minute
 
-// authored reports whether an agent itself made the remark, through a person's token:
-// the remark consists of what was written in attempts that ran at the time, on this
-// thread or on others of the same repository. Of an edited description only what was
-// added need be the agent's.
+// authored reports whether an agent itself made the remark, through a person's token: the remark consists of
+// what was written in attempts that ran at the time, on this thread or on others of the same repository. Of
+// an edited description only what was added need be the agent's.
 func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
 	near, err := h.Store.Near(ctx, t)
 	if err != nil {

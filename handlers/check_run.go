@@ -94,8 +94,7 @@ func (h *Handlers) annotated(ctx context.Context, it Activity, text string) stri
 	return paragraphs(text, strings.Join(lines, "\n"))
 }
 
-// annotation is one as "path:line: message"; what is no failure is named so, and
-// further lines are indented.
+// annotation is one as "path:line: message"; what is no failure is named so, and further lines are indented.
 func annotation(n forge.Annotation) string {
 	level := ""
 	if n.Level == "warning" || n.Level == "notice" {
@@ -106,12 +105,10 @@ func annotation(n forge.Annotation) string {
 	return fmt.Sprintf("%s:%d: %s%s", path, n.StartLine, level, message)
 }
 
-// failedKey makes the failure of a check on a commit one piece of feedback,
-// however often it is run or told.
+// failedKey makes the failure of a check on a commit one piece of feedback, however often it is run or told.
 func failedKey(sha, name string) string { return fmt.Sprintf("failed:%s:%s", sha, Digest(name)) }
 
-// failed are the names of the checks on the last pushed commit whose failure was
-// accepted.
+// failed are the names of the checks on the last pushed commit whose failure was accepted.
 func failed(s thread.State) []string {
 	var names []string
 	for _, f := range s.Feedback {

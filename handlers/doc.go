@@ -1,11 +1,9 @@
-// Package handlers decides what a webhook means. Ingress stores a delivery
-// durably and answers; the queue later calls Deliver, which gives it to the
-// EventHandler of its event, one a file. That one reads the payload, asks
-// policy/feedback whether it is real feedback, and appends an event with its reason
-// to the thread's log. For that GitHub is asked for the actor's permission, at the
-// first order on a thread whether it is closed, and for the pull request of a commit
-// that somebody reverted. What no webhook brought internal/catchup finds, and gives
-// it to Decide.
+// Package handlers decides what a webhook means. Ingress stores a delivery durably and answers; the queue
+// later calls Deliver, which gives it to the EventHandler of its event, one a file. That one reads the
+// payload, asks policy/feedback whether it is real feedback, and appends an event with its reason to the
+// thread's log. For that GitHub is asked for the actor's permission, at the first order on a thread whether
+// it is closed, and for the pull request of a commit that somebody reverted. What no webhook brought
+// internal/catchup finds, and gives it to Decide.
 //
 //	question                                                     file
 //	what is refused before a webhook is stored, with which code  ingress.go

@@ -20,8 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Handlers turns stored deliveries into events. All fields are required except
-// AllowedBots and Trace.
+// Handlers turns stored deliveries into events. All fields are required except AllowedBots and Trace.
 type Handlers struct {
 	Store       Store
 	Forge       *forge.Client
@@ -45,9 +44,8 @@ type Store interface {
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 }
 
-// Activity is what one payload says, before anything was decided: one of GitHub's
-// activity types with what it is about. Exactly one of remark and change is set; an
-// activity without either is noted only.
+// Activity is what one payload says, before anything was decided: one of GitHub's activity types with what it
+// is about. Exactly one of remark and change is set; an activity without either is noted only.
 type Activity struct {
 	Repo   forge.Repo
 	Number int
@@ -140,8 +138,7 @@ func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerol
 	return h.Store.FinishDelivery(noting, guid, thread.Failed, err.Error())
 }
 
-// EventHandlers are the handlers of all events, one a file; the first that names an
-// event has it.
+// EventHandlers are the handlers of all events, one a file; the first that names an event has it.
 func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 	on := func(read func(*payload) []Activity, events ...string) handler { return handler{h, read, events} }
 	return []githubapp.EventHandler{
@@ -206,8 +203,7 @@ func (h handler) Handle(ctx context.Context, event, guid string, payload []byte)
 	return err
 }
 
-// appendAll appends what a delivery means. The note says in a few words what became
-// of it.
+// appendAll appends what a delivery means. The note says in a few words what became of it.
 func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities []Activity) (note string, err error) {
 	if len(activities) == 0 {
 		return "nothing to do for " + event, nil
@@ -226,10 +222,9 @@ func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities
 	return strings.Join(notes, "; "), nil
 }
 
-// Other handles the events that GitHub knows and that mean nothing to Pawl, such as
-// the ping of a new App. They are stored and noted like every other delivery, so
-// that an operator sees that GitHub reaches the server. It names all of go-github's
-// events; the handlers before it take theirs.
+// Other handles the events that GitHub knows and that mean nothing to Pawl, such as the ping of a new App.
+// They are stored and noted like every other delivery, so that an operator sees that GitHub reaches the
+// server. It names all of go-github's events; the handlers before it take theirs.
 type Other struct{ handler }
 
 func nothing(*payload) []Activity { return nil }

@@ -48,9 +48,8 @@ type Ingress struct {
 	held     atomic.Int64 // bytes that have arrived of bodies that are not answered
 }
 
-// bodyTime is how long a body may take to arrive. GitHub gives a whole delivery
-// 10 s (an Enterprise Server 30 s); who sends slower than that holds a part of
-// maxHeld that others need, without having shown a signature.
+// bodyTime is how long a body may take to arrive. GitHub gives a whole delivery 10 s (an Enterprise Server 30
+// s); who sends slower than that holds a part of maxHeld that others need, without having shown a signature.
 const bodyTime = 15 * time.Second
 
 // NewIngress takes the secret that GitHub signs with and, while it is being
@@ -136,9 +135,8 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hook.ServeHTTP(w, r)
 }
 
-// signedBy returns the index of the secret that a request is signed with, or of the
-// first one, against which the dispatcher then refuses it. With one secret only the
-// dispatcher reads the body.
+// signedBy returns the index of the secret that a request is signed with, or of the first one, against which
+// the dispatcher then refuses it. With one secret only the dispatcher reads the body.
 func (in *Ingress) signedBy(r *http.Request) (int, error) {
 	if len(in.secrets) == 1 {
 		return 0, nil
@@ -214,9 +212,8 @@ const (
 
 var errTooMany = errors.New("too many payloads at the same time")
 
-// heldBody counts what it reads among what the ingress holds. It must have arrived
-// within bodyTime; once it has, the server's own limit is all that holds, so that the
-// store may take its time.
+// heldBody counts what it reads among what the ingress holds. It must have arrived within bodyTime; once it
+// has, the server's own limit is all that holds, so that the store may take its time.
 type heldBody struct {
 	io.ReadCloser
 	in      *Ingress

@@ -28,8 +28,7 @@ func installation(p *payload) []Activity {
 	return forAll(p, p.Repos, c)
 }
 
-// forAll makes a change of each repository. One without a name would be of its whole
-// owner.
+// forAll makes a change of each repository. One without a name would be of its whole owner.
 func forAll(p *payload, repos []repository, c thread.Change) []Activity {
 	var activities []Activity
 	for _, r := range repos {

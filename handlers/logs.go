@@ -33,14 +33,12 @@ type folded struct {
 	last  thread.Event // that was applied
 }
 
-// of returns the state of a thread by its log as it is now. The caller may keep and
-// change it.
+// of returns the state of a thread by its log as it is now. The caller may keep and change it.
 func (l *logs) of(ctx context.Context, store Store, t thread.ID) (thread.State, error) {
 	f := l.entry(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// The last event is read once more: a log that was removed and began anew has
-	// another one there, or none.
+	// The last event is read once more: a log that was removed and began anew has another one there, or none.
 	after := max(f.state.Seq-1, 0)
 	events, err := store.Events(ctx, t, after)
 	if err != nil {
@@ -70,8 +68,7 @@ func (l *logs) of(ctx context.Context, store Store, t thread.ID) (thread.State, 
 	return state, nil
 }
 
-// entry returns the thread's entry, for which the one that was asked for longest
-// ago makes room.
+// entry returns the thread's entry, for which the one that was asked for longest ago makes room.
 func (l *logs) entry(t thread.ID) *folded {
 	l.mu.Lock()
 	defer l.mu.Unlock()

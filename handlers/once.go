@@ -14,24 +14,20 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A webhook and the reconciliation may both bring a remark, in any order and at
-// the same time. So its event is keyed by what it is about and by its version,
-// not by the delivery that brought it.
+// A webhook and the reconciliation may both bring a remark, in any order and at the same time. So its event
+// is keyed by what it is about and by its version, not by the delivery that brought it.
 
-// Reconciled stands in place of a delivery's GUID in events that the
-// reconciliation found.
+// Reconciled stands in place of a delivery's GUID in events that the reconciliation found.
 const Reconciled = "reconciliation"
 
-// ReconciledEdit does so in events of edits that the reconciliation saw, and of
-// which it does not know the editor. Such an event accepts nothing and stands in
-// nobody's way: the webhook of the edit, which names its sender, is judged by
-// itself whenever it comes.
+// ReconciledEdit does so in events of edits that the reconciliation saw, and of which it does not know the
+// editor. Such an event accepts nothing and stands in nobody's way: the webhook of the edit, which names its
+// sender, is judged by itself whenever it comes.
 const ReconciledEdit = "reconciliation of an edit"
 
 const editedKey = "edited:"
 
-// TextKey is the key of a text that was created or edited; empty when GitHub did not
-// say which.
+// TextKey is the key of a text that was created or edited; empty when GitHub did not say which.
 func TextKey(action, kind string, id int64, at time.Time, text string) string {
 	switch {
 	case id == 0:
@@ -42,8 +38,7 @@ func TextKey(action, kind string, id int64, at time.Time, text string) string {
 	return fmt.Sprintf("%s%s:%d:%d:%s", editedKey, kind, id, at.Unix(), Digest(text))
 }
 
-// ClosedKey is the key of the end of an issue or pull request. A pull request is
-// merged once.
+// ClosedKey is the key of the end of an issue or pull request. A pull request is merged once.
 func ClosedKey(number int, at time.Time, merged bool) string {
 	switch {
 	case merged:
@@ -54,8 +49,7 @@ func ClosedKey(number int, at time.Time, merged bool) string {
 	return fmt.Sprintf("closed:%d:%d", number, at.Unix())
 }
 
-// deliveryKey is the key of what only its delivery tells apart: the i-th thing
-// that one brought.
+// deliveryKey is the key of what only its delivery tells apart: the i-th thing that one brought.
 func deliveryKey(guid string, i int) string {
 	if i == 0 {
 		return "delivery:" + guid
@@ -90,8 +84,7 @@ func (h *Handlers) record(ctx context.Context, t thread.ID, wake bool, e thread.
 	return err
 }
 
-// overtaken reports whether the reconciliation has found this version of a
-// remark, or one that came after it.
+// overtaken reports whether the reconciliation has found this version of a remark, or one that came after it.
 func overtaken(s thread.State, it Activity) bool {
 	mine := identity(it.feedback())
 	newer := func(f thread.Feedback) bool {
@@ -143,8 +136,7 @@ func Same(last thread.Feedback, text string) bool {
 // reviewAnchor stands before a review's id in its address.
 const reviewAnchor = "#pullrequestreview-"
 
-// identity names the text that a remark is, whatever its version; empty for
-// remarks that are no texts.
+// identity names the text that a remark is, whatever its version; empty for remarks that are no texts.
 func identity(f thread.Feedback) string {
 	switch {
 	case f.Source == policy.FromDescription:

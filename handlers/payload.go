@@ -12,10 +12,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// payload is what Pawl reads of an event; which parts an event has is in GitHub's
-// "Webhook events and payloads". go-github's types hold everything GitHub sends,
-// but not the App through which a text was written nor a review's edit, and reading
-// into them takes three times as long as this does.
+// payload is what Pawl reads of an event; which parts an event has is in GitHub's "Webhook events and
+// payloads". go-github's types hold everything GitHub sends, but not the App through which a text was written
+// nor a review's edit, and reading into them takes three times as long as this does.
 type payload struct {
 	Action       string         `json:"action"`
 	Sender       feedback.Actor `json:"sender"`

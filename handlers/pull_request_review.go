@@ -7,8 +7,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// PullRequestReview handles a review as a whole; its remarks on lines come as
-// pull_request_review_comment.
+// PullRequestReview handles a review as a whole; its remarks on lines come as pull_request_review_comment.
 type PullRequestReview struct{ handler }
 
 func pullRequestReview(p *payload) []Activity {

@@ -6,8 +6,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// PullRequestReviewComment handles a remark on a line of a pull request. The agent
-// is told the place.
+// PullRequestReviewComment handles a remark on a line of a pull request. The agent is told the place.
 type PullRequestReviewComment struct{ handler }
 
 func pullRequestReviewComment(p *payload) []Activity {

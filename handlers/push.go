@@ -6,9 +6,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Push handles what is pushed. It asks for no work, whoever pushed. It is kept in the
-// log of the thread whose branch it was, so that /pawl why can tell. On the default
-// branch it may take back what Pawl did.
+// Push handles what is pushed. It asks for no work, whoever pushed. It is kept in the log of the thread whose
+// branch it was, so that /pawl why can tell. On the default branch it may take back what Pawl did.
 type Push struct{ handler }
 
 func push(p *payload) []Activity {

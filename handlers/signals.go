@@ -14,9 +14,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// What people make of the work asks for nothing, and teaches which backend does
-// well: an approval, a request for changes, a revert. That a pull request was
-// merged or closed is a change of its thread anyway.
+// What people make of the work asks for nothing, and teaches which backend does well: an approval, a request
+// for changes, a revert. That a pull request was merged or closed is a change of its thread anyway.
 
 // signal is who gave one, and whether the act itself shows that they may write.
 type signal struct {
@@ -24,8 +23,7 @@ type signal struct {
 	mayWrite bool
 }
 
-// ReviewSignal is what a review says of the work. Detail is the commit that was
-// reviewed.
+// ReviewSignal is what a review says of the work. Detail is the commit that was reviewed.
 func ReviewSignal(of Activity, id int64, state, sha string, by feedback.Actor) []Activity {
 	what := strings.ToLower(state)
 	if what != "approved" && what != "changes_requested" {
@@ -44,8 +42,7 @@ var (
 	revertsCommit = regexp.MustCompile(`(?m)^\s*This reverts commit ([0-9a-f]{7,64})\b`)
 )
 
-// maxReverts bounds what one push or pull request can revert; each commit may
-// cost a request.
+// maxReverts bounds what one push or pull request can revert; each commit may cost a request.
 const maxReverts = 20
 
 // revertingPull reads a pull request that was merged into the default branch and
@@ -75,8 +72,7 @@ func revertingPush(p *payload) []Activity {
 	return reverts(of, pulls, commits, p.Sender)
 }
 
-// revertedPulls are the pull requests of a repository that a text says it
-// reverts.
+// revertedPulls are the pull requests of a repository that a text says it reverts.
 func revertedPulls(text string, r forge.Repo) []int {
 	var numbers []int
 	for _, m := range revertsPull.FindAllStringSubmatch(text, maxReverts) {
@@ -113,9 +109,8 @@ func reverts(of Activity, pulls []int, commits []string, by feedback.Actor) []Ac
 // revertedKey makes a pull request reverted once, however many events tell it.
 func revertedKey(number int) string { return fmt.Sprintf("signal:reverted:%d", number) }
 
-// byCommit finds the pull request that brought the commit by which an activity
-// is named. A commit that came without one, or that GitHub does not know, belongs
-// to no thread.
+// byCommit finds the pull request that brought the commit by which an activity is named. A commit that came
+// without one, or that GitHub does not know, belongs to no thread.
 func (h *Handlers) byCommit(ctx context.Context, it Activity) (Activity, error) {
 	if it.commit == "" {
 		return it, nil
@@ -161,8 +156,7 @@ func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Act
 	return fmt.Sprintf("%s has %s permission; write is needed", by.Login, permission), nil
 }
 
-// permission is what an account may do on a repository. Without an answer from
-// GitHub nobody may write.
+// permission is what an account may do on a repository. Without an answer from GitHub nobody may write.
 func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (string, error) {
 	if r.Installation == 0 { // the App is not installed where the payload comes from
 		return "none", nil

@@ -39,8 +39,7 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 		return "", err
 	}
 	if n := &it.Snapshot; it.Number != t.Number && it.Number != 0 {
-		// The pull request of an issue: its own title and description are not
-		// the thread's.
+		// The pull request of an issue: its own title and description are not the thread's.
 		n.Title, n.Body, n.Author, n.URL, n.Pull = "", "", "", "", false
 		n.HeadRef, n.HeadRepoID = "", 0
 	}
@@ -61,10 +60,9 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	return it.note, nil
 }
 
-// threadOf is the thread that an activity concerns; number zero means none. The pull
-// request of an issue has the issue's. GitHub may send what is said there before the
-// log knows the pull request's number: then the branch tells, which only Pawl's own
-// pull requests are asked for.
+// threadOf is the thread that an activity concerns; number zero means none. The pull request of an issue has
+// the issue's. GitHub may send what is said there before the log knows the pull request's number: then the
+// branch tells, which only Pawl's own pull requests are asked for.
 func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error) {
 	t := thread.ID{Owner: it.Repo.Owner, Name: it.Repo.Name, Number: it.Number}
 	if it.thread != nil {
@@ -101,8 +99,7 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 	return t, nil
 }
 
-// change appends what happened to a thread that Pawl works on; others are of no
-// interest.
+// change appends what happened to a thread that Pawl works on; others are of no interest.
 func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it Activity, guid string) (string, error) {
 	if !s.Tracked() {
 		return "Pawl does not work on " + t.String(), nil
@@ -143,8 +140,7 @@ func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (str
 	return fmt.Sprintf("%s: %d threads", c.What, len(threads)), nil
 }
 
-// remark asks policy and appends feedback, a control, a question, or what was
-// ignored and why.
+// remark asks policy and appends feedback, a control, a question, or what was ignored and why.
 func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, guid string) (string, error) {
 	r := it.Remark
 	j, err := h.judge(ctx, t, s, it)
@@ -152,8 +148,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		return "", err
 	}
 	if !j.Accepted && !s.Tracked() {
-		// Nobody will want to know of what does not name Pawl, and anybody could fill
-		// the log.
+		// Nobody will want to know of what does not name Pawl, and anybody could fill the log.
 		if named, err := h.namesPawl(ctx, *r); err != nil || !named {
 			return fmt.Sprintf("%s: %s", thread.KindIgnored, j.Reason), err
 		}

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// admit turns an attempt that a rule asked for into one that may start now: it
-// picks the backend and keeps the breaker, the cooldowns and the backoff. No
-// attempt starts without passing here.
+// admit turns an attempt that a rule asked for into one that may start now: it picks the backend and keeps
+// the breaker, the cooldowns and the backoff. No attempt starts without passing here.
 func admit(f Facts, d Decision) Decision {
 	if len(f.Backends) == 0 {
 		return Decision{Action: DoStop, Rule: RuleNoBackend, Reasons: Because(RuleNoBackend, "no backend is configured for this repository"),
@@ -28,9 +27,8 @@ func admit(f Facts, d Decision) Decision {
 	return f.holdBack(candidates, d)
 }
 
-// candidates are the backends that an attempt may use, in order: the one that a
-// person pinned, else the rule's choice, else the configured order with those
-// last that are known to fail.
+// candidates are the backends that an attempt may use, in order: the one that a person pinned, else the
+// rule's choice, else the configured order with those last that are known to fail.
 func (f Facts) candidates(d Decision) []Backend {
 	for _, name := range []string{f.Pinned, d.Backend} {
 		if b := f.backend(name); b.Name != "" {
@@ -100,8 +98,7 @@ func (f Facts) held(b Backend) *hold {
 	return nil
 }
 
-// holdBack answers when every candidate is held: wait for the first that will
-// be free by itself, else stop.
+// holdBack answers when every candidate is held: wait for the first that will be free by itself, else stop.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	wait := Decision{Action: DoWait, Hint: "Comment /pawl resume to try before that."}
 	for _, b := range candidates {
@@ -139,8 +136,7 @@ func breakerStop(f Facts, b Backend) (Decision, bool) {
 	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}, true
 }
 
-// backoff makes a restart wait since the end of the last attempt, or since it was
-// handed over.
+// backoff makes a restart wait since the end of the last attempt, or since it was handed over.
 func backoff(f Facts, d Decision) Decision {
 	since := f.Handed.At
 	if n := len(f.Attempts); n > 0 && since.Before(f.Attempts[n-1].EndedAt) {
@@ -165,9 +161,8 @@ func (f Facts) backend(name string) Backend {
 	return Backend{}
 }
 
-// other returns a backend that is free now and on an account of none of the attempts,
-// for going on after their accounts failed. Where a person pinned a backend, no
-// other one will do.
+// other returns a backend that is free now and on an account of none of the attempts, for going on after
+// their accounts failed. Where a person pinned a backend, no other one will do.
 func (f Facts) other(tried ...Attempt) (Backend, bool) {
 	for _, b := range f.Backends {
 		if f.Pinned != "" && b.Name != f.Pinned {

@@ -75,9 +75,8 @@ func unattended(f Facts) (Decision, bool) {
 		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
 }
 
-// budget is the part of rule 3 that bounds what is spent: the thread's budget of a day
-// is for everybody, and an attempt that used up its own is not followed by another one
-// unless a person asks.
+// budget is the part of rule 3 that bounds what is spent: the thread's budget of a day is for everybody, and
+// an attempt that used up its own is not followed by another one unless a person asks.
 func budget(f Facts) (Decision, bool) {
 	if why := f.Thread().Spent(); why != "" {
 		return f.pause(RuleBudget, why, func(rest []Attempt) bool {

@@ -5,22 +5,19 @@ import "time"
 // Breaker is what is known of one backend account, shared by every thread and
 // node. The zero value is an account that nothing is held against.
 type Breaker struct {
-	// Kind is what the failures were: usage_limit or auth.
-	Kind Ending `json:"kind,omitempty"`
+	Kind Ending `json:"kind,omitempty"` // what the failures were: usage_limit or auth
 	// Consecutive counts failures of that kind since the last success.
 	Consecutive int `json:"consecutive"`
 	// ResetsAt is when the provider said that the account works again; zero
 	// when unknown or, for auth, when only a person can tell.
 	ResetsAt time.Time `json:"resets_at,omitzero"`
-	// At is when the last failure ended.
-	At time.Time `json:"at,omitzero"`
+	At       time.Time `json:"at,omitzero"` // when the last failure ended
 }
 
-// After returns the breaker after an attempt that began and ended so at the given
-// times. Only a usage limit and a rejected login count; only a success closes it,
-// and only that of an attempt that began after the last failure: one that was
-// under way may have got its last answer before. An ending that says nothing
-// about the account leaves it as it is.
+// After returns the breaker after an attempt that began and ended so at the given times. Only a usage limit
+// and a rejected login count; only a success closes it, and only that of an attempt that began after the last
+// failure: one that was under way may have got its last answer before. An ending that says nothing about the
+// account leaves it as it is.
 func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 	switch ending {
 	case UsageLimit, Auth:
@@ -62,9 +59,8 @@ func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 	return b.ResetsAt, true
 }
 
-// Open reports whether the account must not be called at now, because it
-// failed `most` times in a row and its reset has not come. The time is as for
-// Limited.
+// Open reports whether the account must not be called at now, because it failed `most` times in a row and its
+// reset has not come. The time is as for Limited.
 func (b Breaker) Open(now time.Time, most int) (until time.Time, open bool) {
 	until, limited := b.Limited(now)
 	return until, limited && b.Consecutive >= most
@@ -81,14 +77,12 @@ func Backoff(n, after int, longest time.Duration) time.Duration {
 	return Retry(k+1, time.Second, longest, 1)
 }
 
-// Retry is the wait before the n-th repetition of something that failed (n counts
-// from 1): base, doubled for each repetition before it, at most longest. chance,
-// between 0 and 1, is the part of it that is waited, so that what failed together
-// does not return together ("full jitter"); 1 waits all of it.
+// Retry is the wait before the n-th repetition of something that failed (n counts from 1): base, doubled for
+// each repetition before it, at most longest. chance, between 0 and 1, is the part of it that is waited, so
+// that what failed together does not return together ("full jitter"); 1 waits all of it.
 func Retry(n int, base, longest time.Duration, chance float64) time.Duration {
 	wait := longest
-	// Beyond 30 doublings only the longest wait can answer, and shifting further
-	// would overflow.
+	// Beyond 30 doublings only the longest wait can answer, and shifting further would overflow.
 	if k := max(0, n-1); k <= 30 && base <= longest>>k {
 		wait = base << k
 	}

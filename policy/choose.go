@@ -16,9 +16,8 @@ const (
 	ModeAuto Mode = "auto"
 )
 
-// Option is a backend that may be chosen from. Masked is why it may not be taken
-// now (a cooldown, a breaker, the repository's configuration, another one is
-// pinned); empty when it may.
+// Option is a backend that may be chosen from. Masked is why it may not be taken now (a cooldown, a breaker,
+// the repository's configuration, another one is pinned); empty when it may.
 type Option struct {
 	Backend string `json:"backend"`
 	Masked  string `json:"masked,omitempty"`
@@ -47,22 +46,17 @@ type Sample struct {
 // Choice is which backend an attempt gets, with all that it rests on: the same
 // arms and the same seed give the same choice.
 type Choice struct {
-	Seed uint64 `json:"seed"`
-	// Mode is the mode that was in force; never ModeAuto.
-	Mode Mode `json:"mode"`
-	// Chosen is empty where every arm is masked.
-	Chosen string `json:"chosen"`
-	// Would is what sampling chooses; empty in ModeFixed and where every arm is
-	// masked.
-	Would string `json:"would,omitempty"`
-	// Level is the level of the chosen arm's posterior.
-	Level   Level    `json:"level,omitempty"`
+	Seed   uint64 `json:"seed"`
+	Mode   Mode   `json:"mode"`   // the mode that was in force; never ModeAuto
+	Chosen string `json:"chosen"` // empty where every arm is masked
+	// Would is what sampling chooses; empty in ModeFixed and where every arm is masked.
+	Would   string   `json:"would,omitempty"`
+	Level   Level    `json:"level,omitempty"` // the level of the chosen arm's posterior
 	Samples []Sample `json:"samples,omitempty"`
 	Reasons []string `json:"reasons"`
 }
 
-// Context is what kind of work an attempt was given. The zero value is work of
-// which nothing is known.
+// Context is what kind of work an attempt was given. The zero value is work of which nothing is known.
 type Context struct {
 	Repo     string   `json:"repo"` // owner/repo
 	Category Category `json:"category"`
@@ -90,10 +84,9 @@ const (
 	Large  Size = "large"
 )
 
-// choose puts the candidate that is chosen to the front and says why. A rule or
-// a person that named a backend leaves nothing to choose, and an attempt that
-// goes on with what the one before it left stays with its backend while that is
-// free.
+// choose puts the candidate that is chosen to the front and says why. A rule or a person that named a backend
+// leaves nothing to choose, and an attempt that goes on with what the one before it left stays with its
+// backend while that is free.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	if f.Choose == nil || len(candidates) < 2 {
 		return candidates, d

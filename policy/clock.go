@@ -9,10 +9,9 @@ import (
 // longest reset that is believed, and the longest cooldown of the configuration.
 const maxAhead = 8 * 24 * time.Hour
 
-// settled are the facts without what only a wrong clock can have written: a
-// machine whose clock was a year ahead must not keep everybody waiting for a
-// year after it was set right. What lies in the future ended now, and what is to
-// be waited for longer than anything may be waited for is over.
+// settled are the facts without what only a wrong clock can have written: a machine whose clock was a year
+// ahead must not keep everybody waiting for a year after it was set right. What lies in the future ended now,
+// and what is to be waited for longer than anything may be waited for is over.
 func (f Facts) settled() Facts {
 	f.Attempts, f.Backends = slices.Clone(f.Attempts), slices.Clone(f.Backends)
 	f.Handed.At = earliest(f.Handed.At, f.Now)

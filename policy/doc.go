@@ -1,7 +1,6 @@
-// Package policy decides. It looks at folded facts, a time and limits, and
-// returns decisions with their reasons. It is pure: no I/O, no clock, no
-// global chance, no goroutines, and it does not know GitHub, so the same facts
-// give the same decision in the server, in a replay and in a test.
+// Package policy decides. It looks at folded facts, a time and limits, and returns decisions with their
+// reasons. It is pure: no I/O, no clock, no global chance, no goroutines, and it does not know GitHub, so the
+// same facts give the same decision in the server, in a replay and in a test.
 //
 // The words, one per idea, used in the whole project:
 //
@@ -28,8 +27,7 @@
 //	act       anything that changes the outside world (comment, check run,
 //	          push, pull request, reaction), keyed so that it happens once
 //
-// An agent's failure is data (an outcome); a Go error means that Pawl could
-// not do its own job.
+// An agent's failure is data (an outcome); a Go error means that Pawl could not do its own job.
 //
 // Below it: feedback says whether a remark asks for work, learning what an attempt
 // is worth and which backend to take, simhash which texts are alike.

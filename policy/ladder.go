@@ -27,8 +27,7 @@ func noAnswer(f Facts) (Decision, bool) {
 	return d, ok
 }
 
-// ladder is rule 9: what to try after an attempt that moved the work but did
-// not finish it.
+// ladder is rule 9: what to try after an attempt that moved the work but did not finish it.
 func ladder(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 {
@@ -150,8 +149,7 @@ func (f Facts) climb() []Attempt {
 	return run
 }
 
-// repeated is an attempt that is tried again on the same rung: what ended it has
-// nothing to do with the work.
+// repeated is an attempt that is tried again on the same rung: what ended it has nothing to do with the work.
 func repeated(d Decision, a Attempt) Decision {
 	if was := a.Decision; was.Rung != 0 || was.Escalated {
 		d.Rung, d.Escalated, d.Backend = was.Rung, was.Escalated, a.Backend

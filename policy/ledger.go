@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Caps bound the attempts above the thread in any 24 hours, over all nodes and
-// whatever began them. The defaults are our choice: room for a small team, and an end
-// for whatever opens thread after thread.
+// Caps bound the attempts above the thread in any 24 hours, over all nodes and whatever began them. The
+// defaults are our choice: room for a small team, and an end for whatever opens thread after thread.
 type Caps struct {
 	PerRepositoryPerDay   int `yaml:"per_repository_per_day"`
 	PerInstallationPerDay int `yaml:"per_installation_per_day"`
@@ -19,11 +18,10 @@ type Caps struct {
 
 // Used counts attempts and what they used.
 type Used struct {
-	Attempts int     `json:"attempts"`
-	Tokens   int64   `json:"tokens"`
-	USD      float64 `json:"usd"`
-	// First is when the oldest of these attempts began; zero without one.
-	First time.Time `json:"first,omitzero"`
+	Attempts int       `json:"attempts"`
+	Tokens   int64     `json:"tokens"`
+	USD      float64   `json:"usd"`
+	First    time.Time `json:"first,omitzero"` // when the oldest of these attempts began; zero without one
 }
 
 // Usage is what was used in the last 24 hours at each level above the thread.
@@ -62,8 +60,7 @@ func (l Ledger) Spent() string {
 	return ""
 }
 
-// Full says why the level allows no further attempt, and by which rule; empty while it
-// does.
+// Full says why the level allows no further attempt, and by which rule; empty while it does.
 func (l Ledger) Full() (why string, by Rule) {
 	if l.Attempts >= l.MaxAttempts {
 		return fmt.Sprintf("%s on %s in 24 hours; its limit is %d", Plural(l.Attempts, "attempt"), l.Level, l.MaxAttempts), RuleCap
@@ -136,11 +133,9 @@ func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	return day
 }
 
-// Generations bound the chain of Pawl's own work: an issue that its work led to may
-// lead to another one.
+// Generations bound the chain of Pawl's own work: an issue that its work led to may lead to another one.
 type Generations struct {
-	// Max is how many links a chain may have without a person. 2 is our choice: a
-	// follow-up of a follow-up.
+	// Max is how many links a chain may have without a person. 2 is our choice: a follow-up of a follow-up.
 	Max int `yaml:"max"`
 }
 
@@ -159,10 +154,9 @@ func generations(f Facts) (Decision, bool) {
 		fmt.Sprintf("%s, and no person asked for this or for the %s before it", t.Cause, Plural(t.Generation-1, "piece")+" of work"))
 }
 
-// above is the part of rule 3 that bounds all threads together. It is a pause: what
-// was asked for stays asked for, and goes on when there is room again or the operator
-// has raised the bound, whichever is first. So the wait has no end that is known, only
-// the time before which nothing leaves the window.
+// above is the part of rule 3 that bounds all threads together. It is a pause: what was asked for stays asked
+// for, and goes on when there is room again or the operator has raised the bound, whichever is first. So the
+// wait has no end that is known, only the time before which nothing leaves the window.
 func above(f Facts) (Decision, bool) {
 	for _, l := range f.Above {
 		why, by := l.Full()

@@ -2,10 +2,9 @@ package policy
 
 import "time"
 
-// Limits are the numbers that policy decides by. The zero value forbids
-// everything; start from Defaults. The names in the tags are the keys of the
-// server configuration, whose group policy holds these limits as they are.
-// "The incident" is the 1,249-restart loop that Pawl exists to prevent.
+// Limits are the numbers that policy decides by. The zero value forbids everything; start from Defaults. The
+// names in the tags are the keys of the server configuration, whose group policy holds these limits as they
+// are. "The incident" is the 1,249-restart loop that Pawl exists to prevent.
 type Limits struct {
 	Restarts    RestartLimits    `yaml:"restarts"`
 	UsageLimit  UsageLimits      `yaml:"usage_limit"`
@@ -100,8 +99,7 @@ type Budget struct {
 	USDPerServerPerDay          float64 `yaml:"usd_per_server_per_day"`
 }
 
-// Defaults are the published numbers, which hold where the server configuration
-// says nothing else.
+// Defaults are the published numbers, which hold where the server configuration says nothing else.
 func Defaults() Limits {
 	return Limits{
 		Restarts:   RestartLimits{Max: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerThreadPerDay: 60},

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Facts is everything a decision may depend on: the folded log of one thread,
-// what the shared tables say of its backends, the limits and the time. The zero
-// value forbids every attempt, as the zero Limits do.
+// Facts is everything a decision may depend on: the folded log of one thread, what the shared tables say of
+// its backends, the limits and the time. The zero value forbids every attempt, as the zero Limits do.
 type Facts struct {
 	Now    time.Time
 	Limits Limits
@@ -30,8 +29,7 @@ type Facts struct {
 	Choose func([]Option) Choice
 }
 
-// Trigger is one accepted piece of feedback as far as decisions need it; By is
-// the login of whoever gave it.
+// Trigger is one accepted piece of feedback as far as decisions need it; By is the login of whoever gave it.
 type Trigger struct {
 	Seq     int64
 	At      time.Time
@@ -45,8 +43,7 @@ type Trigger struct {
 	Typed      bool // a person typed it, in words that were not said on the thread before
 }
 
-// Attempt is an attempt that has ended: the decision that it was started by and its
-// receipt.
+// Attempt is an attempt that has ended: the decision that it was started by and its receipt.
 type Attempt struct {
 	Receipt
 	Decision           Decision
@@ -62,8 +59,7 @@ type Attempt struct {
 	SaidAgain          bool   // that feedback says what the feedback before it said
 }
 
-// Backend is one arm with what is held against it at the moment. The zero value
-// is no backend.
+// Backend is one arm with what is held against it at the moment. The zero value is no backend.
 type Backend struct {
 	Name, Account string
 	CanEscalate   bool // it has an escalated effort
@@ -74,20 +70,17 @@ type Backend struct {
 
 // Decision is what to do next, with the rule that spoke and its reasons.
 type Decision struct {
-	Action  Action  `json:"action"`
-	Rule    Rule    `json:"rule"`
-	Reasons Reasons `json:"reasons"`
-	// Until is when a wait ends; zero for every other action.
-	Until time.Time `json:"until,omitzero"`
+	Action  Action    `json:"action"`
+	Rule    Rule      `json:"rule"`
+	Reasons Reasons   `json:"reasons"`
+	Until   time.Time `json:"until,omitzero"` // when a wait ends; zero for every other action
 	// Backend, Rung, Escalated and Different describe an attempt.
-	Backend   string `json:"backend,omitempty"`
-	Rung      int    `json:"rung,omitempty"`
-	Escalated bool   `json:"escalated,omitempty"`
-	Different bool   `json:"different,omitempty"`
-	// Choice is how the backend was chosen; nil where there was no choice.
-	Choice *Choice `json:"choice,omitempty"`
-	// Hint is what a person can do now.
-	Hint string `json:"hint,omitempty"`
+	Backend   string  `json:"backend,omitempty"`
+	Rung      int     `json:"rung,omitempty"`
+	Escalated bool    `json:"escalated,omitempty"`
+	Different bool    `json:"different,omitempty"`
+	Choice    *Choice `json:"choice,omitempty"` // how the backend was chosen; nil where there was no choice
+	Hint      string  `json:"hint,omitempty"`   // what a person can do now
 }
 
 // rule is one policy; it is silent (false) when it has nothing to say.
@@ -165,8 +158,7 @@ func (f Facts) typed() bool {
 	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed })
 }
 
-// series are the attempts since a person last typed something new, over runs, with the
-// one that this began.
+// series are the attempts since a person last typed something new, over runs, with the one that this began.
 func (f Facts) series() []Attempt {
 	if f.typed() {
 		return nil

@@ -8,8 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Tokens counts what a session or an attempt used. Input includes the cached
-// part, Output the reasoning.
+// Tokens counts what a session or an attempt used. Input includes the cached part, Output the reasoning.
 type Tokens struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
@@ -38,18 +37,15 @@ const (
 
 // Limit says what a provider refused.
 type Limit struct {
-	// Kind is usage_limit, rate_limited, overloaded or auth.
-	Kind    Ending `json:"kind"`
-	Message string `json:"message"`
-	// ResetsAt is zero where the time is unknown.
-	ResetsAt time.Time `json:"resets_at,omitzero"`
+	Kind     Ending    `json:"kind"` // usage_limit, rate_limited, overloaded or auth
+	Message  string    `json:"message"`
+	ResetsAt time.Time `json:"resets_at,omitzero"` // zero where the time is unknown
 	// Source says where ResetsAt comes from: structured, text or none.
 	Source string `json:"source"`
 }
 
-// Usable is when the account can be expected to work again; zero when unknown. A
-// time that was read from a message has whole minutes, so the true one may be up
-// to a minute later.
+// Usable is when the account can be expected to work again; zero when unknown. A time that was read from a
+// message has whole minutes, so the true one may be up to a minute later.
 func (l *Limit) Usable() time.Time {
 	switch {
 	case l == nil || l.ResetsAt.IsZero():
@@ -105,26 +101,22 @@ type Receipt struct {
 	Context int64  `json:"context,omitempty"`
 	Gateway bool   `json:"gateway,omitempty"`
 	Silent  string `json:"silent,omitempty"` // how long the agent had shown no sign of life when it was ended for that
-	// Budget says how the attempt used up its own budget, which ended it; empty when it
-	// did not.
+	// Budget says how the attempt used up its own budget, which ended it; empty when it did not.
 	Budget string `json:"budget,omitempty"`
 	// Paused says that a budget of a day ended the attempt, the thread's or one above it:
 	// it is gone on with when there is room.
 	Paused     bool       `json:"paused,omitempty"`
 	Trajectory Trajectory `json:"trajectory,omitzero"`
-	// Judge is what the operator's judge said; nil where it was not asked.
-	Judge *Judged `json:"judge,omitempty"`
-	// Rungs are the recoveries that fired in this attempt.
-	Rungs      []Rung `json:"rungs,omitempty"`
-	Mentions   int    `json:"mentions,omitempty"`
-	Exit       int    `json:"exit"`
-	AgentMS    int64  `json:"agent_ms"`
-	Transcript string `json:"transcript,omitempty"`
+	Judge      *Judged    `json:"judge,omitempty"` // what the operator's judge said; nil where it was not asked
+	Rungs      []Rung     `json:"rungs,omitempty"` // the recoveries that fired in this attempt
+	Mentions   int        `json:"mentions,omitempty"`
+	Exit       int        `json:"exit"`
+	AgentMS    int64      `json:"agent_ms"`
+	Transcript string     `json:"transcript,omitempty"`
 }
 
-// Progress reports whether the attempt moved the work forward: the tree at its end
-// differs from the tree at its start, whoever committed. A tree that is unknown is no
-// progress.
+// Progress reports whether the attempt moved the work forward: the tree at its end differs from the tree at
+// its start, whoever committed. A tree that is unknown is no progress.
 func (r Receipt) Progress() bool {
 	return r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
 }
@@ -188,14 +180,12 @@ func (r Receipt) Known() []string {
 	return all
 }
 
-// Rung is one recovery: what set it off, what was done, what that cost, and
-// whether it helped.
+// Rung is one recovery: what set it off, what was done, what that cost, and whether it helped.
 type Rung struct {
-	Rung     int    `json:"rung"`
-	Trigger  string `json:"trigger"`
-	Response string `json:"response"`
-	// Times is how often it fired.
-	Times     int      `json:"times"`
+	Rung      int      `json:"rung"`
+	Trigger   string   `json:"trigger"`
+	Response  string   `json:"response"`
+	Times     int      `json:"times"` // how often it fired
 	Recovered bool     `json:"recovered"`
 	Tokens    int64    `json:"tokens,omitempty"`
 	CostUSD   *float64 `json:"cost_usd,omitempty"`
@@ -204,8 +194,7 @@ type Rung struct {
 
 func (r Rung) Took() time.Duration { return time.Duration(r.MS) * time.Millisecond }
 
-// Judged is the answer of the operator's judge command: a grade, or why there is
-// none.
+// Judged is the answer of the operator's judge command: a grade, or why there is none.
 type Judged struct {
 	Grade  float64 `json:"grade"`
 	Detail string  `json:"detail,omitempty"`
@@ -216,8 +205,7 @@ type Judged struct {
 type Verified struct {
 	Command string `json:"command"`
 	Exit    int    `json:"exit"`
-	// Passed says that it exited with 0, or that nothing failed but what failed
-	// before Pawl began.
+	// Passed says that it exited with 0, or that nothing failed but what failed before Pawl began.
 	Passed   bool   `json:"passed"`
 	TimedOut bool   `json:"timed_out,omitempty"`
 	Signal   string `json:"signal,omitempty"` // that ended it; empty for none
@@ -230,8 +218,7 @@ type Verified struct {
 	PassedTests int  `json:"passed_tests,omitempty"`
 	FailedTests int  `json:"failed_tests,omitempty"`
 	NoTests     bool `json:"no_tests,omitempty"`
-	// Failing are the failing tests, Known the names of those that failed before
-	// Pawl began.
+	// Failing are the failing tests, Known the names of those that failed before Pawl began.
 	Failing []Failing `json:"failing,omitempty"`
 	Known   []string  `json:"known,omitempty"`
 }
@@ -250,19 +237,16 @@ func (v Verified) Result() string {
 
 // Failing is a failing test, or something that failed before its tests ran.
 type Failing struct {
-	// Name is the same in the next run: without times, line numbers and temporary paths.
-	Name string `json:"name"`
-	// Text is that of the assertion, cut; it may be empty.
-	Text string `json:"text,omitempty"`
+	Name string `json:"name"`           // the same in the next run: without times, line numbers and temporary paths
+	Text string `json:"text,omitempty"` // that of the assertion, cut; it may be empty
 }
 
 // Trajectory counts how an agent worked, for its grade.
 type Trajectory struct {
-	TestRuns int `json:"test_runs"`
-	Errors   int `json:"errors"`  // calls that failed
-	Retries  int `json:"retries"` // of requests to the model
-	// Bytes is the size of what the agent printed.
-	Bytes int64 `json:"bytes"`
+	TestRuns int   `json:"test_runs"`
+	Errors   int   `json:"errors"`  // calls that failed
+	Retries  int   `json:"retries"` // of requests to the model
+	Bytes    int64 `json:"bytes"`   // the size of what the agent printed
 }
 
 // Spent is what an attempt used, and the limit that it met.

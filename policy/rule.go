@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// Rule names what spoke in a decision. What people are told of each stands
-// beside it, in Words.
+// Rule names what spoke in a decision. What people are told of each stands beside it, in Words.
 type Rule string
 
-// The rules of this package, in the order in which Next asks them, and of what
-// admits an attempt.
+// The rules of this package, in the order in which Next asks them, and of what admits an attempt.
 const (
 	RulePaused         Rule = "paused"
 	RuleClosed         Rule = "closed"
@@ -69,19 +67,16 @@ const (
 
 // Words are what people are told where a rule spoke last.
 type Words struct {
-	// Waits says what a wait by the rule is for, Stops why the work stopped. Each
-	// is empty where the rule never decides that, and both are for a rule that a
-	// later version of Pawl wrote.
+	// Waits says what a wait by the rule is for, Stops why the work stopped. Each is empty where the rule
+	// never decides that, and both are for a rule that a later version of Pawl wrote.
 	Waits, Stops string
-	// Help is what helps after a stop.
-	Help Help
+	Help         Help // what helps after a stop
 }
 
 // Help says which commands help after a stop.
 type Help int
 
-// No command helps, to go on does, to try again does, or, as trying again does,
-// to try in another way.
+// No command helps, to go on does, to try again does, or, as trying again does, to try in another way.
 const (
 	HelpNone Help = iota
 	HelpResume
@@ -136,8 +131,7 @@ var words = map[Rule]Words{
 }
 
 type Reason struct {
-	// Rule is the rule that gives it, which need not be the one that decided.
-	Rule Rule `json:"rule,omitempty"`
+	Rule Rule `json:"rule,omitempty"` // the rule that gives it, which need not be the one that decided
 	// Text is a sentence without a full stop. Where Until is set it ends in the
 	// word that asks for that time: it resets at, cooling down until.
 	Text  string    `json:"text"`
@@ -155,8 +149,7 @@ func (r Reason) Write(write func(time.Time) string) string {
 // String is the sentence with its time as the contract writes times.
 func (r Reason) String() string { return r.Write(Clock) }
 
-// UnmarshalJSON reads a reason. Earlier versions stored the sentence alone, with
-// its time in it.
+// UnmarshalJSON reads a reason. Earlier versions stored the sentence alone, with its time in it.
 func (r *Reason) UnmarshalJSON(data []byte) error {
 	*r = Reason{}
 	if strings.HasPrefix(string(data), `"`) {

@@ -45,8 +45,7 @@ func done(f Facts) (Decision, bool) {
 	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, fmt.Sprintf("attempt %d %s and %s", a.N, what, how))}, true
 }
 
-// needsPerson is rule 4: a rejected login or a wrong configuration does not
-// get better by trying again.
+// needsPerson is rule 4: a rejected login or a wrong configuration does not get better by trying again.
 func needsPerson(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	if !ok || a.Ending != Auth && a.Ending != Misconfigured {
@@ -122,8 +121,7 @@ func editLoop(f Facts) (Decision, bool) {
 // maxNamed is how many files a reason names.
 const maxNamed = 5
 
-// noProgress is rule 8: an attempt that failed without changing anything is not
-// repeated by itself.
+// noProgress is rule 8: an attempt that failed without changing anything is not repeated by itself.
 func noProgress(f Facts) (Decision, bool) {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
@@ -150,8 +148,7 @@ func noProgress(f Facts) (Decision, bool) {
 		fmt.Sprintf("attempt %d failed (%s) and changed nothing%s", a.N, a.Outcome, detail(a)))
 }
 
-// feedback is the first half of rule 10: somebody asked for work that no attempt
-// has taken.
+// feedback is the first half of rule 10: somebody asked for work that no attempt has taken.
 func feedback(f Facts) (Decision, bool) {
 	if len(f.Fresh) == 0 {
 		return silent()
@@ -185,17 +182,15 @@ const (
 	// review and each of its remarks on lines as an event of its own, at once but
 	// in no order; without the wait they would become two attempts.
 	gatherReview = 3 * time.Second
-	// gatherChecks is how long further failures are awaited after that of a check
-	// run. The jobs of a commit run side by side, and what breaks one breaks others
-	// some seconds later.
+	// gatherChecks is how long further failures are awaited after that of a check run. The jobs of a commit
+	// run side by side, and what breaks one breaks others some seconds later.
 	gatherChecks = 10 * time.Second
 	// gatherMost is how long that goes on in all, and keeps what people say waiting. A
 	// command does not wait for it.
 	gatherMost = 30 * time.Second
 )
 
-// gathers says how long more of the same is awaited after feedback of a source,
-// and why.
+// gathers says how long more of the same is awaited after feedback of a source, and why.
 func gathers(s Source) (time.Duration, string) {
 	switch s {
 	case FromReview, FromReviewComment:
@@ -233,8 +228,7 @@ type Transient struct {
 	BackoffCap   time.Duration `yaml:"backoff_cap"`
 }
 
-// Passes reports whether an ending is a refusal that passes, which is no failure of the
-// agent.
+// Passes reports whether an ending is a refusal that passes, which is no failure of the agent.
 func (e Ending) Passes() bool {
 	return slices.Contains([]Ending{RateLimited, Overloaded, Disconnected}, e)
 }

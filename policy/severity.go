@@ -16,10 +16,9 @@ const (
 	Severe   Class = "severe"
 )
 
-// Edits counts what an agent did to files: edit operations, distinct files, the
-// operations on the path that was edited most often, and what shows that they
-// went in circles. A Circles fills it. Logs of earlier versions hold only the
-// first four; then nothing is known of what the edits held.
+// Edits counts what an agent did to files: edit operations, distinct files, the operations on the path that
+// was edited most often, and what shows that they went in circles. A Circles fills it. Logs of earlier
+// versions hold only the first four; then nothing is known of what the edits held.
 type Edits struct {
 	Operations    int    `json:"operations"`
 	Files         int    `json:"files"`
@@ -35,18 +34,15 @@ type Edits struct {
 	Returned int `json:"returned"`
 	// Churned counts the edits of files of whose changed lines at most a sixth remained,
 	// CirclePath is the one of them with the most edits.
-	Churned    int    `json:"churned"`
-	CirclePath string `json:"circle_path,omitempty"`
-	// SameFailures is how often one call failed with the same output.
-	SameFailures int `json:"same_failures"`
-	// SameCalls is how often one call, SameCall, had the same result with no edit in
-	// between.
+	Churned      int    `json:"churned"`
+	CirclePath   string `json:"circle_path,omitempty"`
+	SameFailures int    `json:"same_failures"` // how often one call failed with the same output
+	// SameCalls is how often one call, SameCall, had the same result with no edit in between.
 	SameCalls int    `json:"same_calls,omitempty"`
 	SameCall  string `json:"same_call,omitempty"`
 }
 
-// Polls says that the same call came again and again with the same result, empty where
-// it did not.
+// Polls says that the same call came again and again with the same result, empty where it did not.
 func (e Edits) Polls() string {
 	if e.SameCalls < ManyCalls {
 		return ""
@@ -54,9 +50,8 @@ func (e Edits) Polls() string {
 	return fmt.Sprintf("the same call had the same result %d times with no edit in between: %s", e.SameCalls, e.SameCall)
 }
 
-// Loop is one way in which an attempt went in circles: edits that made again what had been
-// there (edits), or came to nothing (churn); calls that failed in the same way (failures),
-// or had the same result (calls).
+// Loop is one way in which an attempt went in circles: edits that made again what had been there (edits), or
+// came to nothing (churn); calls that failed in the same way (failures), or had the same result (calls).
 type Loop struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
@@ -86,8 +81,7 @@ func (e Edits) Blind() bool {
 	return 2*e.Seen < e.Operations || 2*e.MaxRepeatSeen < e.MaxRepeat
 }
 
-// Severity is the verdict on the edits of one attempt. Grade is meaningful only
-// when Class is not none.
+// Severity is the verdict on the edits of one attempt. Grade is meaningful only when Class is not none.
 type Severity struct {
 	Class    Class
 	Cooldown time.Duration
@@ -95,10 +89,9 @@ type Severity struct {
 	Reasons  []string
 }
 
-// Judge classifies the edits of one attempt. They can be a loop from the published
-// counts on; whether they are is decided by what shows that they went in circles, or
-// by the counts alone where it is not known what the edits held. How bad it is, is
-// decided by the counts: one of them is enough for the higher class.
+// Judge classifies the edits of one attempt. They can be a loop from the published counts on; whether they
+// are is decided by what shows that they went in circles, or by the counts alone where it is not known what
+// the edits held. How bad it is, is decided by the counts: one of them is enough for the higher class.
 func (l SeverityLimits) Judge(e Edits) Severity {
 	seen := fmt.Sprintf("%s, %d of them on %s", Plural(e.Operations, "edit"), e.MaxRepeat, e.MaxRepeatPath)
 	why, circles := l.circling(e)
@@ -123,8 +116,7 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 		fmt.Sprintf("mild below %d edits and %d on one file", l.ModerateEdits, l.ModerateRepeats)}}
 }
 
-// Loop is the verdict on an attempt that has ended: work that was verified is no loop,
-// however it came about.
+// Loop is the verdict on an attempt that has ended: work that was verified is no loop, however it came about.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	v := l.Judge(r.Edits)
 	if _, ok := r.Verified(); ok && v.Class != None && r.Ending == Completed && r.Progress() {

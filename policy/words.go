@@ -10,8 +10,7 @@ import (
 // The empty ending means that the attempt has not ended.
 type Ending string
 
-// The endings. Only Completed is a success; every other one is a failure of
-// the attempt, never a Go error.
+// The endings. Only Completed is a success; every other one is a failure of the attempt, never a Go error.
 const (
 	Completed       Ending = "completed"
 	NoAnswer        Ending = "no_answer"
@@ -80,10 +79,9 @@ func Plural(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// Invisible reports whether a character shows nothing: control and format
-// characters, among them those that turn the direction of writing, variation
-// selectors, and fillers, which Unicode classes as letters. The Arabic number signs
-// and their like are format characters with a shape.
+// Invisible reports whether a character shows nothing: control and format characters, among them those that
+// turn the direction of writing, variation selectors, and fillers, which Unicode classes as letters. The
+// Arabic number signs and their like are format characters with a shape.
 func Invisible(r rune) bool {
 	if ' ' <= r && r <= '~' || unicode.Is(unicode.Prepended_Concatenation_Mark, r) {
 		return false

@@ -68,8 +68,7 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	return p.load(ctx)
 }
 
-// acknowledge puts a 👀 reaction on everything that Pawl listens to and has not
-// acknowledged.
+// acknowledge puts a 👀 reaction on everything that Pawl listens to and has not acknowledged.
 func (p *publisher) acknowledge(ctx context.Context) error {
 	if p.state.Closed != "" {
 		return nil
@@ -104,8 +103,7 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 	return nil
 }
 
-// deleted reports whether an error says that a single thing is gone while the
-// repository is still there.
+// deleted reports whether an error says that a single thing is gone while the repository is still there.
 func (p *publisher) deleted(ctx context.Context, err error) bool {
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrGone) {
 		return false
@@ -175,9 +173,8 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	})
 }
 
-// attend answers and acknowledges what came while an attempt runs, in the
-// attempt's own lease. What it cannot do now is done after the attempt. The publisher
-// must be a copy of the step's.
+// attend answers and acknowledges what came while an attempt runs, in the attempt's own lease. What it cannot
+// do now is done after the attempt. The publisher must be a copy of the step's.
 func (p *publisher) attend(ctx context.Context) {
 	if err := p.load(ctx); err != nil {
 		p.log.Warn().Err(err).Msg("read the log beside an attempt")

@@ -1,11 +1,9 @@
-// Package solver carries out decisions. It takes one step of a thread at a time
-// under a lease, has one attempt done from checkout to push, and keeps what GitHub
-// shows in agreement with the log. The log is package thread, the lease is package
-// lease, and an attempt is package attempt.
+// Package solver carries out decisions. It takes one step of a thread at a time under a lease, has one
+// attempt done from checkout to push, and keeps what GitHub shows in agreement with the log. The log is
+// package thread, the lease is package lease, and an attempt is package attempt.
 //
-// A step is: fold the log, ask policy.Next, do one effect, append what
-// happened, again until there is nothing to do now. Resuming after a crash is
-// taking the next step.
+// A step is: fold the log, ask policy.Next, do one effect, append what happened, again until there is nothing
+// to do now. Resuming after a crash is taking the next step.
 //
 //	question                                                       file
 //	what does a step do, and in which order                         step.go

@@ -33,8 +33,7 @@ type Host interface {
 
 	// What follows is done with git and agents, which tests play.
 
-	// fetch brings the branches and the repository's configuration, or says why
-	// nothing can run.
+	// fetch brings the branches and the repository's configuration, or says why nothing can run.
 	fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error)
 	// pushed reports whether a commit reached the branch.
 	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
@@ -66,8 +65,7 @@ func (h GitHub) reach(ctx context.Context, p *publisher) (err error) {
 	return err
 }
 
-// complete asks GitHub for a pull request's branches where no payload told them:
-// a comment's does not.
+// complete asks GitHub for a pull request's branches where no payload told them: a comment's does not.
 func (GitHub) complete(ctx context.Context, p *publisher) error {
 	n := p.state.Snapshot
 	if !n.Pull || n.HeadRef != "" && n.HeadRepoID != 0 {
@@ -103,8 +101,7 @@ func (GitHub) commit(title string, t thread.ID, app forge.App) (subject, name, e
 	return fmt.Sprintf("%s (#%d)", title, t.Number), app.BotLogin, email
 }
 
-// remote has a token that reaches this repository only. GitHub may revoke one at
-// any time.
+// remote has a token that reaches this repository only. GitHub may revoke one at any time.
 func (GitHub) remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error) {
 	if renew {
 		p.Forge.Forget(p.repo())
@@ -128,9 +125,8 @@ func (h GitHub) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*th
 // Folder is a git repository in a folder, for work without GitHub.
 type Folder struct {
 	checkouts
-	Dir string
-	// Branch is the branch that is worked on; it must not exist yet.
-	Branch string
+	Dir    string
+	Branch string // the branch that is worked on; it must not exist yet
 }
 
 func (Folder) reach(context.Context, *publisher) error { return nil }

@@ -15,9 +15,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Bounds of what is learned from: a discounted reward that is so old, or has so
-// many after it, counts for nothing any more (0.99 to the power of 1,000 is
-// 0.00004).
+// Bounds of what is learned from: a discounted reward that is so old, or has so many after it, counts for
+// nothing any more (0.99 to the power of 1,000 is 0.00004).
 const (
 	learnedAge  = 180 * 24 * time.Hour
 	learnedRows = 2000
@@ -114,8 +113,7 @@ type LearningReport struct {
 	InForce policy.Mode             `json:"in_force"`
 	Arms    []learning.ArmView      `json:"arms"`
 	Sources []learning.SourceHealth `json:"sources"`
-	// Quarantined are the newest attempts whose grades are not learned from, with
-	// the reasons.
+	// Quarantined are the newest attempts whose grades are not learned from, with the reasons.
 	Quarantined []learning.Judged `json:"quarantined"`
 }
 

@@ -55,17 +55,15 @@ func (s *step) ground() *attempt.Ground {
 	}
 }
 
-// nothingAsked reports whether neither the description nor a remark says what
-// to do.
+// nothingAsked reports whether neither the description nor a remark says what to do.
 func nothingAsked(s thread.State) bool {
 	return strings.TrimSpace(feedback.Content(s.Snapshot.Body)) == "" && !slices.ContainsFunc(s.Feedback, func(r thread.Request) bool {
 		return r.Withdrawn == "" && strings.TrimSpace(feedback.Visible(r.Text)) != ""
 	})
 }
 
-// attempt runs one attempt from checkout to push. It is logged before anything
-// is done, and its receipt is logged whatever happens. What it was asked by is
-// acknowledged meanwhile.
+// attempt runs one attempt from checkout to push. It is logged before anything is done, and its receipt is
+// logged whatever happens. What it was asked by is acknowledged meanwhile.
 func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowledged func(context.Context) error) error {
 	if seqs := s.untriggered(r.ground.Effective.Triggers); len(seqs) > 0 {
 		// Then the decision is taken again: a stop may have come meanwhile.
@@ -134,8 +132,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 	return nil
 }
 
-// deliver pushes what an attempt made that was handed over with its receipt, in place of
-// another attempt.
+// deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
@@ -160,9 +157,8 @@ func (s *step) sign(a *attempt.Attempt) {
 	a.Subject, a.Author, a.Email = s.Host.commit(title, s.thread, s.app)
 }
 
-// reserve counts an attempt above its thread before it begins. Policy has seen that
-// there is room; whether there still is, with attempts that began meanwhile on any
-// node, is known in the transaction.
+// reserve counts an attempt above its thread before it begins. Policy has seen that there is room; whether
+// there still is, with attempts that began meanwhile on any node, is known in the transaction.
 func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
 	now := s.Now()
 	e := thread.Entry{N: a.N, Installation: s.state.Snapshot.Installation, At: now, Since: now.Add(-policy.Day)}
@@ -195,9 +191,8 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	return s.Interrupt(ctx, s.lease, s.thread, a, commit, left)
 }
 
-// pushed returns the commit that an attempt pushed before it was cut off; empty
-// when it pushed none. A push that began may have been done, so the branch is
-// looked at.
+// pushed returns the commit that an attempt pushed before it was cut off; empty when it pushed none. A push
+// that began may have been done, so the branch is looked at.
 func (s *step) pushed(ctx context.Context, a thread.Attempt) (string, error) {
 	g, begun := s.ground(), thread.ActState{}
 	for key, act := range s.state.Acts {

@@ -189,8 +189,7 @@ func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun
 	return c
 }
 
-// sumOf names what a check run says on a commit, so that the same is not sent
-// again.
+// sumOf names what a check run says on a commit, so that the same is not sent again.
 func sumOf(c forge.CheckRun) string {
 	content, _ := json.Marshal(c) // texts, numbers and times, which can always be written
 	return thread.Hash(string(content))

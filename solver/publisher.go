@@ -33,8 +33,7 @@ func (p *publisher) load(ctx context.Context) error {
 		return fmt.Errorf("read the log: %w", err)
 	}
 	p.state, err = thread.Fold(events)
-	// Log lines name the delivery that brought the newest remark or change, and the
-	// attempt that runs.
+	// Log lines name the delivery that brought the newest remark or change, and the attempt that runs.
 	log := p.plain.With()
 	if p.state.Delivery != "" {
 		log = log.Str("delivery", p.state.Delivery)
@@ -57,8 +56,7 @@ func (p *publisher) span(ctx context.Context, name string, attrs ...string) (con
 	return p.Trace.Span(ctx, name, append(ids, attrs...)...)
 }
 
-// repo is where the thread is at GitHub, after a renaming under the new name: there
-// is shown how it ended.
+// repo is where the thread is at GitHub, after a renaming under the new name: there is shown how it ended.
 func (p *publisher) repo() forge.Repo {
 	n := p.state.Snapshot
 	r := forge.Repo{Owner: p.thread.Owner, Name: p.thread.Name, ID: n.RepoID, Installation: n.Installation}
@@ -134,10 +132,9 @@ func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 	return nil
 }
 
-// Trace opens a span: a named piece of work that an operator can watch. The
-// attributes are names and values in turn, in which nothing may be secret or
-// written by others than Pawl and the operator. What is returned ends the span;
-// the context carries it to what is done within. A nil Trace opens none.
+// Trace opens a span: a named piece of work that an operator can watch. The attributes are names and values
+// in turn, in which nothing may be secret or written by others than Pawl and the operator. What is returned
+// ends the span; the context carries it to what is done within. A nil Trace opens none.
 type Trace func(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string))
 
 func (t Trace) Span(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string)) {

@@ -13,24 +13,21 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// slotInterval is how often a step that waits for a slot looks whether it is
-// still wanted.
+// slotInterval is how often a step that waits for a slot looks whether it is still wanted.
 const slotInterval = 250 * time.Millisecond
 
-// maxWaiting is how many steps of this process may wait in memory for a place,
-// and placeTime how long each. The next attempt then starts as soon as one ends.
-// Everybody else waits in the log: there another node with room may take the
-// thread up, and the steps of other threads find somebody here who takes them,
-// which are 32 beside the attempts.
+// maxWaiting is how many steps of this process may wait in memory for a place, and placeTime how long each.
+// The next attempt then starts as soon as one ends. Everybody else waits in the log: there another node with
+// room may take the thread up, and the steps of other threads find somebody here who takes them, which are 32
+// beside the attempts.
 const (
 	maxWaiting = 16
 	placeTime  = 3 * time.Second
 )
 
-// releaseSpread is the time over which threads look again whether it is their
-// turn: a provider that has just begun to answer again is not met by all of them
-// at once. What is due together the queue starts together; startSpread takes such a
-// batch apart.
+// releaseSpread is the time over which threads look again whether it is their turn: a provider that has just
+// begun to answer again is not met by all of them at once. What is due together the queue starts together;
+// startSpread takes such a batch apart.
 const (
 	releaseSpread = 10 * time.Second
 	startSpread   = 5 * time.Second
@@ -41,19 +38,17 @@ const (
 const (
 	minLook = 5 * time.Second
 	maxLook = 30 * time.Second
-	// crowdedLook is the least for a thread that only wants a place: an eighth of
-	// what it has waited.
+	// crowdedLook is the least for a thread that only wants a place: an eighth of what it has waited.
 	crowdedLook = 2 * time.Second
 	// roomLook is for a thread that waits until a day's bound above it has room
 	// again: half of the longest time that an operator who raised it has to wait.
 	roomLook = 5 * time.Minute
 )
 
-// turn asks whether an attempt that policy wants on an account can have a place
-// now, before anything is prepared for it. If not, it returns the wait to store
-// instead: its end is not known, only when the thread looks again. An account that
-// was limited is tried by one attempt at a time over all nodes; the one whose turn it
-// is has entered it when turn returns.
+// turn asks whether an attempt that policy wants on an account can have a place now, before anything is
+// prepared for it. If not, it returns the wait to store instead: its end is not known, only when the thread
+// looks again. An account that was limited is tried by one attempt at a time over all nodes; the one whose
+// turn it is has entered it when turn returns.
 func (s *step) turn(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.Slots != nil && len(s.Slots) == cap(s.Slots) {
 		if s.waited || s.waiting.Load() >= maxWaiting {
@@ -71,8 +66,7 @@ func (s *step) turn(ctx context.Context, account string, most int) (*thread.Deci
 	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
 }
 
-// entry is the account of a decision's backend and how many attempts may run on
-// it: 0 is no bound.
+// entry is the account of a decision's backend and how many attempts may run on it: 0 is no bound.
 func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 	for _, b := range f.Backends {
 		if b.Name == d.Backend {
@@ -113,18 +107,16 @@ func (s *step) wakeAt(d thread.Decided) time.Time {
 	return d.Until
 }
 
-// awaits reports whether the last that happened was a decision to wait by this
-// rule.
+// awaits reports whether the last that happened was a decision to wait by this rule.
 func (s *step) awaits(rule policy.Rule) bool {
 	d, n := s.state.Decision, len(s.state.Attempts)
 	return d != nil && d.Action == policy.DoWait && d.Rule == rule && (n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt))
 }
 
-// place waits until an attempt may start on an account: there is room among those
-// that may run at the same time, and its account is not being tried already by as
-// many as its breaker has left. Nil without an error means that the decision has to
-// be taken again: something changed meanwhile, the log or the breaker, or it is not
-// this thread's turn here and now.
+// place waits until an attempt may start on an account: there is room among those that may run at the same
+// time, and its account is not being tried already by as many as its breaker has left. Nil without an error
+// means that the decision has to be taken again: something changed meanwhile, the log or the breaker, or it
+// is not this thread's turn here and now.
 func (s *step) place(ctx context.Context, account string, most int) (free func(), err error) {
 	if s.waiting.Add(1) > maxWaiting {
 		s.waiting.Add(-1)
@@ -163,8 +155,7 @@ func (s *step) place(ctx context.Context, account string, most int) (free func()
 	}
 }
 
-// startOf is when a thread starts that was released with others, after them all
-// were woken.
+// startOf is when a thread starts that was released with others, after them all were woken.
 func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
 
 // tryPlace takes a place if there is one now, and enters the account as far as
@@ -198,8 +189,7 @@ func (s *step) tryPlace(ctx context.Context, account string, most int, left *boo
 	return sync.OnceFunc(func() { s.leaveAccount(ctx, account); leave() }), false, nil
 }
 
-// leaveAccount takes the mark back, also while the process stops. One that stays
-// ends with the lease.
+// leaveAccount takes the mark back, also while the process stops. One that stays ends with the lease.
 func (s *step) leaveAccount(ctx context.Context, account string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.StopTime)
 	defer cancel()

@@ -22,17 +22,14 @@ import (
 // Solver carries out decisions. Env and Host are required.
 type Solver struct {
 	attempt.Env
-	// Host is where the repositories are.
-	Host Host
-	// Verify are verify commands beside those of the repositories' configurations.
-	Verify []string
+	Host   Host     // where the repositories are
+	Verify []string // verify commands beside those of the repositories' configurations
 	// Slots bounds the attempts that run at the same time: one element of its
 	// capacity each. Nil means no bound.
 	Slots chan struct{}
 	// Trace opens spans around pieces of work; it may be nil.
 	Trace Trace
-	// OnDecision is told what was logged, for metrics; it may be nil and must not
-	// block.
+	// OnDecision is told what was logged, for metrics; it may be nil and must not block.
 	OnDecision func(rule policy.Rule, action policy.Action)
 	// OnTakeOver is told of a thread that was taken from a node which did not
 	// give it back; it may be nil and must not block.
@@ -43,8 +40,7 @@ type Solver struct {
 	waiting atomic.Int64
 }
 
-// Step takes the thread's lease and works it off. A *HeldError means that another
-// step is at it.
+// Step takes the thread's lease and works it off. A *HeldError means that another step is at it.
 func (s *Solver) Step(given context.Context, t thread.ID) error {
 	asked := time.Now()
 	l, err := s.Store.Acquire(given, t, s.Node, s.Now())
@@ -54,10 +50,9 @@ func (s *Solver) Step(given context.Context, t thread.ID) error {
 	return s.Work(given, l, asked)
 }
 
-// Work does what is to be done now on a thread whose lease was taken, and asked for
-// at a time: until the thread waits, has ended, or another node took over. Then it
-// gives the lease back. An error means that Pawl could not do its job; when the
-// thread is tried again is stored by then.
+// Work does what is to be done now on a thread whose lease was taken, and asked for at a time: until the
+// thread waits, has ended, or another node took over. Then it gives the lease back. An error means that Pawl
+// could not do its job; when the thread is tried again is stored by then.
 func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (err error) {
 	crash.Point("claimed")
 	ctx, holder := lease.Hold(given, s.Store, l, asked, s.Now)
@@ -102,9 +97,8 @@ func (s *step) lost(ctx context.Context, err error) error {
 	return err
 }
 
-// How often a step is tried after errors: with retryCap between two tries for about
-// a day, longer than an outage at GitHub lasts, and then with rareCap. What mends
-// the error may be no event of the thread.
+// How often a step is tried after errors: with retryCap between two tries for about a day, longer than an
+// outage at GitHub lasts, and then with rareCap. What mends the error may be no event of the thread.
 const (
 	oftenTries = 300
 	retryCap   = 5 * time.Minute
@@ -124,9 +118,8 @@ func afterFailure(inARow int) time.Duration {
 // errStopping keeps a server that stops from beginning attempts.
 var errStopping = errors.New("the server is stopping, and begins no attempt")
 
-// retry is when a step is tried again that ends with an error and the context that
-// it was given; nil where it did all there was to do. Only Stop cancels that context,
-// a deadline is an error.
+// retry is when a step is tried again that ends with an error and the context that it was given; nil where it
+// did all there was to do. Only Stop cancels that context, a deadline is an error.
 func (s *step) retry(given context.Context, err error) thread.Retry {
 	switch {
 	case err == nil:
@@ -143,9 +136,8 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 	}
 }
 
-// failed turns an error into what the log can say: a wait that GitHub asked
-// for, an end that GitHub told, or a failure that no repetition mends. Anything
-// else stays an error, and the step is tried again.
+// failed turns an error into what the log can say: a wait that GitHub asked for, an end that GitHub told, or
+// a failure that no repetition mends. Anything else stays an error, and the step is tried again.
 func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	var limited *forge.RateLimited
 	var moved *forge.Moved
@@ -181,9 +173,8 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	return false, err
 }
 
-// final reports whether trying again cannot help. Credentials that GitHub refuses
-// are none of that: nothing could be shown of an end, and they are good again when
-// the machine's clock or the key is.
+// final reports whether trying again cannot help. Credentials that GitHub refuses are none of that: nothing
+// could be shown of an end, and they are good again when the machine's clock or the key is.
 func final(err error) bool {
 	kinds := []error{
 		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,

@@ -156,10 +156,9 @@ type ready struct {
 	free   func()
 }
 
-// decide asks policy with what is known. Before an attempt it fetches the
-// repository, whose configuration may narrow the answer, takes a place, and asks
-// once more with what has come until then. Nothing at all means that the decision
-// has to be taken again.
+// decide asks policy with what is known. Before an attempt it fetches the repository, whose configuration may
+// narrow the answer, takes a place, and asks once more with what has come until then. Nothing at all means
+// that the decision has to be taken again.
 func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err error) {
 	ctx, end := s.span(ctx, "decide")
 	defer func() {
@@ -210,15 +209,13 @@ func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err err
 	}
 }
 
-// needsPerson reports whether a decision stops the work after an attempt, so that a
-// person must act.
+// needsPerson reports whether a decision stops the work after an attempt, so that a person must act.
 func needsPerson(s thread.State, d *thread.Decided) bool {
 	return d != nil && d.Action == policy.DoStop && !d.Failed && len(s.Attempts) > 0 && s.Closed == "" && s.Stopped == "" && d.Rule != policy.RulePaused
 }
 
-// like names an open thread of the repository that stopped on a task of nearly the same
-// words, the one of late first; empty for none. It helps people and decides nothing, so
-// what cannot be read is left out.
+// like names an open thread of the repository that stopped on a task of nearly the same words, the one of
+// late first; empty for none. It helps people and decides nothing, so what cannot be read is left out.
 func (s *step) like(ctx context.Context) string {
 	near, err := s.Store.Near(ctx, s.thread)
 	if err != nil {
@@ -254,8 +251,7 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 	return &thread.Decided{Decision: d, Seen: s.state.Seq}, bound, nil
 }
 
-// untriggered are the pending remarks that the repository's configuration does not
-// listen to.
+// untriggered are the pending remarks that the repository's configuration does not listen to.
 func (s *step) untriggered(triggers []string) []int64 {
 	var seqs []int64
 	for _, r := range s.state.Pending() {

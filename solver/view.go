@@ -45,8 +45,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		f.Decided = *st.Decision
 	}
 	if n := len(st.Attempts); n > 0 && st.Attempts[n-1].Run < st.Run && !st.Open() {
-		// A run that ended before its first attempt: what matters are the
-		// attempts that made it so.
+		// A run that ended before its first attempt: what matters are the attempts that made it so.
 		f.Run = st.Attempts[n-1].Run
 	}
 	request(&f, st)
@@ -158,8 +157,7 @@ func judged(f *checkrun.Facts, st thread.State) {
 	f.Feedback = all[max(0, len(all)-shownFeedback):]
 }
 
-// threadURLOf is the page of a thread; empty when the server has no public
-// address.
+// threadURLOf is the page of a thread; empty when the server has no public address.
 func (s *Solver) threadURLOf(t thread.ID) string {
 	if s.Config.HTTP.PublicURL == "" {
 		return ""

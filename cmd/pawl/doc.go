@@ -1,6 +1,5 @@
-// Command pawl is the whole of Pawl: the GitHub App, and the tools that go with
-// it. This room holds flags, wiring and one file for each command; what a command
-// does is in the rooms that it calls.
+// Command pawl is the whole of Pawl: the GitHub App, and the tools that go with it. This room holds flags,
+// wiring and one file for each command; what a command does is in the rooms that it calls.
 //
 //	question                                                    file
 //	how is a command found, which exit code has it               main.go

@@ -156,8 +156,7 @@ type dataFolder struct {
 	root string // the data directory of all servers on this machine
 	dir  string
 	lock *os.File
-	// place is dir with an id that is kept in it, since a container has another host's
-	// name each time.
+	// place is dir with an id that is kept in it, since a container has another host's name each time.
 	place string
 }
 

@@ -33,13 +33,11 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-// quickSteps is how many steps may be at work beside the attempts: deciding,
-// acknowledging, and waiting for one of the places of attempts or, without one, for
-// GitHub.
+// quickSteps is how many steps may be at work beside the attempts: deciding, acknowledging, and waiting for
+// one of the places of attempts or, without one, for GitHub.
 const quickSteps = 32
 
-// stopTime is how long a stopping server waits for its steps: a supervisor
-// usually kills after 30 s.
+// stopTime is how long a stopping server waits for its steps: a supervisor usually kills after 30 s.
 const stopTime = 25 * time.Second
 
 func serveCommand() *cobra.Command {
@@ -82,14 +80,12 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
-// gcPercent lets a server's memory grow a little more than Go's 100 before garbage
-// is collected: the live memory is a few megabytes, and collecting takes a twelfth of
-// the processor time of answering webhooks (internal/bench ratios, memory). The
-// environment's GOGC goes before it.
+// gcPercent lets a server's memory grow a little more than Go's 100 before garbage is collected: the live
+// memory is a few megabytes, and collecting takes a twelfth of the processor time of answering webhooks
+// (internal/bench ratios, memory). The environment's GOGC goes before it.
 const gcPercent = 150
 
-// node is one running server. This file is the one place where the real parts
-// are put together.
+// node is one running server. This file is the one place where the real parts are put together.
 type node struct {
 	cfg        config.Server
 	log        zerolog.Logger
@@ -234,9 +230,8 @@ func dsn(d config.Database) string {
 // longestDatabaseWait bounds the wait between two tries to reach the database.
 const longestDatabaseWait = 10 * time.Second
 
-// openStore opens the database. One that does not answer yet, as after a restart of
-// the whole machine, is waited for until ctx ends; what waiting cannot mend is an
-// error.
+// openStore opens the database. One that does not answer yet, as after a restart of the whole machine, is
+// waited for until ctx ends; what waiting cannot mend is an error.
 func openStore(ctx context.Context, d config.Database, now func() time.Time, log zerolog.Logger) (*store.Store, error) {
 	for try := 1; ; try++ {
 		s, err := store.Open(ctx, dsn(d), store.Options{Now: now, Wall: now})
@@ -251,8 +246,7 @@ func openStore(ctx context.Context, d config.Database, now func() time.Time, log
 	}
 }
 
-// nodeName names this process in leases. The process id keeps two servers on one
-// machine apart.
+// nodeName names this process in leases. The process id keeps two servers on one machine apart.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -293,9 +287,8 @@ func (n *node) serve(ctx context.Context) error {
 	return nil
 }
 
-// end stops HTTP and the queue side by side, so that a slow request keeps no agent
-// at work. A webhook that is still on its way in is stored, as always before it is
-// answered, and handled by whoever finds it next.
+// end stops HTTP and the queue side by side, so that a slow request keeps no agent at work. A webhook that is
+// still on its way in is stored, as always before it is answered, and handled by whoever finds it next.
 func (n *node) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
@@ -355,8 +348,7 @@ func startGateway(now func() time.Time, log zerolog.Logger) (*gateway.Gateway, e
 	return gateway.Start(gateway.Options{Now: now, Log: log, Transport: transport})
 }
 
-// self is the path of this program, which agents run as their test tool; without
-// it they go without.
+// self is the path of this program, which agents run as their test tool; without it they go without.
 func self(log zerolog.Logger) string {
 	path, err := os.Executable()
 	if err != nil {

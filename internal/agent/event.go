@@ -80,8 +80,7 @@ type Call struct {
 	Authored    string // what the agent wrote to make the call, the head of it where it is long
 }
 
-// Count tells a detector of circles of the call: its edits, or that it edited
-// nothing.
+// Count tells a detector of circles of the call: its edits, or that it edited nothing.
 func (d Call) Count(c *policy.Circles) {
 	for _, e := range d.Edits {
 		c.Edit(e)
@@ -96,8 +95,7 @@ func (e *Event) Answered(failed bool, answer string) {
 	e.Failed, e.Result = failed, edit.Result(answer)
 }
 
-// Exit is how a process ended: its exit code, and the name of the signal that
-// ended it, empty where none did.
+// Exit is how a process ended: its exit code, and the name of the signal that ended it, empty where none did.
 type Exit struct {
 	Code   int
 	Signal string

@@ -1,7 +1,6 @@
-// Package calibrate measures on labelled pairs of attempts how well the
-// similarity of fingerprints tells a repetition from a different attempt, what
-// the threshold in use does, and which one the pairs recommend. It is pure: the
-// same pairs, options and seed give the same report.
+// Package calibrate measures on labelled pairs of attempts how well the similarity of fingerprints tells a
+// repetition from a different attempt, what the threshold in use does, and which one the pairs recommend. It
+// is pure: the same pairs, options and seed give the same report.
 //
 // Where to look:
 //

@@ -1,12 +1,10 @@
-// Package checkrun renders everything that Pawl writes on GitHub: the three
-// check runs, the status comment, the block in a pull request's description
-// and the answers to commands.
+// Package checkrun renders everything that Pawl writes on GitHub: the three check runs, the status comment,
+// the block in a pull request's description and the answers to commands.
 //
-// Every function is pure: the same facts give the same bytes. All strings in
-// the facts are taken as hostile, whoever wrote them. They appear only as inline
-// code, in fenced blocks, or as words that Markdown and GitHub take for nothing
-// but words, so none of them can mention a person, refer to an issue, link,
-// load a picture, close a block or forge one of Pawl's markers.
+// Every function is pure: the same facts give the same bytes. All strings in the facts are taken as hostile,
+// whoever wrote them. They appear only as inline code, in fenced blocks, or as words that Markdown and GitHub
+// take for nothing but words, so none of them can mention a person, refer to an issue, link, load a picture,
+// close a block or forge one of Pawl's markers.
 //
 //	what is known of a thread?                            checkrun.go, Facts
 //	which conclusion has a stopped or failed run?         run.go, State.shown

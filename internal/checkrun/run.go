@@ -117,8 +117,7 @@ func reset(f Facts) string {
 	return ends(f.Now, f.Limit.ResetsAt, "reset at ")
 }
 
-// ends says when something ends or has ended, after a comma; empty where that is not
-// known.
+// ends says when something ends or has ended, after a comma; empty where that is not known.
 func ends(now, at time.Time, ended string) string {
 	switch {
 	case at.IsZero():
@@ -199,8 +198,7 @@ const maxAnnotations = 50
 // configPath is the file that a problem without a path belongs to.
 const configPath = ".github/pawl.yml"
 
-// annotations marks the configuration problems in their files. Messages are
-// plain text there.
+// annotations marks the configuration problems in their files. Messages are plain text there.
 func annotations(ps []thread.Problem) []forge.Annotation {
 	var out []forge.Annotation
 	for _, p := range ps[:min(len(ps), maxAnnotations)] {

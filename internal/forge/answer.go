@@ -120,8 +120,7 @@ func (a answer) class() class {
 	}
 }
 
-// isPage says that a refusal is a page for people, from a proxy or a firewall; GitHub's API answers in
-// JSON.
+// isPage says that a refusal is a page for people, from a proxy or a firewall; GitHub's API answers in JSON.
 func isPage(a answer) bool {
 	return a.status >= 400 && a.status < 500 && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
 }

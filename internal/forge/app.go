@@ -67,8 +67,7 @@ func (c *Client) askSelf(ctx context.Context) (app App, err error) {
 	return app, nil
 }
 
-// explainSelf reads a refusal to say who the App is: GitHub answers 404 for an id that it does not
-// know.
+// explainSelf reads a refusal to say who the App is: GitHub answers 404 for an id that it does not know.
 func explainSelf(a answer) (hint string, kind error) {
 	if hint, kind = explain(a); kind == ErrUnauthorized || kind == ErrUnavailable {
 		return hint, kind
@@ -177,8 +176,7 @@ func explainConversion(a answer) (hint string, kind error) {
 // that a push can finish.
 const tokenMargin = 5 * time.Minute
 
-// tokenKey names a repository by its id, and by name only where that is unknown: a rename keeps the
-// token.
+// tokenKey names a repository by its id, and by name only where that is unknown: a rename keeps the token.
 type tokenKey struct {
 	installation, id int64
 	name             string

@@ -45,8 +45,7 @@ type request struct {
 	// holds names fields without which an answer is none.
 	holds  []string
 	newest func(context.Context) any // asked for the body when the request has its place; nil keeps the body
-	// find looks up whether a creation whose answer was lost has been done; nil: doing it again is
-	// harmless.
+	// find looks up whether a creation whose answer was lost has been done; nil: doing it again is harmless.
 	find func(context.Context) (bool, error)
 	// explain replaces the function explain for final answers; nil keeps it.
 	explain func(answer) (hint string, kind error)
@@ -182,8 +181,7 @@ func follow(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Count says how often one kind of request was sent, tries that failed
-// included.
+// Count says how often one kind of request was sent, tries that failed included.
 type Count struct {
 	Method string
 	Route  string // the path with its variable parts in braces
@@ -198,11 +196,9 @@ func (s *state) count(kind Count) {
 
 // Points is what the requests of one installation have cost.
 type Points struct {
-	// Installation is its id; 0 stands for requests as the App itself, -1 for those without
-	// credentials.
+	// Installation is its id; 0 stands for requests as the App itself, -1 for those without credentials.
 	Installation int64
-	// Used counts GitHub's points since the client was made: 1 for a read, 5 for a write, none for a
-	// 304.
+	// Used counts GitHub's points since the client was made: 1 for a read, 5 for a write, none for a 304.
 	Used int64
 }
 

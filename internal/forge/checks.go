@@ -17,8 +17,7 @@ const (
 	maxTitle       = 255
 )
 
-// CheckRun is what a check run shall say, in the form of GitHub's requests; zero values leave fields
-// out.
+// CheckRun is what a check run shall say, in the form of GitHub's requests; zero values leave fields out.
 type CheckRun struct {
 	Name       string `json:"name"`
 	HeadSHA    string `json:"head_sha,omitempty"`
@@ -79,8 +78,7 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (m
 	return made, err
 }
 
-// UpdateCheckRun replaces what a check run says, output and buttons as a whole. HeadSHA cannot be
-// changed.
+// UpdateCheckRun replaces what a check run says, output and buttons as a whole. HeadSHA cannot be changed.
 //
 // When the request has its place within GitHub's limits, newest is asked what the check run shall say
 // by then, so that changes meanwhile need no request; nil, or what is of another check run, means that
@@ -160,9 +158,8 @@ const (
 	maxMessage = 1200
 )
 
-// Annotations reads what a check run says of lines, those of level failure first, at most 50 of the
-// first 200. A message begins with the annotation's title, which often names the test, unless it says
-// that itself.
+// Annotations reads what a check run says of lines, those of level failure first, at most 50 of the first
+// 200. A message begins with the annotation's title, which often names the test, unless it says that itself.
 func (c *Client) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
 	var failures, others []Annotation
 	for page := 1; page != 0 && page <= annotationPages; {

@@ -39,8 +39,7 @@ type Config struct {
 	// WriteSpacing is the shortest time between two writes of one installation, at most 10 s; zero
 	// means none.
 	WriteSpacing time.Duration
-	// Shared is where the nodes of one Pawl keep their use of the limits; nil: this client is the only
-	// one.
+	// Shared is where the nodes of one Pawl keep their use of the limits; nil: this client is the only one.
 	Shared Shared
 	Now    func() time.Time // the clock; nil means time.Now
 	// Sleep waits for a duration or until the context ends, which is an error; nil means a timer.

@@ -273,8 +273,7 @@ func clipLine(s string, limit int) string {
 	return text.Short(strings.Join(strings.Fields(clip(s, maxText)), " "), limit)
 }
 
-// withMarker clips a body so that the marker by which it is found again stays
-// in it.
+// withMarker clips a body so that the marker by which it is found again stays in it.
 func withMarker(body, marker string) string {
 	if clipped := clip(body, maxText); strings.Contains(clipped, marker) {
 		return clipped

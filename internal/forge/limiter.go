@@ -32,8 +32,7 @@ type urgency int
 
 const (
 	needed urgency = iota
-	// cosmetic shows how the work stands. It waits for cosmeticWait only, and leaves a fifth of every
-	// limit.
+	// cosmetic shows how the work stands. It waits for cosmeticWait only, and leaves a fifth of every limit.
 	cosmetic
 	// background is work for which nobody waits. It leaves a fifth of every limit, of the hour by
 	// GitHub's count too.
@@ -159,8 +158,7 @@ func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Du
 	}
 }
 
-// take takes a free place, also when the context has ended, or waits for one until it
-// does.
+// take takes a free place, also when the context has ended, or waits for one until it does.
 func take(ctx context.Context, places chan struct{}) bool {
 	select {
 	case places <- struct{}{}:
@@ -185,8 +183,7 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	return &RateLimited{Method: r.method, Path: r.route, Until: later(hold, now.Add(wait)), Secondary: l.usage.Secondary || !hold.After(now)}
 }
 
-// leave ends a request that was let in. What its answer says is noted before
-// another may follow.
+// leave ends a request that was let in. What its answer says is noted before another may follow.
 func (l *limiter) leave(ctx context.Context, n need, a answer) {
 	l.mu.Lock()
 	l.noteHour(a.header)

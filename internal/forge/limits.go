@@ -8,8 +8,7 @@ import (
 // What GitHub lets one installation do ("Rate limits for the REST API", secondary limits). It does not
 // say whether edits and reactions are content, so here they are. Check runs are none.
 const (
-	// atOnce bounds the requests under way. Nodes that share the limits take a quarter each, without
-	// asking.
+	// atOnce bounds the requests under way. Nodes that share the limits take a quarter each, without asking.
 	atOnce       = 100
 	atOnceShared = atOnce / 4
 
@@ -40,8 +39,7 @@ func (b bucket) each() time.Duration { return b.in * 10 / time.Duration(6*b.most
 
 func (b bucket) size() time.Duration { return b.each() * time.Duration(b.most/3) }
 
-// wait is how long it takes until n fit into a bucket that is empty at a time, with spare a fifth of it
-// free.
+// wait is how long it takes until n fit into a bucket that is empty at a time, with spare a fifth of it free.
 func (b bucket) wait(empty, now time.Time, n int, spare bool) time.Duration {
 	size := b.size()
 	if spare {

@@ -98,8 +98,7 @@ func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (
 	return list, more, nil
 }
 
-// CommentsSince lists the comments of a conversation that were written or edited since a time, oldest
-// first.
+// CommentsSince lists the comments of a conversation that were written or edited since a time, oldest first.
 func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
 	return readPages[Comment](ctx, c, repo, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
 }
@@ -113,14 +112,12 @@ type Review struct {
 	Submitted time.Time `json:"submitted_at"` // zero for a review that is still being written
 }
 
-// Reviews lists the reviews of a pull request, oldest first: GitHub has no way to ask for new ones
-// only.
+// Reviews lists the reviews of a pull request, oldest first: GitHub has no way to ask for new ones only.
 func (c *Client) Reviews(ctx context.Context, repo Repo, number int) ([]Review, error) {
 	return readPages[Review](ctx, c, repo, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
 }
 
-// ReviewComment is a remark on a line of a pull request. Line is zero where the
-// line is gone.
+// ReviewComment is a remark on a line of a pull request. Line is zero where the line is gone.
 type ReviewComment struct {
 	Comment
 	Path string `json:"path"`
@@ -128,8 +125,7 @@ type ReviewComment struct {
 	SHA  string `json:"commit_id"`
 }
 
-// ReviewCommentsSince lists the remarks on lines that were written or edited since a time, oldest
-// first.
+// ReviewCommentsSince lists the remarks on lines that were written or edited since a time, oldest first.
 func (c *Client) ReviewCommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]ReviewComment, error) {
 	return readPages[ReviewComment](ctx, c, repo, request{
 		route: pullsRoute + "/{number}/comments", args: []any{number}, urgency: background, query: from(since),

@@ -275,8 +275,7 @@ func (s *stream) take(raw []byte, data string) {
 // whole answer; a longer one passes unread.
 const maxEvent = 16 << 20
 
-// splitter cuts a stream of server-sent events. What it gives, joined, is what it
-// reads.
+// splitter cuts a stream of server-sent events. What it gives, joined, is what it reads.
 type splitter struct {
 	from    *bufio.Reader
 	max     int // bytes of an event that is given whole

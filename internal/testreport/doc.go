@@ -1,7 +1,6 @@
-// Package testreport reads what test runners and compilers print: which tests
-// failed, with what text, and how many passed. The output is hostile and may be
-// half of one: everything read of it is bounded, and reading never fails. Names are
-// made so that the same test has the same name in the next run.
+// Package testreport reads what test runners and compilers print: which tests failed, with what text, and how
+// many passed. The output is hostile and may be half of one: everything read of it is bounded, and reading
+// never fails. Names are made so that the same test has the same name in the next run.
 //
 //	question                                          file
 //	which runners are tried, in which order           testreport.go, Read

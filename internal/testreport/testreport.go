@@ -24,9 +24,8 @@ const NotCounted = -1
 
 // Report is what test runners say. Without a known one Runner is empty and every number NotCounted.
 type Report struct {
-	// Runner names the runners whose output was seen, in the order of their names:
-	// cargo, go, java (Maven's and Gradle's consoles), jest, junit (XML), node
-	// (its spec reporter), pytest, tap, tsc, vitest.
+	// Runner names the runners whose output was seen, in the order of their names: cargo, go, java (Maven's
+	// and Gradle's consoles), jest, junit (XML), node (its spec reporter), pytest, tap, tsc, vitest.
 	Runner string
 	// Passed, Failed and Skipped are as the runners count, or NotCounted. What failed before its tests ran,
 	// such as a package that does not build, is one failure. Failed is never less than the failures listed.
@@ -259,14 +258,12 @@ type suite struct {
 	name   string
 	depth  int // its indentation
 	failed int // failures known when it began
-	// The others are TAP's: tests known when it began, whether a brace ends it, and
-	// whether it failed itself.
+	// The others are TAP's: tests known when it began, whether a brace ends it, and whether it failed itself.
 	tests         int
 	braces, notOK bool
 }
 
-// suites are those around a line, the outermost first, each deeper than the one
-// before it.
+// suites are those around a line, the outermost first, each deeper than the one before it.
 type suites []suite
 
 // enter begins a suite; within a hundred there are no further ones.

@@ -51,8 +51,7 @@ func Block(s string, max int) string {
 // Short cuts s to max characters and shows that it did.
 func Short(s string, max int) string { return ended(s, max, false) }
 
-// ended is s of at most max characters, with a sign of more where some were cut
-// here or before.
+// ended is s of at most max characters, with a sign of more where some were cut here or before.
 func ended(s string, max int, cut bool) string {
 	if n := utf8.RuneCountInString(s); n > max || n == max && cut {
 		s, cut = string([]rune(s)[:max-1]), true

@@ -1,6 +1,5 @@
-// Package text makes what others wrote harmless, once for every output: check
-// runs, comments, descriptions of pull requests, pages, terminals and logs. It
-// also writes numbers, times and spans as people read them.
+// Package text makes what others wrote harmless, once for every output: check runs, comments, descriptions of
+// pull requests, pages, terminals and logs. It also writes numbers, times and spans as people read them.
 //
 // Every function is pure: the same text gives the same bytes. No output of ours
 // takes a text of others in another way than through this package.

@@ -1,6 +1,5 @@
-// Package learning grades attempts and chooses a backend by the grades. It is
-// pure: rows and a time go in; rewards, arms and a choice come out, and chance is a
-// seed.
+// Package learning grades attempts and chooses a backend by the grades. It is pure: rows and a time go in;
+// rewards, arms and a choice come out, and chance is a seed.
 //
 // Each attempt is a row of signals. Signals are checked before they count, since a
 // source that is broken gives grades as well; what passes is a reward, and rewards

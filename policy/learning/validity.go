@@ -123,8 +123,7 @@ func upTo(g *Graded, now time.Time) *Graded {
 	return &earlier
 }
 
-// Judged gives all attempts in the order of their ends, with their grades after
-// validation.
+// Judged gives all attempts in the order of their ends, with their grades after validation.
 func (l Learned) Judged() []Judged {
 	all := make([]Judged, len(l.rows))
 	for i := range l.rows {

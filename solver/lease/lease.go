@@ -1,9 +1,8 @@
 // Package lease holds a thread's lease while a step works: it renews the lease,
 // appends to the log under it, and ends the step when it is lost.
 //
-// How it counts as lost stands at Holder.beat, what keeps a node that lost it from
-// sending anything at Holder.Confirm, and how long an attempt outlasts a store that
-// does not answer at Holder.Outlast.
+// How it counts as lost stands at Holder.beat, what keeps a node that lost it from sending anything at
+// Holder.Confirm, and how long an attempt outlasts a store that does not answer at Holder.Outlast.
 package lease
 
 import (
@@ -32,9 +31,8 @@ type Holder struct {
 	patient bool      // as Patient says
 }
 
-// Hold starts the heartbeat for a lease that was asked for at a time. The
-// returned context ends with ErrLeaseLost as its cause when another node took the
-// thread over. The caller must call Release.
+// Hold starts the heartbeat for a lease that was asked for at a time. The returned context ends with
+// ErrLeaseLost as its cause when another node took the thread over. The caller must call Release.
 func Hold(ctx context.Context, store thread.Store, l thread.Lease, asked time.Time, now func() time.Time) (context.Context, *Holder) {
 	inner, cancel := context.WithCancelCause(ctx)
 	h := &Holder{store: store, now: now, cancel: cancel, done: make(chan struct{}), lease: l, known: asked}
@@ -73,8 +71,7 @@ func (h *Holder) beat(ctx context.Context) {
 	}
 }
 
-// RenewTime bounds one heartbeat, so that a store that hangs is noticed well
-// before the lease runs out.
+// RenewTime bounds one heartbeat, so that a store that hangs is noticed well before the lease runs out.
 const RenewTime = 5 * time.Second
 
 // Renew extends the lease at once, or returns ErrLeaseLost.
@@ -106,10 +103,9 @@ func (h *Holder) unconfirmed() time.Duration {
 // was on time is younger. Half of the lease is left then for what is sent.
 const freshTime = thread.HeartbeatTime + RenewTime
 
-// Confirm is asked right before each act that others can see. A process that was
-// stopped for longer than its lease goes on at any place when it is woken, also
-// right before a push; the heartbeat may notice only after it. A lease that is
-// still ours is renewed, and one that is not ends the step.
+// Confirm is asked right before each act that others can see. A process that was stopped for longer than its
+// lease goes on at any place when it is woken, also right before a push; the heartbeat may notice only after
+// it. A lease that is still ours is renewed, and one that is not ends the step.
 //
 // What is left is an act that was confirmed and is stopped on its way: at most
 // one request. A push of it names the branch's old commit, so that it fails once
@@ -137,18 +133,16 @@ func (h *Holder) Release(retry thread.Retry) {
 	ctx, cancel := context.WithTimeout(context.Background(), StopTime)
 	defer cancel()
 	crash.Point("releasing")
-	// A lease that cannot be given back runs out by itself, and the sweep then finds
-	// its thread.
+	// A lease that cannot be given back runs out by itself, and the sweep then finds its thread.
 	_ = h.store.Release(ctx, h.Current(), retry)
 	crash.Point("released")
 }
 
-// How long a step works on with a store that does not answer. Ordinarily it ends
-// before another node can have taken its lease. An attempt goes on for attemptPatience:
-// to make it anew costs a run of its agent, and a database that restarts or changes its
-// machine is back by then. Mostly nobody else reaches it meanwhile, either; where
-// somebody does and takes the thread over, this attempt can append and send nothing,
-// and ends as soon as the store answers.
+// How long a step works on with a store that does not answer. Ordinarily it ends before another node can have
+// taken its lease. An attempt goes on for attemptPatience: to make it anew costs a run of its agent, and a
+// database that restarts or changes its machine is back by then. Mostly nobody else reaches it meanwhile,
+// either; where somebody does and takes the thread over, this attempt can append and send nothing, and ends
+// as soon as the store answers.
 const (
 	stepPatience    = thread.LeaseTime - thread.HeartbeatTime
 	attemptPatience = 2 * time.Minute
@@ -162,8 +156,7 @@ const (
 	writeAgain = 250 * time.Millisecond
 )
 
-// StopTime bounds what a stopping process still writes: well within the 30 s that
-// it has to exit.
+// StopTime bounds what a stopping process still writes: well within the 30 s that it has to exit.
 const StopTime = 5 * time.Second
 
 // Patient has the lease kept as an attempt's, or as an ordinary step's again.
@@ -183,9 +176,8 @@ func (h *Holder) patience() time.Duration {
 	return stepPatience
 }
 
-// Outlast does something with the store. During an attempt it is tried again until
-// the store answers, for attemptPatience at most; do may have had its effect before
-// without an answer.
+// Outlast does something with the store. During an attempt it is tried again until the store answers, for
+// attemptPatience at most; do may have had its effect before without an answer.
 func (h *Holder) Outlast(ctx context.Context, do func(context.Context) error) error {
 	if h.patience() == stepPatience {
 		return do(ctx)

@@ -1,11 +1,9 @@
-// Package thread is the log of one issue or pull request and its fold. It is
-// pure: it reads no clock, no file and no network, and what it computes depends on
-// the events that it is given and on nothing else.
+// Package thread is the log of one issue or pull request and its fold. It is pure: it reads no clock, no file
+// and no network, and what it computes depends on the events that it is given and on nothing else.
 //
-// Everything that happens to a thread is an event appended to its log. State is
-// the fold of these events; the facts for policy, the grades for learning and what
-// people are shown are computed from it. The JSON keys of the events are frozen:
-// logs of all earlier versions are read.
+// Everything that happens to a thread is an event appended to its log. State is the fold of these events; the
+// facts for policy, the grades for learning and what people are shown are computed from it. The JSON keys of
+// the events are frozen: logs of all earlier versions are read.
 //
 //	question                                                       file
 //	what is an event, a lease, a batch, a delivery; Store          log.go

@@ -14,8 +14,7 @@ import (
 
 type Kind string
 
-// The kinds of events. The first five come from webhooks and people, the others
-// from the solver.
+// The kinds of events. The first five come from webhooks and people, the others from the solver.
 const (
 	KindFeedback       Kind = "feedback"        // Feedback, accepted
 	KindIgnored        Kind = "ignored"         // Feedback, with the reason why it is none
@@ -36,13 +35,12 @@ const (
 // Details are what a webhook said of its thread. Empty fields are unknown, not
 // empty at GitHub; later details replace only what they know.
 type Details struct {
-	Installation int64  `json:"installation,omitempty"`
-	RepoID       int64  `json:"repo_id,omitempty"`
-	Title        string `json:"title,omitempty"`
-	Body         string `json:"body,omitempty"`
-	Author       string `json:"author,omitempty"`
-	// Labels are the names of the thread's labels, one a line.
-	Labels        string `json:"labels,omitempty"`
+	Installation  int64  `json:"installation,omitempty"`
+	RepoID        int64  `json:"repo_id,omitempty"`
+	Title         string `json:"title,omitempty"`
+	Body          string `json:"body,omitempty"`
+	Author        string `json:"author,omitempty"`
+	Labels        string `json:"labels,omitempty"` // the names of the thread's labels, one a line
 	Pull          bool   `json:"pull,omitempty"`
 	HeadRef       string `json:"head_ref,omitempty"`
 	HeadSHA       string `json:"head_sha,omitempty"`
@@ -59,8 +57,7 @@ type Target struct {
 	ID   int64  `json:"id,omitempty"`
 }
 
-// Feedback is a remark with what was decided about it. Text is frozen as it was
-// in the payload.
+// Feedback is a remark with what was decided about it. Text is frozen as it was in the payload.
 type Feedback struct {
 	Source policy.Source  `json:"source"`
 	By     feedback.Actor `json:"by"`
@@ -73,8 +70,7 @@ type Feedback struct {
 	Severity int    `json:"severity,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Raw      string `json:"raw,omitempty"`
-	// Description is the content of an edited description, Baseline that before
-	// the edit.
+	// Description is the content of an edited description, Baseline that before the edit.
 	Description string `json:"description,omitempty"`
 	Baseline    string `json:"baseline,omitempty"`
 	Target      Target `json:"target,omitzero"`
@@ -83,19 +79,17 @@ type Feedback struct {
 	// Check and Conclusion are those of a finished check run of others.
 	Check      string `json:"check,omitempty"`
 	Conclusion string `json:"conclusion,omitempty"`
-	// Outside is why its failure is not the work's; empty when it may be.
-	Outside string `json:"outside,omitempty"`
+	Outside    string `json:"outside,omitempty"` // why its failure is not the work's; empty when it may be
 	// Generation counts the pieces of Pawl's own work that led here without a person
 	// who asked in a comment, and Cause says what the last of them was.
-	Generation int    `json:"generation,omitempty"`
-	Cause      string `json:"cause,omitempty"`
-	// Number is the issue or pull request where it was made.
-	Number   int       `json:"number,omitempty"`
-	URL      string    `json:"url,omitempty"`
-	SHA      string    `json:"sha,omitempty"`
-	MadeAt   time.Time `json:"made_at,omitzero"`
-	Delivery string    `json:"delivery,omitempty"`
-	Snapshot *Details  `json:"snapshot,omitempty"`
+	Generation int       `json:"generation,omitempty"`
+	Cause      string    `json:"cause,omitempty"`
+	Number     int       `json:"number,omitempty"` // the issue or pull request where it was made
+	URL        string    `json:"url,omitempty"`
+	SHA        string    `json:"sha,omitempty"`
+	MadeAt     time.Time `json:"made_at,omitzero"`
+	Delivery   string    `json:"delivery,omitempty"`
+	Snapshot   *Details  `json:"snapshot,omitempty"`
 
 	Seq int64     `json:"-"` // of its event
 	At  time.Time `json:"-"`
@@ -107,19 +101,17 @@ type Control struct {
 	Backend string `json:"backend,omitempty"`
 }
 
-// Question asks Pawl for an answer in a comment: status, why, or help about a
-// word that is no command.
+// Question asks Pawl for an answer in a comment: status, why, or help about a word that is no command.
 type Question struct {
 	Feedback
 	Word string `json:"word,omitempty"`
 }
 
 type Change struct {
-	What   string `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved, changes_requested, reverted
-	By     string `json:"by,omitempty"`
-	Detail string `json:"detail,omitempty"`
-	// MadeAt is when something was closed, as far as GitHub told.
-	MadeAt time.Time `json:"made_at,omitzero"`
+	What   string    `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved, changes_requested, reverted
+	By     string    `json:"by,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+	MadeAt time.Time `json:"made_at,omitzero"` // when something was closed, as far as GitHub told
 	// Number and URL are those of a pull request of the thread.
 	Number   int      `json:"number,omitempty"`
 	URL      string   `json:"url,omitempty"`
@@ -137,9 +129,8 @@ type Withdrawn struct {
 // into account; feedback after that is still fresh.
 type Decided struct {
 	policy.Decision
-	Seen int64 `json:"seen"`
-	// Problems are errors in the repository's configuration.
-	Problems []Problem `json:"problems,omitempty"`
+	Seen     int64     `json:"seen"`
+	Problems []Problem `json:"problems,omitempty"` // errors in the repository's configuration
 	// Failed says that Pawl itself could not go on.
 	Failed bool `json:"failed,omitempty"`
 	// Like names, of a stop, another thread that stopped on the same task, and why.
@@ -171,30 +162,24 @@ type Started struct {
 	Kind     string          `json:"kind"`
 	Model    string          `json:"model,omitempty"`
 	Effort   string          `json:"effort,omitempty"`
-	// Session is the agent's session that is continued; Continues says why it is
-	// or is not.
+	// Session is the agent's session that is continued; Continues says why it is or is not.
 	Session   string `json:"session,omitempty"`
 	Continues string `json:"continues,omitempty"`
 	// Base is the commit that it starts from, Place the folder that it works in.
-	Base  string `json:"base,omitempty"`
-	Place string `json:"place,omitempty"`
-	// Context is the kind of work that it is, for learning.
-	Context policy.Context `json:"context,omitzero"`
-	// Began is when the attempt began, for this process only; the event has it, too.
-	Began time.Time `json:"-"`
-	// Repo is the repository's configuration that the attempt runs under.
-	Repo config.Repo `json:"repo,omitzero"`
+	Base    string         `json:"base,omitempty"`
+	Place   string         `json:"place,omitempty"`
+	Context policy.Context `json:"context,omitzero"` // the kind of work that it is, for learning
+	Began   time.Time      `json:"-"`                // when the attempt began, for this process only; the event has it, too
+	Repo    config.Repo    `json:"repo,omitzero"`    // the repository's configuration that the attempt runs under
 }
 
-// Unfinished is what an attempt left whose server was ended, for the next one to go on
-// from.
+// Unfinished is what an attempt left whose server was ended, for the next one to go on from.
 type Unfinished struct {
 	N int `json:"n"`
 	// Orderly says that the server handed it over: it is as if it had not begun.
 	Orderly bool   `json:"orderly,omitempty"`
 	Backend string `json:"backend"`
-	// Base is the commit that it started from. Commit has its files; empty where it
-	// had changed none.
+	// Base is the commit that it started from. Commit has its files; empty where it had changed none.
 	Base   string `json:"base"`
 	Commit string `json:"commit,omitempty"`
 	// Session is the agent's, which can be continued at Place; empty for none.
@@ -206,8 +191,7 @@ type Unfinished struct {
 	// Receipt is that of an attempt of which only the push was missing, which is made
 	// before anything else; nil for others.
 	Receipt *policy.Receipt `json:"receipt,omitempty"`
-	// At is when it was left, for this process only; the event has it, too.
-	At time.Time `json:"-"`
+	At      time.Time       `json:"-"` // when it was left, for this process only; the event has it, too
 }
 
 // Changed reports whether there are files to go on from.
@@ -220,9 +204,8 @@ type Authored struct {
 	Runs []byte `json:"runs"`
 }
 
-// Act is something done to the outside world, logged before and after. ID and
-// URL are what GitHub gave; Hash is that of the content, so that an unchanged
-// rendering is not sent again.
+// Act is something done to the outside world, logged before and after. ID and URL are what GitHub gave; Hash
+// is that of the content, so that an unchanged rendering is not sent again.
 type Act struct {
 	Key  string `json:"key"`
 	ID   int64  `json:"id,omitempty"`
@@ -240,8 +223,7 @@ type Act struct {
 // Label on an issue means solve.
 const Label = "pawl"
 
-// BranchPrefix begins the name of the branch that Pawl works on for an issue;
-// its number follows.
+// BranchPrefix begins the name of the branch that Pawl works on for an issue; its number follows.
 const BranchPrefix = "pawl/issue-"
 
 // Keys of acts. A key happens once.

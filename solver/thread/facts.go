@@ -193,10 +193,9 @@ func said(all []Request) string {
 	return strings.Join(parts, "\n")
 }
 
-// IsOwn reports whether the log holds the comment as one that Pawl wrote: under an
-// issue or a pull request, for it writes none on lines. GitHub counts comments, check
-// runs, reactions and pull requests each by themselves, so only the id of an act of
-// the same kind tells.
+// IsOwn reports whether the log holds the comment as one that Pawl wrote: under an issue or a pull request,
+// for it writes none on lines. GitHub counts comments, check runs, reactions and pull requests each by
+// themselves, so only the id of an act of the same kind tells.
 func (s State) IsOwn(t Target) bool {
 	if t.Kind != "issue_comment" || t.ID == 0 {
 		return false
@@ -216,9 +215,8 @@ func (s *State) NewName() (owner, name string, ok bool) {
 	return owner, name, ok && s.closedBy == "renamed" && !strings.Contains(name, "/")
 }
 
-// ChecksOn is the commit that check runs are put on: the head of the pull request
-// or of the thread's branch. Where nothing was pushed there yet, it is the work of
-// a loop that was kept; empty for none.
+// ChecksOn is the commit that check runs are put on: the head of the pull request or of the thread's branch.
+// Where nothing was pushed there yet, it is the work of a loop that was kept; empty for none.
 func (s State) ChecksOn() string {
 	if d := s.Decision; d != nil && len(d.Problems) > 0 && !s.Open() && d.Problems[0].SHA != "" {
 		// Errors in a file are shown on the commit that holds the file.
@@ -272,8 +270,7 @@ func (s State) Task(t ID) learning.Task {
 	return task
 }
 
-// Branch is the branch that Pawl works on: its own for an issue, the head of a
-// pull request.
+// Branch is the branch that Pawl works on: its own for an issue, the head of a pull request.
 func (s State) Branch(t ID) string {
 	if s.Snapshot.Pull {
 		return s.Snapshot.HeadRef

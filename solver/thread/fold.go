@@ -16,52 +16,44 @@ import (
 // State is the fold of a thread's log: everything that is known of the thread.
 // The zero value is a thread that nothing happened to.
 type State struct {
-	Seq int64
-	// At is when the thread last changed; Pawl's own acts do not count.
-	At       time.Time
+	Seq      int64
+	At       time.Time // when the thread last changed; Pawl's own acts do not count
 	Snapshot Details
 	// Run counts runs from 1; Ended says that the last one has ended.
 	Run   int
 	Ended bool
 	// Decision is the last one, DecidedAt when it was taken.
-	Decision  *Decided
-	DecidedAt time.Time
-	Attempts  []Attempt
-	// Unfinished is what the next attempt goes on from; nil for nothing.
-	Unfinished *Unfinished
-	handed     Attempt // its beginning, where it was handed over
+	Decision   *Decided
+	DecidedAt  time.Time
+	Attempts   []Attempt
+	Unfinished *Unfinished // what the next attempt goes on from; nil for nothing
+	handed     Attempt     // its beginning, where it was handed over
 	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
-	Feedback []Request
-	Ignored  []Feedback
-	// Questions are those not answered yet.
-	Questions []Question
+	Feedback  []Request
+	Ignored   []Feedback
+	Questions []Question // those not answered yet
 	Controls  []Feedback
 	Stopped   string
 	StoppedAt int64
 	stop      Feedback  // that asked for the stop
 	readMade  time.Time // when the remark was made whose texts are in Snapshot
 	Pinned    string
-	// Closed says why the thread cannot be worked on, closedBy which change it
-	// was, closedAt when it was made (zero where that is not known), and renamedTo
-	// what a renaming gave as the new owner/name.
+	// Closed says why the thread cannot be worked on, closedBy which change it was, closedAt when it was made
+	// (zero where that is not known), and renamedTo what a renaming gave as the new owner/name.
 	Closed    string
 	closedBy  string
 	closedAt  time.Time
 	renamedTo string
-	// Acts are by key; an act without Done was begun and may have happened.
-	Acts map[string]ActState
-	// Pull is the pull request that Pawl opened for an issue; Head the last
-	// commit that Pawl pushed.
+	Acts      map[string]ActState // by key; an act without Done was begun and may have happened
+	// Pull is the pull request that Pawl opened for an issue; Head the last commit that Pawl pushed.
 	Pull int
 	Head string
-	// Repo is the repository's configuration as the last attempt read it.
-	Repo config.Repo
+	Repo config.Repo // the repository's configuration as the last attempt read it
 	// Own are the texts that Pawl published, as feedback.Authored has them, Said the
 	// comments that attempts took.
-	Own  []byte
-	Said []string
-	// Known are descriptions that were already worked on.
-	Known []string
+	Own   []byte
+	Said  []string
+	Known []string // descriptions that were already worked on
 	// Generation and Cause are those of the newest feedback.
 	Generation int
 	Cause      string
@@ -78,8 +70,7 @@ type Attempt struct {
 	At      time.Time
 	EndedAt time.Time // zero while it runs
 	Receipt policy.Receipt
-	// Pull is the pull request that its work went to; 0 where none was open yet.
-	Pull int
+	Pull    int // the pull request that its work went to; 0 where none was open yet
 }
 
 // Request is accepted feedback and what became of it.
@@ -296,8 +287,7 @@ func (s *State) acted(e Event, a Act) {
 	s.Questions = slices.DeleteFunc(s.Questions, func(q Question) bool { return a.Key == AnswerKey(q.Seq) })
 }
 
-// see takes over what a snapshot knows, except for the texts, and which delivery
-// brought it.
+// see takes over what a snapshot knows, except for the texts, and which delivery brought it.
 func (s *State) see(n *Details, delivery string) {
 	s.Delivery = cmp.Or(delivery, s.Delivery)
 	if n == nil {

@@ -77,8 +77,7 @@ func (s *State) change(e Event, c Change) {
 	}
 }
 
-// Absent reports whether Pawl is kept from the repository now, under the name that
-// the thread has.
+// Absent reports whether Pawl is kept from the repository now, under the name that the thread has.
 func (s State) Absent() bool { return absent(s.closedBy) }
 
 // absent says that a change keeps Pawl from the repository, under its name at least.
@@ -87,14 +86,12 @@ func absent(what string) bool {
 	return what == "uninstalled" || what == "renamed" || what == "repository_deleted"
 }
 
-// PeopleVerdict is what somebody did with the work: merged, reverted, approved and so
-// on.
+// PeopleVerdict is what somebody did with the work: merged, reverted, approved and so on.
 type PeopleVerdict struct {
-	Kind learning.PeopleKind
-	By   string
-	At   time.Time
-	// Number is the pull request; 0 where it is not known.
-	Number int
+	Kind   learning.PeopleKind
+	By     string
+	At     time.Time
+	Number int // the pull request; 0 where it is not known
 }
 
 // CheckResult is a finished check run of others on a commit.

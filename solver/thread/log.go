@@ -59,8 +59,7 @@ type Lease struct {
 	Owner  string
 	Epoch  int64
 	Until  time.Time
-	// From is who held the lease before and did not give it back; empty where it
-	// was free.
+	// From is who held the lease before and did not give it back; empty where it was free.
 	From string
 }
 
@@ -88,8 +87,7 @@ func (e *HeldError) Error() string {
 // Batch is what one leased append writes in one transaction.
 type Batch struct {
 	Events []NewEvent
-	// WakeAt schedules a step; zero for none. It replaces the thread's earlier
-	// wake-up time.
+	// WakeAt schedules a step; zero for none. It replaces the thread's earlier wake-up time.
 	WakeAt time.Time
 	// Breaker, when not nil, updates the breaker of Account.
 	Account string
@@ -155,8 +153,7 @@ const (
 // ErrNotFound means that the store has no such row.
 var ErrNotFound = errors.New("not found")
 
-// ThreadRow is a thread as lists show it. WakeAt is zero when it waits for
-// nothing.
+// ThreadRow is a thread as lists show it. WakeAt is zero when it waits for nothing.
 type ThreadRow struct {
 	Thread    ID
 	UpdatedAt time.Time
@@ -164,25 +161,22 @@ type ThreadRow struct {
 	Running   bool // a step holds its lease
 }
 
-// Store keeps logs, leases and what threads share. What each method does stands in
-// package store, whose one implementation serves SQLite and PostgreSQL; tests put
-// failing ones around it.
+// Store keeps logs, leases and what threads share. What each method does stands in package store, whose one
+// implementation serves SQLite and PostgreSQL; tests put failing ones around it.
 type Store interface {
 	// Resolve returns the thread that a number belongs to: itself, or the
 	// issue for which Pawl opened the pull request.
 	Resolve(ctx context.Context, t ID) (ID, error)
 	Events(ctx context.Context, t ID, after int64) ([]Event, error)
-	// Append appends without a lease, as webhooks and people do. With wake, a
-	// step follows, also when one is running or has just finished. It returns
-	// how many events were new.
+	// Append appends without a lease, as webhooks and people do. With wake, a step follows, also when one is
+	// running or has just finished. It returns how many events were new.
 	Append(ctx context.Context, t ID, wake bool, events ...NewEvent) (int, error)
 	// Acquire takes the lease or returns a *HeldError. Taking it clears the
 	// pending wake-up: whatever is appended later leads to another step.
 	Acquire(ctx context.Context, t ID, owner string, now time.Time) (Lease, error)
 	Renew(ctx context.Context, l Lease, now time.Time) (Lease, error)
-	// Release gives the lease back; a lost lease is not an error. retry is nil after
-	// a step that did all there was to do, and says otherwise when the thread is
-	// tried again, which is stored with it.
+	// Release gives the lease back; a lost lease is not an error. retry is nil after a step that did all
+	// there was to do, and says otherwise when the thread is tried again, which is stored with it.
 	Release(ctx context.Context, l Lease, retry Retry) error
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
 	Note(ctx context.Context, l Lease, spent policy.Spent) error

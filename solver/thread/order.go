@@ -19,8 +19,7 @@ func (s *State) read(f Feedback) {
 	}
 }
 
-// editedBack withdraws description edits that no attempt has taken when the text
-// is again one that is known.
+// editedBack withdraws description edits that no attempt has taken when the text is again one that is known.
 func (s *State) editedBack(back Feedback) {
 	for i := range s.Feedback {
 		if f := &s.Feedback[i]; f.endsBy(back) {
@@ -96,9 +95,8 @@ func (s State) Outdated(f Feedback) bool {
 	return false
 }
 
-// madeBefore reports whether a remark is older than another one. GitHub's times are
-// whole seconds; ids of one kind grow, and a comment comes before its edits. What has
-// no time is older than nothing.
+// madeBefore reports whether a remark is older than another one. GitHub's times are whole seconds; ids of one
+// kind grow, and a comment comes before its edits. What has no time is older than nothing.
 func madeBefore(a, b Feedback) bool {
 	switch {
 	case a.MadeAt.IsZero() || b.MadeAt.IsZero():
