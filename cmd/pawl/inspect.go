@@ -60,7 +60,7 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 			if err != nil {
 				return err
 			}
-			if err := printReport(cmd, f.asJSON, v, v.print); err != nil || v.Ending != policy.Unknown {
+			if err := printReport(cmd, f.asJSON, v, v.print); err != nil || !v.unread {
 				return err
 			}
 			return fmt.Errorf("inspect %s: %s", args[0], strings.Join(v.Reasons, "; "))
@@ -96,6 +96,8 @@ type inspection struct {
 	Severity    severityView  `json:"severity"`
 	Loops       []policy.Loop `json:"loops"`
 	Fingerprint simhash.Print `json:"fingerprint"`
+
+	unread bool // the input was not understood
 }
 
 // limitView is a limit whose unknown reset is null.
@@ -127,7 +129,7 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 		err, unknown = nil, false // a CLI that refused its arguments prints nothing
 	}
 	if unknown {
-		return inspection{Report: agent.Report{CLI: cmp.Or(f.cli, config.Plain), Ending: policy.Unknown, Reasons: []string{string(why)}},
+		return inspection{unread: true, Report: agent.Report{CLI: cmp.Or(f.cli, config.Plain), Ending: policy.Unknown, Reasons: []string{string(why)}},
 			Severity: severityView{Class: policy.None, Reasons: []string{}}, Loops: []policy.Loop{}}, nil
 	}
 	if err != nil {
@@ -158,8 +160,11 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	if err != nil {
 		return inspection{}, fmt.Errorf("inspect %s: %w", name, err)
 	}
-	if guessed && f.cli == config.Plain && !r.ExitKnown && r.Ending == policy.Completed {
-		r.Ending, r.Reasons = policy.Unknown, []string{"it is no transcript of codex, claude, gemini or opencode, and how the program ended is unknown; --exit-code N or --cli plain says more"}
+	if f.cli == config.Plain && !r.ExitKnown && r.Ending == policy.Completed {
+		r.Ending, r.Reasons = policy.Unknown, []string{"how the program ended is not known; --exit-code N says it"}
+		if unknown = guessed; unknown {
+			r.Reasons = []string{"it is no transcript of codex, claude, gemini or opencode, and how the program ended is not known; --exit-code N or --cli plain says more"}
+		}
 	}
 	evidence := r.Evidence()
 	if f.cli == config.Plain {
@@ -170,7 +175,7 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 		limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
 	}
 	s := cfg.Policy.Severity.Judge(r.Edits)
-	return inspection{Report: r, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
+	return inspection{Report: r, unread: unknown, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
 		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}, Loops: cfg.Policy.Severity.Loops(r.Edits)}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,6 +119,27 @@ func TestInspectTakesTheFingerprintOfAllPlainInput(t *testing.T) {
 	got := inspected(t, text, "-", "--cli", "plain", "--exit-code", "1")
 	if want := simhash.Fingerprint(text).String(); got["fingerprint"] != want || got["ending"] != "crashed" {
 		t.Errorf("fingerprint %v, ending %v, want %s", got["fingerprint"], got["ending"], want)
+	}
+}
+
+func TestInspectDoesNotGuessHowAPlainProgramEnded(t *testing.T) {
+	t.Parallel()
+	const text = "compiling\nlinking\n"
+	for _, tc := range []struct {
+		text         string
+		more         []string
+		ending, says string
+	}{
+		{text, nil, "unknown", "--exit-code N says it"},
+		{text, []string{"--exit-code", "0"}, "completed", "exit code 0"},
+		{text, []string{"--exit-code", "2"}, "crashed", "exit code 2"},
+		{text + "You've hit your usage limit. Try again in 2 hours.\n", nil, "usage_limit", "limit message"},
+	} {
+		out, errs, code := pawlInspect(t, tc.text, append([]string{"-", "--json", "--cli", "plain"}, tc.more...)...)
+		var got map[string]any
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone || got["ending"] != tc.ending || got["fingerprint"] != simhash.Fingerprint(tc.text).String() || !strings.Contains(fmt.Sprint(got["reasons"]), tc.says) {
+			t.Errorf("%q %q: exit code %d, %s%s; want %s, which was understood", tc.text, tc.more, code, out, errs, tc.ending)
+		}
 	}
 }
 
