@@ -95,23 +95,57 @@ func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
 	}
 }
 
+// A verified success is never cooled down, however much of it went in circles.
 func TestALoopWhoseWorkIsVerifiedIsNone(t *testing.T) {
 	t.Parallel()
-	for verify, want := range map[string]string{"test -f work.txt": "success", "test -f nothing.txt": "neutral"} {
-		t.Run(want, func(t *testing.T) {
+	const passes, fails = "test -f work.txt", "test -f nothing.txt"
+	for _, c := range []struct {
+		verify           string
+		rounds           int // of an edit of each of five files
+		class, concluded string
+	}{{passes, 9, "", "success"}, {fails, 9, "mild", "neutral"}, {passes, 13, "", "success"}, {fails, 13, "moderate", "failure"}} {
+		t.Run(fmt.Sprint(c.verify, " ", c.rounds), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, map[string]string{".github/pawl.yml": "verify: [\"" + verify + "\"]\nchecks: {severity: always}\n"})
-			r.agent(codexAgent+`for i in $(seq 1 9); do for f in 1 2 3 4 5; do echo "value: $((i%2))" > f$f.txt; change f$f.txt; sleep 0.02; done; done
+			r := newRig(t, map[string]string{".github/pawl.yml": "verify: [\"" + c.verify + "\"]\nchecks: {severity: always}\n"})
+			r.agent(codexAgent+fmt.Sprintf(`for i in $(seq 1 %d); do for f in 1 2 3 4 5; do echo "value: $((i%%2))" > f$f.txt; change f$f.txt; sleep 0.02; done; done
 echo done > work.txt
-`+codexEnd, "stream: codex")
+`, c.rounds)+codexEnd, "stream: codex")
 			r.start()
 			n, _ := r.pullToWorkOn()
 			r.await("the end of the first attempt", func() bool { a := r.state(n).Attempts; return len(a) > 0 && a[0].Receipt.Outcome != "" })
 			a, cools := r.state(n).Attempts[0].Receipt, r.status().Cooldowns
-			if mild := want == "neutral"; (a.Outcome == "loop") != mild || (len(cools) == 1) != mild {
-				t.Errorf("outcome %s, cooldowns %+v after %+v; want a mild loop: %v", a.Outcome, cools, a.Edits, mild)
+			if loop := c.class != ""; (a.Outcome == "loop") != loop || (len(cools) == 1) != loop || loop && cools[0].Class != c.class {
+				t.Errorf("outcome %s, cooldowns %+v after %+v; want the loop %q", a.Outcome, cools, a.Edits, c.class)
 			}
-			r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == want })
+			r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == c.concluded })
+		})
+	}
+}
+
+// Nothing verifies the work here, so that it is the edits alone that are judged.
+func TestADebugPrintPutInAndOutFiveTimesCostsNothing(t *testing.T) {
+	t.Parallel()
+	const prints = `for i in 1 2 3 4 5; do printf 'start\ndump(%d)\n' $i > f.txt; change f.txt; sleep 0.02; echo start > f.txt; change f.txt; sleep 0.02; done
+`
+	for name, work := range map[string]string{
+		"and the mend":        "echo mended >> f.txt; change f.txt\n",
+		"within 45 edits":     "for i in $(seq 1 35); do echo \"line $i\" >> f.txt; change f.txt; sleep 0.02; done\n",
+		"and nothing besides": "echo done > work.txt\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{".github/pawl.yml": "checks: {severity: always}\n"})
+			r.agent(codexAgent+prints+work+codexEnd, "stream: codex")
+			r.start()
+			n, head := r.pullToWorkOn()
+			if s := r.over(threadName(n)); s.State != "done" || r.head(n) == head {
+				t.Errorf("state %s (%s %q), want done with a push", s.State, s.Rule, s.Reasons)
+			}
+			a := r.state(n).Attempts[0].Receipt
+			if a.Outcome != "edited" || a.Edits.Operations < 10 || len(r.status().Cooldowns) != 0 {
+				t.Errorf("outcome %s of %+v, cooldowns %+v; want work without a cooldown", a.Outcome, a.Edits, r.status().Cooldowns)
+			}
+			r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == "success" })
 		})
 	}
 }
@@ -126,6 +160,24 @@ func TestSteadyWorkOnOneFileIsNoLoop(t *testing.T) {
 		t.Errorf("state %s (%s %v), want done with a push", s.State, s.Rule, s.Reasons)
 	}
 	r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == "success" })
+}
+
+// A formatter leaves a file as it was but for white space, which is no edit that leads back.
+func TestAFormatterAfterEachEditIsNoLoop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(codexAgent+`for i in $(seq 1 45); do
+  printf '\tline %d\n' $i >> f.txt; change f.txt; sleep 0.02; sed 's/\t/  /' f.txt > neat; cat neat > f.txt; command 'tidy -w f.txt'; sleep 0.02
+done; rm neat
+`+codexEnd, "stream: codex")
+	r.start()
+	n, head := r.pullToWorkOn()
+	if s := r.over(threadName(n)); s.State != "done" || r.head(n) == head {
+		t.Errorf("state %s (%s %q), want done with a push", s.State, s.Rule, s.Reasons)
+	}
+	if a := r.state(n).Attempts[0].Receipt; a.Outcome != "edited" || a.Edits.Operations < 40 || len(r.status().Cooldowns) != 0 {
+		t.Errorf("outcome %s of %+v, want no loop", a.Outcome, a.Edits)
+	}
 }
 
 func TestCountsDecideWhereNothingElseIsKnown(t *testing.T) {

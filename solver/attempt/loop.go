@@ -41,7 +41,7 @@ func newLoopMonitor(dir string, e config.Effective, began time.Time) (*loopMonit
 	}
 	return &loopMonitor{
 		limits: e.Policy.Severity, verify: e.Verify, circles: policy.NewCircles(),
-		files: sampler{root: root, began: began, known: map[string]look{}},
+		files: sampler{root: root, began: began, known: map[string]look{}, states: map[string]uint64{}},
 	}, nil
 }
 
@@ -101,6 +101,8 @@ type sampler struct {
 	root  *os.Root
 	began time.Time
 	known map[string]look
+	// states stand for what the files held, but for white space.
+	states map[string]uint64
 }
 
 // look is what a file was like when it was looked at; the zero value is a file
@@ -145,7 +147,9 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 		return edit.File(name, ""), known
 	}
 	text, err := readRegular(s.root, name)
-	return edit.File(name, string(text)), err == nil
+	e := edit.File(name, string(text))
+	s.states[name] = e.State
+	return e, err == nil
 }
 
 func (s *sampler) remember(name string, l look) bool {
@@ -171,7 +175,8 @@ func (s *sampler) look(name string) (look, error) {
 }
 
 // shell returns the edits of the files that a command names and that were
-// written since they were last looked at, or since the attempt began.
+// written since they were last looked at, or since the attempt began. A formatter that
+// changed nothing but white space edited nothing.
 func (s *sampler) shell(command string) []policy.Edit {
 	var edits []policy.Edit
 	for _, name := range s.named(command) {
@@ -184,7 +189,8 @@ func (s *sampler) shell(command string) []policy.Edit {
 			s.remember(name, now)
 			continue
 		}
-		if e, ok := s.sample(name); ok {
+		state := s.states[name]
+		if e, ok := s.sample(name); ok && e.State != state {
 			edits = append(edits, e)
 		}
 	}
