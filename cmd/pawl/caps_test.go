@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 // Threads that are begun at once pass no cap together; those without room wait, say
@@ -39,6 +42,19 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	r.settle()
 	if got := r.calls(); got != 3 {
 		t.Errorf("%d attempts after somebody asked to resume, want 3", got)
+	}
+	// One comment and one check run say so, and the log tells the operator.
+	fmt.Sscanf(in("done", "done")[0].Thread, rigRepo+"#%d", &n)
+	pull := r.pullOf(n)
+	r.must(r.says(pull, writer, "Please add another word to a.txt.")())
+	r.await("the check run", func() bool { return r.check(r.head(pull), "pawl").Title == "Waiting: the day's attempts are used up" })
+	r.settle()
+	all := slices.DeleteFunc(r.world.Comments(rigRepo, n), func(c fakegithub.Comment) bool { return c.Author != "pawl[bot]" })
+	if len(all) != 1 || !strings.Contains(all[0].Body, "its limit is 3") || !strings.Contains(all[0].Body, "Pawl goes on by itself as soon as that is over") {
+		t.Errorf("Pawl's comments on #%d are %+v, want one that says so", n, all)
+	}
+	if log := r.log.String(); !strings.Contains(log, `"rule":"cap"`) {
+		t.Errorf("the log does not tell of the cap\n%s", log)
 	}
 	if day := r.status().Day; day.Attempts != 3 || day.MaxAttempts != 500 {
 		t.Errorf("status says %+v", day)

@@ -48,10 +48,10 @@ func check(f Facts, name string) forge.CheckRun {
 func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
 	p := &page{}
 	if f.over() {
-		c.Status, c.Conclusion, c.Title = Completed, Neutral, "Not judged: no attempt has ended"
-		p.sentence(what + " was not judged, because no attempt has ended.")
+		c.Status, c.Conclusion, c.Title = Completed, Neutral, "Not judged: no attempt of this run has ended"
+		p.sentence(what + " was not judged, because no attempt of this run has ended.")
 	} else {
-		c.Status, c.Title = Queued, "Not known yet: no attempt has ended"
+		c.Status, c.Title = Queued, "Not known yet: no attempt of this run has ended"
 		if f.State == Running {
 			c.Status = InProgress
 		}

@@ -48,7 +48,7 @@ func (s State) shown() appearance {
 		return appearance{InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
 			"comment `/pawl stop` to end it, or comment what to do differently."}
 	case Waiting:
-		return appearance{InProgress, "", "Pawl goes on by itself when something happens here.",
+		return appearance{InProgress, "", "Pawl goes on by itself as soon as that is over.",
 			"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."}
 	case Done:
 		return appearance{Completed, Success, "the pull request waits for review; a remark on it leads to another attempt.",
