@@ -53,7 +53,7 @@ func (in *inbox) put(deliveries []thread.Delivery) {
 			continue
 		}
 		to := in.waiting
-		if d.Urgent() {
+		if d.Urgent {
 			to = in.urgent
 		}
 		if in.bytes+len(d.Payload) > inboxBytes {

@@ -45,9 +45,9 @@ func TestWhatPeopleMayAskForIsHandledBeforeResultsOfMachines(t *testing.T) {
 		var got []string
 		in := newInbox(func(_ context.Context, d thread.Delivery) error { got = append(got, d.GUID); return nil }, slog.New(slog.DiscardHandler))
 		for n := range 100 {
-			in.put([]thread.Delivery{{GUID: fmt.Sprint("noise-", n), Event: "check_run", Payload: []byte(`{"action":"completed"}`)}})
+			in.put([]thread.Delivery{{GUID: fmt.Sprint("noise-", n)}})
 		}
-		in.put([]thread.Delivery{{GUID: "words", Event: "issue_comment"}, {GUID: "button", Event: "check_run", Payload: []byte(`{"action":"requested_action","requested_action":{"identifier":"stop"}}`)}})
+		in.put([]thread.Delivery{{GUID: "words", Urgent: true}, {GUID: "button", Urgent: true}})
 		ctx, stop := context.WithCancel(t.Context())
 		go in.work(ctx)
 		synctest.Wait()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,10 +91,15 @@ func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 	}
 }
 
-func wordsOfPeopleAreGivenOutBeforeResultsOfMachines(t *testing.T, dsn string) {
+func whatPeopleAskForIsGivenOutBeforeResultsOfMachines(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
+	button := []byte(`{"action":"requested_action","requested_action":{"identifier":"stop"}}`)
 	for i, event := range []string{"check_run", "push", "check_run", "issue_comment", "issues"} {
-		must(s.Receive(t.Context(), thread.Delivery{GUID: fmt.Sprint(event, i), Event: event, ReceivedAt: c.Now()}))(t)
+		d := thread.Delivery{GUID: fmt.Sprint(event, i), Event: event, ReceivedAt: c.Now()}
+		if i == 2 {
+			d.Payload = button
+		}
+		must(s.Receive(t.Context(), d))(t)
 		c.Advance(time.Second)
 	}
 	r.take()
@@ -101,11 +107,46 @@ func wordsOfPeopleAreGivenOutBeforeResultsOfMachines(t *testing.T, dsn string) {
 	var got []string
 	for range 3 {
 		for _, d := range must(s.ClaimDeliveries(t.Context(), 2))(t) {
-			got = append(got, d.GUID)
+			got = append(got, fmt.Sprint(d.GUID, " ", d.Urgent))
 		}
 	}
-	if want := []string{"issue_comment3", "issues4", "check_run0", "push1", "check_run2"}; !slices.Equal(got, want) {
+	if want := []string{"check_run2 true", "issue_comment3 true", "issues4 true", "check_run0 false", "push1 false"}; !slices.Equal(got, want) {
 		t.Errorf("given out as %q, want %q", got, want)
+	}
+}
+
+// Each poll asks whether something is due; after a storm thousands are, and each claim takes a few of them.
+func whatIsDueIsReadInTheOrderOfAnIndex(t *testing.T, dsn string) {
+	s, _, _ := open(t, dsn)
+	for _, query := range []string{
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 5000)
+			INSERT INTO deliveries (guid, event, received_at, state, retry_at, urgent) SELECT 'guid-' || i, 'push', i, 'received', i, i % 2 FROM n`,
+		"ANALYZE",
+	} {
+		must(s.DB().ExecContext(t.Context(), query))(t)
+	}
+	whether, which := store.ClaimQueries()
+	for query, args := range map[string][]any{whether: {0}, which: {2500, 32, 1}} {
+		explain := "EXPLAIN QUERY PLAN "
+		if s.Postgres() {
+			explain = "EXPLAIN "
+		}
+		rows := must(s.DB().QueryContext(t.Context(), explain+query, args...))(t)
+		defer rows.Close()
+		columns := must(rows.Columns())(t)
+		var plan string
+		for rows.Next() {
+			step := make([]any, len(columns)) // the plan is the last of them
+			for i := range step {
+				step[i] = new(any)
+			}
+			check(t, rows.Scan(step...))
+			plan += fmt.Sprintln(*step[len(step)-1].(*any))
+		}
+		check(t, rows.Err())
+		if !strings.Contains(plan, "deliveries_due") || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s\nis carried out as\n%swant deliveries_due, and nothing sorted", query, plan)
+		}
 	}
 }
 

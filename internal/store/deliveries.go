@@ -147,35 +147,43 @@ const (
 	giveUpTries  = 100                 // of which it has had so many, as a wrong clock would make it old at once
 )
 
-// ClaimDeliveries gives the caller deliveries that are due, at most so many: words of people first, of each kind
+// What is due is read in the order of the index deliveries_due, of one urgency ($3) at a time.
+const (
+	anyDelivery   = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE urgent IN (0, 1) AND retry_at > 0 AND retry_at <= $1)"
+	dueDeliveries = "SELECT " + deliveryColumns + ", tries, urgent FROM deliveries WHERE urgent = $3 AND retry_at > 0 AND retry_at <= $1 ORDER BY retry_at LIMIT $2"
+)
+
+// ClaimDeliveries gives the caller deliveries that are due, at most so many: what people may ask for first, of each kind
 // the longest waiting; for claimTime nobody else gets them. Their payloads stay in their rows.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
 	now := s.dueNow()
 	var due bool
-	if err := s.r.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE retry_at > 0 AND retry_at <= $1)", micros(now)).Scan(&due); err != nil || !due {
+	if err := s.r.QueryRowContext(ctx, anyDelivery, micros(now)).Scan(&due); err != nil || !due {
 		return nil, err // where nothing is due, nothing needs to be locked
 	}
 	err = s.write(ctx, func(tx *txn) error {
 		claimed = nil
-		rows, err := tx.QueryContext(ctx, "SELECT "+deliveryColumns+`, tries FROM deliveries WHERE retry_at > 0 AND retry_at <= $1
-			ORDER BY event IN ('`+strings.Join(thread.Words, "', '")+`') DESC, retry_at LIMIT $2`+s.locking(" FOR UPDATE SKIP LOCKED"), micros(now), most)
 		until := map[string]time.Time{}
-		err = each(rows, err, func(scan func(...any) error) error {
-			var tries int64
-			d, err := scanDelivery(scan, &tries)
+		for _, urgent := range []int{1, 0} {
+			rows, err := tx.QueryContext(ctx, dueDeliveries+s.locking(" FOR UPDATE SKIP LOCKED"), micros(now), most-len(until), urgent)
+			err = each(rows, err, func(scan func(...any) error) error {
+				var tries int64
+				var urgent bool
+				d, err := scanDelivery(scan, &tries, &urgent)
+				if err != nil {
+					return err
+				}
+				d.Urgent, until[d.GUID] = urgent, time.Time{}
+				if !givenUp(d.State, now.Sub(d.ReceivedAt), tries) {
+					until[d.GUID] = now.Add(claimTime)
+					claimed = append(claimed, d)
+				}
+				return nil
+			})
 			if err != nil {
 				return err
 			}
-			until[d.GUID] = time.Time{}
-			if !givenUp(d.State, now.Sub(d.ReceivedAt), tries) {
-				until[d.GUID] = now.Add(claimTime)
-				claimed = append(claimed, d)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 		for guid, at := range until {
 			if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = $2 WHERE guid = $1", guid, micros(at)); err != nil {

@@ -55,7 +55,8 @@ func questionsToAnEmptyOne() []question {
 func questions() []question {
 	return []question{
 		{"SeqIsGaplessWhenManyAppend", seqIsGaplessWhenManyAppend},
-		{"WordsOfPeopleAreGivenOutBeforeResultsOfMachines", wordsOfPeopleAreGivenOutBeforeResultsOfMachines},
+		{"WhatPeopleAskForIsGivenOutBeforeResultsOfMachines", whatPeopleAskForIsGivenOutBeforeResultsOfMachines},
+		{"WhatIsDueIsReadInTheOrderOfAnIndex", whatIsDueIsReadInTheOrderOfAnIndex},
 		{"ARepeatedKeyIsNotAppendedAgain", aRepeatedKeyIsNotAppendedAgain},
 		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},
 		{"AttemptsThatBeginAtOnceDoNotPassABoundTogether", attemptsThatBeginAtOnceDoNotPassABoundTogether},

@@ -15,6 +15,9 @@ func (s *Store) Postgres() bool { return s.postgres }
 // Gathered is how many deliveries wait for the transaction being written.
 func (s *Store) Gathered() int { return len(s.receiver.waiting) }
 
+// ClaimQueries ask whether a delivery is due, and which.
+func ClaimQueries() (whether, which string) { return anyDelivery, dueDeliveries }
+
 // Due are the numbers of the threads that a claim would find.
 func (s *Store) Due(ctx context.Context) (numbers []int, err error) {
 	rows, err := s.r.QueryContext(ctx, "SELECT number FROM threads WHERE "+woken+" OR "+waited+" ORDER BY number", micros(s.now()))

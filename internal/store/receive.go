@@ -71,8 +71,8 @@ type pending struct {
 
 func newReceiver(ctx context.Context, s *deliveries) (r *receiver, err error) {
 	r = &receiver{store: s, waiting: make(chan *pending, waitingDeliveries), stopped: make(chan struct{})}
-	if r.insert, err = s.w.PrepareContext(ctx, `INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at)
-		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (guid) DO NOTHING`); err != nil {
+	if r.insert, err = s.w.PrepareContext(ctx, `INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at, urgent)
+		VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $7 THEN 1 ELSE 0 END) ON CONFLICT (guid) DO NOTHING`); err != nil {
 		return nil, err
 	}
 	if r.finish, err = s.w.PrepareContext(ctx, "UPDATE deliveries SET state = $2, note = $3, tries = tries + 1, retry_at = 0 WHERE guid = $1"); err != nil {
@@ -101,7 +101,7 @@ func (s *deliveries) Receive(ctx context.Context, d thread.Delivery) (fresh bool
 		return false, fmt.Errorf("store delivery %s: %w", d.GUID, errReading)
 	}
 	p := &pending{delivery: d, payload: d.Payload}
-	p.delivery.Payload = pack(d.Payload)
+	p.delivery.Payload, p.delivery.Urgent = pack(d.Payload), d.Asks()
 	if fresh, err = s.receiver.commit(ctx, p); err != nil {
 		return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
 	}
@@ -279,7 +279,7 @@ func (s *deliveries) storeBatch(ctx context.Context, batch []*pending) error {
 			if p.finish {
 				res, err = finish.ExecContext(ctx, d.GUID, string(d.State), d.Note)
 			} else {
-				res, err = insert.ExecContext(ctx, d.GUID, d.Event, d.Payload, micros(d.ReceivedAt), string(thread.Received), retryAt)
+				res, err = insert.ExecContext(ctx, d.GUID, d.Event, d.Payload, micros(d.ReceivedAt), string(thread.Received), retryAt, d.Urgent)
 			}
 			if err != nil {
 				return err

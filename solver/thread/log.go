@@ -123,18 +123,18 @@ type Delivery struct {
 	ReceivedAt time.Time     `json:"received_at"`
 	State      DeliveryState `json:"state"`
 	Note       string        `json:"note"`
+	// Urgent says, where it waits to be handled, that it Asks, also without its payload.
+	Urgent bool `json:"-"`
 	// RetryAt is when somebody looks at it again; zero when it was handled or given
 	// up, and where a list does not say.
 	RetryAt time.Time `json:"-"`
 }
 
-// Words are the events that hold what people say and the labels that they set.
-var Words = []string{"issue_comment", "issues", "pull_request_review", "pull_request_review_comment"}
-
-// Urgent reports whether a delivery may hold what a person asks for: words, a label or a
+// Asks reports whether a delivery may hold what a person asks for: words, a label or a
 // pressed button. The rest are results of machines.
-func (d Delivery) Urgent() bool {
-	return slices.Contains(Words, d.Event) || d.Event == "check_run" && bytes.Contains(d.Payload, []byte(`"requested_action"`))
+func (d Delivery) Asks() bool {
+	words := []string{"issue_comment", "issues", "pull_request_review", "pull_request_review_comment"}
+	return slices.Contains(words, d.Event) || d.Event == "check_run" && bytes.Contains(d.Payload, []byte(`"requested_action"`))
 }
 
 type DeliveryState string
