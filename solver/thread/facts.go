@@ -114,7 +114,7 @@ func typed(s State) map[int64]bool {
 		words := strings.Join(slices.DeleteFunc(strings.Fields(strings.ToLower(r.Command+" "+r.Text)), numbered), " ")
 		person := r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
 		typed[r.Seq] = person && !before[words]
-		before[words] = true
+		before[words] = before[words] || r.Source != policy.FromLabel // a label says nothing
 		if !person {
 			continue
 		}

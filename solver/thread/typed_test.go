@@ -32,6 +32,19 @@ func TestWordsThatDifferInNumbersAloneAreSaidAgain(t *testing.T) {
 	}
 }
 
+func TestALabelSaysNothingThatAPersonWouldSayAgain(t *testing.T) {
+	label := happened{KindFeedback, Feedback{Source: policy.FromLabel, By: ada, Command: "solve"}}
+	order := happened{KindFeedback, Feedback{Source: policy.FromComment, By: ada, Command: "solve"}}
+	for name, c := range map[string]struct {
+		all  []happened
+		want int
+	}{"labels": {[]happened{label, label}, 0}, "a person's first order after a label": {[]happened{label, order}, 1}, "and again": {[]happened{label, order, order}, 1}} {
+		if got := typedOf(t, c.all...); got != c.want {
+			t.Errorf("%s: %d are typed, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestWhatAPersonsLoginSaysAtAProgramsPaceIsNotTyped(t *testing.T) {
 	words := func(i int) string { return fmt.Sprintf("do %c", 'a'+i) }
 	var even, uneven, parts, quick, during []happened
