@@ -152,6 +152,7 @@ func backoff(f Facts, d Decision) Decision {
 		Reasons: append(d.Reasons, Because(RuleBackoff, fmt.Sprintf("restart %d waits %s", n, pause))...)}
 }
 
+// backend returns the backend of that name; the zero Backend when there is none.
 func (f Facts) backend(name string) Backend {
 	for _, b := range f.Backends {
 		if b.Name == name {

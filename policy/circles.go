@@ -69,7 +69,6 @@ type circledFile struct {
 	nothing             int // its edits, where they came to nothing
 }
 
-// NewCircles returns a detector that has seen nothing.
 func NewCircles() *Circles {
 	return &Circles{files: map[uint64]*circledFile{}, whole: map[uint64][]uint64{}}
 }
@@ -96,7 +95,6 @@ func (c *Circles) Call(key, result uint64, failed bool, text string) {
 	}
 }
 
-// Edit takes one edit operation.
 func (c *Circles) Edit(e Edit) {
 	c.edits.Operations++
 	c.calls = remembered[int]{}
@@ -121,7 +119,6 @@ func (c *Circles) Edit(e Edit) {
 	c.sum(f, e.Path)
 }
 
-// observe decides whether an edit made again what had been there.
 func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	if e.Key == 0 && e.State == 0 {
 		f.unseen++
@@ -184,7 +181,6 @@ func (c *Circles) weigh(path uint64, f *circledFile, e Edit) {
 	change(added, 1)
 }
 
-// sum counts the edits of files whose edits came to nothing.
 func (c *Circles) sum(f *circledFile, path string) {
 	c.edits.Churned -= f.nothing
 	f.nothing = 0

@@ -229,7 +229,6 @@ func (r statusReport) print(w io.Writer) error {
 	return printLearning(w, r.Learning)
 }
 
-// printLearning writes what was learned and how far it can be believed.
 func printLearning(w io.Writer, l solver.LearningReport) error {
 	fmt.Fprintf(w, "\nLearning: mode %s, in force %s\n", l.Mode, l.InForce)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

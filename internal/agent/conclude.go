@@ -184,6 +184,7 @@ func (t *tally) lastNotice() string {
 	return t.notice.Text
 }
 
+// exitEnding is what the exit code alone tells, "" where that is nothing.
 func (t *tally) exitEnding() policy.Ending {
 	if t.cli.Exit == nil || !t.rep.ExitKnown {
 		return ""

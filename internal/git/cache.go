@@ -182,7 +182,6 @@ func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
 	return err
 }
 
-// commits reads the commits of fetched references from the cache.
 func (c *Cache) commits(ctx context.Context, full map[string]string) (map[string]string, error) {
 	found := make(map[string]string, len(full))
 	for name, ref := range full {

@@ -17,13 +17,11 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
-// program is the git executable and the environment it always gets.
 type program struct {
 	exe string
 	env []string
 }
 
-// command is one call of git.
 type command struct {
 	args   []string
 	env    []string   // beside the environment of the program
@@ -151,7 +149,6 @@ func (p program) each(ctx context.Context, c command, f func(record string) erro
 	return nil
 }
 
-// exec runs git and returns the end of its standard error.
 func (p program) exec(ctx context.Context, c command, out io.Writer) (string, error) {
 	cmd := exec.CommandContext(ctx, p.exe, c.args...)
 	cmd.Env = append(append([]string{}, p.env...), c.env...)
@@ -206,7 +203,6 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// records splits what is written at NUL bytes.
 type records struct {
 	f    func(string) error
 	rest []byte

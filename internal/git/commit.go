@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// CommitSpec is a commit to be made.
 type CommitSpec struct {
 	Tree        string   // id of a tree
 	Parents     []string // ids of commits, the branch's own first
@@ -66,7 +65,6 @@ func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, co
 	return fields[0], fields[1:], nil
 }
 
-// IsAncestor reports whether old is new or one of its ancestors.
 func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	if err := checkIDs(old, new); err != nil {
 		return false, err

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// Modes of tree entries, as git writes them.
 const (
 	modeNone = "000000"
 	modeLink = "160000" // to a commit of another repository

@@ -57,7 +57,6 @@ func (e *commandError) Error() string {
 // Unwrap lets errors.Is see both the kind, if there is one, and the cause.
 func (e *commandError) Unwrap() error { return errors.Join(e.kind, e.cause) }
 
-// newCommandError makes the error of a failed command from what git wrote.
 func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cause error) error {
 	if ctx.Err() != nil {
 		cause = context.Cause(ctx)
@@ -95,7 +94,6 @@ func containsAny(s string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(s, text) })
 }
 
-// userinfo is the user and password of an address.
 var userinfo = regexp.MustCompile(`(://)[^/\s@]+@`)
 
 // redact removes the credential of the remote, and anything that looks like

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remote is a repository on a server, or on this machine.
 type Remote struct {
 	// URL is an https or http address, or the absolute path of a repository on
 	// this machine. It must not hold a user name or password.
@@ -74,7 +73,6 @@ func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) 
 	return append(env, fmt.Sprintf("GIT_CONFIG_GLOBAL=/proc/self/fd/%d", fd)), secret, nil
 }
 
-// memoryFile is a file without a name that holds text.
 func memoryFile(text string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("pawl", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -20,7 +20,6 @@ type Snapshot struct {
 	Left []Left
 }
 
-// Left is something that was left out of a snapshot.
 type Left struct {
 	Path   string
 	Reason string
@@ -108,7 +107,6 @@ func (s *sorter) leave(path, reason string) {
 	}
 }
 
-// sort decides about one path that git lists as changed or new.
 func (s *sorter) sort(path string) error {
 	if s.seen[path] {
 		return nil
@@ -143,7 +141,6 @@ func (s *sorter) sort(path string) error {
 	return s.sortFile(path, info)
 }
 
-// sortFile decides about a path at which something exists.
 func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsDir():

@@ -57,7 +57,6 @@ func (s *sorter) survey(ctx context.Context, dir *os.Root, name string, depth in
 	}
 }
 
-// surveyEntry looks at one thing in dir, whose path is at.
 func (s *sorter) surveyEntry(ctx context.Context, dir *os.Root, at string, e fs.DirEntry, depth int) error {
 	if at == ".git" { // the agent's own, which the host never reads
 		return nil
@@ -74,7 +73,6 @@ func (s *sorter) surveyEntry(ctx context.Context, dir *os.Root, at string, e fs.
 	return s.survey(ctx, sub, at, depth+1)
 }
 
-// surveyFile looks at one thing that is not a directory.
 func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
 	mode := e.Type()
 	special := !mode.IsRegular() && mode != fs.ModeSymlink

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// limits bound what one checkout may add to a repository.
 type limits struct {
 	files      int           // changed files
 	fileBytes  int64         // size of one changed file; GitHub takes none above 100 MiB
@@ -20,7 +19,6 @@ type limits struct {
 	time       time.Duration // for one Snapshot
 }
 
-// CheckoutSpec says what a checkout holds.
 type CheckoutSpec struct {
 	Commit string // must be in the cache
 	Dir    string // is created, with its parents; must not exist
@@ -87,7 +85,6 @@ func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, erro
 	return w, w.begin(ctx, spec)
 }
 
-// begin reads the tree that the checkout starts from.
 func (w *Workspace) begin(ctx context.Context, spec CheckoutSpec) (err error) {
 	if err := checkIDs(spec.Commit); err != nil {
 		return err
@@ -111,7 +108,6 @@ func newDir(dir string) (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// fill makes both git directories and writes the files.
 func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	if err := initBare(ctx, w.cache.git, w.gitDir); err != nil {
 		return err
@@ -134,7 +130,6 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	return w.freezeLinks(ctx)
 }
 
-// borrow lets a git directory read the objects of the cache.
 func (w *Workspace) borrow(gitDir string) error {
 	if err := os.WriteFile(filepath.Join(gitDir, "objects", "info", "alternates"), []byte(w.Objects+"\n"), 0o600); err != nil {
 		return err
@@ -204,12 +199,10 @@ func (w *Workspace) run(ctx context.Context, cmd command) ([]byte, error) {
 	return w.cache.git.run(ctx, w.here(cmd))
 }
 
-// each is run for commands that answer with many records.
 func (w *Workspace) each(ctx context.Context, cmd command, f func(record string) error) error {
 	return w.cache.git.each(ctx, w.here(cmd), f)
 }
 
-// here is cmd in the host's git directory.
 func (w *Workspace) here(cmd command) command {
 	cmd.env = append([]string{"GIT_DIR=" + w.gitDir, "GIT_WORK_TREE=" + w.Dir}, cmd.env...)
 	return cmd

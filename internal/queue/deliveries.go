@@ -70,7 +70,6 @@ func (in *inbox) put(deliveries []thread.Delivery) {
 
 func (in *inbox) idle() bool { return len(in.urgent)+len(in.waiting) == 0 }
 
-// work handles deliveries one after the other until ctx ends.
 func (in *inbox) work(ctx context.Context) {
 	for {
 		d := in.next(ctx)

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Store is where the rows are that say what is due.
 type Store interface {
 	// Claim takes the leases of threads that are due, at most so many.
 	Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error)
@@ -71,7 +70,6 @@ type Queue struct {
 	ends  sync.WaitGroup
 }
 
-// New prepares a queue; nothing runs until Start.
 func New(o Options) *Queue {
 	return &Queue{o: o, woken: make(chan struct{}, 1), inbox: newInbox(o.HandleDelivery, o.Logger)}
 }

@@ -17,7 +17,6 @@ type Retention struct {
 	Threads time.Time
 }
 
-// Cleaned counts what Clean removed.
 type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
 	// Longest is how long one transaction took at most, which it can have added to the wait of a delivery.

@@ -109,7 +109,6 @@ func (s *database) referenceColumn() string {
 	return "0"
 }
 
-// clockOf is a query for compareClocks that reads nothing else.
 func (s *database) clockOf(ctx context.Context, query func(context.Context, string, ...any) *sql.Row) func(reference *int64) error {
 	return func(reference *int64) error { return query(ctx, "SELECT "+s.referenceColumn()).Scan(reference) }
 }

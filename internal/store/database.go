@@ -35,7 +35,6 @@ type database struct {
 	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
 }
 
-// DB is the pool that writes: with SQLite the single writing connection.
 func (s *database) DB() *sql.DB { return s.w }
 
 func (s *database) closeDB() error {
@@ -148,7 +147,6 @@ func (s *database) takeTurn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// beginner is a pool or one of its connections.
 type beginner interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
 }

@@ -35,7 +35,6 @@ func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delive
 
 const deliveryColumns = "guid, event, received_at, state, note"
 
-// scanDelivery reads the columns of a delivery, and more that follow them.
 func scanDelivery(scan func(...any) error, more ...any) (d thread.Delivery, err error) {
 	var received int64
 	err = scan(append([]any{&d.GUID, &d.Event, &received, &d.State, &d.Note}, more...)...)
@@ -98,7 +97,6 @@ func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) 
 	return n, err
 }
 
-// Known tells which of the GUIDs name a delivery that was stored.
 func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bool, err error) {
 	defer s.wrap(&err, "look up deliveries")
 	known := make(map[string]bool, len(guids))
@@ -119,7 +117,6 @@ func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bo
 	})
 }
 
-// Untried counts the deliveries that nobody has tried to handle yet.
 func (s *deliveries) Untried(ctx context.Context) (n int, err error) {
 	defer s.wrap(&err, "count deliveries")
 	err = s.r.QueryRowContext(ctx, "SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'").Scan(&n)

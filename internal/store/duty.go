@@ -82,7 +82,6 @@ func (d *Duty) End(ctx context.Context) error {
 	})
 }
 
-// update writes the row where f says that it changed it.
 func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) bool) error {
 	return d.records.UpdateShared(ctx, d.name, func(now time.Time, old []byte) []byte {
 		var row dutyRow

@@ -11,7 +11,6 @@ import (
 
 type grades struct{ *database }
 
-// PutGraded writes one row, in place of an earlier one of the same attempt.
 func (s *grades) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
 	defer s.wrap(&err, "grade %s", r.ID)
 	if r.ID == "" {

@@ -24,7 +24,6 @@ func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thre
 	return all, err
 }
 
-// Near implements thread.Store.
 func (s *threads) Near(ctx context.Context, t thread.ID) (all []thread.ID, err error) {
 	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
 		"owner = $1 AND name = $2 AND number <> $3 ORDER BY updated_at DESC LIMIT 50", t.Owner, t.Name, t.Number)
@@ -70,7 +69,6 @@ func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err e
 	return r, err
 }
 
-// Stats are counts for metrics and the readiness page.
 type Stats struct {
 	Waiting     int           // threads with a wake-up time
 	Running     int           // threads whose lease somebody holds

@@ -31,7 +31,6 @@ func (s *threads) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Resolve returns the thread that a number belongs to.
 func (s *threads) Resolve(ctx context.Context, t thread.ID) (thread.ID, error) {
 	owner := t
 	err := s.resolve.QueryRowContext(ctx, t.Owner, t.Name, t.Number).Scan(&owner.Owner, &owner.Name, &owner.Number)
@@ -82,7 +81,6 @@ func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...
 	return fresh, err
 }
 
-// row is the part of a thread's row that decisions in a transaction need.
 type row struct {
 	id                           int64
 	thread                       thread.ID

@@ -33,7 +33,6 @@ func pack(payload []byte) []byte {
 	return append([]byte{formatPlain}, payload...)
 }
 
-// unpack is the inverse of pack, also for what earlier versions stored.
 func unpack(stored []byte) (payload []byte, err error) {
 	if len(stored) == 0 {
 		return stored, nil

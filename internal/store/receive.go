@@ -152,7 +152,6 @@ func (r *receiver) add(p *pending) error {
 	}
 }
 
-// close answers what waits and stops the goroutine.
 func (r *receiver) close() {
 	r.mu.Lock()
 	first := !r.closed

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// usage counts attempts and what they use above their threads.
 type usage struct{ *database }
 
 // Usage is what the attempts used that began after a time: those of a repository

@@ -29,7 +29,6 @@ func how(a checkrun.Attempt) string {
 	return strings.Join(parts, ", ")
 }
 
-// endingClasses are the styles of outcomes; the others failed.
 var endingClasses = map[policy.Outcome]string{
 	policy.Edited: "done", policy.NoChange: "waiting", policy.Interrupted: "waiting", policy.Cancelled: "waiting",
 	policy.Outcome(policy.UsageLimit): "waiting", policy.Outcome(policy.RateLimited): "waiting", policy.Outcome(policy.Overloaded): "waiting",
@@ -90,7 +89,6 @@ func used(a checkrun.Attempt) (u use) {
 	return u
 }
 
-// spent is what a recovery cost, as far as that is known.
 func spent(r policy.Rung) string {
 	var cost []string
 	if r.Tokens > 0 {

@@ -83,7 +83,6 @@ func newParts(o Options) parts {
 	return all
 }
 
-// answers asks all side by side, for readyTime at most.
 func (p parts) answers(ctx context.Context) [][]result {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()

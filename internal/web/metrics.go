@@ -77,7 +77,6 @@ type scrape struct {
 	descs   map[string]*prometheus.Desc
 }
 
-// Describe implements prometheus.Collector.
 func (s *scrape) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range s.descs {
 		out <- d
@@ -216,7 +215,6 @@ type Counters struct {
 	takeOvers                                                        prometheus.Counter
 }
 
-// NewCounters returns counters that stand at nothing.
 func NewCounters() *Counters {
 	registry := prometheus.NewRegistry()
 	in := promauto.With(registry)
@@ -255,10 +253,8 @@ func (c *Counters) Attempt(backend string, ending policy.Ending, outcome policy.
 	c.attempts.WithLabelValues(backend, string(ending), string(outcome)).Inc()
 }
 
-// TakeOver counts a thread that was taken from a node that did not give it back.
 func (c *Counters) TakeOver() { c.takeOvers.Inc() }
 
-// Receipt counts what an attempt that ended used.
 func (c *Counters) Receipt(backend string, r policy.Receipt) {
 	// A counter must not be given less than nothing, whatever an agent says.
 	add := func(to *prometheus.CounterVec, n float64, labels ...string) {
@@ -278,7 +274,6 @@ func (c *Counters) Receipt(backend string, r policy.Receipt) {
 	c.durations.WithLabelValues(backend).Observe((time.Duration(r.AgentMS) * time.Millisecond).Seconds())
 }
 
-// Decision counts a decision, those to start an attempt included.
 func (c *Counters) Decision(rule policy.Rule, action policy.Action) {
 	c.decisions.WithLabelValues(string(rule), string(action)).Inc()
 }

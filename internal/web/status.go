@@ -50,7 +50,6 @@ type held struct {
 	Name, Href, Text, Class string
 }
 
-// summary is what both pages say of a thread first.
 type summary struct {
 	Name, Subject, Heading string
 	State, Class           string
@@ -179,7 +178,6 @@ func deliveryStates() []thread.DeliveryState {
 	return []thread.DeliveryState{thread.Received, thread.Handled, thread.Unparsable, thread.Failed, thread.GivenUp}
 }
 
-// breakers are the accounts that something is held against.
 func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 	var out []held
 	for _, account := range slices.Sorted(maps.Keys(all)) {
@@ -210,7 +208,6 @@ func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 	return out
 }
 
-// cooling are the backends that rest on a repository after an edit loop.
 func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 	var out []held
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
@@ -258,7 +255,6 @@ func shortened(reasons []string, most int) []string {
 	return out
 }
 
-// href is the address of a thread's page, seen from the status page.
 func href(t thread.ID) string {
 	return "threads/" + url.PathEscape(t.Owner) + "/" + url.PathEscape(t.Name) + "/" + strconv.Itoa(t.Number)
 }

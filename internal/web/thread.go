@@ -39,13 +39,11 @@ type threadData struct {
 	repoURL string
 }
 
-// verdict is one of Pawl's judgements of the run.
 type verdict struct {
 	Name, Text, Class string
 	Reasons           []string
 }
 
-// thread answers GET /threads/{owner}/{repo}/{n}.
 func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
@@ -102,7 +100,6 @@ func (p *pages) threadData(ctx context.Context, t thread.ID) (threadData, error)
 	return d, nil
 }
 
-// verdicts are the two judgements, as their check runs state them.
 func verdicts(f checkrun.Facts) []verdict {
 	reasons := map[string][]string{checkrun.NameSeverity: f.Severity.Reasons, checkrun.NameStagnation: f.Stagnation.Reasons}
 	classes := map[string]string{checkrun.Success: "done", checkrun.Neutral: "waiting", checkrun.Failure: "failed", checkrun.ActionRequired: "failed"}

@@ -23,7 +23,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Build names the program that serves.
 type Build struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
@@ -50,7 +49,6 @@ type Options struct {
 	Log      zerolog.Logger
 }
 
-// HookPath is where webhooks arrive.
 const HookPath = "/api/github/hook"
 
 // How many requests of a kind are worked on at a time, since strangers may ask: a status page folds up to 50
@@ -194,7 +192,6 @@ func guard(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// class is the style of a state; a word of ours, never one of the log.
 func class(s checkrun.State) string {
 	switch s {
 	case checkrun.Running, checkrun.Waiting, checkrun.Stopped, checkrun.Done, checkrun.Failed:

@@ -93,7 +93,6 @@ func (a *Authored) put(run uint32) {
 	a.runs[run] = struct{}{}
 }
 
-// Wrote reports whether a remark consists of what the agent wrote.
 func (a *Authored) Wrote(remark string) bool {
 	all := words(remark[:min(len(remark), maxRemark)])
 	if len(remark) > maxRemark && len(all) > 0 {
@@ -192,10 +191,8 @@ func (a *Authored) Fresh() (runs []byte) {
 	return runs
 }
 
-// Logged says that what Fresh gave stands in the log.
 func (a *Authored) Logged() { a.fresh = nil }
 
-// Read takes runs in that were logged.
 func (a *Authored) Read(runs []byte) {
 	for ; len(runs) >= 4; runs = runs[4:] {
 		a.put(binary.BigEndian.Uint32(runs))

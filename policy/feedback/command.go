@@ -8,7 +8,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Command is what a person told Pawl to do.
 type Command struct {
 	// Name is solve, retry, stop, resume, escalate, use, status or why. It is
 	// "unknown" for any other word behind /pawl, so that Pawl can answer with
@@ -92,7 +91,6 @@ func commandOn(l line, slug string) (Command, bool) {
 	return Command{Name: name, Text: text}, true
 }
 
-// backendIn returns the first word of text, which may be written as code.
 func backendIn(text string) string {
 	if words := strings.Fields(text); len(words) > 0 {
 		return strings.Trim(words[0], "`")

@@ -154,12 +154,10 @@ func tidyLine(line string) string {
 	return checkbox.ReplaceAllString(line[:len(line)-len(text)]+words, "${1}[ ]${2}")
 }
 
-// sameWords reports whether two texts differ at most in white space.
 func sameWords(a, b string) bool {
 	return strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
 }
 
-// unixLines makes every line end a single line feed.
 func unixLines(text string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 }

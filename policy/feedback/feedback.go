@@ -26,7 +26,6 @@ func Typed(actor Actor, source policy.Source, target string) bool {
 	return !actor.Bot() && source != policy.FromLabel && source != policy.FromCheckRun && source != policy.FromDescription && target != "issue"
 }
 
-// Writes reports whether who has a permission, as GitHub names it, may write.
 func Writes(permission string) bool {
 	return slices.Contains([]string{"admin", "maintain", "write"}, permission)
 }
@@ -239,7 +238,6 @@ func mayBePawls(r Remark, s Scene) bool {
 // buttons are the commands that check runs offer as buttons.
 var buttons = []string{"retry", "resume", "raise", "stop", "escalate"}
 
-// asks decides by the content alone.
 func asks(r Remark, s Scene) Judgement {
 	switch r.Source {
 	case policy.FromComment, policy.FromReview, policy.FromReviewComment:

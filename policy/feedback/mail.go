@@ -49,7 +49,6 @@ func markMail(lines []line) {
 	}
 }
 
-// attributed returns how many lines at the start are an attribution.
 func attributed(lines []line) int {
 	var text string
 	for n, l := range lines[:min(3, len(lines))] {
@@ -64,7 +63,6 @@ func attributed(lines []line) int {
 	return 0
 }
 
-// headed reports whether lines start with the head of a message.
 func headed(lines []line) bool {
 	if !mailFrom.MatchString(lines[0].text) {
 		return false
@@ -77,7 +75,6 @@ func headed(lines []line) bool {
 	return false
 }
 
-// asMail marks lines as the quoted part of an e-mail.
 func asMail(lines []line) {
 	for i := range lines {
 		lines[i].kind = mailLine

@@ -25,14 +25,12 @@ func covers(spans []span, offset int) bool {
 	return i < len(spans) && spans[i].start < offset
 }
 
-// page is what Pawl looks for in the tree of a text.
 type page struct {
 	code  []span           // fenced blocks and code spans, in order
 	tags  []tag            // of quoting elements, in order
 	lines map[int]lineKind // by where they begin: those of quotations, else of paragraphs and headings
 }
 
-// tag opens or closes a quoting element.
 type tag struct {
 	at    int
 	opens bool
@@ -42,7 +40,6 @@ type tag struct {
 // that a reader sees.
 var quoting = []string{"blockquote", "pre", "code", "samp", "tt", "xmp", "script", "style", "textarea", "template"}
 
-// element matches an HTML tag.
 var element = regexp.MustCompile(`<(/?)([A-Za-z]+)\b`)
 
 // nested matches a line within more quotations and lists than people write, and
@@ -129,7 +126,6 @@ func lineStart(body string, offset int) int {
 	return strings.LastIndexByte(body[:offset], '\n') + 1
 }
 
-// mark says what the lines are that hold some segments.
 func (p *page) mark(body string, s *gmtext.Segments, kind lineKind) {
 	for i := range s.Len() {
 		p.lines[lineStart(body, s.At(i).Start)] = kind
@@ -142,7 +138,6 @@ func (p *page) html(body string, s *gmtext.Segments) {
 	}
 }
 
-// tagsIn notes the tags of quoting elements in a piece of HTML.
 func (p *page) tagsIn(body string, s gmtext.Segment) {
 	for _, m := range element.FindAllStringSubmatchIndex(body[s.Start:s.Stop], -1) {
 		name := body[s.Start+m[4] : s.Start+m[5]]
@@ -200,7 +195,6 @@ const (
 	mailLine                   // the quoted part of an e-mail
 )
 
-// line is one line of a text, without its line feed.
 type line struct {
 	text string
 	kind lineKind

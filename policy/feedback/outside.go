@@ -81,7 +81,6 @@ const (
 	exitCode       = "exit code"
 )
 
-// saying is what GitHub Actions says when a job fails.
 type saying struct {
 	kind string
 	re   *regexp.Regexp

@@ -48,7 +48,6 @@ func shown(r rune) rune {
 // taken out can be another comment, and a hostile text can go on with that.
 const maxPasses = 8
 
-// withoutComments removes HTML comments until there are none.
 func withoutComments(text string) string {
 	for range maxPasses {
 		if !strings.Contains(text, "<!--") {

@@ -32,7 +32,6 @@ var class = func() (table [256]byte) {
 	return table
 }()
 
-// is reports whether b is in one of the classes.
 func is(b, classes byte) bool { return class[b]&classes != 0 }
 
 // lower makes an ASCII letter lower-case and leaves every other byte alone.

@@ -8,7 +8,6 @@ const (
 	fnvPrime = 1099511628211
 )
 
-// printOf returns the fingerprint of text that is normalised already.
 func printOf(normal string) Print {
 	var s shingles
 	for word := range strings.FieldsFuncSeq(normal, func(r rune) bool { return r == ' ' }) {
@@ -31,14 +30,12 @@ type shingles struct {
 	votes                tally
 }
 
-// begin starts a word.
 func (s *shingles) begin() {
 	s.third = (s.second ^ ' ') * fnvPrime
 	s.second = (s.first ^ ' ') * fnvPrime
 	s.first = fnvBasis
 }
 
-// extend hashes a part of the word, made lower-case.
 func (s *shingles) extend(part string) {
 	third, second, first := s.third, s.second, s.first
 	for i := range len(part) {
@@ -50,7 +47,6 @@ func (s *shingles) extend(part string) {
 	s.third, s.second, s.first = third, second, first
 }
 
-// end ends a word, and with it the shingle of which it is the third.
 func (s *shingles) end() {
 	s.words++
 	if s.words >= 3 {
@@ -58,7 +54,6 @@ func (s *shingles) end() {
 	}
 }
 
-// print is the fingerprint of the words so far.
 func (s *shingles) print() Print {
 	switch s.words {
 	case 0:
@@ -81,7 +76,6 @@ type tally struct {
 	held [64]uint64 // held[k] waits for its partner where bit k of n is set
 }
 
-// add counts the bits of one hash.
 func (t *tally) add(hash uint64) {
 	n := t.n
 	t.n++
@@ -97,7 +91,6 @@ func (t *tally) add(hash uint64) {
 	}
 }
 
-// majority sets the bits that more hashes have set than clear.
 func (t *tally) majority() Print {
 	var p Print
 	for bit := range 64 {

@@ -74,7 +74,6 @@ type Executor interface {
 	Judge(context.Context) (*policy.Judged, error)
 }
 
-// The attributes of an attempt's spans.
 const (
 	TraceBackend = "pawl.backend"
 	TraceRule    = "pawl.rule"
@@ -203,7 +202,6 @@ func (a *Attempt) broken(ctx context.Context, err error) error {
 	return err
 }
 
-// UnusableError says that what the agent left cannot be used.
 type UnusableError struct{ Err error }
 
 func (e UnusableError) Error() string { return e.Err.Error() }
@@ -214,7 +212,6 @@ func (a *Attempt) unusable(err error) {
 	a.Receipt.Reasons = append(a.Receipt.Reasons, err.Error())
 }
 
-// The causes for which a running attempt is ended.
 var (
 	errStopped  = errors.New("a person asked to stop")
 	errClosed   = errors.New("the thread was closed")
@@ -321,7 +318,6 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 // branch of its thread.
 func (a *Attempt) keptBranch() string { return fmt.Sprintf("pawl/kept-%d-%d", a.Thread.Number, a.N) }
 
-// Report takes over what the stream told.
 func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r := &a.Receipt
 	r.Ending, r.Reasons, r.Edits = p.Ending, p.Reasons, edits

@@ -94,7 +94,6 @@ func (w *plainTexts) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line ends a line.
 func (w *plainTexts) line() {
 	line := w.text[w.begins:]
 	if len(bytes.TrimSpace(line)) == 0 {
@@ -109,7 +108,6 @@ func (w *plainTexts) line() {
 	w.begins = len(w.text)
 }
 
-// give gives what was collected and keeps the end of it.
 func (w *plainTexts) give() {
 	if len(bytes.TrimSpace(w.text)) > 0 {
 		w.authored(string(w.text), false)
@@ -118,7 +116,6 @@ func (w *plainTexts) give() {
 	w.begins = len(w.text)
 }
 
-// end ends the last line, and gives the rest.
 func (w *plainTexts) end() {
 	w.line()
 	w.give()

@@ -142,7 +142,6 @@ func (c *checkout) base(ctx context.Context) (string, error) {
 	return c.Ground.Start, nil
 }
 
-// keepBaseline writes a result and removes the oldest where there are too many.
 func keepBaseline(path string, b baseline) error {
 	data, err := json.Marshal(b)
 	if err != nil {

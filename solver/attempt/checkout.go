@@ -24,7 +24,6 @@ type checkout struct {
 	models  modelAccess
 }
 
-// NewCheckout is what attempts are done with.
 func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
 
 // Open makes an empty folder for the attempt and a checkout, where a crash may
@@ -63,7 +62,6 @@ func (c *checkout) checkout() git.CheckoutSpec {
 	return spec
 }
 
-// Close removes the checkout, as far as it was made.
 func (c *checkout) Close() {
 	if c.monitor != nil {
 		c.monitor.files.root.Close()
@@ -187,12 +185,10 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	return err
 }
 
-// pushOf is the act of pushing the attempt's commit to a branch.
 func (c *checkout) pushOf(branch string) thread.Act {
 	return thread.Act{Key: thread.PushKey(branch, c.Receipt.Commit), SHA: c.Receipt.Commit}
 }
 
-// PushKept pushes the commit to a branch that does not exist.
 func (c *checkout) PushKept(ctx context.Context, branch string) error {
 	if err := c.Lease.Record(ctx, thread.KindActStarted, c.pushOf(branch)); err != nil {
 		return err

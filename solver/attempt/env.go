@@ -140,7 +140,6 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
 }
 
-// Closing reports whether the server has begun to stop.
 func (e *Env) Closing() bool {
 	select {
 	case <-e.Stopping:

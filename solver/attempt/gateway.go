@@ -31,7 +31,6 @@ type cut struct {
 	paused bool // see Receipt.Paused
 }
 
-// Error says why.
 func (c cut) Error() string { return c.why }
 
 // limitCut ends an attempt whose agent sleeps for a limit to pass.

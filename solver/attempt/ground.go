@@ -63,7 +63,6 @@ func (g *Ground) open(ctx context.Context, e *Env, t thread.ID) (err error) {
 	return err
 }
 
-// Pushed reports whether a commit reached the branch that is worked on.
 func (g *Ground) Pushed(ctx context.Context, e *Env, t thread.ID, commit string) (bool, error) {
 	if err := g.open(ctx, e, t); err != nil {
 		return false, err
@@ -149,7 +148,6 @@ func (g *Ground) pushSide(ctx context.Context, t thread.ID, commit string) error
 	return g.Lease.Record(ctx, thread.KindActDone, act)
 }
 
-// Drop removes the thread's reference for unfinished work.
 func (g *Ground) Drop(ctx context.Context, e *Env, t thread.ID) error {
 	if err := g.open(ctx, e, t); err != nil {
 		return err
@@ -157,7 +155,6 @@ func (g *Ground) Drop(ctx context.Context, e *Env, t thread.ID) error {
 	return g.pushSide(ctx, t, "")
 }
 
-// fetch brings the default branch and the branch that is worked on.
 func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thread.Decided, error) {
 	def := n.DefaultBranch
 	var tips map[string]string

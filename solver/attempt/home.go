@@ -126,7 +126,6 @@ func (c *checkout) testTool() ([]string, error) {
 	return []string{c.Program, "mcp", "--spec", filepath.Join(home, toolSpec)}, nil
 }
 
-// ranTests takes the calls of the test tool over into the receipt.
 func (c *checkout) ranTests() {
 	calls, err := readJournal(c.homeOf(c.Thread))
 	if err != nil {
@@ -147,7 +146,6 @@ func (c *checkout) ranTests() {
 	c.Receipt.Rungs = append(c.Receipt.Rungs, rung)
 }
 
-// toolCall is a line of the journal.
 type toolCall struct {
 	Passed bool  `json:"passed"`
 	MS     int64 `json:"ms"`
@@ -176,7 +174,6 @@ func readJournal(home string) ([]toolCall, error) {
 // maxRead bounds what is read of one file that an agent can write, in bytes.
 const maxRead = 1 << 20
 
-// errUnread says that a file is none that is read.
 var errUnread = errors.New("no regular file of up to 1 MiB")
 
 // readRegular reads the beginning of a file that an agent can write. It follows no

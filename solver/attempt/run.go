@@ -21,7 +21,6 @@ import (
 // incident 140 MB.
 const maxTranscript = 256 << 20
 
-// Agent starts the agent in the sandbox and reads it to its end.
 func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	b := c.backend()
 	c.adapter, err = clis.For(b.Kind, b.Stream)
@@ -163,7 +162,6 @@ func (c *checkout) spec() (spec sandbox.Spec, refused, err error) {
 	return spec, nil, nil
 }
 
-// process is a sandboxed process as the runner reads it.
 func process(p *sandbox.Process) agent.Process {
 	return agent.Process{
 		Stdout: p.Stdout(), Stderr: p.Stderr(), Kill: p.Kill,

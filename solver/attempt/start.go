@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Begin is the beginning of the attempt that policy decided on.
 func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) thread.Started {
 	b := BackendNamed(g.Effective.Backends, d.Backend)
 	start := thread.Started{

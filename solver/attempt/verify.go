@@ -80,7 +80,6 @@ func (c *checkout) verifyOne(ctx context.Context, command string, ws *git.Worksp
 	return v, printed.all <= verifyOutput, nil
 }
 
-// program is something to run on a work tree that is no agent.
 type program struct {
 	argv, env []string
 	stdin     []byte

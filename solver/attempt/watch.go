@@ -70,7 +70,6 @@ func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool
 	return a.scan(events, seen)
 }
 
-// scan is look for events that were read.
 func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bool, why error) {
 	for _, e := range events {
 		asks := e.Kind == thread.KindFeedback || e.Kind == thread.KindControl || e.Kind == thread.KindQuestion
