@@ -138,12 +138,8 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
 	s.places = r.places
 	e := Effective{
-		Policy:         c.Policy,
-		Backends:       slices.Clone(c.Backends),
-		Verify:         slices.Clone(r.Verify),
-		Reports:        slices.Clone(r.Reports),
-		Triggers:       slices.Clone(r.Triggers),
-		ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
+		Policy: c.Policy, Backends: slices.Clone(c.Backends), Verify: slices.Clone(r.Verify), Reports: slices.Clone(r.Reports),
+		Triggers: slices.Clone(r.Triggers), ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
 	}
 	if len(e.Triggers) == 0 {
 		e.Triggers = Triggers()

@@ -113,12 +113,8 @@ const (
 // no sensible default: the App's credentials and the backends.
 func Default() Server {
 	return Server{
-		HTTP: HTTP{Address: "127.0.0.1:8080"},
-		GitHub: GitHub{
-			WebURL:   "https://github.com",
-			V3APIURL: "https://api.github.com",
-			V4APIURL: "https://api.github.com/graphql",
-		},
+		HTTP:      HTTP{Address: "127.0.0.1:8080"},
+		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com", V4APIURL: "https://api.github.com/graphql"},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
 		Sandbox:   Sandbox{Mode: SandboxAuto},
@@ -192,8 +188,7 @@ func (s *source) validateServer(c *Server) {
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
 	between(s, "workers", c.Workers, 1, maxWorkers)
 	if c.Retention.Deliveries < minDeliveryRetention {
-		s.add("retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h",
-			c.Retention.Deliveries)
+		s.add("retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h", c.Retention.Deliveries)
 	}
 	s.addIf(c.Retention.Transcripts < minTranscripts, "retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
 	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)

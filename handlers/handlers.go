@@ -153,7 +153,7 @@ func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 		Installation{on(installation, "installation")},
 		InstallationRepositories{on(installationRepositories, "installation_repositories")},
 		Repository{on(repositoryChanged, "repository")},
-		Other{on(nothing, github.MessageTypes()...)},
+		Other{on(func(*payload) []Activity { return nil }, github.MessageTypes()...)},
 	}
 }
 
@@ -226,5 +226,3 @@ func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities
 // They are stored and noted like every other delivery, so that an operator sees that GitHub reaches the
 // server. It names all of go-github's events; the handlers before it take theirs.
 type Other struct{ handler }
-
-func nothing(*payload) []Activity { return nil }

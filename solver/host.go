@@ -129,15 +129,11 @@ type Folder struct {
 	Branch string // the branch that is worked on; it must not exist yet
 }
 
-func (Folder) reach(context.Context, *publisher) error { return nil }
-
+func (Folder) reach(context.Context, *publisher) error    { return nil }
 func (Folder) complete(context.Context, *publisher) error { return nil }
-
-func (Folder) publish(context.Context, *publisher) error { return nil }
-
+func (Folder) publish(context.Context, *publisher) error  { return nil }
 func (Folder) openPull(context.Context, *publisher) error { return nil }
-
-func (f Folder) branch(thread.State, thread.ID) string { return f.Branch }
+func (f Folder) branch(thread.State, thread.ID) string    { return f.Branch }
 
 func (Folder) commit(title string, _ thread.ID, _ forge.App) (subject, name, email string) {
 	return title, "pawl", "pawl@localhost"

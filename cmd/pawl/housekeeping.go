@@ -233,9 +233,3 @@ func (d *dataFolder) abandoned(f func(dir string) error) error {
 	}
 	return nil
 }
-
-func (d *dataFolder) release() {
-	if d != nil {
-		d.lock.Close() // closing unlocks; there is nothing to do about an error
-	}
-}

@@ -321,7 +321,9 @@ func (n *node) close() {
 	if n.store != nil {
 		n.logged(n.store.Close(), "close the database")
 	}
-	n.data.release()
+	if n.data != nil {
+		n.data.lock.Close() // closing unlocks; there is nothing to do about an error
+	}
 }
 
 // logged writes an error down that nothing can be done about.

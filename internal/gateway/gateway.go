@@ -54,7 +54,7 @@ func Start(o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("listen for agents: %w", err)
 	}
 	g := &Gateway{
-		Options: o, large: make(chan struct{}, maxLarge), conns: newConnLimiter(),
+		Options: o, large: make(chan struct{}, maxLarge), conns: &connLimiter{owners: map[net.Conn]*Session{}},
 		url: "http://" + ln.Addr().String(), served: make(chan struct{}), sessions: map[[sha256.Size]byte]*Session{},
 	}
 	g.server = &http.Server{
@@ -123,10 +123,6 @@ type connLimiter struct {
 	mu      sync.Mutex
 	unknown []net.Conn // without a token, the oldest first
 	owners  map[net.Conn]*Session
-}
-
-func newConnLimiter() *connLimiter {
-	return &connLimiter{owners: map[net.Conn]*Session{}}
 }
 
 type connKey struct{}

@@ -117,8 +117,8 @@ func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 }
 
 // note says something of the recording as a whole, once.
-func (r *recorder) note(format string, args ...any) {
-	if n := fmt.Sprintf(format, args...); !slices.Contains(r.notes, n) {
+func (r *recorder) note(n string) {
+	if !slices.Contains(r.notes, n) {
 		r.notes = append(r.notes, n)
 	}
 }
