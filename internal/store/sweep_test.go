@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -47,6 +48,37 @@ func theSweepWakesWhatWasLost(t *testing.T, dsn string) {
 	sweep(0)
 	if wantDue(t, s, 2, 5); t.Failed() && len(must(s.Due(ctx))(t)) == 0 {
 		t.Log("thread 5 waits longer than anything may, so a clock was wrong")
+	}
+}
+
+// The worst moment to die is right after a renewal and a sweep of the others, also for
+// who takes over. What a claim takes comes on top: the sweep that frees wakes its node.
+func aKilledNodesThreadIsTakenOverWithin35Seconds(t *testing.T, dsn string) {
+	const atMost = 35 * time.Second
+	s, r, c := open(t, dsn)
+	ctx := t.Context()
+	if longest := thread.LeaseTime + queue.SweepInterval; longest != atMost {
+		t.Errorf("a lease and the time between two sweeps are %s, want %s", longest, atMost)
+	}
+	must(s.Append(ctx, issue(1), true, event("", "work")))(t)
+	lease := must(s.Claim(ctx, "node 0", 1))(t)[0]
+	for death := 1; death <= 3; death++ {
+		c.Advance(thread.HeartbeatTime)
+		must(s.Renew(ctx, lease, c.Now()))(t)
+		killed := c.Now()
+		c.Advance(-time.Millisecond) // the sweep before
+		r.take()
+		var leases []thread.Lease
+		for len(leases) == 0 && c.Now().Sub(killed) < atMost {
+			c.Advance(queue.SweepInterval)
+			must(s.Sweep(ctx, c.Now()))(t)
+			leases = must(s.Claim(ctx, fmt.Sprint("node ", death), 1))(t)
+		}
+		if late := c.Now().Sub(killed); len(leases) != 1 || late > atMost || late < atMost-time.Second {
+			t.Fatalf("death %d: taken over after %s, want at most %s, and that it is the worst case", death, late, atMost)
+		}
+		wantWakes(t, r, 1)
+		lease = leases[0]
 	}
 }
 
