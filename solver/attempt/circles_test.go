@@ -284,3 +284,32 @@ func TestACallCountsOnceHoweverOftenItIsPrinted(t *testing.T) {
 		t.Errorf("%s: %+v", got.Class, e)
 	}
 }
+
+// What edits nothing goes in circles by its calls.
+func TestARefusedEditAndAFileThatIsReadAgainAreTheSameCall(t *testing.T) {
+	for name, tc := range map[string]struct {
+		call func(s *story, i int)
+		most int
+	}{
+		"the same edit, refused": {func(s *story, _ int) {
+			s.call("Edit", map[string]any{"file_path": "a.go", "old_string": "x", "new_string": "y"}, true, "String to replace not found in file.")
+		}, 41},
+		"the same file, read": {func(s *story, _ int) { s.call("Read", map[string]any{"file_path": "a.go"}, false, "package a") }, 41},
+		"another file, read": {func(s *story, i int) {
+			s.call("Read", map[string]any{"file_path": fmt.Sprintf("a%d.go", i)}, false, "package a")
+		}, 1},
+		"a file that changes": {func(s *story, i int) { s.call("Read", map[string]any{"file_path": "a.go"}, false, nonce("a", i)) }, 1},
+		"with edits in between": {func(s *story, i int) {
+			s.call("Read", map[string]any{"file_path": "a.go"}, false, "package a")
+			s.edit("b.go", fmt.Sprint("v = ", i), fmt.Sprint("v = ", i+1))
+		}, 1},
+	} {
+		s := &story{}
+		for i := range 41 {
+			tc.call(s, i)
+		}
+		if _, e := watched(t, s.b.String()); e.SameCalls != tc.most {
+			t.Errorf("%s: the same call %d times, want %d", name, e.SameCalls, tc.most)
+		}
+	}
+}
