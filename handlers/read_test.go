@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -116,6 +117,19 @@ func TestAButtonPressNamesItsButton(t *testing.T) {
 		}
 		if tc.button != "" && (activities[0].thread == nil || activities[0].thread.Number != 7 || !activities[0].MadeAt.IsZero()) {
 			t.Errorf("%s: %+v, want thread 7 and no time", tc.payload, activities[0])
+		}
+	}
+}
+
+func TestAnIssueThatIsGoneIsClosedAndSaysHow(t *testing.T) {
+	for _, how := range []string{"transferred", "deleted"} {
+		payload := fmt.Sprintf(`{"action": %q, "issue": {"number": 7, "state": "open"}, "sender": {"login": "ada"}, "repository": {"full_name": "acme/widgets"}}`, how)
+		activities, err := read([]byte(payload), readers["issues"])
+		if err != nil || len(activities) != 1 || activities[0].Change == nil {
+			t.Fatalf("%s: %+v, %v; want a change", how, activities, err)
+		}
+		if c := activities[0].Change; activities[0].Number != 7 || c.What != "closed" || c.Detail != how || c.By != "ada" {
+			t.Errorf("%s: #%d %+v", how, activities[0].Number, c)
 		}
 	}
 }
