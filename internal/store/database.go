@@ -24,7 +24,6 @@ type database struct {
 	config   *pgx.ConnConfig // of PostgreSQL, open for writing
 	now      func() time.Time
 	queue    Queue
-	lock     *os.File // SQLite: held while this process may write
 	file     *os.File // SQLite: the database itself, held as well
 	serving  bool     // it is open for writing, and migrated
 	// turn is held by the one write that may ask for the writing connection beside the receiver: database/sql
@@ -45,11 +44,8 @@ func (s *database) closeDB() error {
 	if s.w != nil {
 		errs = append(errs, s.w.Close())
 	}
-	for _, f := range []*os.File{s.file, s.lock} { // after SQLite has closed its own
-		if f == nil {
-			continue
-		}
-		if err := f.Close(); !errors.Is(err, os.ErrClosed) {
+	if s.file != nil { // after SQLite has closed its own
+		if err := s.file.Close(); !errors.Is(err, os.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}

@@ -117,17 +117,17 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	wantRefusal(t, "sqlite:"+path, "restore a backup")
 }
 
-func TestASecondWriterIsRefusedAndToldWhoWrites(t *testing.T) {
+func TestASecondWriterIsRefusedAndToldHowToSeeWhoWrites(t *testing.T) {
 	t.Parallel() // it waits for the lock
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
-	wantRefusal(t, "sqlite:"+path, "in use by process", "stop it first")
+	wantRefusal(t, "sqlite:"+path, "in use by another process (fuser "+path, "stop it first")
 	link := filepath.Join(t.TempDir(), "link.db")
 	check(t, os.Symlink(path, link))
-	wantRefusal(t, "sqlite:"+link, "in use by process")
+	wantRefusal(t, "sqlite:"+link, "in use by another process (fuser "+path)
 	other := filepath.Join(t.TempDir(), "other.db")
 	check(t, os.Link(path, other))
-	wantRefusal(t, "sqlite:"+other, "in use by another process", "stop that one first")
+	wantRefusal(t, "sqlite:"+other, "in use by another process", "stop it first")
 	check(t, os.Remove(other))
 	must(s.Append(t.Context(), issue(1), false, event("", "the first one goes on")))(t)
 	check(t, s.Close())
@@ -152,7 +152,7 @@ func TestADatabaseIsItsOwnersOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	must(s.Append(t.Context(), issue(1), false, event("", 1)))(t)
-	for _, p := range []string{path, path + "-wal", path + "-shm", path + ".lock"} {
+	for _, p := range []string{path, path + "-wal", path + "-shm"} {
 		if info := must(os.Stat(p))(t); info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %s", p, info.Mode())
 		}
@@ -168,7 +168,6 @@ func TestAReadOnlyFileIsRefused(t *testing.T) {
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
 		check(t, os.Chmod(d, 0o777))
 	}
-	check(t, os.Chmod(path+".lock", 0o666))
 	if os.Geteuid() != 0 {
 		wantRefusal(t, "sqlite:"+path, "write access")
 		return

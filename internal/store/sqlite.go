@@ -40,9 +40,6 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if err := checkHeader(path); err != nil {
 		return err
 	}
-	if s.lock, err = lockFile(path + ".lock"); err != nil {
-		return err
-	}
 	if s.file, err = createFile(path); err != nil {
 		return err
 	}
@@ -131,8 +128,9 @@ func checkHeader(path string) error {
 }
 
 // createFile makes a new database readable by its owner only, as SQLite makes its other files, or opens one for
-// writing. It is locked itself, too: it may have several names, each with a lock of its own. SQLite's own locks
-// (fcntl) would go with the first descriptor that is closed, so this one stays open.
+// writing, and takes it for the one process that writes, whatever its name there: the kernel gives it back
+// however that process ends. SQLite's own locks (fcntl) would go with the first descriptor that is closed, so
+// this one stays open.
 func createFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -140,7 +138,7 @@ func createFile(path string) (*os.File, error) {
 	}
 	if held, err := takeLock(f); held || err != nil {
 		f.Close()
-		return nil, cmp.Or(err, fmt.Errorf("%s is in use by another process, which knows it by another name; stop that one first, or give this one a database of its own", path))
+		return nil, cmp.Or(err, fmt.Errorf("the database is in use by another process (fuser %s names it); stop it first, or give this one a database of its own", path))
 	}
 	return f, nil
 }
@@ -220,30 +218,6 @@ func explain(path string, err error) error {
 		return fmt.Errorf("open %s: %w; %s", path, err, hint)
 	}
 	return fmt.Errorf("open %s: %w", path, err)
-}
-
-// lockFile takes the lock of the one process that writes, which the kernel gives back however that ends.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock the database: %w; give the user that runs pawl write access to the directory", err)
-	}
-	if held, err := takeLock(f); held || err != nil {
-		holder, _ := io.ReadAll(io.LimitReader(f, 200))
-		f.Close()
-		return nil, cmp.Or(err, fmt.Errorf("the database is in use by %s (lock %s); stop it first, or give this one a database of its own",
-			strings.TrimSpace(string(holder)), path))
-	}
-	holder := fmt.Sprintf("process %d", os.Getpid())
-	if host, err := os.Hostname(); err == nil {
-		holder += " on " + host
-	}
-	_, err = f.WriteAt([]byte(holder+"\n"), 0)
-	if err = errors.Join(f.Truncate(int64(len(holder)+1)), err); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w; look at the disk: is it full?", path, err)
-	}
-	return f, nil
 }
 
 // lockPatience is how long a held lock is waited for: a server that is started again at once may find its own,
