@@ -83,7 +83,9 @@ type Receipt struct {
 	LeftOut  []string      `json:"left_out,omitempty"`
 	Edits    Edits         `json:"edits"`
 	Evidence simhash.Print `json:"evidence"`
-	Change   simhash.Print `json:"change"`
+	// Frames stand for the first frames of the stack traces in it.
+	Frames []simhash.Print `json:"frames,omitempty"`
+	Change simhash.Print   `json:"change"`
 	// Whole is the fingerprint of all that the thread's branch changes, from the commit
 	// that it began at to EndTree.
 	Whole     simhash.Print `json:"whole,omitempty"`
@@ -113,6 +115,11 @@ type Receipt struct {
 	Exit       int        `json:"exit"`
 	AgentMS    int64      `json:"agent_ms"`
 	Transcript string     `json:"transcript,omitempty"`
+}
+
+// Told takes what the attempt's failure is known again by from its text.
+func (r *Receipt) Told(text string) {
+	r.Evidence, r.Frames = simhash.Failure(text), simhash.Frames(text)
 }
 
 // Progress reports whether the attempt moved the work forward: the tree at its end differs from the tree at

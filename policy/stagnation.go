@@ -110,7 +110,7 @@ func SaysAgain(a, b string) bool {
 		return slices.Compact(split)
 	}
 	in, out := words(a), words(b)
-	return len(in)+len(out) > 0 && shared(in, out) >= sameRequest
+	return len(in)+len(out) > 0 && simhash.Shared(in, out) >= sameRequest
 }
 
 // same names the point that the newest attempt and an earlier one both came to, whatever their texts say: the same
@@ -160,22 +160,13 @@ func alike(a, b Attempt, kind string) float64 {
 		return simhash.Similarity(a.Change, b.Change)
 	case kind == "revision" || !failed(a) || !failed(b) || a.Outcome != b.Outcome:
 	case len(a.Tests)+len(b.Tests) > 0:
-		return shared(a.Tests, b.Tests)
+		return simhash.Shared(a.Tests, b.Tests)
+	case len(a.Frames) > 0 && len(b.Frames) > 0:
+		return simhash.Shared(a.Frames, b.Frames)
 	case a.Evidence != 0 && b.Evidence != 0:
 		return simhash.Similarity(a.Evidence, b.Evidence)
 	}
 	return 0
-}
-
-// shared is the share of the names in either list that are in both.
-func shared(a, b []string) float64 {
-	both := 0
-	for _, name := range a {
-		if slices.Contains(b, name) {
-			both++
-		}
-	}
-	return float64(both) / float64(len(a)+len(b)-both)
 }
 
 // failed reports whether an attempt has a failure text to compare. What cut or

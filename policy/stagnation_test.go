@@ -154,11 +154,23 @@ func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {
 		return Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: evidence, Tests: tests}}
 	}
 	crashed := failedWith(p)
+	traced := func(evidence simhash.Print, frames ...simhash.Print) Attempt {
+		a := failing(evidence)
+		a.Frames = frames
+		return a
+	}
+	traceAndTest := traced(p, 1, 2)
+	traceAndTest.Tests = []string{"A"}
 	for _, tc := range []struct {
 		name string
 		a, b Attempt
 		want float64
 	}{
+		{"the same first frames in other words", traced(p, 1, 2), traced(far, 1, 2), 1},
+		{"half of the frames in the same words", traced(p, 1, 2), traced(p, 1), 0.5},
+		{"other frames in the same words", traced(p, 1), traced(p, 2), 0},
+		{"frames against none: the words", traced(p, 1), failing(p), 1},
+		{"the same frames below other tests", traceAndTest, failing(p, "B"), 0},
 		{"the same tests in other words", failing(p, "A", "B"), failing(far, "A", "B"), 1},
 		{"one test of two in the same words", failing(p, "A", "B"), failing(p, "A"), 0.5},
 		{"tests against none", failing(p, "A"), failing(p), 0},

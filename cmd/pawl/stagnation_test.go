@@ -63,6 +63,42 @@ echo "worker[$$]: upstream refused request req_0$n$(head -c 9 /dev/urandom | od 
 	}
 }
 
+// The first frames of a trace tell where it fails, in whatever words; the same words from elsewhere are another failure.
+func TestAFailureAtTheSamePlaceInOtherWordsIsStagnation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		function, message string // by the n-th attempt
+		rules             []string
+	}{
+		"other words at the same place": {"total", `$(sed -n "$((n * 3 - 2)),$((n * 3))p" words | tr '\n' ' ')`, []string{"feedback", "verify_failed", "verify_failed", "stagnation"}},
+		"the same words from elsewhere": {"step$n", "the very same words of a message that does not change at all", []string{"feedback", "verify_failed", "verify_failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{
+				"a.txt": "", ".github/pawl.yml": "verify: [\"sh check.sh\"]\n",
+				"words": strings.Join(strings.Fields("cannot read banana while peeling seven wooden ladders near green harbours after midnight rain"), "\n") + "\n",
+				"check.sh": `n=$(wc -l < a.txt | tr -d ' ')
+printf 'Traceback (most recent call last):\n  File "/srv/%s/main.py", line %s, in <module>\n    run()\n  File "/srv/%s/cart.py", line 4%s, in %s\nValueError: %s\n' $$ "$n" $$ "$n" "` +
+					c.function + `" "` + c.message + `"; exit 3
+`,
+			})
+			r.agent(`cat > /dev/null; echo more >> a.txt; head -c 90 /dev/urandom | base64 > "file$(wc -l < a.txt).txt"
+`, "")
+			r.start()
+			n := r.solve("A word", "Please add the right word to a.txt.")
+			s := r.ending(n)
+			var rules []string
+			for _, a := range r.state(n).Attempts {
+				rules = append(rules, string(a.Decision.Rule))
+			}
+			if !slices.Equal(rules, c.rules) {
+				t.Errorf("the attempts began by %q, then %s (%s %q); want %q", rules, s.State, s.Rule, s.Reasons, c.rules)
+			}
+		})
+	}
+}
+
 func TestAStoppedThreadNamesAnotherThatStoppedOnTheSameTask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, verifying())

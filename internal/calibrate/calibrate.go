@@ -114,6 +114,10 @@ func (v View) reservations() []string {
 func byPrint(view, a, b string) (similarity float64, known bool) {
 	of := simhash.Fingerprint
 	if view == "failure" {
+		inA, inB := simhash.Frames(a), simhash.Frames(b)
+		if len(inA) > 0 && len(inB) > 0 {
+			return simhash.Shared(inA, inB), true
+		}
 		of = simhash.Failure
 	}
 	p, q := of(a), of(b)

@@ -19,7 +19,6 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
-	"github.com/pawlbot/pawl/policy/simhash"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -88,9 +87,9 @@ func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	e := policy.Receipt{
 		N: r.attempts, Ending: p.Ending, Reasons: p.Reasons,
 		Detail: text.Line(p.Failure, maxRemark), StartTree: before, EndTree: before,
-		Edits:    p.Edits,
-		Evidence: simhash.Failure(p.Evidence()), Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
+		Edits: p.Edits, Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
 	}
+	e.Told(p.Evidence())
 	if p.Edits.Operations > 0 {
 		e.EndTree = fmt.Sprintf("after attempt %d", r.attempts)
 	}

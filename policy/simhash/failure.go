@@ -34,11 +34,8 @@ func lettersOnly(r rune) rune {
 // addresses) and the folders of paths; of a path the file's name stays, where it has an
 // ending. Words of one or two letters do not count.
 func Failure(text string) Print {
-	if len(text) > 2*failureHalf {
-		text = text[:failureHalf] + "\n" + text[len(text)-failureHalf:]
-	}
 	var b strings.Builder
-	for word := range strings.FieldsSeq(text) {
+	for word := range strings.FieldsSeq(ends(text)) {
 		if strings.ContainsAny(word, `/\`) {
 			word = paths.ReplaceAllString(word, "$1 ")
 		}
@@ -51,4 +48,12 @@ func Failure(text string) Print {
 		}
 	}
 	return Fingerprint(b.String())
+}
+
+// ends leaves the middle of a long text out.
+func ends(text string) string {
+	if len(text) > 2*failureHalf {
+		text = text[:failureHalf] + "\n" + text[len(text)-failureHalf:]
+	}
+	return text
 }

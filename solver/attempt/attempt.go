@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
-	"github.com/pawlbot/pawl/policy/simhash"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -332,7 +331,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	if r.Silent = ""; p.Silent > 0 {
 		r.Silent = text.Span(p.Silent)
 	}
-	r.Evidence = simhash.Failure(p.Evidence())
+	r.Told(p.Evidence())
 	if p.Limit != nil {
 		r.Limit = bounded(*p.Limit)
 	}
@@ -351,7 +350,7 @@ func (a *Attempt) conclude() {
 	for _, v := range r.Verify {
 		if !v.Passed {
 			failing = true
-			r.Evidence = simhash.Failure(v.Output)
+			r.Told(v.Output)
 			r.Tests = thread.FailingNames(v.Failing)
 			if r.Detail == "" {
 				r.Detail = tail(fmt.Sprintf("%s: exit code %d", oneLine(v.Command), v.Exit), maxDetail)
