@@ -18,7 +18,7 @@
 //	what becomes part of the commit, what is left out            snapshot.go
 //	which files are withheld from the agent and put back         protected.go
 //	how is a commit or merge made without hooks                  commit.go
-//	what did an attempt change                                   diff.go
-//	when is a push refused, why never forced                     push.go
-//	which errors can a caller tell apart                         errors.go
+//	what did an attempt change                                   commit.go (Diff)
+//	when is a push refused, why never forced                     remote.go (Push)
+//	which errors can a caller tell apart                         command.go (commandError)
 package git

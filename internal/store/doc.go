@@ -21,16 +21,16 @@
 //	why has a repeated event no second effect              log.go, insertEvents
 //	when is a delivery answered, how many share a commit   receive.go
 //	where is a delivery claimed, when is it tried again    deliveries.go
-//	in what form is a payload stored                       payload.go
+//	in what form is a payload stored                       receive.go, pack
 //	how do nodes tell each other that something is due     postgres.go, Listen
 //	what happens on a full disk, after a failed fsync      database.go
 //	who may open a SQLite file                             sqlite.go, lockFile
 //	what is removed, in how large transactions             clean.go; by a wrong clock: clock.go, TrustClock
 //	how many attempts may run on an account                accounts.go
 //	which node does what only one should do                duty.go
-//	what else do nodes share, such as GitHub's limits      shared.go
+//	what else do nodes share, such as GitHub's limits      duty.go, UpdateShared
 //	what did attempts use above their threads, is there room  usage.go
-//	what is kept of attempts for learning                  grades.go
+//	what is kept of attempts for learning                  accounts.go, PutGraded
 //	what do the pages and pawl status list                 list.go
-//	what does an upgrade change                            migrations, migrate.go
+//	what does an upgrade change                            migrations, store.go
 package store

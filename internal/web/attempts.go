@@ -3,13 +3,16 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 )
 
 func how(a checkrun.Attempt) string {
@@ -102,3 +105,84 @@ func spent(r policy.Rung) string {
 	}
 	return strings.Join(cost, ", ")
 }
+
+// Lengths of what others wrote, in characters; those of a single place stand in its template.
+const (
+	maxName   = 100
+	maxTitle  = 120
+	maxReason = 300
+)
+
+// words are the functions of the templates. Every string from outside passes name, term, reason, line, quote or
+// url, which clean and cut it, or was cleaned before.
+func words() template.FuncMap {
+	return template.FuncMap{
+		"line":   func(s any, most int) string { return text.Line(fmt.Sprint(s), most) },
+		"name":   func(s any) string { return text.Line(fmt.Sprint(s), maxName) },
+		"term":   func(s any) string { return text.Spaced(text.Line(fmt.Sprint(s), maxName)) },
+		"reason": func(s string) string { return text.Line(s, maxReason) },
+		"quote":  text.Block, "url": text.URL, "dash": text.Dash,
+
+		"number": number[int], "plural": plural, "percent": percent, "span": func(low, high float64) int { return max(1, percent(high)-percent(low)) },
+		"middle": func(mean float64) int { return max(0, min(98, percent(mean)-1)) },
+		"more":   func(n, shown int) int { return max(0, n-shown) },
+		"ago":    ago, "until": until, "logged": logged,
+
+		"how": how, "endingClass": endingClass, "used": used, "spent": spent, "commit": commit, "reset": text.Reset, "fields": fields,
+		"believed": believed, "attemptHref": attemptHref,
+		"violations": func(h learning.SourceHealth, most int) []learning.Violation {
+			shown, _ := newest(h.Violations, most)
+			return shown
+		},
+	}
+}
+
+// newest are the last of a list, the newest first, and how many come before them.
+func newest[T any](all []T, most int) (shown []T, earlier int) {
+	earlier = max(0, len(all)-most)
+	shown = slices.Clone(all[earlier:])
+	slices.Reverse(shown)
+	return shown, earlier
+}
+
+// moment is a time as a page shows it: short, with the whole time behind it.
+type moment struct{ Text, Full, ISO string }
+
+// ago is a time in the past; the zero time shows as nothing.
+func ago(now, t time.Time) moment {
+	if d := now.Sub(t); d >= time.Second {
+		return at(t, text.Span(d)+" ago")
+	}
+	return at(t, "now")
+}
+
+// until is a time to come; the zero time shows as nothing.
+func until(now, t time.Time) moment { return at(t, text.Left(now, t)) }
+
+// logged is a time to the second, with the date where it is not today's.
+func logged(now, t time.Time) moment {
+	now, t = now.UTC(), t.UTC()
+	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
+		return at(t, t.Format(time.TimeOnly))
+	}
+	return at(t, t.Format(time.DateTime))
+}
+
+func at(t time.Time, text string) moment {
+	if t.IsZero() {
+		return moment{}
+	}
+	t = t.UTC()
+	return moment{Text: text, Full: t.Format("2006-01-02 15:04:05 UTC"), ISO: t.Format(time.RFC3339)}
+}
+
+// number is a count with thin spaces between thousands.
+func number[N int | int64](n N) string {
+	return strings.ReplaceAll(text.Count(n), ",", "\u2009")
+}
+
+func plural(n int, thing string) string {
+	return strings.ReplaceAll(text.Plural(n, thing), ",", "\u2009")
+}
+
+func percent(v float64) int { return int(min(max(v, 0), 1)*100 + 0.5) }

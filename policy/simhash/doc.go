@@ -11,5 +11,5 @@
 //	where does a failure happen, by its stack traces             frames.go
 //	how is the same found in one pass, and when is it not        scan.go
 //	how do words become bits                                     shingle.go
-//	which bytes are digits, hexadecimal, words, spaces           class.go
+//	which bytes are digits, hexadecimal, words, spaces           normalise.go, class
 package simhash
