@@ -27,15 +27,13 @@ const (
 	// manyFailures is how often the same call must fail with the same output.
 	// In healthy sessions it was at most 2.
 	manyFailures = 8
-	// ManyCalls is how often one call must have the same result, with no edit in between,
-	// before that is told, and MaxCalls how often before the attempt is ended. In 138
-	// healthy sessions it was at most 2.
+	// ManyCalls is how often one call must have the same result, with no edit in between, before that is
+	// told, and MaxCalls how often before the attempt is ended. In 138 healthy sessions it was at most 2.
 	ManyCalls = 20
 	MaxCalls  = 40
 )
 
-// Bounds of what a detector remembers, so that 100,000 edits take no more
-// memory than 30,000.
+// Bounds of what a detector remembers, so that 100,000 edits take no more memory than 30,000.
 const (
 	maxRemembered = 1 << 15
 	maxCircleFile = 20_000
@@ -43,26 +41,23 @@ const (
 	maxCallText   = 200
 )
 
-// Circles watches the edits and calls of one attempt and counts what shows that
-// they lead nowhere: the same edit again, a file that comes back to an earlier
-// state, lines that are written and taken out again, the same failure again. Each
-// observation costs time in proportion to its own lines, and memory is bounded.
-// Make it with NewCircles.
+// Circles watches the edits and calls of one attempt and counts what shows that they lead nowhere: the same
+// edit again, a file that comes back to an earlier state, lines that are written and taken out again, the
+// same failure again. Each observation costs time in proportion to its own lines, and memory is bounded. Make
+// it with NewCircles.
 type Circles struct {
-	edits    Edits
-	files    map[uint64]*circledFile
-	came     remembered[bool]
-	lines    remembered[int]
-	failures remembered[int]
-	calls    remembered[int] // since the last edit
-	whole    map[uint64][]uint64
-	// churnedMost is the number of edits of CirclePath.
-	churnedMost int
+	edits       Edits
+	files       map[uint64]*circledFile
+	came        remembered[bool]
+	lines       remembered[int]
+	failures    remembered[int]
+	calls       remembered[int] // since the last edit
+	whole       map[uint64][]uint64
+	churnedMost int // the number of edits of CirclePath
 }
 
-// circledFile is what is known of one path: its edits, those with known content,
-// those since the last known state, the lines that were added and taken out, and
-// how many of them remain as a change.
+// circledFile is what is known of one path: its edits, those with known content, those since the last known
+// state, the lines that were added and taken out, and how many of them remain as a change.
 type circledFile struct {
 	edits, seen, unseen int
 	churn, net          int
@@ -76,9 +71,8 @@ func NewCircles() *Circles {
 // Edits returns the counts so far. They are all that Judge needs.
 func (c *Circles) Edits() Edits { return c.edits }
 
-// Call takes the end of a call that edited nothing. Keys are those of the call
-// with its arguments and of what it answered, zero where that is unknown; text is what
-// people know the call by.
+// Call takes the end of a call that edited nothing. Keys are those of the call with its arguments and of what
+// it answered, zero where that is unknown; text is what people know the call by.
 func (c *Circles) Call(key, result uint64, failed bool, text string) {
 	if key == 0 || result == 0 {
 		return
@@ -143,8 +137,7 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 }
 
-// again remembers that something came, unless it is unknown, and reports whether it
-// had come before.
+// again remembers that something came, unless it is unknown, and reports whether it had come before.
 func (c *Circles) again(at, key uint64) bool {
 	if key == 0 {
 		return false
@@ -193,8 +186,7 @@ func (c *Circles) sum(f *circledFile, path string) {
 	}
 }
 
-// LinesWithout returns the lines of a that are not among those of b, counted as often
-// as they occur.
+// LinesWithout returns the lines of a that are not among those of b, counted as often as they occur.
 func LinesWithout(a, b []uint64) []uint64 {
 	left := make(map[uint64]int, len(b))
 	for _, l := range b {

@@ -18,10 +18,9 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Cache is a bare repository on this machine that holds everything fetched so
-// far from one remote repository, and the commits that Pawl made for it. It is
-// never collected or pruned, because checkouts borrow its objects. Any number
-// of goroutines and processes may use one at the same time.
+// Cache is a bare repository on this machine that holds everything fetched so far from one remote repository,
+// and the commits that Pawl made for it. It is never collected or pruned, because checkouts borrow its
+// objects. Any number of goroutines and processes may use one at the same time.
 type Cache struct {
 	git program
 	dir string // absolute, without symbolic links
@@ -94,10 +93,9 @@ func (c *Cache) run(ctx context.Context, cmd command) ([]byte, error) {
 	return c.git.run(ctx, cmd)
 }
 
-// Fetch brings the named references into the cache and returns the commit of
-// each that exists, under the name it was asked for. A name is a branch, or a
-// full reference such as refs/pull/7/head. A repository without any branch is
-// ErrEmpty.
+// Fetch brings the named references into the cache and returns the commit of each that exists, under the name
+// it was asked for. A name is a branch, or a full reference such as refs/pull/7/head. A repository without
+// any branch is ErrEmpty.
 func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[string]string, error) {
 	full := make(map[string]string, len(names)) // asked name → full reference
 	for _, name := range names {
@@ -144,8 +142,7 @@ func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, full map[str
 	return err
 }
 
-// forgetMissing removes from full what the remote does not have, and reports
-// whether anything was missing.
+// forgetMissing removes from full what the remote does not have, and reports whether anything was missing.
 func (c *Cache) forgetMissing(ctx context.Context, r Remote, full map[string]string) (bool, error) {
 	args := []string{"ls-remote", "--", r.URL}
 	for _, ref := range full {
@@ -215,9 +212,8 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 	return "", fmt.Errorf("%s: HEAD names no branch: %w", r.URL, ErrNotExist)
 }
 
-// ReadFile is the content of a regular file of a commit. A directory, a
-// symbolic link or nothing at that path is ErrNotExist; more than 1 MiB is
-// ErrTooLarge.
+// ReadFile is the content of a regular file of a commit. A directory, a symbolic link or nothing at that path
+// is ErrNotExist; more than 1 MiB is ErrTooLarge.
 func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -241,10 +237,9 @@ func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, erro
 // lockPoll is how often a waiting goroutine asks for the lock again.
 const lockPoll = 20 * time.Millisecond
 
-// lock takes the cache for one writer among all goroutines and processes. The
-// lock belongs to the open file: hand it to the git process as well, so that a
-// git which outlives a killed Pawl still holds it. Closing the file gives the
-// lock back.
+// lock takes the cache for one writer among all goroutines and processes. The lock belongs to the open file:
+// hand it to the git process as well, so that a git which outlives a killed Pawl still holds it. Closing the
+// file gives the lock back.
 func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(c.dir, "pawl.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -271,8 +266,7 @@ func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// clean removes what a killed git left behind: with the lock held, nobody else
-// can be using these files.
+// clean removes what a killed git left behind: with the lock held, nobody else can be using these files.
 func (c *Cache) clean() error {
 	for _, pattern := range []string{"*.lock", "refs/pawl/*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {
 		stale, err := filepath.Glob(filepath.Join(c.dir, pattern))

@@ -95,9 +95,8 @@ func settings() [][2]string {
 	return s
 }
 
-// environment is all that git sees of ours: no configuration of the machine or
-// the user, no prompts, English messages, and the network settings that an
-// operator may need.
+// environment is all that git sees of ours: no configuration of the machine or the user, no prompts, English
+// messages, and the network settings that an operator may need.
 func environment(exe string) []string {
 	env := []string{
 		"PATH=" + filepath.Dir(exe) + ":/usr/local/bin:/usr/bin:/bin",
@@ -291,9 +290,8 @@ func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cau
 	return e
 }
 
-// phrases maps what git and its HTTP helper write under LC_ALL=C to a kind,
-// first match wins. The texts are from git's http.c, remote-curl.c and
-// transport.c, from libcurl's strerror.c, and from GitHub's answers.
+// phrases maps what git and its HTTP helper write under LC_ALL=C to a kind, first match wins. The texts are
+// from git's http.c, remote-curl.c and transport.c, from libcurl's strerror.c, and from GitHub's answers.
 var phrases = []struct {
 	kind  error
 	texts []string
@@ -313,8 +311,7 @@ func containsAny(s string, texts []string) bool {
 
 var userinfo = regexp.MustCompile(`(://)[^/\s@]+@`)
 
-// redact removes the credential of the remote, and anything that looks like
-// one, from what git wrote.
+// redact removes the credential of the remote, and anything that looks like one, from what git wrote.
 func redact(s string, remote *Remote) string {
 	if remote != nil && remote.Token != "" {
 		s = strings.NewReplacer(remote.Token, "[redacted]", remote.basic(), "[redacted]").Replace(s)

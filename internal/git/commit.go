@@ -48,9 +48,8 @@ func commit(ctx context.Context, run func(context.Context, command) ([]byte, err
 	}))
 }
 
-// Merge merges two commits of the cache without a work tree. With conflicts it
-// returns their paths, and the tree holds the conflict markers; neither is an
-// error.
+// Merge merges two commits of the cache without a work tree. With conflicts it returns their paths, and the
+// tree holds the conflict markers; neither is an error.
 func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	if err := checkIDs(ours, theirs); err != nil {
 		return "", nil, fmt.Errorf("merge: %w", err)
@@ -112,8 +111,7 @@ const (
 	modeLink = "160000" // to a commit of another repository
 )
 
-// change is one path that differs between two trees. Renames appear as a
-// deletion and an addition.
+// change is one path that differs between two trees. Renames appear as a deletion and an addition.
 type change struct {
 	path         string
 	oldMode      string // such as 100644; 000000 where there is nothing

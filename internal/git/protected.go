@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Withhold removes paths from the work tree until Restore brings them back, and
-// returns those that were there. They are slash-separated and relative. A link in
-// a path is not followed out of the work tree.
+// Withhold removes paths from the work tree until Restore brings them back, and returns those that were
+// there. They are slash-separated and relative. A link in a path is not followed out of the work tree.
 func (w *Workspace) Withhold(paths []string) ([]string, error) {
 	root, err := os.OpenRoot(w.Dir)
 	if err != nil {
@@ -46,9 +45,8 @@ func there(root *os.Root, p string) bool {
 // maxRestored bounds the list of what is restored, in bytes.
 const maxRestored = 4 << 20
 
-// Restore brings paths back to what they were at the start: the changed ones
-// restored, the new ones removed, the deleted ones returned. It returns those in
-// whose place there was something, which is lost.
+// Restore brings paths back to what they were at the start: the changed ones restored, the new ones removed,
+// the deleted ones returned. It returns those in whose place there was something, which is lost.
 func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []string, err error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -81,10 +79,9 @@ func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []str
 	return replaced, nil
 }
 
-// Without is tree with every protected path put back to what it is in base: the
-// changed ones restored, the new ones removed, the deleted ones returned. It
-// also returns the paths that this undid. A file that stands where a protected
-// path needs a directory is undone too.
+// Without is tree with every protected path put back to what it is in base: the changed ones restored, the
+// new ones removed, the deleted ones returned. It also returns the paths that this undid. A file that stands
+// where a protected path needs a directory is undone too.
 func (w *Workspace) Without(ctx context.Context, tree, base string, protected func(path string) bool) (string, []string, error) {
 	changes, err := w.changes(ctx, base, tree)
 	if err != nil {

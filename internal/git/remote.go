@@ -22,9 +22,8 @@ type Remote struct {
 	URL string
 	// Token is an installation token. Empty means no authentication.
 	//
-	// It reaches git as a configuration file that exists only in memory: not in
-	// the arguments or the environment, which any process of the machine or of
-	// the user can list, and not on disk.
+	// It reaches git as a configuration file that exists only in memory: not in the arguments or the
+	// environment, which any process of the machine or of the user can list, and not on disk.
 	Token string
 }
 
@@ -88,9 +87,8 @@ func memoryFile(text string) (*os.File, error) {
 	return f, nil
 }
 
-// fullRef is name as a full reference: a branch gets refs/heads/ in front, a
-// name that starts with refs/ stays. The rules are those of
-// git-check-ref-format(1).
+// fullRef is name as a full reference: a branch gets refs/heads/ in front, a name that starts with refs/
+// stays. The rules are those of git-check-ref-format(1).
 func fullRef(name string) (string, error) {
 	full := name
 	if !strings.HasPrefix(name, "refs/") {
@@ -134,11 +132,10 @@ func checkIDs(ids ...string) error {
 // Push moves a branch of the remote from expectOld to the commit sha of the
 // cache. An empty expectOld means that the branch does not exist yet.
 //
-// It only ever moves a branch forward, and only from where the caller knows it
-// to be; otherwise the answer is ErrRejected and nothing changed. A branch that
-// is already at sha is fine, so a push may be repeated after a crash. Other
-// answers of a server are ErrProtected, ErrAuth, ErrNotFound and
-// ErrUnavailable. Keeping away from the default branch is the caller's part.
+// It only ever moves a branch forward, and only from where the caller knows it to be; otherwise the answer is
+// ErrRejected and nothing changed. A branch that is already at sha is fine, so a push may be repeated after a
+// crash. Other answers of a server are ErrProtected, ErrAuth, ErrNotFound and ErrUnavailable. Keeping away
+// from the default branch is the caller's part.
 func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld string) error {
 	if err := checkIDs(sha); err != nil {
 		return fmt.Errorf("push: %w", err)
@@ -159,9 +156,8 @@ func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld strin
 			return fmt.Errorf("push %s to %s: %w: it does not contain %s", sha, branch, ErrRejected, expectOld)
 		}
 	}
-	// The lease makes the server compare the old value in the same step in which
-	// it sets the new one. It would also permit a rewrite of what it names, which
-	// the check above excludes.
+	// The lease makes the server compare the old value in the same step in which it sets the new one. It
+	// would also permit a rewrite of what it names, which the check above excludes.
 	out, err := c.run(ctx, command{
 		args: []string{"push", "--porcelain", "--no-verify", "--force-with-lease=" + ref + ":" + expectOld,
 			"--", r.URL, sha + ":" + ref},

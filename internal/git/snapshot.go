@@ -14,9 +14,8 @@ import (
 // Snapshot is the work tree as git would commit it.
 type Snapshot struct {
 	Tree string // id of the tree
-	// Left are the things that are not in the tree although they are in the work
-	// tree, in no order and at most maxLeft of them. What the commit held at such
-	// a path before is still there.
+	// Left are the things that are not in the tree although they are in the work tree, in no order and at
+	// most maxLeft of them. What the commit held at such a path before is still there.
 	Left []Left
 }
 
@@ -28,11 +27,10 @@ type Left struct {
 // maxLeft bounds how many things left out are reported by name.
 const maxLeft = 100
 
-// Snapshot writes the tree of the checkout as it is now: all files that are not
-// ignored, whoever committed them or not. Files that cannot be part of a
-// repository, or would harm who checks it out, are left out and reported: other
-// repositories inside, links that lead out of the tree, pipes, sockets, devices,
-// unreadable files, and names that some system takes for .git.
+// Snapshot writes the tree of the checkout as it is now: all files that are not ignored, whoever committed
+// them or not. Files that cannot be part of a repository, or would harm who checks it out, are left out and
+// reported: other repositories inside, links that lead out of the tree, pipes, sockets, devices, unreadable
+// files, and names that some system takes for .git.
 //
 // More or larger files than the limits allow are ErrTooLarge. A tree that would
 // make git hang or read without end is ErrUnsafe.
@@ -175,8 +173,7 @@ func (s *sorter) readable(path string) bool {
 	return true
 }
 
-// inRealDirs reports whether every directory above path is a directory and not
-// a link to one.
+// inRealDirs reports whether every directory above path is a directory and not a link to one.
 func (s *sorter) inRealDirs(path string) bool {
 	for i, c := range path {
 		if c != '/' {

@@ -13,18 +13,16 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
-// Bounds of the survey: far beyond honest trees, and small enough that walking
-// them is a matter of seconds.
+// Bounds of the survey: far beyond honest trees, and small enough that walking them is a matter of seconds.
 const (
 	maxEntries = 2_000_000 // files and directories, ignored ones too
 	maxDepth   = 200       // directories inside each other
 	maxRules   = 1 << 20   // bytes of one .gitignore or .gitattributes, which git reads whole
 )
 
-// survey walks the directory name, which is open as dir: the whole work tree, before
-// git does. It refuses what git would hang on (a pipe where it expects a file of
-// rules, or inside another repository) and reports what git would pass over in
-// silence.
+// survey walks the directory name, which is open as dir: the whole work tree, before git does. It refuses
+// what git would hang on (a pipe where it expects a file of rules, or inside another repository) and reports
+// what git would pass over in silence.
 func (s *sorter) survey(ctx context.Context, dir *os.Root, name string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: more than %d directories inside each other at %.200q", ErrUnsafe, maxDepth, name)
@@ -119,9 +117,8 @@ func (s *sorter) badLink(name string) string {
 	return ""
 }
 
-// looksLikeDotGit reports whether a file system of some operating system would
-// open .git under this name, by git's own rules (is_hfs_dotgit in utf8.c and
-// is_ntfs_dotgit in path.c).
+// looksLikeDotGit reports whether a file system of some operating system would open .git under this name, by
+// git's own rules (is_hfs_dotgit in utf8.c and is_ntfs_dotgit in path.c).
 func looksLikeDotGit(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false

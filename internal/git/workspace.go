@@ -29,9 +29,8 @@ type CheckoutSpec struct {
 	Files string
 }
 
-// Workspace is the checkout of one attempt. It is for one goroutine at a time,
-// and its methods that read the work tree are for times when nobody writes
-// there: when the agent's processes are dead.
+// Workspace is the checkout of one attempt. It is for one goroutine at a time, and its methods that read the
+// work tree are for times when nobody writes there: when the agent's processes are dead.
 type Workspace struct {
 	// Dir is an ordinary checkout for the agent, with a .git of its own that has
 	// no remote and no credential. Bind it writable.
@@ -39,9 +38,8 @@ type Workspace struct {
 	// Objects holds the objects that the agent's .git borrows from the cache.
 	// Bind it read-only at the same path, and nothing else of the cache: without
 	// a sandbox an agent can write there, and harm every later attempt.
-	Objects string
-	// StartTree is the tree of the commit where the checkout started.
-	StartTree string
+	Objects   string
+	StartTree string // the tree of the commit where the checkout started
 
 	root   string // holds the checkout and gitDir
 	gitDir string // the git directory that only the host uses
@@ -208,9 +206,8 @@ func (w *Workspace) here(cmd command) command {
 	return cmd
 }
 
-// Commit makes a commit of a tree of this checkout and keeps it in the cache,
-// where it outlives the checkout and can be pushed. Nothing else that the
-// checkout holds reaches the cache.
+// Commit makes a commit of a tree of this checkout and keeps it in the cache, where it outlives the checkout
+// and can be pushed. Nothing else that the checkout holds reaches the cache.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	sha, err := commit(ctx, w.run, s)
 	if err != nil {
@@ -222,8 +219,7 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	return sha, w.cache.keep(ctx, w.gitDir)
 }
 
-// Close removes the checkout with everything in it, also directories that the
-// agent made read-only.
+// Close removes the checkout with everything in it, also directories that the agent made read-only.
 func (w *Workspace) Close() error {
 	// Without its git directory nobody takes it for whole: a kill may come in between.
 	if err := errors.Join(Remove(w.gitDir), Remove(w.root)); err != nil {
@@ -232,9 +228,8 @@ func (w *Workspace) Close() error {
 	return nil
 }
 
-// Remove deletes a directory that an agent could write to, also where its
-// programs took the right to write away, as Go does in its module cache. A
-// directory that does not exist is removed already.
+// Remove deletes a directory that an agent could write to, also where its programs took the right to write
+// away, as Go does in its module cache. A directory that does not exist is removed already.
 func Remove(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil

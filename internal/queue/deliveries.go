@@ -9,8 +9,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// deliveryTimeout is how long the handling of one delivery may take: it asks
-// GitHub once or twice.
+// deliveryTimeout is how long the handling of one delivery may take: it asks GitHub once or twice.
 const deliveryTimeout = 2 * time.Minute
 
 // What one process keeps of the deliveries that it stored and is to handle. Their

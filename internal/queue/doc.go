@@ -1,8 +1,7 @@
-// Package queue works off what is due. What that is stands in the rows of threads
-// and deliveries, and is claimed there; a wake-up only says that it is time to look,
-// and a poll looks when none came. So a process that dies loses no work, and a
-// thread or a delivery that is worked on twice does no harm: the thread's lease, the
-// keys of events and the state of the delivery see to that.
+// Package queue works off what is due. What that is stands in the rows of threads and deliveries, and is
+// claimed there; a wake-up only says that it is time to look, and a poll looks when none came. So a process
+// that dies loses no work, and a thread or a delivery that is worked on twice does no harm: the thread's
+// lease, the keys of events and the state of the delivery see to that.
 //
 //	question                                               file
 //	when threads are claimed, and how many at once         queue.go

@@ -27,9 +27,8 @@ type Store interface {
 type Options struct {
 	Store Store
 	// Node names this process in leases.
-	Node string
-	// Workers is how many steps, and so attempts, run at a time.
-	Workers int
+	Node    string
+	Workers int // how many steps, and so attempts, run at a time
 	// HandleDelivery handles one stored delivery, of which maybe only the GUID is
 	// known here. It notes in the store what became of it, also when it is to be
 	// tried again, and must do nothing for a delivery that was handled already.
@@ -37,9 +36,8 @@ type Options struct {
 	// Step works on a thread whose lease was asked for at a time, gives the lease
 	// back, and stores when the thread is due again, also where it fails. ctx ends
 	// when the queue stops; the step should then leave a state to go on from.
-	Step func(ctx context.Context, l thread.Lease, asked time.Time) error
-	// Sweep is called every SweepInterval and must not take longer.
-	Sweep  func(ctx context.Context) error
+	Step   func(ctx context.Context, l thread.Lease, asked time.Time) error
+	Sweep  func(ctx context.Context) error // called every SweepInterval and must not take longer
 	Logger *slog.Logger
 }
 
@@ -47,14 +45,12 @@ type Options struct {
 const SweepInterval = 5 * time.Second
 
 const (
-	// pollInterval is how late at most work starts that nothing woke this process
-	// for: the end of a wait, and what a lost connection kept another node from
-	// telling. Looking takes three reads of an index.
+	// pollInterval is how late at most work starts that nothing woke this process for: the end of a wait, and
+	// what a lost connection kept another node from telling. Looking takes three reads of an index.
 	pollInterval = time.Second
 	// claimTime bounds one claim, which takes milliseconds.
 	claimTime = 10 * time.Second
-	// threadsAtOnce is how many threads one claim takes at most, so that others get
-	// theirs meanwhile.
+	// threadsAtOnce is how many threads one claim takes at most, so that others get theirs meanwhile.
 	threadsAtOnce = 8
 )
 
@@ -74,8 +70,7 @@ func New(o Options) *Queue {
 	return &Queue{o: o, woken: make(chan struct{}, 1), inbox: newInbox(o.HandleDelivery, o.Logger)}
 }
 
-// Start begins to work steps and deliveries and to sweep. The work goes on until
-// Stop, also when ctx ends.
+// Start begins to work steps and deliveries and to sweep. The work goes on until Stop, also when ctx ends.
 func (q *Queue) Start(ctx context.Context) {
 	ctx, q.end = context.WithCancel(context.WithoutCancel(ctx))
 	for range deliveryWorkers {
@@ -96,9 +91,8 @@ func (q *Queue) Drain(ctx context.Context) error {
 	return await(ctx, &q.steps)
 }
 
-// Stop claims nothing more, ends the contexts of those at work so that they leave
-// a state to go on from, and waits for them until ctx ends. What was cut off is due
-// in its row, for the next Start or another node.
+// Stop claims nothing more, ends the contexts of those at work so that they leave a state to go on from, and
+// waits for them until ctx ends. What was cut off is due in its row, for the next Start or another node.
 func (q *Queue) Stop(ctx context.Context) error {
 	if q.end == nil {
 		return nil
@@ -173,8 +167,7 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 	}
 }
 
-// takeSome waits for a free worker and takes those that are free, up to
-// threadsAtOnce.
+// takeSome waits for a free worker and takes those that are free, up to threadsAtOnce.
 func takeSome(ctx context.Context, free chan struct{}) (n int) {
 	select {
 	case <-ctx.Done():
@@ -199,8 +192,7 @@ func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
 	return leases
 }
 
-// step works one thread. One that panics has stored when it is tried again, as any
-// that fails.
+// step works one thread. One that panics has stored when it is tried again, as any that fails.
 func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
 	id := slog.String("thread", l.Thread.String())
 	defer func() {

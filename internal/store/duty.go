@@ -38,8 +38,7 @@ func (s *records) Duty(name, node string, every time.Duration) *Duty {
 	return &Duty{records: s, name: "duty " + name, node: node, every: every}
 }
 
-// Begin reports whether this node is to do the duty now. Ask every 15 s or so, and
-// call End afterwards.
+// Begin reports whether this node is to do the duty now. Ask every 15 s or so, and call End afterwards.
 func (d *Duty) Begin(ctx context.Context) (mine bool, err error) {
 	err = d.update(ctx, func(now time.Time, row *dutyRow) bool {
 		if d.began.IsZero() {

@@ -12,8 +12,7 @@ const courtesy = " thanks thank thx ty cheers you u so very much a lot all team 
 	" approved approve ship merge it this that to me by well done job work works stuff is are s as the appreciated "
 
 var (
-	// asking matches a question, and words with which thanks go on with a request or
-	// complain.
+	// asking matches a question, and words with which thanks go on with a request or complain.
 	asking = regexp.MustCompile(`(?i)\?|n't\b|\b(?:and|but|or|then|now|also|please|can|could|would|should|must|needs?|only|half|not|nothing|never|except|instead|still|` +
 		`if|once|after|before|until|when|advance|(?:break|broke|fail|miss|wrong)\w*)\b`)
 	emoji = regexp.MustCompile(`:[a-z0-9_+-]+:|\+1\b|@[\w-]+`) // and mentions

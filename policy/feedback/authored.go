@@ -14,25 +14,22 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Authored stands for what an agent itself wrote while it worked: its commands, the
-// arguments of its tools, its patches and messages. What tools printed is none of it,
-// so a person's comment that the agent merely read stays the person's. Texts are kept
-// as hashes of their runs of words, 4 bytes each, so that a thread's log can hold them
-// and every node can ask. The zero value is of an agent that wrote nothing.
+// Authored stands for what an agent itself wrote while it worked: its commands, the arguments of its tools,
+// its patches and messages. What tools printed is none of it, so a person's comment that the agent merely
+// read stays the person's. Texts are kept as hashes of their runs of words, 4 bytes each, so that a thread's
+// log can hold them and every node can ask. The zero value is of an agent that wrote nothing.
 type Authored struct {
 	runs  map[uint32]struct{}
 	fresh []uint32 // those that are not logged yet
 	size  int      // of the texts that were looked at, in bytes
 }
 
-// runWords is how many words of a remark in a row must stand in the agent's texts,
-// wherever in the remark. A remark of fewer words must stand in a command that posts:
-// "done" or "LGTM" stands in any session by chance.
+// runWords is how many words of a remark in a row must stand in the agent's texts, wherever in the remark. A
+// remark of fewer words must stand in a command that posts: "done" or "LGTM" stands in any session by chance.
 const runWords = 4
 
-// maxRuns bounds what is kept of one attempt's texts, except of what it posts, which
-// has as much room again. Recorded healthy sessions have up to 4,300 runs, and the
-// longest answer that was recorded 8,600.
+// maxRuns bounds what is kept of one attempt's texts, except of what it posts, which has as much room again.
+// Recorded healthy sessions have up to 4,300 runs, and the longest answer that was recorded 8,600.
 const maxRuns = 1 << 14
 
 // maxPerRun bounds the texts that are looked at, in bytes for each run that may be
@@ -173,8 +170,7 @@ func copied(r Remark, s Scene) bool {
 // order to Pawl begins with @ and its name alone.
 const writer = `(?i)^[^\w@]*(?:@?%[1]s\[bot\]|%[1]s)\W*(?:(?:bot|app|wrote|commented|said|posted|replied|on|in|at|via|github|#?[\d:/.-]+)\b\W*)*:\W*\n`
 
-// uncut is a copy without such a line, and without the word within which its end was
-// cut off.
+// uncut is a copy without such a line, and without the word within which its end was cut off.
 func uncut(text, slug string) string {
 	text = regexp.MustCompile(fmt.Sprintf(writer, regexp.QuoteMeta(slug))).ReplaceAllString(text, "")
 	if whole := strings.TrimRight(text, ".…[]() "); strings.HasSuffix(text, "…") || strings.HasSuffix(text, "...") || strings.HasSuffix(text, "[…]") {

@@ -9,9 +9,8 @@ import (
 )
 
 type Command struct {
-	// Name is solve, retry, stop, resume, escalate, use, status or why. It is
-	// "unknown" for any other word behind /pawl, so that Pawl can answer with
-	// help. The zero Command has no name and is no command.
+	// Name is solve, retry, stop, resume, escalate, use, status or why. It is "unknown" for any other word
+	// behind /pawl, so that Pawl can answer with help. The zero Command has no name and is no command.
 	Name string
 	// Text is what was said beside the name, as far as a reader can see it: the
 	// task for solve, which may go on for many lines; the backend for use; the
@@ -27,16 +26,14 @@ func (c Command) Works() bool {
 	return !slices.Contains([]string{"stop", "use", "status", "why", "unknown"}, c.Name)
 }
 
-// ParseCommand finds the command in the body of a comment, review or
-// description. A command is the first thing on a line that a reader of the page
-// sees as the writer's own words: not in quotes, code, HTML comments or the
-// quoted part of an e-mail, and not indented by four columns or more. In doubt a
-// line is no command.
+// ParseCommand finds the command in the body of a comment, review or description. A command is the first
+// thing on a line that a reader of the page sees as the writer's own words: not in quotes, code, HTML
+// comments or the quoted part of an e-mail, and not indented by four columns or more. In doubt a line is no
+// command.
 //
-// slug is the App's name; a line that starts with its mention means solve. The
-// first command counts; but where one says stop, stop counts wherever it stands.
-// "@slug stop" alone on its line is taken for stop as well: nobody who writes
-// that wants an agent to start.
+// slug is the App's name; a line that starts with its mention means solve. The first command counts; but
+// where one says stop, stop counts wherever it stands. "@slug stop" alone on its line is taken for stop as
+// well: nobody who writes that wants an agent to start.
 func ParseCommand(body, slug string) (Command, bool) {
 	lines := readLines(unixLines(body))
 	var first Command
@@ -152,10 +149,9 @@ func startsWithSpace(text string) bool {
 	return strings.IndexFunc(text, unicode.IsSpace) == 0
 }
 
-// Triggers reports whether a repository that listens to the given triggers hears
-// feedback of that source; none given means all. The words are those of the
-// repository's configuration: command, mention, label, review, comment,
-// description, check_run. Buttons are always heard.
+// Triggers reports whether a repository that listens to the given triggers hears feedback of that source;
+// none given means all. The words are those of the repository's configuration: command, mention, label,
+// review, comment, description, check_run. Buttons are always heard.
 func Triggers(source policy.Source, c Command, triggers []string) bool {
 	word := string(source)
 	switch {

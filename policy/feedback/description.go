@@ -22,36 +22,31 @@ const (
 )
 
 var (
-	// managed matches the markers around the block that Pawl keeps in a
-	// description. They are found in code too: a description that ends in an
-	// open code block makes code of the block that Pawl appends.
+	// managed matches the markers around the block that Pawl keeps in a description. They are found in code
+	// too: a description that ends in an open code block makes code of the block that Pawl appends.
 	managed = regexp.MustCompile(`(?is)<!--\s*pawl:(begin|end)\b.*?-->`)
 
 	// token matches what programs write anew: dates, times of a day, hashes and numbers.
 	token = regexp.MustCompile(`(?i)` + moment + `|` + number)
 
-	// stamped matches what says of itself that it moves: ages, moments behind a word
-	// such as "updated", and lines of nothing but counters. Elsewhere a date, a hash or
-	// a number may be somebody's wish.
+	// stamped matches what says of itself that it moves: ages, moments behind a word such as "updated", and
+	// lines of nothing but counters. Elsewhere a date, a hash or a number may be somebody's wish.
 	stamped = regexp.MustCompile(`(?im)\b(?:an?|\d+) (?:second|minute|hour|day|week)s? ago\b` +
 		`|\b(?:updated|edited|modified|generated|refreshed|synced|checked|seen|built|deployed|timestamp|build:|(?:last|latest) (?:update|run|sync|commit))` +
 		`(?:[^\w\n]*(?:(?:at|on|from|of|utc|gmt|mon|tue|wed|thu|fri|sat|sun)\b[^\w\n]*)*(?:` + moment + `))+` +
 		`|^(?:[^\w\n]*\b(?:views?|visits?|visitors|downloads|stars|counter|comments|heartbeats?|build|run)[^\w\n]+` + number + `)+[^\w\n]*$`)
 
-	// checkbox matches a task list's box up to its closing bracket, also in
-	// nested lists and in quotes.
+	// checkbox matches a task list's box up to its closing bracket, also in nested lists and in quotes.
 	checkbox = regexp.MustCompile(`^((?:[\s>]*(?:[-*+]|\d{1,9}[.)])\s+)+)\[[xX ]\](\s|$)`)
 )
 
-// Content returns what a description says to its readers: visible text without
-// the block that Pawl manages, with line endings, white space and the state of
-// task list boxes made equal. Indentation stays, since Markdown means something
-// by it. Two descriptions with the same Content are the same to Pawl.
+// Content returns what a description says to its readers: visible text without the block that Pawl manages,
+// with line endings, white space and the state of task list boxes made equal. Indentation stays, since
+// Markdown means something by it. Two descriptions with the same Content are the same to Pawl.
 //
-// Anybody can write the markers of Pawl's block. What stands between them
-// reaches neither a diff nor a prompt that is built from Content, so a forged
-// block hides text from Pawl and not from people. Where the markers are not
-// exactly one beginning and one end behind it, nothing between them is removed.
+// Anybody can write the markers of Pawl's block. What stands between them reaches neither a diff nor a prompt
+// that is built from Content, so a forged block hides text from Pawl and not from people. Where the markers
+// are not exactly one beginning and one end behind it, nothing between them is removed.
 func Content(body string) string {
 	text := Visible(withoutManaged(unixLines(body)))
 	var kept []string
@@ -68,10 +63,9 @@ func Content(body string) string {
 	return strings.Join(kept, "\n")
 }
 
-// DescriptionDiff compares the content of two versions of a description. changed
-// is false where they differ in nothing but white space or in what Content
-// leaves out, and diff is then empty. diff is a unified diff with three lines
-// of context, cut with a note after 16 KiB.
+// DescriptionDiff compares the content of two versions of a description. changed is false where they differ
+// in nothing but white space or in what Content leaves out, and diff is then empty. diff is a unified diff
+// with three lines of context, cut with a note after 16 KiB.
 func DescriptionDiff(from, to string) (diff string, changed bool) {
 	before, after := Content(from), Content(to)
 	if sameWords(before, after) {
@@ -170,8 +164,7 @@ func endLine(text string) string {
 	return text + "\n"
 }
 
-// cutDiff bounds a diff, at the end of a line or, in a very long line, at the
-// end of a character.
+// cutDiff bounds a diff, at the end of a line or, in a very long line, at the end of a character.
 func cutDiff(diff string) string {
 	if len(diff) <= maxDiff {
 		return diff

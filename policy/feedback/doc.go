@@ -1,7 +1,6 @@
-// Package feedback judges whether a remark on a thread asks for work, and what it
-// asks for. It is pure: what it needs to know of the thread and of GitHub is given
-// as a Scene, and a judgement that needs what costs a request says so, so that the
-// caller looks it up only then.
+// Package feedback judges whether a remark on a thread asks for work, and what it asks for. It is pure: what
+// it needs to know of the thread and of GitHub is given as a Scene, and a judgement that needs what costs a
+// request says so, so that the caller looks it up only then.
 //
 // A remark counts when somebody else than Pawl and its agent, who may write to the
 // repository, says something that readers of the page can see.

@@ -8,8 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Actor is an account at GitHub. ID stays when the login changes; Type is User, Bot or
-// Organization.
+// Actor is an account at GitHub. ID stays when the login changes; Type is User, Bot or Organization.
 type Actor struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`
@@ -37,8 +36,7 @@ type Self struct {
 	Slug  string
 }
 
-// Remark is one thing that happened on a thread and may ask for work. The zero
-// value asks for nothing.
+// Remark is one thing that happened on a thread and may ask for work. The zero value asks for nothing.
 type Remark struct {
 	Source policy.Source
 	Edited bool // an existing text was changed
@@ -74,25 +72,20 @@ type Scene struct {
 	Working bool
 	// OwnPull says that the pull request was opened by Pawl.
 	OwnPull bool
-	// Head is the last commit that Pawl pushed to the thread's branch.
-	Head string
-	// Failed are the names of the check runs on Head whose failure was accepted.
-	Failed []string
+	Head    string   // the last commit that Pawl pushed to the thread's branch
+	Failed  []string // the names of the check runs on Head whose failure was accepted
 	// Known are descriptions, as Content gives them, that were already worked
 	// on or already refused as no change.
 	Known []string
 	// Said are the comments that were worked on, Own the texts that Pawl published.
-	Said []string
-	Own  []byte
-	// Label is the label that means solve.
-	Label string
-	// AllowedBots are the numeric ids of bots that may ask for work.
-	AllowedBots []int64
+	Said        []string
+	Own         []byte
+	Label       string  // the label that means solve
+	AllowedBots []int64 // the numeric ids of bots that may ask for work
 	// Permission is the actor's permission on the repository as GitHub names
 	// it; empty when it was not looked up.
 	Permission string
-	// Looked is what was looked up, whatever came of it.
-	Looked []Need
+	Looked     []Need // what was looked up, whatever came of it
 }
 
 // Need is what a judgement waits for. Looking it up costs requests or reads
@@ -100,15 +93,13 @@ type Scene struct {
 type Need string
 
 const (
-	// Annotations are what a failing check run left at lines; they belong into the
-	// text of the remark.
+	// Annotations are what a failing check run left at lines; they belong into the text of the remark.
 	Annotations Need = "annotations"
 	// AgentTexts are what agents wrote: Scene.ByAgent.
 	AgentTexts Need = "agent_texts"
 	// Permission is the actor's: Scene.Permission.
 	Permission Need = "permission"
-	// Closing is whether GitHub knows of one since the remark, where no log tells:
-	// Scene.ClosedSince.
+	// Closing is whether GitHub knows of one since the remark, where no log tells: Scene.ClosedSince.
 	Closing Need = "closing"
 )
 
@@ -119,16 +110,12 @@ type Judgement struct {
 	// Needs asks the caller to look this up and to judge again.
 	Needs  Need
 	Reason string
-	// Own says that the App did it itself. Such things are expected, and tell
-	// people nothing.
+	// Own says that the App did it itself. Such things are expected, and tell people nothing.
 	Own bool
-	// Outside is why the failure of a check run is not the work's; empty for
-	// everything else.
+	// Outside is why the failure of a check run is not the work's; empty for everything else.
 	Outside string
-	// Command is the command that was given; empty for a plain remark.
-	Command Command
-	// Text is what the agent is to read.
-	Text string
+	Command Command // the command that was given; empty for a plain remark
+	Text    string  // what the agent is to read
 	// Description is the new content of an edited description: of one that
 	// counts, or of one that takes an earlier edit back.
 	Description string
@@ -164,15 +151,13 @@ func Judge(r Remark, s Scene) Judgement {
 	return j
 }
 
-// mayWrite reports whether it is enough who made a remark. GitHub knows no
-// permission of bots: for those that come this far the operator's list stands in its
-// place. Whose check run it is does not matter.
+// mayWrite reports whether it is enough who made a remark. GitHub knows no permission of bots: for those that
+// come this far the operator's list stands in its place. Whose check run it is does not matter.
 func mayWrite(r Remark, s Scene) bool {
 	return r.Source == policy.FromCheckRun || r.Actor.Bot() || Writes(s.Permission)
 }
 
-// needs is what has to be looked up for a remark that would count otherwise; empty
-// where that was done.
+// needs is what has to be looked up for a remark that would count otherwise; empty where that was done.
 func needs(j Judgement, r Remark, s Scene) Need {
 	unknown := func(n Need) bool { return !slices.Contains(s.Looked, n) }
 	switch {
@@ -188,10 +173,9 @@ func needs(j Judgement, r Remark, s Scene) Need {
 	return ""
 }
 
-// causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says
-// did it; empty when it does not. own says that GitHub itself names Pawl: of a
-// check run it is the App that counts, since as the actor GitHub names whoever
-// pushed, which on Pawl's branch is Pawl.
+// causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says did it; empty when it does
+// not. own says that GitHub itself names Pawl: of a check run it is the App that counts, since as the actor
+// GitHub names whoever pushed, which on Pawl's branch is Pawl.
 func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	checkRun, app := r.Source == policy.FromCheckRun, r.App != 0 && r.App == s.Self.AppID
 	switch {
@@ -219,10 +203,9 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	return "", false
 }
 
-// mayBePawls reports whether the text of a remark can make it Pawl's own doing. A
-// stop cannot: an agent that says stop harms nobody; one that could make a person's
-// stop count as its own would. An edited description that says so is no command but
-// work, for which the agent must not ask.
+// mayBePawls reports whether the text of a remark can make it Pawl's own doing. A stop cannot: an agent that
+// says stop harms nobody; one that could make a person's stop count as its own would. An edited description
+// that says so is no command but work, for which the agent must not ask.
 func mayBePawls(r Remark, s Scene) bool {
 	switch r.Source {
 	case policy.FromButton, policy.FromCheckRun:

@@ -6,8 +6,7 @@ import (
 )
 
 var (
-	// attribution matches the line, or up to three lines, that a mail program
-	// puts before the text it quotes.
+	// attribution matches the line, or up to three lines, that a mail program puts before the text it quotes.
 	attribution = regexp.MustCompile(`(?is)^\s*(?:on|am|le|el|il|em|op)\b.{4,400}\b(?:wrote|schrieb.{0,200}|a écrit|escribió|ha scritto|escreveu|schreef.{0,200})\s*:\s*$`)
 
 	// divider matches the line behind which a mail program puts the whole
@@ -19,10 +18,9 @@ var (
 	mailHead = regexp.MustCompile(`(?i)^\s*[*]{0,2}(?:sent|date|to|cc|subject|gesendet|datum|an|betreff|envoyé|à|objet)\s?:[*]{0,2}(?:\s|$)`)
 )
 
-// markMail marks the quoted part of an answer that came by e-mail. What a mail
-// program puts below its divider, and text below an attribution that carries no
-// signs of quoting, goes on to the end: where the writer's own words would begin
-// again, nobody can tell.
+// markMail marks the quoted part of an answer that came by e-mail. What a mail program puts below its
+// divider, and text below an attribution that carries no signs of quoting, goes on to the end: where the
+// writer's own words would begin again, nobody can tell.
 func markMail(lines []line) {
 	for i := 0; i < len(lines); i++ {
 		if lines[i].kind != plainLine {

@@ -21,8 +21,7 @@ var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 // span is a part of a text, from start up to and without end.
 type span struct{ start, end int }
 
-// covers reports whether an offset lies within one of the spans, which are in
-// order, behind its start.
+// covers reports whether an offset lies within one of the spans, which are in order, behind its start.
 func covers(spans []span, offset int) bool {
 	i, _ := slices.BinarySearchFunc(spans, offset, func(s span, at int) int { return s.end - at - 1 })
 	return i < len(spans) && spans[i].start < offset
@@ -39,8 +38,7 @@ type tag struct {
 	opens bool
 }
 
-// quoting are the HTML elements whose content is a quotation, code or nothing
-// that a reader sees.
+// quoting are the HTML elements whose content is a quotation, code or nothing that a reader sees.
 var quoting = []string{"blockquote", "pre", "code", "samp", "tt", "xmp", "script", "style", "textarea", "template"}
 
 var element = regexp.MustCompile(`<(/?)([A-Za-z]+)\b`)
@@ -150,10 +148,9 @@ func (p *page) tagsIn(body string, s gmtext.Segment) {
 	}
 }
 
-// comments finds the HTML comments, in order. An unclosed comment reaches to the
-// end of the text. A comment in code is no comment; people write about HTML. But
-// whoever wants to hide text would gain from what is code here and not at GitHub,
-// so indented code does not count, nor what a comment began before.
+// comments finds the HTML comments, in order. An unclosed comment reaches to the end of the text. A comment
+// in code is no comment; people write about HTML. But whoever wants to hide text would gain from what is code
+// here and not at GitHub, so indented code does not count, nor what a comment began before.
 func (p *page) comments(body string) []span {
 	var found []span
 	code := p.code
@@ -179,8 +176,7 @@ func (p *page) comments(body string) []span {
 	}
 }
 
-// commentAt returns the length of the HTML comment at the start of text. <!--> and
-// <!---> are whole comments.
+// commentAt returns the length of the HTML comment at the start of text. <!--> and <!---> are whole comments.
 func commentAt(text string) int {
 	if end := strings.Index(text[2:], "-->"); end >= 0 {
 		return 2 + end + len("-->")
@@ -203,11 +199,10 @@ type line struct {
 	kind lineKind
 }
 
-// readLines tells for each line of a text what it is. Only a line of a paragraph
-// or heading is plain, and only where it begins outside of quotations, code and
-// comments. An open comment hides all that follows, which it does at GitHub in
-// some places only: in doubt a line is no command. In a quotation it hides nothing,
-// for whoever answers to one did not write it.
+// readLines tells for each line of a text what it is. Only a line of a paragraph or heading is plain, and
+// only where it begins outside of quotations, code and comments. An open comment hides all that follows,
+// which it does at GitHub in some places only: in doubt a line is no command. In a quotation it hides
+// nothing, for whoever answers to one did not write it.
 func readLines(body string) []line {
 	p := readPage(body)
 	depth, tags := 0, p.tags
@@ -248,16 +243,13 @@ func indentation(text string) int {
 // comments because GitHub does not show them: [//]: # (like this).
 var nowhere = regexp.MustCompile(`(?m)^ {0,3}\[[^\]\n]+\]:[ \t]*\n?[ \t]*(?:#|<>)[ \t]*\n?[ \t]*(?:\([^()]*\)|"[^"]*"|'[^']*')[ \t]*$`)
 
-// Visible returns the part of a text from GitHub that a reader sees there. It
-// removes HTML comments (an unclosed one hides the rest), link definitions that
-// lead nowhere, characters without a shape (zero-width, bidirectional controls,
-// tags, variation selectors, fillers) and control characters other than tab and
-// line feed. Line ends become line feeds, bytes that are not UTF-8 become
-// U+FFFD.
+// Visible returns the part of a text from GitHub that a reader sees there. It removes HTML comments (an
+// unclosed one hides the rest), link definitions that lead nowhere, characters without a shape (zero-width,
+// bidirectional controls, tags, variation selectors, fillers) and control characters other than tab and line
+// feed. Line ends become line feeds, bytes that are not UTF-8 become U+FFFD.
 //
-// Prompts are built from it: instructions that a maintainer cannot see must not
-// reach an agent. It does not judge what a page merely folds away or shows on
-// hovering, such as <details> or titles of links.
+// Prompts are built from it: instructions that a maintainer cannot see must not reach an agent. It does not
+// judge what a page merely folds away or shows on hovering, such as <details> or titles of links.
 func Visible(text string) string {
 	text = withoutComments(strings.ToValidUTF8(unixLines(text), "\uFFFD"))
 	text = nowhere.ReplaceAllString(text, "")

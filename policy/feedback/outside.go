@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Outside says why the failure of a check run lies outside of the work: the
-// account's billing or the machine it ran on; empty where the work may have
-// caused it. The text is what the run says, one failure a line, as "message" or
-// "path:line: message"; an indented line continues the one before. Only GitHub's
-// own sentences count, where they begin a line, and only if nothing else failed:
-// a test may well print that an operation was canceled.
+// Outside says why the failure of a check run lies outside of the work: the account's billing or the machine
+// it ran on; empty where the work may have caused it. The text is what the run says, one failure a line, as
+// "message" or "path:line: message"; an indented line continues the one before. Only GitHub's own sentences
+// count, where they begin a line, and only if nothing else failed: a test may well print that an operation
+// was canceled.
 func Outside(text string) string {
 	why, canceled, exited := "", "", false
 	for line := range strings.Lines(text) {
@@ -52,9 +51,8 @@ func clipped(s string) string {
 // is at the path .github, which is a folder (seen in the answers of the API).
 var atLine = regexp.MustCompile(`^(\S[^:]*):\d+: `)
 
-// failureIn is the failure that a line tells, without its place, and whether
-// GitHub Actions itself may have said it. It is empty in a line that continues
-// another, or that is a warning or notice.
+// failureIn is the failure that a line tells, without its place, and whether GitHub Actions itself may have
+// said it. It is empty in a line that continues another, or that is a warning or notice.
 func failureIn(line string) (message string, own bool) {
 	line = strings.TrimRight(line, " \r\n")
 	if line == "" || line[0] == ' ' || line[0] == '\t' {
@@ -86,10 +84,9 @@ type saying struct {
 	re   *regexp.Regexp
 }
 
-// sayings are GitHub's own sentences, each with where it is recorded. A job that
-// ran for too long ("has exceeded the maximum execution time") is not among them:
-// the work may have made it hang. Neither is a full disk that a program of the
-// job ran into; only the runner's own one is.
+// sayings are GitHub's own sentences, each with where it is recorded. A job that ran for too long ("has
+// exceeded the maximum execution time") is not among them: the work may have made it hang. Neither is a full
+// disk that a program of the job ran into; only the runner's own one is.
 var sayings = []saying{
 	// nodejs/admin#980, saltstack/salt#66484.
 	{billing, regexp.MustCompile(`^The job was not started because recent account payments have failed or your spending limit needs to be increased`)},
@@ -119,8 +116,7 @@ var sayings = []saying{
 	{exitCode, regexp.MustCompile(`^Process completed with exit code \d+\.$`)},
 }
 
-// sayingOf finds the kind of GitHub's sentence that a message is; known is
-// false when it is none.
+// sayingOf finds the kind of GitHub's sentence that a message is; known is false when it is none.
 func sayingOf(message string) (kind string, known bool) {
 	message = strings.TrimPrefix(strings.TrimPrefix(message, "##[error]"), "Error: ")
 	for _, s := range sayings {

@@ -1,8 +1,7 @@
-// Package simhash is the fingerprint of texts: a SimHash of 64 bits over sequences
-// of three words, after what differs between two equal attempts was removed. Equal
-// texts have equal fingerprints, and similar ones differ in few bits. Its definition
-// is five regular expressions, a list of words and a hash; the code is a scanner
-// that agrees with them and takes their way only where it cannot tell.
+// Package simhash is the fingerprint of texts: a SimHash of 64 bits over sequences of three words, after what
+// differs between two equal attempts was removed. Equal texts have equal fingerprints, and similar ones
+// differ in few bits. Its definition is five regular expressions, a list of words and a hash; the code is a
+// scanner that agrees with them and takes their way only where it cannot tell.
 //
 //	question                                                     file
 //	what is a fingerprint, and how similar are two               simhash.go

@@ -48,8 +48,7 @@ func uuidAt(text string) int {
 	return len(form)
 }
 
-// identifierAt is rule 2 (cuid-like identifiers) for the run of n word
-// characters at the start of text.
+// identifierAt is rule 2 (cuid-like identifiers) for the run of n word characters at the start of text.
 func identifierAt(text string, n int) int {
 	if n < 2+20 || n > 2+30 || lower(text[0]) != 'c' {
 		return 0
@@ -76,8 +75,7 @@ func timestampAt(text string) int {
 	return n
 }
 
-// fits reports whether text begins as a form does, in which 0 stands for a byte in one
-// of the classes.
+// fits reports whether text begins as a form does, in which 0 stands for a byte in one of the classes.
 func fits(text, form string, classes byte) bool {
 	if len(text) < len(form) {
 		return false
@@ -146,8 +144,7 @@ func run(text string) (n int, shared byte) {
 	return n, shared
 }
 
-// leading returns the length of the run of bytes of the given classes at the
-// start of text.
+// leading returns the length of the run of bytes of the given classes at the start of text.
 func leading(text string, classes byte) int {
 	n := 0
 	for n < len(text) && is(text[n], classes) {

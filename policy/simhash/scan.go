@@ -11,17 +11,14 @@ const (
 	afterNumber              // only white space since a removed line number
 )
 
-// scan computes the fingerprint in a single pass over the words of text, and
-// without allocating.
+// scan computes the fingerprint in a single pass over the words of text, and without allocating.
 //
-// The rules are removals one after the other, each of which sees what
-// the ones before left. A single pass agrees with them because rules 1, 2 and 4
-// remove whole runs of word characters, so what remains on both sides cannot
-// join to a longer run, and because rule 5 removes nothing but starts of lines.
-// Rule 3 has no \b: where a time stamp stands next to a word character, removing
-// it can make a new hash (1234<time stamp>5678), and where its end runs into an
-// identifier, that one had to go first. In these cases ok is false, and the
-// caller has to take the long way.
+// The rules are removals one after the other, each of which sees what the ones before left. A single pass
+// agrees with them because rules 1, 2 and 4 remove whole runs of word characters, so what remains on both
+// sides cannot join to a longer run, and because rule 5 removes nothing but starts of lines. Rule 3 has no
+// \b: where a time stamp stands next to a word character, removing it can make a new hash (1234<time
+// stamp>5678), and where its end runs into an identifier, that one had to go first. In these cases ok is
+// false, and the caller has to take the long way.
 func scan(text string) (p Print, ok bool) {
 	var s shingles
 	at := lineStart
@@ -150,9 +147,8 @@ func removable(text string, n int, shared byte) (drop int, ok bool) {
 	return hashAt(n, shared), true
 }
 
-// standsAlone reports whether the time stamp that is the first n bytes of text
-// can go without touching anything else: no word character follows, and its
-// last digits are not the beginning of a UUID.
+// standsAlone reports whether the time stamp that is the first n bytes of text can go without touching
+// anything else: no word character follows, and its last digits are not the beginning of a UUID.
 func standsAlone(text string, n int) bool {
 	if n == len(text) {
 		return true

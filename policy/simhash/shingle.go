@@ -18,10 +18,9 @@ func printOf(normal string) Print {
 	return s.print()
 }
 
-// shingles hashes every three consecutive words while the words go by. Three
-// chains are open at a time: one started two words ago, one started one word
-// ago, and one started with this word. They do not wait for each other, which
-// makes the three together about as fast as one.
+// shingles hashes every three consecutive words while the words go by. Three chains are open at a time: one
+// started two words ago, one started one word ago, and one started with this word. They do not wait for each
+// other, which makes the three together about as fast as one.
 //
 // Its use is begin, any number of extend, end, for each word; then print.
 type shingles struct {
@@ -66,10 +65,9 @@ func (s *shingles) print() Print {
 	return s.votes.majority()
 }
 
-// tally counts, for each of the 64 bits, in how many hashes it is set. The
-// counters are bit-sliced: plane k holds bit k of all 64 counters. Each level
-// holds back every other plane, so that a full adder takes two at a time and
-// an addition costs about one full adder on average (Harley and Seal).
+// tally counts, for each of the 64 bits, in how many hashes it is set. The counters are bit-sliced: plane k
+// holds bit k of all 64 counters. Each level holds back every other plane, so that a full adder takes two at
+// a time and an addition costs about one full adder on average (Harley and Seal).
 type tally struct {
 	n    uint64 // hashes added
 	sum  [64]uint64

@@ -13,11 +13,10 @@ import (
 // likeness: whoever compares attempts must not call two zero prints similar.
 type Print uint64
 
-// Fingerprint returns the fingerprint of text. Time stamps, identifiers, hashes,
-// line numbers, case and white space do not count: what Normalise leaves is
-// split at spaces, every three consecutive words are hashed with 64-bit FNV-1a
-// (fewer than three words are one shingle), and a bit of the fingerprint is set
-// where more of these hashes have it set than clear.
+// Fingerprint returns the fingerprint of text. Time stamps, identifiers, hashes, line numbers, case and white
+// space do not count: what Normalise leaves is split at spaces, every three consecutive words are hashed with
+// 64-bit FNV-1a (fewer than three words are one shingle), and a bit of the fingerprint is set where more of
+// these hashes have it set than clear.
 //
 // The definition is fixed, so that other implementations agree bit for bit and
 // prints kept in a log stay comparable.
@@ -25,8 +24,7 @@ type Print uint64
 // Bytes that are not valid UTF-8 are ordinary characters that are neither
 // white space nor part of a word, as in Go's regexp package.
 //
-// It does not allocate, except for the rare text in which removing a time
-// stamp joins two words (see scan).
+// It does not allocate, except for the rare text in which removing a time stamp joins two words (see scan).
 func Fingerprint(text string) Print {
 	if p, ok := scan(text); ok {
 		return p

@@ -18,18 +18,16 @@ import (
 // posts and when the attempt ends.
 const logInterval = 30 * time.Second
 
-// maxAtOnce bounds how often one attempt logs at once, since an agent that prints
-// nothing but posts would fill the thread's log with events. It waits for logInterval
-// after that.
+// maxAtOnce bounds how often one attempt logs at once, since an agent that prints nothing but posts would
+// fill the thread's log with events. It waits for logInterval after that.
 const maxAtOnce = 500
 
 // executed reports whether an event ran what the agent wrote. An edit only stores it:
 // imports from github.com would make posts of most files of Go.
 func executed(e agent.Event) bool { return e.Ran && len(e.Edits) == 0 }
 
-// authored takes in a text of the agent. What it writes goes into the thread's log
-// while it runs: a remark that it makes is judged by any node, on any thread of the
-// repository.
+// authored takes in a text of the agent. What it writes goes into the thread's log while it runs: a remark
+// that it makes is judged by any node, on any thread of the repository.
 func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	posts := a.wrote.Add(text, ran) && a.atOnce < maxAtOnce
 	now := a.Now()

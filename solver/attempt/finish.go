@@ -20,9 +20,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Finish logs the receipt together with what it means for the account and the
-// backend. It is written also while the process stops, and when a store is back
-// that was away.
+// Finish logs the receipt together with what it means for the account and the backend. It is written also
+// while the process stops, and when a store is back that was away.
 func (a *Attempt) Finish(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
 		return thread.ErrLeaseLost
@@ -88,8 +87,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	return batch
 }
 
-// tellBreaker adds what an attempt's end says of its account, unless the breaker
-// has heard it.
+// tellBreaker adds what an attempt's end says of its account, unless the breaker has heard it.
 func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 	said := a.Receipt.Ending
 	switch {
@@ -107,9 +105,8 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 	}
 }
 
-// ownRung adds the recovery that the attempt itself was to its receipt: what it
-// cost is what the attempt cost, and it recovered when the attempt came to what
-// the one before did not.
+// ownRung adds the recovery that the attempt itself was to its receipt: what it cost is what the attempt
+// cost, and it recovered when the attempt came to what the one before did not.
 func (a *Attempt) ownRung() {
 	r := &a.Receipt
 	rung := policy.Rung{
@@ -162,9 +159,8 @@ func (a *Attempt) Hide() {
 	}
 }
 
-// Interrupt ends an attempt that was cut off with the process that ran it. commit
-// is what it had pushed, empty for nothing; left what can be gone on from, nil for
-// nothing.
+// Interrupt ends an attempt that was cut off with the process that ran it. commit is what it had pushed,
+// empty for nothing; left what can be gone on from, nil for nothing.
 func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thread.Attempt, commit string, left *thread.Unfinished) error {
 	const why = "the node that ran it stopped"
 	used, err := e.spentBefore(ctx, t, a.N)

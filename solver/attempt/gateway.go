@@ -18,9 +18,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// limitGrace is how long an agent may go on after its provider said that the
-// account is used up: some end by themselves within seconds and say so, others
-// sleep until the reset.
+// limitGrace is how long an agent may go on after its provider said that the account is used up: some end by
+// themselves within seconds and say so, others sleep until the reset.
 const limitGrace = 10 * time.Second
 
 // cut is a cause for which an attempt is ended whose work is settled as if its agent had
@@ -38,8 +37,7 @@ func limitCut(l policy.Limit) cut {
 	return cut{why: fmt.Sprintf("ended because it waited for a limit to pass (%s)", oneLine(l.Message))}
 }
 
-// fromBreaker is the source of a limit that Pawl itself told the agent: the
-// account was known to be limited.
+// fromBreaker is the source of a limit that Pawl itself told the agent: the account was known to be limited.
 const fromBreaker = "breaker"
 
 // modelAccess is an attempt's way to its model. It has no session for a backend that
@@ -47,8 +45,7 @@ const fromBreaker = "breaker"
 type modelAccess struct {
 	endpoint agent.Endpoint
 	session  atomic.Pointer[gateway.Session]
-	// refused is what the breaker said when it refused a call.
-	refused atomic.Pointer[policy.Limit]
+	refused  atomic.Pointer[policy.Limit] // what the breaker said when it refused a call
 
 	mu sync.Mutex
 	// reported adds up what an agent tells of its steps while it runs, as opencode does.
@@ -201,8 +198,7 @@ func (m *modelAccess) limit(r *policy.Receipt, l policy.Limit) {
 	}
 }
 
-// spentInterval is how often it is noted what an attempt used, besides before each
-// call.
+// spentInterval is how often it is noted what an attempt used, besides before each call.
 const spentInterval = 2 * time.Second
 
 func spentOf(u gateway.Usage) policy.Spent {
@@ -269,9 +265,8 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	}
 }
 
-// bound ends the attempt when a budget of the day is used up, the thread's or one above
-// it, and says which one. Of what each attempt uses only the calls in flight are not
-// counted yet.
+// bound ends the attempt when a budget of the day is used up, the thread's or one above it, and says which
+// one. Of what each attempt uses only the calls in flight are not counted yet.
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
 	f := c.State.Facts(c.Now())
 	f.Limits = c.Ground.Effective.Policy.Limits
@@ -293,8 +288,7 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	return ""
 }
 
-// used is what an attempt used so far: as the gateway counts it, and without one as
-// the agent tells.
+// used is what an attempt used so far: as the gateway counts it, and without one as the agent tells.
 func (m *modelAccess) used() policy.Spent {
 	if session := m.session.Load(); session != nil {
 		return spentOf(session.Usage())
@@ -304,9 +298,8 @@ func (m *modelAccess) used() policy.Spent {
 	return m.reported
 }
 
-// keepNoting notes what is used, and ends the attempt where that is too much, until
-// ctx ends or the function that it returns is called, which waits until nothing is
-// noted any more.
+// keepNoting notes what is used, and ends the attempt where that is too much, until ctx ends or the function
+// that it returns is called, which waits until nothing is noted any more.
 func (c *checkout) keepNoting(ctx context.Context, end context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup

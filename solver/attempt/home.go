@@ -54,9 +54,8 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	return root.Symlink(credential, c.adapter.Credential)
 }
 
-// writeFiles writes an agent's own configuration below its HOME. An earlier
-// attempt may have left anything there: nothing outside of HOME is reached, and
-// what is in the way is removed.
+// writeFiles writes an agent's own configuration below its HOME. An earlier attempt may have left anything
+// there: nothing outside of HOME is reached, and what is in the way is removed.
 func writeFiles(home string, files map[string]string) error {
 	root, err := os.OpenRoot(home)
 	if err != nil {
@@ -79,8 +78,7 @@ func writeFiles(home string, files map[string]string) error {
 	return nil
 }
 
-// clearPath makes the folders of a file below a root and removes what is in its
-// place or in theirs.
+// clearPath makes the folders of a file below a root and removes what is in its place or in theirs.
 func clearPath(root *os.Root, name string) error {
 	parts := strings.Split(name, "/")
 	for i := range parts[1:] {
@@ -97,9 +95,8 @@ func clearPath(root *os.Root, name string) error {
 	return root.RemoveAll(name)
 }
 
-// Where the test tool finds what to run and writes what it ran, below HOME. The
-// agent can change both, to its own harm only: what counts is the verification
-// after the attempt.
+// Where the test tool finds what to run and writes what it ran, below HOME. The agent can change both, to its
+// own harm only: what counts is the verification after the attempt.
 const (
 	toolSpec    = ".pawl/tests.json"
 	toolJournal = ".pawl/tests.jsonl"
@@ -176,9 +173,8 @@ const maxRead = 1 << 20
 
 var errUnread = errors.New("no regular file of up to 1 MiB")
 
-// readRegular reads the beginning of a file that an agent can write. It follows no
-// link out of the root and opens nothing but a regular file: a pipe in its place
-// must not be waited for.
+// readRegular reads the beginning of a file that an agent can write. It follows no link out of the root and
+// opens nothing but a regular file: a pipe in its place must not be waited for.
 func readRegular(root *os.Root, name string) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

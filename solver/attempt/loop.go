@@ -27,10 +27,8 @@ type loopMonitor struct {
 	// trajectory is what it counts, verify the repository's own commands.
 	trajectory policy.Trajectory
 	verify     []string
-	// replaced are withheld paths in whose place the agent wrote something.
-	replaced []string
-	// unrestored is why withheld paths could not be brought back: the agent made
-	// that impossible.
+	replaced   []string // withheld paths in whose place the agent wrote something
+	// unrestored is why withheld paths could not be brought back: the agent made that impossible.
 	unrestored error
 }
 
@@ -72,9 +70,8 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	}
 }
 
-// session takes the patches of the CLI's session file where neither the stream
-// nor the tree told what the edits held. A file that cannot be read changes
-// nothing.
+// session takes the patches of the CLI's session file where neither the stream nor the tree told what the
+// edits held. A file that cannot be read changes nothing.
 func (l *loopMonitor) session(a agent.Adapter, home, id string) {
 	seen := l.circles.Edits()
 	if !seen.Blind() {
@@ -94,9 +91,8 @@ const (
 	maxNamed        = 32
 )
 
-// sampler looks at the files of a checkout while an agent works in it. It opens
-// nothing but regular files, follows no link out of the checkout, and reads a
-// file only when its time or size has changed.
+// sampler looks at the files of a checkout while an agent works in it. It opens nothing but regular files,
+// follows no link out of the checkout, and reads a file only when its time or size has changed.
 type sampler struct {
 	root  *os.Root
 	began time.Time
@@ -105,16 +101,14 @@ type sampler struct {
 	states map[string]uint64
 }
 
-// look is what a file was like when it was looked at; the zero value is a file
-// that was not there.
+// look is what a file was like when it was looked at; the zero value is a file that was not there.
 type look struct {
 	at   time.Time
 	size int64
 }
 
-// complete returns the edits of a call with the state of their files. Of a
-// command it returns the edits of the files that it names and that have changed:
-// those made through a shell appear in no stream as edits.
+// complete returns the edits of a call with the state of their files. Of a command it returns the edits of
+// the files that it names and that have changed: those made through a shell appear in no stream as edits.
 func (s *sampler) complete(d agent.Call) []policy.Edit {
 	if len(d.Edits) == 0 {
 		return s.shell(d.Authored)
@@ -134,9 +128,8 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 	return edits
 }
 
-// sample reads a file that is said to have changed. It is not ok where that
-// tells nothing: the file was not written since the last look, as when two
-// events arrive together, or it cannot be read.
+// sample reads a file that is said to have changed. It is not ok where that tells nothing: the file was not
+// written since the last look, as when two events arrive together, or it cannot be read.
 func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now, err := s.look(name)
 	before, known := s.known[name]
@@ -174,9 +167,8 @@ func (s *sampler) look(name string) (look, error) {
 	return look{at: info.ModTime(), size: info.Size()}, nil
 }
 
-// shell returns the edits of the files that a command names and that were
-// written since they were last looked at, or since the attempt began. A formatter that
-// changed nothing but white space edited nothing.
+// shell returns the edits of the files that a command names and that were written since they were last looked
+// at, or since the attempt began. A formatter that changed nothing but white space edited nothing.
 func (s *sampler) shell(command string) []policy.Edit {
 	var edits []policy.Edit
 	for _, name := range s.named(command) {
@@ -237,8 +229,7 @@ func (l *loopMonitor) event(e agent.Event) {
 	}
 }
 
-// tests reports whether a call runs tests: those of the repository, or what
-// people run tests with.
+// tests reports whether a call runs tests: those of the repository, or what people run tests with.
 func (l *loopMonitor) tests(wrote string) bool {
 	own := func(c string) bool { return c != "" && strings.Contains(wrote, c) }
 	return slices.ContainsFunc(l.verify, own) || testRun.MatchString(wrote)

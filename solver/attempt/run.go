@@ -16,9 +16,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxTranscript bounds what is kept of an agent's output, in bytes. The longest
-// recorded healthy session is below 1 MiB, the log of the 1,249-restart
-// incident 140 MB.
+// maxTranscript bounds what is kept of an agent's output, in bytes. The longest recorded healthy session is
+// below 1 MiB, the log of the 1,249-restart incident 140 MB.
 const maxTranscript = 256 << 20
 
 func (c *checkout) Agent(ctx context.Context) (cause, err error) {
@@ -74,9 +73,8 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	return cause, err
 }
 
-// runIn starts the agent with what it may see and reads it to its end. What the
-// CLI would run of the repository in spite of its switches is withheld until the
-// agent is dead.
+// runIn starts the agent with what it may see and reads it to its end. What the CLI would run of the
+// repository in spite of its switches is withheld until the agent is dead.
 func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_ agent.Report, cause, err error) {
 	spec, refused, err := c.spec()
 	if err != nil {

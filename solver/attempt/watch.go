@@ -105,25 +105,22 @@ func (a *Attempt) Unasked(ctx context.Context) (why error) {
 	return errors.Join(why, err)
 }
 
-// How long a push waits for GitHub: outageFirst, twice as long after each try up
-// to outageMost, outageWait in all, which is several times what an outage at
-// GitHub mostly lasts.
+// How long a push waits for GitHub: outageFirst, twice as long after each try up to outageMost, outageWait in
+// all, which is several times what an outage at GitHub mostly lasts.
 const (
 	outageFirst = 2 * time.Second
 	outageMost  = 2 * time.Minute
 	outageWait  = 6 * time.Hour
 )
 
-// maxYielded is how many attempts of a process may wait for GitHub without a place.
-// Each keeps one of the queue's workers, which are 32 beside the attempts and of
-// which many may wait for a place already.
+// maxYielded is how many attempts of a process may wait for GitHub without a place. Each keeps one of the
+// queue's workers, which are 32 beside the attempts and of which many may wait for a place already.
 const maxYielded = 8
 
-// deliver pushes what an attempt made. While GitHub does not answer the commit
-// is kept and its push is tried again: to make it anew would cost a whole
-// run of the agent. The attempt keeps its lease meanwhile and gives back what other
-// attempts need; a server that is stopped hands the commit over. errStopped and errClosed
-// say that a person ended the wait.
+// deliver pushes what an attempt made. While GitHub does not answer the commit is kept and its push is tried
+// again: to make it anew would cost a whole run of the agent. The attempt keeps its lease meanwhile and gives
+// back what other attempts need; a server that is stopped hands the commit over. errStopped and errClosed say
+// that a person ended the wait.
 func (a *Attempt) deliver(ctx context.Context) error {
 	began, seen := a.Now(), a.Seen
 	for try := 1; ; try++ {
@@ -142,10 +139,9 @@ func (a *Attempt) deliver(ctx context.Context) error {
 	}
 }
 
-// yieldPlace gives the place of an attempt back whose agent has ended, and its
-// account, whose breaker is told first how that was. Others may then work whose
-// repositories answer. What is left of the attempt needs no account; its judge, if there
-// is one, runs beside the attempts that have places.
+// yieldPlace gives the place of an attempt back whose agent has ended, and its account, whose breaker is told
+// first how that was. Others may then work whose repositories answer. What is left of the attempt needs no
+// account; its judge, if there is one, runs beside the attempts that have places.
 func (a *Attempt) yieldPlace(ctx context.Context) (back func()) {
 	if a.yielded.Add(1) > maxYielded {
 		a.yielded.Add(-1)
@@ -167,10 +163,9 @@ func (a *Attempt) yieldPlace(ctx context.Context) (back func()) {
 	return func() { a.yielded.Add(-1) }
 }
 
-// comesBack reports whether GitHub did not do a call because it was away, held
-// Pawl back or took the App's tokens for invalid, as it does while the machine's
-// clock is wrong; and when the call is worth repeating: then, unless GitHub said
-// more.
+// comesBack reports whether GitHub did not do a call because it was away, held Pawl back or took the App's
+// tokens for invalid, as it does while the machine's clock is wrong; and when the call is worth repeating:
+// then, unless GitHub said more.
 func comesBack(err error, then time.Time) (again time.Time, away bool) {
 	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
 		return limited.Until, true
