@@ -50,6 +50,12 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 	case old.Done && (old.Hash == want || old.Note != ""):
 		return nil
 	case old.Done:
+		// What it shows is known again when the log has heard of the edit.
+		if old.Hash != "" {
+			if err := p.acted(ctx, thread.ActStatus, thread.Act{ID: old.ID, URL: old.URL}); err != nil {
+				return err
+			}
+		}
 		c, err := p.Forge.EditComment(ctx, p.repo(), old.ID, body, mark)
 		crash.Point("comment_edited")
 		if err == nil {
@@ -124,9 +130,9 @@ func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
 		if old.Hash == sum {
 			return nil
 		}
-		if !old.Going {
+		if !old.Going || old.Hash != "" {
 			// From here on it may show something that goes on, also where the log
-			// does not get to hear that it does.
+			// does not get to hear what it shows.
 			if err := p.acted(ctx, key, thread.Act{ID: old.ID, URL: old.URL, SHA: sha, Going: true}); err != nil {
 				return err
 			}

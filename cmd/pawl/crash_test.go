@@ -136,3 +136,34 @@ func TestAPullRequestThatWasClosedBeforeItWasLoggedIsNotOpenedAgain(t *testing.T
 		t.Errorf("%d pull requests, want the one that people closed, and that the thread knows it", len(pulls))
 	}
 }
+
+// unheard is a store that edits of the status comment do not reach any more.
+type unheard struct{ thread.Store }
+
+func (u *unheard) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
+	for _, e := range b.Events {
+		if act, ok := e.Data.(thread.Act); ok && e.Kind == thread.KindActDone && act.Key == thread.ActStatus && act.Hash != "" {
+			return errors.New("the process died")
+		}
+	}
+	return u.Store.AppendLeased(ctx, l, b)
+}
+
+func TestAnEditThatWasNotLoggedIsUndoneWithWhatItShowed(t *testing.T) {
+	t.Parallel()
+	endToEnd(t)
+	c := newCrashRig(t)
+	c.must(c.live(1, c.store))
+	status := func() string { return c.world.Comments(rigRepo, c.thread.Number)[0].Body }
+	without := status()
+	c.cfg.HTTP.PublicURL = "https://pawl.test"
+	if err := c.live(2, &unheard{Store: c.store}); err == nil || status() == without {
+		t.Fatalf("the edit was logged (%v), or there was none: %s", err, status())
+	}
+	c.cfg.HTTP.PublicURL = ""
+	c.clock.reach(c.clock.now().Add(thread.LeaseTime + time.Second))
+	c.must(c.live(3, c.store))
+	if status() != without {
+		t.Errorf("the comment says\n%s\nwant\n%s", status(), without)
+	}
+}
