@@ -18,7 +18,7 @@ func table(f Facts, rows int) string {
 	shown := f.Attempts[hidden:]
 	several := shown[0].Run != shown[len(shown)-1].Run
 	var b strings.Builder
-	b.WriteString("| # |" + only(several, " run |") + " backend | ending | progress | edits | similar to the one before | waited | took |\n")
+	b.WriteString("| # |" + only(several, " run |") + " backend | ending | progress | edits | similar to one before | waited | took |\n")
 	b.WriteString("|--:|" + only(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
 	for _, a := range shown {
 		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, only(several, fmt.Sprintf(" %d |", a.Run)), backend(a),

@@ -217,7 +217,7 @@ type Facts struct {
 type Attempt struct {
 	policy.Attempt
 	Effort string
-	// Similarity with the attempt before, 0..1, and of what: failure, revision, or empty.
+	// Similarity with the nearer of the two attempts before, 0..1, and of what: failure, revision, or empty.
 	Similarity       float64
 	SimilarKind      string
 	Waited, Duration time.Duration // the wait before the attempt, and how long it ran

@@ -119,12 +119,12 @@ func stagnation(f Facts) forge.CheckRun {
 	switch {
 	case s.Escalated:
 		c.Conclusion = ActionRequired
-		c.Title = title("Stagnation", fmt.Sprintf("%s in a row with the same %s as the one before", text.Plural(s.Similar, "attempt"), kind))
+		c.Title = title("Stagnation", fmt.Sprintf("%s in a row with the same %s as one before", text.Plural(s.Similar, "attempt"), kind))
 		p.sentence("The attempts come to the same " + kind + " again: going on the same way would not help.")
 	case s.Similar > 0:
 		c.Conclusion = Neutral
-		c.Title = title("Similar", fmt.Sprintf("%s with the same %s as the one before (%.2f)", text.Plural(s.Similar, "attempt"), kind, clamp(s.Similarity)))
-		p.sentence("The last attempt came to a similar " + kind + " as the one before; if that goes on, Pawl escalates.")
+		c.Title = title("Similar", fmt.Sprintf("%s with the same %s as one before (%.2f)", text.Plural(s.Similar, "attempt"), kind, clamp(s.Similarity)))
+		p.sentence("The last attempt came to a similar " + kind + " as one of the two before; if that goes on, Pawl escalates.")
 	default:
 		c.Conclusion, c.Title = Success, "No stagnation"
 		p.sentence("The last attempt repeats no other.")
@@ -141,7 +141,7 @@ func stagnation(f Facts) forge.CheckRun {
 	return c
 }
 
-const compared = `Each attempt is compared with the one before it, by 64-bit fingerprints: 1.00 is the same text.
+const compared = `Each attempt is compared with the two before it, by 64-bit fingerprints: 1.00 is the same text.
 
 - failure: what the agent or the verifier said of the failure; the next attempt is told what was tried and asked for a different approach
 - revision: the change itself; another backend takes the next attempt where there is one`
@@ -154,7 +154,7 @@ func similarityChart(f Facts) string {
 		if !a.ended() {
 			continue
 		}
-		row := fmt.Sprintf("attempt %d and %d  %s %.2f  %s", run[i-1].N, a.N, bar(a.Similarity), clamp(a.Similarity), similarKind(a.SimilarKind))
+		row := fmt.Sprintf("attempt %d and one before  %s %.2f  %s", a.N, bar(a.Similarity), clamp(a.Similarity), similarKind(a.SimilarKind))
 		rows = append(rows, strings.TrimRight(row, " "))
 	}
 	if len(rows) == 0 {
