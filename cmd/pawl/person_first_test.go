@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -33,6 +34,35 @@ func TestAStormOfQuestionsMakesFewWrites(t *testing.T) {
 	}
 	r.must(r.says(n, writer, "/pawl retry")())
 	r.await("a command that comes after the storm", func() bool { return r.calls() == 2 })
+}
+
+func TestAThreadHasTenAnswersInAnHour(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	m := r.startTimed()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	m.idle(n)
+	asks := func() (answers int) {
+		r.must(r.says(n, writer, "/pawl status")())
+		r.must(r.world.WaitDelivered(t.Context()))
+		m.idle(n)
+		for _, a := range r.state(n).Acts {
+			if a.Page != "" {
+				answers++
+			}
+		}
+		return answers
+	}
+	for i := range 12 {
+		if got := asks(); got != min(i+1, 10) {
+			t.Fatalf("%d questions were answered %d times, want at most ten", i+1, got)
+		}
+	}
+	m.clock.reach(time.Now().Add(61 * time.Minute))
+	if got := asks(); got != 11 {
+		t.Errorf("after an hour there are %d answers, want another one", got)
+	}
 }
 
 func TestAPersonsCommandDoesNotWaitForFailingChecks(t *testing.T) {
