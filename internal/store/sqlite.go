@@ -138,7 +138,8 @@ func createFile(path string) (*os.File, error) {
 	}
 	if held, err := takeLock(f); held || err != nil {
 		f.Close()
-		return nil, cmp.Or(err, fmt.Errorf("the database is in use by another process (fuser %s names it); stop it first, or give this one a database of its own", path))
+		return nil, cmp.Or(err, fmt.Errorf("the database is in use by another process (fuser %s names it); "+
+			"stop it first, or give this one a database of its own", path))
 	}
 	return f, nil
 }

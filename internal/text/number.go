@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,27 @@ func Dollars(v float64) string {
 		return fmt.Sprintf("$%.4f", v)
 	}
 	return fmt.Sprintf("$%.2f", v)
+}
+
+// Cost is Dollars, and nothing where a cost is not known.
+func Cost(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return Dollars(*v)
+}
+
+// When is a part that is there on a condition.
+func When(there bool, part string) string {
+	if there {
+		return part
+	}
+	return ""
+}
+
+// Joined joins the parts that are not empty.
+func Joined(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), by)
 }
 
 // Instant writes a time in UTC, with the date where it is not today's.

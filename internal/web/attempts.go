@@ -16,20 +16,9 @@ import (
 )
 
 func how(a checkrun.Attempt) string {
-	var parts []string
-	if a.Effort != "" {
-		parts = append(parts, text.Line(a.Effort, 20))
-	}
-	if rung := a.Decision.Rung; rung > 0 {
-		parts = append(parts, fmt.Sprintf("rung %d", rung))
-	}
-	if a.Decision.Escalated {
-		parts = append(parts, "more effort")
-	}
-	if a.Decision.Different {
-		parts = append(parts, "different approach")
-	}
-	return strings.Join(parts, ", ")
+	d := a.Decision
+	return text.Joined(", ", text.Line(a.Effort, 20), text.When(d.Rung > 0, fmt.Sprintf("rung %d", d.Rung)),
+		text.When(d.Escalated, "more effort"), text.When(d.Different, "different approach"))
 }
 
 var endingClasses = map[policy.Outcome]string{
@@ -77,33 +66,18 @@ type use struct {
 
 func used(a checkrun.Attempt) (u use) {
 	if t := a.Tokens; t.Input > 0 || t.Output > 0 {
-		u.Parts = append(u.Parts, fmt.Sprintf("%s in (%s cached)", brief(t.Input), brief(t.CachedInput)), brief(t.Output)+" out")
+		u.Parts = []string{fmt.Sprintf("%s in (%s cached)", brief(t.Input), brief(t.CachedInput)), brief(t.Output) + " out"}
 		u.Exact = fmt.Sprintf("%s tokens in, of which %s cached, %s out", number(t.Input), number(t.CachedInput), number(t.Output))
 	}
-	if a.CostUSD != nil {
-		u.Parts = append(u.Parts, text.Dollars(*a.CostUSD))
-	}
-	if a.Turns > 0 {
-		u.Parts = append(u.Parts, plural(a.Turns, "turn"))
-	}
-	if a.ToolCalls > 0 {
-		u.Parts = append(u.Parts, plural(a.ToolCalls, "tool call"))
-	}
+	u.Parts = append(u.Parts, text.Cost(a.CostUSD), text.When(a.Turns > 0, plural(a.Turns, "turn")),
+		text.When(a.ToolCalls > 0, plural(a.ToolCalls, "tool call")))
+	u.Parts = slices.DeleteFunc(u.Parts, func(part string) bool { return part == "" })
 	return u
 }
 
 func spent(r policy.Rung) string {
-	var cost []string
-	if r.Tokens > 0 {
-		cost = append(cost, brief(r.Tokens)+" tokens")
-	}
-	if r.CostUSD != nil {
-		cost = append(cost, text.Dollars(*r.CostUSD))
-	}
-	if took := r.Took(); took >= time.Second {
-		cost = append(cost, text.Span(took))
-	}
-	return strings.Join(cost, ", ")
+	return text.Joined(", ", text.When(r.Tokens > 0, brief(r.Tokens)+" tokens"), text.Cost(r.CostUSD),
+		text.When(r.Took() >= time.Second, text.Span(r.Took())))
 }
 
 // Lengths of what others wrote, in characters; those of a single place stand in its template.
