@@ -1,10 +1,10 @@
-// Package testreport reads what test runners and compilers print: which tests failed, with what text, and how
-// many passed. The output is hostile and may be half of one: everything read of it is bounded, and reading
-// never fails. Names are made so that the same test has the same name in the next run.
+// Package testreport reads what test runners and compilers print, as they print it: which tests failed, with what
+// text, and how many passed. The output is hostile, of any length and may be half of one: everything kept of it is
+// bounded, and reading never fails. Names are made so that the same test has the same name in the next run.
 //
 //	question                                          file
-//	which runners are tried, in which order           testreport.go, Read
-//	how much is read of a long output, and kept       testreport.go, maxTestOutput
+//	which runners are tried, in which order           testreport.go, NewReader
+//	how much is kept of a long output                 testreport.go, maxFailing
 //	which of two reports of one run counts            testreport.go, sameRun
 //	how is a runner read by a table of rules          testreport.go, ruled; such as java.go
 //	how are colours and control sequences taken out   internal/text, Clean

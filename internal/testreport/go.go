@@ -256,7 +256,9 @@ func (g *goReader) failEvent(e goEvent, name string) {
 	case e.Test != "":
 		g.failed++
 		g.add(name, text)
-		g.failedIn = append(g.failedIn, e.Package)
+		if len(g.failedIn) < maxPrinted && !slices.Contains(g.failedIn, e.Package) {
+			g.failedIn = append(g.failedIn, e.Package)
+		}
 	case e.FailedBuild != "":
 		g.packageDone(e.Package, "build")
 	case !slices.Contains(g.failedIn, e.Package):

@@ -15,40 +15,35 @@ const (
 )
 
 // junitStart begins a report: a line of its own, not indented, as a test's own XML would be.
-var junitStart = regexp.MustCompile(`(?m)^(?:<\?xml [^>]*>\s*)?<testsuites?[ >]`)
+var junitStart = regexp.MustCompile(`^(?:<\?xml [^>]*>\s*)?<testsuites?[ >]`)
 
-// maxReports bounds the reports taken out of one output.
-const maxReports = 100
+// junitXML takes the JUnit XML out of an output, line by line. The zero value is ready.
+type junitXML struct {
+	text   strings.Builder
+	closer string // ends the report that is open; empty where none is
+}
 
-// cutJUnit takes the JUnit XML out of an output; one without beginning is known by the end of a suite.
-func cutJUnit(s string) (rest, reports string) {
-	var out, xml strings.Builder
-	for range maxReports {
-		start := junitStart.FindStringIndex(s)
-		if start == nil {
-			break
+// cut takes a line's part in a report, and returns the rest; own is false where there is none.
+func (x *junitXML) cut(line string) (rest string, own bool) {
+	if x.closer == "" {
+		start := junitStart.FindString(line)
+		if start == "" {
+			return line, true
 		}
-		closer := "</testsuite>"
-		if strings.Contains(s[start[0]:start[1]], "<testsuites") {
-			closer = "</testsuites>"
-		}
-		end := len(s)
-		if i := strings.Index(s[start[1]:], closer); i >= 0 {
-			end = start[1] + i + len(closer)
-		}
-		out.WriteString(s[:start[0]])
-		out.WriteByte('\n')
-		xml.WriteString(s[start[0]:end])
-		s = s[end:]
-	}
-	if first := strings.Index(s, "<testcase "); xml.Len() == 0 && first >= 0 {
-		if i := strings.LastIndex(s, "</testsuite>"); i > first {
-			xml.WriteString(s[first:i])
-			s = s[:first] + "\n" + s[i:]
+		x.closer = "</testsuite>"
+		if strings.Contains(start, "<testsuites") {
+			x.closer = "</testsuites>"
 		}
 	}
-	out.WriteString(s)
-	return out.String(), xml.String()
+	inside, rest, closed := strings.Cut(line, x.closer)
+	if closed {
+		inside, x.closer = inside+x.closer, ""
+	}
+	if room := maxXML - x.text.Len() - 1; room > 0 {
+		x.text.WriteString(inside[:min(len(inside), room)])
+		x.text.WriteByte('\n')
+	}
+	return rest, rest != ""
 }
 
 // junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest and node:test. A test is

@@ -1,6 +1,7 @@
 package testreport
 
 import (
+	"bytes"
 	"cmp"
 	"regexp"
 	"slices"
@@ -15,8 +16,8 @@ const (
 	maxFailing     = 200
 	maxFailureText = 2000     // bytes of one assertion's text
 	maxFailureName = 300      // bytes
-	maxTestOutput  = 1 << 20  // bytes read, from the end; verify commands keep 64 KiB
 	maxTestLine    = 64 << 10 // bytes read of one line
+	maxXML         = 1 << 20  // bytes of JUnit's XML, which may be one line, and of a line that is read at all
 )
 
 // NotCounted stands for a number that the test runner did not print.
@@ -40,36 +41,74 @@ type reader interface {
 	report() Report
 }
 
-// Read reads the output of a verify command, which may hold that of several runners and programs, begin in the
-// middle and stop anywhere. What it does not know it leaves out.
-func Read(output string) Report {
-	if len(output) > maxTestOutput {
-		output = output[len(output)-maxTestOutput:]
-	}
-	plain, xml := cutJUnit(text.Clean(output))
+// Reader reads the output of a verify command as it is written, of whatever length. It may hold that of several
+// runners and programs, begin in the middle and stop anywhere; what the readers do not know is left out. Make it with
+// NewReader; it is for one goroutine.
+type Reader struct {
+	readers []reader
+	line    []byte // that is not complete
+	xml     junitXML
+}
+
+// NewReader returns a reader that has read nothing.
+func NewReader() *Reader {
 	of := func(runner string) tally { return tally{runner: runner} }
-	readers := []reader{
+	return &Reader{readers: []reader{
 		&goReader{tally: of("go")}, &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")},
 		newJest(), newVitest(), &nodeReader{tally: of("node")}, newJava(), newTSC(), &tapReader{},
+	}}
+}
+
+// Write implements io.Writer. It never fails.
+func (r *Reader) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte{'\n'})
+		r.line = append(r.line, part[:min(len(part), maxXML-len(r.line))]...)
+		if rest = after; ended {
+			r.end()
+		}
 	}
+	return len(p), nil
+}
+
+// end reads a line that is complete. What a terminal takes for several lines is several.
+func (r *Reader) end() {
+	plain := text.Clean(strings.TrimSuffix(string(r.line), "\r"))
+	r.line = r.line[:0]
 	for line := range strings.SplitSeq(plain, "\n") {
+		line, own := r.xml.cut(line)
+		if !own {
+			continue
+		}
 		line = line[:min(len(line), maxTestLine)]
-		for _, r := range readers {
-			if r.line(line) {
+		for _, one := range r.readers {
+			if one.line(line) {
 				break
 			}
 		}
 	}
+}
+
+// Report is what the output said. Nothing may be written afterwards.
+func (r *Reader) Report() Report {
+	r.end()
 	var all []Report
-	for _, r := range readers {
-		if rep := r.report(); rep.Runner != "" {
+	for _, one := range r.readers {
+		if rep := one.report(); rep.Runner != "" {
 			all = append(all, rep)
 		}
 	}
-	if rep := readJUnit(xml); rep.Runner != "" && !slices.ContainsFunc(all, rep.sameRun) {
+	if rep := readJUnit(r.xml.text.String()); rep.Runner != "" && !slices.ContainsFunc(all, rep.sameRun) {
 		all = append(all, rep)
 	}
 	return together(all)
+}
+
+// Read reads an output that is there as a whole.
+func Read(output string) Report {
+	r := NewReader()
+	_, _ = r.Write([]byte(output)) // never fails
+	return r.Report()
 }
 
 // sameRun reports whether two reports are of one run: a runner that writes JUnit

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -99,8 +100,7 @@ func (t *testTool) runAll(ctx context.Context) testResult {
 	defer cancel()
 	r := testResult{Ran: true, Passed: true}
 	for _, command := range t.spec.Commands {
-		failure, output := runTestCommand(ctx, command, t.spec.Dir)
-		report := testreport.Read(output)
+		failure, output, report := runTestCommand(ctx, command, t.spec.Dir)
 		r.PassedTests, r.SkippedTests = addCount(r.PassedTests, report.Passed), addCount(r.SkippedTests, report.Skipped)
 		r.FailedTests = addCount(r.FailedTests, report.Failed)
 		if failure == "" {
@@ -158,17 +158,19 @@ const (
 )
 
 // runTestCommand runs a command for the shell. The failure, to stand behind the command, is empty for none; the
-// output is the end of both streams. When it returns, its process group is killed.
-func runTestCommand(ctx context.Context, command, dir string) (failure, output string) {
-	kept := text.End{Max: keptOutput}
+// output is the end of both streams, of which the tests are read from the beginning on. When it returns, its process
+// group is killed.
+func runTestCommand(ctx context.Context, command, dir string) (failure, output string, tests testreport.Report) {
+	kept, reader := text.End{Max: keptOutput}, testreport.NewReader()
+	both := io.MultiWriter(&kept, reader)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir, cmd.Env = dir, withoutCredentials(os.Environ())
-	cmd.Stdout, cmd.Stderr = &kept, &kept
+	cmd.Stdout, cmd.Stderr = both, both // one writer: they are written in turn
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = outputAfterEnd
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
-		return "could not be started: " + err.Error(), ""
+		return "could not be started: " + err.Error(), "", reader.Report()
 	}
 	err := cmd.Wait()
 	// The shell may be gone and what it started not. ESRCH says that nothing is.
@@ -183,7 +185,7 @@ func runTestCommand(ctx context.Context, command, dir string) (failure, output s
 	default:
 		failure = "ended: " + err.Error()
 	}
-	return failure, kept.String()
+	return failure, kept.String(), reader.Report()
 }
 
 // withoutCredentials leaves out the variables whose names say that they are secret.
