@@ -60,7 +60,8 @@
 //	which words has a rule, where it is shown                         rule.go
 //	what is a reason, and how is it written                           rule.go, Reason
 //	endings, outcomes, actions, sources of feedback                   words.go
-//	what a receipt holds: tokens, limits, verification, rungs         receipt.go
+//	what a receipt holds: tokens, limits, rungs                       receipt.go
+//	what a failing verify command means, beside the base              verified.go, Compare
 //	which characters show nothing                                     words.go, Invisible
 //	what becomes of times that only a wrong clock can have written    clock.go
 package policy

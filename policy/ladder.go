@@ -110,6 +110,9 @@ func interrupted(f Facts, a Attempt) (Decision, bool) {
 // verifyFailed counts over everything since people last said something, whatever came between: the ladder has an end.
 // An attempt that gave up on what failed without changing anything ends rung 2.
 func verifyFailed(f Facts, a Attempt) (Decision, bool) {
+	if v := a.Verification(); v != nil && v.Broken != "" {
+		return verifyBroken(v.broken(v.Broken))
+	}
 	failed, tried, escalated := 0, 0, false
 	for _, b := range f.climb() {
 		gaveUp := failed > 0 && !b.Progress() && b.Outcome != Interrupted && !b.cut()
@@ -136,6 +139,19 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 	}
 	return stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
+}
+
+// unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a person
+// asks to try in spite of that.
+func unable(f Facts) (Decision, bool) {
+	if f.Unable == "" || len(f.run()) > 0 || f.insists() {
+		return silent()
+	}
+	return verifyBroken(f.Unable)
+}
+
+func verifyBroken(why string) (Decision, bool) {
+	return stop(RuleVerifyBroken, "Give the command what it needs on the server, or correct it in .github/pawl.yml; /pawl retry has the agent work in spite of it.", why)
 }
 
 // climb are the attempts of the run from the last one on that was given feedback.

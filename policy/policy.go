@@ -23,6 +23,7 @@ type Facts struct {
 	SaidAgain bool      // Fresh says what the feedback before it said
 	Review    Review    // of what the next attempt would take
 	Backends  []Backend // that the repository may use, in order of preference
+	Unable    string    // why a verify command cannot work on the base; empty where all can, or that is not known
 	Pinned    string    // the backend that a person chose; empty for none
 	// Choose chooses one of several backends that are free, by what was learned of them; the same options give the same
 	// choice. Nil takes the configured order.
@@ -113,6 +114,9 @@ func Next(f Facts) Decision {
 			continue
 		}
 		if d.Action == DoAttempt {
+			if stop, ok := unable(f); ok {
+				return stop
+			}
 			d.Reasons = append(d.Reasons, Because(RuleFeedback, f.askers()...)...)
 			return admit(f, d)
 		}

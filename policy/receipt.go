@@ -154,6 +154,8 @@ func (r Receipt) Verified() (what string, ok bool) {
 		return "1 test fails as it did before", false
 	case n > 1:
 		return fmt.Sprintf("%d tests fail as they did before", n), false
+	case slices.ContainsFunc(r.Verify, func(v Verified) bool { return v.Exit != 0 }):
+		return "only flaky tests fail", false
 	case slices.ContainsFunc(r.Verify, func(v Verified) bool { return v.NoTests }):
 		return "unverified, no test ran", false
 	}
@@ -178,11 +180,18 @@ func (r Receipt) Verification() *Verified {
 	return &r.Verify[at]
 }
 
-// Known are the failing tests that failed before Pawl began.
-func (r Receipt) Known() []string {
-	var all []string
+// Known are the failing tests that failed in the same way before Pawl began.
+func (r Receipt) Known() []string { return r.tests(func(v Verified) []string { return v.Known }) }
+
+// Flaky are the tests that failed, and passed when they were run again on the same commit.
+func (r Receipt) Flaky() []string { return r.tests(func(v Verified) []string { return v.Flaky }) }
+
+// Fixed are the tests that failed before Pawl began, and no longer do.
+func (r Receipt) Fixed() []string { return r.tests(func(v Verified) []string { return v.Fixed }) }
+
+func (r Receipt) tests(of func(Verified) []string) (all []string) {
 	for _, v := range r.Verify {
-		all = append(all, v.Known...)
+		all = append(all, of(v)...)
 	}
 	return all
 }
@@ -206,46 +215,6 @@ type Judged struct {
 	Grade  float64 `json:"grade"`
 	Detail string  `json:"detail,omitempty"`
 	Error  string  `json:"error,omitempty"`
-}
-
-// Verified is the result of one verify command. Output holds its last lines.
-type Verified struct {
-	Command string `json:"command"`
-	Exit    int    `json:"exit"`
-	// Passed says that it exited with 0, or that nothing failed but what failed before Pawl began.
-	Passed   bool   `json:"passed"`
-	TimedOut bool   `json:"timed_out,omitempty"`
-	Signal   string `json:"signal,omitempty"` // that ended it; empty for none
-	Output   string `json:"output,omitempty"`
-	MS       int64  `json:"ms"`
-	// Runner names the test runners whose output was recognised; empty for none.
-	Runner string `json:"runner,omitempty"`
-	// PassedTests and FailedTests are as the runner counts them, NoTests says that it
-	// counted, and that none ran.
-	PassedTests int  `json:"passed_tests,omitempty"`
-	FailedTests int  `json:"failed_tests,omitempty"`
-	NoTests     bool `json:"no_tests,omitempty"`
-	// Failing are the failing tests, Known the names of those that failed before Pawl began.
-	Failing []Failing `json:"failing,omitempty"`
-	Known   []string  `json:"known,omitempty"`
-}
-
-func (v Verified) Result() string {
-	switch {
-	case v.Passed && v.Exit != 0:
-		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
-	case v.Passed && v.NoTests:
-		return "exit code 0, and no test ran"
-	case v.Passed:
-		return "passed"
-	}
-	return fmt.Sprintf("failed with exit code %d", v.Exit)
-}
-
-// Failing is a failing test, or something that failed before its tests ran.
-type Failing struct {
-	Name string `json:"name"`           // the same in the next run: without times, line numbers and temporary paths
-	Text string `json:"text,omitempty"` // that of the assertion, cut; it may be empty
 }
 
 // Trajectory counts how an agent worked, for its grade.

@@ -38,6 +38,7 @@ const (
 	RuleNoProgress     Rule = "no_progress"
 	RuleInterrupted    Rule = "interrupted"
 	RuleVerifyFailed   Rule = "verify_failed"
+	RuleVerifyBroken   Rule = "verify_broken"
 	RuleEscalateEffort Rule = "escalate_effort"
 	RuleProgress       Rule = "progress"
 	RuleGather         Rule = "gather"
@@ -113,6 +114,7 @@ var words = map[Rule]Words{
 	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
 	RuleInterrupted:     {Waits: "attempts were interrupted again and again", Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},
+	RuleVerifyBroken:    {Stops: "verification cannot work here", Help: HelpRetry},
 	RuleNoBackend:       {Stops: "no backend may run", Help: HelpResume},
 	RuleCooldown:        {Waits: "cooldown after an edit loop"},
 	RuleBackoff:         {Waits: "pause between restarts"},

@@ -124,7 +124,7 @@ func same(run []Attempt) (a, b Attempt, kind, what string) {
 		a = run[i]
 		switch {
 		case !a.Failing() && !failed(a):
-		case len(b.Tests) > 0 && slices.Equal(a.Tests, b.Tests):
+		case len(b.Tests) > 0 && slices.Equal(a.Tests, b.Tests) && !turnedGreen(a, b):
 			return a, b, "failure", Plural(len(b.Tests), "failing test") + " as before"
 		case b.EndTree != "" && a.EndTree == b.EndTree:
 			return a, b, "revision", "the same tree"
@@ -144,7 +144,7 @@ func row(all []Attempt, kind string, threshold float64) (n int, newest float64) 
 		if n == 0 {
 			newest = s
 		}
-		if s < threshold {
+		if s < threshold || turnedGreen(all[i-1], all[i]) {
 			break
 		}
 		n++
@@ -167,6 +167,13 @@ func alike(a, b Attempt, kind string) float64 {
 		return simhash.Similarity(a.Evidence, b.Evidence)
 	}
 	return 0
+}
+
+// turnedGreen reports whether tests that failed after an attempt, or before Pawl began, pass after a later one, and no
+// other test fails there.
+func turnedGreen(a, b Attempt) bool {
+	fewer := len(b.Tests) < len(a.Tests) || len(b.Fixed()) > len(a.Fixed())
+	return fewer && len(b.Tests) > 0 && !slices.ContainsFunc(b.Tests, func(name string) bool { return !slices.Contains(a.Tests, name) })
 }
 
 // failed reports whether an attempt has a failure text to compare. What cut or

@@ -37,6 +37,8 @@ type Host interface {
 	fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error)
 	// pushed reports whether a commit reached the branch.
 	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
+	// verifyBase runs the verify commands on what the attempt is to begin with.
+	verifyBase(ctx context.Context, a *attempt.Attempt) error
 	// executor does an attempt.
 	executor(a *attempt.Attempt) attempt.Executor
 }
@@ -51,6 +53,8 @@ func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*t
 func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error) {
 	return g.Pushed(ctx, &p.Env, p.thread, commit)
 }
+
+func (checkouts) verifyBase(ctx context.Context, a *attempt.Attempt) error { return a.VerifyBase(ctx) }
 
 func (checkouts) executor(a *attempt.Attempt) attempt.Executor { return attempt.NewCheckout(a) }
 

@@ -77,7 +77,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	}
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground,
-		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground.Unfinished.Changed()), Lease: s.lease, Free: r.free, Span: s.span,
+		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground), Lease: s.lease, Free: r.free, Span: s.span,
 	}
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Place: s.Place}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
@@ -108,14 +108,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	})
 	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
 	s.sign(a)
-	aside := *s.publisher
-	a.Attend = func(ctx context.Context) {
-		if err := acknowledged(ctx); err != nil {
-			aside.log.Warn().Err(err).Msg("acknowledge beside an attempt")
-		}
-		answering := aside
-		answering.attend(ctx)
-	}
+	a.Attend = s.attendant(acknowledged)
 	return s.finish(ctx, a, a.Run(ctx, s.Host.executor(a)))
 }
 
@@ -136,7 +129,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
-		Ground: s.ground(), Free: func() {}, Span: s.span,
+		Ground: s.ground(), Free: func() {}, Span: s.span, Attend: s.attendant(func(context.Context) error { return nil }),
 	}
 	refused, err := s.Host.fetch(ctx, s.publisher, a.Ground)
 	if err != nil {
@@ -150,6 +143,18 @@ func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	s.lease.Patient(true)
 	defer s.lease.Patient(false)
 	return s.finish(ctx, a, a.Deliver(ctx, s.Host.executor(a)))
+}
+
+// attendant answers and acknowledges what comes while something runs.
+func (s *step) attendant(acknowledged func(context.Context) error) func(context.Context) {
+	aside := *s.publisher
+	return func(ctx context.Context) {
+		if err := acknowledged(ctx); err != nil {
+			aside.log.Warn().Err(err).Msg("acknowledge beside an attempt")
+		}
+		answering := aside
+		answering.attend(ctx)
+	}
 }
 
 func (s *step) sign(a *attempt.Attempt) {

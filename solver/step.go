@@ -70,7 +70,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if !s.state.Open() {
 		return false, s.show(ctx, acknowledged)
 	}
-	d, ready, err := s.decide(ctx)
+	d, ready, err := s.decide(ctx, acknowledged)
 	switch {
 	case err != nil:
 		return false, err
@@ -157,9 +157,9 @@ type ready struct {
 }
 
 // decide asks policy with what is known. Before an attempt it fetches the repository, whose configuration may
-// narrow the answer, takes a place, and asks once more with what has come until then. Nothing at all means
-// that the decision has to be taken again.
-func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err error) {
+// narrow the answer, takes a place, has the base verified, and asks once more with what has come until then.
+// Nothing at all means that the decision has to be taken again.
+func (s *step) decide(ctx context.Context, acknowledged func(context.Context) error) (d *thread.Decided, _ *ready, err error) {
 	ctx, end := s.span(ctx, "decide")
 	defer func() {
 		if d == nil {
@@ -191,6 +191,14 @@ func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err err
 	for want := first; ; {
 		free, err := s.place(ctx, account, most)
 		if err != nil || free == nil {
+			return nil, nil, err
+		}
+		base := &attempt.Attempt{
+			Env: &s.Env, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq}, State: s.state, Lease: s.lease, Log: s.log,
+			Ground: ground, Span: s.span, Attend: s.attendant(acknowledged),
+		}
+		if err := s.Host.verifyBase(ctx, base); err != nil {
+			free()
 			return nil, nil, err
 		}
 		// What came meanwhile counts, too: a stop above all, and a limit that another
@@ -245,10 +253,15 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 		return nil, 0, err
 	}
 	untriggered := s.untriggered(g.Effective.Triggers)
+	f.Unable = policy.Unable(g.Before)
 	f.Fresh = slices.DeleteFunc(f.Fresh, func(t policy.Trigger) bool { return slices.Contains(untriggered, t.Seq) })
 	d := policy.Next(f)
 	_, bound = entry(f, d)
-	return &thread.Decided{Decision: d, Seen: s.state.Seq}, bound, nil
+	decided := &thread.Decided{Decision: d, Seen: s.state.Seq}
+	if d.Rule == policy.RuleVerifyBroken {
+		decided.On = g.From
+	}
+	return decided, bound, nil
 }
 
 // untriggered are the pending remarks that the repository's configuration does not listen to.

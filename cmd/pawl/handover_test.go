@@ -312,13 +312,13 @@ func TestFoldersThatAKilledServerLeftAreRemovedUnlessTheirAttemptGoesOn(t *testi
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent(plainAgent, "")
-	for _, name := range []string{"work/checkout", "base/checkout", "1/verify"} {
-		r.must(os.MkdirAll(filepath.Join(r.dir, "data", "attempts", "acme", "widgets", "77", name), 0o700))
+	for _, name := range []string{"attempts/acme/widgets/77/work", "verify/acme/widgets/0", "verify/acme/widgets/home"} {
+		r.must(os.MkdirAll(filepath.Join(r.dir, "data", name, "checkout"), 0o700))
 	}
 	r.start()
-	for _, name := range []string{"work", "base", "1/verify"} {
-		if _, err := os.Stat(filepath.Join(r.dir, "data", "attempts", "acme", "widgets", "77", name)); err == nil {
-			t.Errorf("%s is left", name)
+	for name, stays := range map[string]bool{"attempts/acme/widgets/77/work": false, "verify/acme/widgets/0": false, "verify/acme/widgets/home": true} {
+		if _, err := os.Stat(filepath.Join(r.dir, "data", name)); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

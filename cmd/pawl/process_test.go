@@ -119,7 +119,7 @@ func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
 func TestAStopEndsVerificationToo(t *testing.T) {
 	t.Parallel()
 	nap := strconv.Itoa(2_000_000 + os.Getpid())
-	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify:\n  - sleep " + nap + "\n"})
+	r := newRig(t, with("grep -q two a.txt || exit 0; sleep "+nap))
 	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
 	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
@@ -130,6 +130,21 @@ func TestAStopEndsVerificationToo(t *testing.T) {
 	a := r.state(n).Attempts
 	if s.Rule != "cancelled" || len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled || r.below("sleep\x00"+nap) != 0 {
 		t.Errorf("%s (%s %q), attempts %+v; want one, cancelled, and no process", s.State, s.Rule, s.Reasons, a)
+	}
+}
+
+func TestAStopEndsTheVerificationOfTheBase(t *testing.T) {
+	t.Parallel()
+	nap := strconv.Itoa(3_000_000 + os.Getpid())
+	r := newRig(t, with("sleep "+nap))
+	r.agent(plainAgent, "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the verification", func() bool { return r.below("sleep\x00"+nap) == 1 })
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl stop")
+	r.must(err)
+	if s := r.ending(n); s.Rule != "cancelled" || r.calls() != 0 || r.below("sleep\x00"+nap) != 0 {
+		t.Errorf("%s (%s %q) after %d calls; want cancelled without one, and no process", s.State, s.Rule, s.Reasons, r.calls())
 	}
 }
 

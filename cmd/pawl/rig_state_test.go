@@ -27,6 +27,12 @@ func (r *rig) touch(name string) {
 	r.must(os.WriteFile(filepath.Join(r.ctrl(), name), nil, 0o600))
 }
 
+// program puts a program into $CTRL.
+func (r *rig) program(name, text string) {
+	r.t.Helper()
+	r.must(os.WriteFile(filepath.Join(r.ctrl(), name), []byte(text), 0o700))
+}
+
 // left returns what the agent wrote into a file in $CTRL.
 func (r *rig) left(name string) string {
 	r.t.Helper()

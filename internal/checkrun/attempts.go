@@ -222,7 +222,9 @@ func addAttempt(p *page, a Attempt) {
 	for _, l := range []struct{ what, text, end string }{
 		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
 		{"Learned from it: ", code(a.Grade), ""}, {"Used: ", used(a), "."}, {"Failing tests: ", paths(a.Tests), "."},
-		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."}, {"Left out of the commit: ", paths(a.LeftOut), "."},
+		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."},
+		{"Flaky, failed and then passed on the same commit: ", paths(a.Flaky()), "."}, {"Failed before Pawl began, and no longer: ", paths(a.Fixed()), "."},
+		{"Left out of the commit: ", paths(a.LeftOut), "."},
 	} {
 		if l.text != "" {
 			parts = append(parts, l.what+l.text+l.end)

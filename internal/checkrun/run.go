@@ -3,6 +3,7 @@ package checkrun
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
@@ -103,7 +104,20 @@ func stopReason(f Facts) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
+	if f.Rule == policy.RuleVerifyBroken && len(f.Reasons) > 0 {
+		return plain(f.Reasons[0].Text)
+	}
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
+}
+
+// plain is hostile text in a title, without what GitHub could make more of.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("@<>`|#", r) {
+			return '_'
+		}
+		return r
+	}, text.Line(s, maxTitle))
 }
 
 // unknown is the name of a rule that another version of Pawl decided by.

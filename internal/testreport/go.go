@@ -30,7 +30,7 @@ type goReader struct {
 	running string // with -v: whose output follows
 	printed blocks // with -v and -json: by test
 
-	idle, busy bool // packages without tests, and others
+	idle, busy, ok bool // packages without tests, others, and those that passed
 
 	building string   // the package whose errors follow
 	builds   blocks   // errors by package
@@ -150,7 +150,7 @@ func (g *goReader) packageLine(s string) bool {
 	} else {
 		g.flush("")
 		none := strings.HasPrefix(s, "?") || strings.HasSuffix(s, "[no tests to run]")
-		g.idle, g.busy = g.idle || none, g.busy || !none
+		g.idle, g.busy, g.ok = g.idle || none, g.busy || !none, g.ok || !none
 	}
 	g.seen, g.open, g.running = true, nil, ""
 	return true
@@ -276,5 +276,7 @@ func (g *goReader) report() Report {
 		}
 	}
 	g.hasCounts = g.hasCounts || g.idle && !g.busy // none passed
-	return g.tally.report()
+	r := g.tally.report()
+	r.Passing = g.ok
+	return r
 }

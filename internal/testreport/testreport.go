@@ -31,7 +31,9 @@ type Report struct {
 	// Passed, Failed and Skipped are as the runners count, or NotCounted. What failed before its tests ran,
 	// such as a package that does not build, is one failure. Failed is never less than the failures listed.
 	Passed, Failed, Skipped int
-	Failures                []policy.Failing // the failing tests, each name once, in the order of the output
+	// Passing says that something passed, also where the tests of it are not counted.
+	Passing  bool
+	Failures []policy.Failing // the failing tests, each name once, in the order of the output
 }
 
 // reader reads the output of one runner, line by line, without colours and line ends. It reports whether the
@@ -124,6 +126,7 @@ func together(all []Report) Report {
 	for _, r := range all {
 		names = append(names, r.Runner)
 		sum.Passed, sum.Failed, sum.Skipped = plus(sum.Passed, r.Passed), plus(sum.Failed, r.Failed), plus(sum.Skipped, r.Skipped)
+		sum.Passing = sum.Passing || r.Passing || r.Passed > 0
 		for _, f := range r.Failures {
 			found.add(f.Name, f.Text)
 		}

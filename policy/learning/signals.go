@@ -44,6 +44,9 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	case len(r.Verify) == 0:
 		return missing(VerifierSource, at, false, "the attempt ended before it was verified")
 	}
+	if slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Broken != "" }) {
+		return missing(VerifierSource, at, false, "the verify commands cannot work here")
+	}
 	failing := 0
 	for _, v := range r.Verify {
 		failing += len(v.Failing)

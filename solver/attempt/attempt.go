@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -351,9 +352,9 @@ func (a *Attempt) conclude() {
 		if !v.Passed {
 			failing = true
 			r.Told(v.Output)
-			r.Tests = thread.FailingNames(v.Failing)
+			r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
 			if r.Detail == "" {
-				r.Detail = tail(fmt.Sprintf("%s: exit code %d", oneLine(v.Command), v.Exit), maxDetail)
+				r.Detail = tail(oneLine(v.Command)+" "+v.Result(), maxDetail)
 			}
 		}
 	}

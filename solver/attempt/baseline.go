@@ -7,122 +7,107 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// maxBaselines is how many results on base trees are kept for a repository.
-const maxBaselines = 200
-
-// baseline is what a command came to on the tree that the thread's branch began
-// from. The zero value is one of which nothing is known.
-type baseline struct {
-	Exit    int              `json:"exit"`
-	Signal  string           `json:"signal,omitempty"`
-	Passed  int              `json:"passed"`
-	Failing []policy.Failing `json:"failing,omitempty"`
-}
-
-// forgive takes the tests out that failed already before Pawl began, and lets
-// the command pass if nothing else failed. The base is measured only here, so a
-// clean pass costs nothing. What the task is about is not forgiven.
-func (c *checkout) forgive(ctx context.Context, v *policy.Verified) error {
-	before, err := c.baseline(ctx, v.Command)
-	if cause := context.Cause(ctx); err != nil && (cause != nil || errors.Is(err, errStopped) || errors.Is(err, errClosed)) {
-		return err
-	}
-	if err != nil {
-		// Nothing is known, so everything counts; the work is not lost for it.
-		c.Log.Warn().Err(err).Str("command", oneLine(v.Command)).Msg("the base was not verified")
+// VerifyBase runs the verify commands on the commit that the thread's branch began from,
+// which is what the work is compared with, and puts the results into Ground.Before. They
+// are kept for each commit and commands, but not those of commands that cannot work:
+// somebody may have mended that when the next attempt is asked for. Where somebody asks
+// to stop meanwhile there are none, and no error.
+func (a *Attempt) VerifyBase(ctx context.Context) (err error) {
+	c, g := &checkout{Attempt: a}, a.Ground
+	if len(g.Effective.Verify) == 0 || len(g.Before) > 0 {
 		return nil
 	}
-	before.excuse(v, c.State.About(c.Seen))
+	if g.From, err = c.base(ctx); err != nil {
+		return err
+	}
+	kept := filepath.Join(c.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{g.From, strings.Join(g.Effective.Reports, "\n")}, g.Effective.Verify...)...)+".json")
+	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &g.Before) == nil {
+		return nil
+	}
+	if err := a.Room(); err != nil {
+		return err
+	}
+	ctx, end := a.Span(ctx, "verify base")
+	defer func() { end(err) }()
+	t, err := c.trial(ctx, g.From, true)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	var all []policy.Verified
+	for _, command := range g.Effective.Verify {
+		v, err := t.run(ctx, command)
+		if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.Log.Info().Str("command", oneLine(command)).Str("commit", g.From).Int("exit", v.Exit).Int("failing", len(v.Failing)).Str("unable", v.Unable()).Msg("the base was verified")
+		if all = append(all, v); v.Unable() != "" {
+			break
+		}
+	}
+	g.Before = all
+	if policy.Unable(all) != "" {
+		return nil
+	}
+	data, err := json.Marshal(all)
+	// Without these it is verified again, or takes longer.
+	if err := errors.Join(err, os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept), t.keepHome(ctx)); err != nil {
+		c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
+	}
 	return nil
 }
 
-// asksForTests matches a task that is about failing tests as such.
-var asksForTests = regexp.MustCompile(`(?i)\b(?:fail\w*|broken|red|fix\w*|repair\w*)\b.{0,40}\b(?:tests?|ci)\b|\b(?:tests?|ci|build|checks?)\b.{0,40}\b(?:fail\w*|broken|red)\b`)
-
-// excuse moves what failed on the base, too, from the failing tests to the known
-// ones. The command passes only if it ended in the same way there and nothing
-// else is wrong: no other failure, no test less that passes.
-func (b baseline) excuse(v *policy.Verified, task string) {
-	if asksForTests.MatchString(task) {
-		return
+// before is what a command came to on the base; nil where that is not known.
+func (g *Ground) before(command string) *policy.Verified {
+	i := slices.IndexFunc(g.Before, func(v policy.Verified) bool { return v.Command == command })
+	if i < 0 {
+		return nil
 	}
-	named := len(v.Failing)
-	var fresh []policy.Failing
-	for _, f := range v.Failing {
-		if b.had(f) && !strings.Contains(task, lastPart(f.Name)) {
-			v.Known = append(v.Known, f.Name)
-		} else {
-			fresh = append(fresh, f)
-		}
-	}
-	v.Failing = fresh
-	v.Passed = len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= named &&
-		v.Exit == b.Exit && v.Signal == b.Signal && v.PassedTests >= b.Passed
+	return &g.Before[i]
 }
 
-// had reports whether the base had a failure. One that is no test, such as a
-// package that does not build, must be the same in its words.
-func (b baseline) had(f policy.Failing) bool {
-	return slices.ContainsFunc(b.Failing, func(g policy.Failing) bool {
-		return f.Name == g.Name && (f.Text == g.Text || !strings.HasSuffix(f.Name, "]"))
+// maxKeptHome bounds the HOME that is kept for a repository, in bytes: it is copied for
+// each verification. The build cache of a Go module of two files has about 100 MB.
+const maxKeptHome = 2 << 30
+
+// keepHome keeps the HOME of the base's verification for others of the repository, where
+// the base is the default branch's: no agent wrote what ran in it.
+func (t *trial) keepHome(ctx context.Context) error {
+	own, err := t.Ground.cache.IsAncestor(ctx, t.Ground.From, t.Ground.settings)
+	if err != nil || !own {
+		return err
+	}
+	size := int64(0)
+	err = filepath.WalkDir(t.home, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return err
 	})
-}
-
-// lastPart is the part of a test's name that people use: that after the last
-// space, slash, colon or angle.
-func lastPart(name string) string {
-	i := strings.LastIndexAny(strings.TrimRight(name, ")]"), " /:›.")
-	return name[i+1:]
-}
-
-// baseline is what a command says of the tree that the thread's branch began
-// from. It is measured once a tree.
-func (c *checkout) baseline(ctx context.Context, command string) (baseline, error) {
-	base, err := c.base(ctx)
-	if err != nil {
-		return baseline{}, err
+	if _, full, _ := t.free(); err != nil || full || size > maxKeptHome {
+		return err
 	}
-	dir := filepath.Join(c.threadDir(c.Thread), baseDir)
-	if err := git.Remove(dir); err != nil {
-		return baseline{}, err
+	t.homes.Lock()
+	defer t.homes.Unlock()
+	kept := t.KeptHome(t.Thread)
+	if err := git.Remove(kept); err != nil {
+		return err
 	}
-	ws, err := c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: base, Dir: dir, Branch: "base"})
-	if err != nil {
-		return baseline{}, err
-	}
-	defer func() {
-		if err := ws.Close(); err != nil {
-			c.Log.Warn().Err(err).Msg("checkout of the base left behind")
-		}
-	}()
-	kept := filepath.Join(c.cacheDir(c.Thread)+".verified", thread.Hash(ws.StartTree, command)+".json")
-	var known baseline
-	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &known) == nil {
-		return known, nil
-	}
-	v, whole, err := c.verifyOne(ctx, command, ws)
-	if err != nil {
-		return baseline{}, err
-	}
-	c.Log.Info().Str("command", oneLine(command)).Str("tree", ws.StartTree).Int("failing", len(v.Failing)).Msg("the base was verified")
-	if !v.TimedOut && whole {
-		known = baseline{Exit: v.Exit, Signal: v.Signal, Passed: v.PassedTests, Failing: v.Failing}
-	}
-	if err := keepBaseline(kept, known); err != nil {
-		// It is measured again the next time.
-		c.Log.Warn().Err(err).Msg("the result on the base was not kept")
-	}
-	return known, nil
+	return os.Rename(t.home, kept)
 }
 
 // base is the commit that the thread's branch began from: where it left the
@@ -140,36 +125,4 @@ func (c *checkout) base(ctx context.Context) (string, error) {
 		}
 	}
 	return c.Ground.Start, nil
-}
-
-func keepBaseline(path string, b baseline) error {
-	data, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	written := func(e fs.DirEntry) (at time.Time) {
-		if info, err := e.Info(); err == nil {
-			at = info.ModTime()
-		}
-		return at
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return written(a).Compare(written(b)) })
-	for _, e := range entries[:max(0, len(entries)-maxBaselines+1)] {
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	part := path + ".part"
-	if err := os.WriteFile(part, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
 }

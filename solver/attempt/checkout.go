@@ -103,11 +103,6 @@ func (c *checkout) Commit(ctx context.Context) error {
 	for _, path := range protected {
 		r.LeftOut = append(r.LeftOut, path+" (protected)")
 	}
-	// What is verified is what is pushed, as far as the files tell.
-	if _, err := c.ws.Restore(ctx, protected); err != nil {
-		c.unusable(err)
-		return nil
-	}
 	r.EndTree = tree
 	if !r.Progress() {
 		return nil
@@ -176,6 +171,11 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 		}
 		if old, err = c.merge(ctx); err != nil {
 			return err
+		}
+		if len(c.Receipt.Verify) > 0 { // what is pushed is another commit now
+			if c.Receipt.Verify, err = c.Verify(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	c.Receipt.Pushed = true

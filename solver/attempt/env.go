@@ -51,6 +51,9 @@ type Env struct {
 	// and those that are cut off then are handed over. Nil where nobody goes on.
 	Stopping chan struct{}
 
+	// homes guards the HOMEs that are kept for verifications; bays are those in use.
+	homes sync.RWMutex
+	bays  sync.Map
 	// folders has a place for one attempt by thread.ID: a few bytes for each thread.
 	folders sync.Map
 	// yielded counts the attempts that gave their places back and wait for GitHub.
@@ -60,14 +63,11 @@ type Env struct {
 // What a thread's folder holds: the HOME of its agent and, while it is used, the
 // checkout. Both have the same path in every attempt, since an agent that
 // continues a session remembers paths; the HOME is made anew unless it does. The
-// output of each attempt is in a folder of its own, as is the HOME of verify
-// commands. The base has its own checkout while a command is run on it.
+// output of each attempt is in a folder of its own.
 const (
 	homeDir        = "home"
 	workDir        = "work"
-	baseDir        = "base"
 	transcriptFile = "transcript"
-	verifyDir      = "verify"
 )
 
 // ProcessPrefix begins the names of all processes that work in this data
@@ -91,6 +91,39 @@ func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), 
 
 func (e *Env) cacheDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git")
+}
+
+// verifyDir holds the bays of a repository, and what the base's verification left for
+// them: its HOME, and its results.
+func (e *Env) verifyDir(t thread.ID) string {
+	return filepath.Join(e.Config.DataDir, "verify", t.Owner, t.Name)
+}
+
+// KeptHome is the HOME that the base's verification left, for those that follow.
+func (e *Env) KeptHome(t thread.ID) string { return filepath.Join(e.verifyDir(t), homeDir) }
+
+// bay is a folder that one verification of a repository uses at a time, the first that is
+// free: build tools find again in their caches what they made at the same path.
+func (e *Env) bay(t thread.ID) (dir string, leave func()) {
+	for n := 0; ; n++ {
+		dir = filepath.Join(e.verifyDir(t), strconv.Itoa(n))
+		if _, used := e.bays.LoadOrStore(dir, true); !used {
+			return dir, func() { e.bays.Delete(dir) }
+		}
+	}
+}
+
+// warm copies what is kept for a repository into a HOME that is empty, which it stays
+// where that fails.
+func (e *Env) warm(t thread.ID, home string) error {
+	e.homes.RLock()
+	defer e.homes.RUnlock()
+	err := os.CopyFS(home, os.DirFS(e.KeptHome(t)))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	e.Log.Warn().Err(err).Msg("a verification begins with an empty HOME")
+	return errors.Join(git.Remove(home), os.Mkdir(home, 0o700))
 }
 
 // Room is an error while the disk is so full that an attempt could only fail. The
@@ -137,6 +170,11 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 		log.Error().Err(err).Msg("the disk is full, and the agent's HOME cannot be removed")
 		return
 	}
+	e.homes.Lock()
+	defer e.homes.Unlock()
+	if err := git.Remove(e.KeptHome(t)); err != nil {
+		log.Error().Err(err).Msg("the disk is full, and the HOME that is kept for verifications cannot be removed")
+	}
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
 }
 
@@ -172,6 +210,9 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 	if err != nil {
 		return 0, fmt.Errorf("list attempts: %w", err)
 	}
+	if err := e.cleanVerified(dataDir, before); err != nil {
+		return 0, err
+	}
 	for _, dir := range threads {
 		if err := ctx.Err(); err != nil {
 			return removed, context.Cause(ctx)
@@ -183,29 +224,46 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 	return removed, err
 }
 
+// cleanVerified removes what verifications of bases left that is older than a time.
+func (e *Env) cleanVerified(dataDir string, before time.Time) error {
+	e.homes.Lock()
+	defer e.homes.Unlock()
+	kept, err := filepath.Glob(filepath.Join(dataDir, "verify", "*", "*", "[!0-9]*"))
+	for _, path := range kept {
+		if info, statErr := os.Stat(path); statErr == nil && info.ModTime().Before(before) {
+			err = errors.Join(err, git.Remove(path))
+		}
+	}
+	return err
+}
+
 // CleanWork removes the files that attempts left whose server was killed, before any
 // attempt begins. Those of one that nobody found yet are for whoever goes on from them.
 func (e *Env) CleanWork(ctx context.Context) error {
 	root := filepath.Join(e.Config.DataDir, "attempts")
-	for _, left := range []string{workDir, baseDir, filepath.Join("*", verifyDir)} {
-		paths, err := filepath.Glob(filepath.Join(root, "*", "*", "*", left))
+	work, err := filepath.Glob(filepath.Join(root, "*", "*", "*", workDir))
+	if err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(e.Config.DataDir, "verify", "*", "*", "[0-9]*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range work {
+		name := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
+		n, _ := strconv.Atoi(name[2])
+		events, err := e.Store.Events(ctx, thread.ID{Owner: name[0], Name: name[1], Number: n}, 0)
 		if err != nil {
 			return err
 		}
-		for _, path := range paths {
-			name := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
-			n, _ := strconv.Atoi(name[2])
-			events, err := e.Store.Events(ctx, thread.ID{Owner: name[0], Name: name[1], Number: n}, 0)
-			if err != nil {
-				return err
-			}
-			s, err := thread.Fold(events)
-			if a, running := s.Running(); err == nil && running && a.Place == e.Place {
-				continue
-			}
-			if err := git.Remove(path); err != nil {
-				return fmt.Errorf("clean %s: %w", path, err)
-			}
+		s, err := thread.Fold(events)
+		if a, running := s.Running(); err != nil || !running || a.Place != e.Place {
+			old = append(old, path)
+		}
+	}
+	for _, path := range old {
+		if err := git.Remove(path); err != nil {
+			return fmt.Errorf("clean %s: %w", path, err)
 		}
 	}
 	return nil
@@ -243,7 +301,7 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 	attempts := len(old)
 	switch {
 	case left > 0 && newest.Before(idle):
-		old = append(old, filepath.Join(dir, homeDir), filepath.Join(dir, baseDir), filepath.Join(dir, workDir))
+		old = append(old, filepath.Join(dir, homeDir), filepath.Join(dir, workDir))
 	case left == 0 && attempts > 0:
 		old = append(old, dir)
 	}

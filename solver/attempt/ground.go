@@ -36,6 +36,10 @@ type Ground struct {
 	Tip       string           // the commit of Branch at GitHub; empty when it does not exist
 	Start     string           // the commit that the attempt starts from
 	Into      string           // the commit of Base
+	// From is the commit that the branch began from, and Before what the verify commands
+	// came to there, up to the first that cannot work. VerifyBase sets both.
+	From   string
+	Before []policy.Verified
 
 	settings string // the commit whose configuration was read
 	cache    *git.Cache

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -19,7 +20,7 @@ func promptOf(t *testing.T, body string, remarks ...string) string {
 	for _, r := range remarks {
 		s.Feedback = append(s.Feedback, thread.Request{Feedback: thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "ada"}, Command: "solve", Text: r}})
 	}
-	return Prompt(someThread, s, policy.Decision{}, false)
+	return Prompt(someThread, s, policy.Decision{}, &Ground{})
 }
 
 func TestThePromptLeavesOutWhatPeopleDoNotSee(t *testing.T) {
@@ -56,8 +57,8 @@ func TestTailBeginsWithALine(t *testing.T) {
 	}
 }
 
-func TestLastBytesKeepsTheEndOfMuch(t *testing.T) {
-	var l lastBytes
+func TestTheEndOfALongOutputIsKept(t *testing.T) {
+	l := output{End: text.End{Max: verifyOutput}}
 	for range 10000 {
 		if _, err := l.Write([]byte("a line of output that says nothing\n")); err != nil {
 			t.Fatal(err)

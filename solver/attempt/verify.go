@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -26,30 +25,46 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of one verify command: half an hour is a long CI job, and its last
-// lines say what failed.
+// Bounds of one verify command: half an hour is a long CI job. Of its output the tests
+// are read as a whole, and its last lines are kept.
 const (
 	verifyTimeout = 30 * time.Minute
 	verifyOutput  = 64 << 10
 )
 
-// Verify runs the repository's commands on the work tree, in the sandbox, until
-// one fails. They come from the default branch, what they run comes from the
-// agent. A test that failed before Pawl began does not count. Where it is ended
-// from outside, the error is the cause.
+// Verify runs the repository's commands on the commit that is to be pushed, until one
+// fails, and says what that means beside the base. They come from the default branch,
+// what they run comes from the agent. What fails is run once more at once. Where it is
+// ended from outside, the error is the cause.
 func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error) {
-	if len(c.Ground.Effective.Verify) == 0 {
+	commands := c.Ground.Effective.Verify
+	if len(commands) == 0 {
 		return nil, nil
 	}
 	ctx, end := c.Span(ctx, "verify")
 	defer func() { end(err) }()
-	for _, command := range c.Ground.Effective.Verify {
-		v, whole, err := c.verifyOne(ctx, command, c.ws)
-		if err == nil && !v.Passed && len(v.Failing) > 0 && !v.TimedOut && whole {
-			err = c.forgive(ctx, &v)
-		}
+	if err := c.VerifyBase(ctx); err != nil { // an attempt that was handed over comes without
+		return nil, err
+	}
+	commit := cmp.Or(c.Receipt.Commit, c.Ground.Start)
+	t, err := c.trial(ctx, commit, true)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	for i, command := range commands {
+		first, err := t.run(ctx, command)
 		if err != nil {
 			return all, err
+		}
+		base := c.Ground.before(command)
+		v := policy.Compare(first, base, nil)
+		if !v.Passed && first.Unable() == "" {
+			again, err := c.repeat(ctx, commit, commands[:i+1])
+			if err != nil {
+				return all, err
+			}
+			v = policy.Compare(first, base, &again)
 		}
 		all = append(all, v)
 		if !v.Passed {
@@ -59,92 +74,131 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	return all, nil
 }
 
-// verifyOne runs one command and reads what it says of the tests. It also reports
-// whether all of the output was kept.
-func (c *checkout) verifyOne(ctx context.Context, command string, ws *git.Workspace) (_ policy.Verified, whole bool, err error) {
-	began, before := c.Now(), stamps(ws.Dir, c.Ground.Effective)
-	report, printed, err := c.inSandbox(ctx, ws, program{argv: []string{"/bin/sh", "-c", command}, most: verifyTimeout})
+// repeat runs the commands once more on a commit, up to the last one, whose result it
+// returns.
+func (c *checkout) repeat(ctx context.Context, commit string, commands []string) (v policy.Verified, err error) {
+	t, err := c.trial(ctx, commit, true)
 	if err != nil {
-		return policy.Verified{}, false, fmt.Errorf("verify command %q: %w", command, err)
+		return v, err
 	}
-	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: printed.String(), MS: c.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal}
+	defer t.close()
+	for _, command := range commands {
+		if v, err = t.run(ctx, command); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// trial runs programs over one commit, in files and a HOME that no agent has written to
+// and that are gone when it is closed.
+type trial struct {
+	*checkout
+	ws    *git.Workspace
+	home  string
+	close func()
+}
+
+// trial makes a fresh checkout of a commit. A warm HOME begins with the caches that the
+// verification of the base left for the repository, another one empty.
+func (c *checkout) trial(ctx context.Context, commit string, warm bool) (*trial, error) {
+	dir, leave := c.bay(c.Thread)
+	t := &trial{checkout: c, home: filepath.Join(dir, homeDir)}
+	t.close = func() {
+		defer leave()
+		if err := git.Remove(dir); err != nil {
+			c.Log.Warn().Err(err).Msg("files of a verification left behind")
+		}
+	}
+	err := git.Remove(dir)
+	if err == nil {
+		err = os.MkdirAll(t.home, 0o700)
+	}
+	if err == nil && warm {
+		err = c.warm(c.Thread, t.home)
+	}
+	if err == nil {
+		t.ws, err = c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: commit, Dir: filepath.Join(dir, workDir), Branch: c.Ground.Branch})
+	}
+	if err != nil {
+		t.close()
+		return nil, fmt.Errorf("prepare a verification: %w", err)
+	}
+	return t, nil
+}
+
+// run runs one command and reads what it says of the tests.
+func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
+	began, before := t.Now(), stamps(t.ws.Dir, t.Ground.Effective)
+	kept, tests := output{End: text.End{Max: verifyOutput}}, testreport.NewReader()
+	// Both streams are one, in the order in which they are written.
+	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout}
+	report, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
+	if err != nil {
+		return policy.Verified{}, fmt.Errorf("verify command %q: %w", command, err)
+	}
+	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.String(), MS: t.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal}
 	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
 	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
 	}
-	tests := []testreport.Report{testreport.Read(v.Output)}
-	for _, text := range reports(ws.Dir, c.Ground.Effective, before) {
-		tests = append(tests, testreport.Read(text))
+	all := []testreport.Report{tests.Report()}
+	for _, text := range reports(t.ws.Dir, t.Ground.Effective, before) {
+		all = append(all, testreport.Read(text))
 	}
-	count(&v, tests)
-	return v, printed.all <= verifyOutput, nil
+	count(&v, all)
+	return v, nil
 }
 
+// program is something to run that is no agent.
 type program struct {
 	argv, env []string
 	stdin     []byte
 	most      time.Duration
-	// apart starts it in an empty folder, with the work tree to read only: what
-	// lies in the tree was written by an agent. What it prints on standard error is
-	// kept apart, too.
+	// apart starts it in its HOME, with the files to read only: an agent wrote them.
 	apart bool
 }
 
-// inSandbox runs a program on a work tree with a HOME of its own and returns how
-// it ended and the end of what it printed. Where it is ended from outside, the
-// error is the cause.
-func (c *checkout) inSandbox(ctx context.Context, ws *git.Workspace, prog program) (agent.Report, *lastBytes, error) {
-	home := filepath.Join(c.attemptDir(c.Thread, c.N), verifyDir)
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return agent.Report{}, nil, err
-	}
-	defer func() {
-		if err := git.Remove(home); err != nil {
-			c.Log.Warn().Err(err).Msg("HOME of a verify command left behind")
-		}
-	}()
+// inSandbox runs a program on the files and returns how it ended; out gets its standard
+// output. Where it is ended from outside, the error is the cause.
+func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (agent.Report, error) {
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer c.Watch(run, cancel)()
-	list := []string{"HOME=" + home}
-	for k, v := range c.environment(prog.env) {
+	defer t.Watch(run, cancel)()
+	list := []string{"HOME=" + t.home}
+	for k, v := range t.environment(prog.env) {
 		list = append(list, k+"="+v)
 	}
 	spec := sandbox.Spec{
-		Argv: prog.argv, Dir: ws.Dir, Home: home, Env: list, ReadOnly: c.shown(ws, nil), Stdin: prog.stdin,
-		ID: c.ProcessPrefix() + c.Thread.String() + "/verify",
+		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(t.ws, nil), Stdin: prog.stdin,
+		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
 	}
 	if prog.apart {
-		spec.Dir, spec.ReadOnly = home, append(spec.ReadOnly, ws.Dir)
+		spec.Dir, spec.ReadOnly = t.home, append(spec.ReadOnly, t.ws.Dir)
 	}
 	plain, err := clis.ForStream(config.Plain)
 	if err != nil {
-		return agent.Report{}, nil, err
+		return agent.Report{}, err
 	}
-	proc, err := c.Sandbox.Start(run, spec)
+	proc, err := t.Sandbox.Start(run, spec)
 	if err != nil {
-		return agent.Report{}, nil, cmp.Or(context.Cause(run), err)
+		return agent.Report{}, cmp.Or(context.Cause(run), err)
 	}
-	var printed lastBytes
-	reading := process(proc)
-	if !prog.apart {
-		reading.Stderr = io.TeeReader(reading.Stderr, &printed)
-	}
-	report, err := agent.Run(run, reading, plain, agent.RunOptions{Total: prog.most, Transcript: &printed, Now: c.Now})
-	return report, &printed, cmp.Or(context.Cause(run), err)
+	report, err := agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.Now})
+	return report, cmp.Or(context.Cause(run), err)
 }
 
 // count takes over what the tests came to. Runners tell the same failure in
 // several places; it counts once.
 func count(v *policy.Verified, all []testreport.Report) {
-	seen, text, counted := map[string]bool{}, 0, false
+	seen, text, counted, passing := map[string]bool{}, 0, false, false
 	for _, t := range all {
 		if t.Runner == "" {
 			continue
 		}
 		v.Runner = t.Runner
 		v.PassedTests, v.FailedTests = max(v.PassedTests, t.Passed), max(v.FailedTests, t.Failed)
-		counted = counted || t.Passed != testreport.NotCounted
+		counted, passing = counted || t.Passed != testreport.NotCounted, passing || t.Passed > 0 || t.Passing
 		for _, f := range t.Failures {
 			if seen[f.Name] || len(seen) == maxFailures {
 				continue
@@ -157,7 +211,7 @@ func count(v *policy.Verified, all []testreport.Report) {
 		}
 	}
 	v.FailedTests = max(v.FailedTests, len(v.Failing))
-	v.NoTests = counted && v.PassedTests+v.FailedTests == 0
+	v.NoTests = counted && v.PassedTests+v.FailedTests == 0 || !passing && policy.Unbuilt(v.Failing)
 }
 
 // Bounds of the failures that a receipt keeps: how many, and how many bytes of
@@ -234,28 +288,21 @@ func reports(dir string, e config.Effective, before map[string]look) []string {
 	return texts
 }
 
-// lastBytes keeps the end of what is written to it, at most verifyOutput bytes
-// from two writers at a time. The zero value is ready.
-type lastBytes struct {
-	mu  sync.Mutex
-	end text.End
+// output is the end of what a command prints. It is for one writer.
+type output struct {
+	text.End
 	all int // bytes written
 }
 
-func (l *lastBytes) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.end.Max = verifyOutput
-	l.all += len(p)
-	return l.end.Write(p)
+func (o *output) Write(p []byte) (int, error) {
+	o.all += len(p)
+	return o.End.Write(p)
 }
 
 // String is the kept text, from a line's beginning where something was cut.
-func (l *lastBytes) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := strings.ToValidUTF8(l.end.String(), "\uFFFD")
-	if _, rest, ok := strings.Cut(s, "\n"); ok && l.all > verifyOutput {
+func (o *output) String() string {
+	s := strings.ToValidUTF8(o.End.String(), "\uFFFD")
+	if _, rest, ok := strings.Cut(s, "\n"); ok && o.all > o.Max {
 		s = "[cut]\n" + rest
 	}
 	return s
@@ -288,11 +335,17 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := json.Marshal(question{Thread: c.Thread.String(), Attempt: c.N, Task: c.Prompt, Diff: diff, Outcome: string(c.Receipt.Outcome), Verify: c.Receipt.Verify, Final: c.Receipt.Final, Tree: c.ws.Dir})
+	t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), false)
 	if err != nil {
 		return nil, err
 	}
-	report, printed, err := c.inSandbox(ctx, c.ws, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true})
+	defer t.close()
+	in, err := json.Marshal(question{Thread: c.Thread.String(), Attempt: c.N, Task: c.Prompt, Diff: diff, Outcome: string(c.Receipt.Outcome), Verify: c.Receipt.Verify, Final: c.Receipt.Final, Tree: t.ws.Dir})
+	if err != nil {
+		return nil, err
+	}
+	printed := output{End: text.End{Max: verifyOutput}}
+	report, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true}, &printed)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}

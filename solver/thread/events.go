@@ -131,6 +131,7 @@ type Decided struct {
 	policy.Decision
 	Seen     int64     `json:"seen"`
 	Problems []Problem `json:"problems,omitempty"` // errors in the repository's configuration
+	On       string    `json:"on,omitempty"`       // the commit that a decision before the first attempt is about
 	// Failed says that Pawl itself could not go on.
 	Failed bool `json:"failed,omitempty"`
 	// Like names, of a stop, another thread that stopped on the same task, and why.

@@ -216,7 +216,8 @@ func (s *State) NewName() (owner, name string, ok bool) {
 }
 
 // ChecksOn is the commit that check runs are put on: the head of the pull request or of the thread's branch.
-// Where nothing was pushed there yet, it is the work of a loop that was kept; empty for none.
+// Where nothing was pushed there yet, it is the work of a loop that was kept, or what a decision before the
+// first attempt is about; empty for none.
 func (s State) ChecksOn() string {
 	if d := s.Decision; d != nil && len(d.Problems) > 0 && !s.Open() && d.Problems[0].SHA != "" {
 		// Errors in a file are shown on the commit that holds the file.
@@ -229,6 +230,9 @@ func (s State) ChecksOn() string {
 		if r := s.Attempts[i].Receipt; r.Kept != "" {
 			return r.Commit
 		}
+	}
+	if d := s.Decision; d != nil && !s.Open() {
+		return d.On
 	}
 	return ""
 }
@@ -249,11 +253,6 @@ func (s State) Work(seen int64) []Request {
 		}
 	}
 	return out
-}
-
-// About is what an attempt was asked for in people's own words.
-func (s State) About(seen int64) string {
-	return strings.Join([]string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Work(seen))}, "\n")
 }
 
 // Begun is what the thread was begun for, in people's own words.

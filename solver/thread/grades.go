@@ -101,12 +101,3 @@ func judgedBy(s State, d PeopleVerdict) int {
 	}
 	return last
 }
-
-func FailingNames(all []policy.Failing) []string {
-	var list []string
-	for _, f := range all {
-		list = append(list, f.Name)
-	}
-	slices.Sort(list)
-	return list
-}

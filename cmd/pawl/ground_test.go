@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// with is a repository with a file a.txt, an ignored folder bin and verify commands; more files
+// may follow, each behind its name.
+func with(verify string, more ...string) map[string]string {
+	files := map[string]string{"a.txt": "one\n", ".gitignore": "bin/\n", ".github/pawl.yml": "verify:\n  - " + fmt.Sprintf("%q", verify) + "\n"}
+	for i := 0; i < len(more); i += 2 {
+		files[more[i]] = more[i+1]
+	}
+	return files
+}
+
+func TestNothingThatTheAgentLeftBesideItsWorkTakesPartInTheVerification(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"go", "pytest"} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			// Tools of the repository and of HOME come first in many projects' commands.
+			r := newRig(t, with(`PATH="$PWD/bin:$HOME/bin:$PWD/tools:$PATH"; chmod +x tools/*; `+tool,
+				"tools/"+tool, "#!/bin/sh\ngrep -q two a.txt && exit 1\nexit 0\n"))
+			r.agent("cat > /dev/null; echo two >> a.txt; mkdir -p bin $HOME/bin; for d in bin $HOME/bin; do printf '#!/bin/sh\\nexit 0\\n' > $d/"+tool+"; chmod +x $d/"+tool+"; done\n", "")
+			r.config += "policy: {ladder: {verify_retries: 0}}\n"
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			if s := r.ending(n); s.Rule != "verify_failed" || r.calls() != 1 || len(r.state(n).Attempts[0].Receipt.LeftOut) != 0 {
+				t.Errorf("%d calls, then %s (%s %q); want one, then stopped by verify_failed", r.calls(), s.State, s.Rule, s.Reasons)
+			}
+		})
+	}
+}
+
+func TestAFailingTestAtTheBeginningOfALongLogIsNamed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, with("sh test.sh", "test.sh", `grep -q spoilt a.txt || { printf 'ok  \tacme/widgets\t0.01s\n'; exit 0; }
+printf -- '--- FAIL: TestSum (0.00s)\n    sum_test.go:9: got 3, want 4\nFAIL\nFAIL\tacme/widgets\t0.01s\n' >&2
+yes 'a line of a log that goes on and on' | head -c 9000000
+exit 1
+`))
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\ncase $n in 1) echo spoilt >> a.txt;; *) echo two > a.txt;; esac\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); s.State != "done" || r.calls() != 2 {
+		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if p := r.prompt("2"); !strings.Contains(p, "acme/widgets TestSum\n") || !strings.Contains(p, "got 3, want 4") {
+		t.Errorf("the second prompt does not name the test with its assertion:\n%.2000s", p)
+	}
+}
+
+func TestCommandsThatCannotWorkHereCostNoAttempt(t *testing.T) {
+	t.Parallel()
+	for verify, says := range map[string]string{
+		"nosuchtool --all":                         "nosuchtool --all cannot work here: exit code 127, a program is missing or may not be run",
+		"./a.txt":                                  "./a.txt cannot work here: exit code 126, a program is missing or may not be run",
+		"echo no tests ran in 0.01s; exit 5":       "echo no tests ran in 0.01s; exit 5 cannot work here: no test runs",
+		`printf "TAP version 14\n1..0\n"`:          `printf "TAP version 14\n1..0\n" cannot work here: no test runs`,
+		"kill -9 $$":                               "kill -9 $$ cannot work here: it is killed, as where the memory is not enough",
+		`printf "FAIL\tw [build failed]\n"; false`: `printf "FAIL\tw [build failed]\n"; false cannot work here: the build is broken, w [build failed]`,
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, with(verify))
+			r.agent(plainAgent, "")
+			r.start()
+			base := r.world.Branches(rigRepo)["main"]
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			s := r.ending(n)
+			c := r.check(base, "pawl")
+			if s.Rule != "verify_broken" || r.calls() != 0 || c.Conclusion != "action_required" || c.Title != "Stopped: "+says {
+				t.Fatalf("%d calls, then %s (%s %q), check run %q (%s)", r.calls(), s.State, s.Rule, s.Reasons, c.Title, c.Conclusion)
+			}
+			_, err := r.world.Comment(rigRepo, n, writer, "Please go on.")
+			r.must(err)
+			r.settle()
+			if r.calls() != 0 {
+				t.Errorf("%d calls after a remark, want none", r.calls())
+			}
+			// A person may want the work all the same. What it comes to is said once, and nothing is repeated.
+			_, err = r.world.Comment(rigRepo, n, writer, "/pawl retry")
+			r.must(err)
+			r.await("the attempt", func() bool { return r.calls() == 1 })
+			s = r.ending(n)
+			c = r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+			unverified := strings.HasPrefix(verify, "printf \"TAP") && c.Title == "Done: unverified, no test ran" && c.Conclusion == "neutral"
+			if !unverified && (s.Rule != "verify_broken" || c.Title != "Stopped: "+says || c.Conclusion != "action_required") || r.calls() != 1 {
+				t.Errorf("after /pawl retry %d calls, then %s (%s %q), check run %q (%s)", r.calls(), s.State, s.Rule, s.Reasons, c.Title, c.Conclusion)
+			}
+		})
+	}
+}
+
+func TestACommandThatIsMendedMeanwhileIsTriedWhenSomebodyAsksAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, with(`PATH="$PATH:$HOME/../../../../../../ctrl"; mended a.txt`))
+	r.agent(plainAgent, "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	if s := r.ending(n); s.Rule != "verify_broken" {
+		t.Fatalf("%s (%s %q), want verify_broken", s.State, s.Rule, s.Reasons)
+	}
+	r.program("mended", "#!/bin/sh\nexec test -s \"$1\"\n")
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve")
+	r.must(err)
+	r.await("the attempt", func() bool { return r.calls() == 1 })
+	if s := r.ending(n); s.State != "done" || r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Title != "Done: verified" {
+		t.Errorf("%s (%s %q), want done and verified", s.State, s.Rule, s.Reasons)
+	}
+}
+
+// two is a repository whose verify command reports in TAP what two tests say: a line of a.txt each, "ok" where it
+// passes. What is red is told in the first prompt.
+func two(first, second string) map[string]string {
+	return with("sh test.sh", "a.txt", first+"\n"+second+"\n", "test.sh", `echo TAP version 14; echo 1..2; n=0; code=0
+while read -r line; do n=$((n+1)); if [ "$line" = ok ]; then echo "ok $n - test $n"; else code=1; echo "not ok $n - test $n"; echo '  ---'; echo "  message: $line"; echo '  ...'; fi; done < a.txt
+exit $code
+`)
+}
+
+func TestAFailureIsJudgedByWhatTheBaseSays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		first, second string   // on the base
+		writes        []string // what each call leaves of both
+		title, says   string
+	}{
+		{"what failed in the same way is not the change's", "is 1", "ok", []string{"is 1,ok,ok"}, "Done; 1 test fails as it did before", "Failed already before Pawl began, and not counted: `test 1`"},
+		{"another assertion of the same test is a failure", "is 1", "ok", []string{"is 2,ok", "is 1,ok,ok"}, "Done; 1 test fails as it did before", "Failing tests: `test 1`"},
+		{"a new failure is a failure", "ok", "ok", []string{"ok,is 3", "ok,ok,ok"}, "Done: verified", "Failing tests: `test 2`"},
+		{"what turned green is told", "is 1", "is 2", []string{"ok,is 2"}, "Done; 1 test fails as it did before", "Failed before Pawl began, and no longer: `test 1`"},
+		{"also where all of it did", "is 1", "ok", []string{"ok,ok,ok"}, "Done: verified", "Failed before Pawl began, and no longer: `test 1`"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, two(c.first, c.second))
+			r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\ncase $n in\n1) echo '"+strings.Join(c.writes, "';;\n*) echo '")+"';;\nesac | tr , '\\n' > a.txt\n", "")
+			r.start()
+			// The words of the task decide nothing.
+			n := r.solve("Fix the failing tests", "CI is red: please mend test 1.")
+			if s := r.ending(n); s.State != "done" || r.calls() != len(c.writes) {
+				t.Fatalf("%d calls, then %s (%s %q); want %d, then done", r.calls(), s.State, s.Rule, s.Reasons, len(c.writes))
+			}
+			check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+			if check.Title != c.title || !strings.Contains(check.Summary, c.says) {
+				t.Errorf("%q, want %q, and %q in\n%s", check.Title, c.title, c.says, check.Summary)
+			}
+			if p := r.prompt("1"); strings.Contains(p, "This failed before you began") != (c.first != "ok") || c.first != "ok" && !strings.Contains(p, "- test 1\n") {
+				t.Errorf("what fails on the base is told otherwise than it is:\n%s", p)
+			}
+		})
+	}
+}
+
+func TestAFailureThatPassesWhenItIsRunAgainCostsNoAttempt(t *testing.T) {
+	t.Parallel()
+	// It fails in the second run, which is the first one on the change.
+	r := newRig(t, with(`runs="$HOME/../../../../../../ctrl/runs"; echo x >> "$runs"; test $(wc -l < "$runs") != 2 || { echo "not ok 1 - the flaky one"; exit 1; }; echo "ok 1 - the flaky one"`))
+	r.agent(plainAgent, "")
+	r.start()
+	n, _ := r.solved()
+	check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+	if got := r.left("runs"); r.calls() != 1 || got != "x\nx\nx\n" || check.Title != "Done: verified" {
+		t.Errorf("issue %d: %d calls, runs %q, %q; want one call, three runs, verified", n, r.calls(), got, check.Title)
+	}
+	if want := "Flaky, failed and then passed on the same commit: `the flaky one`"; !strings.Contains(check.Summary, want) {
+		t.Errorf("the check run does not say %q:\n%s", want, check.Summary)
+	}
+}
+
+func TestWhatIsMergedIntoTheWorkBeforeThePushIsVerifiedWithIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, with("test ! -e theirs.txt || { grep -q 'line 1' theirs.txt && exit 1; test ! -e a.txt || ! grep -q 'line 2' a.txt; }"))
+	r.agent(plainAgent+"[ $n = 1 ] && exit 0\n[ $n = 2 ] || { rm theirs.txt; exit 0; }\n"+gated, "")
+	r.start()
+	n, _ := r.solved()
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve one more")
+	r.must(err)
+	r.await("the agent at work", func() bool { return r.has("ready") })
+	_, err = r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: fmt.Sprintf("pawl/issue-%d", n), Message: "Mine", Files: map[string]string{"theirs.txt": "theirs\n"}})
+	r.must(err)
+	r.touch("go")
+	r.ending(n)
+	second := r.state(n).Attempts[1].Receipt
+	if !second.Merged || second.Outcome != policy.VerifyFailed {
+		t.Errorf("merged %v, %s; want what does not fit together to fail", second.Merged, second.Outcome)
+	}
+}
+
+func TestOnlyTheBasesVerificationLeavesItsCaches(t *testing.T) {
+	t.Parallel()
+	// Each run says what it finds in HOME, and adds to it.
+	r := newRig(t, with(`tr '\n' ' ' < "$HOME/seen" >> "$HOME/../../../../../../ctrl/seen"; tail -n 1 a.txt >> "$HOME/seen"; echo / >> "$HOME/../../../../../../ctrl/seen"; true`))
+	r.agent("cat > /dev/null; echo $PWD > \"$HOME/seen\"; echo two >> a.txt\n", "")
+	r.start()
+	for range 2 {
+		r.ending(r.solve("A second line", "Please add a second line to a.txt."))
+	}
+	if got := r.left("seen"); got != "/\none /\none /\n" {
+		t.Errorf("what was found in HOME: %q; want nothing at the base, then only what that left", got)
+	}
+}

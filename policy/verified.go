@@ -1,0 +1,194 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/policy/simhash"
+)
+
+// Verified is the result of one verify command. Output holds its last lines.
+type Verified struct {
+	Command string `json:"command"`
+	Exit    int    `json:"exit"`
+	// Passed says that it exited with 0, or that nothing failed but what failed in the
+	// same way before Pawl began, or passed when it was run again.
+	Passed   bool   `json:"passed"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+	Signal   string `json:"signal,omitempty"` // that ended it; empty for none
+	Output   string `json:"output,omitempty"`
+	MS       int64  `json:"ms"`
+	// Runner names the test runners whose output was recognised; empty for none.
+	Runner string `json:"runner,omitempty"`
+	// PassedTests and FailedTests are as the runner counts them, NoTests says that none
+	// ran: it counted none, or nothing could be built.
+	PassedTests int  `json:"passed_tests,omitempty"`
+	FailedTests int  `json:"failed_tests,omitempty"`
+	NoTests     bool `json:"no_tests,omitempty"`
+	// Failing are the failing tests. Those that failed in the same way before Pawl began
+	// are Known instead, those that passed when they were run again at once Flaky.
+	Failing []Failing `json:"failing,omitempty"`
+	Known   []string  `json:"known,omitempty"`
+	Flaky   []string  `json:"flaky,omitempty"`
+	// Fixed are the names of those that failed before Pawl began, and do not any more.
+	Fixed []string `json:"fixed,omitempty"`
+	// Broken says why the command cannot work here, as it could not before Pawl began.
+	Broken string `json:"broken,omitempty"`
+}
+
+// Result says what the command came to, as people are told it.
+func (v Verified) Result() string {
+	switch {
+	case v.Passed && v.Exit != 0 && len(v.Known) == 0:
+		return fmt.Sprintf("exit code %d, since flaky tests failed", v.Exit)
+	case v.Passed && v.Exit != 0:
+		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
+	case v.Passed && v.NoTests:
+		return "exit code 0, and no test ran"
+	case v.Passed:
+		return "passed"
+	case v.Broken != "":
+		return "cannot work here: " + v.Broken
+	}
+	return fmt.Sprintf("failed with exit code %d", v.Exit)
+}
+
+// noProgram is how a program says that one which it was to start, or a module, is missing.
+var noProgram = regexp.MustCompile(`(?m)^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$|^\S*python[\d.]*: No module named \S+$`)
+
+// Unable says why a command did not come to verify anything, empty where it did. On the
+// base, that is the doing of the command or of the machine.
+func (v Verified) Unable() string {
+	switch {
+	case v.TimedOut:
+		return "it does not end in time"
+	case !v.Passed && (v.Exit == 126 || v.Exit == 127):
+		return fmt.Sprintf("exit code %d, a program is missing or may not be run", v.Exit)
+	case !v.Passed && noProgram.MatchString(v.Output):
+		return "a program is missing: " + noProgram.FindString(v.Output)
+	case v.Signal != "" || !v.Passed && (v.Exit == 134 || v.Exit == 137): // 128 + SIGABRT, + SIGKILL
+		return "it is killed, as where the memory is not enough"
+	case v.NoTests && len(v.Failing) > 0:
+		return "the build is broken, " + v.Failing[0].Name
+	case v.NoTests:
+		return "no test runs"
+	}
+	return ""
+}
+
+// Unable names the first of the commands that did not come to verify anything, and why;
+// empty where all did.
+func Unable(all []Verified) string {
+	for _, v := range all {
+		if why := v.Unable(); why != "" {
+			return v.broken(why)
+		}
+	}
+	return ""
+}
+
+// maxCommand bounds what is named of a command, in characters.
+const maxCommand = 60
+
+func (v Verified) broken(why string) string {
+	name := []rune(strings.Join(strings.Fields(v.Command), " "))
+	if len(name) > maxCommand {
+		name = append(name[:maxCommand-1], '…')
+	}
+	return string(name) + " cannot work here: " + why
+}
+
+// Compare says what a result means, beside that of the same command on the base and that
+// of a second run on the same commit; either is nil where it is not known. A test that
+// fails with what its assertion said on the base is known, one that passed the second
+// time is flaky, and the command passes where nothing else is wrong.
+func Compare(v Verified, base, again *Verified) Verified {
+	first := v.Failing
+	if again != nil && again.Passed {
+		v = *again
+		if v.Flaky = Names(first); len(first) == 0 {
+			v.Flaky = []string{v.Command}
+		}
+	} else if again != nil {
+		v.Failing = nil
+		for _, f := range first {
+			if find(again.Failing, f.Name) != nil {
+				v.Failing = append(v.Failing, f)
+			} else {
+				v.Flaky = append(v.Flaky, f.Name)
+			}
+		}
+	}
+	switch {
+	case base == nil:
+		return v
+	case base.Unable() != "":
+		if !v.Passed {
+			v.Broken = v.Unable()
+		}
+		return v
+	}
+	var fresh []Failing
+	for _, f := range v.Failing {
+		if before := find(base.Failing, f.Name); before != nil && (f.says(before) || again != nil && !f.build() && !f.says(find(again.Failing, f.Name))) {
+			v.Known = append(v.Known, f.Name)
+		} else {
+			fresh = append(fresh, f)
+		}
+	}
+	for _, f := range base.Failing {
+		if find(first, f.Name) == nil && !v.TimedOut && v.Signal == "" && !slices.ContainsFunc(fresh, Failing.build) {
+			v.Fixed = append(v.Fixed, f.Name)
+		}
+	}
+	v.Failing = fresh
+	v.Passed = v.Passed || len(fresh) == 0 && len(v.Known)+len(v.Flaky) > 0 && v.FailedTests <= len(first) && !v.TimedOut &&
+		v.PassedTests+len(v.Flaky) >= base.PassedTests && (len(v.Known) == 0 || v.Exit == base.Exit && v.Signal == base.Signal)
+	return v
+}
+
+// Failing is a failing test, or something that failed before its tests ran.
+type Failing struct {
+	// Name is the same in the next run: without times, line numbers and temporary paths.
+	Name string `json:"name"`
+	// Text is that of the assertion, cut; it may be empty.
+	Text string `json:"text,omitempty"`
+}
+
+// noTest matches the names of what failed before its tests ran.
+var noTest = regexp.MustCompile(`\[(?:build|setup|compilation|import|suite) failed(?: to run)?\]$|^[^: ]+\.py$`)
+
+func (f Failing) build() bool { return noTest.MatchString(f.Name) }
+
+// Unbuilt reports whether there are failures, of which none is a test.
+func Unbuilt(all []Failing) bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(f Failing) bool { return !f.build() })
+}
+
+// moves matches what differs between two runs that fail in the same way, beside what a
+// fingerprint leaves out: line numbers, temporary paths, addresses, measured times.
+var moves = regexp.MustCompile(`(\.\w{1,5}):\d+(?::\d+)?|(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+|\b0x[0-9a-fA-F]{6,16}\b|\b\d+(?:\.\d+ ?m?s|ms)\b`)
+
+// says reports whether two failures of a test have the same assertion, as far as both are
+// known.
+func (f Failing) says(other *Failing) bool {
+	text := func(s string) string { return simhash.Normalise(moves.ReplaceAllString(s, "$1")) }
+	return f.Text == "" || other.Text == "" || f.Text == other.Text || text(f.Text) == text(other.Text)
+}
+
+func find(all []Failing, name string) *Failing {
+	if i := slices.IndexFunc(all, func(f Failing) bool { return f.Name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// Names are the names of failures.
+func Names(all []Failing) (names []string) {
+	for _, f := range all {
+		names = append(names, f.Name)
+	}
+	return names
+}

@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhatAFailureMeansIsSaidByComparison(t *testing.T) {
+	old, other := Failing{Name: "TestOld", Text: "sum_test.go:9: is 1"}, Failing{Name: "TestOther", Text: "is 2"}
+	build := Failing{Name: "pkg [build failed]", Text: "undefined: x"}
+	red := func(all ...Failing) Verified {
+		return Verified{Command: "go test", Exit: 1, PassedTests: 3, FailedTests: len(all), Failing: all}
+	}
+	with := func(v Verified, change func(*Verified)) Verified { change(&v); return v }
+	green := Verified{Command: "go test", Passed: true, PassedTests: 4}
+	ptr := func(v Verified) *Verified { return &v }
+	moved := Failing{Name: "TestOld", Text: "sum_test.go:12: is 1"}
+	others := Failing{Name: "TestOld", Text: "sum_test.go:9: is 7"}
+	for _, c := range []struct {
+		name        string
+		v           Verified
+		base, again *Verified
+		passed      bool
+		known       []string
+		failing     []string
+		flaky       []string
+		fixed       []string
+	}{
+		{name: "a new failure", v: red(other), base: &green, failing: []string{"TestOther"}},
+		{name: "the same test with the same assertion, in another line", v: red(moved), base: ptr(red(old)), passed: true, known: []string{"TestOld"}},
+		{name: "the same test with another assertion", v: red(others), base: ptr(red(old)), again: ptr(red(others)), failing: []string{"TestOld"}},
+		{name: "an assertion that is another one each time", v: red(others), base: ptr(red(old)), again: ptr(red(Failing{Name: "TestOld", Text: "is 8"})), passed: true, known: []string{"TestOld"}},
+		{name: "not a build that fails in other words each time", v: red(Failing{Name: build.Name, Text: "undefined: y"}), base: ptr(red(build, other)),
+			again: ptr(red(Failing{Name: build.Name, Text: "undefined: z"})), failing: []string{build.Name}},
+		{name: "beside another failure", v: red(old, other), base: ptr(red(old)), known: []string{"TestOld"}, failing: []string{"TestOther"}},
+		{name: "beside a failure that has no name", v: with(red(old), func(v *Verified) { v.FailedTests = 2 }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "a command that ended in another way", v: with(red(old), func(v *Verified) { v.Exit = 3 }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "fewer tests that pass", v: with(red(old), func(v *Verified) { v.PassedTests = 2 }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "no end in time", v: with(red(old), func(v *Verified) { v.TimedOut = true }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "one that passes when it is run again", v: red(other), base: &green, again: &green, passed: true, flaky: []string{"TestOther"}},
+		{name: "one of two that passes when it is run again", v: red(other, old), base: &green, again: ptr(red(old)), failing: []string{"TestOld"}, flaky: []string{"TestOther"}},
+		{name: "a flaky one beside one that failed before", v: with(red(old, other), func(v *Verified) { v.PassedTests = 2 }), base: ptr(red(old)), again: ptr(red(old)),
+			passed: true, known: []string{"TestOld"}, flaky: []string{"TestOther"}},
+		{name: "a command without names that passes when it is run again", v: red(), base: &green, again: &green, passed: true, flaky: []string{"go test"}},
+		{name: "without a base", v: red(old), failing: []string{"TestOld"}},
+		{name: "a test that turned green", v: red(old), base: ptr(red(old, other)), passed: true, known: []string{"TestOld"}, fixed: []string{"TestOther"}},
+		{name: "all of them", v: green, base: ptr(red(old, other)), passed: true, fixed: []string{"TestOld", "TestOther"}},
+		{name: "none where the build broke", v: red(build), base: ptr(red(old)), failing: []string{build.Name}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Compare(c.v, c.base, c.again)
+			want := [][]string{c.known, c.failing, c.flaky, c.fixed}
+			if d := cmp.Diff(want, [][]string{got.Known, Names(got.Failing), got.Flaky, got.Fixed}); got.Passed != c.passed || d != "" {
+				t.Errorf("passed %v, want %v; known, failing, flaky, fixed (-want +got) %s", got.Passed, c.passed, d)
+			}
+		})
+	}
+}
+
+func TestACommandThatCouldNotWorkBeforeIsNotTheChangesFailure(t *testing.T) {
+	failed := func(exit int, output string) Verified {
+		return Verified{Command: "make test", Exit: exit, Output: output}
+	}
+	for why, v := range map[string]Verified{
+		"exit code 127, a program is missing or may not be run":          failed(127, "sh: 1: pytest: not found"),
+		"exit code 126, a program is missing or may not be run":          failed(126, ""),
+		"a program is missing: make: *** [Makefile:2: test] Error 127":   failed(2, "make: pytest: No such file or directory\nmake: *** [Makefile:2: test] Error 127\n"),
+		"a program is missing: /usr/bin/python3: No module named pytest": failed(1, "/usr/bin/python3: No module named pytest\n"),
+		"it does not end in time":                                        {TimedOut: true, Exit: -1},
+		"it is killed, as where the memory is not enough":                failed(137, ""),
+		"no test runs": {Passed: true, NoTests: true},
+		"the build is broken, pkg [build failed]": {Exit: 1, NoTests: true, Failing: []Failing{{Name: "pkg [build failed]"}}},
+		"": failed(1, "the word is missing"),
+	} {
+		v.Command = "make test"
+		if got := v.Unable(); got != why {
+			t.Errorf("%q, want %q", got, why)
+		}
+		got := Compare(v, &v, nil)
+		if want := why; !v.Passed && got.Broken != want {
+			t.Errorf("broken as before: %q, want %q", got.Broken, want)
+		}
+		if got = Compare(v, &Verified{Passed: true}, nil); got.Broken != "" {
+			t.Errorf("broken by the change: %q", got.Broken)
+		}
+	}
+}
+
+func TestNoAttemptIsSpentOnCommandsThatCannotWork(t *testing.T) {
+	f := Facts{Now: noon, Run: 1, Limits: Defaults(), Backends: []Backend{{Name: "a", Account: "a"}}, Unable: "pytest cannot work here: no test runs"}
+	for command, want := range map[string]Rule{"": RuleVerifyBroken, "solve": RuleVerifyBroken, "retry": RuleFeedback} {
+		f.Fresh = []Trigger{{Seq: 1, At: noon, Command: command, Source: FromComment}}
+		if d := Next(f); d.Rule != want {
+			t.Errorf("after %q: %s (%s), want %s", command, d.Rule, d.Reasons, want)
+		}
+	}
+	broken := Verified{Command: "pytest", Exit: 127, Broken: "a program is missing"}
+	f.Fresh, f.Attempts = nil, []Attempt{{Run: 1, Backend: "a", Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, StartTree: "1", EndTree: "2", Verify: []Verified{broken}}}}
+	if d := Next(f); d.Action != DoStop || d.Rule != RuleVerifyBroken {
+		t.Errorf("after an attempt: %s by %s (%s), want a stop by %s", d.Action, d.Rule, d.Reasons, RuleVerifyBroken)
+	}
+}
+
+func TestTestsThatTurnGreenAreProgress(t *testing.T) {
+	v := func(fixed []string, failing ...string) Attempt {
+		return Attempt{Run: 1, Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Tests: failing, Verify: []Verified{{Fixed: fixed}}}}
+	}
+	many := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	for name, c := range map[string]struct {
+		a, b    Attempt
+		similar bool
+	}{
+		"the same ten":                         {v(nil, many...), v(nil, many...), true},
+		"nine of ten":                          {v(nil, many...), v(nil, many[:9]...), false},
+		"nine of them and another one":         {v(nil, many...), v(nil, append([]string{"k"}, many...)...), true},
+		"the same, and one that failed before": {v(nil, many...), v([]string{"old"}, many...), false},
+	} {
+		if got := Stagnation([]Attempt{c.a, c.b}, 1, Defaults()); (got.Similar > 0) != c.similar {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
