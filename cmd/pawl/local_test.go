@@ -114,15 +114,31 @@ func TestPawlRunExitsZeroOnlyWhereTheWorkIsVerified(t *testing.T) {
 		code int
 		says string
 	}{
-		`printf "TAP version 14\n1..1\nok 1 - a\n"`:                       {exitDone, ""},
-		`printf "TAP version 14\n1..1\nnot ok 1 - the old one\n"; exit 1`: {exitFailed, "not verified: 1 test fails as it did before"},
-		`printf "TAP version 14\n1..0\n"`:                                 {exitFailed, "not verified: unverified, no test ran"},
+		`printf "TAP version 14\n1..1\nok 1 - a\n"`:                             {exitDone, ""},
+		`printf "TAP version 14\n1..1\nnot ok 1 - the old one\n"; exit 1`:       {exitFailed, "not verified: 1 test fails as it did before"},
+		`grep -q two a.txt || echo "ok 1 - a"; printf "TAP version 14\n1..0\n"`: {exitFailed, "not verified: unverified, no test ran"},
 	} {
 		l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
 		code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", verify)
 		if code != want.code || !strings.Contains(said, want.says) || !strings.Contains(out, "git diff HEAD...pawl/run-") {
 			t.Errorf("%s: exit code %d\n%s%s", verify, code, out, said)
 		}
+	}
+}
+
+func TestPawlRunFindsTheCachesOfTheRunBefore(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
+	// The verification of each base adds a line, which that of the work prints.
+	for i, want := range []string{"x\n", "x\nx\n"} {
+		code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", fmt.Sprintf(`cat "$HOME/cache"; echo x >> "$HOME/cache" # %d`, i), "--json")
+		var r runResult
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone || r.Attempts[0].Verify[0].Output != want {
+			t.Errorf("exit code %d, %v; want %q printed\n%s%s", code, err, want, out, said)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(l.dir, "home", ".cache", "pawl", "*-*", "verify")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

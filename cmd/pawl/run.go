@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,11 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
@@ -112,12 +115,35 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		},
 		Host: work, Verify: o.verify,
 	}
+	defer warmed(s, work, filepath.Join(cache, "pawl", "verify"), log)()
 	return solveLocally(ctx, s, work, task, o.json, stdout)
+}
+
+// warmed lets verifications begin with the caches that an earlier run left for the
+// folder. The function that it returns keeps them for the next run.
+func warmed(s *solver.Solver, work solver.Folder, dir string, log zerolog.Logger) (keep func()) {
+	mine, kept := s.KeptHome(localThread(work)), filepath.Join(dir, thread.Hash(work.Dir))
+	err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o700), os.MkdirAll(dir, 0o700))
+	if renamed := os.Rename(kept, mine); !errors.Is(renamed, fs.ErrNotExist) { // that of the first run
+		err = errors.Join(err, renamed)
+	}
+	return func() {
+		if _, there := os.Stat(mine); there == nil {
+			err = errors.Join(err, git.Remove(kept), os.Rename(mine, kept)) // another run may have left its own
+		}
+		if err := errors.Join(err, git.Remove(filepath.Join(s.Config.DataDir, "verify"))); err != nil {
+			log.Warn().Err(err).Msg("the caches for verifications are not kept")
+		}
+	}
+}
+
+func localThread(work solver.Folder) thread.ID {
+	return thread.ID{Owner: "local", Name: filepath.Base(work.Dir), Number: 1}
 }
 
 // solveLocally asks for the work, waits until it is over and prints what came of it.
 func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, task string, asJSON bool, stdout io.Writer) error {
-	t, now := thread.ID{Owner: "local", Name: filepath.Base(work.Dir), Number: 1}, time.Now()
+	t, now := localThread(work), time.Now()
 	f := thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "you"}, Reason: "pawl run", Command: "solve", Text: task, MadeAt: now}
 	if _, err := s.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
 		return err
