@@ -130,11 +130,14 @@ func Result(raw string) uint64 {
 // Patch reads a "*** Begin Patch", with any text around it: one edit for each file section.
 func Patch(patch string) []policy.Edit {
 	var all []policy.Edit
-	var path string
+	var verb, path string
 	var body, before, after strings.Builder
 	add := func() {
 		if path != "" && len(all) < Max {
 			e := Replaced(path, before.String(), after.String())
+			if verb == "Add" { // in the place of whatever the file held
+				e = Written(path, after.String())
+			}
 			// The lines around a change tell one place from another.
 			whole, _ := fold(body.String(), false)
 			e.Key = policy.Mix(e.Key, whole)
@@ -147,11 +150,11 @@ func Patch(patch string) []policy.Edit {
 	}
 	for line := range strings.Lines(patch) {
 		if rest, ok := strings.CutPrefix(line, "*** "); ok {
-			verb, name, _ := strings.Cut(rest, " File: ")
+			does, name, _ := strings.Cut(rest, " File: ")
 			switch {
-			case verb == "Add" || verb == "Update" || verb == "Delete":
+			case does == "Add" || does == "Update" || does == "Delete":
 				add()
-				path = strings.TrimSpace(name)
+				verb, path = does, strings.TrimSpace(name)
 				body.WriteString(verb + "\n")
 			case strings.HasPrefix(rest, "End Patch"):
 				add()

@@ -3,11 +3,14 @@ package edit
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 func TestWhiteSpaceAndPointsInTimeDoNotTellTextsApart(t *testing.T) {
@@ -66,6 +69,19 @@ func TestAPatchGivesItsFilesAndLines(t *testing.T) {
 	}
 	if again := Patch("*** Begin Patch\n*** Update File: old.go\n@@ func b\n same line\n-was here\n+is here now\n*** End Patch\n"); again[0].Key == edits[1].Key {
 		t.Error("the same lines at another place have the same key")
+	}
+}
+
+func TestAFileThatAPatchAddsIsWhole(t *testing.T) {
+	add := func(text string) policy.Edit {
+		return Patch("*** Begin Patch\n*** Add File: a.go\n" + text + "*** End Patch\n")[0]
+	}
+	e, written := add("+package a\n+var x int\n"), Written("a.go", "package a\nvar x int\n")
+	if !e.Whole || e.State != written.State || !slices.Equal(e.Added, written.Added) || len(e.Removed) > 0 {
+		t.Errorf("%+v, want the file as %+v", e, written)
+	}
+	if other := add("+package a\n+var y int\n"); other.State == e.State || other.Key == e.Key {
+		t.Error("another content has the same keys")
 	}
 }
 
