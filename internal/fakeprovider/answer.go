@@ -1,6 +1,7 @@
 package fakeprovider
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -170,7 +171,8 @@ func example(schema any) any {
 	case "boolean":
 		return false
 	case "integer", "number":
-		return 1
+		// How sure one is that the agent goes in circles, or how much there is to do.
+		return cmp.Or(s["minimum"], any(0))
 	case "string":
 		return "Mock title"
 	}

@@ -1,6 +1,7 @@
 package fakeprovider
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -43,6 +44,7 @@ func goodScenarios() map[string]scenario {
 		"leak":          proper(leak),
 		"edit-loop":     proper(editLoop),
 		"flipflop-loop": proper(flipflop),
+		"script":        proper(script),
 		"identical-loop": proper(func(t turn, set settings) answer {
 			if t.step() <= set.number("edits", 26) {
 				return tools(writes("same.txt", "same content\n"))
@@ -230,6 +232,18 @@ func flipflop(t turn, set settings) answer {
 		return tools(edits("flip.txt", "value: A", "value: B"))
 	}
 	return tools(edits("flip.txt", "value: B", "value: A"))
+}
+
+// script plays the steps of the setting script, one after the other.
+func script(t turn, set settings) answer {
+	var steps []Step
+	if err := json.Unmarshal([]byte(set["script"]), &steps); err != nil {
+		return saying("The script cannot be read: " + err.Error())
+	}
+	if n := t.step(); n <= len(steps) {
+		return tools(steps[n-1].operation())
+	}
+	return saying("Done.")
 }
 
 // prose talks and comes to nothing, until a request of the conversation asks

@@ -20,12 +20,34 @@ type operation struct {
 	command string
 }
 
+// Step is one call of a scripted model: of the tool that writes the file Write with the text New, that
+// puts New in the place of the lines Old in the file Edit, that reads the file Read, or that runs the shell
+// command Run. Paths are relative to the work tree.
+type Step struct {
+	Write, Edit, Read, Run string `json:",omitempty"`
+	Old, New               string `json:",omitempty"`
+}
+
+func (s Step) operation() operation {
+	switch {
+	case s.Write != "":
+		return writes(s.Write, s.New)
+	case s.Edit != "":
+		return edits(s.Edit, s.Old, s.New)
+	case s.Read != "":
+		return operation{verb: look, path: s.Read}
+	}
+	return runs(s.Run)
+}
+
 type verb int
 
 const (
 	write verb = iota
 	edit
 	shell
+	// look reads path.
+	look
 	// runTests is the tool that an MCP server offers under a name with run_tests.
 	runTests
 )
@@ -61,6 +83,8 @@ func (t turn) invoke(o operation, set settings) invocation {
 		return t.invokeTests()
 	case shell:
 		return t.invokeShell(o.command)
+	case look:
+		return t.invokeLook(o, set)
 	}
 	patch := patchOf(o)
 	if offered, ok := t.find("apply_patch"); ok && offered.custom {
@@ -68,10 +92,7 @@ func (t turn) invoke(o operation, set settings) invocation {
 	} else if ok {
 		return invocation{tool: offered, arguments: object{"patchText": patch, "input": patch}}
 	}
-	path := o.path
-	if folder := t.folder(set); folder != "" {
-		path = filepath.Join(folder, path)
-	}
+	path := t.whole(o.path, set)
 	for _, name := range []string{"Write", "write", "write_file"} {
 		if offered, ok := t.find(name); ok && o.verb == write {
 			return invocation{tool: offered, arguments: object{pathKey(name): path, "content": o.content}}
@@ -161,8 +182,26 @@ func (t turn) invokeShell(command string) invocation {
 	return invocation{tool: tool{name: "shell"}, arguments: described}
 }
 
+// invokeLook reads a file by the CLI's own tool, or by a command.
+func (t turn) invokeLook(o operation, set settings) invocation {
+	for _, name := range []string{"Read", "read", "read_file"} {
+		if offered, ok := t.find(name); ok {
+			return invocation{tool: offered, arguments: object{pathKey(name): t.whole(o.path, set)}}
+		}
+	}
+	return t.invokeShell("cat " + o.path)
+}
+
+// whole is a path of the work tree as the CLI's tools want it.
+func (t turn) whole(path string, set settings) string {
+	if folder := t.folder(set); folder != "" {
+		return filepath.Join(folder, path)
+	}
+	return path
+}
+
 func pathKey(name string) string {
-	if name == "write" || name == "edit" { // OpenCode
+	if name == "write" || name == "edit" || name == "read" { // OpenCode
 		return "filePath"
 	}
 	return "file_path"
@@ -182,10 +221,14 @@ func editArguments(name, path string, o operation) object {
 // patchOf is the edit in the format of Codex' apply_patch.
 func patchOf(o operation) string {
 	if o.verb == edit {
-		return fmt.Sprintf("*** Begin Patch\n*** Update File: %s\n@@\n-%s\n+%s\n*** End Patch", o.path, o.old, o.content)
+		return fmt.Sprintf("*** Begin Patch\n*** Update File: %s\n@@\n%s%s*** End Patch", o.path, marked("-", o.old), marked("+", o.content))
 	}
-	lines := strings.Split(strings.TrimSuffix(o.content, "\n"), "\n")
-	return fmt.Sprintf("*** Begin Patch\n*** Add File: %s\n+%s\n*** End Patch", o.path, strings.Join(lines, "\n+"))
+	return fmt.Sprintf("*** Begin Patch\n*** Add File: %s\n%s*** End Patch", o.path, marked("+", strings.TrimSuffix(o.content, "\n")))
+}
+
+// marked puts a mark before each line of a text.
+func marked(mark, text string) string {
+	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
 }
 
 // workTree finds the folder that a CLI tells the model that it works in.
