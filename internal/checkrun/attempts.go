@@ -18,10 +18,10 @@ func table(f Facts, rows int) string {
 	shown := f.Attempts[hidden:]
 	several := shown[0].Run != shown[len(shown)-1].Run
 	var b strings.Builder
-	b.WriteString("| # |" + only(several, " run |") + " backend | ending | progress | edits | similar to one before | waited | took |\n")
-	b.WriteString("|--:|" + only(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
+	b.WriteString("| # |" + text.When(several, " run |") + " backend | ending | progress | edits | similar to one before | waited | took |\n")
+	b.WriteString("|--:|" + text.When(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
 	for _, a := range shown {
-		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, only(several, fmt.Sprintf(" %d |", a.Run)), backend(a),
+		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, text.When(several, fmt.Sprintf(" %d |", a.Run)), backend(a),
 			a.Result(), progress(a), edits(a), similarity(a), text.Dash(a.Waited), text.Dash(a.Duration))
 	}
 	if hidden > 0 {
@@ -30,16 +30,9 @@ func table(f Facts, rows int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func only(wanted bool, text string) string {
-	if wanted {
-		return text
-	}
-	return ""
-}
-
 func backend(a Attempt) string {
-	return text.Code(text.Label(a.Backend)) + only(a.Effort != "", " "+words(a.Effort)) +
-		only(a.Decision.Escalated, ", more effort") + only(a.Decision.Different, ", different approach")
+	return text.Code(text.Label(a.Backend)) + text.When(a.Effort != "", " "+words(a.Effort)) +
+		text.When(a.Decision.Escalated, ", more effort") + text.When(a.Decision.Different, ", different approach")
 }
 
 // Result is how the attempt ended and, where that says more, what it came to.
@@ -78,7 +71,7 @@ func similarity(a Attempt) string {
 	if a.Similarity <= 0 {
 		return "–"
 	}
-	return joined(" ", fmt.Sprintf("%s %.2f", bar(a.Similarity), clamp(a.Similarity)), similarKind(a.SimilarKind))
+	return text.Joined(" ", fmt.Sprintf("%s %.2f", bar(a.Similarity), clamp(a.Similarity)), similarKind(a.SimilarKind))
 }
 
 // similarKind lets through only the two kinds there are.
@@ -109,21 +102,14 @@ func totals(f Facts) string {
 			priced = true
 		}
 	}
-	return joined(" · ", text.Plural(len(run), "attempt"), text.Plural(ops, "edit"),
-		only(took >= time.Second, text.Span(took)+" of work"), only(waited >= time.Second, text.Span(waited)+" of waiting"),
-		tokens(t), only(priced, text.Dollars(cost)))
+	return text.Joined(" · ", text.Plural(len(run), "attempt"), text.Plural(ops, "edit"),
+		text.When(took >= time.Second, text.Span(took)+" of work"), text.When(waited >= time.Second, text.Span(waited)+" of waiting"),
+		tokens(t), text.When(priced, text.Dollars(cost)))
 }
 
 func tokens(t policy.Tokens) string {
 	used := fmt.Sprintf("%s tokens in (%s cached), %s out", text.Count(t.Input), text.Count(t.CachedInput), text.Count(t.Output))
-	return only(t.Input > 0 || t.Output > 0, used)
-}
-
-func price(usd *float64) string {
-	if usd == nil {
-		return ""
-	}
-	return text.Dollars(*usd)
+	return text.When(t.Input > 0 || t.Output > 0, used)
 }
 
 // words writes one of our own terms for people: usage_limit as usage limit.
@@ -153,7 +139,7 @@ func rungs(run []Attempt) string {
 	for _, a := range run {
 		for _, r := range a.Rungs {
 			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response),
-				only(r.Recovered, "helped")+only(!r.Recovered, "did not help"), cost(r)))
+				text.When(r.Recovered, "helped")+text.When(!r.Recovered, "did not help"), cost(r)))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
@@ -168,13 +154,14 @@ func rungName(r policy.Rung) string {
 }
 
 func cost(r policy.Rung) string {
-	all := joined(", ", only(r.Tokens > 0, text.Count(r.Tokens)+" tokens"), price(r.CostUSD), only(r.Took() >= time.Second, text.Span(r.Took())))
-	return only(all != "", " ("+all+")")
+	all := text.Joined(", ", text.When(r.Tokens > 0, text.Count(r.Tokens)+" tokens"), text.Cost(r.CostUSD),
+		text.When(r.Took() >= time.Second, text.Span(r.Took())))
+	return text.When(all != "", " ("+all+")")
 }
 
 func used(a Attempt) string {
-	return joined(" · ", tokens(a.Tokens), price(a.CostUSD), only(a.Turns > 0, text.Plural(a.Turns, "turn")),
-		only(a.ToolCalls > 0, text.Plural(a.ToolCalls, "call")+" of tools"))
+	return text.Joined(" · ", tokens(a.Tokens), text.Cost(a.CostUSD), text.When(a.Turns > 0, text.Plural(a.Turns, "turn")),
+		text.When(a.ToolCalls > 0, text.Plural(a.ToolCalls, "call")+" of tools"))
 }
 
 // Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
@@ -190,7 +177,7 @@ const quoted = 3
 
 func addDetails(p *page, f Facts) {
 	if len(f.Reasons) > 5 {
-		p.fold("All reasons", "- "+joined("\n- ", reasons(f.reasons(), 30)...))
+		p.fold("All reasons", "- "+text.Joined("\n- ", reasons(f.reasons(), 30)...))
 	}
 	p.fold("What was asked", asked(f))
 	run := f.run()
@@ -199,7 +186,7 @@ func addDetails(p *page, f Facts) {
 		addAttempt(p, run[i])
 	}
 	if f.Limit != nil {
-		p.fold("Usage limit", joined("\n\n", limit(f)+".", only(f.Limit.Message != "", text.Fence(f.Limit.Message, maxLimit))))
+		p.fold("Usage limit", text.Joined("\n\n", limit(f)+".", text.When(f.Limit.Message != "", text.Fence(f.Limit.Message, maxLimit))))
 	}
 	p.fold("Edit loop and stagnation", verdictLines(f))
 }
@@ -208,15 +195,15 @@ func asked(f Facts) string {
 	if f.Request == "" && f.Title == "" {
 		return ""
 	}
-	return joined("\n\n", only(f.RequestedBy != "", "Asked for by "+text.Code(f.RequestedBy)+"."),
-		only(f.Title != "", "Title: "+text.Code(f.Title)), only(f.Request != "", text.Fence(f.Request, maxRequest)))
+	return text.Joined("\n\n", text.When(f.RequestedBy != "", "Asked for by "+text.Code(f.RequestedBy)+"."),
+		text.When(f.Title != "", "Title: "+text.Code(f.Title)), text.When(f.Request != "", text.Fence(f.Request, maxRequest)))
 }
 
 func addAttempt(p *page, a Attempt) {
 	if v := a.Verification(); v != nil {
 		how := v.Result()
 		p.fold(fmt.Sprintf("Attempt %d: verify %s", a.N, how),
-			joined("\n\n", text.Code(v.Command)+" "+how+".", only(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
+			text.Joined("\n\n", text.Code(v.Command)+" "+how+".", text.When(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
 	}
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
@@ -233,7 +220,7 @@ func addAttempt(p *page, a Attempt) {
 	if a.Final != "" {
 		parts = append(parts, "The agent's last message, as it wrote it:", text.Fence(a.Final, maxMessage))
 	}
-	what := only(a.Final != "", "what the agent said") + only(a.Final == "", "how it ended")
+	what := text.When(a.Final != "", "what the agent said") + text.When(a.Final == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 

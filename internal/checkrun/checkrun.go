@@ -90,11 +90,7 @@ func buttons(f Facts) []forge.Button {
 // maxTitle is the length of a title that the checks page shows on one line.
 const maxTitle = 120
 
-func title(parts ...string) string { return text.Short(joined(": ", parts...), maxTitle) }
-
-func joined(by string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), by)
-}
+func title(parts ...string) string { return text.Short(text.Joined(": ", parts...), maxTitle) }
 
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
@@ -126,7 +122,7 @@ func (p *page) sentence(s string) {
 }
 
 func (p *page) list(lines ...string) {
-	if all := joined("\n- ", lines...); all != "" {
+	if all := text.Joined("\n- ", lines...); all != "" {
 		p.sentence("- " + all)
 	}
 }

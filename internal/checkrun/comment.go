@@ -57,7 +57,7 @@ func Why(f Facts) string {
 		p.sentence("…and " + text.Plural(more, "earlier event"))
 	}
 	p.sentence("Now: **" + text.Prose(headline(f)) + "**")
-	p.list(append(reasons(f.reasons(), 10), only(f.Rule != "", "rule: "+text.Code(string(f.Rule))))...)
+	p.list(append(reasons(f.reasons(), 10), text.When(f.Rule != "", "rule: "+text.Code(string(f.Rule))))...)
 	p.list(outlook(f)...)
 	p.list(links(f)...)
 	return p.fit()
@@ -73,7 +73,7 @@ func judged(e thread.Request, f Facts) string {
 	}
 	because := cmp.Or(text.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
 	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By.Login), text.Instant(f.Now, e.At), because)
-	return joined("\n\n", s, only(e.Raw != "", text.Fence(e.Raw, 500)))
+	return text.Joined("\n\n", s, text.When(e.Raw != "", text.Fence(e.Raw, 500)))
 }
 
 // Help renders the answer to a wrong command. Slug is the App's name at GitHub, word what stood after /pawl.
@@ -134,7 +134,7 @@ func pullFacts(f Facts) []string {
 	}
 	return []string{
 		fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified,
-		only(len(a.LeftOut) > 0, "left out, because the paths are protected: "+paths(a.LeftOut)),
+		text.When(len(a.LeftOut) > 0, "left out, because the paths are protected: "+paths(a.LeftOut)),
 		totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL),
 	}
 }

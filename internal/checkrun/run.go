@@ -74,7 +74,7 @@ func headline(f Facts) string {
 		}
 		return "Running: between two attempts"
 	case Waiting:
-		return title("Waiting", cmp.Or(f.Rule.Words().Waits, unknown(f.Rule))+only(!f.Until.IsZero(), ", "+text.Left(f.Now, f.Until)))
+		return title("Waiting", cmp.Or(f.Rule.Words().Waits, unknown(f.Rule))+text.When(!f.Until.IsZero(), ", "+text.Left(f.Now, f.Until)))
 	case Done:
 		if len(run) == 0 {
 			return "Done: nothing is left to do"
@@ -97,7 +97,7 @@ func opening(f Facts) string {
 	if f.State == Failed {
 		return "Pawl could not do its own job; this says nothing about the change or the agent."
 	}
-	return text.Prose(headline(f)) + "." + only(f.RequestedBy != "" && !f.over(), " Asked for by "+text.Code(f.RequestedBy)+".")
+	return text.Prose(headline(f)) + "." + text.When(f.RequestedBy != "" && !f.over(), " Asked for by "+text.Code(f.RequestedBy)+".")
 }
 
 func stopReason(f Facts) string {
@@ -158,9 +158,9 @@ func evidence(f Facts) []string {
 	lines = append(lines, totals(f))
 	if a, ok := f.last(); ok && a.Pushed {
 		commit := text.Code(text.Head(text.Line(a.Commit, 40), 10))
-		lines = append(lines, "pushed "+commit+only(f.Branch != "", " to "+text.Code(f.Branch)))
+		lines = append(lines, "pushed "+commit+text.When(f.Branch != "", " to "+text.Code(f.Branch)))
 	}
-	return append(lines, joined(" · ", links(f)...))
+	return append(lines, text.Joined(" · ", links(f)...))
 }
 
 // titled reports whether the title says already that an account is limited.
@@ -175,7 +175,7 @@ func links(f Facts) []string {
 // outlook says what happens next and what a person can do, one line each.
 func outlook(f Facts) []string {
 	you := can(f)
-	return []string{"**Next:** " + next(f), only(you != "", "**You can:** "+you)}
+	return []string{"**Next:** " + next(f), text.When(you != "", "**You can:** "+you)}
 }
 
 func next(f Facts) string {

@@ -85,7 +85,7 @@ func editChart(a Attempt) string {
 	width := len(text.Count(e.Operations))
 	rows := fmt.Sprintf("all edits    %s %s in %s\none file     %s %*s, %.0f %%", bar(1), text.Count(e.Operations), text.Plural(e.Files, "file"),
 		bar(share), width, text.Count(e.MaxRepeat), share*100)
-	return text.Fence(rows+only(e.MaxRepeatPath != "", ": "+text.Line(e.MaxRepeatPath, 120)), 1_000)
+	return text.Fence(rows+text.When(e.MaxRepeatPath != "", ": "+text.Line(e.MaxRepeatPath, 120)), 1_000)
 }
 
 func severityOutlook(f Facts) []string {
