@@ -32,6 +32,9 @@ const (
 	// the client keeps for GitHub's sake.
 	agentServers = 2
 	agentRuns    = 10
+	// ordersAim is from the answer to the webhook to the agent where four come at once.
+	ordersAim    = time.Second
+	ordersRounds = 2
 )
 
 // stampAgent writes the time, in nanoseconds, as its first act.
@@ -66,7 +69,70 @@ func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []str
 			notes = append(notes, fmt.Sprintf("  %-54s %s", name, spread(all)))
 		}
 	}
-	return rows, notes, nil
+	own := filepath.Join(dir, "orders")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		return nil, nil, err
+	}
+	waited, err := ordersAtOnce(ctx, bin, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(rows, row{"four orders at once, GitHub answering in 100 ms: to agent started", spread(waited),
+		"median ≤ " + ms(ordersAim), quantile(waited, 0.5) <= ordersAim}), notes, nil
+}
+
+// ordersAtOnce has four orders come together, ordersRounds times, while GitHub takes about
+// as long for an answer as it does. In a minute that would be too many writes for more.
+func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration, err error) {
+	r, err := newRig(ctx, bin, dir, stampAgent, "plain", "none", "workers: 4\n")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if _, err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	if _, _, err := r.solve(ctx, db); err != nil { // it makes the cache
+		return nil, err
+	}
+	for depth := range 7 {
+		r.world.Inject(fakegithub.Fault{Route: "* /repos" + strings.Repeat("/*", depth+2), Times: -1, Latency: 100 * time.Millisecond})
+	}
+	for range ordersRounds {
+		var issues []thread.ID
+		for range 4 {
+			n, err := r.world.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
+			if err != nil {
+				return nil, err
+			}
+			issues = append(issues, thread.ID{Owner: "acme", Name: "widgets", Number: n})
+		}
+		if err := r.settled(ctx, db); err != nil {
+			return nil, err
+		}
+		for _, t := range issues {
+			if _, err := r.world.Comment(repo, t.Number, writer, "/pawl solve"); err != nil {
+				return nil, err
+			}
+		}
+		for _, t := range issues {
+			log, err := r.solved(ctx, db, t)
+			if err != nil {
+				return nil, err
+			}
+			w, err := follow(log, r.world.Deliveries())
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", t, err)
+			}
+			waited = append(waited, w.whole())
+		}
+	}
+	return waited, nil
 }
 
 // The parts of the way, in order.

@@ -206,7 +206,6 @@ func (r *rig) settled(ctx context.Context, db *store.Store) error {
 // solve opens an issue, lets the writer ask for a solution, and returns the
 // thread and its log when the attempt has ended and whatever follows is done.
 func (r *rig) solve(ctx context.Context, db *store.Store) (thread.ID, []thread.Event, error) {
-	var events []thread.Event
 	t := thread.ID{Owner: "acme", Name: "widgets"}
 	n, err := r.world.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
 	if err != nil {
@@ -219,6 +218,12 @@ func (r *rig) solve(ctx context.Context, db *store.Store) (thread.ID, []thread.E
 	if _, err := r.world.Comment(repo, n, writer, "/pawl solve"); err != nil {
 		return t, nil, err
 	}
+	events, err := r.solved(ctx, db, t)
+	return t, events, err
+}
+
+// solved is the log of a thread once its attempt has ended and whatever follows is done.
+func (r *rig) solved(ctx context.Context, db *store.Store, t thread.ID) (events []thread.Event, err error) {
 	err = r.until(ctx, "the end of the attempt", func() (bool, error) {
 		if events, err = db.Events(ctx, t, 0); err != nil {
 			return false, err
@@ -228,11 +233,10 @@ func (r *rig) solve(ctx context.Context, db *store.Store) (thread.ID, []thread.E
 		return len(state.Attempts) > 0 && !running && state.Decision != nil, err
 	})
 	if err != nil {
-		return t, nil, err
+		return nil, err
 	}
 	if err := r.settled(ctx, db); err != nil {
-		return t, nil, err
+		return nil, err
 	}
-	events, err = db.Events(ctx, t, 0)
-	return t, events, err
+	return db.Events(ctx, t, 0)
 }
