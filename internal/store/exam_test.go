@@ -61,6 +61,7 @@ func questions() []question {
 		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},
 		{"AttemptsThatBeginAtOnceDoNotPassABoundTogether", attemptsThatBeginAtOnceDoNotPassABoundTogether},
 		{"WhatIsUsedIsCountedAtEachLevel", whatIsUsedIsCountedAtEachLevel},
+		{"AnAttemptThatGoesOnCountsFromThenOn", anAttemptThatGoesOnCountsFromThenOn},
 		{"AnAliasBelongsToItsThread", anAliasBelongsToItsThread},
 		{"OnlyOneHoldsALease", onlyOneHoldsALease},
 		{"ALostLeaseCanAppendNothing", aLostLeaseCanAppendNothing},

@@ -40,9 +40,11 @@ func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, all
 		}
 		n, err := tx.change(ctx, `INSERT INTO attempts (thread_id, n, repo, installation, at) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (thread_id, n) DO NOTHING`, r.id, e.N, l.Thread.Repo(), e.Installation, micros(e.At))
-		if err != nil || n == 0 {
-			reserved = n == 0
+		if err != nil {
 			return err
+		}
+		if reserved = n == 0; reserved { // it goes on: what it uses now must count for as long as what begins now
+			return tx.exec(ctx, "UPDATE attempts SET at = $3 WHERE thread_id = $1 AND n = $2", r.id, e.N, micros(e.At))
 		}
 		all, err := usedByRepo(ctx, tx.QueryContext, e.Since)
 		if err != nil {

@@ -89,3 +89,22 @@ func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
 		t.Errorf("%v, want ErrLeaseLost", err)
 	}
 }
+
+// It was handed over, and went on much later.
+func anAttemptThatGoesOnCountsFromThenOn(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	for _, tokens := range []int64{10, 30} {
+		l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+		e := thread.Entry{N: 1, Installation: 7, At: c.Now(), Since: c.Now().Add(-policy.Day)}
+		if !must(s.Reserve(ctx, l, e, func(u policy.Usage) bool { return u.Server.Attempts == 0 }))(t) {
+			t.Error("refused")
+		}
+		check(t, s.AppendLeased(ctx, l, thread.Batch{Spent: &policy.Spent{N: 1, Tokens: policy.Tokens{Input: tokens}}}))
+		check(t, s.Release(ctx, l, nil))
+		c.Advance(20 * time.Hour)
+	}
+	if got := must(s.Usage(ctx, issue(1).Repo(), 7, c.Now().Add(-policy.Day)))(t).Server; got.Attempts != 1 || got.Tokens != 30 {
+		t.Errorf("20 hours after its last part %+v is counted, want one attempt with 30 tokens", got)
+	}
+}
