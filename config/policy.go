@@ -115,7 +115,8 @@ func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
 	for i := range values[1:] {
 		if values[i] > values[i+1] {
 			keys := []string{group + names[i], group + names[i+1]} // of which the reader wrote one at least
-			s.add(keys[max(0, slices.IndexFunc(keys, s.set))], "%s %v is above %s %v; a worse class needs more edits, waits longer and earns a lower grade",
+			s.add(keys[max(0, slices.IndexFunc(keys, s.set))],
+				"%s %v is above %s %v; a worse class needs more edits, waits longer and earns a lower grade",
 				names[i], values[i], names[i+1], values[i+1])
 		}
 	}

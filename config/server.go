@@ -188,7 +188,8 @@ func (s *source) validateServer(c *Server) {
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
 	between(s, "workers", c.Workers, 1, maxWorkers)
 	if c.Retention.Deliveries < minDeliveryRetention {
-		s.add("retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h", c.Retention.Deliveries)
+		s.add("retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h",
+			c.Retention.Deliveries)
 	}
 	s.addIf(c.Retention.Transcripts < minTranscripts, "retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
 	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)

@@ -108,7 +108,9 @@ type Question struct {
 }
 
 type Change struct {
-	What   string    `json:"what"` // closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved, changes_requested, reverted
+	// What is closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled,
+	// installed, renamed, repository_deleted, edited, approved, changes_requested or reverted.
+	What   string    `json:"what"`
 	By     string    `json:"by,omitempty"`
 	Detail string    `json:"detail,omitempty"`
 	MadeAt time.Time `json:"made_at,omitzero"` // when something was closed, as far as GitHub told
