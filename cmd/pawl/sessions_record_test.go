@@ -66,16 +66,17 @@ func recordSession(t *testing.T, cli realCLI, s script) {
 	r := st.run()
 	first := r.Attempts[0]
 	kept := recordedSession{CLI: cli.kind, Version: cli.version, Script: s.name, Circles: s.circles, Steps: len(d.steps), Ending: first.Ending, Outcome: first.Outcome, Edits: first.Edits}
-	dir := filepath.Join(r.Transcripts, "attempts/local/widgets/1/work/checkout")
+	short := strings.NewReplacer(filepath.Join(r.Transcripts, "attempts/local/widgets/1/work/checkout"), "/repo", filepath.Dir(st.modules), "/clis")
+	kept.Edits.SameCall = short.Replace(kept.Edits.SameCall)
 	told, err := json.MarshalIndent(kept, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &txtar.Archive{Comment: []byte("Made by go test ./cmd/pawl -run TestEvalScriptedSessions -record; see docs/verdicts.md.\n"), Files: []txtar.File{
-		{Name: "session.json", Data: append(told, '\n')}, {Name: "stdout.jsonl", Data: slim(t, st.transcript(first.Receipt), dir)},
+		{Name: "session.json", Data: append(told, '\n')}, {Name: "stdout.jsonl", Data: slim(t, short.Replace(st.transcript(first.Receipt)))},
 	}}
 	if cli.kind == "codex" {
-		a.Files = append(a.Files, txtar.File{Name: "rollout-events.jsonl", Data: slim(t, st.sessionFile(r), dir)})
+		a.Files = append(a.Files, txtar.File{Name: "rollout-events.jsonl", Data: slim(t, short.Replace(st.sessionFile(r)))})
 	}
 	path := recordingOf(cli.kind, s.name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -113,13 +114,13 @@ var bulky = map[string]bool{
 // maxPrinted is how much of what a tool printed is kept, in bytes.
 const maxPrinted = 200
 
-// slim leaves the bulky fields of JSON lines out, and the end of what tools printed, and gives the checkout a short name.
-func slim(t *testing.T, stream, dir string) []byte {
+// slim leaves the bulky fields of JSON lines out, and the end of what tools printed.
+func slim(t *testing.T, stream string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	for line := range strings.Lines(strings.ReplaceAll(stream, dir, "/repo")) {
+	for line := range strings.Lines(stream) {
 		var v map[string]any
 		if json.Unmarshal([]byte(line), &v) != nil {
 			out.WriteString(line)
