@@ -76,9 +76,7 @@ type Receipt struct {
 	Commit    string   `json:"commit,omitempty"`
 	Pushed    bool     `json:"pushed,omitempty"`
 	// Merged says that what others pushed meanwhile was merged into the commit.
-	Merged bool `json:"merged,omitempty"`
-	// Place names the folder where the agent's HOME is.
-	Place    string        `json:"place,omitempty"`
+	Merged   bool          `json:"merged,omitempty"`
 	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
 	LeftOut  []string      `json:"left_out,omitempty"`
 	Edits    Edits         `json:"edits"`

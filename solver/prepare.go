@@ -79,7 +79,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground,
 		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground), Lease: s.lease, Free: r.free, Span: s.span,
 	}
-	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Place: s.Place}
+	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
 		return err // without a place the decision is taken again, and says so
 	}
@@ -115,14 +115,10 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 // finish logs what an attempt came to, which may be an error.
 func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) error {
 	a.Hide()
-	if err := a.Finish(ctx); err != nil {
+	if err := a.Finish(ctx); err != nil || !final(broke) {
 		return err
 	}
-	if final(broke) {
-		// Another attempt would end the same way.
-		return broke
-	}
-	return nil
+	return broke // another attempt would end the same way
 }
 
 // deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.

@@ -164,11 +164,8 @@ func (a *Attempt) land(ctx context.Context, err error) error {
 	}
 	switch why := context.Cause(ctx); {
 	case err == nil || a.Receipt.Pushed && why != nil:
-	case errors.Is(err, errStopped) || errors.Is(err, errClosed):
-		a.cancelled(ctx, err)
-		return nil
-	case why != nil:
-		a.cancelled(ctx, why)
+	case why != nil || errors.Is(err, errStopped) || errors.Is(err, errClosed):
+		a.cancelled(ctx, errors.Join(err, why))
 		return nil
 	default:
 		return a.broken(ctx, err)

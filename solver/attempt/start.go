@@ -62,7 +62,7 @@ func (e *Env) session(t thread.ID, s thread.State, d policy.Decision, g *Ground)
 	} else if id, why = policy.Resume(f, d, g.Start); id == "" {
 		return "", why
 	} else {
-		place = s.Attempts[len(s.Attempts)-1].Receipt.Place
+		place = s.Attempts[len(s.Attempts)-1].Place
 	}
 	if _, err := os.Stat(e.homeOf(t)); err != nil || place != e.Place {
 		return "", "a new session: the files of the last one are not on this node"
