@@ -114,6 +114,9 @@ func TestACommandThatIsMendedMeanwhileIsTriedWhenSomebodyAsksAgain(t *testing.T)
 	if s := r.ending(n); s.State != "done" || r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Title != "Done: verified" {
 		t.Errorf("%s (%s %q), want done and verified", s.State, s.Rule, s.Reasons)
 	}
+	if c := r.check(r.world.Branches(rigRepo)["main"], "pawl"); c.Conclusion != "neutral" {
+		t.Errorf("the check run on the base is left as %q (%s)", c.Title, c.Conclusion)
+	}
 }
 
 // two is a repository whose verify command reports in TAP what two tests say: a line of a.txt each, "ok" where it

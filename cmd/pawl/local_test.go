@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -123,6 +125,19 @@ func TestPawlRunExitsZeroOnlyWhereTheWorkIsVerified(t *testing.T) {
 		if code != want.code || !strings.Contains(said, want.says) || !strings.Contains(out, "git diff HEAD...pawl/run-") {
 			t.Errorf("%s: exit code %d\n%s%s", verify, code, out, said)
 		}
+	}
+}
+
+func TestPawlRunSaysWhatBecameOfTheTests(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, "cat > /dev/null; echo two >> a.txt; head -c 90 /dev/urandom | base64 > work.txt\n")
+	code, out, said := l.run("--task", "Add a second line to a.txt.", "--json", "--verify", `echo "not ok 1 - old"; grep -q two a.txt && echo "ok 2 - mended" || echo "not ok 2 - mended"; grep -q two a.txt && echo "not ok 3 - new" || echo "ok 3 - new"; exit 1`)
+	var r runResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitFailed {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	if d := cmp.Diff(runTests{Fixed: []string{"mended"}, Broken: []string{"new"}, AsBefore: []string{"old"}}, r.Attempts[0].Tests); d != "" {
+		t.Error(d)
 	}
 }
 

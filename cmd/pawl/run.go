@@ -245,17 +245,26 @@ type runResult struct {
 	Attempts    []runAttempt   `json:"attempts"`
 }
 
-// runAttempt is a receipt with whether it continued a session, and why.
+// runAttempt is a receipt with whether it continued a session, and why, and with what became of the tests beside
+// those of the base.
 type runAttempt struct {
 	policy.Receipt
-	Continues string `json:"continues,omitempty"`
+	Continues string   `json:"continues,omitempty"`
+	Tests     runTests `json:"tests,omitzero"`
+}
+
+type runTests struct {
+	Fixed    []string `json:"fixed,omitempty"`
+	Broken   []string `json:"broken,omitempty"`
+	Flaky    []string `json:"flaky,omitempty"`
+	AsBefore []string `json:"as_before,omitempty"`
 }
 
 func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.Writer) error {
 	if asJSON {
 		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
 		for _, a := range v.Attempts {
-			out.Attempts = append(out.Attempts, runAttempt{Receipt: a.Receipt, Continues: a.Continues})
+			out.Attempts = append(out.Attempts, runAttempt{a.Receipt, a.Continues, runTests{a.Fixed(), a.Receipt.Tests, a.Flaky(), a.Known()}})
 		}
 		return json.NewEncoder(w).Encode(out)
 	}

@@ -59,7 +59,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 		}
 		base := c.Ground.before(command)
 		v := policy.Compare(first, base, nil)
-		if !v.Passed && first.Unable() == "" {
+		if !v.Passed && !v.TimedOut && v.Broken == "" {
 			again, err := c.repeat(ctx, commit, commands[:i+1])
 			if err != nil {
 				return all, err

@@ -216,8 +216,8 @@ func (s *State) NewName() (owner, name string, ok bool) {
 }
 
 // ChecksOn is the commit that check runs are put on: the head of the pull request or of the thread's branch.
-// Where nothing was pushed there yet, it is the work of a loop that was kept, or what a decision before the
-// first attempt is about; empty for none.
+// Where nothing was pushed there yet, it is the work of a loop that was kept, or what a decision before an
+// attempt was about; empty for none.
 func (s State) ChecksOn() string {
 	if d := s.Decision; d != nil && len(d.Problems) > 0 && !s.Open() && d.Problems[0].SHA != "" {
 		// Errors in a file are shown on the commit that holds the file.
@@ -231,10 +231,7 @@ func (s State) ChecksOn() string {
 			return r.Commit
 		}
 	}
-	if d := s.Decision; d != nil && !s.Open() {
-		return d.On
-	}
-	return ""
+	return s.On
 }
 
 // Work is what an attempt is to do: everything taken or pending since the last

@@ -24,6 +24,7 @@ type State struct {
 	Ended bool
 	// Decision is the last one, DecidedAt when it was taken.
 	Decision   *Decided
+	On         string // the commit that the last decision was about that named one
 	DecidedAt  time.Time
 	Attempts   []Attempt
 	Unfinished *Unfinished // what the next attempt goes on from; nil for nothing
@@ -220,7 +221,7 @@ func (s *State) withdraw(_ Event, w Withdrawn) {
 }
 
 func (s *State) decided(e Event, d Decided) {
-	s.Decision, s.DecidedAt = &d, e.At
+	s.Decision, s.DecidedAt, s.On = &d, e.At, cmp.Or(d.On, s.On)
 	if !ending(d.Action) {
 		return
 	}
