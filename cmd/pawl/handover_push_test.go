@@ -36,11 +36,14 @@ func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		taken, moved bool
+		again        syscall.Signal // what ends the next server during its push
 	}{
-		{"GitHub takes it", true, false},
-		{"GitHub takes it, and a person pushes on top", true, true},
-		{"GitHub does not take it", false, false},
-		{"GitHub does not take it, and a person pushes", false, true},
+		{"GitHub takes it", true, false, 0},
+		{"GitHub takes it, and a person pushes on top", true, true, 0},
+		{"GitHub does not take it", false, false, 0},
+		{"GitHub does not take it, and a person pushes", false, true, 0},
+		{"GitHub does not take it, and the next server is stopped", false, false, syscall.SIGTERM},
+		{"GitHub does not take it, and the next server is killed", false, false, syscall.SIGKILL},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +63,13 @@ func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
 				commit, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: branch, Message: "Mine", Files: map[string]string{"b.txt": "by a person\n"}})
 				r.must(err)
 				person = commit
+			}
+			if c.again != 0 {
+				held, release := r.holdPush(false)
+				r.start()
+				<-held
+				r.stop(c.again)
+				release()
 			}
 			r.start()
 			r.wantOneAttempt(n, 1)
