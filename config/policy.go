@@ -74,6 +74,7 @@ func (s *source) validatePolicy(p Policy) {
 	between(s, "policy.caps.per_repository_per_day", p.Caps.PerRepositoryPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxAbove)
+	between(s, "policy.caps.per_account_per_day", p.Caps.PerAccountPerDay, 1, maxAbove)
 	s.oneOf("policy.learning.mode", p.Learning.Mode, LearnAuto, LearnFixed, LearnShadow, Learn)
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
 	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
@@ -83,14 +84,14 @@ func (s *source) validateBudget(b policy.Budget) {
 	for key, tokens := range map[string]int64{
 		"tokens_per_attempt": b.TokensPerAttempt, "tokens_per_thread_per_day": b.TokensPerThreadPerDay,
 		"tokens_per_repository_per_day": b.TokensPerRepositoryPerDay, "tokens_per_installation_per_day": b.TokensPerInstallationPerDay,
-		"tokens_per_server_per_day": b.TokensPerServerPerDay,
+		"tokens_per_server_per_day": b.TokensPerServerPerDay, "tokens_per_account_per_day": b.TokensPerAccountPerDay,
 	} {
 		between(s, "policy.budget."+key, tokens, 0, math.MaxInt64)
 	}
 	for key, usd := range map[string]float64{
 		"usd_per_attempt": b.USDPerAttempt, "usd_per_thread_per_day": b.USDPerThreadPerDay,
 		"usd_per_repository_per_day": b.USDPerRepositoryPerDay, "usd_per_installation_per_day": b.USDPerInstallationPerDay,
-		"usd_per_server_per_day": b.USDPerServerPerDay,
+		"usd_per_server_per_day": b.USDPerServerPerDay, "usd_per_account_per_day": b.USDPerAccountPerDay,
 	} {
 		s.addIf(usd < 0, "policy.budget."+key, "%v is out of range; use US dollars, or 0 for no bound", usd)
 	}

@@ -79,7 +79,9 @@ func (f Facts) held(b Backend) *hold {
 	_, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
 	waits := limited && !open && f.Limits.UsageLimit.AutoContinue && b.Breaker.Kind == UsageLimit && !reset.IsZero()
 	why, fails := f.failing(b)
-	switch {
+	switch full, by := b.Day.Full(); {
+	case full != "": // as above the thread: whoever insists, and until when nobody knows
+		return &hold{why: Reason{Rule: by, Text: full}, rule: by}
 	case open && reset.IsZero() && f.insists():
 		// A person may try an account whose reset nobody knows, but never one
 		// whose reset is known and has not come.

@@ -3,9 +3,12 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Caps bound the attempts above the thread in any 24 hours, over all nodes and whatever began them. The
@@ -14,6 +17,7 @@ type Caps struct {
 	PerRepositoryPerDay   int `yaml:"per_repository_per_day"`
 	PerInstallationPerDay int `yaml:"per_installation_per_day"`
 	PerServerPerDay       int `yaml:"per_server_per_day"`
+	PerAccountPerDay      int `yaml:"per_account_per_day"` // of a provider, whatever its backends
 }
 
 // Used counts attempts and what they used.
@@ -24,11 +28,14 @@ type Used struct {
 	First    time.Time `json:"first,omitzero"` // when the oldest of these attempts began; zero without one
 }
 
-// Usage is what was used in the last 24 hours at each level above the thread.
-type Usage struct{ Repository, Installation, Server Used }
+// Usage is what was used in the last 24 hours at each level above the thread, and on each account.
+type Usage struct {
+	Repository, Installation, Server Used
+	Accounts                         map[string]Used
+}
 
 // Ledger is what a level above the thread has used in the last 24 hours, and what it
-// may use. Of tokens and USD, 0 is no bound.
+// may use, where 0 is no bound.
 type Ledger struct {
 	Level string `json:"level"` // "this repository", as people are told
 	Used
@@ -46,6 +53,11 @@ func (l Limits) Ledgers(u Usage) []Ledger {
 	}
 }
 
+// Account is the ledger of an account, which holds back its backends only: another account may go on.
+func (l Limits) Account(name string, u Usage) Ledger {
+	return Ledger{"account " + name, u.Accounts[name], l.Caps.PerAccountPerDay, l.Budget.TokensPerAccountPerDay, l.Budget.USDPerAccountPerDay}
+}
+
 // Server is the ledger of all that share the database.
 func (l Limits) Server(u Usage) Ledger { return l.Ledgers(u)[2] }
 
@@ -53,7 +65,7 @@ func (l Limits) Server(u Usage) Ledger { return l.Ledgers(u)[2] }
 func (l Ledger) Spent() string {
 	switch {
 	case l.MaxTokens > 0 && l.Tokens >= l.MaxTokens:
-		return fmt.Sprintf("%d tokens on %s in 24 hours; its budget is %d", l.Tokens, l.Level, l.MaxTokens)
+		return fmt.Sprintf("%s on %s in 24 hours; its budget is %s", Plural(int(l.Tokens), "token"), l.Level, humanize.Comma(l.MaxTokens))
 	case l.MaxUSD > 0 && l.USD >= l.MaxUSD:
 		return fmt.Sprintf("%.2f USD on %s in 24 hours; its budget is %.2f", l.USD, l.Level, l.MaxUSD)
 	}
@@ -62,7 +74,7 @@ func (l Ledger) Spent() string {
 
 // Full says why the level allows no further attempt, and by which rule; empty while it does.
 func (l Ledger) Full() (why string, by Rule) {
-	if l.Attempts >= l.MaxAttempts {
+	if l.MaxAttempts > 0 && l.Attempts >= l.MaxAttempts {
 		return fmt.Sprintf("%s on %s in 24 hours; its limit is %d", Plural(l.Attempts, "attempt"), l.Level, l.MaxAttempts), RuleCap
 	}
 	return l.Spent(), RuleBudget
@@ -74,21 +86,26 @@ func (l Ledger) String() string {
 		usd = fmt.Sprintf("%.2f of %.2f USD (%.2f left)", l.USD, l.MaxUSD, max(0, l.MaxUSD-l.USD))
 	}
 	if l.MaxTokens > 0 {
-		tokens = fmt.Sprintf("%d of %d tokens (%d left)", l.Tokens, l.MaxTokens, max(0, l.MaxTokens-l.Tokens))
+		tokens = fmt.Sprintf("%s of %s (%s left)", humanize.Comma(l.Tokens), Plural(int(l.MaxTokens), "token"), humanize.Comma(max(0, l.MaxTokens-l.Tokens)))
 	}
 	return fmt.Sprintf("%d of %s (%d left), %s, %s", l.Attempts, Plural(l.MaxAttempts, "attempt"), max(0, l.MaxAttempts-l.Attempts), usd, tokens)
 }
 
-// RepoUsed is what the attempts on a repository (owner/name) used, through an installation.
+// RepoUsed is what the attempts on a repository (owner/name) used, through an installation and on an account.
 type RepoUsed struct {
 	Repo         string
 	Installation int64
+	Account      string
 	Used
 }
 
 // UsageOf is what was used at the levels above a thread of the repository.
-func UsageOf(all []RepoUsed, repo string, installation int64) (u Usage) {
+func UsageOf(all []RepoUsed, repo string, installation int64) Usage {
+	u := Usage{Accounts: map[string]Used{}}
 	for _, r := range all {
+		account := u.Accounts[r.Account]
+		account.add(r.Used)
+		u.Accounts[r.Account] = account
 		if r.Repo == repo {
 			u.Repository.add(r.Used)
 		}
@@ -100,6 +117,17 @@ func UsageOf(all []RepoUsed, repo string, installation int64) (u Usage) {
 	return u
 }
 
+// Without is the usage without one attempt on the account.
+func (u Usage) Without(account string) Usage {
+	on := u.Accounts[account]
+	for _, level := range []*Used{&u.Repository, &u.Installation, &u.Server, &on} {
+		level.Attempts = max(0, level.Attempts-1)
+	}
+	u.Accounts = maps.Clone(u.Accounts)
+	u.Accounts[account] = on
+	return u
+}
+
 func (u *Used) add(more Used) {
 	if u.First.IsZero() || more.First.Before(u.First) {
 		u.First = more.First
@@ -107,8 +135,8 @@ func (u *Used) add(more Used) {
 	u.Attempts, u.Tokens, u.USD = u.Attempts+more.Attempts, u.Tokens+more.Tokens, u.USD+more.USD
 }
 
-// Day gives the ledgers of the server, of its installations and of its repositories, of each
-// of the two so many, those with the most attempts first.
+// Day gives the ledgers of the server, of its accounts, of its installations and of its repositories, of
+// each of the last two so many, those with the most attempts first.
 func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	levels := [2]map[string]Used{{}, {}} // by repository, by installation
 	for _, r := range all {
@@ -119,7 +147,13 @@ func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 			levels[i][name] = u
 		}
 	}
-	day := []Ledger{l.Server(UsageOf(all, "", 0))}
+	of := UsageOf(all, "", 0)
+	day := []Ledger{l.Server(of)}
+	for _, name := range slices.Sorted(maps.Keys(of.Accounts)) {
+		if name != "" { // of attempts before accounts were counted
+			day = append(day, l.Account(name, of))
+		}
+	}
 	for i, level := range slices.Backward(levels[:]) {
 		var list []Ledger
 		for name, used := range level {

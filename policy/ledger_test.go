@@ -14,7 +14,7 @@ func TestABoundAboveTheThreadMakesItWait(t *testing.T) {
 		rule Rule // empty where it may go on
 		why  string
 	}{
-		"with room everywhere":      {Usage{Used{99, 1 << 40, 49, first}, Used{299, 1 << 40, 99, first}, Used{499, 1 << 40, 199, first}}, "", ""},
+		"with room everywhere":      {Usage{Used{99, 99e6, 49, first}, Used{299, 199e6, 99, first}, Used{499, 399e6, 199, first}, nil}, "", ""},
 		"the repository's attempts": {Usage{Repository: Used{Attempts: 100, First: first}}, RuleCap, "100 attempts on this repository in 24 hours; its limit is 100"},
 		"its money":                 {Usage{Repository: Used{USD: 50, First: first}}, RuleBudget, "50.00 USD on this repository in 24 hours; its budget is 50.00"},
 		"the installation's":        {Usage{Installation: Used{Attempts: 300, First: first}}, RuleCap, "this installation"},
@@ -42,14 +42,41 @@ func TestABoundAboveTheThreadMakesItWait(t *testing.T) {
 	}
 }
 
+// An account that is used up holds back its own backends, whoever asks.
+func TestAnAccountsDayHoldsBackItsBackends(t *testing.T) {
+	used := func(accounts map[string]Used) Facts {
+		f := given().asked("resume")
+		f.Limits.Caps.PerAccountPerDay, f.Limits.Budget.USDPerAccountPerDay = 10, 20
+		for i, b := range f.Backends {
+			f.Backends[i].Day = f.Limits.Account(b.Account, Usage{Accounts: accounts})
+		}
+		return f
+	}
+	read(t, []sentence{
+		{"room on both accounts", used(map[string]Used{"main": {Attempts: 9, USD: 19.9}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
+		{"none on the first", used(map[string]Used{"main": {Attempts: 10}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "claude"}},
+		{"its money is spent", used(map[string]Used{"main": {USD: 20}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "claude"}},
+		{"none on either", used(map[string]Used{"main": {USD: 20}, "spare": {Attempts: 10}}), Decision{Action: DoWait, Rule: RuleBudget}},
+	})
+	d := Next(used(map[string]Used{"main": {USD: 20}, "spare": {Attempts: 10}}))
+	for _, why := range []string{"20.00 USD on account main in 24 hours; its budget is 20.00", "10 attempts on account spare in 24 hours; its limit is 10"} {
+		if !strings.Contains(d.Reasons.String(), why) || !d.Until.IsZero() {
+			t.Errorf("%+v does not say %q", d, why)
+		}
+	}
+}
+
 func TestTokensAreBoundedAboveTheThread(t *testing.T) {
 	l := Defaults()
 	l.Budget.TokensPerServerPerDay = 1000
+	if b := Defaults().Budget; b.TokensPerRepositoryPerDay == 0 || b.TokensPerInstallationPerDay == 0 || b.TokensPerServerPerDay == 0 {
+		t.Errorf("%+v bounds no tokens where nobody configured a budget, and agents on an account's login tell no money", b)
+	}
 	server := l.Ledgers(Usage{Server: Used{Tokens: 1000, Attempts: 2}})[2]
-	if why, by := server.Full(); by != RuleBudget || !strings.Contains(why, "1000 tokens on this server") {
+	if why, by := server.Full(); by != RuleBudget || !strings.Contains(why, "1,000 tokens on this server") {
 		t.Errorf("%s: %s", by, why)
 	}
-	if got := server.String(); got != "2 of 500 attempts (498 left), 0.00 of 200.00 USD (200.00 left), 1000 of 1000 tokens (0 left)" {
+	if got := server.String(); got != "2 of 500 attempts (498 left), 0.00 of 200.00 USD (200.00 left), 1,000 of 1,000 tokens (0 left)" {
 		t.Error(got)
 	}
 }
@@ -72,12 +99,12 @@ func TestAChainOfPawlsOwnWorkNeedsAPerson(t *testing.T) {
 // The operator sees of each level what is used and what is left.
 func TestTheDayIsListedByServerInstallationAndRepository(t *testing.T) {
 	l := Defaults()
-	l.Caps, l.Budget = Caps{PerRepositoryPerDay: 3, PerInstallationPerDay: 10, PerServerPerDay: 20}, Budget{USDPerRepositoryPerDay: 5, TokensPerInstallationPerDay: 1000}
+	l.Caps, l.Budget = Caps{PerRepositoryPerDay: 3, PerInstallationPerDay: 10, PerServerPerDay: 20, PerAccountPerDay: 6}, Budget{USDPerRepositoryPerDay: 5, TokensPerInstallationPerDay: 1000}
 	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
 	all := []RepoUsed{
-		{"acme/site", 7, Used{Attempts: 1, Tokens: 100, USD: 0.5, First: at.Add(time.Hour)}},
-		{"acme/shop", 7, Used{Attempts: 4, Tokens: 500, USD: 6, First: at}},
-		{"octo/cat", 8, Used{Attempts: 2, Tokens: 50, First: at.Add(2 * time.Hour)}},
+		{"acme/site", 7, "paid", Used{Attempts: 1, Tokens: 100, USD: 0.5, First: at.Add(time.Hour)}},
+		{"acme/shop", 7, "paid", Used{Attempts: 4, Tokens: 500, USD: 6, First: at}},
+		{"octo/cat", 8, "free", Used{Attempts: 2, Tokens: 50, First: at.Add(2 * time.Hour)}},
 	}
 	var got []string
 	for _, d := range l.Day(all, 2) {
@@ -85,8 +112,10 @@ func TestTheDayIsListedByServerInstallationAndRepository(t *testing.T) {
 	}
 	want := []string{
 		"this server: 7 of 20 attempts (13 left), 6.50 USD, 650 tokens",
-		"installation 7 of acme: 5 of 10 attempts (5 left), 6.50 USD, 600 of 1000 tokens (400 left)",
-		"installation 8 of octo: 2 of 10 attempts (8 left), 0.00 USD, 50 of 1000 tokens (950 left)",
+		"account free: 2 of 6 attempts (4 left), 0.00 USD, 50 tokens",
+		"account paid: 5 of 6 attempts (1 left), 6.50 USD, 600 tokens",
+		"installation 7 of acme: 5 of 10 attempts (5 left), 6.50 USD, 600 of 1,000 tokens (400 left)",
+		"installation 8 of octo: 2 of 10 attempts (8 left), 0.00 USD, 50 of 1,000 tokens (950 left)",
 		"acme/shop: 4 of 3 attempts (0 left), 6.00 of 5.00 USD (0.00 left), 500 tokens",
 		"octo/cat: 2 of 3 attempts (1 left), 0.00 of 5.00 USD (5.00 left), 50 tokens",
 	}

@@ -97,6 +97,8 @@ type Budget struct {
 	USDPerInstallationPerDay    float64 `yaml:"usd_per_installation_per_day"`
 	TokensPerServerPerDay       int64   `yaml:"tokens_per_server_per_day"`
 	USDPerServerPerDay          float64 `yaml:"usd_per_server_per_day"`
+	TokensPerAccountPerDay      int64   `yaml:"tokens_per_account_per_day"`
+	USDPerAccountPerDay         float64 `yaml:"usd_per_account_per_day"`
 }
 
 // Defaults are the published numbers, which hold where the server configuration says nothing else.
@@ -114,8 +116,10 @@ func Defaults() Limits {
 		Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2},
 		Ladder: Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true,
 			RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
-		Budget:      Budget{USDPerRepositoryPerDay: 50, USDPerInstallationPerDay: 100, USDPerServerPerDay: 200},
-		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500},
+		// Where most of what goes in is cached, two million tokens cost about a dollar.
+		Budget: Budget{USDPerRepositoryPerDay: 50, USDPerInstallationPerDay: 100, USDPerServerPerDay: 200, USDPerAccountPerDay: 200,
+			TokensPerRepositoryPerDay: 100e6, TokensPerInstallationPerDay: 200e6, TokensPerServerPerDay: 400e6, TokensPerAccountPerDay: 400e6},
+		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500, PerAccountPerDay: 500},
 		Generations: Generations{Max: 2},
 		Unattended:  Unattended{MaxAttempts: 5},
 		Convergence: Convergence{MaxRounds: 5, BlockingRounds: 2, MaxGrowth: 3},

@@ -63,7 +63,8 @@ type Attempt struct {
 // Backend is one arm with what is held against it at the moment. The zero value is no backend.
 type Backend struct {
 	Name, Account string
-	CanEscalate   bool // it has an escalated effort
+	CanEscalate   bool   // it has an escalated effort
+	Day           Ledger // of its account; none bounds nothing
 	Breaker       Breaker
 	CooldownUntil time.Time // of an edit loop on this repository; zero for none
 	Cooldown      Class

@@ -1,9 +1,10 @@
 package policy
 
 import (
-	"fmt"
 	"time"
 	"unicode"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Ending says how an agent CLI ended, read from its stream and session file.
@@ -76,7 +77,7 @@ func Plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
-	return fmt.Sprintf("%d %ss", n, word)
+	return humanize.Comma(int64(n)) + " " + word + "s"
 }
 
 // Invisible reports whether a character shows nothing: control and format characters, among them those that

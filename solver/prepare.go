@@ -162,9 +162,10 @@ func (s *step) sign(a *attempt.Attempt) {
 // there still is, with attempts that began meanwhile on any node, is known in the transaction.
 func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
 	now := s.Now()
-	e := thread.Entry{N: a.N, Installation: s.state.Snapshot.Installation, At: now, Since: now.Add(-policy.Day)}
+	e := thread.Entry{N: a.N, Installation: s.state.Snapshot.Installation, Account: a.Account, At: now, Since: now.Add(-policy.Day)}
 	return s.Store.Reserve(ctx, s.lease.Current(), e, func(u policy.Usage) bool {
-		return !slices.ContainsFunc(a.Ground.Effective.Policy.Ledgers(u), func(l policy.Ledger) bool { why, _ := l.Full(); return why != "" })
+		l := a.Ground.Effective.Policy
+		return !slices.ContainsFunc(append(l.Ledgers(u), l.Account(a.Account, u)), func(l policy.Ledger) bool { why, _ := l.Full(); return why != "" })
 	})
 }
 

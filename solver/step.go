@@ -308,13 +308,12 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 		return f, err
 	}
 	if u := s.state.Unfinished; u != nil && u.Times > 0 { // the attempt that goes on is counted already
-		for _, level := range []*policy.Used{&used.Repository, &used.Installation, &used.Server} {
-			level.Attempts = max(0, level.Attempts-1)
-		}
+		used = used.Without(attempt.BackendNamed(e.Backends, u.Backend).Account)
 	}
 	f.Above = f.Limits.Ledgers(used)
 	for _, b := range e.Backends {
-		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account]}
+		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account],
+			Day: f.Limits.Account(b.Account, used)}
 		for _, c := range cooldowns[s.thread.Repo()] {
 			if c.Backend == b.Name {
 				arm.CooldownUntil, arm.Cooldown = c.Until, policy.Class(c.Class)

@@ -64,8 +64,8 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 		levels = append(levels, l.Level+": "+l.String())
 	}
 	owner, _, _ := strings.Cut(rigRepo, "/")
-	for i, want := range []string{"this server: 3 of 500 attempts (497 left)", "installation 3000000005 of " + owner + ": 3 of 300 attempts (297 left)", rigRepo + ": 3 of 3 attempts (0 left)"} {
-		if len(levels) != 3 || !strings.HasPrefix(levels[i], want) {
+	for i, want := range []string{"this server: 3 of 500 attempts (497 left)", "account mine: 3 of 500 attempts (497 left)", "installation 3000000005 of " + owner + ": 3 of 300 attempts (297 left)", rigRepo + ": 3 of 3 attempts (0 left)"} {
+		if len(levels) != 4 || !strings.HasPrefix(levels[i], want) {
 			t.Errorf("status lists %q, want %q", levels, want)
 		}
 		if _, out, _ := pawl(t, r.dir, nil, "status", "--config", r.file()); !strings.Contains(out, "in the last 24 hours on "+want+", 0.00 of ") {
@@ -89,6 +89,37 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	r.must(err)
 	r.start()
 	r.await("all threads to be done", func() bool { return len(in("done", "done")) == 8 })
+}
+
+// An account whose day is used up is left for another one; without one work waits.
+func TestAnAccountsDayIsItsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "account: free")
+	argv := strings.Split(strings.Split(r.config, "argv: [")[1], "]")[0]
+	r.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%s], account: paid}\npolicy: {caps: {per_account_per_day: 1}}\n", argv)
+	r.start()
+	for i, want := range []string{"free", "paid"} {
+		if s := r.ending(r.solve(fmt.Sprintf("Line %d", i), "Please add a line to a.txt.")); s.State != "done" {
+			t.Fatalf("%+v, want it done on account %s", s, want)
+		}
+	}
+	third := r.solve("Line 3", "Please add a line to a.txt.")
+	name := fmt.Sprintf("%s#%d", rigRepo, third)
+	r.await("the third to wait", func() bool { s := r.thread(name); return s.State == "waiting" && s.Rule == "cap" })
+	why := strings.Join(r.thread(name).Reasons, "; ")
+	var levels []string
+	for _, l := range r.status().Levels {
+		levels = append(levels, l.Level+": "+l.String())
+	}
+	for _, account := range []string{"free", "paid"} {
+		if !strings.Contains(why, "1 attempt on account "+account+" in 24 hours; its limit is 1") {
+			t.Errorf("it waits because %s", why)
+		}
+		if want := "account " + account + ": 1 of 1 attempt (0 left), "; !strings.Contains(strings.Join(levels, "\n"), want) {
+			t.Errorf("status lists %q, want %q", levels, want)
+		}
+	}
 }
 
 // A workflow that opens and labels an issue for each pull request of Pawl's goes on for

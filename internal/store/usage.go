@@ -38,23 +38,20 @@ func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, all
 		if err != nil {
 			return err
 		}
-		n, err := tx.change(ctx, `INSERT INTO attempts (thread_id, n, repo, installation, at) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (thread_id, n) DO NOTHING`, r.id, e.N, l.Thread.Repo(), e.Installation, micros(e.At))
+		n, err := tx.change(ctx, `INSERT INTO attempts (thread_id, n, repo, installation, account, at) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (thread_id, n) DO NOTHING`, r.id, e.N, l.Thread.Repo(), e.Installation, e.Account, micros(e.At))
 		if err != nil {
 			return err
 		}
 		if reserved = n == 0; reserved { // it goes on: what it uses now must count for as long as what begins now
-			return tx.exec(ctx, "UPDATE attempts SET at = $3 WHERE thread_id = $1 AND n = $2", r.id, e.N, micros(e.At))
+			return tx.exec(ctx, "UPDATE attempts SET at = $3, account = $4 WHERE thread_id = $1 AND n = $2", r.id, e.N, micros(e.At), e.Account)
 		}
 		all, err := usedByRepo(ctx, tx.QueryContext, e.Since)
 		if err != nil {
 			return err
 		}
 		u := policy.UsageOf(all, l.Thread.Repo(), e.Installation)
-		for _, level := range []*policy.Used{&u.Repository, &u.Installation, &u.Server} {
-			level.Attempts-- // itself
-		}
-		if reserved = allow(u); reserved {
+		if reserved = allow(u.Without(e.Account)); reserved {
 			return nil
 		}
 		return tx.exec(ctx, "DELETE FROM attempts WHERE thread_id = $1 AND n = $2", r.id, e.N)
@@ -63,8 +60,8 @@ func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, all
 }
 
 func usedByRepo(ctx context.Context, ask func(context.Context, string, ...any) (*sql.Rows, error), since time.Time) (all []policy.RepoUsed, err error) {
-	rows, err := ask(ctx, `SELECT repo, installation, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT), min(at)
-		FROM attempts WHERE at > $1 GROUP BY repo, installation`, micros(since))
+	rows, err := ask(ctx, `SELECT repo, installation, account, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT), min(at)
+		FROM attempts WHERE at > $1 GROUP BY repo, installation, account`, micros(since))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +69,7 @@ func usedByRepo(ctx context.Context, ask func(context.Context, string, ...any) (
 	for rows.Next() {
 		var u policy.RepoUsed
 		var first, microUSD int64
-		if err := rows.Scan(&u.Repo, &u.Installation, &u.Attempts, &u.Tokens, &microUSD, &first); err != nil {
+		if err := rows.Scan(&u.Repo, &u.Installation, &u.Account, &u.Attempts, &u.Tokens, &microUSD, &first); err != nil {
 			return nil, err
 		}
 		u.USD, u.First = float64(microUSD)/1e6, fromMicros(first)

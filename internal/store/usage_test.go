@@ -44,20 +44,20 @@ func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
 	ctx, since := t.Context(), c.Now().Add(-policy.Day)
 	any := func(policy.Usage) bool { return true }
 	elsewhere := thread.ID{Owner: "octo", Name: "dog", Number: 1}
-	reserve := func(id thread.ID, installation int64, at time.Time) thread.Lease {
+	reserve := func(id thread.ID, installation int64, at time.Time, account string) thread.Lease {
 		l := must(s.Acquire(ctx, id, "node", c.Now()))(t)
 		for range 2 { // again, after a crash in between: counted once
-			if !must(s.Reserve(ctx, l, thread.Entry{N: 1, Installation: installation, At: at, Since: since}, any))(t) {
+			if !must(s.Reserve(ctx, l, thread.Entry{N: 1, Installation: installation, Account: account, At: at, Since: since}, any))(t) {
 				t.Error("refused")
 			}
 		}
 		return l
 	}
 	first := c.Now().Add(-time.Hour)
-	running := reserve(issue(1), 7, first)
-	ended := reserve(elsewhere, 7, c.Now())
-	reserve(issue(3), 8, c.Now())
-	reserve(issue(4), 8, since) // a day ago
+	running := reserve(issue(1), 7, first, "paid")
+	ended := reserve(elsewhere, 7, c.Now(), "paid")
+	reserve(issue(3), 8, c.Now(), "free")
+	reserve(issue(4), 8, since, "free") // a day ago
 	usd := 0.5
 	check(t, s.Note(ctx, running, policy.Spent{N: 1, Tokens: policy.Tokens{Input: 1, Output: 1}}))
 	check(t, s.Note(ctx, running, policy.Spent{N: 1, Tokens: policy.Tokens{Input: 10, Output: 5}, CostUSD: &usd}))
@@ -67,14 +67,18 @@ func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
 		Repository:   policy.Used{Attempts: 2, Tokens: 15, USD: 0.5, First: at(first)},
 		Installation: policy.Used{Attempts: 2, Tokens: 115, USD: 1, First: at(first)},
 		Server:       policy.Used{Attempts: 3, Tokens: 115, USD: 1, First: at(first)},
+		Accounts: map[string]policy.Used{
+			"paid": {Attempts: 2, Tokens: 115, USD: 1, First: at(first)},
+			"free": {Attempts: 1, First: at(c.Now())},
+		},
 	}
 	if diff := cmp.Diff(want, must(s.Usage(ctx, issue(1).Repo(), 7, since))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	byRepo := []policy.RepoUsed{
-		{Repo: elsewhere.Repo(), Installation: 7, Used: policy.Used{Attempts: 1, Tokens: 100, USD: 0.5, First: at(c.Now())}},
-		{Repo: issue(1).Repo(), Installation: 7, Used: policy.Used{Attempts: 1, Tokens: 15, USD: 0.5, First: at(first)}},
-		{Repo: issue(1).Repo(), Installation: 8, Used: policy.Used{Attempts: 1, First: at(c.Now())}},
+		{Repo: elsewhere.Repo(), Installation: 7, Account: "paid", Used: policy.Used{Attempts: 1, Tokens: 100, USD: 0.5, First: at(c.Now())}},
+		{Repo: issue(1).Repo(), Installation: 7, Account: "paid", Used: policy.Used{Attempts: 1, Tokens: 15, USD: 0.5, First: at(first)}},
+		{Repo: issue(1).Repo(), Installation: 8, Account: "free", Used: policy.Used{Attempts: 1, First: at(c.Now())}},
 	}
 	got := must(s.UsedByRepo(ctx, since))(t)
 	slices.SortFunc(got, func(a, b policy.RepoUsed) int {

@@ -39,7 +39,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 		`pawl_cooldowns{backend="codex",class="severe"} 1`,
 		`pawl_database_clock_ahead_seconds 0`,
 		`pawl_day_bound{what="attempts"} 500`,
-		`pawl_day_bound{what="tokens"} 0`,
+		`pawl_day_bound{what="tokens"} 4e+08`,
 		`pawl_day_bound{what="usd"} 200`,
 		`pawl_day_used{what="attempts"} 0`,
 		`pawl_day_used{what="tokens"} 0`,

@@ -277,7 +277,7 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 		used, err = c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
 		return err
 	}); err == nil { // else the next look, or the next attempt's start, finds it
-		ledgers = append(ledgers, f.Limits.Ledgers(used)...)
+		ledgers = append(append(ledgers, f.Limits.Ledgers(used)...), f.Limits.Account(c.Account, used))
 	}
 	for _, l := range ledgers {
 		if why := l.Spent(); why != "" {

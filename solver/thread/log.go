@@ -105,6 +105,7 @@ type Batch struct {
 type Entry struct {
 	N            int
 	Installation int64
+	Account      string
 	At, Since    time.Time
 }
 
