@@ -41,8 +41,6 @@ type Verified struct {
 // Result says what the command came to, as people are told it.
 func (v Verified) Result() string {
 	switch {
-	case v.Passed && v.Exit != 0 && len(v.Known) == 0:
-		return fmt.Sprintf("exit code %d, since flaky tests failed", v.Exit)
 	case v.Passed && v.Exit != 0:
 		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
 	case v.Passed && v.NoTests:
@@ -111,7 +109,7 @@ func Compare(v Verified, base, again *Verified) Verified {
 		if v.Flaky = Names(first); len(first) == 0 {
 			v.Flaky = []string{v.Command}
 		}
-	} else if again != nil {
+	} else if again != nil && again.fewer(first) {
 		v.Failing = nil
 		for _, f := range first {
 			if find(again.Failing, f.Name) != nil {
@@ -132,7 +130,11 @@ func Compare(v Verified, base, again *Verified) Verified {
 	}
 	var fresh []Failing
 	for _, f := range v.Failing {
-		if before := find(base.Failing, f.Name); before != nil && (f.says(before) || again != nil && !f.build() && !f.says(find(again.Failing, f.Name))) {
+		before, second := find(base.Failing, f.Name), (*Failing)(nil)
+		if again != nil && !f.build() {
+			second = find(again.Failing, f.Name)
+		}
+		if before != nil && (f.says(before) || second != nil && !f.says(second)) {
 			v.Known = append(v.Known, f.Name)
 		} else {
 			fresh = append(fresh, f)
@@ -144,9 +146,16 @@ func Compare(v Verified, base, again *Verified) Verified {
 		}
 	}
 	v.Failing = fresh
-	v.Passed = v.Passed || len(fresh) == 0 && len(v.Known)+len(v.Flaky) > 0 && v.FailedTests <= len(first) && !v.TimedOut &&
-		v.PassedTests+len(v.Flaky) >= base.PassedTests && (len(v.Known) == 0 || v.Exit == base.Exit && v.Signal == base.Signal)
+	v.Passed = v.Passed || len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= len(first) && !v.TimedOut &&
+		v.PassedTests+len(v.Flaky) >= base.PassedTests && v.Exit == base.Exit && v.Signal == base.Signal
 	return v
+}
+
+// fewer reports whether a second run failed in some of the same failures and in nothing else, so that the others
+// passed: one that broke off says nothing of them.
+func (v Verified) fewer(first []Failing) bool {
+	return len(v.Failing) > 0 && v.Unable() == "" && v.FailedTests <= len(v.Failing) &&
+		!slices.ContainsFunc(v.Failing, func(f Failing) bool { return find(first, f.Name) == nil })
 }
 
 // Failing is a failing test, or something that failed before its tests ran.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,6 +146,24 @@ func TestAStopEndsTheVerificationOfTheBase(t *testing.T) {
 	r.must(err)
 	if s := r.ending(n); s.Rule != "cancelled" || r.calls() != 0 || r.below("sleep\x00"+nap) != 0 {
 		t.Errorf("%s (%s %q) after %d calls; want cancelled without one, and no process", s.State, s.Rule, s.Reasons, r.calls())
+	}
+}
+
+func TestAServerThatStopsWhileTheBaseIsVerifiedDoesSoAgain(t *testing.T) {
+	t.Parallel()
+	nap := strconv.Itoa(4_000_000 + os.Getpid())
+	r := newRig(t, with(`test -e "$HOME/../../../../../../ctrl/quick" || sleep `+nap))
+	r.agent(plainAgent, "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the verification", func() bool { return r.below("sleep\x00"+nap) == 1 })
+	if code := r.stop(syscall.SIGTERM); code != 0 || r.below("sleep\x00"+nap) != 0 {
+		t.Errorf("exit code %d, and %d processes are left", code, r.below("sleep\x00"+nap))
+	}
+	r.touch("quick")
+	r.start()
+	if s := r.ending(n); s.State != "done" || r.calls() != 1 || len(r.state(n).Attempts) != 1 {
+		t.Errorf("%s (%s %q) after %d calls, want done after one", s.State, s.Rule, s.Reasons, r.calls())
 	}
 }
 
