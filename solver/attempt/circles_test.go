@@ -3,6 +3,8 @@ package attempt
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -311,5 +314,39 @@ func TestARefusedEditAndAFileThatIsReadAgainAreTheSameCall(t *testing.T) {
 		if _, e := watched(t, s.b.String()); e.SameCalls != tc.most {
 			t.Errorf("%s: the same call %d times, want %d", name, e.SameCalls, tc.most)
 		}
+	}
+}
+
+// A command that names a file may be told of before the edit that it shows.
+func TestAnEditWhoseEventComesLateCountsOnce(t *testing.T) {
+	dir := t.TempDir()
+	e := config.Effective{}
+	e.Policy.Limits = policy.Defaults()
+	l, err := newLoopMonitor(dir, e, time.Now().Add(-time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "f.go")
+	write := func(i int) {
+		if err := os.WriteFile(name, []byte(strings.Repeat("line\n", i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edited := agent.Call{Edits: []policy.Edit{edit.Replaced("f.go", "a", "b")}}
+	end := func(error) { t.Error("it was ended") }
+	for i := range 12 {
+		write(i + 1)
+		l.call(agent.Call{Authored: "cat f.go"}, end)
+		l.call(edited, end)
+	}
+	if e := l.circles.Edits(); e.Operations != 12 {
+		t.Errorf("%+v, want 12 edits", e)
+	}
+	write(20)
+	l.call(agent.Call{Authored: "sed -i s/x/y/ f.go"}, end)
+	write(21)
+	l.call(edited, end)
+	if e := l.circles.Edits(); e.Operations != 14 {
+		t.Errorf("%+v, want that of a command and that of a tool, too", e)
 	}
 }

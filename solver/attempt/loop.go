@@ -39,7 +39,7 @@ func newLoopMonitor(dir string, e config.Effective, began time.Time) (*loopMonit
 	}
 	return &loopMonitor{
 		limits: e.Policy.Severity, verify: e.Verify, circles: policy.NewCircles(),
-		files: sampler{root: root, began: began, known: map[string]look{}, states: map[string]uint64{}},
+		files: sampler{root: root, began: began, known: map[string]look{}},
 	}, nil
 }
 
@@ -97,14 +97,15 @@ type sampler struct {
 	root  *os.Root
 	began time.Time
 	known map[string]look
-	// states stand for what the files held, but for white space.
-	states map[string]uint64
 }
 
 // look is what a file was like when it was looked at; the zero value is a file that was not there.
 type look struct {
 	at   time.Time
 	size int64
+	// state stands for what it held, but for white space; ran says that an edit of it counted as that of a command.
+	state uint64
+	ran   bool
 }
 
 // complete returns the edits of a call with the state of their files. Of a command it returns the edits of
@@ -117,6 +118,9 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 	for _, e := range d.Edits {
 		seen, ok := s.sample(e.Path)
 		switch {
+		case !ok && s.known[e.Path].ran: // its event came late
+			s.mark(e.Path, false)
+			continue
 		case !ok:
 		case e.Key == 0:
 			e = seen
@@ -141,8 +145,16 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 	}
 	text, err := readRegular(s.root, name)
 	e := edit.File(name, string(text))
-	s.states[name] = e.State
+	now.state = e.State
+	s.known[name] = now
 	return e, err == nil
+}
+
+// mark says whether an edit of a file counted as that of a command.
+func (s *sampler) mark(name string, ran bool) {
+	l := s.known[name]
+	l.ran = ran
+	s.known[name] = l
 }
 
 func (s *sampler) remember(name string, l look) bool {
@@ -164,7 +176,9 @@ func (s *sampler) look(name string) (look, error) {
 	case !info.Mode().IsRegular() || info.Size() > maxRead:
 		return look{}, errUnread
 	}
-	return look{at: info.ModTime(), size: info.Size()}, nil
+	l := s.known[name]
+	l.at, l.size = info.ModTime(), info.Size()
+	return l, nil
 }
 
 // shell returns the edits of the files that a command names and that were written since they were last looked
@@ -181,8 +195,8 @@ func (s *sampler) shell(command string) []policy.Edit {
 			s.remember(name, now)
 			continue
 		}
-		state := s.states[name]
-		if e, ok := s.sample(name); ok && e.State != state {
+		if e, ok := s.sample(name); ok && e.State != before.state {
+			s.mark(name, true)
 			edits = append(edits, e)
 		}
 	}

@@ -255,7 +255,7 @@ func stamps(dir string, e config.Effective) map[string]look {
 			return nil
 		}
 		if info, err := d.Info(); err == nil {
-			found[name] = look{info.ModTime(), info.Size()}
+			found[name] = look{at: info.ModTime(), size: info.Size()}
 		}
 		return nil
 	})
