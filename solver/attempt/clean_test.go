@@ -54,3 +54,32 @@ func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
 		t.Error(d, err)
 	}
 }
+
+func TestWhatNoVerificationOfABaseRenewedIsRemoved(t *testing.T) {
+	s := &Env{Now: time.Now, Config: config.Server{DataDir: t.TempDir()}}
+	now := time.Now()
+	for name, age := range map[string]time.Duration{"old": 31 * 24 * time.Hour, "young": 29 * 24 * time.Hour} {
+		kept := s.KeptHome(thread.ID{Owner: "acme", Name: name})
+		bay, leave := s.bay(thread.ID{Owner: "acme", Name: name})
+		defer leave()
+		for _, dir := range []string{kept, bay, filepath.Join(filepath.Dir(kept), "base-1.json")} {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(dir, now.Add(-age), now.Add(-age)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := s.CleanAttempts(t.Context(), s.Config.DataDir, now.Add(-30*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(s.Config.DataDir, "verify", "acme", "*", "*"))
+	for i := range left {
+		left[i], _ = filepath.Rel(s.Config.DataDir, left[i])
+	}
+	want := []string{"verify/acme/old/0", "verify/acme/young/0", "verify/acme/young/base-1.json", "verify/acme/young/home"}
+	if d := cmp.Diff(want, left); err != nil || d != "" {
+		t.Error(d, err)
+	}
+}
