@@ -228,7 +228,7 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 func (e *Env) cleanVerified(dataDir string, before time.Time) error {
 	e.homes.Lock()
 	defer e.homes.Unlock()
-	kept, err := filepath.Glob(filepath.Join(dataDir, "verify", "*", "*", "[!0-9]*"))
+	kept, err := filepath.Glob(filepath.Join(dataDir, "verify", "*", "*", "[^0-9]*"))
 	for _, path := range kept {
 		if info, statErr := os.Stat(path); statErr == nil && info.ModTime().Before(before) {
 			err = errors.Join(err, git.Remove(path))
