@@ -149,7 +149,8 @@ func (a *Attempt) Hide() {
 	}
 	for i := range r.Verify {
 		v := &r.Verify[i]
-		v.Output, v.Known = clean(v.Output), all(v.Known)
+		v.Output, v.Broken = clean(v.Output), clean(v.Broken)
+		v.Known, v.Flaky, v.Fixed = all(v.Known), all(v.Flaky), all(v.Fixed)
 		for j, f := range v.Failing {
 			v.Failing[j] = policy.Failing{Name: clean(f.Name), Text: clean(f.Text)}
 		}

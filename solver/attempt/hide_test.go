@@ -1,0 +1,27 @@
+package attempt
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// An agent that prints its key may also name a test by it.
+func TestNothingThatVerificationTellsShowsAKey(t *testing.T) {
+	const key = "key-0123456789abcdef"
+	a := &Attempt{Env: &Env{Lookup: func(string) (string, bool) { return key, true }}, Ground: &Ground{}}
+	a.Backend = "x"
+	a.Ground.Effective.Backends = []config.Backend{{Name: "x", Env: []string{"KEY"}}}
+	a.Receipt.Verify = []policy.Verified{{
+		Output: key, Broken: "the build is broken, " + key, Known: []string{"Test" + key}, Flaky: []string{"Test" + key}, Fixed: []string{"Test" + key},
+		Failing: []policy.Failing{{Name: "Test" + key, Text: key}},
+	}}
+	a.Hide()
+	told, err := json.Marshal(a.Receipt)
+	if err != nil || strings.Contains(string(told), key) {
+		t.Errorf("%s shows the key, %v", told, err)
+	}
+}
