@@ -102,9 +102,12 @@ func (f Facts) held(b Backend) *hold {
 
 // holdBack answers when every candidate is held: wait for the first that will be free by itself, else stop.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
-	wait := Decision{Action: DoWait, Hint: "Comment /pawl resume to try before that."}
+	wait := Decision{Action: DoWait, Hint: hintRoom}
 	for _, b := range candidates {
 		h := f.held(b)
+		if h.rule != RuleCap && h.rule != RuleBudget { // which no person passes over
+			wait.Hint = "Comment /pawl resume to try before that."
+		}
 		wait.Reasons = append(wait.Reasons, h.why)
 		if h.rule != "" && (wait.Rule == "" || h.until.Before(wait.Until)) {
 			wait.Until, wait.Rule = h.until, h.rule

@@ -188,6 +188,8 @@ func generations(f Facts) (Decision, bool) {
 		fmt.Sprintf("%s, and no person asked for this or for the %s before it", t.Cause, Plural(t.Generation-1, "piece")+" of work"))
 }
 
+const hintRoom = "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."
+
 // above is the part of rule 3 that bounds all threads together. It is a pause: what was asked for stays asked
 // for, and goes on when there is room again or the operator has raised the bound, whichever is first. So the
 // wait has no end that is known, only the time before which nothing leaves the window.
@@ -201,8 +203,7 @@ func above(f Facts) (Decision, bool) {
 		if first := l.First; !first.IsZero() {
 			reasons = append(reasons, Reason{Rule: by, Text: "the oldest of its attempts leaves that window at", Until: first.Add(Day)})
 		}
-		return Decision{Action: DoWait, Rule: by, Reasons: reasons,
-			Hint: "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."}, true
+		return Decision{Action: DoWait, Rule: by, Reasons: reasons, Hint: hintRoom}, true
 	}
 	return silent()
 }

@@ -64,6 +64,14 @@ func TestAnAccountsDayHoldsBackItsBackends(t *testing.T) {
 			t.Errorf("%+v does not say %q", d, why)
 		}
 	}
+	if d.Hint != hintRoom {
+		t.Errorf("%q, of a wait that no command ends", d.Hint)
+	}
+	cooling := used(map[string]Used{"main": {USD: 20}})
+	cooling.Fresh, cooling.Backends[1].CooldownUntil = nil, noon.Add(time.Hour)
+	if d := cooling.holdBack(cooling.Backends, Decision{}); !strings.Contains(d.Hint, "/pawl resume") {
+		t.Errorf("%q, where a person may pass over the cooldown", d.Hint)
+	}
 }
 
 func TestTokensAreBoundedAboveTheThread(t *testing.T) {
