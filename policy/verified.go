@@ -49,6 +49,8 @@ func (v Verified) Result() string {
 		return "passed"
 	case v.Broken != "":
 		return "cannot work here: " + v.Broken
+	case v.TimedOut:
+		return "did not end in time"
 	}
 	return fmt.Sprintf("failed with exit code %d", v.Exit)
 }

@@ -90,6 +90,12 @@ func TestACommandThatCouldNotWorkBeforeIsNotTheChangesFailure(t *testing.T) {
 	}
 }
 
+func TestACommandThatWasEndedIsNotSaidToHaveFailed(t *testing.T) {
+	if got := (Verified{TimedOut: true, Exit: 143, Signal: "SIGTERM"}).Result(); got != "did not end in time" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestNoAttemptIsSpentOnCommandsThatCannotWork(t *testing.T) {
 	f := Facts{Now: noon, Run: 1, Limits: Defaults(), Backends: []Backend{{Name: "a", Account: "a"}}, Unable: "pytest cannot work here: no test runs"}
 	for command, want := range map[string]Rule{"": RuleVerifyBroken, "solve": RuleVerifyBroken, "retry": RuleFeedback} {
