@@ -108,10 +108,13 @@ func typedFor(s thread.State) map[int]bool {
 
 func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 	s, events, now := w.fold(t), w.events(t), time.Now()
-	alone, today, typed := 0, 0, typedFor(s)
+	alone, unattended, today, typed := 0, 0, 0, typedFor(s)
 	for i, b := range s.Attempts {
-		if alone++; typed[b.N] {
-			alone = 1
+		alone++
+		if typed[b.N] {
+			alone, unattended = 1, 0
+		} else if slices.ContainsFunc(s.Feedback, func(f thread.Request) bool { return f.Taken == b.N }) {
+			unattended++
 		}
 		if now.Sub(b.At) < 24*time.Hour {
 			today++
@@ -120,7 +123,11 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 			w.fail("%s: attempt %d starts, and number %d is %d and ended at %v", t, a.N, i+1, b.N, b.EndedAt)
 		}
 	}
+	w.checkRepository(now)
 	limits := w.config.Policy
+	if unattended > limits.Unattended.MaxAttempts {
+		w.fail("%s: events began %d attempts in a row without a person's new words; at most %d are allowed", t, unattended, limits.Unattended.MaxAttempts)
+	}
 	if alone > limits.Restarts.Max+1 || today > limits.Restarts.MaxPerThreadPerDay {
 		w.fail("%s: %d attempts without a person's new words and %d in 24 hours; at most %d and %d are allowed", t, alone, today, limits.Restarts.Max+1, limits.Restarts.MaxPerThreadPerDay)
 	}
@@ -151,6 +158,21 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 		w.failHeld("%s: account %s is called after %d × %s before it resets at %v", t, a.Account, l.n, l.kind, l.reset)
 	case !insists(s, a):
 		w.failHeld("%s: account %s is called after %d × %s, and nobody asked to try", t, a.Account, l.n, l.kind)
+	}
+}
+
+// checkRepository counts the attempts of a day of all threads, which are of one repository.
+func (w *world) checkRepository(now time.Time) {
+	today := 0
+	for _, th := range w.threads {
+		for _, a := range w.fold(th.ID).Attempts {
+			if now.Sub(a.At) < 24*time.Hour {
+				today++
+			}
+		}
+	}
+	if most := w.config.Policy.Caps.PerRepositoryPerDay; today > most {
+		w.fail("%d attempts on the repository in 24 hours; at most %d are allowed", today, most)
 	}
 }
 

@@ -95,6 +95,10 @@ func (w *world) configure(r *rand.Rand) {
 	w.config.Policy.Restarts.Max = 1 + r.IntN(6)
 	w.config.Policy.Restarts.BackoffAfter = r.IntN(4)
 	w.config.Policy.Restarts.MaxPerThreadPerDay = 3 + r.IntN(10)
+	w.config.Policy.Unattended.MaxAttempts = r.IntN(6)
+	if r.IntN(3) == 0 {
+		w.config.Policy.Caps.PerRepositoryPerDay = 2 + r.IntN(4)
+	}
 	w.config.Policy.UsageLimit.AutoContinue = r.IntN(2) == 0
 	for i := range 1 + r.IntN(3) {
 		b := config.NewBackend(fmt.Sprint("b", i), config.Codex)
