@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,6 +28,11 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	if err != nil {
 		return 0, "", err
 	}
+	app, err := h.Forge.App(ctx)
+	if err != nil {
+		return 0, "", fmt.Errorf("who this App is: %w", err)
+	}
+	author, own := it.Snapshot.Author, strings.EqualFold(it.Snapshot.Author, app.Slug+"[bot]")
 	text := it.Snapshot.Title + "\n" + it.Snapshot.Body
 	type piece struct {
 		of         thread.ID
@@ -45,11 +52,28 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		if of.Generation > 0 {
 			derived++
 		}
-		if beganBeside(of, it.Snapshot.Author, it.created) {
+		if !ranAt(of, it.created) {
+			continue
+		}
+		events, err := h.Store.Events(ctx, n, 0)
+		if err != nil {
+			return 0, "", err
+		}
+		agents, err := writings(events, it.created)
+		if err != nil {
+			return 0, "", fmt.Errorf("thread %s: %w", n, err)
+		}
+		if feedback.WroteAll([]string{cmp.Or(it.Snapshot.Body, it.Snapshot.Title)}, agents...) {
+			return of.Generation + 1, "the agent wrote it while it worked on " + n.String(), nil
+		}
+		if own || asked(of, author) {
 			beside = append(beside, piece{n, of.Generation})
 		}
 	}
-	if len(beside) == 0 {
+	switch {
+	case len(beside) == 0 && own:
+		return 1, "it was opened by " + author, nil
+	case len(beside) == 0:
 		return 0, "", nil
 	}
 	// The nearest to people counts: somebody who opens issues while agents work is no chain
@@ -59,20 +83,21 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	if derived >= maxBeside {
 		from = beside[len(beside)-1]
 	}
-	return from.generation + 1, "it was opened by " + it.Snapshot.Author + " while or shortly after Pawl worked on " + from.of.String(), nil
+	return from.generation + 1, "it was opened by " + author + " while or shortly after Pawl worked on " + from.of.String(), nil
 }
 
 // maxBeside is how many threads near may come of Pawl's own work before it is no longer
 // taken for chance when somebody opens one.
 const maxBeside = 5
 
-// beganBeside reports whether an issue was opened by whoever asked for an attempt of
-// the other thread, while that ran or shortly after.
-func beganBeside(s thread.State, author string, at time.Time) bool {
-	if at.IsZero() || !slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return strings.EqualFold(r.By.Login, author) }) {
-		return false
-	}
-	return slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool {
+// asked reports whether somebody asked for work on a thread.
+func asked(s thread.State, login string) bool {
+	return slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return strings.EqualFold(r.By.Login, login) })
+}
+
+// ranAt reports whether an attempt of a thread ran at a time, or shortly before.
+func ranAt(s thread.State, at time.Time) bool {
+	return !at.IsZero() && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool {
 		// GitHub's times are whole seconds.
 		return !at.Before(a.At.Truncate(time.Second)) && (a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter)))
 	})

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,30 +28,62 @@ func TestATextRefersToPawlsWorkByBranchAndPullRequestOnly(t *testing.T) {
 	}
 }
 
-func TestAnIssueBeganBesideAnAttemptOfItsAuthor(t *testing.T) {
+func TestAnAttemptRanAtATime(t *testing.T) {
 	began := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	s := thread.State{
-		Feedback: []thread.Request{{Feedback: thread.Feedback{By: feedback.Actor{Login: "ada"}}}},
-		Attempts: []thread.Attempt{{At: began, EndedAt: began.Add(time.Hour)}},
-	}
-	for _, c := range []struct {
-		author string
-		after  time.Duration
-		want   bool
-	}{
-		{"Ada", time.Minute, true}, {"ada", time.Hour + ownAfter, true},
-		{"ada", time.Hour + ownAfter + time.Second, false}, {"ada", -time.Second, false}, {"bob", time.Minute, false},
+	s := thread.State{Attempts: []thread.Attempt{{At: began, EndedAt: began.Add(time.Hour)}}}
+	for after, want := range map[time.Duration]bool{
+		time.Minute: true, time.Hour + ownAfter: true, time.Hour + ownAfter + time.Second: false, -time.Second: false,
 	} {
-		if got := beganBeside(s, c.author, began.Add(c.after)); got != c.want {
-			t.Errorf("%s after %s: %v, want %v", c.author, c.after, got, c.want)
+		if got := ranAt(s, began.Add(after)); got != want {
+			t.Errorf("after %s: %v, want %v", after, got, want)
 		}
 	}
-	if beganBeside(s, "ada", time.Time{}) {
+	if ranAt(s, time.Time{}) {
 		t.Error("an issue of which nobody knows when it was opened counts")
 	}
 	s.Attempts[0].EndedAt = time.Time{}
-	if !beganBeside(s, "ada", began.Add(48*time.Hour)) {
+	if !ranAt(s, began.Add(48*time.Hour)) {
 		t.Error("an attempt that runs is none")
+	}
+}
+
+// What a person labels may be the work of an agent all the same.
+func TestALabelledIssueIsOfTheGenerationOfWhoOpenedIt(t *testing.T) {
+	const wrote = "Please sort the second list of the report as well."
+	for _, c := range []struct {
+		name, by, body string
+		after          time.Duration // after the attempt's end
+		want           int
+		cause          string
+	}{
+		{"by the App while Pawl works", "pawl[bot]", "Sort it.", 0, 2, "it was opened by pawl[bot] while or shortly after Pawl worked on "},
+		{"by the App at another time", "pawl[bot]", "Sort it.", time.Hour, 1, "it was opened by pawl[bot]"},
+		{"by another login, in the agent's words", "mallory", wrote, 0, 2, "the agent wrote it while it worked on "},
+		{"in such words at another time", "mallory", wrote, time.Hour, 0, ""},
+		{"in words of one's own", "mallory", "Sort it.", 0, 0, ""},
+		{"by who asked for the work", "ada", "Sort it.", 0, 2, "it was opened by ada while or shortly after Pawl worked on "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newHouse(t)
+			var agent feedback.Authored
+			agent.Add("gh issue create --title More --body '"+wrote+"'", true)
+			near := w.Issue("Sort the list.")
+			_, err := w.Store.Append(t.Context(), near, false,
+				thread.NewEvent{Kind: thread.KindFeedback, At: w.Now(), Data: thread.Feedback{Source: policy.FromLabel, By: feedback.Actor{Login: "ada"}, Generation: 1}},
+				thread.NewEvent{Kind: thread.KindAttemptStarted, At: w.Now(), Data: thread.Started{N: 1, Run: 1}},
+				thread.NewEvent{Kind: thread.KindAuthored, At: w.Now(), Data: thread.Authored{N: 1, Runs: agent.Fresh()}},
+				thread.NewEvent{Kind: thread.KindAttemptEnded, At: w.Now(), Data: policy.Receipt{N: 1}})
+			w.Must(err)
+			w.Pass(c.after + time.Second)
+			n, err := w.GitHub.OpenIssue(houseRepo, c.by, "More", c.body)
+			w.Must(err)
+			w.Must(w.GitHub.AddLabel(houseRepo, n, "ada", thread.Label))
+			w.Handle()
+			all := w.state(thread.ID{Owner: near.Owner, Name: near.Name, Number: n}).Feedback
+			if len(all) != 1 || all[0].Generation != c.want || (c.cause == "") != (all[0].Cause == "") || !strings.HasPrefix(all[0].Cause, c.cause) {
+				t.Errorf("%+v, want one of generation %d because %q", all, c.want, c.cause)
+			}
+		})
 	}
 }
 
