@@ -253,7 +253,11 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 		return nil, 0, err
 	}
 	untriggered := s.untriggered(g.Effective.Triggers)
-	f.Unable = policy.Unable(g.Before)
+	before := g.Before
+	if len(s.Verify) > 0 { // where no comment can ask for the first test, or a build that works, in spite of it
+		before = slices.DeleteFunc(slices.Clone(before), func(v policy.Verified) bool { return v.NoTests })
+	}
+	f.Unable = policy.Unable(before)
 	f.Fresh = slices.DeleteFunc(f.Fresh, func(t policy.Trigger) bool { return slices.Contains(untriggered, t.Seq) })
 	d := policy.Next(f)
 	_, bound = entry(f, d)

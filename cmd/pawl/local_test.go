@@ -104,7 +104,7 @@ func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
 	l.write("task", "Add a second line to a.txt.")
 	code, out, said := l.run("--task-file", filepath.Join(l.dir, "task"))
-	if code != exitDone || !strings.Contains(out, "git diff HEAD...pawl/run-") || !strings.Contains(out, "Transcripts: ") {
+	if code != exitDone || !strings.Contains(out, "git diff HEAD...pawl/run-") || !strings.Contains(out, " to `pawl/run-") || !strings.Contains(out, "Transcripts: ") {
 		t.Errorf("exit code %d\n%s%s", code, out, said)
 	}
 }
@@ -138,6 +138,20 @@ func TestPawlRunSaysWhatBecameOfTheTests(t *testing.T) {
 	}
 	if d := cmp.Diff(runTests{Fixed: []string{"mended"}, Broken: []string{"new"}, AsBefore: []string{"old"}}, r.Attempts[0].Tests); d != "" {
 		t.Error(d)
+	}
+}
+
+// Nobody can ask for it in a comment. A program that is missing costs no attempt, as at GitHub.
+func TestPawlRunMayAddTheFirstTest(t *testing.T) {
+	t.Parallel()
+	for verify, want := range map[string]struct{ code, calls int }{
+		`printf "TAP version 14\n1..$(grep -c two a.txt)\n"; grep -q two a.txt && echo "ok 1 - a"; true`: {exitDone, 1},
+		"no-such-program a.txt": {exitFailed, 0},
+	} {
+		l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
+		if code, out, said := l.run("--task", "Add the first test.", "--verify", verify); code != want.code || l.calls() != want.calls {
+			t.Errorf("%s: exit code %d after %d calls\n%s%s", verify, code, l.calls(), out, said)
+		}
 	}
 }
 

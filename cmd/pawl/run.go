@@ -156,6 +156,7 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 	if err != nil {
 		return err
 	}
+	v.Branch = work.Branch
 	if err := receipts(v, work, s.Config.DataDir, asJSON, stdout); err != nil {
 		return err
 	}
