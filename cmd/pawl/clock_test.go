@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -33,6 +34,21 @@ func (c *clock) reach(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ahead = max(c.ahead, time.Until(t)+time.Second)
+}
+
+// paced is a rig whose clocks, GitHub's and the server's, move on by a minute, then two,
+// and so on: whoever speaks after each call of later does not speak at a program's pace.
+func paced(t *testing.T) (r *rig, start, later func()) {
+	t.Helper()
+	github := &clock{}
+	r = newRigAt(t, nil, github.now)
+	var m *timed
+	var pause time.Duration
+	return r, func() { m = r.startTimed() }, func() {
+		pause += time.Minute
+		github.reach(github.now().Add(pause))
+		m.clock.reach(m.clock.now().Add(pause))
+	}
 }
 
 // timed is a server in this process whose time the test owns.

@@ -11,16 +11,17 @@ import (
 // another word in it.
 func TestTheSameWorkForTheSameRequestIsCalledOverRuns(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r, start, later := paced(t)
 	r.agent(`n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
 word=$(echo 'quick slow red old young brown' | cut -d ' ' -f "$n")
 for line in alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma; do
   echo "the $line part says that a wheel turns one way and never comes back"; done > essay.txt
 echo "the $word fox" >> essay.txt
 `, "")
-	r.start()
+	start()
 	issue, pull := r.solved()
 	for i, word := range []string{"now", "soon", "here", "too"} {
+		later()
 		r.must(r.says(pull, writer, fmt.Sprintf("The essay still lacks an example; please add one %s.", word))())
 		r.await("the next attempt", func() bool { return r.calls() == i+2 })
 		r.ending(issue)
@@ -38,12 +39,14 @@ echo "the $word fox" >> essay.txt
 	if c := r.check(r.head(pull), "pawl/stagnation"); !strings.Contains(c.Summary, "of the same request brought similar work") {
 		t.Errorf("check run %s\n%s", c.Title, c.Summary)
 	}
+	later()
 	r.must(r.says(pull, writer, "The essay still lacks an example; please add one there.")())
 	r.await("the stop", func() bool { return r.thread(threadName(issue)).State == "stopped" })
 	if s := r.thread(threadName(issue)); s.Rule != "stagnation" || r.calls() != 5 {
 		t.Errorf("%d calls, then %s (%s %q); want 5, then stopped by stagnation", r.calls(), s.State, s.Rule, s.Reasons)
 	}
 	// Other words begin anew.
+	later()
 	r.must(r.says(pull, writer, "Say in the last paragraph what a pawl is, with a drawing of the wheel.")())
 	r.await("an attempt", func() bool { return r.calls() == 6 })
 }

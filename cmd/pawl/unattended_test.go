@@ -19,14 +19,15 @@ func TestWhatNobodyTypesBeginsFiveAttemptsInARow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
+			r, start, later := paced(t)
 			r.config += "policy: {allowed_bots: [77]}\n"
 			r.agent("cat > /dev/null; head -c 90 /dev/urandom | base64 > \"file$(wc -l < \"$CTRL/calls\" | tr -d ' ').txt\"\n", "")
 			r.must(r.world.AddBot("helper[bot]", 77))
-			r.start()
+			start()
 			issue, pull := r.solved()
 			typed := r.calls()
 			if tc.who == writer {
+				later()
 				r.must(r.says(pull, writer, tc.texts[0])()) // the first time is new
 				r.await("the attempt that it asks for", func() bool { return r.calls() == typed+1 })
 				typed++
@@ -36,6 +37,7 @@ func TestWhatNobodyTypesBeginsFiveAttemptsInARow(t *testing.T) {
 				if tc.who != writer {
 					text = "P1: " + text // else three rounds are all it gets
 				}
+				later()
 				r.must(r.says(pull, tc.who, text)())
 				r.handled()
 				r.ending(issue)
@@ -44,6 +46,7 @@ func TestWhatNobodyTypesBeginsFiveAttemptsInARow(t *testing.T) {
 				t.Errorf("%d attempts without a person's new words, then %s (%s %q); want 5, then stopped by unattended", r.calls()-typed, s.State, s.Rule, s.Reasons)
 			}
 			r.await("the check run", func() bool { return r.check(r.head(pull), "pawl").Conclusion == "action_required" })
+			later()
 			r.must(r.says(pull, writer, "Now write a sentence about pawls as well.")())
 			r.await("an attempt for a person's new words", func() bool { return r.calls() == typed+6 })
 			r.ending(issue)
