@@ -1,9 +1,12 @@
 package handlers
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
@@ -66,5 +69,38 @@ func TestAPullRequestOfSomebodyElseIsNoIssuesWhateverItsBranch(t *testing.T) {
 	w.Handle()
 	if got := w.Judged(issue)[before:]; len(got) > 0 {
 		t.Errorf("judged for the issue: %q", got)
+	}
+}
+
+// A close waits for the log, which would else take the pull request for an open one.
+func TestThatATooNewPullRequestWasClosedIsTakenWhenTheLogNamesIt(t *testing.T) {
+	w := newHouse(t)
+	issue := w.Issue("Please add a line.")
+	lease, err := w.Store.Acquire(t.Context(), issue, "test", w.Now())
+	w.Must(err)
+	pullAct := func(kind thread.Kind, number int) thread.Batch {
+		return thread.Batch{Alias: number, Events: []thread.NewEvent{{Kind: kind, At: w.Now(), Data: thread.Act{Key: thread.ActPull, ID: int64(number)}}}}
+	}
+	w.Must(w.Store.AppendLeased(t.Context(), lease, pullAct(thread.KindActStarted, 0)))
+	pull := w.ownPull(issue)
+	w.Must(w.GitHub.ClosePull(houseRepo, pull, "ada"))
+	w.Must(w.GitHub.WaitDelivered(t.Context()))
+	list, err := w.Store.Deliveries(t.Context(), 5000)
+	w.Must(err)
+	var why error
+	for _, d := range list {
+		why = errors.Join(why, w.Deliver(t.Context(), d))
+	}
+	closes := func() []thread.Change {
+		return slices.DeleteFunc(w.Changes(issue), func(c thread.Change) bool { return c.What == "head_moved" })
+	}
+	if why == nil || !strings.Contains(why.Error(), fmt.Sprintf("pull request #%d was closed before the log of", pull)) || len(closes()) > 0 {
+		t.Fatalf("the close brought %v and %+v, want that it is tried again", why, closes())
+	}
+	w.Must(w.Store.AppendLeased(t.Context(), lease, pullAct(thread.KindActDone, pull)))
+	w.Pass(time.Hour)
+	w.Handle()
+	if got := closes(); len(got) != 1 || got[0].What != "pull_closed" || got[0].Number != pull {
+		t.Errorf("the log has %+v, want that its pull request was closed", got)
 	}
 }

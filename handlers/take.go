@@ -111,6 +111,9 @@ func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it A
 	}
 	c := *it.Change
 	if own := it.Number != t.Number && it.Number != 0; own && (c.What == "closed" || c.What == "merged" || c.What == "reopened") {
+		if act, begun := s.Acts[thread.ActPull]; it.newPull && begun && !act.Done {
+			return "", fmt.Errorf("pull request #%d was %s before the log of %s names it; it is taken again when it does", it.Number, c.What, t)
+		}
 		if it.Number != s.Pull && c.What != "reopened" {
 			return "the closed pull request is not the thread's", nil
 		}
