@@ -41,6 +41,9 @@ func (l *lives) invariantsAfter(deaths []death, states map[string]thread.State, 
 	if left := l.processes(); len(left) > 0 {
 		l.t.Errorf("processes of agents are left: %q", left)
 	}
+	if left, err := filepath.Glob(filepath.Join(l.dir, l.data, "attempts", "*", "*", "*", "work")); err != nil || len(left) > 0 {
+		l.t.Errorf("work folders are left: %q, %v", left, err)
+	}
 }
 
 // leftOver is what a thread that rests has not done.

@@ -19,7 +19,7 @@ import (
 // The aims of the webhook answers, as ratios to the rates of others in the same
 // round, and at half of Pawl's own rate.
 const (
-	dispatcherAim = 0.45
+	dispatcherAim = 0.3
 	probotAim     = 1.1
 	halfAim       = 15 * time.Millisecond
 )
