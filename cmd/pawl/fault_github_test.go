@@ -212,3 +212,28 @@ func TestARefusalWithoutHeadersIsWaitedOutAMinute(t *testing.T) {
 		t.Error("nothing was refused")
 	}
 }
+
+// Also where the next server may not read the repository: the attempt ends once, and the one that somebody asks for
+// later is the second.
+func TestWorkThatWasHandedOverEndsOnceWhereGitHubRefusesIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.atWork()
+	r.away()
+	r.touch("go")
+	r.await("the first try of the push", func() bool { return r.kept() == 1 })
+	r.stop(syscall.SIGTERM)
+	r.world.ClearFaults()
+	r.world.Inject(fakegithub.Fault{Route: "GET /{owner}/{repo}.git/info/refs", Status: 403, Times: -1})
+	r.start()
+	s := r.ending(n)
+	if a := r.state(n).Attempts; s.Rule != "pawl_failed" || len(a) != 1 || a[0].N != 1 || a[0].EndedAt.IsZero() || a[0].Receipt.Outcome != policy.Interrupted {
+		t.Fatalf("%s (%s %q), attempts %+v; want it stopped after one attempt that was interrupted", s.State, s.Rule, s.Reasons, a)
+	}
+	r.world.ClearFaults()
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
+	r.must(err)
+	if s := r.ending(n); s.State != "done" || len(r.state(n).Attempts) != 2 {
+		t.Errorf("%s (%s %q), attempts %+v; want done after a second one", s.State, s.Rule, s.Reasons, r.state(n).Attempts)
+	}
+}

@@ -225,7 +225,7 @@ func (s *State) decided(e Event, d Decided) {
 	if !ending(d.Action) {
 		return
 	}
-	if u := s.Unfinished; u != nil && u.Times > 0 { // what it used counts
+	if u := s.Unfinished; u != nil && u.Times > 0 && u.Receipt == nil { // what it used counts
 		s.handed.EndedAt = u.At
 		s.handed.Receipt = policy.Receipt{N: u.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: "the run ended before it went on", Tokens: u.Used.Tokens, CostUSD: u.Used.CostUSD}
 		s.Attempts = append(s.Attempts, s.handed)
