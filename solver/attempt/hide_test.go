@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// An agent that prints its key may also name a test by it.
-func TestNothingThatVerificationTellsShowsAKey(t *testing.T) {
+// An agent that prints its key may also name a test by it, or call something with it.
+func TestNoReceiptShowsAKey(t *testing.T) {
 	const key = "key-0123456789abcdef"
 	a := &Attempt{Env: &Env{Lookup: func(string) (string, bool) { return key, true }}, Ground: &Ground{}}
 	a.Backend = "x"
@@ -19,6 +19,7 @@ func TestNothingThatVerificationTellsShowsAKey(t *testing.T) {
 		Output: key, Broken: "the build is broken, " + key, Known: []string{"Test" + key}, Flaky: []string{"Test" + key}, Fixed: []string{"Test" + key},
 		Failing: []policy.Failing{{Name: "Test" + key, Text: key}},
 	}}
+	a.Receipt.Edits.SameCall = "curl -u " + key
 	a.Hide()
 	told, err := json.Marshal(a.Receipt)
 	if err != nil || strings.Contains(string(told), key) {

@@ -329,7 +329,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 		return nil, nil
 	}
 	if c.ws == nil {
-		return nil, errors.New("the judge was not asked, since another server ran the attempt")
+		return nil, errors.New("the judge was not asked, since the server that ran the attempt was stopped")
 	}
 	diff, err := c.ws.Diff(ctx, c.Receipt.StartTree, c.Receipt.EndTree, maxDiff)
 	if err != nil {
