@@ -166,6 +166,12 @@ func TestAnAttemptThatChangesOnlyProtectedPathsMadeNoProgress(t *testing.T) {
 	if s.Rule != "left_out" || len(r.world.Pushes(rigRepo)) != 0 {
 		t.Errorf("%s (%s %q) after pushes %v; want left_out and no push", s.State, s.Rule, s.Reasons, r.world.Pushes(rigRepo))
 	}
+	comment := r.world.Comments(rigRepo, n)[1].Body
+	for _, want := range []string{"the agent changed only files that are left out", "attempt 1 changed nothing but `.github/workflows/ci.yml` (protected)"} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("the status comment does not say %q:\n%s", want, comment)
+		}
+	}
 }
 
 func TestAnAgentThatCommitsItselfMadeProgress(t *testing.T) {

@@ -91,6 +91,42 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	r.await("all threads to be done", func() bool { return len(in("done", "done")) == 8 })
 }
 
+// Attempts on one repository use up the day of all those of its installation.
+func TestTheDayOfAnInstallationIsThatOfAllItsRepositories(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	const other = "acme/gadgets"
+	r.must(r.world.AddRepo(t.Context(), other, map[string]string{"a.txt": "one\n"}))
+	r.must(r.world.Install(other))
+	r.must(r.world.AddUser("olga", 1003, map[string]string{rigRepo: "write", other: "write"}))
+	r.agent(plainAgent, "")
+	r.config += "policy: {caps: {per_installation_per_day: 2}}\n"
+	r.start()
+	r.solved()
+	ask := func(repo string) (thread string) {
+		n, err := r.world.OpenIssue(repo, "olga", "A line", "Please add a line to a.txt.")
+		r.must(err)
+		_, err = r.world.Comment(repo, n, "olga", "/pawl solve")
+		r.must(err)
+		return fmt.Sprintf("%s#%d", repo, n)
+	}
+	if s := r.over(ask(other)); s.State != "done" {
+		t.Fatalf("%s is %s (%s %v), want done", s.Thread, s.State, s.Rule, s.Reasons)
+	}
+	for _, repo := range []string{rigRepo, other} {
+		name := ask(repo)
+		r.await(name+" to wait", func() bool { return r.thread(name).State == "waiting" })
+		s := r.thread(name)
+		if why := strings.Join(s.Reasons, "; "); s.Rule != "cap" || !strings.Contains(why, "2 attempts on this installation of the App in 24 hours; its limit is 2") {
+			t.Errorf("%s waits by %s because %s", name, s.Rule, why)
+		}
+	}
+	r.settle()
+	if got := r.calls(); got != 2 {
+		t.Errorf("%d attempts, want 2", got)
+	}
+}
+
 // An account whose day is used up is left for another one; without one work waits.
 func TestAnAccountsDayIsItsOwn(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -185,4 +186,28 @@ func TestTheDailyCapHoldsWhoeverCausesTheEvents(t *testing.T) {
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl raise")
 	r.must(err)
 	r.await("an attempt that a person allowed", func() bool { return r.calls() == 4 })
+}
+
+func TestTheButtonRaiseAllowsADaysAttemptsOnceMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.config = "policy: {restarts: {max_per_thread_per_day: 1}}\n"
+	r.agent(plainAgent, "")
+	r.start()
+	n, pull := r.solved()
+	r.must(r.says(pull, writer, "Please add another word to a.txt.")())
+	run := func() fakegithub.CheckRun { return r.check(r.head(pull), "pawl") }
+	r.await("the button", func() bool {
+		return slices.ContainsFunc(run().Actions, func(b fakegithub.CheckAction) bool { return b.Identifier == "raise" })
+	})
+	r.must(r.world.ClickButton(rigRepo, run().ID, "raise", reader))
+	r.settle()
+	if v := r.thread(threadName(n)); r.calls() != 1 || v.State != "waiting" || v.Rule != "daily_cap" {
+		t.Fatalf("%d calls, then %s (%s %v) after a reader's click; want 1, then a wait by daily_cap", r.calls(), v.State, v.Rule, v.Reasons)
+	}
+	r.must(r.world.ClickButton(rigRepo, run().ID, "raise", writer))
+	r.await("the attempt that a person allowed", func() bool { return r.calls() == 2 })
+	if s := r.ending(n); s.State != "done" {
+		t.Errorf("%s (%s %v), want done", s.State, s.Rule, s.Reasons)
+	}
 }
