@@ -193,7 +193,7 @@ func Resume(f Facts, d Decision, start string) (session, reason string) {
 		return "", "a new session: the attempt is to differ from the one before"
 	case a.Outcome == EditLoop || Stagnation(f.Attempts, f.Run, f.Limits).Similar > 0:
 		return "", "a new session: the last one went in circles"
-	case !slices.Contains([]Ending{Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected}, a.Ending):
+	case !a.Paused && !slices.Contains([]Ending{Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected}, a.Ending):
 		// It neither came to its end, nor was it stopped by what has nothing to do with it.
 		return "", fmt.Sprintf("a new session: the last one ended %s", a.Ending)
 	case a.Commit != start && (a.Commit != "" || a.Base != start):

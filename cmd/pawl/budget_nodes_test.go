@@ -197,3 +197,51 @@ func TestAKillLosesTheLastCallsAtMost(t *testing.T) {
 		t.Errorf("the receipt tells of %d tokens, the provider of %d; want all but the last calls", told, before)
 	}
 }
+
+// What an agent did before the thread's day was used up stands on the branch, and the
+// attempt that goes on has its session.
+func TestAnAttemptGoesOnWithTheWorkAndTheSessionThatABudgetEnded(t *testing.T) {
+	t.Parallel()
+	const session = "ses_0199aaaa00007000"
+	r := newRig(t, nil)
+	r.agent(`[ "$1" = --version ] && exit 0
+n=$(ls "$CTRL" | grep -c ^args)
+cat > "$CTRL/prompt-$n"; echo "$@" > "$CTRL/args-$n"; cp a.txt "$CTRL/found-$n"
+say() { echo '{"type":"'"$1"'","sessionID":"`+session+`","part":{'"$2"'}}'; }
+say step_start ''
+if [ "$n" = 0 ]; then
+	echo "part 1" >> a.txt
+	say step_finish '"reason":"tool-calls","tokens":{"input":6000,"output":100,"cache":{}}'
+	exec sleep 600
+fi
+echo two >> a.txt
+say text '"text":"The line is there."'
+say step_finish '"reason":"stop","tokens":{"input":60,"output":10,"cache":{}}'
+`, "model: any/model")
+	r.config = strings.Replace(r.config, "kind: command", "kind: opencode", 1) + "policy: {budget: {tokens_per_thread_per_day: 5000}}\n"
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the pause", func() bool { s := r.thread(threadName(n)); return s.State == "waiting" && s.Rule == "budget" })
+	branch := func() string {
+		text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+		r.must(err)
+		return text
+	}
+	if got := branch(); got != "one\npart 1\n" {
+		t.Errorf("a.txt on the branch is %q, want what the agent wrote", got)
+	}
+	r.must(r.says(n, writer, "/pawl raise")())
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	a := r.state(n).Attempts
+	if len(a) != 2 || !a[0].Receipt.Paused || a[0].Receipt.Ending != policy.TurnLimit || a[1].Receipt.Ending != policy.Completed {
+		t.Fatalf("attempts %+v, want one that the budget ended and one that completed", a)
+	}
+	if args := r.left("args-1"); !strings.Contains(args, "--session="+session) {
+		t.Errorf("the second call was %q (%s), want the session continued", args, a[1].Continues)
+	}
+	if found, end := r.left("found-1"), branch(); found != "one\npart 1\n" || end != found+"two\n" {
+		t.Errorf("the second call found %q and left %q, want the work of both", found, end)
+	}
+}
