@@ -102,6 +102,13 @@ func (f Facts) held(b Backend) *hold {
 
 // holdBack answers when every candidate is held: wait for the first that will be free by itself, else stop.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
+	// Nobody knows when a day has room again; that is looked at every few minutes.
+	at := func(until time.Time) time.Time {
+		if until.IsZero() {
+			return f.Now.Add(10 * time.Minute)
+		}
+		return until
+	}
 	wait := Decision{Action: DoWait, Hint: hintRoom}
 	for _, b := range candidates {
 		h := f.held(b)
@@ -109,7 +116,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 			wait.Hint = "Comment /pawl resume to try before that."
 		}
 		wait.Reasons = append(wait.Reasons, h.why)
-		if h.rule != "" && (wait.Rule == "" || h.until.Before(wait.Until)) {
+		if h.rule != "" && (wait.Rule == "" || at(h.until).Before(at(wait.Until))) {
 			wait.Until, wait.Rule = h.until, h.rule
 		}
 	}

@@ -58,6 +58,13 @@ func TestAnAccountsDayHoldsBackItsBackends(t *testing.T) {
 		{"its money is spent", used(map[string]Used{"main": {USD: 20}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "claude"}},
 		{"none on either", used(map[string]Used{"main": {USD: 20}, "spare": {Attempts: 10}}), Decision{Action: DoWait, Rule: RuleBudget}},
 	})
+	for pause, until := range map[time.Duration]time.Time{time.Minute: noon.Add(time.Minute), time.Hour: {}} { // the day is looked at every few minutes
+		f := used(map[string]Used{"main": {USD: 20}})
+		f.Backends[1].CooldownUntil, f.Fresh = noon.Add(pause), given().asked("").Fresh
+		if d := Next(f); d.Action != DoWait || !d.Until.Equal(until) {
+			t.Errorf("with the other account cooling down for %s: %+v, want it until %s", pause, d, until)
+		}
+	}
 	d := Next(used(map[string]Used{"main": {USD: 20}, "spare": {Attempts: 10}}))
 	for _, why := range []string{"20.00 USD on account main in 24 hours; its budget is 20.00", "10 attempts on account spare in 24 hours; its limit is 10"} {
 		if !strings.Contains(d.Reasons.String(), why) || !d.Until.IsZero() {
