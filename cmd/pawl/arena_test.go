@@ -85,7 +85,7 @@ const tireless = 3
 const settings = `workers: 4
 policy:
   allowed_bots: [77]
-  caps: {per_server_per_day: 10000, per_repository_per_day: %d}
+  caps: {per_server_per_day: 10000, per_account_per_day: 10000, per_repository_per_day: %d}
   restarts: {max_per_thread_per_day: %d}
 `
 

@@ -39,7 +39,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	first := newLives(t, nil)
 	first.agent(moody, "timeout: 3s")
 	// A soak makes more attempts in an hour than a server may in a day by default.
-	first.config += "policy: {restarts: {backoff_cap: 2s}, caps: {per_repository_per_day: 100000, per_installation_per_day: 100000, per_server_per_day: 100000}}\nworkers: 6\n"
+	first.config += "policy: {restarts: {backoff_cap: 2s}, caps: {per_repository_per_day: 100000, per_installation_per_day: 100000, per_server_per_day: 100000, per_account_per_day: 100000}}\nworkers: 6\n"
 	log, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprintf("pawl-soak-%d.log", os.Getpid())))
 	first.must(err)
 	t.Cleanup(func() {
