@@ -131,13 +131,20 @@ func TestAPushWaitsTwoHoursForGitHubAndNotForADay(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsStoppedDuringAnOutageHandsItsWorkOver(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	n := r.atWork()
+// pushing is an issue whose work is done while GitHub is away: its push was tried once.
+func (r *rig) pushing() (issue int) {
+	r.t.Helper()
+	issue = r.atWork()
 	r.away()
 	r.touch("go")
 	r.await("the first try of the push", func() bool { return r.kept() == 1 })
+	return issue
+}
+
+func TestAServerThatIsStoppedDuringAnOutageHandsItsWorkOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.pushing()
 	if code := r.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
@@ -153,10 +160,7 @@ func TestAServerThatIsStoppedDuringAnOutageHandsItsWorkOver(t *testing.T) {
 func TestAThreadThatIsClosedDuringAnOutageIsNotPushedTo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	n := r.atWork()
-	r.away()
-	r.touch("go")
-	r.await("the first try of the push", func() bool { return r.kept() == 1 })
+	n := r.pushing()
 	r.must(r.world.CloseIssue(rigRepo, n, writer))
 	r.await("the attempt's end", func() bool { _, running := r.state(n).Running(); return !running })
 	r.world.ClearFaults()
@@ -218,10 +222,7 @@ func TestARefusalWithoutHeadersIsWaitedOutAMinute(t *testing.T) {
 func TestWorkThatWasHandedOverEndsOnceWhereGitHubRefusesIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	n := r.atWork()
-	r.away()
-	r.touch("go")
-	r.await("the first try of the push", func() bool { return r.kept() == 1 })
+	n := r.pushing()
 	r.stop(syscall.SIGTERM)
 	r.world.ClearFaults()
 	r.world.Inject(fakegithub.Fault{Route: "GET /{owner}/{repo}.git/info/refs", Status: 403, Times: -1})

@@ -25,7 +25,7 @@ func table(f Facts, rows int) string {
 			a.Result(), progress(a), edits(a), similarity(a), text.Dash(a.Waited), text.Dash(a.Duration))
 	}
 	if hidden > 0 {
-		b.WriteString("\n…and " + text.Plural(hidden, "earlier attempt") + "\n")
+		b.WriteString("\n…and " + policy.Plural(hidden, "earlier attempt") + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -64,7 +64,7 @@ func edits(a Attempt) string {
 	if a.Edits.Operations <= 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%s in %s, %s on one", text.Count(a.Edits.Operations), text.Plural(a.Edits.Files, "file"), text.Count(a.Edits.MaxRepeat))
+	return fmt.Sprintf("%s in %s, %s on one", text.Count(a.Edits.Operations), policy.Plural(a.Edits.Files, "file"), text.Count(a.Edits.MaxRepeat))
 }
 
 func similarity(a Attempt) string {
@@ -102,7 +102,7 @@ func totals(f Facts) string {
 			priced = true
 		}
 	}
-	return text.Joined(" · ", text.Plural(len(run), "attempt"), text.Plural(ops, "edit"),
+	return text.Joined(" · ", policy.Plural(len(run), "attempt"), policy.Plural(ops, "edit"),
 		text.When(took >= time.Second, text.Span(took)+" of work"), text.When(waited >= time.Second, text.Span(waited)+" of waiting"),
 		tokens(t), text.When(priced, text.Dollars(cost)))
 }
@@ -160,8 +160,8 @@ func cost(r policy.Rung) string {
 }
 
 func used(a Attempt) string {
-	return text.Joined(" · ", tokens(a.Tokens), text.Cost(a.CostUSD), text.When(a.Turns > 0, text.Plural(a.Turns, "turn")),
-		text.When(a.ToolCalls > 0, text.Plural(a.ToolCalls, "call")+" of tools"))
+	return text.Joined(" · ", tokens(a.Tokens), text.Cost(a.CostUSD), text.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
+		text.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools"))
 }
 
 // Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
@@ -236,7 +236,7 @@ func paths(all []string) string {
 	var out []string
 	for i, p := range all {
 		if i == 10 {
-			return strings.Join(out, ", ") + " and " + text.Plural(len(all)-10, "more path")
+			return strings.Join(out, ", ") + " and " + policy.Plural(len(all)-10, "more path")
 		}
 		out = append(out, text.Code(p))
 	}
@@ -246,7 +246,7 @@ func paths(all []string) string {
 func limit(f Facts) string {
 	hit := "usage limit"
 	if f.Limit.Consecutive > 1 {
-		hit = text.Plural(f.Limit.Consecutive, "usage limit") + " in a row"
+		hit = policy.Plural(f.Limit.Consecutive, "usage limit") + " in a row"
 	}
 	return "account " + text.Code(text.Label(f.Limit.Account)) + ": " + hit + ", " + text.Reset(f.Now, f.Limit.ResetsAt)
 }

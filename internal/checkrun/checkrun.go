@@ -136,7 +136,7 @@ func first[T any](all []T, max int, what string, line func(T) string) (lines []s
 		lines = append(lines, line(one))
 	}
 	if more := len(all) - max; more > 0 {
-		lines = append(lines, "and "+text.Plural(more, "more "+what))
+		lines = append(lines, "and "+policy.Plural(more, "more "+what))
 	}
 	return lines
 }

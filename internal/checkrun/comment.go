@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -54,7 +55,7 @@ func Why(f Facts) string {
 		p.sentence(judged(f.Feedback[i], f))
 	}
 	if more := len(f.Feedback) - whyRows; more > 0 {
-		p.sentence("…and " + text.Plural(more, "earlier event"))
+		p.sentence("…and " + policy.Plural(more, "earlier event"))
 	}
 	p.sentence("Now: **" + text.Prose(headline(f)) + "**")
 	p.list(append(reasons(f.reasons(), 10), text.When(f.Rule != "", "rule: "+text.Code(string(f.Rule))))...)

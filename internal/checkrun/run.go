@@ -88,7 +88,7 @@ func headline(f Facts) string {
 	case Failed:
 		return "Pawl itself failed"
 	case ConfigError:
-		return "Configuration: " + text.Plural(len(f.Problems), "problem") + ", nothing runs"
+		return "Configuration: " + policy.Plural(len(f.Problems), "problem") + ", nothing runs"
 	}
 	return title("Stopped", stopReason(f)+reset(f))
 }

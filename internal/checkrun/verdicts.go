@@ -65,7 +65,7 @@ func counted(e policy.Edits) string {
 	if e.Operations <= 0 {
 		return "no edits"
 	}
-	return fmt.Sprintf("%s, %s on one file", text.Plural(e.Operations, "edit"), text.Count(e.MaxRepeat))
+	return fmt.Sprintf("%s, %s on one file", policy.Plural(e.Operations, "edit"), text.Count(e.MaxRepeat))
 }
 
 func resting(f Facts) string {
@@ -83,7 +83,7 @@ func editChart(a Attempt) string {
 	}
 	share := clamp(float64(e.MaxRepeat) / float64(e.Operations))
 	width := len(text.Count(e.Operations))
-	rows := fmt.Sprintf("all edits    %s %s in %s\none file     %s %*s, %.0f %%", bar(1), text.Count(e.Operations), text.Plural(e.Files, "file"),
+	rows := fmt.Sprintf("all edits    %s %s in %s\none file     %s %*s, %.0f %%", bar(1), text.Count(e.Operations), policy.Plural(e.Files, "file"),
 		bar(share), width, text.Count(e.MaxRepeat), share*100)
 	return text.Fence(rows+text.When(e.MaxRepeatPath != "", ": "+text.Line(e.MaxRepeatPath, 120)), 1_000)
 }
@@ -119,11 +119,11 @@ func stagnation(f Facts) forge.CheckRun {
 	switch {
 	case s.Escalated:
 		c.Conclusion = ActionRequired
-		c.Title = title("Stagnation", fmt.Sprintf("%s in a row with the same %s as one before", text.Plural(s.Similar, "attempt"), kind))
+		c.Title = title("Stagnation", fmt.Sprintf("%s in a row with the same %s as one before", policy.Plural(s.Similar, "attempt"), kind))
 		p.sentence("The attempts come to the same " + kind + " again: going on the same way would not help.")
 	case s.Similar > 0:
 		c.Conclusion = Neutral
-		c.Title = title("Similar", fmt.Sprintf("%s with the same %s as one before (%.2f)", text.Plural(s.Similar, "attempt"), kind, clamp(s.Similarity)))
+		c.Title = title("Similar", fmt.Sprintf("%s with the same %s as one before (%.2f)", policy.Plural(s.Similar, "attempt"), kind, clamp(s.Similarity)))
 		p.sentence("The last attempt came to a similar " + kind + " as one of the two before; if that goes on, Pawl escalates.")
 	default:
 		c.Conclusion, c.Title = Success, "No stagnation"

@@ -305,24 +305,19 @@ func (w comments) Comment(repo string, number int, as, body string) (id int64, e
 
 // EditComment changes the text of a comment.
 func (w comments) EditComment(repo string, id int64, as, body string) error {
-	defer w.act()()
-	r, err := w.repo(repo)
-	if err != nil {
-		return err
-	}
-	t, m := r.comment(id)
-	if m == nil {
-		return fmt.Errorf("no comment %d in %s", id, repo)
-	}
-	by, err := w.account(as)
-	if err == nil {
-		w.editComment(r, t, m, by, body)
-	}
-	return err
+	return w.withComment(repo, id, as, func(r *repository, t *thread, m *comment, by *account) { w.editComment(r, t, m, by, body) })
 }
 
 // DeleteComment removes a comment.
 func (w comments) DeleteComment(repo string, id int64, as string) error {
+	return w.withComment(repo, id, as, func(r *repository, t *thread, m *comment, by *account) {
+		t.comments = slices.DeleteFunc(t.comments, func(c *comment) bool { return c == m })
+		w.emitComment(r, t, m, "deleted", by, nil)
+	})
+}
+
+// withComment has somebody do something to a comment.
+func (w comments) withComment(repo string, id int64, as string, do func(*repository, *thread, *comment, *account)) error {
 	defer w.act()()
 	r, err := w.repo(repo)
 	if err != nil {
@@ -334,8 +329,7 @@ func (w comments) DeleteComment(repo string, id int64, as string) error {
 	}
 	by, err := w.account(as)
 	if err == nil {
-		t.comments = slices.DeleteFunc(t.comments, func(c *comment) bool { return c == m })
-		w.emitComment(r, t, m, "deleted", by, nil)
+		do(r, t, m, by)
 	}
 	return err
 }

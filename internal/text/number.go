@@ -7,12 +7,9 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/pawlbot/pawl/policy"
 )
 
 func Count[N int | int64](n N) string { return humanize.Comma(int64(n)) }
-
-func Plural(n int, thing string) string { return policy.Plural(n, thing) }
 
 // Dollars writes a cost, to the cent where that says anything; what cannot be is shown as its bound.
 func Dollars(v float64) string {

@@ -129,12 +129,12 @@ func TestNumbersAndTimesAreWrittenForPeople(t *testing.T) {
 		"0s":                                      Span(-time.Second),
 		"1,234,567":                               Count(1234567),
 		"-123":                                    Count(-123),
-		"1 attempt":                               Plural(1, "attempt"),
+		"1 attempt":                               policy.Plural(1, "attempt"),
 		"$0.00":                                   Dollars(0),
 		"$0.0012":                                 Dollars(0.0012),
 		"$0.42":                                   Dollars(0.42),
 		"$99999.99":                               Dollars(math.Inf(1)),
-		"1,200 attempts":                          Plural(1200, "attempt"),
+		"1,200 attempts":                          policy.Plural(1200, "attempt"),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

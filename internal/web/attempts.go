@@ -156,7 +156,7 @@ func number[N int | int64](n N) string {
 }
 
 func plural(n int, thing string) string {
-	return strings.ReplaceAll(text.Plural(n, thing), ",", "\u2009")
+	return strings.ReplaceAll(policy.Plural(n, thing), ",", "\u2009")
 }
 
 func percent(v float64) int { return int(min(max(v, 0), 1)*100 + 0.5) }

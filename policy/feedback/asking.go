@@ -1,9 +1,12 @@
 package feedback
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // courtesy are the words of thanks and of bare approvals. A remark of these alone asks
@@ -48,4 +51,60 @@ func courteous(own string) bool {
 	}
 	own = thanking.ReplaceAllString(emoji.ReplaceAllString(own, " "), " ")
 	return !slices.ContainsFunc(words(own), func(w string) bool { return !strings.Contains(courtesy, " "+w+" ") })
+}
+
+// How much a remark of a review matters to who made it; 0 is no remark of a review.
+const (
+	Minor    = 1 // it may stay as it is
+	Ordinary = 2 // nothing is said of it
+	Blocking = 3 // it must be dealt with before a merge
+)
+
+// marks are the words that remarks begin with to say how much they matter: those of Conventional Comments
+// (https://conventionalcomments.org), and what review bots print: P0 to P3 (Codex, Greptile), critical to low (Gemini
+// Code Assist, Cursor Bugbot), critical to trivial (CodeRabbit), important and nit (Claude), must, should, nit (Copilot).
+var marks = [...]string{
+	Minor:    " p3 p4 low minor trivial nit nitpick optional suggestion non-blocking if-minor praise thought note info ",
+	Ordinary: " p2 medium moderate should issue todo question ",
+	Blocking: " p0 p1 blocking blocker critical severe high major important must must-fix ",
+}
+
+var (
+	// htmlTag matches a tag, of which people may see the text of an image.
+	htmlTag = regexp.MustCompile(`<[a-z][^>]*\balt=["']([^"']*)["'][^>]*>|</?[a-z][^>]*>`)
+	// mark matches a word at the beginning of a line, whatever decorates it, that is set off from what follows:
+	// P1: x, **nit** x, ![P1 Badge](x), issue (blocking): x.
+	mark = regexp.MustCompile(`^[^\pL\pN]*(?:(?:severity|priority|security)[^\pL\pN]+)?([\pL\pN-]+)(?: (?:severity|priority|badge))?(?: ?\(([^()]*)\))?(?:\s*$|[^\pL\pN\s('’-]+|\s+[-–—])(.*)`)
+)
+
+// Severity says how much a remark matters to the reviewer who made it. A review that requests changes blocks; else the
+// gravest mark counts. A bot's comment on the whole is a remark of a review, a person's is none.
+func Severity(r Remark) int {
+	if r.Source != policy.FromReview && r.Source != policy.FromReviewComment && (r.Source != policy.FromComment || !r.Actor.Bot()) {
+		return 0
+	}
+	if r.State == "changes_requested" {
+		return Blocking
+	}
+	gravest := 0
+	for _, line := range readLines(unixLines(r.Text)) {
+		for cell := range strings.SplitSeq(htmlTag.ReplaceAllString(strings.ToLower(line.text), "[$1]"), "|") {
+			if m := mark.FindStringSubmatch(cell); m != nil && line.kind == plainLine && strings.Trim(m[3], " *_.") != "0" { // critical: 0
+				gravest = max(gravest, marked(m[1]+","+m[2]))
+			}
+		}
+	}
+	return cmp.Or(gravest, Ordinary)
+}
+
+// marked is what the last word of a mark and its decorations says that says anything; 0 for nothing.
+func marked(words string) (severity int) {
+	for word := range strings.SplitSeq(words, ",") {
+		for s, list := range marks {
+			if strings.Contains(list, " "+strings.TrimSpace(word)+" ") {
+				severity = s
+			}
+		}
+	}
+	return severity
 }

@@ -13,7 +13,8 @@
 //	which are a writer's own words, which ask for nothing        asking.go
 //	who may ask, and which bots                                  feedback.go, mayWrite
 //	when does a check run of others ask for work                 feedback.go, asksByCheckRun
-//	how much a remark matters to its reviewer                    severity.go
+//	how much a remark matters to its reviewer                    asking.go
+//	which remarks come at a program's pace                       feedback.go, Mechanical
 //	which failures of checks lie outside of the work             outside.go
 //	which commands are there, and where may they stand           command.go
 //	why is a ticked box or a new time stamp of a description

@@ -7,7 +7,7 @@
 //	what is a fingerprint, and how similar are two               simhash.go
 //	what is removed, as the definition says it                   normalise.go
 //	what more is removed from failures                           failure.go
-//	where does a failure happen, by its stack traces             frames.go
+//	where does a failure happen, by its stack traces             failure.go
 //	how is the same found in one pass, and when is it not        scan.go
 //	how do words become bits                                     shingle.go
 //	which bytes are digits, hexadecimal, words, spaces           normalise.go, class

@@ -2,6 +2,7 @@ package simhash
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -56,4 +57,66 @@ func ends(text string) string {
 		text = text[:failureHalf] + "\n" + text[len(text)-failureHalf:]
 	}
 	return text
+}
+
+// frame matches a frame of a stack trace with its file and, where it tells one, its function: of Python; of
+// JavaScript or Java, twice; of Go; and of Rust, twice.
+var frame = regexp.MustCompile(`(?m)File "([^"\n]+)", line \d+, in (\S+)` +
+	`|\bat (?:async |new )?([\w.$<>/ ]+?) ?\(([^()\n]+?)(?::\d+)+\)` +
+	`|^\s*at (?:async )?(\S+?):\d+:\d+$` +
+	`|^([^\s(]+(?:\(\*\w+\)[^\s(]*)?)\([^\n]*\)\n\s+(\S+\.go):\d+` +
+	`|^\s*\d+: +([\w:<>{}]+)\n\s+at (\S+\.rs):\d+` +
+	`|panicked at ([^\s:]+\.rs):\d+`)
+
+// Bounds of what is kept of stack traces.
+const (
+	nearFrames = 3  // of each trace, those nearest to where it failed
+	maxFrames  = 64 // of a text
+	maxGap     = 3  // lines of source between two frames of a trace
+)
+
+// Frames returns what stands for the first frames of the stack traces in a failure's text, sorted: of each
+// trace the functions nearest to where it failed, with the names of their files, without
+// folders and line numbers. It is empty for a text without a trace.
+func Frames(text string) []Print {
+	var all, trace []Print
+	last, python := 0, false
+	end := func() {
+		if python { // which tells the nearest frame last
+			slices.Reverse(trace)
+		}
+		all = append(all, trace[:min(len(trace), nearFrames)]...)
+		trace = trace[:0]
+	}
+	text = ends(text)
+	for _, m := range frame.FindAllStringSubmatchIndex(text, -1) {
+		gap := text[last:m[0]]
+		if strings.Contains(gap, "\n\n") || strings.Contains(gap, "Traceback") || strings.Count(gap, "\n") > maxGap {
+			end()
+		}
+		var parts []string
+		for i := 2; i < len(m); i += 2 {
+			if m[i] >= 0 {
+				part := text[m[i]:m[i+1]]
+				parts = append(parts, part[strings.LastIndexAny(part, `/\`)+1:])
+			}
+		}
+		trace = append(trace, Fingerprint(strings.Join(parts, " ")))
+		last, python = m[1], m[2] >= 0
+	}
+	end()
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), maxFrames)]
+}
+
+// Shared is the share of what is in either list that is in both.
+func Shared[E comparable](a, b []E) float64 {
+	both := 0
+	for _, e := range a {
+		if slices.Contains(b, e) {
+			both++
+		}
+	}
+	return float64(both) / float64(len(a)+len(b)-both)
 }
