@@ -45,6 +45,8 @@ func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 		s.decodeScalar(node, into, key)
 	case into.Kind() == reflect.Struct:
 		s.decodeStruct(node, into, key)
+	case into.Kind() == reflect.Map:
+		s.decodeMap(node, into, key)
 	default:
 		s.decodeList(node, into, key)
 	}
@@ -54,7 +56,7 @@ func isScalar(v reflect.Value) bool {
 	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return true
 	}
-	return v.Kind() != reflect.Struct && v.Kind() != reflect.Slice
+	return v.Kind() != reflect.Struct && v.Kind() != reflect.Slice && v.Kind() != reflect.Map
 }
 
 func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
@@ -81,6 +83,28 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 		} else {
 			s.add(path, "is not a known key; the keys here are %s", strings.Join(keys, ", "))
 		}
+	}
+}
+
+// decodeMap reads a group whose keys are names that the writer chooses, of single values.
+func (s *source) decodeMap(node *yaml.Node, into reflect.Value, key string) {
+	if isNull(node) {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		s.add(key, "must be a group of names with a value each, such as {NAME: value}")
+		return
+	}
+	into.Set(reflect.MakeMap(into.Type()))
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], reflect.New(into.Type().Elem()).Elem()
+		path := child(key, name.Value)
+		if into.MapIndex(reflect.ValueOf(name.Value)).IsValid() {
+			s.addAt(place{line: name.Line, column: name.Column}, path, "is given twice; keep one")
+			continue
+		}
+		s.decode(node.Content[i+1], value, path)
+		into.SetMapIndex(reflect.ValueOf(name.Value), value)
 	}
 }
 

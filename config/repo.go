@@ -28,6 +28,8 @@ func Triggers() []string {
 
 // Repo is the repository's own configuration. Zero, as without the file, narrows nothing.
 type Repo struct {
+	Environment Environment `yaml:"environment"`
+
 	Verify   []string `yaml:"verify"`   // command lines, run one after another by sh -c in the sandbox; all must exit with 0
 	Reports  []string `yaml:"reports"`  // patterns, as in ProtectedPaths, of JUnit XML files that the verify commands write
 	Triggers []string `yaml:"triggers"` // what this repository listens to; empty means all
@@ -79,18 +81,8 @@ func ParseRepo(name string, data []byte) (Repo, []Problem) {
 }
 
 func (s *source) validateRepo(r Repo) {
-	s.addIf(len(r.Verify) > maxVerify, "verify", "has %d commands; use at most %d, or put them into a script", len(r.Verify), maxVerify)
-	for i, command := range r.Verify {
-		key := fmt.Sprintf("verify[%d]", i)
-		switch {
-		case strings.TrimSpace(command) == "":
-			s.add(key, "is empty; write a command line or remove it")
-		case len(command) > maxVerifyBytes:
-			s.add(key, "is %d bytes long; use at most %d, or put it into a script", len(command), maxVerifyBytes)
-		case strings.ContainsRune(command, 0):
-			s.add(key, "holds a NUL byte, which no shell accepts; remove it")
-		}
-	}
+	validateCommands(s, "verify", r.Verify)
+	r.Environment.validate(s)
 	s.validateTriggers(r.Triggers)
 	s.addIf(s.set("backends") && len(r.Backends) == 0, "backends", "names no backend; leave the key out to allow all of the server's")
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
@@ -103,6 +95,21 @@ func (s *source) validateRepo(r Repo) {
 	}
 	s.validatePatterns("protected_paths", r.ProtectedPaths)
 	s.validatePatterns("reports", r.Reports)
+}
+
+func validateCommands(s *source, list string, commands []string) {
+	s.addIf(len(commands) > maxVerify, list, "has %d commands; use at most %d, or put them into a script", len(commands), maxVerify)
+	for i, command := range commands {
+		key := fmt.Sprintf("%s[%d]", list, i)
+		switch {
+		case strings.TrimSpace(command) == "":
+			s.add(key, "is empty; write a command line or remove it")
+		case len(command) > maxVerifyBytes:
+			s.add(key, "is %d bytes long; use at most %d, or put it into a script", len(command), maxVerifyBytes)
+		case strings.ContainsRune(command, 0):
+			s.add(key, "holds a NUL byte, which no shell accepts; remove it")
+		}
+	}
 }
 
 func (s *source) validatePatterns(key string, patterns []string) {
@@ -126,6 +133,7 @@ type Effective struct {
 	Policy Policy // the server's, with the repository's lower bounds
 	// Backends may work on this repository, in the server's order; never empty without problems.
 	Backends       []Backend
+	Environment    Environment
 	Verify         []string // the command lines that verify an attempt; empty: there is nothing to verify by
 	Reports        []string // the patterns of the JUnit files that these write
 	Triggers       []string // what the repository listens to; never empty
@@ -139,13 +147,16 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s.places = r.places
 	e := Effective{
 		Policy: c.Policy, Backends: slices.Clone(c.Backends), Verify: slices.Clone(r.Verify), Reports: slices.Clone(r.Reports),
-		Triggers: slices.Clone(r.Triggers), ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
+		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
 	}
 	if len(e.Triggers) == 0 {
 		e.Triggers = Triggers()
 	}
 	if len(r.Backends) > 0 {
 		e.Backends = s.narrowBackends(c.Backends, r.Backends)
+	}
+	for i, p := range r.Environment.Paths {
+		s.addIf(c.Sandbox.Mode == SandboxNone && path.IsAbs(p), fmt.Sprintf("environment.paths[%d]", i), "%s is outside of HOME and the work tree, and this server has no sandbox that could show it there; remove it", quote(p))
 	}
 	if r.AutoContinue != nil {
 		if *r.AutoContinue && !c.Policy.UsageLimit.AutoContinue {

@@ -34,6 +34,7 @@ func TestRepositoryExampleNarrowsTheServer(t *testing.T) {
 	want := Effective{
 		Policy:         Default().Policy,
 		Backends:       []Backend{{Name: "codex"}},
+		Environment:    Environment{Setup: []string{"go mod download"}, Paths: []string{"build/cache"}, Env: map[string]string{"CGO_ENABLED": "0"}, Timeout: DefaultSetupTime},
 		Verify:         []string{"go vet ./...", "go test ./..."},
 		Reports:        []string{"build/test-results/**/*.xml"},
 		Triggers:       []string{"command", "label", "review", "check_run"},

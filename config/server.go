@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +21,7 @@ type Server struct {
 	Database  Database   `yaml:"database"`
 	DataDir   string     `yaml:"data_dir"` // clones and transcripts
 	Sandbox   Sandbox    `yaml:"sandbox"`
+	Setup     Setup      `yaml:"setup"`
 	Providers []Provider `yaml:"providers"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
@@ -67,6 +70,32 @@ const (
 	SandboxAuto = "auto" // bubblewrap; refuse to start where it cannot work
 	SandboxNone = "none" // run agents as the user that runs Pawl
 )
+
+// Setup is what the setup of repositories gets of the server.
+type Setup struct {
+	Secrets []SetupSecrets `yaml:"secrets"`
+}
+
+// SetupSecrets are environment variables of the server that exist while the setup of some repositories runs, and at
+// no other time.
+type SetupSecrets struct {
+	Env          []string `yaml:"env"`
+	Repositories []string `yaml:"repositories"` // owner/name, as patterns of path.Match
+}
+
+// Names are the variables for one repository.
+func (s Setup) Names(repo string) []string {
+	var names []string
+	for _, group := range s.Secrets {
+		if slices.ContainsFunc(group.Repositories, func(p string) bool {
+			ok, err := path.Match(strings.ToLower(p), strings.ToLower(repo))
+			return ok && err == nil
+		}) {
+			names = append(names, group.Env...)
+		}
+	}
+	return names
+}
 
 type Retention struct {
 	// Deliveries is how long the GUID of a delivery is remembered, so that a redelivery has no second effect.
@@ -179,6 +208,15 @@ func (s *source) validateServer(c *Server) {
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
 	for i, path := range c.Sandbox.ReadOnly {
 		s.addIf(path == "" || path == "/" || strings.ContainsRune(path, 0), fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
+	}
+	for i, group := range c.Setup.Secrets {
+		key := fmt.Sprintf("setup.secrets[%d]", i)
+		s.validateEnv(key, "env", group.Env)
+		s.addIf(len(group.Repositories) == 0, key+".repositories", "names no repository whose setup gets these; write owner/name, or owner/* for all of an owner's")
+		for j, pattern := range group.Repositories {
+			_, err := path.Match(pattern, "")
+			s.addIf(err != nil || strings.Count(pattern, "/") != 1, fmt.Sprintf("%s.repositories[%d]", key, j), "%s is not owner/name; * in it stands for any characters but a slash", quote(pattern))
+		}
 	}
 	between(s, "github.write_spacing", c.GitHub.WriteSpacing, 0, maxWriteSpacing)
 	if c.Tracing.Endpoint != "" {

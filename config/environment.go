@@ -1,0 +1,149 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Environment says what a repository needs before anything can work in it.
+type Environment struct {
+	// Setup are command lines that run one after another by sh -c over a checkout of the default branch, once for
+	// each layer. What they leave in HOME and in files that git ignores is there for all that runs later.
+	Setup []string `yaml:"setup"`
+	// Devcontainer takes image and commands from .devcontainer/devcontainer.json where the keys here are left out.
+	// It must be asked for: the file alone was written for another tool.
+	Devcontainer bool   `yaml:"devcontainer"`
+	Image        string `yaml:"image"`
+	// Paths are folders that are kept, too: absolute ones, which setup may write to beside HOME and the work tree,
+	// and ones of the work tree that git ignores and only the verify commands fill.
+	Paths   []string          `yaml:"paths"`
+	Env     map[string]string `yaml:"env"`     // for setup, verify commands and agents
+	Timeout time.Duration     `yaml:"timeout"` // of each command; zero is DefaultSetupTime
+}
+
+// DefaultSetupTime is how long a setup command may take that does not say; a cold install of a large project.
+const (
+	DefaultSetupTime = 20 * time.Minute
+	maxSetupTime     = 2 * time.Hour
+)
+
+// Time is how long each setup command may take.
+func (e Environment) Time() time.Duration { return cmp.Or(e.Timeout, DefaultSetupTime) }
+
+// Bounds of the lists: no environment of CI has as many.
+const (
+	maxPaths = 20
+	maxEnv   = 50
+)
+
+// systemFolders cannot be kept: they are the system's in every sandbox, or made anew for each program.
+var systemFolders = []string{"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp", "usr"}
+
+func (e Environment) validate(s *source) {
+	validateCommands(s, "environment.setup", e.Setup)
+	s.addIf(len(e.Paths) > maxPaths, "environment.paths", "has %d folders; use at most %d", len(e.Paths), maxPaths)
+	for i, p := range e.Paths {
+		key := fmt.Sprintf("environment.paths[%d]", i)
+		first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
+		switch {
+		case p == "" || p == "/" || p == "." || path.Clean(p) != p || strings.HasPrefix(p, "..") || strings.ContainsRune(p, 0):
+			s.add(key, "%s is not the plain path of a folder; write it like /opt/sdk or build/cache", quote(p))
+		case path.IsAbs(p) && slices.Contains(systemFolders, first):
+			s.add(key, "%s is the system's; keep another folder, such as one below /opt", quote(p))
+		case !path.IsAbs(p) && strings.EqualFold(first, ".git"):
+			s.add(key, "%s is git's own; keep another folder", quote(p))
+		}
+	}
+	s.addIf(len(e.Env) > maxEnv, "environment.env", "has %d variables; use at most %d", len(e.Env), maxEnv)
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		key := child("environment.env", name)
+		s.addIf(!variableName.MatchString(name), key, "is not the name of an environment variable; use letters, digits and _")
+		s.addIf(strings.HasPrefix(name, "PAWL_") || name == "HOME" || name == "PATH", key, "is set by Pawl itself; use another name")
+		s.addIf(len(e.Env[name]) > maxVerifyBytes || strings.ContainsRune(e.Env[name], 0), key, "is longer than %d bytes or holds a NUL byte", maxVerifyBytes)
+	}
+	if s.set("environment.timeout") {
+		between(s, "environment.timeout", e.Timeout, time.Second, maxSetupTime)
+	}
+}
+
+// DevcontainerFile is read where a repository asks for it.
+const DevcontainerFile = ".devcontainer/devcontainer.json"
+
+// WithDevcontainer fills in what a devcontainer.json says and the repository's own file leaves out: its image, and
+// as setup the commands that it names for the creation of a container.
+func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
+	s := newSource(DevcontainerFile, nil)
+	var d struct {
+		Image    string          `json:"image"`
+		OnCreate json.RawMessage `json:"onCreateCommand"`
+		Update   json.RawMessage `json:"updateContentCommand"`
+	}
+	if err := json.Unmarshal(plainJSON(data), &d); err != nil {
+		s.addAt(place{}, "", "cannot be read: %s", err)
+		return e, s.problems
+	}
+	e.Image = cmp.Or(e.Image, d.Image)
+	if len(e.Setup) > 0 {
+		return e, nil
+	}
+	for _, c := range []struct {
+		key string
+		raw json.RawMessage
+	}{{"onCreateCommand", d.OnCreate}, {"updateContentCommand", d.Update}} {
+		lines, err := devcommands(c.raw)
+		if err != nil {
+			s.add(c.key, "%s", err)
+		}
+		e.Setup = append(e.Setup, lines...)
+	}
+	validateCommands(s, "setup", e.Setup)
+	return e, s.problems
+}
+
+// devcommands are the command lines of one command: a line for the shell, a list of arguments, or a group of both by
+// name, which run in the order of their names.
+func devcommands(raw json.RawMessage) ([]string, error) {
+	var line string
+	var argv []string
+	var group map[string]json.RawMessage
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return nil, nil
+	case json.Unmarshal(raw, &line) == nil:
+		return []string{line}, nil
+	case json.Unmarshal(raw, &argv) == nil:
+		for i, arg := range argv {
+			argv[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		return []string{strings.Join(argv, " ")}, nil
+	}
+	if err := json.Unmarshal(raw, &group); err != nil {
+		return nil, errors.New("is neither a command line, a list of arguments nor a group of these")
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(group)) {
+		if bytes.HasPrefix(group[name], []byte("{")) {
+			return nil, errors.New("has a group inside a group")
+		}
+		more, err := devcommands(group[name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// notJSON are comments and commas before an end, which devcontainer.json may have; a string before them is kept.
+var notJSON = regexp.MustCompile(`("(?:[^"\\]|\\.)*")|//[^\n]*|(?s:/\*.*?\*/)|,(?:\s|//[^\n]*\n|(?s:/\*.*?\*/))*([]}])`)
+
+func plainJSON(data []byte) []byte { return notJSON.ReplaceAll(data, []byte("$1$2")) }
