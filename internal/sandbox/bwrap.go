@@ -60,6 +60,9 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	files = append(files, list)
 	argv := append([]string{"--args", strconv.Itoa(2 + len(files)), "--", exe}, spec.Argv[1:]...)
 	cmd := exec.Command(s.bwrap, argv...)
+	if len(spec.Overlays) > 0 {
+		cmd = overlaid(cmd.Args, spec.Overlays)
+	}
 	cmd.Env = []string{p.marker} // for Sweep; --clearenv keeps it from the program
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
@@ -77,7 +80,7 @@ func (s *Sandbox) arguments(exe string, spec Spec) (args []string, files []*os.F
 	}
 	args = append(args, systemMounts()...)
 	for _, f := range []struct{ path, text string }{
-		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, spec.Home)},
+		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, cmp.Or(spec.HomeAt, spec.Home))},
 		{"/etc/group", fmt.Sprintf("root:x:0:\n%s:x:%s:\n", insideName, insideID)},
 	} {
 		file, err := memoryFile(f.text)
@@ -88,7 +91,7 @@ func (s *Sandbox) arguments(exe string, spec Spec) (args []string, files []*os.F
 		args = append(args, "--perms", "0444", "--ro-bind-data", strconv.Itoa(2+len(files)), f.path)
 	}
 	args = append(args, binds(exe, spec)...)
-	args = append(args, "--remount-ro", "/", "--chdir", spec.Dir)
+	args = append(args, "--remount-ro", "/", "--chdir", cmp.Or(spec.DirAt, spec.Dir))
 	for _, v := range spec.Env {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
@@ -136,7 +139,10 @@ func systemMounts() []string {
 // binds are the mounts of one program: its directories, and its executable where nothing shows it.
 func binds(exe string, spec Spec) []string {
 	type bind struct{ path, option, from string }
-	list := []bind{{spec.Dir, "--bind", spec.Dir}, {spec.Home, "--bind", spec.Home}}
+	list := []bind{{cmp.Or(spec.DirAt, spec.Dir), "--bind", spec.Dir}, {cmp.Or(spec.HomeAt, spec.Home), "--bind", spec.Home}}
+	for _, m := range spec.Folders {
+		list = append(list, bind{m.To, "--bind", m.From})
+	}
 	for _, path := range spec.ReadOnly {
 		list = append(list, bind{path, "--ro-bind", path})
 	}

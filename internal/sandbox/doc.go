@@ -16,6 +16,7 @@
 //	question                                                     file
 //	what can a program be given, and what if it cannot start     sandbox.go
 //	what of the host does a program see                          bwrap.go
+//	how do programs share files that none of them writes         overlay.go
 //	how is a program started, bounded and ended                  process.go
 //	how is bubblewrap's PID namespace followed                   process.go
 //	how are processes found that an earlier Pawl left            family.go

@@ -184,8 +184,13 @@ func victim(mode Mode) {
 	if err == nil {
 		dir := os.Getenv("TEST_PAWL_DIR")
 		var p *Process
-		p, err = s.Start(ctx, Spec{Dir: dir, Home: dir, ID: os.Getenv("TEST_PAWL_ID"), Env: []string{path, "TAG=" + os.Getenv("TEST_PAWL_TAG")},
-			Argv: []string{"sh", "-c", detach + "echo ready; sleep 1000"}})
+		spec := Spec{Dir: dir, Home: dir, ID: os.Getenv("TEST_PAWL_ID"), Env: []string{path, "TAG=" + os.Getenv("TEST_PAWL_TAG")},
+			Argv: []string{"sh", "-c", detach + "echo ready; sleep 1000"}}
+		if over := os.Getenv("TEST_PAWL_OVER"); over != "" {
+			o := Overlay{over + "/lower", over + "/upper", over + "/work"}
+			spec.Dir, spec.Overlays = o.Upper, []Overlay{o}
+		}
+		p, err = s.Start(ctx, spec)
 		if err == nil {
 			_, err = io.Copy(os.Stdout, p.Stdout())
 		}
@@ -196,11 +201,12 @@ func victim(mode Mode) {
 
 // killedPawl runs a victim, kills it without warning, and returns the tag of
 // what it had started.
-func killedPawl(t *testing.T, mode Mode, id string) string {
+func killedPawl(t *testing.T, mode Mode, id string, env ...string) string {
 	t.Helper()
 	name := tag(t, 4)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "TEST_PAWL_MODE="+string(mode), "TEST_PAWL_DIR="+t.TempDir(), "TEST_PAWL_ID="+id, "TEST_PAWL_TAG="+name)
+	cmd.Env = append(cmd.Env, env...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -223,8 +229,16 @@ func killedPawl(t *testing.T, mode Mode, id string) string {
 }
 
 func TestWhenPawlIsKilledTheSandboxDiesWithIt(t *testing.T) {
-	in(t, Auto)
+	s, dir := in(t, Auto), t.TempDir()
 	waitAlive(t, killedPawl(t, Auto, "x"), 0)
+	for _, d := range []string{"lower", "upper", "work"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Overlays(t.Context(), dir) == nil {
+		waitAlive(t, killedPawl(t, Auto, "y", "TEST_PAWL_OVER="+dir), 0)
+	}
 }
 
 func TestWhatAKilledPawlLeftIsSwept(t *testing.T) {

@@ -122,7 +122,10 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err e
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, stdout, stderr
 	// The death signal ends the program when Pawl is killed. Setsid takes it off
 	// Pawl's terminal and makes it the head of a process group.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	p.cmd = cmd
 	started := make(chan error)
 	exited := make(chan struct{})

@@ -47,16 +47,24 @@ type Spec struct {
 	Home     string   // the home directory, which the program may write to
 	Env      []string // the whole environment, NAME=value; nothing is inherited
 	ReadOnly []string // what else the program may see, at the same paths; a nested path decides
-	// Mounts may be read at other paths than their own; mode None refuses them.
-	Mounts []Mount
-	Stdin  []byte // all that the program finds on standard input
+	// Mounts may be read at other paths than their own, and Folders written, too; mode None refuses both.
+	Mounts, Folders []Mount
+	// DirAt and HomeAt are where the program finds Dir and Home; empty for their own paths, as always in mode None.
+	DirAt, HomeAt string
+	// Overlays are mounted before anything else is; see Overlays for whether they can be.
+	Overlays []Overlay
+	Stdin    []byte // all that the program finds on standard input
 	// ID names the process for Sweep: choose a prefix that no other Pawl on the
 	// machine uses, and a different rest for each process. Empty means a random one.
 	ID string
 }
 
-// Mount shows From of the host at To inside, read-only.
+// Mount shows From of the host at To inside.
 type Mount struct{ From, To string }
+
+// Overlay has the program find what is in Lower and not in Upper in Upper, and writes Upper only. Work is an empty
+// folder on the same file system. No path may hold a comma, a colon, a backslash or a double quote.
+type Overlay struct{ Lower, Upper, Work string }
 
 // New prepares a sandbox. Mode Auto starts bubblewrap once with the very namespaces that programs will get;
 // where that fails the error is ErrUnavailable and says what to do.
@@ -168,7 +176,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	switch {
 	case s.mode != None:
 		cmd, err = s.bwrapCommand(exe, spec, p)
-	case len(spec.Mounts) > 0:
+	case len(spec.Mounts)+len(spec.Folders)+len(spec.Overlays) > 0 || spec.DirAt+spec.HomeAt != "":
 		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
 	default:
 		cmd = plainCommand(exe, spec)
@@ -189,8 +197,16 @@ func (spec Spec) check() (exe string, err error) {
 	}
 	paths := append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
 	var inside []string
-	for _, m := range spec.Mounts {
+	for _, m := range slices.Concat(spec.Mounts, spec.Folders) {
 		paths, inside = append(paths, m.From), append(inside, m.To)
+	}
+	for _, o := range spec.Overlays {
+		paths = append(paths, o.Lower, o.Upper, o.Work)
+	}
+	for _, at := range []string{spec.DirAt, spec.HomeAt} {
+		if at != "" {
+			inside = append(inside, at)
+		}
 	}
 	for i, path := range slices.Concat(paths, inside) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {

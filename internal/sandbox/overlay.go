@@ -1,0 +1,85 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// mountAll mounts overlays, each over its own upper folder, and goes on as the command that follows them.
+const mountAll = `PATH=/usr/sbin:/usr/bin:/sbin:/bin
+n=$1; shift
+while [ "$n" -gt 0 ]; do
+	mount -t overlay -o "$1" pawl "$2" || exit 1
+	shift 2; n=$((n-1))
+done
+exec "$@"`
+
+// overlaid is a command that finds overlays mounted. They are seen by nobody else and are gone with it: it has a
+// mount namespace of its own and, unless Pawl is root, a user namespace in which it may mount.
+func overlaid(argv []string, overlays []Overlay) *exec.Cmd {
+	options, attr := ",index=off,metacopy=off", &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if uid := os.Geteuid(); uid != 0 {
+		options += ",userxattr"
+		attr.Cloneflags = syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	args := []string{"-c", mountAll, "sh", strconv.Itoa(len(overlays))}
+	for _, o := range overlays {
+		args = append(args, "lowerdir="+o.Lower+",upperdir="+o.Upper+",workdir="+o.Work+options, o.Upper)
+	}
+	cmd := exec.Command("/bin/sh", append(args, argv...)...)
+	cmd.SysProcAttr = attr
+	return cmd
+}
+
+// Overlays reports whether a program can have overlays of folders in dir, by trying it there; nil if so. That depends
+// on the kernel, on what it allows this user and on dir's file system.
+func (s *Sandbox) Overlays(ctx context.Context, dir string) error {
+	if s.mode == None {
+		return errors.New("there is no sandbox")
+	}
+	dir, err := os.MkdirTemp(dir, "overlay-")
+	if err != nil {
+		return err
+	}
+	o := Overlay{filepath.Join(dir, "lower"), filepath.Join(dir, "upper"), filepath.Join(dir, "work")}
+	defer func() {
+		_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700) // overlayfs's own, which nobody may read; it may not be there
+		os.RemoveAll(dir)
+	}()
+	for _, d := range []string{o.Lower, o.Upper, o.Work} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return err
+		}
+	}
+	file := filepath.Join(o.Lower, "file")
+	if err := os.WriteFile(file, []byte("lower\n"), 0o600); err != nil {
+		return err
+	}
+	p, err := s.Start(ctx, Spec{
+		Argv: []string{"/bin/sh", "-c", `read -r was < file && [ "$was" = lower ] && echo upper > file`}, Dir: o.Upper, Home: o.Upper, Overlays: []Overlay{o},
+	})
+	if err != nil {
+		return err
+	}
+	go io.Copy(io.Discard, p.Stdout())
+	said, _ := io.ReadAll(io.LimitReader(p.Stderr(), 4096))
+	exit, err := p.Wait()
+	if err != nil || exit.Code != 0 {
+		return fmt.Errorf("an overlay could not be mounted (status %d): %s", exit.Code, said)
+	}
+	for path, want := range map[string]string{file: "lower\n", filepath.Join(o.Upper, "file"): "upper\n"} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			return fmt.Errorf("an overlay does not keep its layers apart: %s holds %q", filepath.Base(filepath.Dir(path)), got)
+		}
+	}
+	return nil
+}
