@@ -181,7 +181,7 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	}
 	s.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
 	cut := &attempt.Attempt{Env: &s.Env, Started: a.Started, Thread: s.thread, State: s.state, Lease: s.lease, Log: s.log, Ground: s.ground()}
-	cut.Ground.Effective, cut.Ground.Start = s.effective(s.state.Repo), a.Base
+	cut.Began, cut.Ground.Effective, cut.Ground.Start = a.At, s.effective(s.state.Repo), a.Base
 	s.sign(cut)
 	left, err := cut.Salvage(ctx)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	if commit != "" {
 		left = nil // it is on the branch
 	}
-	return s.Interrupt(ctx, s.lease, s.thread, a, commit, left)
+	return cut.Interrupt(ctx, commit, left)
 }
 
 // pushed returns the commit that an attempt pushed before it was cut off; empty when it pushed none. A push

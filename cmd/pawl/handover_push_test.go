@@ -133,6 +133,33 @@ func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
 	}
 }
 
+func TestALimitIsCountedOnceWhereWhatWasHandedOverIsThenStopped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("echo two >> a.txt\n"+fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
+	r.start()
+	held, release := r.holdPush(false)
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	<-held
+	r.stop(syscall.SIGTERM)
+	release()
+	held, release = r.holdPush(false)
+	r.start()
+	<-held
+	r.must(r.says(n, writer, "/pawl stop")())
+	r.await("the stop", func() bool { return r.state(n).Stopped != "" })
+	r.stop(syscall.SIGKILL)
+	release()
+	r.start()
+	r.over(threadName(n))
+	if a := r.state(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Interrupted || a[0].Receipt.Limit == nil {
+		t.Errorf("attempts %+v, want one that was interrupted and met a limit", a)
+	}
+	if b := r.status().Breakers; len(b) != 1 || b[0].Consecutive != 1 {
+		t.Errorf("breakers %+v, want one that heard of one limit", b)
+	}
+}
+
 func TestAnotherMachinePushesWhatGitHubKeptAndAsksTheAgentForTheRest(t *testing.T) {
 	t.Parallel()
 	for calls, name := range map[int]string{1: "GitHub kept it", 2: "GitHub was away"} {

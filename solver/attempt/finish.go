@@ -162,15 +162,15 @@ func (a *Attempt) Hide() {
 
 // Interrupt ends an attempt that was cut off with the process that ran it. commit is what it had pushed,
 // empty for nothing; left what can be gone on from, nil for nothing.
-func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thread.Attempt, commit string, left *thread.Unfinished) error {
+func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unfinished) error {
 	const why = "the node that ran it stopped"
-	used, err := e.spentBefore(ctx, t, a.N)
+	used, err := a.spentBefore(ctx)
 	if err != nil {
 		return err
 	}
 	r := policy.Receipt{N: a.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: commit, Pushed: commit != "",
 		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
-	now := e.Now()
+	now := a.Now()
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: r}}}
 	if left != nil {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
@@ -178,17 +178,17 @@ func (e *Env) Interrupt(ctx context.Context, l *lease.Holder, t thread.ID, a thr
 	if l := used.Limit; l != nil && !used.Counted && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
 		// What the provider said of the account counts whatever ended the attempt.
 		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(l.Kind, l.Usable(), a.At, now) }
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(l.Kind, l.Usable(), a.Began, now) }
 	}
 	crash.Point("interrupting")
-	if err := l.Append(ctx, batch); err != nil {
+	if err := a.Lease.Append(ctx, batch); err != nil {
 		return err
 	}
-	if a.Place == e.Place {
-		_ = git.Remove(e.workOf(t)) // what stays is cleaned later
+	if a.Started.Place == a.Env.Place {
+		_ = git.Remove(a.workOf(a.Thread)) // what stays is cleaned later
 	}
-	if e.OnAttempt != nil {
-		e.OnAttempt(a.Backend, "", policy.Interrupted)
+	if a.OnAttempt != nil {
+		a.OnAttempt(a.Backend, "", policy.Interrupted)
 	}
 	return nil
 }
@@ -229,17 +229,22 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	return a.unfinished(ctx), err
 }
 
-// spentBefore is what an attempt had used when the process that ran it was killed.
-func (e *Env) spentBefore(ctx context.Context, t thread.ID, n int) (policy.Spent, error) {
-	note, err := e.Store.Noted(ctx, t)
+// spentBefore is what an attempt had used when the process that ran it was killed, or handed it over: then the
+// log has it, and its account's breaker has heard how the agent ended.
+func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
+	if u := a.State.Unfinished; u != nil && u.Receipt != nil {
+		w = u.Used
+		w.Counted = true
+		return w, nil
+	}
+	note, err := a.Store.Noted(ctx, a.Thread)
 	if err != nil || note == nil {
-		return policy.Spent{}, err
+		return w, err
 	}
-	var w policy.Spent
 	if err := json.Unmarshal(note, &w); err != nil {
-		return policy.Spent{}, fmt.Errorf("read what attempt %d used: %w", n, err)
+		return w, fmt.Errorf("read what attempt %d used: %w", a.N, err)
 	}
-	if w.N != n {
+	if w.N != a.N {
 		return policy.Spent{}, nil // it never reached its model
 	}
 	return w, nil
