@@ -56,6 +56,7 @@ func questions() []question {
 	return []question{
 		{"SeqIsGaplessWhenManyAppend", seqIsGaplessWhenManyAppend},
 		{"WhatPeopleAskForIsGivenOutBeforeResultsOfMachines", whatPeopleAskForIsGivenOutBeforeResultsOfMachines},
+		{"AThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke", aThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke},
 		{"WhatIsDueIsReadInTheOrderOfAnIndex", whatIsDueIsReadInTheOrderOfAnIndex},
 		{"ARepeatedKeyIsNotAppendedAgain", aRepeatedKeyIsNotAppendedAgain},
 		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},

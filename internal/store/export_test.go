@@ -15,8 +15,10 @@ func (s *Store) Postgres() bool { return s.postgres }
 // Gathered is how many deliveries wait for the transaction being written.
 func (s *Store) Gathered() int { return len(s.receiver.waiting) }
 
-// ClaimQueries ask whether a delivery is due, and which.
-func ClaimQueries() (whether, which string) { return anyDelivery, dueDeliveries }
+// ClaimQueries ask whether a delivery is due, and which, and which threads somebody woke.
+func ClaimQueries() (whether, which, threads string) {
+	return anyDelivery, dueDeliveries, "SELECT " + rowColumns + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"
+}
 
 // Due are the numbers of the threads that a claim would find.
 func (s *Store) Due(ctx context.Context) (numbers []int, err error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Claim takes the leases of threads that are due, at most so many: first of those that somebody woke, the
-// longest waiting first, then of those whose time has come. Release makes a thread due again that was woken
-// meanwhile. Rows that another node is just claiming are left to it.
+// Claim takes the leases of threads that are due, at most so many: first of those that a person's order woke, then
+// that something else woke, the longest waiting first, then of those whose time has come. Release makes a thread due
+// again that was woken meanwhile. Rows that another node is just claiming are left to it.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
 	now := micros(s.now())
@@ -24,7 +24,7 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 		return nil, err // where nothing is due, nothing needs to be locked
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		rows, err := s.dueRows(ctx, tx, most, woken+" ORDER BY queued_at")
+		rows, err := s.dueRows(ctx, tx, most, woken+inTurn)
 		if err == nil && len(rows) < most {
 			var more []row
 			more, err = s.dueRows(ctx, tx, most-len(rows), waited+" ORDER BY wake_at", now)
@@ -51,6 +51,7 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 // What is due, each by an index of its own, no thread by both. Waits end by each node's clock, as in policy.
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
+	inTurn = " ORDER BY urgent DESC, queued_at"
 	waited = "wake_at > 0 AND wake_at <= $1 AND queued_at = 0 AND lease_until = 0"
 )
 
@@ -107,7 +108,7 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string, now ti
 	}
 	lease := thread.Lease{Thread: r.thread, Owner: owner, Epoch: r.epoch + 1, Until: now.Add(r.ahead + thread.LeaseTime), From: r.leaseOwner}
 	err := tx.exec(ctx, `UPDATE threads SET lease_owner = $2, lease_epoch = $3, lease_until = $4, wake_at = $5,
-		later_at = 0, queued_at = 0, account = '' WHERE id = $1`, r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+		later_at = 0, queued_at = 0, urgent = 0, account = '' WHERE id = $1`, r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 	return lease, err
 }
 

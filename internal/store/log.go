@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
@@ -74,7 +75,7 @@ func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...
 			return err
 		}
 		if wake && (fresh > 0 || len(events) == 0) {
-			return s.wake(ctx, tx, row)
+			return s.wake(ctx, tx, row, slices.ContainsFunc(events, thread.NewEvent.Orders))
 		}
 		return nil
 	})
@@ -175,12 +176,13 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 	return fresh, err
 }
 
-// wake makes the thread due, unless it has been since its last step began. The time
-// is by dueNow: a node whose clock is ahead must not queue behind all others.
-func (s *threads) wake(ctx context.Context, tx *txn, r row) error {
-	if !r.queuedAt.IsZero() {
+// wake makes the thread due, unless it has been since its last step began; with an order of a person before those
+// that others woke. The time is by dueNow: a node whose clock is ahead must not queue behind all others.
+func (s *threads) wake(ctx context.Context, tx *txn, r row, order bool) error {
+	if !r.queuedAt.IsZero() && !order {
 		return nil
 	}
 	tx.due = true
-	return tx.exec(ctx, "UPDATE threads SET queued_at = $2 WHERE id = $1", r.id, micros(s.dueNow()))
+	return tx.exec(ctx, `UPDATE threads SET queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $2 END,
+		urgent = CASE WHEN $3 THEN 1 ELSE urgent END WHERE id = $1`, r.id, micros(s.dueNow()), order)
 }

@@ -39,8 +39,8 @@ func TestAnOlderDatabaseIsUpgradedWithWhatIsInIt(t *testing.T) {
 // oldPacked is a payload as the pawl of commit 964464b packed it, in hexadecimal.
 const oldPacked = "ff7332016f150003186f70656e6564222e8d035104086164614601177655028144150008047d7d"
 
-// addToOld stores a delivery as schema 3 and 4 did, packed with the dictionary, and
-// a thread whose failed step only the queue of that time knows.
+// addToOld stores a delivery as schema 3 and 4 did, packed with the dictionary, one
+// that pawl could not read then, and a thread whose failed step only the queue of that time knows.
 func addToOld(t *testing.T, dsn string, at time.Time) {
 	db := rawDB(t, dsn)
 	mark := map[bool]string{true: "$", false: "?"}[strings.HasPrefix(dsn, "postgres")]
@@ -50,6 +50,8 @@ func addToOld(t *testing.T, dsn string, at time.Time) {
 	}
 	exec("INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at) VALUES ('packed', 'issues', ?1, ?2, 'received', 1)",
 		must(hex.DecodeString(oldPacked))(t), at.UnixMicro())
+	exec("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('unread', 'issues', ?1, ?2, 'unparsable', 'a field is missing', 1, 0)",
+		[]byte(`{"action":"typed"}`), at.UnixMicro())
 	exec("INSERT INTO threads (owner, name, number, updated_at) VALUES ('octo', 'cat', 3, ?1)", at.Add(-time.Hour).UnixMicro())
 	exec(`INSERT INTO river_job (state, max_attempts, args, kind, queue) VALUES ('retryable', 300, '{"thread": {"owner": "octo", "name": "cat", "number": 3}}', 'step', 'steps')`)
 }
@@ -100,6 +102,10 @@ func upgrade(t *testing.T, dsn string) {
 	if diff := cmp.Diff(packed, must(s.Delivery(ctx, "packed"))(t)); diff != "" {
 		t.Errorf("a delivery that was packed with the dictionary (-want +got)\n%s", diff)
 	}
+	unread := thread.Delivery{GUID: "unread", Event: "issues", Payload: []byte(`{"action":"typed"}`), ReceivedAt: at, State: thread.Unparsable, Note: "a field is missing"}
+	if diff := cmp.Diff(unread, must(s.Delivery(ctx, "unread"))(t)); diff != "" {
+		t.Errorf("a delivery that could not be read (-want +got)\n%s", diff)
+	}
 	if fresh := must(s.Receive(ctx, thread.Delivery{GUID: "done", Event: "ping", ReceivedAt: at}))(t); fresh {
 		t.Error("a delivery handled before the upgrade is fresh")
 	}
@@ -120,8 +126,8 @@ func upgrade(t *testing.T, dsn string) {
 		t.Errorf("the sweep freed %d threads, want that of the killed step on PostgreSQL only", n)
 	}
 	wantDue(t, s, 2, 3)
-	if n := claimed(t, s); n != 2 {
-		t.Errorf("%d deliveries are due, want the two that were not handled", n)
+	if n := claimed(t, s); n != 3 {
+		t.Errorf("%d deliveries are due, want the two that were not handled and the one that could not be read", n)
 	}
 	if _, err := rawDB(t, dsn).Exec("SELECT 1 FROM river_job"); err == nil {
 		t.Error("the old queue's table is still there")

@@ -52,6 +52,12 @@ type NewEvent struct {
 	Data any
 }
 
+// Orders reports whether a person asked for something by the event.
+func (e NewEvent) Orders() bool {
+	f, asks := e.Data.(Feedback)
+	return e.Kind == KindControl || e.Kind == KindQuestion || asks && e.Kind == KindFeedback && f.Source != policy.FromCheckRun && !f.By.Bot()
+}
+
 // Lease is the right of one step to append to a thread's log. Every append of
 // the step checks the epoch in its transaction.
 type Lease struct {
