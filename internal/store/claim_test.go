@@ -15,7 +15,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/policy/feedback"
+	saying "github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -120,7 +120,7 @@ func whatPeopleAskForIsGivenOutBeforeResultsOfMachines(t *testing.T, dsn string)
 func aThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	said := func(by, kind string, source policy.Source) thread.NewEvent {
-		return thread.NewEvent{Kind: thread.KindFeedback, Data: thread.Feedback{By: feedback.Actor{Login: by, Type: kind}, Source: source}}
+		return thread.NewEvent{Kind: thread.KindFeedback, Data: thread.Feedback{By: saying.Actor{Login: by, Type: kind}, Source: source}}
 	}
 	stop := thread.NewEvent{Kind: thread.KindControl, Data: thread.Control{}}
 	wake := func(n int, events ...thread.NewEvent) {
@@ -142,7 +142,7 @@ func aThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke(t *testing
 	wake(1, thread.NewEvent{Kind: thread.KindThread, Data: thread.Change{What: "renamed"}})
 	wake(2, said("ada", "User", policy.FromCheckRun)) // who pushed is the sender of its checks
 	wake(3, said("review[bot]", "Bot", policy.FromReview))
-	wake(4, thread.NewEvent{Kind: thread.KindIgnored, Data: thread.Feedback{By: feedback.Actor{Login: "ada"}, Source: policy.FromComment}})
+	wake(4, thread.NewEvent{Kind: thread.KindIgnored, Data: thread.Feedback{By: saying.Actor{Login: "ada"}, Source: policy.FromComment}})
 	wake(5, said("ada", "User", policy.FromComment))
 	wake(3, stop) // it was woken before
 	claim(3, 5, 1)
