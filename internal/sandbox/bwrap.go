@@ -34,7 +34,7 @@ var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 // bwrapCommand is the call of bubblewrap for a program. Its arguments go through a memory file, so that neither
 // the process list nor /proc/1 inside shows the environment or the host's paths.
 func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
-	args, files, err := s.arguments(exe, spec)
+	command, args, files, err := s.arguments(exe, spec)
 	defer func() {
 		if err != nil {
 			closeAll(append(files, p.status, p.release)...)
@@ -58,7 +58,7 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 		return nil, err
 	}
 	files = append(files, list)
-	argv := append([]string{"--args", strconv.Itoa(2 + len(files)), "--", exe}, spec.Argv[1:]...)
+	argv := append([]string{"--args", strconv.Itoa(2 + len(files)), "--"}, command...)
 	cmd := exec.Command(s.bwrap, argv...)
 	if len(spec.Overlays) > 0 {
 		cmd = overlaid(cmd.Args, spec.Overlays)
@@ -69,8 +69,13 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	return cmd, nil
 }
 
-// arguments are all options of bubblewrap, and the files that they refer to by number, from 3 on.
-func (s *Sandbox) arguments(exe string, spec Spec) (args []string, files []*os.File, err error) {
+// arguments are the command line inside, all options of bubblewrap, and the files that they refer to by number,
+// from 3 on.
+func (s *Sandbox) arguments(exe string, spec Spec) (command, args []string, files []*os.File, err error) {
+	command, list, err := spec.binds(exe)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("start %s: %w", exe, err)
+	}
 	args = []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session",
 		"--uid", insideID, "--gid", insideID, "--hostname", "pawl", "--cap-drop", "ALL", "--clearenv",
@@ -78,32 +83,47 @@ func (s *Sandbox) arguments(exe string, spec Spec) (args []string, files []*os.F
 	if s.noUserns != "" {
 		args = append(args, s.noUserns)
 	}
-	args = append(args, systemMounts()...)
+	if spec.Root == "" {
+		args = append(args, hostMounts()...)
+	} else {
+		own := append([]string{"/etc/passwd", "/etc/group"}, ownPlaces...)
+		for _, b := range list {
+			own = append(own, b.path)
+		}
+		mounts, err := rootMounts(spec.Root, own)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("start %s: %w", exe, err)
+		}
+		args = append(args, mounts...)
+	}
+	args = append(args, freshMounts()...)
 	for _, f := range []struct{ path, text string }{
 		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, cmp.Or(spec.HomeAt, spec.Home))},
 		{"/etc/group", fmt.Sprintf("root:x:0:\n%s:x:%s:\n", insideName, insideID)},
 	} {
 		file, err := memoryFile(f.text)
 		if err != nil {
-			return nil, files, err
+			return nil, nil, files, err
 		}
 		files = append(files, file)
 		args = append(args, "--perms", "0444", "--ro-bind-data", strconv.Itoa(2+len(files)), f.path)
 	}
-	args = append(args, binds(exe, spec)...)
+	for _, b := range list {
+		args = append(args, b.option, b.from, b.path)
+	}
 	args = append(args, "--remount-ro", "/", "--chdir", cmp.Or(spec.DirAt, spec.Dir))
 	for _, v := range spec.Env {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return nil, files, fmt.Errorf("start %s: environment entry %.40q is not NAME=value", exe, v)
+			return nil, nil, files, fmt.Errorf("start %s: environment entry %.40q is not NAME=value", exe, v)
 		}
 		args = append(args, "--setenv", name, value)
 	}
-	return args, files, nil
+	return command, args, files, nil
 }
 
-// systemMounts are the parts of the host that every program sees.
-func systemMounts() []string {
+// hostMounts are the parts of the host that every program sees without a root of its own.
+func hostMounts() []string {
 	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, dir := range usrHidden {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
@@ -117,14 +137,6 @@ func systemMounts() []string {
 			args = append(args, "--ro-bind", dir, dir)
 		}
 	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp")
-	// A fresh /proc still holds settings of the whole machine. To a Pawl that runs as root the kernel would let
-	// the program change them: one of these names a program that the kernel starts as root.
-	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
-		if _, err := os.Stat(path); err == nil {
-			args = append(args, "--ro-bind", path, path)
-		}
-	}
 	for _, pattern := range etcShown {
 		found, _ := filepath.Glob("/etc/" + pattern) // the patterns are constant and well formed
 		for _, path := range found {
@@ -136,10 +148,29 @@ func systemMounts() []string {
 	return args
 }
 
-// binds are the mounts of one program: its directories, and its executable where nothing shows it.
-func binds(exe string, spec Spec) []string {
-	type bind struct{ path, option, from string }
-	list := []bind{{cmp.Or(spec.DirAt, spec.Dir), "--bind", spec.Dir}, {cmp.Or(spec.HomeAt, spec.Home), "--bind", spec.Home}}
+// ownPlaces are where freshMounts mounts.
+var ownPlaces = []string{"/proc", "/dev", "/tmp", "/run", "/var/tmp"}
+
+// freshMounts are what every program has for itself.
+func freshMounts() []string {
+	args := []string{"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp"}
+	// A fresh /proc still holds settings of the whole machine. To a Pawl that runs as root the kernel would let
+	// the program change them: one of these names a program that the kernel starts as root.
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
+		if _, err := os.Stat(path); err == nil {
+			args = append(args, "--ro-bind", path, path)
+		}
+	}
+	return args
+}
+
+// bind is a file or folder of the host that is shown at a path.
+type bind struct{ path, option, from string }
+
+// binds are the command line of a program inside, and its mounts: its directories, and its executable where
+// nothing shows it.
+func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
+	list = []bind{{cmp.Or(spec.DirAt, spec.Dir), "--bind", spec.Dir}, {cmp.Or(spec.HomeAt, spec.Home), "--bind", spec.Home}}
 	for _, m := range spec.Folders {
 		list = append(list, bind{m.To, "--bind", m.From})
 	}
@@ -149,26 +180,41 @@ func binds(exe string, spec Spec) []string {
 	for _, m := range spec.Mounts {
 		list = append(list, bind{m.To, "--ro-bind", m.From})
 	}
+	argv = append([]string{exe}, spec.Argv[1:]...)
+	switch {
+	case spec.Root == "":
+		list = append(list, showing(exe, list)...)
+	case spec.HostPath != "":
+		argv, list, err = spec.guest(exe, list)
+	}
+	if spec.Root != "" { // the network is the host's
+		for _, path := range []string{"/etc/resolv.conf", "/etc/hosts"} {
+			if _, err := os.Stat(path); err == nil {
+				list = append(list, bind{path, "--ro-bind", path})
+			}
+		}
+	}
+	// The outer path first; for the same path the read-only bind last.
+	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(len(a.path), len(b.path)) })
+	return argv, list, err
+}
+
+// showing shows an executable of the host where neither the list nor the system does.
+func showing(exe string, list []bind) (more []bind) {
 	real, err := filepath.EvalSymlinks(exe)
 	if err != nil {
 		real = exe
 	}
 	for _, path := range []string{exe, real} {
-		shown := slices.ContainsFunc(list, func(b bind) bool { return within(path, b.path) })
+		shown := slices.ContainsFunc(slices.Concat(list, more), func(b bind) bool { return within(path, b.path) })
 		for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"} {
 			shown = shown || within(path, dir)
 		}
 		if !shown {
-			list = append(list, bind{path, "--ro-bind", path})
+			more = append(more, bind{path, "--ro-bind", path})
 		}
 	}
-	// The outer path first; for the same path the read-only bind last.
-	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(len(a.path), len(b.path)) })
-	var args []string
-	for _, b := range list {
-		args = append(args, b.option, b.from, b.path)
-	}
-	return args
+	return more
 }
 
 func within(path, dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }

@@ -8,6 +8,9 @@
 // below the home directory. Pawl should not run as root: then whatever the kernel grants to root as an owner is
 // kept away by mounts alone. When Pawl ends, even by kill -9, everything inside ends with it.
 //
+// With a root, such as an unpacked image, its files take the place of the host's. A program of the host, such as an
+// agent, is shown inside with its package; it needs a loader and libraries of the root that are new enough.
+//
 // Mode None is an ordinary process of the same user, for trusted agents only. It gets the same environment,
 // with one variable (Marker) more, and is ended as a whole: its process group, its descendants, and everything
 // that carries the marker. What None cannot find is a process that cleared its environment, left its session
@@ -17,6 +20,8 @@
 //	what can a program be given, and what if it cannot start     sandbox.go
 //	what of the host does a program see                          bwrap.go
 //	how do programs share files that none of them writes         overlay.go
+//	how do the files of an image take its place                  root.go
+//	how does a program of the host run in an image               root.go (guest, runnable)
 //	how is a program started, bounded and ended                  process.go
 //	how is bubblewrap's PID namespace followed                   process.go
 //	how are processes found that an earlier Pawl left            family.go

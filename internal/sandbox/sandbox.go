@@ -47,6 +47,12 @@ type Spec struct {
 	Home     string   // the home directory, which the program may write to
 	Env      []string // the whole environment, NAME=value; nothing is inherited
 	ReadOnly []string // what else the program may see, at the same paths; a nested path decides
+	// Root is a folder with the files of a system, such as an unpacked image, that the program sees in place of the
+	// host's; mode None refuses it. Nobody else may write there.
+	Root string
+	// HostPath, beside a Root, is a search path of the host, as in PATH, by which the program is found there and
+	// shown inside; empty where it is the root's.
+	HostPath string
 	// Mounts may be read at other paths than their own, and Folders written, too; mode None refuses both.
 	Mounts, Folders []Mount
 	// DirAt and HomeAt are where the program finds Dir and Home; empty for their own paths, as always in mode None.
@@ -176,6 +182,8 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	switch {
 	case s.mode != None:
 		cmd, err = s.bwrapCommand(exe, spec, p)
+	case spec.Root != "":
+		err = fmt.Errorf("start %s: without a sandbox there is no image", exe)
 	case len(spec.Mounts)+len(spec.Folders)+len(spec.Overlays) > 0 || spec.DirAt+spec.HomeAt != "":
 		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
 	default:
@@ -196,6 +204,9 @@ func (spec Spec) check() (exe string, err error) {
 		return "", errors.New("start a program: none was named")
 	}
 	paths := append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
+	if spec.Root != "" {
+		paths = append(paths, spec.Root)
+	}
 	var inside []string
 	for _, m := range slices.Concat(spec.Mounts, spec.Folders) {
 		paths, inside = append(paths, m.From), append(inside, m.To)
@@ -224,24 +235,45 @@ func (spec Spec) check() (exe string, err error) {
 	return spec.find()
 }
 
+// find is the path of the program: of the host, or in the root.
 func (spec Spec) find() (string, error) {
-	name := spec.Argv[0]
-	var dirs []string // that it may be in
-	switch {
-	case filepath.IsAbs(name):
-		dirs = []string{"/"}
-	case strings.ContainsRune(name, '/'):
-		dirs = []string{spec.Dir}
-	default:
-		for _, v := range spec.Env {
-			if list, ok := strings.CutPrefix(v, "PATH="); ok {
-				dirs = filepath.SplitList(list)
-			}
+	stat, search := os.Stat, spec.HostPath
+	if spec.Root != "" && search == "" {
+		stat = spec.statIn
+	}
+	for _, v := range spec.Env {
+		if list, ok := strings.CutPrefix(v, "PATH="); ok && spec.HostPath == "" {
+			search = list
 		}
+	}
+	if name := spec.Argv[0]; !filepath.IsAbs(name) && strings.ContainsRune(name, '/') {
+		return lookUp(filepath.Join(spec.Dir, name), "", os.Stat)
+	}
+	path, err := lookUp(spec.Argv[0], search, stat)
+	if err != nil && spec.Root != "" && spec.HostPath == "" {
+		err = fmt.Errorf("start %s: the image has no such program: use one that has it", spec.Argv[0])
+	}
+	return path, err
+}
+
+func (spec Spec) statIn(path string) (os.FileInfo, error) {
+	f, err := OpenIn(spec.Root, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Stat()
+}
+
+// lookUp finds a program by its path, or by its name in a search path.
+func lookUp(name, search string, stat func(string) (os.FileInfo, error)) (string, error) {
+	dirs := filepath.SplitList(search)
+	if filepath.IsAbs(name) {
+		dirs = []string{"/"}
 	}
 	for _, dir := range dirs {
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if info, err := stat(path); err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path, nil
 		}
 	}

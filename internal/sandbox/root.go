@@ -1,0 +1,207 @@
+package sandbox
+
+import (
+	"bufio"
+	"debug/elf"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// guestDir is where a program of the host is shown inside a root, which may have files of its own at the
+// program's place.
+const guestDir = "/opt/pawl"
+
+// maxRootArguments bounds what the entries of a root add to the command line, of which bubblewrap takes 9,000
+// arguments.
+const maxRootArguments = 7500
+
+// OpenIn opens a file of a root for reading. Links mean places in the root, also absolute ones and those
+// that lead out of it.
+func OpenIn(root, path string) (*os.File, error) {
+	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	defer unix.Close(dir)
+	fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// rootMounts show a root's entries. A folder that holds the place of a mount of Pawl's own is made anew with
+// the same entries, and what is no folder gives way to it: bubblewrap would follow the root's links to that place,
+// out to the host.
+func rootMounts(root string, own []string) (args []string, err error) {
+	var show func(dir string) error
+	show = func(dir string) error {
+		entries, err := os.ReadDir(filepath.Join(root, dir))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			holds := slices.ContainsFunc(own, func(place string) bool { return within(place, path) })
+			switch {
+			case holds && e.IsDir() && !slices.Contains(own, path):
+				args = append(args, "--dir", path)
+				if err := show(path); err != nil {
+					return err
+				}
+			case holds:
+			case e.Type() == fs.ModeSymlink:
+				target, err := os.Readlink(filepath.Join(root, path))
+				if err != nil {
+					return err
+				}
+				args = append(args, "--symlink", target, path)
+			case e.IsDir(), e.Type().IsRegular():
+				args = append(args, "--ro-bind", filepath.Join(root, path), path)
+			}
+			if len(args) > maxRootArguments {
+				return fmt.Errorf("too many entries in %s of the image, where Pawl mounts something: use an image with fewer there, or move what it mounts", dir)
+			}
+		}
+		return nil
+	}
+	err = show("/")
+	return args, err
+}
+
+// guest is the command line of a program of the host inside a root, and what is shown for it. Programs that
+// npm installed come with all packages beside them, and run by the host's Node.js; other scripts run by the
+// root's interpreter.
+func (spec Spec) guest(exe string, list []bind) (argv []string, _ []bind, err error) {
+	shown := func(path string) bool {
+		return slices.ContainsFunc(list, func(b bind) bool { return within(path, b.path) })
+	}
+	show := func(path string) (string, error) {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || shown(real) {
+			return real, err
+		}
+		from := real
+		if before, _, ok := strings.Cut(real, "/node_modules/"); ok {
+			from = before + "/node_modules"
+		}
+		to := filepath.Join(guestDir, strconv.Itoa(len(list)), filepath.Base(from))
+		list = append(list, bind{to, "--ro-bind", from})
+		return to + strings.TrimPrefix(real, from), runnable(spec.Root, real)
+	}
+	by, err := interpreter(exe)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(by) > 0 && filepath.Base(by[0]) == "node" {
+		node, err := lookUp("node", spec.HostPath, os.Stat)
+		if err != nil {
+			return nil, nil, err
+		}
+		if by[0], err = show(node); err != nil {
+			return nil, nil, err
+		}
+	} else if len(by) > 0 {
+		f, err := OpenIn(spec.Root, by[0])
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s is a script for %s, which the image lacks: use an image that has it", exe, by[0])
+		}
+		f.Close()
+		by = nil // the kernel finds it
+	}
+	inside, err := show(exe)
+	return slices.Concat(by, []string{inside}, spec.Argv[1:]), list, err
+}
+
+// interpreter is the program that a script names in its first line, with its arguments, and without env; none for
+// what is no script.
+func interpreter(path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	line, _ := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n') // as much as the kernel reads
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+		return nil, nil
+	}
+	if len(words) > 1 && filepath.Base(words[0]) == "env" {
+		words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "-S" })
+	}
+	return words, nil
+}
+
+// runnable says why a program of the host cannot run in a root: it needs the root's loader and libraries, which
+// must be new enough.
+func runnable(root, path string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil // a script; what else it may be is for the kernel to say
+	}
+	defer f.Close()
+	lacks := func(what string) error {
+		return fmt.Errorf("%s of the server cannot run in the image, which lacks %s: use an image with glibc that is as new as the server's (not Alpine), or install a static build on the server", path, what)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			text, _ := io.ReadAll(io.LimitReader(p.Open(), 4096))
+			loader := strings.TrimRight(string(text), "\x00")
+			in, err := OpenIn(root, loader)
+			if err != nil {
+				return lacks(loader)
+			}
+			in.Close()
+		}
+	}
+	if own, _ := f.DynString(elf.DT_RUNPATH); len(own) > 0 {
+		return nil // it brings libraries
+	}
+	libraries, _ := f.ImportedLibraries()
+	needs, _ := f.DynamicVersionNeeds()
+	for _, name := range libraries {
+		has, err := versions(root, name)
+		if err != nil {
+			return lacks(name)
+		}
+		for _, n := range needs {
+			for _, v := range n.Needs {
+				if n.Name == name && !slices.Contains(has, v.Dep) {
+					return lacks(v.Dep + " of " + name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// versions are what a library of a root defines.
+func versions(root, name string) (has []string, err error) {
+	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
+	for _, dir := range []string{"/lib/" + triple, "/usr/lib/" + triple, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"} {
+		file, err := OpenIn(root, filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		defer file.Close()
+		f, err := elf.NewFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all, _ := f.DynamicVersions()
+		for _, v := range all {
+			has = append(has, v.Name)
+		}
+		return has, nil
+	}
+	return nil, fs.ErrNotExist
+}
