@@ -1,0 +1,154 @@
+package ground
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// unpack lays the layers of an image over one another in a folder, with room for so many bytes. Anybody may have made them: nothing outside of the folder is reached, files belong to the user that Pawl
+// runs as, and there are no devices and no programs that run as somebody else.
+func unpack(dir string, layers []v1.Layer, room int64) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	u := unpacker{root: root, room: room, files: maxFiles}
+	for _, l := range layers {
+		if err := u.layer(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type unpacker struct {
+	root  *os.Root
+	room  int64           // bytes that are left
+	files int             // entries that are left
+	own   map[string]bool // what the layer has brought
+}
+
+// layer reads a layer to its end: only there it is known that it has the digest that the manifest names.
+func (u *unpacker) layer(l v1.Layer) error {
+	text, err := l.Uncompressed()
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	u.own = map[string]bool{}
+	for in := tar.NewReader(text); ; {
+		h, err := in.Next()
+		if err == io.EOF {
+			_, err = io.Copy(io.Discard, text)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if u.files--; u.files < 0 {
+			return fmt.Errorf("it has more than %d entries", maxFiles)
+		}
+		if err := u.apply(h, in); err != nil {
+			return fmt.Errorf("entry %.200q: %w", h.Name, err)
+		}
+	}
+}
+
+// apply does what an entry says. A name that begins with .wh. takes away what lower layers have, as the image
+// specification of OCI says.
+func (u *unpacker) apply(h *tar.Header, in io.Reader) error {
+	name, err := local(h.Name)
+	if name == "." || err != nil {
+		return err
+	}
+	for p := name; p != "."; p = path.Dir(p) {
+		u.own[p] = true
+	}
+	dir, base := path.Dir(name), path.Base(name)
+	hidden, hides := strings.CutPrefix(base, ".wh.")
+	switch {
+	case base == ".wh..wh..opq":
+		return u.clear(dir)
+	case hides && strings.Trim(hidden, ".") == "", strings.HasPrefix(hidden, ".wh."):
+		return nil // files of a storage driver
+	case hides:
+		return u.root.RemoveAll(path.Join(dir, hidden))
+	}
+	return u.entry(name, h, in)
+}
+
+// local is a path below the root; links and entries begin with a slash or without.
+func local(name string) (string, error) {
+	clean := path.Clean(strings.TrimLeft(name, "/"))
+	if !filepath.IsLocal(clean) || strings.ContainsRune(clean, 0) {
+		return "", fmt.Errorf("%.200q leads out of the image", name)
+	}
+	return clean, nil
+}
+
+// clear takes away what lower layers have in a folder.
+func (u *unpacker) clear(dir string) error {
+	return fs.WalkDir(u.root.FS(), dir, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || err == nil && (u.own[p] || p == "."):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := u.root.RemoveAll(p); err != nil || !d.IsDir() {
+			return err
+		}
+		return fs.SkipDir
+	})
+}
+
+func (u *unpacker) entry(name string, h *tar.Header, in io.Reader) error {
+	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	mode := fs.FileMode(h.Mode) & fs.ModePerm // without set-user-ID
+	old, err := u.root.Lstat(name)
+	if err == nil && old.IsDir() && h.Typeflag == tar.TypeDir {
+		return u.root.Chmod(name, mode|0o700)
+	}
+	if err == nil {
+		if err := u.root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return u.root.Mkdir(name, mode|0o700)
+	case tar.TypeReg:
+		if h.Size > u.room {
+			return syscall.ENOSPC
+		}
+		u.room -= h.Size
+		f, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode|0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, in)
+		return errors.Join(err, f.Close(), u.root.Chtimes(name, h.ModTime, h.ModTime))
+	case tar.TypeSymlink:
+		return u.root.Symlink(h.Linkname, name)
+	case tar.TypeLink:
+		target, err := local(h.Linkname)
+		if err != nil {
+			return err
+		}
+		return u.root.Link(target, name)
+	}
+	return nil // devices and pipes
+}
