@@ -22,7 +22,7 @@ func (w *world) check(s *simThread, f Facts, d Decision) {
 	if d.Rule == "" || len(d.Reasons) == 0 || slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Text == "" || r.Rule == "" }) {
 		broken("a decision without a rule or a reason")
 	}
-	if words := d.Rule.Words(); d.Action == DoWait && words.Waits == "" || d.Action == DoStop && words.Stops == "" {
+	if words := d.Rule.Words(); d.Action == DoWait && words.Waits == "" || (d.Action == DoStop || d.Action == DoAsk) && words.Stops == "" {
 		broken("a rule without the words for its decision")
 	}
 	before := f
@@ -38,7 +38,7 @@ func (w *world) check(s *simThread, f Facts, d Decision) {
 		w.checkAttempt(s, f, d, broken)
 	case DoWait:
 		w.checkWait(f, d, broken)
-	case DoStop, DoDone:
+	case DoStop, DoDone, DoAsk:
 	default:
 		broken("an unknown action")
 	}
@@ -260,6 +260,9 @@ func anyEnd(t *rapid.T, now time.Time, mood *Attempt) Attempt {
 		a.Edits = Edits{Operations: rapid.IntRange(40, 120).Draw(t, "edits"), MaxRepeat: rapid.IntRange(8, 30).Draw(t, "repeats")}
 	case a.Ending == Completed:
 		a.Outcome = map[bool]Outcome{true: Edited, false: NoChange}[a.Progress()]
+		if !a.Progress() && rapid.Bool().Draw(t, "declined") {
+			a.Outcome, a.Declined = Declined, "it contradicts itself"
+		}
 		if a.Progress() && rapid.Bool().Draw(t, "failing") {
 			a.Outcome, a.Verify = VerifyFailed, []Verified{{}}
 		}
@@ -308,7 +311,7 @@ func TestTheSimulationLeadsEverywhere(t *testing.T) {
 		"stop paused", "stop closed", "stop cancelled", "done done", "stop restart_limit", "wait daily_cap", "stop unattended", "attempt transient", "wait transient", "stop transient", "attempt silent", "stop silent",
 		"attempt auth", "stop auth", "attempt misconfigured", "stop misconfigured", "stop auth_breaker",
 		"attempt usage_limit", "attempt limit_reset", "wait usage_limit", "stop usage_limit", "stop usage_limit_breaker",
-		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change",
+		"attempt edit_loop", "wait cooldown", "attempt stagnation", "stop stagnation", "stop no_progress", "stop no_change", "ask declined",
 		"attempt progress", "attempt interrupted", "stop interrupted", "attempt verify_failed", "attempt escalate_effort", "stop verify_failed",
 		"attempt feedback", "wait gather", "wait backoff", "stop no_backend",
 	} {

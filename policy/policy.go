@@ -94,6 +94,7 @@ func Next(f Facts) Decision {
 	f = f.settled()
 	for _, r := range []rule{
 		stopped,
+		declined,
 		done,
 		bounds,
 		generations,

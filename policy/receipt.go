@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/policy/simhash"
@@ -86,16 +87,18 @@ type Receipt struct {
 	Change simhash.Print   `json:"change"`
 	// Whole is the fingerprint of all that the thread's branch changes, from the commit
 	// that it began at to EndTree.
-	Whole     simhash.Print `json:"whole,omitempty"`
-	Added     int           `json:"added,omitempty"` // lines, by the same change
-	Final     string        `json:"final,omitempty"`
-	Verify    []Verified    `json:"verify,omitempty"`
-	Tests     []string      `json:"failing_tests,omitempty"`
-	Tokens    Tokens        `json:"tokens,omitzero"`
-	CostUSD   *float64      `json:"cost_usd,omitempty"`
-	Session   string        `json:"session,omitempty"`
-	ToolCalls int           `json:"tool_calls,omitempty"`
-	Turns     int           `json:"turns,omitempty"`
+	Whole simhash.Print `json:"whole,omitempty"`
+	Added int           `json:"added,omitempty"` // lines, by the same change
+	Final string        `json:"final,omitempty"`
+	// Declined is why the agent said that the task cannot be done. It counts where Declines holds.
+	Declined  string     `json:"declined,omitempty"`
+	Verify    []Verified `json:"verify,omitempty"`
+	Tests     []string   `json:"failing_tests,omitempty"`
+	Tokens    Tokens     `json:"tokens,omitzero"`
+	CostUSD   *float64   `json:"cost_usd,omitempty"`
+	Session   string     `json:"session,omitempty"`
+	ToolCalls int        `json:"tool_calls,omitempty"`
+	Turns     int        `json:"turns,omitempty"`
 	// Context is the largest request, in tokens; an estimate where the model was
 	// not reached through the gateway, which Gateway tells.
 	Context int64  `json:"context,omitempty"`
@@ -124,6 +127,20 @@ func (r *Receipt) Told(text string) {
 // its start, whoever committed. A tree that is unknown is no progress.
 func (r Receipt) Progress() bool {
 	return r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
+}
+
+// Declining is the reason in an agent's last message whose first line declines the task; empty for any other.
+func Declining(message string) string {
+	first, _, _ := strings.Cut(strings.TrimLeft(message, "\r\n"), "\n")
+	if reason, ok := strings.CutPrefix(first, "DECLINED:"); ok {
+		return strings.Join(strings.Fields(reason), " ")
+	}
+	return ""
+}
+
+// Declines reports whether the agent declined the task: it ended well, said so, and touched nothing.
+func (r Receipt) Declines() bool {
+	return r.Declined != "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0
 }
 
 // WentSilent reports whether the attempt came to nothing but its agent's silence.

@@ -14,6 +14,7 @@ const (
 	RulePaused         Rule = "paused"
 	RuleClosed         Rule = "closed"
 	RuleCancelled      Rule = "cancelled"
+	RuleDeclined       Rule = "declined"
 	RuleDone           Rule = "done"
 	RuleRestartLimit   Rule = "restart_limit"
 	RuleBudget         Rule = "budget"
@@ -92,6 +93,7 @@ var words = map[Rule]Words{
 	RulePaused:          {Stops: "work is paused here"},
 	RuleClosed:          {Stops: "the thread cannot be worked on any more"},
 	RuleCancelled:       {Stops: "somebody asked for it", Help: HelpResume},
+	RuleDeclined:        {Stops: "the agent declined", Help: HelpAny},
 	RuleRestartLimit:    {Stops: "the run reached its restart limit"},
 	RuleBudget:          {Waits: "the day's budget is used up", Stops: "the budget is used up", Help: HelpAny},
 	RuleGenerations:     {Stops: "Pawl's own work led here, and no person asked", Help: HelpNone},

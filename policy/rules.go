@@ -20,6 +20,17 @@ func stopped(f Facts) (Decision, bool) {
 	return silent()
 }
 
+// declined asks a person: the agent said that the task cannot be done, which is no failure of it.
+func declined(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || len(f.Fresh) > 0 || a.Outcome != Declined {
+		return silent()
+	}
+	d, ok := stop(RuleDeclined, "Say in a comment what to do instead, or what the agent got wrong; the work then begins again.", "the agent declined: "+a.Declined)
+	d.Action = DoAsk
+	return d, ok
+}
+
 // done is rule 2: the last attempt completed, its work or that which it went on with
 // stands, and it was verified where there is something to verify with. Feedback that
 // came meanwhile is work that is left, so it keeps the run open. Where the last attempt

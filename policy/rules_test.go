@@ -96,6 +96,61 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 	})
 }
 
+func TestAnAgentThatDeclinesAsksAPerson(t *testing.T) {
+	no := Attempt{Receipt: Receipt{Ending: Completed, Outcome: Declined, Declined: "sum is to be odd and even"}}
+	said := Decision{Action: DoAsk, Rule: "declined", Reasons: wanted("the agent declined: sum is to be odd and even")}
+	read(t, []sentence{
+		{"it is no failure and no work without a change", given(no), said},
+		{"also where earlier work stands", given(finished(), no), said},
+		{"and where the tests of earlier work fail", given(unverified(), no), said},
+		{"a person's new words begin again", given(no).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"also a bare word to go on", given(no).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"and again and again", given(no, no, no).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"but nothing goes on where work is paused", given(no).with(func(f *Facts) { f.Paused = "policy.paused" }), Decision{Action: DoStop, Rule: "paused"}},
+	})
+	if v := Stagnation([]Attempt{no, no, no}, 0, Limits{Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2}}); v.Similar != 0 || v.Escalated {
+		t.Errorf("declining twice is stagnation: %+v", v)
+	}
+}
+
+func TestOnlyTheFirstLineOfTheLastMessageDeclines(t *testing.T) {
+	for message, want := range map[string]string{
+		"DECLINED: the two rules contradict each other\nOne says …": "the two rules contradict each other",
+		"\n\r\nDECLINED:  a \t b \r\n":                              "a b",
+		"DECLINED:":                                                 "",
+		"DECLINED: \nno reason":                                     "",
+		"I did it.\nDECLINED: not really":                           "",
+		"```\nDECLINED: quoted\n```":                                "",
+		"    DECLINED: as code":                                     "",
+		"> DECLINED: quoted":                                        "",
+		"Declined: in other letters":                                "",
+		"The task says to begin with DECLINED: something":           "",
+		"": "",
+	} {
+		if got := Declining(message); got != want {
+			t.Errorf("Declining(%q) is %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestADeclineChangedNothingAndEndedWell(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		r    Receipt
+		want bool
+	}{
+		{"nothing changed", Receipt{Ending: Completed, Declined: "no", StartTree: "a", EndTree: "a"}, true},
+		{"without a reason", Receipt{Ending: Completed, StartTree: "a", EndTree: "a"}, false},
+		{"the tree changed", Receipt{Ending: Completed, Declined: "no", StartTree: "a", EndTree: "b"}, false},
+		{"only what is left out changed", Receipt{Ending: Completed, Declined: "no", StartTree: "a", EndTree: "a", LeftOut: []string{"ci.yml (protected)"}}, false},
+		{"it failed", Receipt{Ending: Crashed, Declined: "no", StartTree: "a", EndTree: "a"}, false},
+	} {
+		if got := tc.r.Declines(); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
 // many returns n attempts, all alike but the last.
 func many(n int, a, last Attempt) []Attempt {
 	all := make([]Attempt, n)

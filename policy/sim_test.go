@@ -191,7 +191,7 @@ func (w *world) step(s *simThread) {
 		for i := range s.feedback {
 			s.feedback[i].taken = true
 		}
-	case DoStop, DoDone:
+	case DoStop, DoDone, DoAsk:
 		s.open, s.seen = false, s.seq
 	}
 }

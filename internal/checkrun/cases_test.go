@@ -243,6 +243,14 @@ func addStops(c map[string]Facts) map[string]Facts {
 	same.Hint = "Say what is missing in a comment, or close the thread."
 	c["no-change"] = same
 
+	no := same
+	no.Attempts = []Attempt{same.Attempts[0]}
+	no.Attempts[0].Outcome, no.Attempts[0].Declined = "declined", "sum() is to be odd and even at once, see #7 @octocat"
+	no.Attempts[0].Final = "DECLINED: " + no.Attempts[0].Declined + "\n\nThe test wants 3, the description wants 4."
+	no.Rule, no.Reasons = "declined", policy.Because("", "the agent declined: "+no.Attempts[0].Declined)
+	no.Hint = "Say in a comment what to do instead, or what the agent got wrong; the work then begins again."
+	c["declined"] = no
+
 	verify := stagnant("failure")
 	verify.Stagnation = policy.Stagnant{Similarity: 0.71, Reasons: []string{"similarity with the attempt before is 0.71; similar from 0.85"}}
 	verify.Attempts[2].Similarity, verify.Attempts[2].SimilarKind = 0.71, ""

@@ -104,7 +104,7 @@ func stopReason(f Facts) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
-	if f.Rule == policy.RuleVerifyBroken && len(f.Reasons) > 0 {
+	if (f.Rule == policy.RuleVerifyBroken || f.Rule == policy.RuleDeclined) && len(f.Reasons) > 0 {
 		return plain(f.Reasons[0].Text)
 	}
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))

@@ -88,6 +88,7 @@ func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		N: r.attempts, Ending: p.Ending, Reasons: p.Reasons,
 		Detail: text.Line(p.Failure, maxRemark), StartTree: before, EndTree: before,
 		Edits: p.Edits, Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
+		Declined: text.Line(policy.Declining(p.FinalMessage), maxRemark),
 	}
 	e.Told(p.Evidence())
 	if p.Edits.Operations > 0 {
@@ -103,6 +104,8 @@ func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		e.Limit = &limit
 	}
 	switch {
+	case e.Declines():
+		e.Outcome = policy.Declined
 	case r.severity.Judge(e.Edits).Class != policy.None:
 		e.Outcome = policy.EditLoop
 	case e.Ending != policy.Completed:

@@ -145,6 +145,8 @@ func (f AttemptFacts) unrewarded() string {
 		return "Pawl itself failed: " + f.OwnFailure
 	case f.Outcome == policy.Cancelled:
 		return "the attempt was cancelled"
+	case f.Outcome == policy.Declined:
+		return "the agent declined the task"
 	case f.Outcome == policy.Interrupted:
 		return "the attempt was interrupted"
 	case f.Silent:

@@ -79,6 +79,8 @@ func TestGradesOfAttempts(t *testing.T) {
 			missing: "the attempt ended usage_limit, which says nothing of the work"},
 		{name: "cancelled", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Cancelled }, missing: "the attempt was cancelled"},
 		{name: "interrupted", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Interrupted }, missing: "the attempt was interrupted"},
+		{name: "declined", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Ending, g.Facts.Outcome = policy.Completed, policy.Declined },
+			missing: "the agent declined the task"},
 		{name: "silent", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Ending, g.Facts.Silent = policy.TimedOut, true },
 			missing: "the agent fell silent, which says nothing of the work"},
 		{name: "Pawl failed", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.OwnFailure = "the disk is full" }, missing: "Pawl itself failed: the disk is full"},

@@ -136,7 +136,7 @@ func (a *Attempt) run(ctx context.Context) error {
 func (a *Attempt) settle(ctx context.Context) error {
 	err := a.executor.Commit(ctx)
 	crash.Point("committed")
-	if err == nil && a.Receipt.Ending == policy.Completed && (a.Receipt.Commit != "" || a.completes()) {
+	if err == nil && a.Receipt.Ending == policy.Completed && !a.Receipt.Declines() && (a.Receipt.Commit != "" || a.completes()) {
 		a.Receipt.Verify, err = a.executor.Verify(ctx)
 		crash.Point("verified")
 	}
@@ -321,7 +321,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	if why := edits.Polls(); why != "" {
 		r.Reasons = append(r.Reasons, why)
 	}
-	r.Final = tail(p.FinalMessage, maxOutput)
+	r.Final, r.Declined = tail(p.FinalMessage, maxOutput), clip(policy.Declining(p.FinalMessage), maxDetail)
 	r.Detail = tail(oneLine(p.Failure), maxDetail)
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
@@ -360,6 +360,8 @@ func (a *Attempt) conclude() {
 		r.Ending = r.Limit.Kind
 	}
 	switch {
+	case r.Declines():
+		r.Outcome = policy.Declined
 	case a.Ground.Effective.Policy.Severity.Loop(*r).Class != policy.None:
 		r.Outcome = policy.EditLoop
 	case r.Ending != policy.Completed:

@@ -142,7 +142,7 @@ func (a *Attempt) Hide() {
 		return list
 	}
 	r := &a.Receipt
-	r.Final, r.Detail, r.Edits.SameCall = clean(r.Final), clean(r.Detail), clean(r.Edits.SameCall)
+	r.Final, r.Declined, r.Detail, r.Edits.SameCall = clean(r.Final), clean(r.Declined), clean(r.Detail), clean(r.Edits.SameCall)
 	r.Reasons, r.Tests, r.LeftOut = all(r.Reasons), all(r.Tests), all(r.LeftOut)
 	if r.Limit != nil {
 		r.Limit.Message = clean(r.Limit.Message)
