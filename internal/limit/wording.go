@@ -137,8 +137,8 @@ func IsMessage(line string) (policy.Ending, bool) {
 	return ending, known && ending.IsLimit()
 }
 
-// mention matches what is about a limit wherever it stands, loosely: it only counts quotes.
-var mention = regexp.MustCompile(`(?i)(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
+// mention matches what is about a limit wherever it stands, in lower case and loosely: it only counts quotes.
+var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
 	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
 	`|too many requests|out of (?:credits|extra usage)`)
 
@@ -146,7 +146,7 @@ var mention = regexp.MustCompile(`(?i)(?:usage|rate|session|weekly|daily|monthly
 var cues = []string{"imit", "uota", "equests", "ut of "}
 
 // around is how many bytes on each side of a cue are looked at.
-const around = 64
+const around = 32
 
 func Mentioned(text string) bool {
 	for _, cue := range cues {
@@ -156,7 +156,7 @@ func Mentioned(text string) bool {
 				break
 			}
 			at += from
-			if mention.MatchString(text[max(0, at-around):min(len(text), at+around)]) {
+			if mention.MatchString(strings.ToLower(text[max(0, at-around):min(len(text), at+around)])) {
 				return true
 			}
 			from = at + len(cue)
