@@ -94,20 +94,16 @@ type AttemptFacts struct {
 	Ending     policy.Ending  `json:"ending"`
 	Outcome    policy.Outcome `json:"outcome"`
 	OwnFailure string         `json:"own_failure,omitempty"` // what failed in Pawl itself; empty when nothing did
-	StartedAt  time.Time      `json:"started_at"`
-	EndedAt    time.Time      `json:"ended_at"`
-	Silent     bool           `json:"silent,omitempty"` // it was ended because its agent had fallen silent
+	Silent     bool           `json:"silent,omitempty"`      // it was ended because its agent had fallen silent
 	// Changed says that the tree differs from the one at the start.
 	Changed    bool        `json:"changed"`
 	Commits    int         `json:"commits"`              // how many commits of the attempt reached the thread's branch
-	Session    string      `json:"session,omitempty"`    // the attempt's session, from a place that no other writes to; empty when unknown
 	Transcript *Transcript `json:"transcript,omitempty"` // nil for a CLI without a stream of events, such as a plain command
 }
 
 // Transcript describes the record from which trajectory and journal are read.
 type Transcript struct {
-	Session string `json:"session,omitempty"` // the id that the record itself names; empty when it names none
-	Bytes   int64  `json:"bytes"`
+	Bytes int64 `json:"bytes"`
 }
 
 // Grade is the grade of one attempt, or the reason why there is none.

@@ -25,11 +25,9 @@ func says(source SignalSource, value float64, at time.Time) Signal {
 // gradeDay.
 func endedAt(n int, backend string, signals ...Signal) Graded {
 	end := gradeDay.Add(time.Duration(n) * time.Hour)
-	session := fmt.Sprintf("session-%d", n)
 	return Graded{ID: fmt.Sprintf("o/r#%d/1", n), At: end, Backend: backend, Signals: signals,
 		Context: policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small},
-		Facts: AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, StartedAt: end.Add(-30 * time.Minute), EndedAt: end, Changed: true, Commits: 1, Session: session,
-			Transcript: &Transcript{Session: session, Bytes: 40_000}}}
+		Facts: AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
 }
 
 func TestTheMoreTrustedSideWins(t *testing.T) {

@@ -17,8 +17,6 @@ const (
 	TopWithoutChange ValidityRule = "top_without_change"
 	// FailedAnswer: a source gave a value although it failed.
 	FailedAnswer ValidityRule = "failed_answer"
-	// ForeignTranscript: the transcript belongs to another attempt.
-	ForeignTranscript ValidityRule = "foreign_transcript"
 	// StubTranscript: the transcript is too small for an attempt that changed something.
 	StubTranscript ValidityRule = "stub_transcript"
 	// Stuck: a source gave the same value stuckAfter times in a row.

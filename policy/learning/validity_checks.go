@@ -43,7 +43,7 @@ func (c *checks) run() {
 			continue // it is not graded, so no source is asked
 		}
 		c.values(r)
-		c.transcript(i)
+		c.transcript(r)
 		c.repeats(i)
 		c.availability(i)
 	}
@@ -190,67 +190,16 @@ func (r *checkedRow) reasons() []string {
 	return all
 }
 
-// transcript checks that a row's transcript is whole and its own; every source that reads it is charged.
-func (c *checks) transcript(i int) {
-	r := &c.rows[i]
-	t := r.Facts.Transcript
-	if t == nil {
+// transcript checks that a row's transcript is whole; every source that reads it is charged. An attempt that
+// failed at once has a short one, too.
+func (c *checks) transcript(r *checkedRow) {
+	if t := r.Facts.Transcript; t == nil || t.Bytes >= minTranscript || !r.Facts.Changed && r.Facts.Commits == 0 {
 		return
 	}
-	if own := r.Facts.Session; own != "" && t.Session != "" && t.Session != own {
-		c.chargeReaders(r, ForeignTranscript, fmt.Sprintf("the transcript is of session %s, which belongs to %s", t.Session, c.owner(t.Session)))
-	}
-	c.shared(i)
-	// An attempt that failed at once has a short transcript, too.
-	if t.Bytes < minTranscript && (r.Facts.Changed || r.Facts.Commits > 0) {
-		c.chargeReaders(r, StubTranscript, fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", t.Bytes, minTranscript))
-	}
-}
-
-// chargeReaders charges those that read the transcript and said something; the trajectory in any case.
-func (c *checks) chargeReaders(r *checkedRow, check ValidityRule, why string) {
+	why := fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", r.Facts.Transcript.Bytes, minTranscript)
 	for _, source := range []SignalSource{TrajectorySource, SeveritySource, JournalSource} {
 		if source == TrajectorySource || r.set[source.place()].usable() {
-			c.charge(r, Violation{Source: source, Check: check, Reason: why})
+			c.charge(r, Violation{Source: source, Check: StubTranscript, Reason: why})
 		}
 	}
-}
-
-func (c *checks) owner(session string) string {
-	if i := slices.IndexFunc(c.rows, func(r checkedRow) bool { return r.Facts.Session == session }); i >= 0 {
-		return c.rows[i].ID
-	}
-	return "another attempt"
-}
-
-// shared finds rows that ran at the same time as row i with a transcript of the same session. Only the one
-// whose session is known to be that keeps it; later attempts may resume one. Rows are in the order of their
-// ends, so those before i are looked at until one ended before i started.
-func (c *checks) shared(i int) {
-	r := &c.rows[i]
-	session := r.Facts.Transcript.Session
-	if session == "" || r.Facts.StartedAt.IsZero() {
-		return
-	}
-	for j := i - 1; j >= 0 && c.rows[j].At.After(r.Facts.StartedAt); j-- {
-		other := &c.rows[j]
-		wrote := other.Facts.Transcript != nil && other.Facts.Transcript.Session == session
-		if wrote || other.Facts.Session == session {
-			c.claimed(r, other)
-		}
-		if wrote && other.Facts.unrewarded() == "" {
-			c.claimed(other, r)
-		}
-	}
-}
-
-// claimed charges a row whose transcript's session is another row's as well,
-// unless it is known to be its own and not the other's, or has been charged.
-func (c *checks) claimed(r, other *checkedRow) {
-	session := r.Facts.Transcript.Session
-	own, others := r.Facts.Session == session, other.Facts.Session == session
-	if own && !others || slices.ContainsFunc(r.broken, func(v Violation) bool { return v.Check == ForeignTranscript }) {
-		return
-	}
-	c.chargeReaders(r, ForeignTranscript, fmt.Sprintf("the transcript of session %s is also that of %s, which ran at the same time", session, other.ID))
 }

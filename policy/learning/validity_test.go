@@ -47,8 +47,6 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		{name: "top grade with change", signals: []Signal{says(JudgeSource, 1, at)}, rewarded: true},
 		{name: "merged without change", signals: []Signal{merged}, change: func(g *Graded) { g.Facts.Commits, g.Facts.Changed = 0, false }},
 		{name: "a fallback while failing", signals: []Signal{says(VerifierSource, 1, at), {Source: JudgeSource, Value: 0.02, Known: true, Failed: true, Missing: "quota exhausted"}}, check: FailedAnswer},
-		{name: "another session", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Session = "other" }, check: ForeignTranscript},
-		{name: "another session, merged", signals: []Signal{says(TrajectorySource, 0.7, at), merged}, change: func(g *Graded) { g.Facts.Transcript.Session = "other" }, check: ForeignTranscript, rewarded: true},
 		{name: "a stub", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Bytes = 511 }, check: StubTranscript},
 		{name: "short because it crashed at once", signals: []Signal{says(TrajectorySource, 0.1, at)}, change: func(g *Graded) {
 			g.Facts.Transcript.Bytes, g.Facts.Changed, g.Facts.Commits, g.Facts.Ending = 100, false, 0, policy.Crashed
@@ -78,37 +76,6 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 				t.Errorf("the quarantine does not say %q: %q", found[0].Reason, j.Quarantine)
 			}
 		})
-	}
-}
-
-func TestASharedTranscriptBelongsToTheAttemptWithThatSession(t *testing.T) {
-	pair := func(first, second string) Learned {
-		a, b := endedAt(1, "a", says(TrajectorySource, 0.7, gradeDay)), endedAt(1, "b", says(TrajectorySource, 0.7, gradeDay))
-		b.ID = "o/r#2/1"
-		a.Facts.Session, b.Facts.Session = first, second
-		a.Facts.Transcript.Session, b.Facts.Transcript.Session = "s", "s"
-		return Learn([]Graded{a, b}, later)
-	}
-	for _, c := range []struct {
-		first, second string
-		want          [2]bool
-	}{
-		{"s", "", [2]bool{true, false}},
-		{"", "s", [2]bool{false, true}},
-		{"", "", [2]bool{false, false}},
-		{"s", "s", [2]bool{false, false}},
-		{"s", "t", [2]bool{true, false}},
-	} {
-		l := pair(c.first, c.second)
-		if got := [2]bool{judgedBy(t, l, "o/r#1/1").Rewarded(), judgedBy(t, l, "o/r#2/1").Rewarded()}; got != c.want {
-			t.Errorf("sessions %q and %q: rewarded %v, want %v: %+v", c.first, c.second, got, c.want, l.Violations())
-		}
-	}
-	// One attempt after the other may go on in the same session.
-	a, b := endedAt(1, "a", says(TrajectorySource, 0.7, gradeDay)), endedAt(2, "a", says(TrajectorySource, 0.7, gradeDay))
-	b.Facts.Session, b.Facts.Transcript.Session = a.Facts.Session, a.Facts.Session
-	if l := Learn([]Graded{a, b}, later); len(l.Violations()) != 0 {
-		t.Errorf("a resumed session: %+v", l.Violations())
 	}
 }
 
@@ -306,8 +273,7 @@ func TestTheIncident(t *testing.T) {
 			TrajectorySignal(policy.Receipt{Trajectory: policy.Trajectory{Bytes: 200}, ToolCalls: 1, Ending: policy.Completed}, end),
 			JournalSignal(policy.Receipt{Final: "I have fixed it."}, Signal{}, end))
 		g.ID = fmt.Sprintf("o/r#%d/1", 40+i)
-		g.Facts.Session = fmt.Sprintf("own-%d", i)
-		g.Facts.Transcript.Session, g.Facts.Transcript.Bytes, g.Facts.Commits = "third", 200, 2
+		g.Facts.Transcript.Bytes, g.Facts.Commits = 200, 2
 		rows = append(rows, g)
 	}
 	after := Learn(rows, later)
@@ -321,7 +287,7 @@ func TestTheIncident(t *testing.T) {
 	}
 	for _, id := range []string{"o/r#40/1", "o/r#41/1"} {
 		why := strings.Join(judgedBy(t, after, id).Quarantine, "\n")
-		for _, reason := range []string{"session third, which belongs to", "stub of 200 bytes", "quota exhausted"} {
+		for _, reason := range []string{"stub of 200 bytes", "quota exhausted"} {
 			if !strings.Contains(why, reason) {
 				t.Errorf("%s is not quarantined for %q:\n%s", id, reason, why)
 			}

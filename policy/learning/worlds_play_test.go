@@ -273,7 +273,7 @@ func TestOneAttemptInFiveIsCorrupted(t *testing.T) {
 
 func TestEachFaultIsFoundByItsRule(t *testing.T) {
 	w := newWorld(seed{corrupted, 2, 1}, 40)
-	for f, want := range map[fault]learning.ValidityRule{failingJudge: learning.FloorWithWork, stub: learning.StubTranscript, race: learning.ForeignTranscript, stuckJudge: learning.Stuck} {
+	for f, want := range map[fault]learning.ValidityRule{failingJudge: learning.FloorWithWork, stub: learning.StubTranscript, race: learning.FloorWithWork, stuckJudge: learning.Stuck} {
 		var rows []learning.Graded
 		for i := range 30 {
 			row, _ := w.attempt(i, i%2)

@@ -111,9 +111,8 @@ func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 	chance := w.chance(i, arm, 2)
 	good := chance.Float64() < w.quality[i][arm]
 	end := w.start.Add(time.Duration(i+1) * apart)
-	session := fmt.Sprintf("session-%d", i)
-	f := learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, StartedAt: end.Add(-lasts), EndedAt: end, Session: session,
-		Changed: true, Transcript: &learning.Transcript{Session: session, Bytes: 20_000 + chance.Int64N(400_000)}}
+	f := learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited,
+		Changed: true, Transcript: &learning.Transcript{Bytes: 20_000 + chance.Int64N(400_000)}}
 	if chance.Float64() < pushes {
 		f.Commits = 1 + chance.IntN(3)
 	} else {
@@ -247,7 +246,6 @@ func (w world) corrupt(row *learning.Graded, f fault, i int, chance *rand.Rand) 
 		row.Facts.Transcript.Bytes = 100 + chance.Int64N(300)
 		w.nothingSeen(row)
 	case race:
-		row.Facts.Transcript.Session = fmt.Sprintf("session-%d", i+100_000)
 		w.nothingSeen(row)
 	}
 }

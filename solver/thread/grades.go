@@ -18,12 +18,12 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 	g := learning.Graded{
 		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Backend: a.Backend, Context: s.Task(t).Context(),
 		Facts: learning.AttemptFacts{
-			Ending: r.Ending, Outcome: r.Outcome, StartedAt: a.At, EndedAt: at, Changed: r.Progress(), Session: r.Session, Silent: r.WentSilent(),
+			Ending: r.Ending, Outcome: r.Outcome, Changed: r.Progress(), Silent: r.WentSilent(),
 		},
 	}
 	if r.Session != "" || r.ToolCalls > 0 {
 		// A program that prints plain text leaves no record of what it did.
-		g.Facts.Transcript = &learning.Transcript{Session: r.Session, Bytes: r.Trajectory.Bytes}
+		g.Facts.Transcript = &learning.Transcript{Bytes: r.Trajectory.Bytes}
 	}
 	if a.Context != (policy.Context{}) {
 		// Labels and texts may have changed since.
