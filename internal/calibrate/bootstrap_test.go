@@ -26,7 +26,7 @@ func tasksOf(n, copies int) []scored {
 
 func TestCopiesOfAPairMakeNothingMoreCertain(t *testing.T) {
 	o := Options{Threshold: 0.85, Seed: 3, Resamples: 200}
-	one, many := newScale(tasksOf(12, 1)).curve(o), newScale(tasksOf(12, 9)).curve(o)
+	one, many := measure(newScale(tasksOf(12, 1)), o), measure(newScale(tasksOf(12, 9)), o)
 	if one.AUC != many.AUC || one.AUC95 != many.AUC95 || one.Recommended.TPR95 != many.Recommended.TPR95 {
 		t.Errorf("once %v %v %v, nine times %v %v %v", one.AUC, one.AUC95, one.Recommended.TPR95, many.AUC, many.AUC95, many.Recommended.TPR95)
 	}
@@ -37,7 +37,7 @@ func TestCopiesOfAPairMakeNothingMoreCertain(t *testing.T) {
 
 func TestMoreTasksMakeIntervalsNarrower(t *testing.T) {
 	o := Options{Threshold: 0.85, Seed: 3, Resamples: 400}
-	few, many := newScale(tasksOf(8, 1)).curve(o).AUC95, newScale(tasksOf(80, 1)).curve(o).AUC95
+	few, many := measure(newScale(tasksOf(8, 1)), o).AUC95, measure(newScale(tasksOf(80, 1)), o).AUC95
 	if many[1]-many[0] >= few[1]-few[0] {
 		t.Errorf("8 tasks %v, 80 tasks %v", few, many)
 	}

@@ -40,7 +40,7 @@ type Options struct {
 // Measure reads all pairs and reports on each view that they have, keeping scores, not texts. Its errors are
 // those of pairs, and ErrNoPairs.
 func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
-	prints, words, empty := map[string][]scored{}, map[string][]scored{}, map[string]int{}
+	prints, empty := map[string][]scored{}, map[string]int{}
 	for p, err := range pairs {
 		if err != nil {
 			return Report{}, err
@@ -51,13 +51,11 @@ func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
 			empty[p.View]++
 		}
 		prints[p.View] = append(prints[p.View], s)
-		s.score = byTrigrams(p.A, p.B)
-		words[p.View] = append(words[p.View], s)
 	}
 	r := Report{Seed: o.Seed, Resamples: o.Resamples, Rule: rule}
 	for _, name := range Views() {
 		if len(prints[name]) > 0 {
-			v := measure(newScale(prints[name]), newScale(words[name]), o)
+			v := measure(newScale(prints[name]), o)
 			v.View, v.Empty = name, empty[name]
 			v.Reservations = v.reservations()
 			r.Views = append(r.Views, v)
@@ -69,19 +67,14 @@ func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
 	return r, nil
 }
 
-func measure(prints, words scale, o Options) View {
-	all := prints.count()
-	level := prints.level(o.Threshold)
-	v := View{
+func measure(s scale, o Options) View {
+	all, level := s.count(), s.level(o.Threshold)
+	return View{
 		N: all.same.n + all.different.n, Same: all.same.n, Different: all.different.n,
-		Groups: len(prints.tasks), SameGroups: prints.with(true), DifferentGroups: prints.with(false),
-		Curve: prints.curve(o), Trigrams: words.curve(o), Current: prints.cut(Number(o.Threshold), level, o), HeldOut: prints.heldOut(level, o),
+		Groups: len(s.tasks), SameGroups: s.with(true), DifferentGroups: s.with(false),
+		AUC: Number(all.auc()), AUC95: s.interval(o, counts.auc), ROC: s.roc(all),
+		Recommended: s.recommended(all, o), Current: s.cut(Number(o.Threshold), level, o), HeldOut: s.heldOut(level, o),
 	}
-	if r := v.Recommended; r != nil {
-		r.Threshold = settable(r.Threshold)
-		r.Threshold95 = Range{settable(r.Threshold95[0]), settable(r.Threshold95[1])}
-	}
-	return v
 }
 
 // settable rounds a similarity down to two decimals, the same number of bits: one is 1/64, above a hundredth.
@@ -125,35 +118,6 @@ func byPrint(view, a, b string) (similarity float64, known bool) {
 		return 0, false
 	}
 	return simhash.Similarity(p, q), true
-}
-
-// byTrigrams is the yardstick that the fingerprint estimates: the three-word sequences that two normalised
-// texts share, as a share of those that either has. Empty text is like nothing.
-func byTrigrams(a, b string) float64 {
-	inA, inB := trigrams(simhash.Normalise(a)), trigrams(simhash.Normalise(b))
-	both := 0
-	for t := range inA {
-		if inB[t] {
-			both++
-		}
-	}
-	if both == 0 {
-		return 0
-	}
-	return float64(both) / float64(len(inA)+len(inB)-both)
-}
-
-// trigrams are every three consecutive words of a normalised text, or a shorter one as it is.
-func trigrams(normal string) map[string]bool {
-	all := map[string]bool{}
-	words := strings.Fields(normal)
-	if len(words) > 0 && len(words) < 3 {
-		all[normal] = true
-	}
-	for i := range len(words) - 2 {
-		all[strings.Join(words[i:i+3], " ")] = true
-	}
-	return all
 }
 
 // maxLine bounds one line of the input in bytes; a pair holds two texts.

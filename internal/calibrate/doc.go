@@ -6,7 +6,7 @@
 //
 //	What does a line of the input look like?              calibrate.go (Pair)
 //	What price may a recommended threshold have?          calibrate.go (MaxFPR)
-//	What is similar: the fingerprint, and its yardstick?  calibrate.go (byPrint, byTrigrams)
+//	What is similar?                                      calibrate.go (byPrint)
 //	Which threshold is recommended?                       scale.go (choose)
 //	Where do the intervals come from?                     scale.go (interval)
 //	Is a threshold shown to be better?                    scale.go (heldOut), report.go (Verdict)

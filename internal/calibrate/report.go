@@ -29,22 +29,16 @@ type View struct {
 	SameGroups      int `json:"same_groups"`
 	DifferentGroups int `json:"different_groups"`
 	// Empty pairs have a text without a fingerprint and count as not similar.
-	Empty int `json:"empty"`
-	Curve
-	Current  Cut     `json:"current"` // the threshold in use
-	HeldOut  HeldOut `json:"held_out"`
-	Trigrams Curve   `json:"trigrams"` // the yardstick: the exact share of common word trigrams
-	// Reservations say why the numbers may not be relied on.
-	Reservations []string `json:"reservations"`
-}
-
-// Curve is how well one measure of similarity tells the labels apart.
-type Curve struct {
+	Empty       int    `json:"empty"`
 	AUC         Number `json:"auc"` // how probably a pair labelled same is more similar than a different one; 0.5 is chance
 	AUC95       Range  `json:"auc_95"`
 	Recommended *Cut   `json:"recommended"` // the cut that the rule chooses, nil if it chooses none
 	// ROC runs from the highest threshold to the lowest, without the corner where nothing is similar.
-	ROC []Point `json:"roc"`
+	ROC     []Point `json:"roc"`
+	Current Cut     `json:"current"` // the threshold in use
+	HeldOut HeldOut `json:"held_out"`
+	// Reservations say why the numbers may not be relied on.
+	Reservations []string `json:"reservations"`
 }
 
 // Cut is what one threshold does.
@@ -105,14 +99,12 @@ func (r Report) Text(w io.Writer) error {
 		row(v.View, "current", number(v.Current.Threshold), rate(v.Current.TPR, v.Current.TPR95), rate(v.Current.FPR, v.Current.FPR95), rate(v.AUC, v.AUC95))
 		row("", "recommended", v.Recommended.cells())
 		row("", "on unseen tasks", "", number(v.HeldOut.TPR), number(v.HeldOut.FPR))
-		row("", "trigrams", v.Trigrams.Recommended.cells(), rate(v.Trigrams.AUC, v.Trigrams.AUC95))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nIn brackets: 95 %% intervals over tasks, %d resamples, seed %d.\nRecommended: %s.\n"+
-		"Trigrams: the exact share of common word trigrams, which the fingerprint estimates, at its own recommended cut.\n"+
 		"On unseen tasks: the cut of each task is chosen on the others.\n", r.Resamples, r.Seed, r.Rule)
 	for _, v := range r.Views {
 		fmt.Fprintf(&b, "\n%s: %d pairs of %d tasks; %d same (%d tasks), %d different (%d tasks)\n%s\n",
@@ -176,8 +168,7 @@ const (
 	plotHeight = 13
 )
 
-// plot draws the ROC curves in characters: the fingerprint's, the trigrams', and
-// the line of chance, with the current and the recommended cut.
+// plot draws the ROC curve in characters, and the line of chance, with the current and the recommended cut.
 func (v View) plot() string {
 	grid := make([][]rune, plotHeight)
 	for y := range grid {
@@ -190,8 +181,15 @@ func (v View) plot() string {
 		share := Number(x) / (plotWidth - 1)
 		mark(share, share, '·')
 	}
-	draw(v.Trigrams.ROC, '░', mark)
-	draw(v.ROC, '█', mark)
+	var from Point
+	for _, to := range v.ROC {
+		const steps = 4 * plotWidth
+		for i := range steps + 1 {
+			share := Number(i) / steps
+			mark(from.FPR+share*(to.FPR-from.FPR), from.TPR+share*(to.TPR-from.TPR), '█')
+		}
+		from = to
+	}
 	mark(v.Current.FPR, v.Current.TPR, 'C')
 	if r := v.Recommended; r != nil {
 		mark(r.FPR, r.TPR, 'R')
@@ -209,20 +207,8 @@ func (v View) plot() string {
 	}
 	fmt.Fprintf(&b, "     └%s\n", strings.Repeat("┴───────────", 4)+"┴")
 	b.WriteString("      0.00        0.25        0.50        0.75        1.00\n")
-	b.WriteString("      up: true positives, right: false positives; █ fingerprint, ░ trigrams, · chance, C current, R recommended, * both\n")
+	b.WriteString("      up: true positives, right: false positives; █ fingerprint, · chance, C current, R recommended, * both\n")
 	return b.String()
-}
-
-func draw(curve []Point, r rune, mark func(fpr, tpr Number, r rune)) {
-	var from Point
-	for _, to := range curve {
-		const steps = 4 * plotWidth
-		for i := range steps + 1 {
-			share := Number(i) / steps
-			mark(from.FPR+share*(to.FPR-from.FPR), from.TPR+share*(to.TPR-from.TPR), r)
-		}
-		from = to
-	}
 }
 
 // picture is the template of the SVG, readable on light and dark pages.

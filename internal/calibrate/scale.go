@@ -129,21 +129,21 @@ func (c counts) choose() int {
 	return best
 }
 
-// curve is what a measure of similarity can do, with the cut of the rule.
-func (s scale) curve(o Options) Curve {
-	all := s.count()
-	v := Curve{AUC: Number(all.auc()), AUC95: s.interval(o, counts.auc), ROC: s.roc(all)}
-	if chosen := all.choose(); chosen >= 0 {
-		cut := s.cut(Number(s.cuts[chosen]), chosen, o)
-		cut.Threshold95 = s.interval(o, func(c counts) float64 {
-			if level := c.choose(); level >= 0 {
-				return s.cuts[level]
-			}
-			return math.NaN()
-		})
-		v.Recommended = &cut
+// recommended is the cut of the rule, nil where it chooses none.
+func (s scale) recommended(all counts, o Options) *Cut {
+	chosen := all.choose()
+	if chosen < 0 {
+		return nil
 	}
-	return v
+	cut := s.cut(settable(Number(s.cuts[chosen])), chosen, o)
+	in := s.interval(o, func(c counts) float64 {
+		if level := c.choose(); level >= 0 {
+			return s.cuts[level]
+		}
+		return math.NaN()
+	})
+	cut.Threshold95 = Range{settable(in[0]), settable(in[1])}
+	return &cut
 }
 
 // cut is what a threshold does that calls the levels up to last similar.
