@@ -20,13 +20,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func readRecordings(files []string, cli string, stdin io.Reader, severity policy.SeverityLimits) (_ recording, err error) {
-	s, err := newSpool()
-	if err != nil {
-		return recording{}, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	rec := &recorder{severity: severity}
+func readRecordings(files []string, cli string, stdin io.Reader, severity policy.SeverityLimits) (recording, error) {
+	rec, s := &recorder{severity: severity}, &spool{}
 	for i, file := range files {
 		if err := readFile(file, cli, stdin, rec, s); err != nil {
 			return recording{}, fmt.Errorf("replay %s: %w", file, err)
@@ -199,7 +194,8 @@ func readTranscript(r io.Reader, cli string, rec *recorder, s *spool) error {
 			}
 			ended = at
 		}
-		return s.line(line)
+		s.line(line)
+		return nil
 	})
 	if err != nil {
 		return err

@@ -1,13 +1,10 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -133,63 +130,28 @@ func backendName(s string) string {
 }
 
 // spool keeps the output of one run until its end is known, by which a limit that resets at nine o'clock is
-// read. It is a file without a name, so memory does not grow; runs use it one after another.
-type spool struct {
-	file *os.File
-	w    *bufio.Writer
-}
+// read; runs use it one after another.
+type spool struct{ bytes.Buffer }
 
 // spoolHead is how much of the output the CLI is detected from.
 const spoolHead = 64 << 10
 
-func newSpool() (*spool, error) {
-	f, err := os.CreateTemp("", "pawl-replay-")
-	if err != nil {
-		return nil, fmt.Errorf("keep a transcript while it is read: %w", err)
-	}
-	// The file goes when it is closed, also when the process is killed.
-	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return &spool{file: f, w: bufio.NewWriterSize(f, spoolHead)}, nil
-}
-
-func (s *spool) close() error { return s.file.Close() }
-
-func (s *spool) line(b []byte) error {
-	if _, err := s.w.Write(b); err != nil {
-		return err
-	}
-	return s.w.WriteByte('\n')
+func (s *spool) line(b []byte) {
+	s.Write(b)
+	s.WriteByte('\n')
 }
 
 // inspect reads what was kept as one transcript, whose CLI may be detected, and empties the spool.
 func (s *spool) inspect(cli string, now time.Time) (agent.Report, error) {
-	if err := s.w.Flush(); err != nil {
-		return agent.Report{}, err
-	}
-	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-		return agent.Report{}, err
-	}
-	in := bufio.NewReaderSize(s.file, spoolHead)
 	if cli == "" {
-		head, _ := in.Peek(spoolHead) // what cannot be read is an error below
-		cli = clis.Detect(head)
+		cli = clis.Detect(s.Bytes()[:min(s.Len(), spoolHead)])
 	}
 	a, err := clis.ForStream(cli)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	r, err := agent.Inspect(in, a, agent.InspectOptions{Now: now})
-	if err != nil {
-		return r, err
-	}
+	r, err := agent.Inspect(&s.Buffer, a, agent.InspectOptions{Now: now})
 	r.CLI = cli
-	if err := s.file.Truncate(0); err != nil {
-		return r, err
-	}
-	_, err = s.file.Seek(0, io.SeekStart)
 	return r, err
 }
 

@@ -178,10 +178,10 @@ func (w *wrapper) event(object []byte) error {
 	r.events++
 	r.ended = w.now
 	r.over = r.over || last
-	if object = r.failure.asOpencode(object); object == nil {
-		return nil
+	if object = r.failure.asOpencode(object); object != nil {
+		w.spool.line(object)
 	}
-	return w.spool.line(object)
+	return nil
 }
 
 func (w *wrapper) end() error {
@@ -193,9 +193,7 @@ func (w *wrapper) end() error {
 	cli := ""
 	if r.events == 0 {
 		r.ended, cli = w.now, "plain"
-		if err := w.spool.line([]byte(r.text.String())); err != nil {
-			return err
-		}
+		w.spool.line([]byte(r.text.String()))
 	}
 	report, err := w.spool.inspect(cli, r.ended)
 	if err != nil {
