@@ -16,6 +16,6 @@
 //	pawl doctor: what is checked                                 doctor.go, doctor_agents.go
 //	pawl inspect: one transcript                                 inspect.go
 //	pawl status, and its --export                                status.go
-//	pawl deliveries: retry, dismiss                              deliveries.go, which also has how commands reach a server
+//	pawl deliveries: retry, dismiss                              deliveries.go
 //	pawl replay, calibrate, setup, mcp                           replay.go, calibrate.go, setup.go, mcp.go call internal/…
 package main

@@ -95,8 +95,6 @@ type node struct {
 	forge      *forge.Client
 	listener   net.Listener
 	http       *http.Server
-	control    *http.Server // nil until its socket is open
-	controlDir *os.File     // holds that socket
 	data       *dataFolder
 	gateway    *gateway.Gateway
 	github     *githubHealth
@@ -198,9 +196,6 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	}
 	catchUp := catchup.New(h, n.store, n.store.Duty("catch-up", n.solver.Node, catchUpInterval))
 	if err := catchUp.Begin(ctx); err != nil {
-		return err
-	}
-	if err := n.listenControl(); err != nil {
 		return err
 	}
 	n.http = web.Server(n.pages(n.tracing.hook(hook), now))
@@ -305,7 +300,6 @@ func (n *node) end(ctx context.Context) error {
 
 // close frees what startNode took, as far as it came.
 func (n *node) close() {
-	n.closeControl()
 	if n.stop != nil {
 		n.stop()
 	}

@@ -25,7 +25,7 @@ type database struct {
 	now      func() time.Time
 	queue    Queue
 	file     *os.File // SQLite: the database itself, held as well
-	serving  bool     // it is open for writing, and migrated
+	serving  bool     // it is open for serving, and migrated
 	// turn is held by the one write that may ask for the writing connection beside the receiver: database/sql
 	// picks a waiter at random, so that among many a delivery could wait long.
 	turn   chan struct{}

@@ -16,7 +16,7 @@ import (
 // deliveries are the webhook deliveries, from their arrival to what became of them.
 type deliveries struct {
 	*database
-	receiver *receiver // nil where the database is open for reading only
+	receiver *receiver // nil where the database is not open for serving
 }
 
 // Delivery returns a stored delivery or thread.ErrNotFound; without payload once that was cleaned away.

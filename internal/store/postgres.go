@@ -40,13 +40,13 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// openPostgres connects, and migrates the database or, for a reader, looks that it is migrated.
-func (s *database) openPostgres(ctx context.Context, dsn string, reading bool) (err error) {
+// openPostgres connects, and migrates the database or, where it does not serve, looks that it is migrated.
+func (s *database) openPostgres(ctx context.Context, dsn string, a access) (err error) {
 	s.postgres = true
 	if s.config, err = postgresConfig(dsn); err != nil {
 		return err
 	}
-	if reading {
+	if a == reading {
 		s.config.RuntimeParams["default_transaction_read_only"] = "on"
 		s.config.ValidateConnect = nil // target_session_attrs may want a host for writing
 	}
@@ -57,7 +57,7 @@ func (s *database) openPostgres(ctx context.Context, dsn string, reading bool) (
 	if err := s.w.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w; is it running, and may this user connect to this database?", err)
 	}
-	if reading {
+	if a != serving {
 		return s.checkCurrent(ctx)
 	}
 	return s.migratePostgres(ctx)

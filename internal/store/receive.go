@@ -20,8 +20,8 @@ import (
 // ErrBusy means that more deliveries wait to be stored than fit. GitHub should hear 503.
 var ErrBusy = errors.New("too many deliveries are waiting to be stored")
 
-// errReading answers writes to a store of OpenReadOnly.
-var errReading = errors.New("the database is open for reading only")
+// errReading answers deliveries to a store that does not serve.
+var errReading = errors.New("the database is not open for serving")
 
 // errClosed answers deliveries that arrive while the store closes.
 var errClosed = errors.New("the store is closed")

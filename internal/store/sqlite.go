@@ -72,7 +72,11 @@ func (s *database) nobodyElse(ctx context.Context) error {
 	})
 }
 
-func (s *database) readSQLite(ctx context.Context, path string) (err error) {
+func (s *database) joinSQLite(ctx context.Context, path string, a access) (err error) {
+	mode := "rw"
+	if a == reading {
+		mode = "ro"
+	}
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
@@ -82,7 +86,7 @@ func (s *database) readSQLite(ctx context.Context, path string) (err error) {
 	if err := checkHeader(path); err != nil {
 		return err
 	}
-	if s.r, err = sql.Open("sqlite", sqliteDSN(path, "mode", "ro")); err != nil {
+	if s.r, err = sql.Open("sqlite", sqliteDSN(path, "mode", mode)); err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
 	s.r.SetMaxOpenConns(sqliteReaders)

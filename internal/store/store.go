@@ -47,40 +47,55 @@ var _ thread.Store = (*Store)(nil)
 // Open opens the database at "sqlite:PATH" or "postgres://…", creating and migrating it as needed. An error
 // says what to do. A SQLite file is locked for this process until Close.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
-	return open(ctx, dsn, o, false)
+	return open(ctx, dsn, o, serving)
 }
 
 // OpenReadOnly opens an existing database for reading, beside a process that may be writing. It takes no lock,
 // migrates nothing, and every write fails.
 func OpenReadOnly(ctx context.Context, dsn string, o Options) (*Store, error) {
-	return open(ctx, dsn, o, true)
+	return open(ctx, dsn, o, reading)
 }
 
-func open(ctx context.Context, dsn string, o Options, reading bool) (*Store, error) {
+// OpenBeside opens an existing database for what a person decides, beside a process that may serve it. It takes
+// no lock, migrates nothing, and stores no deliveries.
+func OpenBeside(ctx context.Context, dsn string, o Options) (*Store, error) {
+	return open(ctx, dsn, o, beside)
+}
+
+// access is what a process opens the database for.
+type access int
+
+const (
+	serving access = iota
+	beside
+	reading
+)
+
+func open(ctx context.Context, dsn string, o Options, a access) (*Store, error) {
 	s := newStore(o)
 	var err error
 	path, isFile := strings.CutPrefix(dsn, "sqlite:")
 	switch {
-	case isFile && reading:
-		err = s.readSQLite(ctx, path)
-	case isFile:
+	case isFile && a == serving:
 		err = s.openSQLite(ctx, path)
+	case isFile:
+		err = s.joinSQLite(ctx, path, a)
 	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
-		err = s.openPostgres(ctx, dsn, reading)
+		err = s.openPostgres(ctx, dsn, a)
 	default:
 		err = errDSN
 	}
 	if err == nil {
 		err = s.prepare(ctx)
 	}
-	if err == nil && !reading {
+	if err == nil && a == serving {
 		s.receiver, err = newReceiver(ctx, s.deliveries)
 	}
 	if err != nil {
 		s.closeDB()
 		return nil, err
 	}
-	s.serving = !reading
+	s.serving = a == serving
 	return s, nil
 }
 
@@ -173,7 +188,7 @@ func (s *database) checkOurs(ctx context.Context) error {
 	return nil
 }
 
-// checkCurrent is for readers: the schema must be the one this program knows.
+// checkCurrent is for those that do not migrate: the schema must be the one this program knows.
 func (s *database) checkCurrent(ctx context.Context) error {
 	_, known, err := s.goose()
 	if err != nil {

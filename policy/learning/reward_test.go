@@ -27,7 +27,7 @@ func endedAt(n int, backend string, signals ...Signal) Graded {
 	end := gradeDay.Add(time.Duration(n) * time.Hour)
 	return Graded{ID: fmt.Sprintf("o/r#%d/1", n), At: end, Backend: backend, Signals: signals,
 		Context: policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small},
-		Facts: AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
+		Facts:   AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
 }
 
 func TestTheMoreTrustedSideWins(t *testing.T) {
