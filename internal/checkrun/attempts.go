@@ -2,6 +2,7 @@ package checkrun
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,7 +140,7 @@ func rungs(run []Attempt) string {
 	for _, a := range run {
 		for _, r := range a.Rungs {
 			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response),
-				text.When(r.Recovered, "helped")+text.When(!r.Recovered, "did not help"), cost(r)))
+				text.When(r.Recovered, "helped")+text.When(!r.Recovered, "did not help"), spent(r)))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
@@ -153,15 +154,21 @@ func rungName(r policy.Rung) string {
 	return fmt.Sprintf("rung %d, %s", r.Rung, name)
 }
 
-func cost(r policy.Rung) string {
-	all := text.Joined(", ", text.When(r.Tokens > 0, text.Count(r.Tokens)+" tokens"), text.Cost(r.CostUSD),
-		text.When(r.Took() >= time.Second, text.Span(r.Took())))
+func spent(r policy.Rung) string {
+	all := Spent(r)
 	return text.When(all != "", " ("+all+")")
 }
 
-func used(a Attempt) string {
-	return text.Joined(" · ", tokens(a.Tokens), text.Cost(a.CostUSD), text.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
-		text.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools"))
+// Spent is what a recovery used.
+func Spent(r policy.Rung) string {
+	return text.Joined(", ", text.When(r.Tokens > 0, text.Count(r.Tokens)+" tokens"), text.Cost(r.CostUSD),
+		text.When(r.Took() >= time.Second, text.Span(r.Took())))
+}
+
+// Used is what an attempt used, as far as it is known.
+func Used(a Attempt) []string {
+	return slices.DeleteFunc([]string{tokens(a.Tokens), text.Cost(a.CostUSD), text.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
+		text.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools")}, func(part string) bool { return part == "" })
 }
 
 // Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
@@ -208,7 +215,7 @@ func addAttempt(p *page, a Attempt) {
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
 		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
-		{"Learned from it: ", code(a.Grade), ""}, {"Used: ", used(a), "."}, {"Failing tests: ", paths(a.Tests), "."},
+		{"Learned from it: ", code(a.Grade), ""}, {"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
 		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."},
 		{"Flaky, failed and then passed on the same commit: ", paths(a.Flaky()), "."}, {"Failed before Pawl began, and no longer: ", paths(a.Fixed()), "."},
 		{"Left out of the commit: ", paths(a.LeftOut), "."},

@@ -47,39 +47,6 @@ func (d threadData) CommitURL(name string) string {
 	return text.URL(d.repoURL + "/commit/" + name)
 }
 
-// brief is a count in three digits: 950, 12k, 1.4M.
-func brief(n int64) string {
-	switch {
-	case n < 1_000:
-		return number(n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%dk", (n+500)/1_000)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/1_000_000)
-}
-
-// use is what an attempt used: the parts that are known, and the exact numbers.
-type use struct {
-	Parts []string
-	Exact string
-}
-
-func used(a checkrun.Attempt) (u use) {
-	if t := a.Tokens; t.Input > 0 || t.Output > 0 {
-		u.Parts = []string{fmt.Sprintf("%s in (%s cached)", brief(t.Input), brief(t.CachedInput)), brief(t.Output) + " out"}
-		u.Exact = fmt.Sprintf("%s tokens in, of which %s cached, %s out", number(t.Input), number(t.CachedInput), number(t.Output))
-	}
-	u.Parts = append(u.Parts, text.Cost(a.CostUSD), text.When(a.Turns > 0, plural(a.Turns, "turn")),
-		text.When(a.ToolCalls > 0, plural(a.ToolCalls, "tool call")))
-	u.Parts = slices.DeleteFunc(u.Parts, func(part string) bool { return part == "" })
-	return u
-}
-
-func spent(r policy.Rung) string {
-	return text.Joined(", ", text.When(r.Tokens > 0, brief(r.Tokens)+" tokens"), text.Cost(r.CostUSD),
-		text.When(r.Took() >= time.Second, text.Span(r.Took())))
-}
-
 // Lengths of what others wrote, in characters; those of a single place stand in its template.
 const (
 	maxName   = 100
@@ -97,12 +64,12 @@ func words() template.FuncMap {
 		"reason": func(s string) string { return text.Line(s, maxReason) },
 		"quote":  text.Block, "url": text.URL, "dash": text.Dash,
 
-		"number": number[int], "plural": plural, "percent": percent, "span": func(low, high float64) int { return max(1, percent(high)-percent(low)) },
+		"number": number, "plural": plural, "percent": percent, "span": func(low, high float64) int { return max(1, percent(high)-percent(low)) },
 		"middle": func(mean float64) int { return max(0, min(98, percent(mean)-1)) },
 		"more":   func(n, shown int) int { return max(0, n-shown) },
 		"ago":    ago, "until": until, "logged": logged,
 
-		"how": how, "endingClass": endingClass, "used": used, "spent": spent, "commit": commit, "reset": text.Reset, "fields": fields,
+		"how": how, "endingClass": endingClass, "used": checkrun.Used, "spent": checkrun.Spent, "commit": commit, "reset": text.Reset, "fields": fields,
 		"believed": believed, "attemptHref": attemptHref,
 		"violations": func(h learning.SourceHealth, most int) []learning.Violation {
 			shown, _ := newest(h.Violations, most)
@@ -151,7 +118,7 @@ func at(t time.Time, text string) moment {
 }
 
 // number is a count with thin spaces between thousands.
-func number[N int | int64](n N) string {
+func number(n int) string {
 	return strings.ReplaceAll(text.Count(n), ",", "\u2009")
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/solver"
 )
 
 // Detail is something that people want to know of a server and that does not
@@ -96,7 +97,7 @@ func (p parts) answers(ctx context.Context) [][]result {
 }
 
 // readiness asks everything anew, and answers 503 when the first part fails; details change nothing.
-func readiness(p parts, learned *learningCache) http.Handler {
+func readiness(p parts, learned func(context.Context) (solver.LearningReport, error)) http.Handler {
 	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all := p.answers(r.Context())
@@ -121,8 +122,8 @@ func readiness(p parts, learned *learningCache) http.Handler {
 }
 
 // signals are the sources of grades that nothing is learned from, which harms no webhook and no attempt.
-func signals(ctx context.Context, learned *learningCache) []result {
-	known, err := learned.get(ctx)
+func signals(ctx context.Context, learned func(context.Context) (solver.LearningReport, error)) []result {
+	known, err := learned(ctx)
 	if err != nil {
 		return []result{{Name: "signals", Detail: text.Line(err.Error(), maxDetail)}}
 	}

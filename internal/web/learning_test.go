@@ -151,10 +151,10 @@ func TestAnAttemptShowsItsWholeReceipt(t *testing.T) {
 	golden(t, "climbing", page)
 	said := tag.ReplaceAllString(page, "")
 	for _, want := range []string{
-		"48k in (32k cached)", "3k out", "$0.0042", "12 turns", "31 tool calls",
+		"48,100 tokens in (32,000 cached), 2,900 out", "$0.0042", "12 turns", "31 calls of tools",
 		"chosen: codex drew highest from 31 rewards (exact)", "session: continues session 0199-abc: it was cut off",
 		"failing: TestTotal TestRound/negative", "failed before Pawl began: TestClock",
-		"rung 2: verify failed → one more attempt with the change so far and what failed: did not help (51k tokens, $0.0042, 2m)",
+		"rung 2: verify failed → one more attempt with the change so far and what failed: did not help (51,000 tokens, $0.0042, 2m)",
 		"rung 4, 3 ×: the agent asked → the tests ran: helped",
 	} {
 		if !strings.Contains(said, want) {

@@ -21,9 +21,9 @@ import (
 const scrapeTime = 5 * time.Second
 
 // metrics answers GET /metrics, without a database with the other metrics.
-func metrics(o Options, learned *learningCache, p parts) http.Handler {
+func metrics(o Options, p parts) http.Handler {
 	r := o.Counters.registry
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, learned, p, descriptions()})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, p, descriptions()})
 	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{o.Log}, MaxRequestsInFlight: scrapesAtOnce,
 	})
@@ -72,9 +72,8 @@ func descriptions() map[string]*prometheus.Desc {
 // scrape reads the store and the GitHub client each time it is asked.
 type scrape struct {
 	Options
-	learned *learningCache
-	parts   parts
-	descs   map[string]*prometheus.Desc
+	parts parts
+	descs map[string]*prometheus.Desc
 }
 
 func (s *scrape) Describe(out chan<- *prometheus.Desc) {
@@ -104,7 +103,7 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 }
 
 func (s *scrape) backends(ctx context.Context, out chan<- prometheus.Metric) {
-	known, err := s.learned.get(ctx)
+	known, err := s.Learning(ctx)
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(s.descs["backend_reward_mean"], err)
 		return

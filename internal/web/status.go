@@ -115,7 +115,7 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 	if data.Deliveries, err = p.Store.UnhandledDeliveries(ctx, maxDeliveries); err != nil {
 		return data, err
 	}
-	if data.Learning, err = p.learned.get(ctx); err != nil {
+	if data.Learning, err = p.Learning(ctx); err != nil {
 		return data, err
 	}
 	used, err := p.Store.UsedByRepo(ctx, now.Add(-policy.Day))

@@ -61,8 +61,7 @@ const (
 
 // New returns the handler of the whole server; what is not in the contract is a plain 404.
 func New(o Options) http.Handler {
-	learned := &learningCache{ask: o.Learning, now: o.Now}
-	p, parts := newPages(o, learned), newParts(o)
+	p, parts := newPages(o), newParts(o)
 	mux := http.NewServeMux()
 	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, o.Hook))
 	pages := make(chan struct{}, pagesAtOnce)
@@ -70,8 +69,8 @@ func New(o Options) http.Handler {
 	mux.Handle("GET /threads/{owner}/{repo}/{n}", inLine(pages, http.HandlerFunc(p.thread)))
 	// As long as the process can answer at all.
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(parts, learned)))
-	mux.Handle("GET /metrics", metrics(o, learned, parts))
+	mux.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(parts, o.Learning)))
+	mux.Handle("GET /metrics", metrics(o, parts))
 	return mux
 }
 
@@ -119,18 +118,17 @@ const (
 
 type pages struct {
 	Options
-	learned                *learningCache
 	statusPage, threadPage *template.Template
 	policy                 string // the Content-Security-Policy
 }
 
-func newPages(o Options, s *learningCache) *pages {
+func newPages(o Options) *pages {
 	parse := func(name string) *template.Template {
 		return template.Must(template.New("page.html").Funcs(words()).ParseFS(templates, "page.html", name))
 	}
 	sum := sha256.Sum256([]byte(style))
 	return &pages{
-		Options: o, learned: s, statusPage: parse("status.html"), threadPage: parse("thread.html"),
+		Options: o, statusPage: parse("status.html"), threadPage: parse("thread.html"),
 		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	}
