@@ -227,7 +227,7 @@ func (p *process) stop() error {
 // scheduler.
 func dispatcher(ctx context.Context, dir string) (bin string, err error) {
 	bin = filepath.Join(dir, "dispatcher")
-	return bin, buildGo(ctx, bin, "github.com/pawlbot/pawl/testdata/bench/dispatcher")
+	return bin, buildGo(ctx, bin, "github.com/pawlbot/pawl/internal/bench/testdata/dispatcher")
 }
 
 // probot installs Probot as its lock file says, once, and returns how to start
