@@ -20,18 +20,11 @@ type Policy struct {
 }
 
 type Learning struct {
-	Mode         string        `yaml:"mode"`          // auto, fixed, shadow or learn
+	Mode         policy.Mode   `yaml:"mode"`          // auto, fixed, shadow or learn
 	Judge        []string      `yaml:"judge"`         // a command line that grades an attempt; empty for none
 	JudgeEnv     []string      `yaml:"judge_env"`     // the names of the environment variables that reach it
 	JudgeTimeout time.Duration `yaml:"judge_timeout"` // how long it may take
 }
-
-const (
-	LearnAuto   = "auto"   // shadow, and learn once two backends have 20 rewards each
-	LearnFixed  = "fixed"  // the configured order
-	LearnShadow = "shadow" // the configured order; what learning would choose is logged
-	Learn       = "learn"  // Thompson sampling
-)
 
 // The upper bounds keep a slip of the keyboard from undoing what a number is for.
 const (
@@ -75,7 +68,7 @@ func (s *source) validatePolicy(p Policy) {
 	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_account_per_day", p.Caps.PerAccountPerDay, 1, maxAbove)
-	s.oneOf("policy.learning.mode", p.Learning.Mode, LearnAuto, LearnFixed, LearnShadow, Learn)
+	s.oneOf("policy.learning.mode", string(p.Learning.Mode), string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn))
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
 	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
 }

@@ -147,7 +147,7 @@ func Default() Server {
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
 		Sandbox:   Sandbox{Mode: SandboxAuto},
-		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: LearnAuto, JudgeTimeout: 5 * time.Minute}},
+		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, JudgeTimeout: 5 * time.Minute}},
 		Workers:   2,
 		Retention: Retention{Deliveries: minDeliveryRetention, Transcripts: defaultTranscripts, Threads: defaultThreads},
 		Log:       Log{Level: "info"},

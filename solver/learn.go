@@ -62,7 +62,7 @@ type learnedCache struct {
 // choice is how the attempt's backend is chosen among several that are free. Where
 // there is nothing to choose nothing is read.
 func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Option) policy.Choice, error) {
-	mode := policy.Mode(e.Policy.Learning.Mode)
+	mode := e.Policy.Learning.Mode
 	if len(e.Backends) < 2 || mode == "" || mode == policy.ModeFixed {
 		return nil, nil
 	}
@@ -131,7 +131,7 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	for _, b := range s.Config.Backends {
 		options = append(options, policy.Option{Backend: b.Name})
 	}
-	mode := policy.Mode(s.Config.Policy.Learning.Mode)
+	mode := s.Config.Policy.Learning.Mode
 	arms := learned.Arms(policy.Context{}, options)
 	quarantined := append([]learning.Judged{}, learned.Judged()...)
 	quarantined = slices.DeleteFunc(quarantined, func(j learning.Judged) bool { return len(j.Quarantine) == 0 })

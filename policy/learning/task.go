@@ -10,34 +10,25 @@ import (
 )
 
 type Task struct {
-	Repo      string // owner/repo
-	Labels    []string
-	Title     string
-	Body      string
-	Paths     []string // files that the change touches or, before there is one, that MentionedPaths finds
-	DiffLines int      // how many lines a pull request adds and removes; 0 for none yet
+	Repo   string // owner/repo
+	Labels []string
+	Title  string
+	Body   string
+	Paths  []string // files that MentionedPaths finds
 }
 
 func (t Task) Context() policy.Context {
 	return policy.Context{Repo: strings.ToLower(t.Repo), Category: t.category(), Size: t.size()}
 }
 
-// The bounds of the sizes, in lines of a diff, else in bytes of title and text. 50 lines fit a screen, at 400
-// review guides advise to split; 500 bytes are a paragraph, 3,000 a page. All four are our choice.
-const (
-	smallDiff, mediumDiff = 50, 400
-	smallText, mediumText = 500, 3000
-)
+// The bounds of the sizes, in bytes of title and text: 500 are a paragraph, 3,000 a page. Both are our choice.
+const smallText, mediumText = 500, 3000
 
 func (t Task) size() policy.Size {
-	n, small, medium := t.DiffLines, smallDiff, mediumDiff
-	if n <= 0 {
-		n, small, medium = len(t.Title)+len(t.Body), smallText, mediumText
-	}
-	switch {
-	case n <= small:
+	switch n := len(t.Title) + len(t.Body); {
+	case n <= smallText:
 		return policy.Small
-	case n <= medium:
+	case n <= mediumText:
 		return policy.Medium
 	}
 	return policy.Large

@@ -39,11 +39,11 @@ func TestTasksHaveACategory(t *testing.T) {
 
 func TestTasksHaveASize(t *testing.T) {
 	for _, c := range []struct {
-		text, diff int
-		want       policy.Size
-	}{{0, 0, policy.Small}, {500, 0, policy.Small}, {501, 0, policy.Medium}, {3000, 0, policy.Medium}, {3001, 0, policy.Large}, {9000, 50, policy.Small}, {0, 51, policy.Medium}, {0, 400, policy.Medium}, {0, 401, policy.Large}} {
-		if got := (Task{Body: strings.Repeat("x", c.text), DiffLines: c.diff}).Context().Size; got != c.want {
-			t.Errorf("text %d, diff %d: %s, want %s", c.text, c.diff, got, c.want)
+		text int
+		want policy.Size
+	}{{0, policy.Small}, {500, policy.Small}, {501, policy.Medium}, {3000, policy.Medium}, {3001, policy.Large}} {
+		if got := (Task{Body: strings.Repeat("x", c.text)}).Context().Size; got != c.want {
+			t.Errorf("text %d: %s, want %s", c.text, got, c.want)
 		}
 	}
 }
