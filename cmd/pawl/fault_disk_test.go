@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // send delivers a ping with a payload that takes about n bytes, under a GUID of
@@ -264,4 +265,26 @@ func TestADamagedDatabaseEndsTheServerAndIsRefusedAtTheStart(t *testing.T) {
 	if !bytes.Equal(before, after) {
 		t.Error("a file that was refused has changed")
 	}
+}
+
+// A server that is stopped while nothing can be written cannot hand over; its files can.
+func TestWhatTheLogDoesNotTakeAtAStopIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.atWorkUntil(1)
+	heal := r.failing("write,pwrite64,ftruncate,fallocate", "ENOSPC")
+	defer heal()
+	if code := r.stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	r.start()
+	r.ending(n)
+	if a := r.state(n).Attempts; len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {
+		t.Errorf("attempts %+v, want one that was interrupted and one that went on", a)
+	}
+	if text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt"); err != nil || text != "one\npart 1\ntwo\n" {
+		t.Errorf("a.txt on the branch is %q, %v; want what both calls wrote", text, err)
+	}
+	r.once(n)
+	r.wantNoRest(n)
 }

@@ -66,7 +66,7 @@ func (c *checkout) Close() {
 	if c.monitor != nil {
 		c.monitor.files.root.Close()
 	}
-	if c.ws == nil {
+	if c.ws == nil || c.handed != nil { // where the log does not take the hand-over, the files are all there is
 		return
 	}
 	if err := c.ws.Close(); err != nil {

@@ -57,6 +57,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	crash.Point("attempt_ended")
 	if a.handed != nil {
+		_ = git.Remove(a.workOf(a.Thread)) // what stays is cleaned later
 		return nil
 	}
 	if a.OnAttempt != nil {
