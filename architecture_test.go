@@ -52,7 +52,7 @@ func arrows() map[string][]string {
 		"internal/queue":    {"solver/thread", "internal/wait"},
 		"internal/web":      {"solver", "solver/thread", "policy", "internal/checkrun", "internal/store", "internal/forge", "internal/text"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/text"},
-		"internal/testtool": {"policy", "internal/testreport", "internal/text", "internal/sandbox"},
+		"internal/testtool": {"policy", "config", "internal/testreport", "internal/text", "internal/sandbox"},
 		"internal/setup":    {"config", "internal/forge", "internal/text"},
 		"internal/bench":    {everything},
 

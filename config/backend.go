@@ -18,7 +18,7 @@ type Backend struct {
 	Stream          string `yaml:"stream"`
 	Model           string `yaml:"model"`            // handed to the CLI; empty means the CLI's own default
 	Effort          string `yaml:"effort"`           // handed to the CLI; empty means the CLI's own default
-	EscalatedEffort string `yaml:"escalated_effort"` // the effort of the last recovery; empty means that this backend has none
+	EscalatedEffort string `yaml:"escalated_effort"` // the effort of the last recovery; empty means that there is none
 	// Account names who pays: its backends share one usage limit. It defaults to the backend's name.
 	Account string `yaml:"account"`
 	// Provider names the provider that the agent reaches through the gateway,
@@ -41,6 +41,34 @@ const (
 )
 
 func CLIs() []string { return []string{Codex, Claude, Gemini, OpenCode} }
+
+// Efforts are the words of a CLI for how much its model shall think, the least first;
+// none for kind command.
+func Efforts(kind string) []string {
+	switch kind {
+	case Codex, OpenCode:
+		return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+	case Claude:
+		return []string{"low", "medium", "high", "xhigh", "max"}
+	case Gemini:
+		return []string{"low", "medium", "high"}
+	}
+	return nil
+}
+
+// raised is the next effort above one, empty where the kind's CLI knows none. Where no
+// effort is named, most models of Claude Code think high and those of the others medium.
+func raised(kind, effort string) string {
+	known, own := Efforts(kind), "medium"
+	if kind == Claude {
+		own = "high"
+	}
+	at := slices.Index(known, cmp.Or(effort, own)) + 1
+	if at == 0 || at == len(known) {
+		return ""
+	}
+	return known[at]
+}
 
 // Plain is the stream of an agent that prints text.
 const Plain = "plain"
@@ -75,6 +103,9 @@ func (b *Backend) complete(set func(key string) bool) {
 		own = Plain
 	}
 	b.Account, b.Stream = cmp.Or(b.Account, b.Name), cmp.Or(b.Stream, own)
+	if !set("escalated_effort") {
+		b.EscalatedEffort = raised(b.Kind, b.Effort)
+	}
 	if !set("idle_timeout") {
 		b.IdleTimeout = min(b.IdleTimeout, b.Timeout)
 	}

@@ -198,7 +198,13 @@ func alwaysProtected() []string {
 // one that matches a folder protects what is in it. Case is ignored, as on some file systems.
 func (e Effective) Protects(file string) bool { return matched(e.ProtectedPaths, file) }
 
-func (e Effective) Reported(file string) bool { return matched(e.Reports, file) }
+// Reported tells report files by their names; nil without patterns.
+func Reported(patterns []string) func(file string) bool {
+	if len(patterns) == 0 {
+		return nil
+	}
+	return func(file string) bool { return matched(patterns, file) }
+}
 
 func matched(patterns []string, file string) bool {
 	parts := strings.Split(strings.ToLower(path.Clean(file)), "/")

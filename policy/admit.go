@@ -21,6 +21,7 @@ func admit(f Facts, d Decision) Decision {
 		d.Backend = b.Name
 		if d.Escalated && !b.CanEscalate {
 			d.Escalated, d.Rung = false, 0
+			d.Reasons = append(slices.Clone(d.Reasons), noEffort(d.Rule, b.Name))
 		}
 		return backoff(f, d)
 	}

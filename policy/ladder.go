@@ -10,7 +10,7 @@ import (
 const (
 	RungAnswer = 1 // no answer: once more in the opposite thinking mode
 	RungVerify = 2 // the verifier failed: again, with its output
-	RungEffort = 3 // rung 2 is used up: once with the escalated effort
+	RungEffort = 3 // rung 2 is used up: once with the escalated effort, where the backend has one
 	RungTests  = 4 // the agent ran the tests itself
 )
 
@@ -137,8 +137,18 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		d.Rung, d.Escalated, d.Backend = RungEffort, true, a.Backend
 		return d, ok
 	}
-	return stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
+	d, ok := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
+	if !f.backend(a.Backend).CanEscalate {
+		d.Hint = "Look at the failing commands; comment what to do."
+		d.Reasons = append(d.Reasons, noEffort(d.Rule, a.Backend))
+	}
+	return d, ok
+}
+
+// noEffort says that rung 3 is skipped.
+func noEffort(rule Rule, backend string) Reason {
+	return Reason{Rule: rule, Text: fmt.Sprintf("backend %s has no higher effort to try", backend)}
 }
 
 // unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a person

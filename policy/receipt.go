@@ -209,20 +209,6 @@ func (r Receipt) tests(of func(Verified) []string) (all []string) {
 	return all
 }
 
-// Rung is one recovery: what set it off, what was done, what that cost, and whether it helped.
-type Rung struct {
-	Rung      int      `json:"rung"`
-	Trigger   string   `json:"trigger"`
-	Response  string   `json:"response"`
-	Times     int      `json:"times"` // how often it fired
-	Recovered bool     `json:"recovered"`
-	Tokens    int64    `json:"tokens,omitempty"`
-	CostUSD   *float64 `json:"cost_usd,omitempty"`
-	MS        int64    `json:"ms,omitempty"`
-}
-
-func (r Rung) Took() time.Duration { return time.Duration(r.MS) * time.Millisecond }
-
 // Judged is the answer of the operator's judge command: a grade, or why there is none.
 type Judged struct {
 	Grade  float64 `json:"grade"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,8 +90,12 @@ func workingCases() []agentCase {
 			name: "runs the tests by the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
 			check: func(s *stand, _ runResult, last policy.Receipt) {
-				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
+				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || rung.Recovered || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
 					s.t.Errorf("rungs %+v, want one call of run_tests, which failed", last.Rungs)
+				}
+				first := s.asked()[0]
+				if !slices.ContainsFunc(first.Tools, func(tool string) bool { return strings.Contains(tool, "run_tests") }) {
+					s.t.Errorf("the first request offers %q, and no run_tests", first.Tools)
 				}
 			},
 		},

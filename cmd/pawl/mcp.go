@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/internal/testtool"
@@ -8,11 +12,13 @@ import (
 
 func mcpCommand() *cobra.Command {
 	var file string
+	var once bool
 	cmd := &cobra.Command{
 		Use: "mcp --spec FILE", Hidden: true, Args: cobra.NoArgs,
 		Short: "Serve the tool run_tests to a coding agent over standard input and output",
 		Long: `Serve the Model Context Protocol over standard input and output with one tool, run_tests, which runs
-the repository's verify commands. Pawl has the agent start this inside the sandbox; nobody else needs it.`,
+the repository's verify commands. Pawl has the agent start this inside the sandbox; nobody else needs it.
+With --once it runs them for an agent without the protocol, prints the answer, and exits with 0 only if they pass.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			spec, err := testtool.ReadSpec(file)
 			if err != nil {
@@ -22,9 +28,17 @@ the repository's verify commands. Pawl has the agent start this inside the sandb
 			if err != nil {
 				return err
 			}
+			if once {
+				answer, passed := testtool.Once(cmd.Context(), spec, log.Level(zerolog.ErrorLevel))
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), answer); err != nil || passed {
+					return err
+				}
+				return errors.New("the tests did not pass")
+			}
 			return testtool.Serve(cmd.Context(), spec, buildInfo().Version, cmd.InOrStdin(), cmd.OutOrStdout(), log)
 		},
 	}
 	requiredFlag(cmd, &file, "spec", "the JSON file that says what run_tests does")
+	cmd.Flags().BoolVar(&once, "once", false, "run the tests once and print what came of it")
 	return cmd
 }

@@ -109,7 +109,9 @@ type Request struct {
 	// itself, by Env or the credential file in HOME. The kind "command" gets it in the variables of the
 	// protocol's client library.
 	Endpoint Endpoint
-	TestTool []string // the command line of a stdio MCP server with run_tests; empty for none. "command" is not told.
+	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" gets it in PAWL_TESTS,
+	// with a flag by which it answers one call without the protocol.
+	TestTool []string
 	// Attempt, Thread and Rung are told to agents of the kind "command".
 	Attempt      int
 	Thread, Rung string

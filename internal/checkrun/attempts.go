@@ -140,7 +140,7 @@ func rungs(run []Attempt) string {
 	for _, a := range run {
 		for _, r := range a.Rungs {
 			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response),
-				text.When(r.Recovered, "helped")+text.When(!r.Recovered, "did not help"), spent(r)))
+				r.Result(), spent(r)))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
@@ -159,10 +159,11 @@ func spent(r policy.Rung) string {
 	return text.When(all != "", " ("+all+")")
 }
 
-// Spent is what a recovery used.
+// Spent is what a recovery took, and what the answers before it had used that were thrown away.
 func Spent(r policy.Rung) string {
+	wasted := text.Joined(", ", text.When(r.WastedTokens > 0, text.Count(r.WastedTokens)+" tokens"), text.Cost(r.WastedUSD))
 	return text.Joined(", ", text.When(r.Tokens > 0, text.Count(r.Tokens)+" tokens"), text.Cost(r.CostUSD),
-		text.When(r.Took() >= time.Second, text.Span(r.Took())))
+		text.When(r.Took() >= time.Second, text.Span(r.Took())), text.When(wasted != "", "thrown away before: "+wasted))
 }
 
 // Used is what an attempt used, as far as it is known.

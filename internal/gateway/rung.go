@@ -41,6 +41,7 @@ func (c *call) guarded() bool {
 type held struct {
 	*call
 	first, second *stream // second is nil where there was no second try
+	asked         bool    // a second time
 	cancel        context.CancelFunc
 	alive         chan struct{} // holds one while the provider has said something
 	decided       chan *stream  // gives the one that counts
@@ -87,7 +88,15 @@ func (h *held) Close() error {
 			said.tokens.input, said.tokens.estimated, said.inputKnown = second.tokens.input, second.tokens.input, true
 		}
 	}
-	return errors.Join(err, h.first.Close())
+	err = errors.Join(err, h.first.Close())
+	if h.asked {
+		wasted := h.grant.shareOf(h.req.model, h.first.said.tokens)
+		h.change(func(u *Usage) {
+			u.NoAnswer.Wasted += wasted.tokens
+			u.NoAnswer.WastedUSD += wasted.cost
+		})
+	}
+	return err
 }
 
 // beat notes that the provider said something. Only then the agent hears of it,
@@ -124,6 +133,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
 		return false
 	}
+	h.asked = true
 	h.change(func(u *Usage) { u.NoAnswer.Times++ })
 	h.gateway.Log.Info().Str("attempt", h.grant.Attempt).Str("model", h.req.model).Int("bytes", h.first.said.prose).Msg("no answer yet, trying once more")
 	resp, err := h.send(ctx, out, body)
@@ -172,8 +182,10 @@ func (c *call) accountSecond(said *answer) {
 	if said.failure == nil && said.ended {
 		c.turn()
 	}
+	used := c.grant.shareOf(c.req.model, said.tokens)
 	c.change(func(u *Usage) {
-		u.NoAnswer.Tokens += said.tokens.input + said.tokens.output
+		u.NoAnswer.Tokens += used.tokens
+		u.NoAnswer.CostUSD += used.cost
 		if said.failure == nil && said.ended && (said.tool || said.text && said.prose <= c.grant.NoAnswerBytes) {
 			u.NoAnswer.Recovered++
 		}

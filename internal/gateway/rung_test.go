@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/config"
 )
 
 // script is what a model says in one answer, for any protocol.
@@ -96,7 +98,12 @@ func TestAnEmptyAnswerIsTriedOnceMore(t *testing.T) {
 			{script{thinking: "x"}, script{thinking: "y"}, 0},
 		} {
 			p := newProvider(t, sse(w.stream("a", c.first)...), sse(w.stream("b", c.second)...))
-			s := open(t, w.protocol, p.URL, withNoAnswer(1000))
+			s := open(t, w.protocol, p.URL, func(g *Grant) {
+				g.NoAnswerBytes = 1000
+				for _, model := range []string{"gpt-5.2", "m"} {
+					g.Provider.Prices = append(g.Provider.Prices, config.Price{Model: model, Input: 10_000, CachedInput: 10_000, Output: 100_000})
+				}
+			})
 			_, body := s.post(t, w.path, w.request)
 			got, err := w.check(eventsOf(answered(w, body)))
 			want := heard{c.second, scriptInput, scriptOutput}
@@ -104,7 +111,7 @@ func TestAnEmptyAnswerIsTriedOnceMore(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v, error %v\n%s", name, got, want, err, body)
 			}
 			u := s.settled()
-			if u.NoAnswer != (Fired{1, c.recovered, scriptInput + scriptOutput}) || u.Requests != 2 || u.Turns != 1 || u.Input != 2*scriptInput || u.Output != 2*scriptOutput || u.Estimated != 0 {
+			if u.NoAnswer != (Fired{1, c.recovered, scriptInput + scriptOutput, scriptInput + scriptOutput, 3, 3}) || !u.CostKnown || u.CostUSD != 6 || u.Requests != 2 || u.Turns != 1 || u.Input != 2*scriptInput || u.Output != 2*scriptOutput || u.Estimated != 0 {
 				t.Errorf("%s: %+v", name, u)
 			}
 			if second := p.requests()[1].body; !strings.Contains(second, nudge) {
@@ -132,7 +139,7 @@ func TestALongStretchOfProseIsHaltedAndTriedOnceMore(t *testing.T) {
 			}
 			<-halted
 			u := s.settled()
-			if u.NoAnswer.Times != 1 || u.NoAnswer.Recovered != 1 || u.Turns != 1 || u.Estimated == 0 || u.Input < scriptInput || u.Output <= scriptOutput {
+			if u.NoAnswer.Times != 1 || u.NoAnswer.Recovered != 1 || u.NoAnswer.Wasted+u.NoAnswer.Tokens != u.Input+u.Output || u.NoAnswer.Wasted == 0 || u.Turns != 1 || u.Estimated == 0 || u.Input < scriptInput || u.Output <= scriptOutput {
 				t.Errorf("%s: %+v", name, u)
 			}
 		}

@@ -58,9 +58,12 @@ type Usage struct {
 
 type Fired struct {
 	// Times counts second tries, Recovered those that led to a tool call or to a
-	// visible answer that is not too long again, Tokens what second tries used.
+	// visible answer that is not too long again.
 	Times, Recovered int
-	Tokens           int64
+	// Tokens and CostUSD are what second tries used, Wasted and WastedUSD the answers
+	// that came to nothing before them; the money holds where CostKnown does.
+	Tokens, Wasted     int64
+	CostUSD, WastedUSD float64
 }
 
 // Session is the access of one attempt. It ends with Close.

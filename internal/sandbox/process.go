@@ -168,7 +168,7 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 	if _, ok := errors.AsType[*exec.ExitError](p.err); ok {
 		p.err = nil // a status other than zero is no error of ours
 	}
-	p.exit = exitOf(p.cmd.ProcessState)
+	p.exit = ExitOf(p.cmd.ProcessState)
 	if p.inside != nil {
 		p.err = errors.Join(p.err, p.inside.finish(p.exit))
 	} else if left := killAll(twice(func() []int { return family(p.marker+"\x00", 0) })); left > 0 {
@@ -209,7 +209,8 @@ func (p *Process) members() []int {
 	return slices.DeleteFunc(family("", pid), func(member int) bool { return slices.Contains(own, member) })
 }
 
-func exitOf(state *os.ProcessState) Exit {
+// ExitOf says how a process ended.
+func ExitOf(state *os.ProcessState) Exit {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return Exit{Code: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
 	}

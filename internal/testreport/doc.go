@@ -18,5 +18,6 @@
 //	Maven, Gradle, errors of javac                    java.go
 //	TAP, Test::More, prove                            tap.go
 //	JUnit's XML, and why no library reads it          junit.go
-//	which files of JUnit's are read                   ../../solver/attempt/verify.go
+//	which files of JUnit's are read                   verify.go, Watch
+//	what do verify commands come to beside the base   verify.go, Verify
 package testreport

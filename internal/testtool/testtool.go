@@ -20,11 +20,13 @@ import (
 
 // Spec is the file that pawl mcp is given: what run_tests does.
 type Spec struct {
-	Dir      string   `json:"dir"`             // the work tree
-	Commands []string `json:"commands"`        // for /bin/sh, in order, until one fails; none is allowed
-	Timeout  int      `json:"timeout_seconds"` // of one call with all its commands
-	MaxCalls int      `json:"max_calls"`       // of one attempt, over restarts of this server
-	Journal  string   `json:"journal"`         // one line of JSON a call; see testCall
+	Dir      string            `json:"dir"`              // the work tree
+	Commands []string          `json:"commands"`         // for /bin/sh, in order, until one fails; none is allowed
+	Reports  []string          `json:"reports"`          // patterns of the JUnit files that they write
+	Before   []policy.Verified `json:"before,omitempty"` // what they came to on the base, as far as that is known
+	Timeout  int               `json:"timeout_seconds"`  // of one call with all its commands
+	MaxCalls int               `json:"max_calls"`        // of one attempt, over restarts of this server
+	Journal  string            `json:"journal"`          // one line of JSON a call; see testCall
 }
 
 func ReadSpec(name string) (Spec, error) {
@@ -52,6 +54,13 @@ func ReadSpec(name string) (Spec, error) {
 		return s, fmt.Errorf("spec %s: %w", name, err)
 	}
 	return s, nil
+}
+
+// Once is one call without the protocol: it returns the text of the answer, and whether all passed.
+func Once(ctx context.Context, spec Spec, log zerolog.Logger) (text string, passed bool) {
+	r, _ := newTestTool(spec, log).result(ctx)
+	text, _ = r.fitting()
+	return text, r.Passed
 }
 
 // Serve answers until standard input ends, then kills a command that still runs.
@@ -111,20 +120,19 @@ const (
 )
 
 type testResult struct {
-	Ran          bool          `json:"ran"` // false: no test was run, the summary says why
-	Passed       bool          `json:"passed"`
-	Summary      string        `json:"summary"`
-	Command      string        `json:"command,omitempty"` // the one that failed
-	PassedTests  *int          `json:"passed_tests,omitempty"`
-	FailedTests  *int          `json:"failed_tests,omitempty"`
-	SkippedTests *int          `json:"skipped_tests,omitempty"`
-	Failures     []testFailure `json:"failures,omitempty"`
-	More         int           `json:"more_failures,omitempty"` // that are not listed
-	LastLines    string        `json:"last_lines,omitempty"`
-	CallsLeft    *int          `json:"calls_left,omitempty"` // after a call that ran
+	Ran         bool          `json:"ran"` // false: no test was run, the summary says why
+	Passed      bool          `json:"passed"`
+	Summary     string        `json:"summary"`
+	Command     string        `json:"command,omitempty"` // the one that failed
+	PassedTests int           `json:"passed_tests,omitempty"`
+	FailedTests int           `json:"failed_tests,omitempty"` // without those of the notes
+	Failures    []testFailure `json:"failures,omitempty"`
+	More        int           `json:"more_failures,omitempty"` // that are not listed
+	Notes       []string      `json:"notes,omitempty"`         // what is not the caller's to mend, and what turned green
+	LastLines   string        `json:"last_lines,omitempty"`
+	CallsLeft   *int          `json:"calls_left,omitempty"` // after a call that ran
 
-	failures []policy.Failing
-	output   string
+	verified []policy.Verified // all commands that ran
 }
 
 type testFailure struct {
@@ -132,24 +140,52 @@ type testFailure struct {
 	Assertion string `json:"assertion,omitempty"`
 }
 
-// answer makes the result of a call, smaller until it fits.
+// answer makes the result of a call.
 func answer(r testResult, isError bool) *mcp.CallToolResult {
+	text, structure := r.fitting()
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(structure), IsError: isError}
+}
+
+// fitting is the result as a text and as JSON, smaller until both fit.
+func (r testResult) fitting() (text string, structure []byte) {
 	for scale := 1; ; scale *= 2 {
-		shrunk := r.shown(scale)
-		text := shrunk.text()
-		b, err := json.Marshal(shrunk)
+		shown := r.shown(scale)
+		text = shown.text()
+		b, err := json.Marshal(shown)
 		if err == nil && len(text) <= maxAnswer && len(b) <= maxAnswer || scale > shownTail {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(b), IsError: isError}
+			return text, b
 		}
 	}
 }
 
-// shown fills in the failures and the last lines, less of them at a larger scale.
+// shown fills in the failures, the notes and the last lines, less of them at a larger scale.
 func (r testResult) shown(scale int) testResult {
-	r.Failures = nil
-	n := min(len(r.failures), max(1, shownFailures/scale))
-	assertions := 0
-	for _, f := range r.failures[:n] {
+	most, all := max(1, shownFailures/scale), policy.Receipt{Verify: r.verified}
+	for _, note := range []struct {
+		says  string
+		names []string
+	}{
+		{"Failed before you began, in the same way; leave it", all.Known()},
+		{"Flaky: failed, and passed when run again at once; leave it", all.Flaky()},
+		{"Failed before you began, and is green now", all.Fixed()},
+	} {
+		var names []string
+		for _, name := range note.names[:min(len(note.names), most)] {
+			names = append(names, short(name, max(60, 300/scale)))
+		}
+		if more := len(note.names) - most; more > 0 {
+			names = append(names, fmt.Sprintf("and %d more", more))
+		}
+		if len(names) > 0 {
+			r.Notes = append(r.Notes, note.says+": "+strings.Join(names, ", ")+".")
+		}
+	}
+	v := all.Verification()
+	if r.Passed || v == nil {
+		return r
+	}
+	n, assertions := min(len(v.Failing), most), 0
+	for _, f := range v.Failing[:n] {
 		shown := testFailure{Name: short(f.Name, max(60, 300/scale))}
 		if f.Text != "" && assertions < shownAssertions {
 			shown.Assertion = short(f.Text, shownAssertion/scale)
@@ -157,33 +193,16 @@ func (r testResult) shown(scale int) testResult {
 		}
 		r.Failures = append(r.Failures, shown)
 	}
-	r.More = len(r.failures) - n
-	if r.FailedTests != nil {
-		r.More = max(r.More, *r.FailedTests-n)
-	}
-	if !r.Passed && r.output != "" {
-		r.LastLines = lastLines(r.output, shownLines, shownTail/scale)
-	}
+	r.More = max(len(v.Failing), r.FailedTests) - n
+	r.LastLines = lastLines(v.Output, shownLines, shownTail/scale)
 	return r
 }
 
 func (r testResult) text() string {
 	var b strings.Builder
 	b.WriteString(r.Summary)
-	if !r.Ran {
-		return b.String()
-	}
-	var counts []string
-	for _, c := range []struct {
-		n    *int
-		word string
-	}{{r.FailedTests, "failed"}, {r.PassedTests, "passed"}, {r.SkippedTests, "skipped"}} {
-		if c.n != nil {
-			counts = append(counts, fmt.Sprintf("%d %s", *c.n, c.word))
-		}
-	}
-	if counts != nil {
-		fmt.Fprintf(&b, "\nTests: %s.", strings.Join(counts, ", "))
+	if r.PassedTests+r.FailedTests > 0 {
+		fmt.Fprintf(&b, "\nTests: %d failed, %d passed.", r.FailedTests, r.PassedTests)
 	}
 	if len(r.Failures) > 0 {
 		b.WriteString("\n\nFailing tests:")
@@ -198,6 +217,9 @@ func (r testResult) text() string {
 				fmt.Fprintf(&b, "\n\n%s:\n%s", f.Name, f.Assertion)
 			}
 		}
+	}
+	for _, note := range r.Notes {
+		b.WriteString("\n\n" + note)
 	}
 	if r.LastLines != "" {
 		fmt.Fprintf(&b, "\n\nLast lines of the output:\n%s", r.LastLines)

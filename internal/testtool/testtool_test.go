@@ -134,7 +134,7 @@ const oneFailing = `printf -- '--- FAIL: TestSum (0.00s)\n    sum_test.go:9: got
 func TestRunTestsTellsWhatFailed(t *testing.T) {
 	s := newTestServer(t, "echo built", oneFailing, "touch never")
 	text, r, isError := s.runTests(s.connect(), nil)
-	if isError || r.Passed || !r.Ran || *r.FailedTests != 1 || *r.CallsLeft != 19 || len(r.Failures) != 1 || r.Failures[0].Name != "example.com/sum TestSum" || r.Failures[0].Assertion != "sum_test.go:9: got 3, want 4" {
+	if isError || r.Passed || !r.Ran || r.FailedTests != 1 || *r.CallsLeft != 19 || len(r.Failures) != 1 || r.Failures[0].Name != "example.com/sum TestSum" || r.Failures[0].Assertion != "sum_test.go:9: got 3, want 4" {
 		t.Errorf("%+v", r)
 	}
 	for _, want := range []string{"FAILED: ", "exit code 1", "- example.com/sum TestSum", "got 3, want 4", "FAIL\texample.com/sum", "left: 19"} {
@@ -145,7 +145,7 @@ func TestRunTestsTellsWhatFailed(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.spec.Dir, "never")); err == nil {
 		t.Error("went on after a failure")
 	}
-	if j := s.journal(); len(j) != 1 || j[0].Passed || *j[0].Failed != 1 || j[0].At.IsZero() {
+	if j := s.journal(); len(j) != 1 || j[0].Passed || j[0].Failed != 1 || j[0].At.IsZero() {
 		t.Errorf("journal %+v", j)
 	}
 }
@@ -153,11 +153,119 @@ func TestRunTestsTellsWhatFailed(t *testing.T) {
 func TestRunTestsTellsThatAllPassed(t *testing.T) {
 	s := newTestServer(t, "printf 'ok  \\texample.com/sum\\t0.1s\\n'", `printf 'TAP version 14\n1..2\nok 1 - a\nok 2 - b\n'`)
 	text, r, isError := s.runTests(s.connect(), map[string]any{})
-	if isError || !r.Passed || *r.PassedTests != 2 || !strings.HasPrefix(text, "PASSED") || strings.Contains(text, "TAP version") {
+	if isError || !r.Passed || r.PassedTests != 2 || !strings.HasPrefix(text, "PASSED") || strings.Contains(text, "TAP version") {
 		t.Errorf("%s\n%+v", text, r)
 	}
-	if j := s.journal(); len(j) != 1 || !j[0].Passed || *j[0].PassedTests != 2 {
+	if j := s.journal(); len(j) != 1 || !j[0].Passed || j[0].PassedTests != 2 {
 		t.Errorf("journal %+v", j)
+	}
+}
+
+// base is what commands come to before the work begins, as the verification of the base finds it.
+func (s *testServer) base(tree string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.spec.Dir, "state"), []byte(tree), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	tool := newTestTool(s.spec, zerolog.Nop())
+	for _, command := range s.spec.Commands {
+		v, err := tool.run(s.t.Context(), command)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.spec.Before = append(s.spec.Before, v)
+	}
+}
+
+// tapOfState reports the tests that the file "state" names, one "ok NAME" or "not ok NAME" a line, with what their
+// assertions say; a test whose state is flaky fails every other time.
+const tapOfState = `echo TAP version 14; n=0; bad=0; while read -r how name said; do n=$((n+1))
+  [ $how = flaky ] && { if [ -e seen ]; then rm seen; how=ok; else touch seen; how=bad; fi; }
+  if [ $how = ok ]; then echo "ok $n - $name"; else bad=1; echo "not ok $n - $name"; echo "  ---"; echo "  message: $said"; echo "  ..."; fi
+done < state; echo 1..$n; exit $bad`
+
+func TestRunTestsComparesWithTheBase(t *testing.T) {
+	const old = "bad old expected 1\n"
+	for _, tc := range []struct {
+		name, base, now string
+		passed          bool
+		failing         string // the tests that fail anew
+		says, never     []string
+	}{
+		{"what failed before is to be left", old + "ok new\n", old + "ok new\n", true, "",
+			[]string{"PASSED: 1 test fails as it did before.", "Failed before you began, in the same way; leave it: old."}, []string{"Failing tests", "FAILED"}},
+		{"a new failure comes first", old + "ok new\n", old + "bad new got 3\n", false, "new",
+			[]string{"FAILED: `", "exit code 1", "Failing tests:\n- new\n\nnew:\nmessage: got 3\n\nFailed before", "leave it: old."}, nil},
+		{"another assertion is a failure", old, "bad old expected 2\n", false, "old", []string{"Failing tests:\n- old\n", "expected 2"}, []string{"leave it"}},
+		{"what turned green is said", old + "bad other x\n", "ok old\nbad other x\n", true, "",
+			[]string{"Failed before you began, and is green now: old.", "leave it: other."}, []string{"Failing tests"}},
+		{"a flaky test is named so", "ok shaky\n", "flaky shaky sometimes\n", true, "",
+			[]string{"PASSED: all verify commands succeeded.", "Flaky: failed, and passed when run again at once; leave it: shaky."}, []string{"Failing tests"}},
+		{"all is well", "ok new\n", "ok new\n", true, "", []string{"PASSED: all verify commands succeeded.", "Tests: 0 failed, 1 passed."}, []string{"leave it", "green"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newTestServer(t, tapOfState)
+			s.base(tc.base)
+			if err := os.WriteFile(filepath.Join(s.spec.Dir, "state"), []byte(tc.now), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			text, r, isError := s.runTests(s.connect(), nil)
+			var failing []string
+			for _, f := range r.Failures {
+				failing = append(failing, f.Name)
+			}
+			if isError || r.Passed != tc.passed || strings.Join(failing, " ") != tc.failing || r.FailedTests != len(failing) {
+				t.Errorf("%s\n%+v", text, r)
+			}
+			whole := text + strings.Join(r.Notes, "\n")
+			for _, want := range tc.says {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not in\n%s", want, text)
+				}
+			}
+			for _, never := range tc.never {
+				if strings.Contains(whole, never) {
+					t.Errorf("%q is in\n%s", never, text)
+				}
+			}
+			if j := s.journal(); len(j) != 1 || j[0].Passed != tc.passed {
+				t.Errorf("journal %+v", j)
+			}
+		})
+	}
+}
+
+func TestWhatCouldNotWorkBeforeIsNotForTheAgentToMend(t *testing.T) {
+	s := newTestServer(t, "no-such-program-of-pawl")
+	s.base("")
+	text, r, _ := s.runTests(s.connect(), nil)
+	if r.Passed || !strings.Contains(text, "cannot work here: exit code 127") || !strings.Contains(text, "leave it") {
+		t.Errorf("%s\n%+v", text, r)
+	}
+}
+
+func TestReportFilesOfJUnitAreRead(t *testing.T) {
+	s := newTestServer(t, `mkdir -p out; echo '<testsuite tests="1" failures="1"><testcase classname="acme.Widget" name="sorts"><failure message="expected 1 but was 2">x</failure></testcase></testsuite>' > out/report.xml; exit 1`)
+	s.spec.Reports = []string{"out/*.xml"}
+	if text, r, _ := s.runTests(s.connect(), nil); len(r.Failures) != 1 || !strings.Contains(text, "expected 1 but was 2") {
+		t.Errorf("%s\n%+v", text, r)
+	}
+}
+
+func TestOnceGivesTheSameAnswerWithoutTheProtocol(t *testing.T) {
+	s := newTestServer(t, oneFailing)
+	s.spec.MaxCalls = 2
+	text, passed := Once(t.Context(), s.spec, zerolog.Nop())
+	said, _, _ := s.runTests(s.connect(), nil)
+	if want := strings.Replace(said, "left: 0", "left: 1", 1); passed || text != want {
+		t.Errorf("%v %s\nwant\n%s", passed, text, want)
+	}
+	if text, passed := Once(t.Context(), s.spec, zerolog.Nop()); passed || !strings.Contains(text, "called 2 times") {
+		t.Errorf("the third call: %v %s", passed, text)
+	}
+	s.spec.Commands, s.spec.Journal = []string{"true"}, s.spec.Journal+".2"
+	if text, passed := Once(t.Context(), s.spec, zerolog.Nop()); !passed {
+		t.Error(text)
 	}
 }
 
@@ -171,7 +279,7 @@ func TestTheToolIsDescribedAndReadOnly(t *testing.T) {
 	if tool.Name != "run_tests" || !tool.Annotations.ReadOnlyHint {
 		t.Errorf("%+v", tool)
 	}
-	for _, want := range []string{"no arguments are needed", "no sandbox for arbitrary code", "go test ./...", "at most 20 times"} {
+	for _, want := range []string{"no arguments are needed", "no sandbox for arbitrary code", "go test ./...", "at most 20 times", "there before you began does not count"} {
 		if !strings.Contains(tool.Description, want) {
 			t.Errorf("%q is not in %q", want, tool.Description)
 		}

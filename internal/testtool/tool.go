@@ -18,8 +18,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/testreport"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // testTool is run_tests. Calls run one at a time.
@@ -44,8 +47,8 @@ func (t *testTool) idle() { <-t.turn }
 
 func (t *testTool) description() *mcp.Tool {
 	no := false
-	text := "Runs this repository's own tests on the work tree as it is now: the same commands that decide afterwards whether the change is accepted (a test that failed before you began does not count then). " +
-		"Answers pass or fail, how many tests passed and failed, the names of failing tests, the first assertions and the last lines of output. " +
+	text := "Runs this repository's own tests on the work tree as it is now: the same commands that decide afterwards whether the change is accepted (a failure that was there before you began does not count, and is told apart). " +
+		"Answers pass or fail, how many tests passed and failed, the names of the tests that fail anew, their first assertions, what is not yours to mend, and the last lines of output. " +
 		"Call it after a change and before you say that you are done. " +
 		"Pass nothing: no arguments are needed. " +
 		"It is no shell and no sandbox for arbitrary code: it runs no other command, no single test and no snippet. "
@@ -67,23 +70,32 @@ func (t *testTool) call(ctx context.Context, arguments json.RawMessage) *mcp.Cal
 		return answer(testResult{Summary: wrong + " run_tests needs no arguments: call it again with {}. " +
 			"It always runs the repository's own verify commands and cannot be told to run anything else. No test was run."}, true)
 	}
+	return answer(t.result(ctx))
+}
+
+func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
 	select {
 	case <-t.turn:
 		defer func() { t.turn <- struct{}{} }()
 	case <-ctx.Done():
-		return answer(testResult{Summary: "The call was cancelled before its turn; no test was run."}, true)
+		return testResult{Summary: "The call was cancelled before its turn; no test was run."}, true
 	}
 	switch {
 	case len(t.spec.Commands) == 0:
-		return answer(testResult{Summary: "This repository names no verify commands, so there is nothing to run. " +
-			"Check your change by other means; calling run_tests again will not help."}, false)
+		return testResult{Summary: "This repository names no verify commands, so there is nothing to run. " +
+			"Check your change by other means; calling run_tests again will not help."}, false
 	case t.calls >= t.spec.MaxCalls:
-		return answer(testResult{Summary: fmt.Sprintf("run_tests has been called %d times, which is the bound of this attempt; no test was run. "+
-			"The final verification runs anyway when you are done.", t.calls)}, false)
+		return testResult{Summary: fmt.Sprintf("run_tests has been called %d times, which is the bound of this attempt; no test was run. "+
+			"The final verification runs anyway when you are done.", t.calls)}, false
 	}
 	began := time.Now()
-	r := t.runAll(ctx)
 	t.calls++
+	all, err := t.verify(ctx)
+	if err != nil {
+		t.log.Info().Err(err).Msg("run_tests")
+		return testResult{Summary: "The call came to nothing: " + err.Error()}, true
+	}
+	r = t.compared(all)
 	left := t.spec.MaxCalls - t.calls
 	r.CallsLeft = &left
 	entry := testCall{At: began.UTC(), Passed: r.Passed, Failed: r.FailedTests, PassedTests: r.PassedTests, MS: time.Since(began).Milliseconds()}
@@ -91,45 +103,43 @@ func (t *testTool) call(ctx context.Context, arguments json.RawMessage) *mcp.Cal
 		t.log.Error().Err(err).Msg("journal of run_tests")
 	}
 	t.log.Info().Bool("passed", r.Passed).Int64("ms", entry.MS).Int("calls", t.calls).Msg("run_tests")
-	return answer(r, false)
+	return r, false
 }
 
-func (t *testTool) runAll(ctx context.Context) testResult {
-	timeout := time.Duration(t.spec.Timeout) * time.Second
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// verify runs the commands as the verification does, in the caller's files.
+func (t *testTool) verify(ctx context.Context) ([]policy.Verified, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout())
 	defer cancel()
-	r := testResult{Ran: true, Passed: true}
-	for _, command := range t.spec.Commands {
-		failure, output, report := runTestCommand(ctx, command, t.spec.Dir)
-		r.PassedTests, r.SkippedTests = addCount(r.PassedTests, report.Passed), addCount(r.SkippedTests, report.Skipped)
-		r.FailedTests = addCount(r.FailedTests, report.Failed)
-		if failure == "" {
-			continue
-		}
-		r.Passed, r.Command, r.output = false, short(command, 300), output
-		r.Summary = fmt.Sprintf("FAILED: `%s` %s.", r.Command, failure)
-		if context.Cause(ctx) == context.DeadlineExceeded {
-			r.Summary = fmt.Sprintf("FAILED: `%s` was ended after %s, the time that one call has. Does a test hang?", r.Command, timeout)
-		}
-		r.failures = report.Failures
-		break
+	run := func(command string) (policy.Verified, error) { return t.run(ctx, command) }
+	return testreport.Verify(t.spec.Commands, t.spec.Before, func() (testreport.Trial, error) {
+		return testreport.Trial{Run: run, Close: func() {}}, nil
+	})
+}
+
+func (t *testTool) timeout() time.Duration { return time.Duration(t.spec.Timeout) * time.Second }
+
+// compared says what the commands came to beside the base.
+func (t *testTool) compared(all []policy.Verified) testResult {
+	receipt := policy.Receipt{Verify: all}
+	r := testResult{Ran: true, Passed: !receipt.Failing(), verified: all}
+	for _, v := range all {
+		r.PassedTests += v.PassedTests
 	}
-	if r.Passed {
-		r.Summary = "PASSED: all verify commands succeeded."
-		r.FailedTests = nil
+	v := receipt.Verification()
+	r.Summary = "PASSED: all verify commands succeeded."
+	switch what, verified := receipt.Verified(); {
+	case !r.Passed:
+		r.Command, r.FailedTests = short(v.Command, 300), max(len(v.Failing), v.FailedTests-len(v.Known)-len(v.Flaky))
+		r.Summary = fmt.Sprintf("FAILED: `%s` %s.", r.Command, v.Result())
+		if v.TimedOut {
+			r.Summary = fmt.Sprintf("FAILED: `%s` was ended after %s, the time that one call has. Does a test hang?", r.Command, t.timeout())
+		} else if v.Broken != "" {
+			r.Summary += " So it was before you began: leave it, and check your change by other means."
+		}
+	case !verified:
+		r.Summary = "PASSED: " + what + "."
 	}
 	return r
-}
-
-// addCount adds a number of tests that the runner may not have told.
-func addCount(sum *int, n int) *int {
-	if n == testreport.NotCounted {
-		return sum
-	}
-	if sum != nil {
-		n += *sum
-	}
-	return &n
 }
 
 // unknownArguments names what a call passed although nothing is to be passed.
@@ -157,35 +167,33 @@ const (
 	outputAfterEnd = time.Second // how long its children may hold its output open when it is over
 )
 
-// runTestCommand runs a command for the shell. The failure, to stand behind the command, is empty for none; the
-// output is the end of both streams, of which the tests are read from the beginning on. When it returns, its process
-// group is killed.
-func runTestCommand(ctx context.Context, command, dir string) (failure, output string, tests testreport.Report) {
-	kept, reader := text.End{Max: keptOutput}, testreport.NewReader()
-	both := io.MultiWriter(&kept, reader)
+// run runs a command for the shell, and reads the tests of its output from the beginning on. When it returns, the
+// command's process group is killed.
+func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, err error) {
+	began, reports := time.Now(), testreport.Watch(t.spec.Dir, config.Reported(t.spec.Reports))
+	kept, tests := text.End{Max: keptOutput}, testreport.NewReader()
+	both := io.MultiWriter(&kept, tests)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Dir, cmd.Env = dir, withoutCredentials(os.Environ())
+	cmd.Dir, cmd.Env = t.spec.Dir, withoutCredentials(os.Environ())
 	cmd.Stdout, cmd.Stderr = both, both // one writer: they are written in turn
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = outputAfterEnd
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
-		return "could not be started: " + err.Error(), "", reader.Report()
+		return v, fmt.Errorf("start %q: %w", command, err)
 	}
-	err := cmd.Wait()
+	err = cmd.Wait()
 	// The shell may be gone and what it started not. ESRCH says that nothing is.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	state := cmd.ProcessState
-	switch {
-	case ctx.Err() != nil:
-		failure = "was ended before it was done"
-	case err == nil || errors.Is(err, exec.ErrWaitDelay) && state.Success():
-	case state.ExitCode() >= 0:
-		failure = fmt.Sprintf("ended with exit code %d", state.ExitCode())
-	default:
-		failure = "ended: " + err.Error()
+	late := errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	if ctx.Err() != nil && !late {
+		return v, fmt.Errorf("%q was ended before it was done", command)
 	}
-	return failure, kept.String(), reader.Report()
+	exit := sandbox.ExitOf(cmd.ProcessState)
+	v = policy.Verified{Command: command, Exit: exit.Code, Signal: exit.Signal, TimedOut: late, Output: kept.String(), MS: time.Since(began).Milliseconds()}
+	v.Passed = exit.Code == 0 && !late && (err == nil || errors.Is(err, exec.ErrWaitDelay))
+	testreport.Count(&v, append([]testreport.Report{tests.Report()}, reports()...)...)
+	return v, nil
 }
 
 // withoutCredentials leaves out the variables whose names say that they are secret.
@@ -200,8 +208,8 @@ func withoutCredentials(env []string) []string {
 type testCall struct {
 	At          time.Time `json:"at"`
 	Passed      bool      `json:"passed"`
-	Failed      *int      `json:"failed,omitempty"`       // tests; absent where the runner does not tell
-	PassedTests *int      `json:"passed_tests,omitempty"` // likewise
+	Failed      int       `json:"failed,omitempty"`       // tests that count
+	PassedTests int       `json:"passed_tests,omitempty"` // likewise
 	MS          int64     `json:"ms"`
 }
 

@@ -268,7 +268,13 @@ func (c *Counters) Receipt(backend string, r policy.Receipt) {
 	add(c.turns, float64(r.Turns), backend)
 	add(c.calls, float64(r.ToolCalls), backend)
 	for _, g := range r.Rungs {
-		add(c.rungs, float64(max(1, g.Times)), strconv.Itoa(g.Rung), strconv.FormatBool(g.Recovered))
+		rung := strconv.Itoa(g.Rung)
+		if g.Unneeded {
+			add(c.rungs, float64(g.Times), rung, "unneeded")
+			continue
+		}
+		add(c.rungs, float64(g.Helped), rung, "true")
+		add(c.rungs, float64(g.Times-g.Helped), rung, "false")
 	}
 	c.durations.WithLabelValues(backend).Observe((time.Duration(r.AgentMS) * time.Millisecond).Seconds())
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/git"
@@ -66,15 +65,6 @@ func (a *Attempt) VerifyBase(ctx context.Context) (err error) {
 		c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
 	}
 	return nil
-}
-
-// before is what a command came to on the base; nil where that is not known.
-func (g *Ground) before(command string) *policy.Verified {
-	i := slices.IndexFunc(g.Before, func(v policy.Verified) bool { return v.Command == command })
-	if i < 0 {
-		return nil
-	}
-	return &g.Before[i]
 }
 
 // maxKeptHome bounds the HOME that is kept for a repository, in bytes: it is copied for

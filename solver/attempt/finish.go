@@ -106,29 +106,17 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 	}
 }
 
-// ownRung adds the recovery that the attempt itself was to its receipt: what it cost is what the attempt
-// cost, and it recovered when the attempt came to what the one before did not.
+// ownRung adds the recovery that the attempt itself was to its receipt.
 func (a *Attempt) ownRung() {
-	r := &a.Receipt
-	rung := policy.Rung{
-		Rung: a.Decision.Rung, Times: 1, Trigger: a.Decision.Reasons[:min(1, len(a.Decision.Reasons))].String(),
-		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: r.CostUSD, MS: r.AgentMS, Recovered: r.Outcome == policy.Edited,
-	}
-	switch a.Decision.Rung {
-	case policy.RungAnswer:
-		rung.Response = "one more attempt in the opposite thinking mode (" + a.Effort + ")"
-		rung.Recovered = r.Ending == policy.Completed
-	case policy.RungVerify:
-		rung.Response = "one more attempt with the change so far and what failed"
-	case policy.RungEffort:
-		rung.Response = "one attempt at the escalated effort"
-		if a.Effort != "" {
-			rung.Response += " (" + a.Effort + ")"
+	var before []policy.Receipt
+	for _, b := range a.State.Attempts {
+		if b.N < a.N {
+			before = append(before, b.Receipt)
 		}
-	default:
-		return
 	}
-	r.Rungs = append(r.Rungs, rung)
+	if own, ok := policy.OwnRung(a.Decision, a.Effort, a.Receipt, before); ok {
+		a.Receipt.Rungs = append(a.Receipt.Rungs, own)
+	}
 }
 
 // Hide takes the values of the variables that the backend and the judge were

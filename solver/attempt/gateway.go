@@ -146,11 +146,15 @@ func (m *modelAccess) close(r *policy.Receipt) {
 		r.Turns = u.Turns
 	}
 	if n := u.NoAnswer; n.Times > 0 {
-		r.Rungs = append(r.Rungs, policy.Rung{
-			Rung: policy.RungAnswer, Times: n.Times, Recovered: n.Recovered == n.Times, Tokens: n.Tokens,
+		rung := policy.Rung{
+			Rung: policy.RungAnswer, Times: n.Times, Helped: n.Recovered, Recovered: n.Recovered == n.Times, Tokens: n.Tokens, WastedTokens: n.Wasted,
 			Trigger:  fmt.Sprintf("%d answers without a call of a tool or a text for people", n.Times),
 			Response: "asked again in the opposite thinking mode, at the gateway",
-		})
+		}
+		if u.CostKnown {
+			rung.CostUSD, rung.WastedUSD = &n.CostUSD, &n.WastedUSD
+		}
+		r.Rungs = append(r.Rungs, rung)
 	}
 	switch {
 	case u.BudgetStopped != "" && r.Ending == policy.Completed:

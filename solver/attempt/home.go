@@ -2,19 +2,18 @@ package attempt
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/testreport"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -103,15 +102,19 @@ const (
 )
 
 // testTool writes what the tool run_tests needs and returns its command line;
-// none where there is nothing to run, or no agent that could call it.
-func (c *checkout) testTool() ([]string, error) {
-	if c.Program == "" || c.backend().Kind == config.Command || !c.Ground.Effective.Policy.Ladder.RunTestsTool || len(c.Ground.Effective.Verify) == 0 {
+// none where there is nothing to run.
+func (c *checkout) testTool(ctx context.Context) ([]string, error) {
+	e := c.Ground.Effective
+	if c.Program == "" || !e.Policy.Ladder.RunTestsTool || len(e.Verify) == 0 {
 		return nil, nil
+	}
+	if err := c.VerifyBase(ctx); err != nil { // an attempt that was handed over comes without
+		return nil, err
 	}
 	home := c.homeOf(c.Thread)
 	spec, err := json.Marshal(map[string]any{
-		"dir": c.ws.Dir, "commands": c.Ground.Effective.Verify, "timeout_seconds": int(verifyTimeout.Seconds()),
-		"max_calls": c.Ground.Effective.Policy.Ladder.RunTestsCalls, "journal": filepath.Join(home, toolJournal),
+		"dir": c.ws.Dir, "commands": e.Verify, "reports": e.Reports, "before": c.Ground.Before, "timeout_seconds": int(verifyTimeout.Seconds()),
+		"max_calls": e.Policy.Ladder.RunTestsCalls, "journal": filepath.Join(home, toolJournal),
 	})
 	if err != nil {
 		return nil, err
@@ -128,61 +131,27 @@ func (c *checkout) ranTests() {
 	if err != nil {
 		c.Log.Info().Err(err).Msg("the test tool's journal was not read")
 	}
-	if len(calls) == 0 {
-		return
+	if len(calls) > 0 {
+		c.Receipt.Rungs = append(c.Receipt.Rungs, policy.RanTests(calls))
 	}
-	rung := policy.Rung{Rung: policy.RungTests, Times: len(calls), Recovered: calls[len(calls)-1].Passed, Response: "ran the verify commands during the attempt"}
-	failed := 0
-	for _, c := range calls {
-		rung.MS += max(0, c.MS)
-		if !c.Passed {
-			failed++
-		}
-	}
-	rung.Trigger = fmt.Sprintf("the agent ran the tests; %d of %d calls failed", failed, len(calls))
-	c.Receipt.Rungs = append(c.Receipt.Rungs, rung)
 }
 
-type toolCall struct {
-	Passed bool  `json:"passed"`
-	MS     int64 `json:"ms"`
-}
-
-func readJournal(home string) ([]toolCall, error) {
+func readJournal(home string) ([]policy.TestCall, error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	data, err := readRegular(root, toolJournal)
+	data, err := testreport.ReadRegular(root, toolJournal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var calls []toolCall
+	var calls []policy.TestCall
 	for line := range bytes.Lines(data) {
-		var c toolCall
+		var c policy.TestCall
 		if json.Unmarshal(line, &c) == nil {
 			calls = append(calls, c)
 		}
 	}
 	return calls, err
-}
-
-// maxRead bounds what is read of one file that an agent can write, in bytes.
-const maxRead = 1 << 20
-
-var errUnread = errors.New("no regular file of up to 1 MiB")
-
-// readRegular reads the beginning of a file that an agent can write. It follows no link out of the root and
-// opens nothing but a regular file: a pipe in its place must not be waited for.
-func readRegular(root *os.Root, name string) ([]byte, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(errUnread, err)
-	}
-	return io.ReadAll(io.LimitReader(f, maxRead))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/edit"
+	"github.com/pawlbot/pawl/internal/testreport"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -143,7 +144,7 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 	if now == (look{}) {
 		return edit.File(name, ""), known
 	}
-	text, err := readRegular(s.root, name)
+	text, err := testreport.ReadRegular(s.root, name)
 	e := edit.File(name, string(text))
 	now.state = e.State
 	s.known[name] = now
@@ -173,8 +174,8 @@ func (s *sampler) look(name string) (look, error) {
 		return look{}, nil
 	case err != nil:
 		return look{}, err
-	case !info.Mode().IsRegular() || info.Size() > maxRead:
-		return look{}, errUnread
+	case !info.Mode().IsRegular() || info.Size() > testreport.MaxRead:
+		return look{}, testreport.ErrUnread
 	}
 	l := s.known[name]
 	l.at, l.size = info.ModTime(), info.Size()

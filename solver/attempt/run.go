@@ -76,7 +76,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 // runIn starts the agent with what it may see and reads it to its end. What the CLI would run of the
 // repository in spite of its switches is withheld until the agent is dead.
 func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_ agent.Report, cause, err error) {
-	spec, refused, err := c.spec()
+	spec, refused, err := c.spec(run)
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
@@ -128,9 +128,9 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 
 // spec is the agent's process: its command line, and what it may see. HOME holds
 // its configuration afterwards. What is refused is for the operator to mend.
-func (c *checkout) spec() (spec sandbox.Spec, refused, err error) {
+func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err error) {
 	b, home := c.backend(), c.homeOf(c.Thread)
-	tool, err := c.testTool()
+	tool, err := c.testTool(ctx)
 	if err != nil {
 		return spec, nil, err
 	}

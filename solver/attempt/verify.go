@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,48 +44,13 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	if err := c.VerifyBase(ctx); err != nil { // an attempt that was handed over comes without
 		return nil, err
 	}
-	commit := cmp.Or(c.Receipt.Commit, c.Ground.Start)
-	t, err := c.trial(ctx, commit, true)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	for i, command := range commands {
-		first, err := t.run(ctx, command)
+	return testreport.Verify(commands, c.Ground.Before, func() (testreport.Trial, error) {
+		t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), true)
 		if err != nil {
-			return all, err
+			return testreport.Trial{}, err
 		}
-		base := c.Ground.before(command)
-		v := policy.Compare(first, base, nil)
-		if !v.Passed && !v.TimedOut && v.Broken == "" {
-			again, err := c.repeat(ctx, commit, commands[:i+1])
-			if err != nil {
-				return all, err
-			}
-			v = policy.Compare(first, base, &again)
-		}
-		all = append(all, v)
-		if !v.Passed {
-			break
-		}
-	}
-	return all, nil
-}
-
-// repeat runs the commands once more on a commit, up to the last one, whose result it
-// returns.
-func (c *checkout) repeat(ctx context.Context, commit string, commands []string) (v policy.Verified, err error) {
-	t, err := c.trial(ctx, commit, true)
-	if err != nil {
-		return v, err
-	}
-	defer t.close()
-	for _, command := range commands {
-		if v, err = t.run(ctx, command); err != nil {
-			return v, err
-		}
-	}
-	return v, nil
+		return testreport.Trial{Run: func(command string) (policy.Verified, error) { return t.run(ctx, command) }, Close: t.close}, nil
+	})
 }
 
 // trial runs programs over one commit, in files and a HOME that no agent has written to
@@ -129,7 +92,7 @@ func (c *checkout) trial(ctx context.Context, commit string, warm bool) (*trial,
 
 // run runs one command and reads what it says of the tests.
 func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
-	began, before := t.Now(), stamps(t.ws.Dir, t.Ground.Effective)
+	began, reports := t.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.Ground.Effective.Reports))
 	kept, tests := output{End: text.End{Max: verifyOutput}}, testreport.NewReader()
 	// Both streams are one, in the order in which they are written.
 	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout}
@@ -142,11 +105,7 @@ func (t *trial) run(ctx context.Context, command string) (policy.Verified, error
 	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
 	}
-	all := []testreport.Report{tests.Report()}
-	for _, text := range reports(t.ws.Dir, t.Ground.Effective, before) {
-		all = append(all, testreport.Read(text))
-	}
-	count(&v, all)
+	testreport.Count(&v, append([]testreport.Report{tests.Report()}, reports()...)...)
 	return v, nil
 }
 
@@ -186,106 +145,6 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 	}
 	report, err := agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.Now})
 	return report, cmp.Or(context.Cause(run), err)
-}
-
-// count takes over what the tests came to. Runners tell the same failure in
-// several places; it counts once.
-func count(v *policy.Verified, all []testreport.Report) {
-	seen, text, counted, passing := map[string]bool{}, 0, false, false
-	for _, t := range all {
-		if t.Runner == "" {
-			continue
-		}
-		v.Runner = t.Runner
-		v.PassedTests, v.FailedTests = max(v.PassedTests, t.Passed), max(v.FailedTests, t.Failed)
-		counted, passing = counted || t.Passed != testreport.NotCounted, passing || t.Passed > 0 || t.Passing
-		for _, f := range t.Failures {
-			if seen[f.Name] || len(seen) == maxFailures {
-				continue
-			}
-			seen[f.Name] = true
-			if text += len(f.Text); text > maxFailureText {
-				f.Text = ""
-			}
-			v.Failing = append(v.Failing, f)
-		}
-	}
-	v.FailedTests = max(v.FailedTests, len(v.Failing))
-	v.NoTests = counted && v.PassedTests+v.FailedTests == 0 || !passing && policy.Unbuilt(v.Failing)
-}
-
-// Bounds of the failures that a receipt keeps: how many, and how many bytes of
-// their texts together. Beyond that only the number is told.
-const (
-	maxFailures    = 200
-	maxFailureText = 64 << 10
-)
-
-// Bounds of reading report files: how many entries of the work tree are looked
-// at, and how many files are read.
-const (
-	maxReportEntries = 100_000
-	maxReports       = 200
-)
-
-// stamps are the report files of a work tree as they are. What cannot be read is
-// left out: the exit code decides.
-func stamps(dir string, e config.Effective) map[string]look {
-	found := map[string]look{}
-	if len(e.Reports) == 0 {
-		return found
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return found
-	}
-	defer root.Close()
-	seen := 0
-	// An error of the walk ends it; what was found by then is what there is.
-	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		seen++
-		switch {
-		case err != nil:
-			return nil
-		case seen > maxReportEntries:
-			return fs.SkipAll
-		case d.IsDir() && path.Base(name) == ".git":
-			return fs.SkipDir
-		case !d.Type().IsRegular() || !e.Reported(name):
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			found[name] = look{at: info.ModTime(), size: info.Size()}
-		}
-		return nil
-	})
-	return found
-}
-
-// reports are the texts of the report files that changed since a time.
-func reports(dir string, e config.Effective, before map[string]look) []string {
-	var changed []string
-	for name, now := range stamps(dir, e) {
-		if was, ok := before[name]; !ok || was != now {
-			changed = append(changed, name)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	slices.Sort(changed)
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil
-	}
-	defer root.Close()
-	var texts []string
-	for _, name := range changed[:min(len(changed), maxReports)] {
-		if text, err := readRegular(root, name); err == nil {
-			texts = append(texts, string(text))
-		}
-	}
-	return texts
 }
 
 // output is the end of what a command prints. It is for one writer.

@@ -34,7 +34,7 @@ func Adapter() agent.Adapter {
 	return agent.Adapter{
 		Name: "claude", Stream: config.Claude, Parse: parseLine,
 		Command: agent.Start{
-			Program: "claude", Protocols: []string{config.Anthropic}, Efforts: []string{"low", "medium", "high", "xhigh", "max"},
+			Program: "claude", Protocols: []string{config.Anthropic}, Efforts: config.Efforts(config.Claude),
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
 		Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
@@ -76,6 +76,9 @@ func build(r agent.Request) (agent.Launch, error) {
 		"DISABLE_ERROR_REPORTING":                  "1",
 		"MCP_TIMEOUT":                              strconv.FormatInt(agent.ToolStartup.Milliseconds(), 10),
 		"MCP_TOOL_TIMEOUT":                         strconv.FormatInt(agent.ToolTimeout.Milliseconds(), 10),
+		// Else it may hide a server's tools behind a search, and begin before the server has started.
+		"ENABLE_TOOL_SEARCH":         "false",
+		"MCP_CONNECTION_NONBLOCKING": "false",
 		// It would give up on a tool that is silent for long, too.
 		"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": strconv.FormatInt(agent.ToolTimeout.Milliseconds(), 10),
 	})

@@ -73,7 +73,8 @@ func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
 				"--strict-mcp-config", "--model=claude-sonnet-4-5", "--effort=high", "--mcp-config=/h/.claude/pawl-mcp.json"},
 			Env: []string{"ANTHROPIC_API_KEY=the-token", "ANTHROPIC_BASE_URL=http://127.0.0.1:9", "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=300000", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 				"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT=2100000", "CLAUDE_CONFIG_DIR=/h/.claude", "CLAUDE_STREAM_IDLE_TIMEOUT_MS=3600000",
-				"DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_TELEMETRY=1", "HOME=/h", "IS_SANDBOX=1", "LANG=C.UTF-8", "MCP_TIMEOUT=30000", "MCP_TOOL_TIMEOUT=2100000", "PATH=/usr/bin", "TERM=dumb", "TZ=UTC"},
+				"DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_TELEMETRY=1", "ENABLE_TOOL_SEARCH=false", "HOME=/h", "IS_SANDBOX=1", "LANG=C.UTF-8",
+				"MCP_CONNECTION_NONBLOCKING=false", "MCP_TIMEOUT=30000", "MCP_TOOL_TIMEOUT=2100000", "PATH=/usr/bin", "TERM=dumb", "TZ=UTC"},
 		},
 		"gemini": {
 			Argv: []string{"gemini", "--output-format", "stream-json", "--approval-mode", "yolo", "--skip-trust", "--extensions=none",
@@ -327,6 +328,10 @@ func TestACommandGetsItsAttempt(t *testing.T) {
 		Env: []string{"HOME=/h", "MY_KEY=k", "PAWL_ATTEMPT=3", "PAWL_EFFORT=high", "PAWL_RUNG=retry", "PAWL_THREAD=o/r#7"}}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Error(d, err)
+	}
+	got, err = a.Command(agent.Request{Argv: []string{"/bin/agent"}, TestTool: []string{"/opt/it's mine/pawl", "mcp", "--spec", "/h/tests.json"}})
+	if want := `PAWL_TESTS='/opt/it'\''s mine/pawl' mcp --spec /h/tests.json --once`; err != nil || !slices.Contains(got.Env, want) {
+		t.Errorf("%q, %v; want %s", got.Env, err, want)
 	}
 	if _, err := a.Command(agent.Request{}); err == nil {
 		t.Error("a command without a program was accepted")

@@ -36,7 +36,7 @@ func Adapter() agent.Adapter {
 		Name: "codex", Stream: config.Codex, Parse: parseLine,
 		Command: agent.Start{
 			Program: "codex", Protocols: []string{config.OpenAI},
-			Efforts:  []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"},
+			Efforts:  config.Efforts(config.Codex),
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
 		FoldSession: FoldSession, OpenSession: openSession, ParseSession: parseSessionLine,

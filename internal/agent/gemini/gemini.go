@@ -24,7 +24,7 @@ func Adapter() agent.Adapter {
 	return agent.Adapter{
 		Name: "gemini", Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: readWait,
 		Command: agent.Start{
-			Program: "gemini", Protocols: []string{config.Google}, Efforts: []string{"low", "medium", "high"},
+			Program: "gemini", Protocols: []string{config.Google}, Efforts: config.Efforts(config.Gemini),
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
 		Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},

@@ -26,7 +26,7 @@ func Adapter() agent.Adapter {
 		Name: "opencode", Stream: config.OpenCode, Parse: parseLine, Tries: tries, ReadWait: readWait,
 		Command: agent.Start{
 			Program: "opencode", Protocols: []string{config.OpenAI, config.Anthropic, config.Google},
-			Efforts:  []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"},
+			Efforts:  config.Efforts(config.OpenCode),
 			Sessions: sessions, Build: build,
 		}.Command,
 		Version:    agent.Version{Checked: "1.18.33", Package: "opencode-ai"},

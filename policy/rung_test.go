@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestARungHelpedOnlyWhereSomethingHadFailedBefore(t *testing.T) {
+	failed, done, silent := Receipt{Outcome: VerifyFailed}, Receipt{Outcome: Edited}, Receipt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}
+	interrupted, limited := Receipt{Outcome: Interrupted}, Receipt{Ending: UsageLimit, Outcome: Outcome(UsageLimit)}
+	answered := Receipt{Ending: Completed, Outcome: NoChange}
+	all := func(r ...Receipt) []Receipt { return r }
+	for _, c := range []struct {
+		name   string
+		rung   int
+		before []Receipt
+		now    Receipt
+		want   string
+	}{
+		{"what failed is mended", RungVerify, all(failed), done, "helped"},
+		{"it fails again", RungVerify, all(failed), failed, "did not help"},
+		{"what interrupted it in between is no matter", RungVerify, all(failed, interrupted, limited), done, "helped"},
+		{"the escalated effort mends it", RungEffort, all(failed, failed, failed), done, "helped"},
+		{"a person wants more effort for what was done", RungEffort, all(failed, done), done, "nothing had failed"},
+		{"a person wants more effort from the beginning", RungEffort, nil, done, "nothing had failed"},
+		{"more effort, and then it fails", RungEffort, all(done), failed, "nothing had failed"},
+		{"an answer comes", RungAnswer, all(silent), answered, "helped"},
+		{"none comes again", RungAnswer, all(silent), silent, "did not help"},
+		{"no rung", 0, all(failed), done, ""},
+	} {
+		got, ok := OwnRung(Decision{Rung: c.rung}, "high", c.now, c.before)
+		if ok != (c.want != "") || ok && (got.Result() != c.want || got.Recovered != (c.want == "helped") || got.Recovered != (got.Helped == 1) || got.Times != 1) {
+			t.Errorf("%s: %s, %+v; want %s", c.name, got.Result(), got, c.want)
+		}
+	}
+}
+
+func TestTheAnswerThatWasThrownAwayIsInTheReceipt(t *testing.T) {
+	cost := 0.25
+	silent := Receipt{Outcome: Outcome(NoAnswer), Tokens: Tokens{Input: 100, Output: 20}, CostUSD: &cost}
+	got, _ := OwnRung(Decision{Rung: RungAnswer}, "low", Receipt{Ending: Completed, Tokens: Tokens{Input: 7, Output: 1}}, []Receipt{silent})
+	if got.WastedTokens != 120 || got.WastedUSD != &cost || got.Tokens != 8 {
+		t.Errorf("%+v", got)
+	}
+	if got, _ := OwnRung(Decision{Rung: RungVerify}, "", Receipt{}, []Receipt{silent}); got.WastedTokens != 0 {
+		t.Errorf("work that failed its verification is not thrown away: %+v", got)
+	}
+}
+
+func TestCallsOfRunTestsRecoveredWhereOneFailedAndTheLastPassed(t *testing.T) {
+	pass, fail := TestCall{Passed: true, MS: 5}, TestCall{MS: -3}
+	for _, c := range []struct {
+		calls   []TestCall
+		want    string
+		trigger string
+	}{
+		{[]TestCall{pass}, "nothing had failed", "0 of 1 calls"},
+		{[]TestCall{pass, pass}, "nothing had failed", "0 of 2 calls"},
+		{[]TestCall{fail}, "did not help", "1 of 1 calls"},
+		{[]TestCall{fail, pass}, "helped", "1 of 2 calls"},
+		{[]TestCall{pass, fail}, "did not help", "1 of 2 calls"},
+		{[]TestCall{fail, pass, fail, pass}, "helped", "2 of 4 calls"},
+	} {
+		r := RanTests(c.calls)
+		if r.Result() != c.want || r.Recovered != (c.want == "helped") || r.Times != len(c.calls) || r.MS < 0 || r.Trigger != fmt.Sprintf("the agent ran the tests; %s failed", c.trigger) {
+			t.Errorf("%v: %s, %+v", c.calls, r.Result(), r)
+		}
+	}
+	if r := (Rung{Times: 3, Helped: 2}); r.Result() != "helped 2 of 3 times" {
+		t.Error(r.Result())
+	}
+}
