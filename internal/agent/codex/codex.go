@@ -79,6 +79,8 @@ func configOf(r agent.Request) string {
 	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", tomlString(r.Dir))
 	b.WriteString(provider)
 	if len(r.TestTool) > 0 {
+		// Else 0.169.0 hides the tools of servers behind a search, or in its code mode.
+		fmt.Fprintf(&b, "\n[features.code_mode]\ndirect_only_tool_namespaces = [\"mcp__%s\"]\n", agent.ToolServer)
 		args := make([]string, 0, len(r.TestTool))
 		for _, arg := range r.TestTool[1:] {
 			args = append(args, tomlString(arg))
