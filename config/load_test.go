@@ -182,6 +182,24 @@ func TestIdleAndStartupTimeoutsFollowAShortTimeout(t *testing.T) {
 	}
 }
 
+func TestTheEscalatedEffortIsOneStepAboveTheBackendsOwn(t *testing.T) {
+	for _, c := range []struct{ fields, want string }{
+		{"kind: codex", "high"}, {"kind: codex, effort: none", "minimal"}, {"kind: codex, effort: high", "xhigh"}, {"kind: codex, effort: max", ""},
+		{"kind: claude", "xhigh"}, {"kind: claude, effort: medium", "high"}, {"kind: claude, effort: max", ""},
+		{"kind: gemini", "high"}, {"kind: gemini, effort: high", ""}, {"kind: opencode", "high"},
+		{"kind: command, argv: [/bin/agent]", ""}, {"kind: command, argv: [/bin/agent], effort: low", ""}, {"kind: command, argv: [/bin/agent], escalated_effort: much", "much"},
+		{"kind: codex, effort: low, escalated_effort: max", "max"}, {`kind: codex, escalated_effort: ""`, ""}, {"kind: codex, effort: no-such", ""},
+	} {
+		s, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "kind: codex", c.fields, 1)), testEnv)
+		if err != nil || s.Backends[0].EscalatedEffort != c.want {
+			t.Errorf("%s: %v, want %q; %v", c.fields, s.Backends, c.want, err)
+		}
+	}
+	if got := NewBackend("a", Codex).EscalatedEffort; got != "high" {
+		t.Errorf("%q without a file", got)
+	}
+}
+
 func TestSecretsAreNeverShown(t *testing.T) {
 	const value = "hunter2-hunter2-hunter2"
 	secret := NewSecret(value)

@@ -50,6 +50,83 @@ func TestATestThatFailedBeforeDoesNotCount(t *testing.T) {
 	}
 }
 
+func TestTheToolTellsAnAgentOfKindCommandWhatIsNotItsToMend(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, tapping())
+	r.agent("cat > /dev/null\n"+
+		"ask() { sh -c \"$PAWL_TESTS\" > \"$CTRL/said.$1\" 2> /dev/null; echo $? > \"$CTRL/code.$1\"; }\n"+
+		"echo spoilt >> a.txt; ask 1\n"+
+		"echo one > a.txt; echo two >> a.txt; ask 2\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); r.calls() != 1 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 1, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if codes := r.left("code.1") + r.left("code.2"); codes != "1\n0\n" {
+		t.Errorf("exit codes %q", codes)
+	}
+	if said := r.left("said.1"); !strings.Contains(said, "Failing tests:\n- the other one\n\nthe other one:\nmessage: a.txt is spoilt\n\nFailed before you began, in the same way; leave it: the old one.") {
+		t.Errorf("the first answer is\n%s", said)
+	}
+	if said := r.left("said.2"); !strings.HasPrefix(said, "PASSED: 1 test fails as it did before.") || strings.Contains(said, "Failing tests") {
+		t.Errorf("the second answer is\n%s", said)
+	}
+	check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+	if check.Title != "Done; 1 test fails as it did before" || !strings.Contains(check.Summary, "rung 4, the agent ran the tests, 2 ×: `the agent ran the tests; 1 of 2 calls failed`") ||
+		!strings.Contains(check.Summary, "during the attempt`: helped") {
+		t.Errorf("%s\n%s", check.Title, check.Summary)
+	}
+	if got := r.metric(`pawl_rungs_total{recovered="true",rung="4"}`); got != 2 {
+		t.Errorf("%v calls recovered, want 2", got)
+	}
+}
+
+func TestCallsOfTheToolThatAllPassRecoverNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("cat > /dev/null; echo done >> a.txt; $PAWL_TESTS > /dev/null || exit 3\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); r.calls() != 1 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 1, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(summary, "during the attempt`: nothing had failed") {
+		t.Errorf("the check run says\n%s", summary)
+	}
+}
+
+func TestMoreEffortForWorkThatWasDoneRecoversNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("cat > /dev/null; echo done >> a.txt; echo \"$PAWL_EFFORT\" >> \"$CTRL/efforts\"\n", "effort: low, escalated_effort: high")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	r.ending(n)
+	r.must(r.says(n, writer, "/pawl escalate")())
+	r.settle()
+	if s := r.ending(n); r.calls() != 2 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if got := r.left("efforts"); got != "low\nhigh\n" {
+		t.Errorf("efforts %q", got)
+	}
+	if summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(summary, "one attempt at the escalated effort (high)`: nothing had failed") {
+		t.Errorf("the check run says\n%s", summary)
+	}
+}
+
+func TestWithoutAHigherEffortTheLastRungIsSkippedAndThatIsSaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > /dev/null; head -c 120 /dev/urandom | base64 > file$n.txt; echo $n >> a.txt\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	s := r.ending(n)
+	if r.calls() != 3 || s.State != "stopped" || !strings.Contains(fmt.Sprint(s.Reasons), "backend mine has no higher effort to try") {
+		t.Fatalf("%d calls, then %s (%s %q); want 3, and why there is no fourth", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+}
+
 func TestWithoutATestNothingIsVerified(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
