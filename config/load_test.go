@@ -186,7 +186,7 @@ func TestTheEscalatedEffortIsOneStepAboveTheBackendsOwn(t *testing.T) {
 	for _, c := range []struct{ fields, want string }{
 		{"kind: codex", "high"}, {"kind: codex, effort: none", "minimal"}, {"kind: codex, effort: high", "xhigh"}, {"kind: codex, effort: max", ""},
 		{"kind: claude", "xhigh"}, {"kind: claude, effort: medium", "high"}, {"kind: claude, effort: max", ""},
-		{"kind: gemini", "high"}, {"kind: gemini, effort: high", ""}, {"kind: opencode", "high"},
+		{"kind: gemini", "high"}, {"kind: gemini, effort: high", ""}, {"kind: opencode, model: openai/gpt-5", "high"},
 		{"kind: command, argv: [/bin/agent]", ""}, {"kind: command, argv: [/bin/agent], effort: low", ""}, {"kind: command, argv: [/bin/agent], escalated_effort: much", "much"},
 		{"kind: codex, effort: low, escalated_effort: max", "max"}, {`kind: codex, escalated_effort: ""`, ""}, {"kind: codex, effort: no-such", ""},
 	} {
