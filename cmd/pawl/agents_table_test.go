@@ -105,7 +105,7 @@ func workingCases() []agentCase {
 		},
 		{
 			name: "changes the effort", scenario: "effort", verify: []string{"false"},
-			backend: "effort: low, escalated_effort: high", more: "policy: {ladder: {verify_retries: 0}}",
+			backend: "effort: medium", more: "policy: {ladder: {verify_retries: 0}}",
 			state: "stopped", ending: "completed", attempts: 2, check: switched,
 		},
 	}
@@ -276,9 +276,9 @@ func resumed(s *stand, r runResult, last policy.Receipt) {
 // switched checks that the effort of the backend reached the provider, and the
 // escalated one after the verification failed.
 func switched(s *stand, r runResult, last policy.Receipt) {
-	low, high := "low", "high"
+	own, high := "medium", "high"
 	if s.cli.kind == "gemini" { // tokens of its thinking budget
-		low, high = "1024", "24576"
+		own, high = "8192", "24576"
 	}
 	var got []string
 	for _, q := range s.asked() {
@@ -286,8 +286,8 @@ func switched(s *stand, r runResult, last policy.Receipt) {
 			got = append(got, q.Effort)
 		}
 	}
-	if fmt.Sprint(got) != fmt.Sprint([]string{low, high}) {
-		s.t.Errorf("efforts %q, want %s, then %s", got, low, high)
+	if fmt.Sprint(got) != fmt.Sprint([]string{own, high}) {
+		s.t.Errorf("efforts %q, want %s, then %s", got, own, high)
 	}
 	if rung := rungOf(last, policy.RungEffort); rung.Times != 1 || rung.Recovered {
 		s.t.Errorf("rungs %+v, want the escalated effort, which did not help", last.Rungs)
