@@ -24,6 +24,7 @@ func TestARungHelpedOnlyWhereSomethingHadFailedBefore(t *testing.T) {
 		{"a person wants more effort for what was done", RungEffort, all(failed, done), done, "nothing had failed"},
 		{"a person wants more effort from the beginning", RungEffort, nil, done, "nothing had failed"},
 		{"more effort, and then it fails", RungEffort, all(done), failed, "nothing had failed"},
+		{"a person wants more effort for what was declined", RungEffort, all(failed, Receipt{Outcome: Declined}), done, "nothing had failed"},
 		{"an answer comes", RungAnswer, all(silent), answered, "helped"},
 		{"none comes again", RungAnswer, all(silent), silent, "did not help"},
 		{"no rung", 0, all(failed), done, ""},
