@@ -13,6 +13,11 @@
 //	go test, also -json; errors of go build, go vet   go.go
 //	pytest                                            pytest.go
 //	cargo test, errors of rustc                       cargo.go
+//	unittest, Django                                  unittest.go
+//	Mocha, Playwright, bun                            mocha.go
+//	RSpec, PHPUnit                                    rspec.go
+//	GoogleTest, CTest                                 cpp.go
+//	dotnet test, errors of C# (written, not recorded) dotnet.go
 //	Jest, Vitest, tsc                                 javascript.go
 //	node --test                                       node.go
 //	Maven, Gradle, errors of javac                    java.go

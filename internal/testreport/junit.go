@@ -46,7 +46,8 @@ func (x *junitXML) cut(line string) (rest string, own bool) {
 	return rest, rest != ""
 }
 
-// junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest and node:test. A test is
+// junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest, node:test, PHPUnit, Playwright, bun,
+// GoogleTest and CTest. A test is
 // "classname.name", or "classname > name" where the class is a file or a sentence.
 type junitReader struct {
 	tally
@@ -61,8 +62,9 @@ type junitReader struct {
 }
 
 // readJUnit reads reports, of which the first may lack its beginning and the last its end, token by token:
-// joshdk/go-junit reads nothing of a half report, of one in another character set or with a bare "&", and keeps
-// the text once more for each element around it (302 MB for 500 kB within 300 elements).
+// joshdk/go-junit 1.0.0 counts the same in all whole reports of testdata, but reads nothing of a half report (none of the
+// six that were cut in the middle), of one in another character set or with a bare "&", and keeps the text once more
+// for each element around it (295 MB for 500 kB within 300 elements).
 func readJUnit(s string) Report {
 	var j junitReader
 	for range maxXMLErrors {

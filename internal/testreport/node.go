@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	nodeTime  = regexp.MustCompile(` \([0-9.]+ms\)(?: # (\w+).*)?$`)
+	nodeTime  = regexp.MustCompile(` \([0-9]+\.[0-9]+ms\)(?: # (\w+).*)?$`)
 	nodeTotal = regexp.MustCompile(`^[ℹ#] (tests|pass|fail|cancelled|skipped|todo) (\d+)$`)
 )
 

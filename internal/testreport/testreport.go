@@ -25,8 +25,9 @@ const NotCounted = -1
 
 // Report is what test runners say. Without a known one Runner is empty and every number NotCounted.
 type Report struct {
-	// Runner names the runners whose output was seen, in the order of their names: cargo, go, java (Maven's
-	// and Gradle's consoles), jest, junit (XML), node (its spec reporter), pytest, tap, tsc, vitest.
+	// Runner names the runners whose output was seen, in the order of their names: bun, cargo, ctest, dotnet, go,
+	// gtest, java (Maven's and Gradle's consoles), jest, junit (XML), mocha, node (its spec reporter), phpunit,
+	// playwright, pytest, rspec, tap, tsc, unittest, vitest.
 	Runner string
 	// Passed, Failed and Skipped are as the runners count, or NotCounted. What failed before its tests ran,
 	// such as a package that does not build, is one failure. Failed is never less than the failures listed.
@@ -57,7 +58,8 @@ func NewReader() *Reader {
 	of := func(runner string) tally { return tally{runner: runner} }
 	return &Reader{readers: []reader{
 		&goReader{tally: of("go")}, &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")},
-		newJest(), newVitest(), &nodeReader{tally: of("node")}, newJava(), newTSC(), &tapReader{},
+		newJest(), newVitest(), &nodeReader{tally: of("node")}, newJava(), newTSC(), newUnittest(), newMocha(),
+		newPlaywright(), newBun(), newRSpec(), newPHPUnit(), newDotnet(), newGoogleTest(), newCTest(), &tapReader{},
 	}}
 }
 
@@ -191,6 +193,8 @@ type tally struct {
 	hasCounts               bool     // its numbers were there
 	passed, failed, skipped int
 
+	last int // number of the last failure of a list whose failures are numbered
+
 	within *block   // takes the lines of a failure; nil between them
 	names  []string // of that failure; several where equal ones stand together
 	textOf func(*block) string
@@ -200,7 +204,9 @@ type tally struct {
 // takes a line has it.
 type ruled struct {
 	tally
-	rules []rule
+	starts *regexp.Regexp // the first line that is looked at more closely; nil for each
+	begun  bool
+	rules  []rule
 }
 
 // rule takes a line of a form (nil: any), whose groups it gets. False leaves the line to those after it.
@@ -210,6 +216,9 @@ type rule struct {
 }
 
 func (r *ruled) line(s string) bool {
+	if r.begun = r.begun || r.starts == nil || r.starts.MatchString(s); !r.begun {
+		return false
+	}
 	return slices.ContainsFunc(r.rules, func(one rule) bool {
 		m := []string{s}
 		if one.form != nil {
@@ -233,6 +242,15 @@ func (t *tally) note(name, text string) bool {
 	t.seen = true
 	t.add(name, text)
 	return true
+}
+
+// next reports whether a number is that of the next failure of a list, and no text that looks like one.
+func (t *tally) next(s string) bool {
+	n, ok := number(s)
+	if ok = ok && n == t.last+1; ok {
+		t.last = n
+	}
+	return ok
 }
 
 func (t *tally) mark(name, text string) bool {

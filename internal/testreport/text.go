@@ -2,6 +2,7 @@ package testreport
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,17 @@ func (b *block) add(line string) bool {
 }
 
 func (b *block) text() string { return dedent(b.b.String()) }
+
+// upTo makes the text of a failure that which stands before the first line of a form.
+func upTo(end *regexp.Regexp) func(*block) string {
+	return func(b *block) string {
+		lines := strings.Split(b.text(), "\n")
+		if i := slices.IndexFunc(lines, end.MatchString); i >= 0 {
+			lines = lines[:i]
+		}
+		return dedent(strings.Join(lines, "\n"))
+	}
+}
 
 // blocks gathers text under names, until it is known what becomes of it.
 type blocks struct {
@@ -116,6 +128,17 @@ func totalOf(s string, words ...string) int {
 		}
 	}
 	return sum
+}
+
+var labelled = regexp.MustCompile(`([A-Za-z][A-Za-z ]*)[:=] *(\d+)`)
+
+// labels are the numbers behind words ("Failures: 1, Errors: 2"), by the words in lower case.
+func labels(s string) map[string]int {
+	all := map[string]int{}
+	for _, m := range labelled.FindAllStringSubmatch(s, 100) {
+		all[strings.ToLower(m[1])], _ = number(m[2])
+	}
+	return all
 }
 
 // number reads a count; more than a billion tests of a hostile output are none.
