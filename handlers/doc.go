@@ -20,5 +20,4 @@
 //	what counts as a merge, a revert, a verdict of people        signals.go
 //	why does the same remark count once, whoever brings it       once.go
 //	what do the failing checks of a commit say                   check_run.go
-//	how is the fold of a thread kept between deliveries          logs.go
 package handlers

@@ -41,7 +41,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	var beside []piece // where only the time tells
 	derived := 0
 	for _, n := range near {
-		of, err := h.logs.of(ctx, h.Store, n)
+		of, err := h.state(ctx, n)
 		if err != nil {
 			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; what comes of its work is not known")
 			continue

@@ -29,8 +29,6 @@ type Handlers struct {
 	Now         func() time.Time
 	Log         zerolog.Logger
 	Trace       solver.Trace
-
-	logs logs
 }
 
 type Store interface {

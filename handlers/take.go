@@ -34,7 +34,7 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	if t.Number <= 0 {
 		return "it belongs to no thread", nil
 	}
-	state, err := h.logs.of(ctx, h.Store, t)
+	state, err := h.state(ctx, t)
 	if err != nil {
 		return "", err
 	}
@@ -141,6 +141,19 @@ func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (str
 		}
 	}
 	return fmt.Sprintf("%s: %d threads", c.What, len(threads)), nil
+}
+
+// state is what a thread's log says.
+func (h *Handlers) state(ctx context.Context, t thread.ID) (thread.State, error) {
+	events, err := h.Store.Events(ctx, t, 0)
+	if err != nil {
+		return thread.State{}, err
+	}
+	state, err := thread.Fold(events)
+	if err != nil {
+		return state, fmt.Errorf("thread %s: %w", t, err)
+	}
+	return state, nil
 }
 
 // remark asks policy and appends feedback, a control, a question, or what was ignored and why.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -108,14 +107,6 @@ func (s *State) Apply(events []Event) error {
 		s.Seq = e.Seq
 	}
 	return nil
-}
-
-// Clone is a copy that Apply to the original does not change.
-func (s State) Clone() State {
-	s.Attempts, s.Feedback, s.Ignored, s.Questions = slices.Clone(s.Attempts), slices.Clone(s.Feedback), slices.Clone(s.Ignored), slices.Clone(s.Questions)
-	s.Controls, s.Known, s.People, s.Checks = slices.Clone(s.Controls), slices.Clone(s.Known), slices.Clone(s.People), slices.Clone(s.Checks)
-	s.Acts, s.Own, s.Said = maps.Clone(s.Acts), slices.Clone(s.Own), slices.Clone(s.Said)
-	return s
 }
 
 func (s *State) apply(e Event) error {
