@@ -28,8 +28,8 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("4 attempts did not mend it")}},
 		{"the effort is not raised where that is not allowed", given(unverified(), unverified(), unverified()).with(never),
 			Decision{Action: DoStop, Rule: "verify_failed"}},
-		{"nor where the backend has no other", given(unverified(), unverified(), unverified()).with(cannot),
-			Decision{Action: DoStop, Rule: "verify_failed"}},
+		{"nor where the backend has no other, which is said", given(unverified(), unverified(), unverified()).with(cannot),
+			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("backend codex has no higher effort to try")}},
 		{"nor twice because a person asked for it before", given(escalated, unverified(), unverified()),
 			Decision{Action: DoStop, Rule: "verify_failed"}},
 		{"the effort is that of the backend that failed", given(claude, claude, claude).with(func(f *Facts) {

@@ -324,7 +324,7 @@ func TestFeedbackStartsAnAttempt(t *testing.T) {
 		{"at the escalated effort", given().asked("escalate"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Rung: RungEffort, Escalated: true}},
 		{"at the usual effort where there is no other", given().asked("escalate").with(func(f *Facts) { f.Backends[0].CanEscalate = false }),
-			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Reasons: wanted("1 remark", "backend codex has no higher effort to try")}},
 		{"of the backend that a person chose", given().asked("solve").with(func(f *Facts) { f.Pinned = "claude" }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "claude"}},
 		{"once the parts of a review have come", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(-gatherReview) }),

@@ -62,8 +62,8 @@ func workingCases() []agentCase {
 			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"},
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
 			check: func(s *stand, r runResult, last policy.Receipt) {
-				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 {
-					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
+				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
+					s.t.Errorf("rungs %+v, want one that recovered, and what the empty answer cost", last.Rungs)
 				}
 				s.greets(r)
 			},
