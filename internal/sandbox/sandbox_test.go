@@ -264,6 +264,7 @@ func TestExitCodesAndSignalsAreReported(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		for text, want := range map[string]Exit{
 			"exit 0": {}, "exit 7": {Code: 7}, "kill -9 $$": {Code: 137, Signal: "SIGKILL"}, "kill -TERM $$": {Code: 143, Signal: "SIGTERM"},
+			"exit 128": {Code: 128}, "exit 160": {Code: 160}, "exit 255": {Code: 255}, // 128 plus what is no signal
 		} {
 			if _, _, got, err := run(t, s, script(t, text)); err != nil || got != want {
 				t.Errorf("%s: %+v, %v", text, got, err)

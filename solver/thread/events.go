@@ -176,7 +176,9 @@ type Started struct {
 	Repo    config.Repo    `json:"repo,omitzero"`    // the repository's configuration that the attempt runs under
 }
 
-// Unfinished is what an attempt left whose server was ended, for the next one to go on from.
+// Unfinished is what an attempt left whose server was ended, for the next one to go on from. One that was killed has
+// ended with its own receipt; one that was handed over (Times > 0) goes on under its number, or, where it has its
+// Receipt here, lacks its push alone.
 type Unfinished struct {
 	N int `json:"n"`
 	// Orderly says that the server handed it over: it is as if it had not begun.
