@@ -2,10 +2,15 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -55,5 +60,53 @@ func TestOnThreadsOfOthersOnlyWhatSpeaksToPawlIsKept(t *testing.T) {
 	}
 	if r.calls() != 0 {
 		t.Errorf("%d calls of the agent, want none", r.calls())
+	}
+}
+
+// People are there before GitHub's answer is, and a kill may come in between.
+func TestWhatIsSaidOnAPullRequestBeforeItsNumberIsLoggedIsWorkedOn(t *testing.T) {
+	t.Parallel()
+	for name, kill := range map[string]bool{"": false, "and a kill": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.agent(`n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt-$n"; echo "line $n" >> a.txt`+"\n", "")
+			r.start()
+			opened, answer := make(chan struct{}), make(chan struct{})
+			r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Times: 1, Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
+				rec := httptest.NewRecorder()
+				github.ServeHTTP(rec, q)
+				close(opened)
+				<-answer
+				maps.Copy(w.Header(), rec.Header())
+				w.WriteHeader(rec.Code)
+				_, _ = rec.Body.WriteTo(w) // the server may be gone
+			}})
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			<-opened
+			pull := r.world.Pulls(rigRepo)[0].Number
+			r.must(r.says(pull, writer, "Please begin with a verb.")())
+			_, err := r.world.Review(rigRepo, pull, writer, "CHANGES_REQUESTED", "The end must be a noun.")
+			r.must(err)
+			_, err = r.world.ReviewComment(t.Context(), rigRepo, pull, writer, "a.txt", 1, "Indent this one.")
+			r.must(err)
+			r.handled()
+			if kill {
+				r.stop(syscall.SIGKILL)
+			}
+			close(answer)
+			if kill {
+				r.start()
+			}
+			r.await("the second attempt", func() bool { return r.calls() == 2 })
+			r.ending(n)
+			prompt := r.left("prompt-2")
+			for _, said := range []string{"begin with a verb", "end must be a noun", "Indent this one"} {
+				if !strings.Contains(prompt, said) {
+					t.Errorf("the second attempt was not told %q:\n%s", said, prompt)
+				}
+			}
+			r.once(n)
+		})
 	}
 }
