@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
@@ -117,7 +116,7 @@ func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int,
 	if err := one(n.data.dir); err != nil {
 		return removed, err
 	}
-	return removed, n.data.abandoned(one)
+	return removed, n.data.abandoned(ctx, one)
 }
 
 // checkAgents logs what is to be thought of the agents' versions, which they may take seconds to say.
@@ -144,12 +143,12 @@ func (n *node) checkAgents(ctx context.Context) {
 // maxNodes bounds how many servers may share a data directory on one machine.
 const maxNodes = 64
 
-// The first folder is waited for a little: a server that was killed and is started again at once may find it
-// locked by a child, and would not find its caches and sessions in another one.
-const (
-	folderTries = 25
-	folderPause = 20 * time.Millisecond
-)
+// folderPatience is how long the first folder is waited for: a server that was killed and is started again at
+// once may find it locked by a child, and would not find its caches and sessions in another one.
+const folderPatience = time.Second / 2
+
+// lockFile is locked in each folder by the process that uses it.
+const lockFile = "pawl.lock"
 
 // dataFolder is the part of a data directory that one process uses alone, as the kernel sees to.
 type dataFolder struct {
@@ -170,17 +169,17 @@ func folder(root string, i int) string {
 
 // claimData takes the data directory or, where other servers use it, a folder in it: node-1, node-2 and so on.
 // A server that is started again finds the folder that it left.
-func claimData(root string) (*dataFolder, error) {
+func claimData(ctx context.Context, root string) (*dataFolder, error) {
 	for i := range maxNodes {
 		own := folder(root, i)
 		if err := os.MkdirAll(own, 0o700); err != nil {
 			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there)", err)
 		}
-		lock, err := lockFolder(own)
-		for tries := 0; i == 0 && tries < folderTries && errors.Is(err, unix.EWOULDBLOCK); tries++ {
-			time.Sleep(folderPause)
-			lock, err = lockFolder(own)
+		patience := folderPatience
+		if i > 0 {
+			patience = 0
 		}
+		lock, err := wait.Lock(ctx, filepath.Join(own, lockFile), patience)
 		if err == nil {
 			id, err := io.ReadAll(lock)
 			if err == nil && len(id) == 0 {
@@ -192,35 +191,23 @@ func claimData(root string) (*dataFolder, error) {
 			}
 			return &dataFolder{root: root, dir: own, lock: lock, place: string(id) + ":" + own}, err
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if !errors.Is(err, wait.ErrLocked) {
 			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there, and the file system to lock)", err)
 		}
 	}
 	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this one another", maxNodes, root)
 }
 
-// lockFolder takes a folder that is there; EWOULDBLOCK means that a process has it.
-func lockFolder(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, "pawl.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	return lock, nil
-}
-
 // abandoned calls f with each folder that no process uses, and keeps others from taking it meanwhile.
-func (d *dataFolder) abandoned(f func(dir string) error) error {
+func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) error {
 	for i := range maxNodes {
 		dir := folder(d.root, i)
-		if _, err := os.Stat(filepath.Join(dir, "pawl.lock")); dir == d.dir || errors.Is(err, fs.ErrNotExist) {
+		name := filepath.Join(dir, lockFile)
+		if _, err := os.Stat(name); dir == d.dir || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		lock, err := lockFolder(dir)
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		lock, err := wait.Lock(ctx, name, 0)
+		if errors.Is(err, wait.ErrLocked) {
 			continue
 		}
 		if err == nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -175,7 +176,7 @@ func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
 	for _, folder := range []string{"node-1", "node-2"} {
 		r.must(os.WriteFile(filepath.Join(r.dir, "data", folder, "pawl.lock"), nil, 0o600))
 	}
-	lock, err := lockFolder(filepath.Join(r.dir, "data", "node-2"))
+	lock, err := wait.Lock(t.Context(), filepath.Join(r.dir, "data", "node-2", lockFile), 0)
 	r.must(err)
 	defer lock.Close()
 	r.start()
@@ -186,7 +187,7 @@ func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
 		}
 	}
 	// Its place is free again.
-	if lock, err := lockFolder(filepath.Join(r.dir, "data", "node-1")); err != nil {
+	if lock, err := wait.Lock(t.Context(), filepath.Join(r.dir, "data", "node-1", lockFile), 0); err != nil {
 		t.Error(err)
 	} else {
 		lock.Close()

@@ -130,7 +130,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	if n.data, err = claimData(n.cfg.DataDir); err != nil {
+	if n.data, err = claimData(ctx, n.cfg.DataDir); err != nil {
 		return err
 	}
 	n.cfg.DataDir = n.data.dir

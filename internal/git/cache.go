@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/wait"
 )
@@ -234,30 +232,12 @@ func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, erro
 	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}}) // of which no more is read
 }
 
-// lockPoll is how often a waiting goroutine asks for the lock again.
-const lockPoll = 20 * time.Millisecond
-
-// lock takes the cache for one writer among all goroutines and processes. The lock belongs to the open file:
-// hand it to the git process as well, so that a git which outlives a killed Pawl still holds it. Closing the
-// file gives the lock back.
+// lock takes the cache for one writer among all goroutines and processes, until the file is closed: hand it to the
+// git process as well, so that a git which outlives a killed Pawl still holds it.
 func (c *Cache) lock(ctx context.Context) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(c.dir, "pawl.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := wait.Lock(ctx, filepath.Join(c.dir, "pawl.lock"), math.MaxInt64)
 	if err != nil {
 		return nil, fmt.Errorf("lock the cache: %w", err)
-	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("lock the cache %s: %w", c.dir, err)
-		}
-		if err := wait.For(ctx, lockPoll); err != nil {
-			f.Close()
-			return nil, fmt.Errorf("wait for the lock of %s: %w", c.dir, err)
-		}
 	}
 	if err := c.clean(); err != nil {
 		f.Close()

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,11 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // sqliteReaders is how many connections read beside the one that writes.
@@ -40,7 +40,7 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if err := checkHeader(path); err != nil {
 		return err
 	}
-	if s.file, err = createFile(path); err != nil {
+	if s.file, err = createFile(ctx, path); err != nil {
 		return err
 	}
 	s.w, err = sql.Open("sqlite", sqliteDSN(path, "_txlock", "immediate"))
@@ -135,15 +135,14 @@ func checkHeader(path string) error {
 // writing, and takes it for the one process that writes, whatever its name there: the kernel gives it back
 // however that process ends. SQLite's own locks (fcntl) would go with the first descriptor that is closed, so
 // this one stays open.
-func createFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the database for writing: %w; give the user that runs pawl write access to the file and its directory", err)
-	}
-	if held, err := takeLock(f); held || err != nil {
-		f.Close()
-		return nil, cmp.Or(err, fmt.Errorf("the database is in use by another process (fuser %s names it); "+
-			"stop it first, or give this one a database of its own", path))
+func createFile(ctx context.Context, path string) (*os.File, error) {
+	f, err := wait.Lock(ctx, path, lockPatience)
+	switch {
+	case errors.Is(err, wait.ErrLocked):
+		return nil, fmt.Errorf("the database is in use by another process (fuser %s names it); "+
+			"stop it first, or give this one a database of its own", path)
+	case err != nil:
+		return nil, fmt.Errorf("open the database for writing: %w; put it on a local disk, and give the user that runs pawl write access to the file and its directory", err)
 	}
 	return f, nil
 }
@@ -228,19 +227,6 @@ func explain(path string, err error) error {
 // lockPatience is how long a held lock is waited for: a server that is started again at once may find its own,
 // held by a child of the killed one that has not reached its exec.
 const lockPatience = 2 * time.Second
-
-func takeLock(f *os.File) (held bool, err error) {
-	for until := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
-		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-		case err == nil:
-			return false, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK):
-			return false, fmt.Errorf("lock %s: %w; put the database on a local disk", f.Name(), err)
-		case time.Now().After(until):
-			return true, nil
-		}
-	}
-}
 
 // When SQLite's write-ahead log goes into the database file. A commit that finds sqliteLog pages (32 MB) in it
 // does so itself, and everybody waits. So after checkpointBytes of payloads, and in the rests of the cleaning,
