@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -40,6 +41,52 @@ func TestAnAttemptThatGetsNowhereIsToldOnce(t *testing.T) {
 			}
 			if s.settled(); told.Load() != want {
 				t.Errorf("%s: told %d times in %d calls, want %d", name, told.Load(), calls, want)
+			}
+		}
+	}
+}
+
+// Where an empty answer is tried once more, the two are one: what the agent sees counts.
+func TestStreamsThatHoldNothingAreToldInEachProtocol(t *testing.T) {
+	for name, w := range wires() {
+		empty, thinks, works := sse(w.stream("a", script{})...), sse(w.stream("a", script{thinking: "hm"})...), sse(w.stream("b", script{tool: "sh"})...)
+		for _, tc := range []struct {
+			what          string
+			first, second http.HandlerFunc
+			most          int // of prose, beyond which an answer is tried once more; 0 for never
+			same          bool
+			want          int32
+		}{
+			{"empty", empty, empty, 0, false, 1},
+			{"empty, twice each", empty, empty, 1000, false, 1},
+			{"nothing but thoughts, twice each", thinks, thinks, 1000, false, 1},
+			{"empty, twice each, to the same request", empty, empty, 1000, true, 1},
+			{"no event", sse(), sse(), 1000, false, 1},
+			{"no stream", plain(200, "{}"), plain(200, "{}"), 1000, false, 1},
+			{"a page", plain(200, "<html>sign in</html>"), plain(200, "<html>sign in</html>"), 1000, false, 1},
+			{"empty, and then the call of a tool", empty, works, 1000, false, 0},
+		} {
+			var tries, told atomic.Int32
+			p := newProvider(t, func(out http.ResponseWriter, r *http.Request) {
+				if tries.Add(1)%2 == 1 {
+					tc.first(out, r)
+				} else {
+					tc.second(out, r)
+				}
+			})
+			s := open(t, w.protocol, p.URL, func(g *Grant) {
+				g.NoAnswerBytes = tc.most
+				g.OnFruitless = func(string) { told.Add(1) }
+			})
+			for n := range 2 * fruitless {
+				request := w.request
+				if !tc.same {
+					request = strings.Replace(request, `"go"`, fmt.Sprintf(`"go %d"`, n), 1)
+				}
+				s.post(t, w.path, request)
+			}
+			if s.settled(); min(told.Load(), 1) != tc.want { // told of answers and of requests
+				t.Errorf("%s: %s: told %d times, want %d", name, tc.what, told.Load(), tc.want)
 			}
 		}
 	}

@@ -158,7 +158,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 		return false
 	}
 	h.first.from.Close()
-	h.first.said.ended = false // the two are one turn
+	h.first.said.ended, h.first.said.whole = false, false // the two are one turn, of which the second counts
 	return true
 }
 
@@ -172,6 +172,9 @@ func (c *call) mayRepeat(ctx context.Context, said answer) bool {
 
 // accountSecond books the second answer: its tokens are the attempt's, too.
 func (c *call) accountSecond(said *answer) {
+	if said.begun() { // else the agent sees the first
+		c.heard(said)
+	}
 	if said.failure != nil {
 		c.fail(limit.Read(0, nil, said.failure))
 	}
