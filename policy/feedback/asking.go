@@ -43,6 +43,15 @@ func Unquoted(text string) string {
 	return strings.TrimSpace(strings.Join(own, "\n"))
 }
 
+// Gist is the words of a text in no order, without quotations and what has digits in it: programs
+// quote, number and shuffle what they say again.
+func Gist(text string) string {
+	numbered := func(word string) bool { return strings.ContainsAny(word, "0123456789") }
+	all := words(strings.Join(slices.DeleteFunc(strings.Fields(Unquoted(text)), numbered), " "))
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " ")
+}
+
 // courteous reports whether somebody's own words are thanks, a bare approval or emoji:
 // no question and no code, and nothing but words of courtesy and what thanks are for.
 func courteous(own string) bool {

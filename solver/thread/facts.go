@@ -104,14 +104,12 @@ func (s State) Fact(a Attempt) policy.Attempt {
 }
 
 // typed are the pieces of feedback, by their events, that a person typed in words that
-// nothing before them on the thread said, and not at a program's pace. Words with digits
-// do not count, for programs number and date what they say again.
+// nothing before them on the thread said, and not at a program's pace.
 func typed(s State) map[int64]bool {
 	typed, before, said := map[int64]bool{}, map[string]bool{}, map[string][]feedback.Moment{}
 	for i := range s.Feedback {
 		r := &s.Feedback[i]
-		numbered := func(word string) bool { return strings.ContainsAny(word, "0123456789") }
-		words := strings.Join(slices.DeleteFunc(strings.Fields(strings.ToLower(r.Command+" "+r.Text)), numbered), " ")
+		words := r.Command + " " + feedback.Gist(r.Text)
 		person := r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
 		typed[r.Seq] = person && !before[words]
 		before[words] = before[words] || r.Source != policy.FromLabel // a label says nothing

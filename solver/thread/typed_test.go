@@ -32,6 +32,20 @@ func TestWordsThatDifferInNumbersAloneAreSaidAgain(t *testing.T) {
 	}
 }
 
+// Nor do signs, their order and what is quoted beside them.
+func TestWordsInAnotherOrderOrBesideAnotherQuotationAreSaidAgain(t *testing.T) {
+	for name, text := range map[string]string{
+		"signs": "Please,  go on - with the PARSER!!", "another order": "with the parser\nplease go on", "a quotation": "> Done after 3 attempts\n\nPlease go on with the parser",
+	} {
+		if got := typedOf(t, saidAt("ada", 0, "Please go on with the parser."), saidAt("ada", 77*time.Second, text)); got != 1 {
+			t.Errorf("%s: %d of 2 remarks are typed, want the first", name, got)
+		}
+	}
+	if got := typedOf(t, saidAt("ada", 0, "Please go on with the parser."), saidAt("ada", 77*time.Second, "> Please go on with the parser.\n\nAnd with the lexer.")); got != 2 {
+		t.Errorf("%d of 2 remarks are typed, want both", got)
+	}
+}
+
 func TestALabelSaysNothingThatAPersonWouldSayAgain(t *testing.T) {
 	label := happened{KindFeedback, Feedback{Source: policy.FromLabel, By: ada, Command: "solve"}}
 	order := happened{KindFeedback, Feedback{Source: policy.FromComment, By: ada, Command: "solve"}}
