@@ -124,22 +124,17 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	}
 	defer source.stdout.Close()
 	opened, start, err := replay.Open(source.stdout)
-	why, unknown := errors.AsType[replay.NotUnderstood](err)
-	if unknown && len(start) == 0 && (source.exit != nil || f.exitKnown) {
-		err, unknown = nil, false // a CLI that refused its arguments prints nothing
-	}
-	if unknown {
-		return inspection{unread: true, Report: agent.Report{CLI: cmp.Or(f.cli, config.Plain), Ending: policy.Unknown, Reasons: []string{string(why)}},
-			Severity: severityView{Class: policy.None, Reasons: []string{}}, Loops: []policy.Loop{}}, nil
+	if _, empty := errors.AsType[replay.NotUnderstood](err); empty && len(start) == 0 && (source.exit != nil || f.exitKnown) {
+		err = nil // a CLI that refused its arguments prints nothing
 	}
 	if err != nil {
-		return inspection{}, fmt.Errorf("read %s: %w", name, err)
+		return unread(f.cli, err), nil
 	}
 	in, guessed := bufio.NewReaderSize(replay.Unwrap(opened, start), detectHead), f.cli == ""
 	if guessed {
 		head, err := in.Peek(detectHead)
 		if err != nil && err != io.EOF {
-			return inspection{}, fmt.Errorf("read %s: %w", name, err)
+			return unread("", err), nil
 		}
 		f.cli = clis.Detect(head)
 	}
@@ -158,11 +153,12 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	}
 	r, err := agent.Inspect(read, a, o)
 	if err != nil {
-		return inspection{}, fmt.Errorf("inspect %s: %w", name, err)
+		return unread(f.cli, err), nil
 	}
+	foreign := false
 	if f.cli == config.Plain && !r.ExitKnown && r.Ending == policy.Completed {
 		r.Ending, r.Reasons = policy.Unknown, []string{"how the program ended is not known; --exit-code N says it"}
-		if unknown = guessed; unknown {
+		if foreign = guessed; foreign {
 			r.Reasons = []string{"it is no transcript of codex, claude, gemini or opencode, and how the program ended is not known; --exit-code N or --cli plain says more"}
 		}
 	}
@@ -175,8 +171,14 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 		limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
 	}
 	s := cfg.Policy.Severity.Judge(r.Edits)
-	return inspection{Report: r, unread: unknown, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
+	return inspection{Report: r, unread: foreign, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
 		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}, Loops: cfg.Policy.Severity.Loops(r.Edits)}, nil
+}
+
+// unread is what is said of input that cannot be read to its end, or is no transcript.
+func unread(cli string, why error) inspection {
+	return inspection{unread: true, Report: agent.Report{CLI: cmp.Or(cli, config.Plain), Ending: policy.Unknown, Reasons: []string{why.Error()}},
+		Severity: severityView{Class: policy.None, Reasons: []string{}}, Loops: []policy.Loop{}}
 }
 
 type recordedRun struct {

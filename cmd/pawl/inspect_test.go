@@ -177,10 +177,11 @@ func TestInspectTellsWrongUsageFromFailure(t *testing.T) {
 
 func TestInspectCallsNothingCompletedThatItCannotRead(t *testing.T) {
 	t.Parallel()
+	packed := gzipped(t, strings.Repeat("{\"type\":\"turn.started\"}\n", 1000))
 	utf16 := strings.ReplaceAll("{\x00\"type\":\"turn.completed\"}", "t", "t\x00")
 	for name, tc := range map[string]struct{ input, why string }{
 		"empty": {"", "it is empty"}, "blank": {" \n\n", "it is empty"}, "binary": {"\x7fELF\x02\x01\x00\x00", "NUL bytes"}, "UTF-16": {"\xff\xfe" + utf16, "NUL bytes"},
-		"broken gzip": {"\x1f\x8bnot really", "gzip"}, "another program's output": {"compiling\nlinking\n", "no transcript"}, "unknown JSON": {"{\"a\":1}\n", "no transcript"},
+		"broken gzip": {"\x1f\x8bnot really", "gzip"}, "cut gzip": {packed[:len(packed)/2], "unexpected EOF"}, "another program's output": {"compiling\nlinking\n", "no transcript"}, "unknown JSON": {"{\"a\":1}\n", "no transcript"},
 	} {
 		out, errs, code := pawlInspect(t, tc.input, "-", "--json")
 		var got struct{ Ending string }
@@ -195,20 +196,25 @@ func TestInspectCallsNothingCompletedThatItCannotRead(t *testing.T) {
 	}
 }
 
-func TestInspectReadsSessionFilesWrapperLogsAndGzip(t *testing.T) {
-	t.Parallel()
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	stream := `{"type":"thread.started","thread_id":"0199"}
-{"type":"turn.started"}
-{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}
-`
-	if _, err := z.Write([]byte(stream)); err != nil {
+	if _, err := z.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return packed.String()
+}
+
+func TestInspectReadsSessionFilesWrapperLogsAndGzip(t *testing.T) {
+	t.Parallel()
+	stream := `{"type":"thread.started","thread_id":"0199"}
+{"type":"turn.started"}
+{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}
+`
 	session := `{"timestamp":"2026-11-21T08:09:44Z","type":"session_meta","payload":{"id":"0199","cwd":"/r"}}
 {"timestamp":"2026-11-21T08:09:44Z","type":"event_msg","payload":{"type":"task_started"}}
 {"timestamp":"2026-11-21T08:09:45Z","type":"response_item","payload":{"type":"custom_tool_call","call_id":"c","name":"apply_patch","input":"*** Begin Patch\n*** Add File: new.go\n+package a\n*** End Patch"}}
@@ -222,7 +228,7 @@ func TestInspectReadsSessionFilesWrapperLogsAndGzip(t *testing.T) {
 		input, ending string
 		operations    float64
 	}{
-		"gzip":                      {packed.String(), "usage_limit", 0},
+		"gzip":                      {gzipped(t, stream), "usage_limit", 0},
 		"a wrapper's log":           {wrapped, "usage_limit", 0},
 		"a session that completed":  {session + `{"type":"event_msg","payload":{"type":"task_complete","last_agent_message":"Done."}}`, "completed", 1},
 		"a session that was cut":    {session, "cut_off", 1},

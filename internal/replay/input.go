@@ -84,7 +84,7 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	start, err = b.Peek(sniffed)
 	switch {
 	case err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull):
-		return b, start, err
+		return b, start, fmt.Errorf("it cannot be read to its end: %w", err)
 	case len(bytes.TrimSpace(start)) == 0:
 		return b, start, NotUnderstood("it is empty")
 	case bytes.IndexByte(start, 0) >= 0:
