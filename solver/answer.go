@@ -84,10 +84,12 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 		targets = append(targets, q.Feedback)
 	}
 	targets = append(targets, p.state.Controls...)
+	seen := map[thread.Target]bool{} // of a comment that is edited again and again one 👀 is enough
 	for _, f := range targets {
-		if f.Target.Kind == "" || f.Target.ID == 0 {
+		if f.Target.Kind == "" || f.Target.ID == 0 || seen[f.Target] {
 			continue
 		}
+		seen[f.Target] = true
 		err := p.act(ctx, thread.ReactKey(f.Seq), func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
 			err := p.Forge.React(ctx, p.repo(), f.Target.Kind, f.Target.ID)
 			crash.Point("reacted")
