@@ -31,6 +31,22 @@ var talkers = []bot{
 	{name: "bridge", does: "a bridge copies what Pawl wrote, in a person's name",
 		acts:  func(s *seat) { s.says(s.pull, writer, s.shown()) },
 		bound: bound{attempts: 1, why: "Pawl's words are Pawl's"}},
+	{name: "embedder", does: "a person's script says the same below another quotation each time", every: time.Minute,
+		acts: func(s *seat) {
+			s.later(1, 6)
+			s.says(s.pull, writer, "> "+s.words()+"\n\nPlease look at this again.")
+		},
+		bound: bound{attempts: 7, why: again}},
+	{name: "retoucher", does: "an allowed bot edits its own comment a hundred times",
+		acts: func(s *seat) {
+			if s.memory["mine"] == 0 {
+				s.memory["mine"] = s.says(s.pull, helper, s.words())
+			}
+			for i := range 100 {
+				s.did(s.world.EditComment(s.repo, s.memory["mine"], helper, sentence(100*s.round+i)))
+			}
+		},
+		bound: bound{attempts: 6, why: five}},
 	{name: "praiser", does: "a person's script says thanks",
 		acts: func(s *seat) {
 			s.says(s.pull, writer, []string{"Thanks!", "Thank you so much.", "LGTM", "Great work!"}[s.round%4])
@@ -134,10 +150,15 @@ var reactors = []bot{
 var pretenders = []bot{
 	{name: "pretender", does: "a person's script says something new at random times", every: time.Minute,
 		acts: func(s *seat) {
-			s.next = s.ahead.now().Add(time.Duration(5+uint32(s.round)*2654435761%90) * time.Minute)
+			s.later(5, 95)
 			s.says(s.pull, writer, s.words())
 		},
 		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
+}
+
+// later lets a bot act again after so many minutes, at a time that no rule knows.
+func (s *seat) later(least, most uint32) {
+	s.next = s.ahead.now().Add(time.Duration(60*least+uint32(s.round)*2654435761%(60*(most-least))) * time.Second)
 }
 
 var hidden = regexp.MustCompile(`(?s)<!--.*?-->\s*`)
