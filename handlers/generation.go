@@ -18,7 +18,9 @@ import (
 // else than a person's comment asks to work on, and what it comes from. A thread that
 // Pawl works on already stays in its own; zero is the work of people.
 func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity) (generation int, cause string, err error) {
-	if feedback.Typed(it.Remark.Actor, it.Remark.Source, it.Target.Kind) { // which begins a new chain
+	text := it.Snapshot.Title + "\n" + it.Snapshot.Body
+	typed := feedback.Typed(it.Remark.Actor, it.Remark.Source, it.Target.Kind)
+	if typed && (s.Tracked() || it.MadeAt.Sub(it.created) > atOnce || !references.MatchString(text)) { // which begins a new chain
 		return 0, "", nil
 	}
 	if s.Tracked() {
@@ -33,7 +35,6 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		return 0, "", fmt.Errorf("who this App is: %w", err)
 	}
 	author, own := it.Snapshot.Author, strings.EqualFold(it.Snapshot.Author, app.Slug+"[bot]")
-	text := it.Snapshot.Title + "\n" + it.Snapshot.Body
 	type piece struct {
 		of         thread.ID
 		generation int
@@ -52,7 +53,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		if of.Generation > 0 {
 			derived++
 		}
-		if !ranAt(of, it.created) {
+		if typed || !ranAt(of, it.created) {
 			continue
 		}
 		events, err := h.Store.Events(ctx, n, 0)
@@ -71,6 +72,8 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		}
 	}
 	switch {
+	case typed:
+		return 0, "", nil
 	case len(beside) == 0 && own:
 		return 1, "it was opened by " + author, nil
 	case len(beside) == 0:
@@ -85,6 +88,9 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	}
 	return from.generation + 1, "it was opened by " + author + " while or shortly after Pawl worked on " + from.of.String(), nil
 }
+
+// atOnce is within which time of its opening an order under an issue is the program's that opened it.
+const atOnce = 10 * time.Second
 
 // maxBeside is how many threads near may come of Pawl's own work before it is no longer
 // taken for chance when somebody opens one.

@@ -28,6 +28,15 @@ var workers = []bot{
 			})
 		},
 		bound: bound{attempts: 7, threads: 7, why: chain + ": 1 + 2 + 4"}},
+	{name: "orderer", does: "a workflow opens an issue for each pull request of Pawl's, and orders it in a person's name",
+		acts: func(s *seat) {
+			s.each(func(pull int) {
+				n, err := s.world.OpenIssue(s.repo, writer, fmt.Sprintf("Follow up on #%d", pull), "Please add a test.")
+				s.did(err)
+				s.says(n, writer, "/pawl solve")
+			})
+		},
+		bound: bound{attempts: 3, threads: 3, why: chain}},
 	{name: "labeller", does: "a script takes the label off and puts it on",
 		acts: func(s *seat) {
 			s.did(s.world.RemoveLabel(s.repo, s.issue, writer, "pawl"))

@@ -158,37 +158,45 @@ func TestAnAccountsDayIsItsOwn(t *testing.T) {
 	}
 }
 
-// A workflow that opens and labels an issue for each pull request of Pawl's goes on for
+// A workflow that opens an issue for each pull request of Pawl's, and labels it or orders it at once, goes on for
 // ever. A person's comment begins a new chain.
 func TestAChainOfPawlsOwnWorkEndsUntilAPersonAsks(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.agent(plainAgent, "")
-	r.start()
-	_, pull := r.solved()
-	var last int
-	for generation := 1; generation <= 3; generation++ {
-		issue, err := r.world.OpenIssue(rigRepo, writer, "Follow-up", fmt.Sprintf("Please add a line to a.txt, as in #%d.", pull))
-		r.must(err)
-		r.must(r.world.AddLabel(rigRepo, issue, writer, "pawl"))
-		last = issue
-		s := r.ending(issue)
-		if generation == 3 {
-			if s.State != "stopped" || s.Rule != "generations" || !strings.Contains(strings.Join(s.Reasons, " "), "it refers to Pawl's own work on "+rigRepo) {
-				t.Fatalf("generation 3: %s by %s because %s", s.State, s.Rule, s.Reasons)
+	for how, asks := range map[string]func(r *rig, issue int) error{
+		"by the label":          func(r *rig, n int) error { return r.world.AddLabel(rigRepo, n, writer, "pawl") },
+		"in a comment, at once": func(r *rig, n int) error { return r.says(n, writer, "/pawl solve")() },
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.agent(plainAgent, "")
+			r.start()
+			_, pull := r.solved()
+			var last int
+			for generation := 1; generation <= 3; generation++ {
+				issue, err := r.world.OpenIssue(rigRepo, writer, "Follow-up", fmt.Sprintf("Please add a line to a.txt, as in #%d.", pull))
+				r.must(err)
+				r.must(asks(r, issue))
+				last = issue
+				s := r.ending(issue)
+				if generation == 3 {
+					if s.State != "stopped" || s.Rule != "generations" || !strings.Contains(strings.Join(s.Reasons, " "), "it refers to Pawl's own work on "+rigRepo) {
+						t.Fatalf("generation 3: %s by %s because %s", s.State, s.Rule, s.Reasons)
+					}
+					break
+				}
+				if s.State != "done" {
+					t.Fatalf("generation %d: %s by %s because %s", generation, s.State, s.Rule, s.Reasons)
+				}
+				pull = r.pullOf(issue)
 			}
-			break
-		}
-		if s.State != "done" {
-			t.Fatalf("generation %d: %s by %s because %s", generation, s.State, s.Rule, s.Reasons)
-		}
-		pull = r.pullOf(issue)
-	}
-	if got := r.calls(); got != 3 {
-		t.Errorf("%d attempts, want 3", got)
-	}
-	r.must(r.says(last, writer, "/pawl solve")())
-	if s := r.ending(last); s.State != "done" {
-		t.Errorf("after a person asked: %s by %s because %s", s.State, s.Rule, s.Reasons)
+			if got := r.calls(); got != 3 {
+				t.Errorf("%d attempts, want 3", got)
+			}
+			r.must(r.says(last, writer, "/pawl solve")())
+			if s := r.ending(last); s.State != "done" {
+				t.Errorf("after a person asked: %s by %s because %s", s.State, s.Rule, s.Reasons)
+			}
+		})
 	}
 }
