@@ -41,6 +41,8 @@ type Verified struct {
 // Result says what the command came to, as people are told it.
 func (v Verified) Result() string {
 	switch {
+	case v.asText():
+		return fmt.Sprintf("exit code %d with the same output as before", v.Exit)
 	case v.Passed && v.Exit != 0:
 		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
 	case v.Passed && v.NoTests:
@@ -103,7 +105,8 @@ func (v Verified) broken(why string) string {
 // Compare says what a result means, beside that of the same command on the base and that
 // of a second run on the same commit; either is nil where it is not known. A test that
 // fails with what its assertion said on the base is known, one that passed the second
-// time is flaky, and the command passes where nothing else is wrong.
+// time is flaky, and the command passes where nothing else is wrong. Where no runner is
+// understood, the output as a whole stands for an assertion.
 func Compare(v Verified, base, again *Verified) Verified {
 	first := v.Failing
 	if again != nil && again.Passed {
@@ -148,9 +151,27 @@ func Compare(v Verified, base, again *Verified) Verified {
 		}
 	}
 	v.Failing = fresh
+	if v.repeats(base) {
+		v.Known = []string{v.Command}
+	}
 	v.Passed = v.Passed || len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= len(first) && !v.TimedOut &&
 		v.PassedTests+len(v.Flaky) >= base.PassedTests && v.Exit == base.Exit && v.Signal == base.Signal
 	return v
+}
+
+// unread reports whether the command failed with an output that no test runner is known from.
+func (v Verified) unread() bool {
+	return !v.Passed && v.Runner == "" && v.FailedTests == 0 && len(v.Failing) == 0 && strings.TrimSpace(v.Output) != ""
+}
+
+// repeats reports whether a command of which no runner is known says what it said on the base.
+func (v Verified) repeats(base *Verified) bool {
+	return v.unread() && base.unread() && v.Exit == base.Exit && (Failing{Text: v.Output}).says(&Failing{Text: base.Output})
+}
+
+// asText reports whether the command fails as on the base by its output as a text. It goes by its own name.
+func (v Verified) asText() bool {
+	return v.Passed && v.Exit != 0 && slices.Equal(v.Known, []string{v.Command})
 }
 
 // fewer reports whether a second run failed in some of the same failures and in nothing else, so that the others

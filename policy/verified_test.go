@@ -13,6 +13,7 @@ func TestWhatAFailureMeansIsSaidByComparison(t *testing.T) {
 		return Verified{Command: "go test", Exit: 1, PassedTests: 3, FailedTests: len(all), Failing: all}
 	}
 	with := func(v Verified, change func(*Verified)) Verified { change(&v); return v }
+	said := func(output string) Verified { return Verified{Command: "make lint", Exit: 1, Output: output} }
 	green := Verified{Command: "go test", Passed: true, PassedTests: 4}
 	ptr := func(v Verified) *Verified { return &v }
 	moved := Failing{Name: "TestOld", Text: "sum_test.go:12: is 1"}
@@ -46,6 +47,12 @@ func TestWhatAFailureMeansIsSaidByComparison(t *testing.T) {
 		{name: "a flaky one beside one that failed before", v: with(red(old, other), func(v *Verified) { v.PassedTests = 2 }), base: ptr(red(old)), again: ptr(red(old)),
 			passed: true, known: []string{"TestOld"}, flaky: []string{"TestOther"}},
 		{name: "a command without names that passes when it is run again", v: red(), base: &green, again: &green, passed: true, flaky: []string{"go test"}},
+		{name: "an output that no runner is known from, as on the base", v: said("lint.ex:4: error after 12ms\n"), base: ptr(said("lint.ex:9: error after 7ms\n")), passed: true, known: []string{"make lint"}},
+		{name: "another one", v: said("lint.ex:4: another error\n"), base: ptr(said("lint.ex:4: error\n"))},
+		{name: "none at all", v: said(" \n"), base: ptr(said(" \n"))},
+		{name: "the same with another exit code", v: with(said("x"), func(v *Verified) { v.Exit = 2 }), base: ptr(said("x"))},
+		{name: "the same of a runner that names nothing", v: with(said("x"), func(v *Verified) { v.Runner = "go" }), base: ptr(said("x"))},
+		{name: "the same but no end in time", v: with(said("x"), func(v *Verified) { v.TimedOut = true }), base: ptr(said("x")), known: []string{"make lint"}},
 		{name: "without a base", v: red(old), failing: []string{"TestOld"}},
 		{name: "a test that turned green", v: red(old), base: ptr(red(old, other)), passed: true, known: []string{"TestOld"}, fixed: []string{"TestOther"}},
 		{name: "all of them", v: green, base: ptr(red(old, other)), passed: true, fixed: []string{"TestOld", "TestOther"}},

@@ -153,6 +153,27 @@ func TestWithoutATestNothingIsVerified(t *testing.T) {
 	}
 }
 
+func TestAnOutputThatNoRunnerIsKnownFromIsComparedAsText(t *testing.T) {
+	t.Parallel()
+	// The first change makes another complaint, which the second takes back.
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['echo x.ex:$$: old complaint; ! grep spoilt a.txt; exit 2']\n"})
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\ncase $n in 1) echo spoilt >> a.txt;; *) echo one > a.txt; echo two >> a.txt;; esac\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); r.calls() != 2 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+	if check.Title != "Done; a command fails as it did before, compared as text" || check.Conclusion != "neutral" {
+		t.Errorf("%s (%s)", check.Title, check.Conclusion)
+	}
+	for _, want := range []string{"Attempt 1: verify failed with exit code 2", "Attempt 2: verify exit code 2 with the same output as before", "The runner's output is not understood; it is compared as text."} {
+		if !strings.Contains(check.Summary, want) {
+			t.Errorf("the check run does not say %q:\n%s", want, check.Summary)
+		}
+	}
+}
+
 func TestTheEscalatedEffortMendsWhatTwoRetriesDidNot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, verifying())

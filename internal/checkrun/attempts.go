@@ -211,7 +211,8 @@ func addAttempt(p *page, a Attempt) {
 	if v := a.Verification(); v != nil {
 		how := v.Result()
 		p.fold(fmt.Sprintf("Attempt %d: verify %s", a.N, how),
-			text.Joined("\n\n", text.Code(v.Command)+" "+how+".", text.When(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
+			text.Joined("\n\n", text.Code(v.Command)+" "+how+".", text.When(v.Exit != 0 && v.Runner == "", "The runner's output is not understood; it is compared as text."),
+				text.When(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
 	}
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{

@@ -100,7 +100,7 @@ func stagnant(kind string) Facts {
 	for i := 1; i <= 3; i++ {
 		a := over(i)
 		a.Outcome, a.Duration = "verify_failed", time.Duration(i)*time.Minute
-		a.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\n    total_test.go:14: got 3, want 4\nFAIL"}}
+		a.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\n    total_test.go:14: got 3, want 4\nFAIL"}}
 		if i > 1 {
 			a.Similarity, a.SimilarKind = 0.86+0.04*float64(i), kind
 			a.Decision.Rung = 2
@@ -125,8 +125,8 @@ func cases() map[string]Facts {
 	done := noLoop(base())
 	failedFirst, verified := over(1), over(2)
 	failedFirst.Outcome = "verify_failed"
-	failedFirst.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\nFAIL"}}
-	verified.Verify = []policy.Verified{{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}}
+	failedFirst.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\nFAIL"}}
+	verified.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}}
 	verified.Decision.Rung, verified.LeftOut = 2, []string{".github/workflows/ci.yml"}
 	verified.Similarity = 0.61
 	failedFirst.Tests = []string{"example.com/widgets TestTotal"}
@@ -148,7 +148,7 @@ func cases() map[string]Facts {
 	c["done"] = done
 
 	asBefore, red := done, verified
-	red.Verify = []policy.Verified{{Command: "go test ./...", Exit: 1, Passed: true, Output: "--- FAIL: TestClock (0.00s)\nFAIL", Known: []string{"example.com/widgets TestClock", "example.com/widgets TestZone"}}}
+	red.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Exit: 1, Passed: true, Output: "--- FAIL: TestClock (0.00s)\nFAIL", Known: []string{"example.com/widgets TestClock", "example.com/widgets TestZone"}}}
 	asBefore.Attempts = []Attempt{failedFirst, red}
 	asBefore.Reasons = policy.Because("", "attempt 2 changed the tree and 2 tests fail as they did before")
 	c["done-as-before"] = asBefore

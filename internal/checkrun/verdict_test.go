@@ -28,7 +28,7 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		"done succeeds":                 {state(Done), 0, "completed success"},
 		"what failed before is neutral": {cases()["done-as-before"], 0, "completed neutral"},
 		"no test ran, which is neutral": {set(func(f *Facts) {
-			f.State, f.Attempts[0].Verify = Done, []policy.Verified{{Command: "go test ./...", Passed: true, NoTests: true}}
+			f.State, f.Attempts[0].Verify = Done, []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, NoTests: true}}
 		}), 0, "completed neutral"},
 		"stopped asks":                        {state(Stopped), 0, "completed action_required"},
 		"Pawl's own failure fails":            {state(Failed), 0, "completed failure"},
