@@ -72,6 +72,7 @@ type Receipt struct {
 	Detail    string   `json:"detail,omitempty"`
 	Limit     *Limit   `json:"limit,omitempty"`
 	Base      string   `json:"base,omitempty"`
+	Layer     Layer    `json:"layer,omitzero"`
 	StartTree string   `json:"start_tree,omitempty"`
 	EndTree   string   `json:"end_tree,omitempty"`
 	Commit    string   `json:"commit,omitempty"`
@@ -116,6 +117,18 @@ type Receipt struct {
 	Exit       int        `json:"exit"`
 	AgentMS    int64      `json:"agent_ms"`
 	Transcript string     `json:"transcript,omitempty"`
+}
+
+// Layer is what an attempt begins with beside the repository's files: what its setup left.
+type Layer struct {
+	Key    string `json:"key"`
+	Commit string `json:"commit"` // of the default branch, that it was built from
+}
+
+// Proposal is the setup that is usual for a repository which has none, and the file that tells.
+type Proposal struct {
+	Command string `json:"command"`
+	File    string `json:"file"`
 }
 
 // Told takes what the attempt's failure is known again by from its text.

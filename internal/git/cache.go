@@ -232,6 +232,21 @@ func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, erro
 	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}}) // of which no more is read
 }
 
+// Files are the files of a commit that wanted names, each as its mode, id and path.
+func (c *Cache) Files(ctx context.Context, commit string, wanted func(path string) bool) (files []string, err error) {
+	if err := checkIDs(commit); err != nil {
+		return nil, err
+	}
+	list := command{args: []string{"ls-tree", "-r", "-z", "--full-tree", commit}, env: []string{"GIT_DIR=" + c.dir}}
+	err = c.git.each(ctx, list, func(entry string) error {
+		if _, path, ok := strings.Cut(entry, "\t"); ok && wanted(path) {
+			files = append(files, entry)
+		}
+		return nil
+	})
+	return files, err
+}
+
 // lock takes the cache for one writer among all goroutines and processes, until the file is closed: hand it to the
 // git process as well, so that a git which outlives a killed Pawl still holds it.
 func (c *Cache) lock(ctx context.Context) (*os.File, error) {

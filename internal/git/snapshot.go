@@ -84,6 +84,24 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	return Snapshot{Tree: tree, Left: s.left}, err
 }
 
+// Ignored are the files and folders of the work tree that git ignores, a folder as a whole where all of it is.
+func (w *Workspace) Ignored(ctx context.Context) (paths []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, w.limits.time)
+	defer cancel()
+	list := command{args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"}}
+	err = w.each(ctx, list, func(path string) error {
+		paths = append(paths, strings.TrimSuffix(path, "/"))
+		return nil
+	})
+	return paths, err
+}
+
+// whiteout reports whether a program removed a file of a layer, which overlayfs keeps in mind so.
+func whiteout(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode()&fs.ModeCharDevice != 0 && stat.Rdev == 0
+}
+
 // sorter decides what happens to each path that differs from the index.
 type sorter struct {
 	root   *os.Root
@@ -141,7 +159,7 @@ func (s *sorter) sort(path string) error {
 
 func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	switch mode := info.Mode(); {
-	case mode.IsDir():
+	case mode.IsDir() || whiteout(info):
 		s.remove.WriteString(path + "\x00") // a file gave way to a directory
 	case mode&fs.ModeSymlink != 0:
 		if reason := s.badLink(path); reason != "" {

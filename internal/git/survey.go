@@ -74,6 +74,9 @@ func (s *sorter) surveyEntry(ctx context.Context, dir *os.Root, at string, e fs.
 func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
 	mode := e.Type()
 	special := !mode.IsRegular() && mode != fs.ModeSymlink
+	if info, err := e.Info(); special && err == nil && whiteout(info) {
+		return nil
+	}
 	rules := e.Name() == ".gitignore" || e.Name() == ".gitattributes"
 	inside := strings.HasPrefix(at, ".git/") || strings.Contains(at, "/.git/") || e.Name() == ".git"
 	if special && (rules || inside) {

@@ -1,0 +1,297 @@
+package ground
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a layer's folder holds beside these: Record, its description.
+const (
+	Home   = "home"  // HOME
+	Work   = "work"  // of the work tree, at the same paths
+	Paths  = "paths" // the folders kept besides, by their number in Record.Paths
+	record = "layer.json"
+)
+
+// Record describes a layer.
+type Record struct {
+	Key    string   `json:"key"`
+	Commit string   `json:"commit"` // that it was built from
+	Paths  []string `json:"paths,omitempty"`
+	// Failed is why there is no layer of this key.
+	Failed *Failure  `json:"failed,omitempty"`
+	Bytes  int64     `json:"bytes"`
+	Made   time.Time `json:"made"`
+}
+
+// Failure is a setup that did not end well.
+type Failure struct {
+	Command string `json:"command"`
+	Result  string `json:"result"` // such as "exit code 1"
+	Output  string `json:"output"` // the end of it
+	// Thread asked for it, when its log had come to Seen.
+	Thread string `json:"thread"`
+	Seen   int64  `json:"seen"`
+}
+
+// Layer is a layer on disk, or a failure in place of one.
+type Layer struct {
+	Record
+	Repo string // owner/name
+	Used time.Time
+	dir  string
+}
+
+// Store keeps the layers of all repositories. Any number of processes may use the same folder.
+type Store struct {
+	dir string
+	// Overlay says that programs can get a layer by overlayfs here; else they get a copy.
+	Overlay bool
+	remove  func(dir string) error
+	now     func() time.Time
+	// most bounds the layers of a repository, and mostBytes all of them together.
+	most      int
+	mostBytes int64
+
+	mu   sync.Mutex
+	busy map[string]chan struct{} // by folder: somebody here builds it until the channel is closed
+}
+
+// The bounds of the store. A layer of a large JavaScript or Rust project has some GB, and a branch that changes a
+// lock file back and forth has two keys.
+const (
+	mostLayers = 4
+	mostBytes  = 50 << 30
+)
+
+// Open is the store in a folder. Remove removes a folder in which programs took away the right to write.
+func Open(dir string, remove func(dir string) error, now func() time.Time) *Store {
+	return &Store{dir: dir, remove: remove, now: now, most: mostLayers, mostBytes: mostBytes, busy: map[string]chan struct{}{}}
+}
+
+func (s *Store) folder(repo, key string) string {
+	return filepath.Join(s.dir, filepath.FromSlash(repo), key)
+}
+
+// Use returns the layer of a key, or how its setup failed, and keeps it until leave is called; false where there is
+// neither.
+func (s *Store) Use(repo, key string) (l Layer, leave func(), ok bool) {
+	dir := s.folder(repo, key)
+	held, err := hold(dir, unix.LOCK_SH)
+	if err != nil {
+		return l, func() {}, false
+	}
+	if l, err = read(dir); err != nil {
+		held.Close()
+		return l, func() {}, false
+	}
+	now := s.now()
+	_ = os.Chtimes(filepath.Join(dir, record), now, now) // else it goes before its time
+	return l, func() { held.Close() }, true
+}
+
+// hold locks a layer among all processes, shared by those who use it, until the file is closed.
+func hold(dir string, how int) (*os.File, error) {
+	f, err := os.Open(filepath.Join(dir, record))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Build makes the layer of a key by fill, which puts its parts into a folder and returns what is to be recorded;
+// with an error nothing is. Whoever asks for the same key meanwhile waits. An earlier layer of the key is replaced
+// only where wanted says so of it, and only by a layer.
+func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) bool, fill func(dir string) (Record, error)) error {
+	dir := s.folder(repo, key)
+	for {
+		s.mu.Lock()
+		other := s.busy[dir]
+		if other == nil {
+			s.busy[dir] = make(chan struct{})
+		}
+		s.mu.Unlock()
+		if other == nil {
+			break
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.busy[dir])
+		delete(s.busy, dir)
+	}()
+	if l, err := read(dir); err == nil && !wanted(l) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	part, err := os.MkdirTemp(filepath.Dir(dir), key+".part-")
+	if err != nil {
+		return err
+	}
+	r, err := fill(part)
+	if err == nil {
+		err = s.put(dir, part, r)
+	}
+	if err != nil {
+		return errors.Join(err, s.remove(part))
+	}
+	return s.Evict(s.mostBytes)
+}
+
+// put records what is in part as the layer.
+func (s *Store) put(dir, part string, r Record) (err error) {
+	r.Key, r.Made = filepath.Base(dir), s.now()
+	if r.Bytes, err = size(part); err != nil {
+		return err
+	}
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = errors.Join(os.WriteFile(filepath.Join(part, record), data, 0o600), os.Chtimes(filepath.Join(part, record), r.Made, r.Made))
+	}
+	if err == nil {
+		err = s.drop(dir)
+	}
+	return errors.Join(err, os.Rename(part, dir))
+}
+
+// Evict removes layers that nobody uses, the oldest unused first, until the bounds are kept: most layers of each
+// repository, and so many bytes of all together. Failures take no room, and no layer's place.
+func (s *Store) Evict(bytes int64) error {
+	all, err := s.list()
+	all = slices.DeleteFunc(all, func(l Layer) bool { return l.Failed != nil })
+	slices.SortFunc(all, func(a, b Layer) int { return a.Used.Compare(b.Used) })
+	sum, count := int64(0), map[string]int{}
+	for _, l := range all {
+		sum, count[l.Repo] = sum+l.Bytes, count[l.Repo]+1
+	}
+	for _, l := range all {
+		if sum <= bytes && count[l.Repo] <= s.most {
+			continue
+		}
+		switch gone := s.drop(l.dir); {
+		case errors.Is(gone, unix.EWOULDBLOCK):
+		case gone != nil:
+			err = errors.Join(err, gone)
+		default:
+			sum, count[l.Repo] = sum-l.Bytes, count[l.Repo]-1
+		}
+	}
+	return err
+}
+
+// Clean removes the layers that nobody used since a time, and what killed processes left half made before it.
+func (s *Store) Clean(before time.Time) error {
+	all, err := s.list()
+	for _, l := range all {
+		if l.Used.Before(before) {
+			if gone := s.drop(l.dir); !errors.Is(gone, unix.EWOULDBLOCK) {
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	left, globErr := filepath.Glob(filepath.Join(s.dir, "*", "*", "*.*"))
+	for _, dir := range left {
+		if info, statErr := os.Stat(dir); statErr == nil && info.ModTime().Before(before) {
+			err = errors.Join(err, s.remove(dir))
+		}
+	}
+	return errors.Join(err, globErr)
+}
+
+// drop removes a layer so that nobody ever sees a part of it; EWOULDBLOCK while somebody uses it.
+func (s *Store) drop(dir string) error {
+	held, err := hold(dir, unix.LOCK_EX)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	gone := fmt.Sprintf("%s.gone-%d", dir, s.now().UnixNano())
+	if err := os.Rename(dir, gone); err != nil {
+		return err
+	}
+	return s.remove(gone)
+}
+
+// List are all layers, those of one repository side by side.
+func (s *Store) List() ([]Layer, error) {
+	all, err := s.list()
+	slices.SortFunc(all, func(a, b Layer) int { return cmp.Or(cmp.Compare(a.Repo, b.Repo), b.Used.Compare(a.Used)) })
+	return all, err
+}
+
+// Held is how many layers there are, and how many bytes they have.
+func (s *Store) Held() (layers int, bytes int64) {
+	all, _ := s.list() // what cannot be read is none
+	for _, l := range all {
+		if l.Failed == nil {
+			layers, bytes = layers+1, bytes+l.Bytes
+		}
+	}
+	return layers, bytes
+}
+
+func (s *Store) list() (all []Layer, err error) {
+	dirs, err := filepath.Glob(filepath.Join(s.dir, "*", "*", "*"))
+	for _, dir := range dirs {
+		l, unread := read(dir)
+		if unread == nil && filepath.Ext(dir) == "" {
+			all = append(all, l)
+		}
+	}
+	return all, err
+}
+
+func read(dir string) (l Layer, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, record))
+	if err != nil {
+		return l, err
+	}
+	info, err := os.Stat(filepath.Join(dir, record))
+	if err != nil {
+		return l, err
+	}
+	l.dir, l.Used = dir, info.ModTime()
+	l.Repo = filepath.Base(filepath.Dir(filepath.Dir(dir))) + "/" + filepath.Base(filepath.Dir(dir))
+	return l, json.Unmarshal(data, &l.Record)
+}
+
+// size is what the files of a folder hold, in bytes.
+func size(dir string) (sum int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	})
+	return sum, err
+}
