@@ -61,6 +61,7 @@ const (
 	RuleRepositoryGone  Rule = "repository_gone"
 	RuleBranchGone      Rule = "branch_gone"
 	RuleConfigError     Rule = "config_error"
+	RuleSetupFailed     Rule = "setup_failed"
 	RulePushRefused     Rule = "push_refused"
 	RulePawlFailed      Rule = "pawl_failed"
 	RuleProbe           Rule = "probe"
@@ -131,6 +132,7 @@ var words = map[Rule]Words{
 	RuleBranchGone:      {Stops: "its branch does not exist", Help: HelpAny},
 	RulePushRefused:     {Stops: "GitHub refused the push", Help: HelpAny},
 	RuleConfigError:     {Stops: "the repository's configuration has errors", Help: HelpRetry},
+	RuleSetupFailed:     {Stops: "setup failed", Help: HelpRetry},
 	RulePawlFailed:      {Stops: "Pawl itself failed", Help: HelpRetry},
 }
 

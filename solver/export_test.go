@@ -67,7 +67,9 @@ func (h staged) pushed(ctx context.Context, p *publisher, _ *attempt.Ground, com
 	return h.on.Pushed(ctx, p.thread, commit)
 }
 
-func (h staged) verifyBase(context.Context, *attempt.Attempt) error { return nil }
+func (h staged) verifyBase(context.Context, *attempt.Attempt) (*thread.Decided, error) {
+	return nil, nil
+}
 
 func (h staged) executor(a *attempt.Attempt) attempt.Executor { return &actor{Attempt: a, on: h.on} }
 

@@ -37,8 +37,9 @@ type Host interface {
 	fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error)
 	// pushed reports whether a commit reached the branch.
 	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
-	// verifyBase runs the verify commands on what the attempt is to begin with.
-	verifyBase(ctx context.Context, a *attempt.Attempt) error
+	// verifyBase makes what attempts begin with and runs the verify commands on it, or says
+	// why nothing can run.
+	verifyBase(ctx context.Context, a *attempt.Attempt) (*thread.Decided, error)
 	// executor does an attempt.
 	executor(a *attempt.Attempt) attempt.Executor
 }
@@ -54,7 +55,9 @@ func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, co
 	return g.Pushed(ctx, &p.Env, p.thread, commit)
 }
 
-func (checkouts) verifyBase(ctx context.Context, a *attempt.Attempt) error { return a.VerifyBase(ctx) }
+func (checkouts) verifyBase(ctx context.Context, a *attempt.Attempt) (*thread.Decided, error) {
+	return a.VerifyBase(ctx)
+}
 
 func (checkouts) executor(a *attempt.Attempt) attempt.Executor { return attempt.NewCheckout(a) }
 

@@ -197,9 +197,13 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 			Env: &s.Env, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq}, State: s.state, Lease: s.lease, Log: s.log,
 			Ground: ground, Span: s.span, Attend: s.attendant(acknowledged),
 		}
-		if err := s.Host.verifyBase(ctx, base); err != nil {
+		refused, err := s.Host.verifyBase(ctx, base)
+		if err != nil || refused != nil {
 			free()
-			return nil, nil, err
+			if refused != nil {
+				refused.Seen = s.state.Seq
+			}
+			return refused, nil, err
 		}
 		// What came meanwhile counts, too: a stop above all, and a limit that another
 		// thread met on the account.

@@ -83,7 +83,7 @@ func request(f *checkrun.Facts, st thread.State) {
 // shown are the attempts with the similarity to one of the two before in the same run.
 func shown(f *checkrun.Facts, t thread.ID, st thread.State, l policy.Limits) {
 	for i, a := range st.Attempts {
-		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues}
+		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues, Proposal: a.Proposal}
 		if c := a.Decision.Choice; c != nil {
 			v.Chosen = strings.Join(c.Reasons, "; ")
 		}

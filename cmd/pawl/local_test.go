@@ -158,12 +158,12 @@ func TestPawlRunMayAddTheFirstTest(t *testing.T) {
 func TestPawlRunFindsTheCachesOfTheRunBefore(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
-	// The verification of each base adds a line, which that of the work prints.
-	for i, want := range []string{"x\n", "x\nx\n"} {
-		code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", fmt.Sprintf(`cat "$HOME/cache"; echo x >> "$HOME/cache" # %d`, i), "--json")
+	// The first run's verification of the base leaves its number, which all that follow print.
+	for i := range 2 {
+		code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", fmt.Sprintf(`cat "$HOME/cache"; echo %d >> "$HOME/cache"`, i), "--json")
 		var r runResult
-		if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone || r.Attempts[len(r.Attempts)-1].Verify[0].Output != want {
-			t.Errorf("exit code %d, %v; want %q printed\n%s%s", code, err, want, out, said)
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone || r.Attempts[len(r.Attempts)-1].Verify[0].Output != "0\n" {
+			t.Errorf("exit code %d, %v; want 0 printed\n%s%s", code, err, out, said)
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(l.dir, "home", ".cache", "pawl", "*-*", "verify")); err != nil || len(left) > 0 {

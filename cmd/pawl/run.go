@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
@@ -115,26 +112,12 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		},
 		Host: work, Verify: o.verify,
 	}
-	defer warmed(s, work, filepath.Join(cache, "pawl", "verify"), log)()
+	// Runs on the same folder share what an earlier one set up.
+	if err := s.UseLayers(ctx, filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir))); err != nil {
+		return err
+	}
+	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // what the commands came to on a base, for this run
 	return solveLocally(ctx, s, work, task, o.json, stdout)
-}
-
-// warmed lets verifications begin with the caches that an earlier run left for the
-// folder. The function that it returns keeps them for the next run.
-func warmed(s *solver.Solver, work solver.Folder, dir string, log zerolog.Logger) (keep func()) {
-	mine, kept := s.KeptHome(localThread(work)), filepath.Join(dir, thread.Hash(work.Dir))
-	err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o700), os.MkdirAll(dir, 0o700))
-	if renamed := os.Rename(kept, mine); !errors.Is(renamed, fs.ErrNotExist) { // that of the first run
-		err = errors.Join(err, renamed)
-	}
-	return func() {
-		if _, there := os.Stat(mine); there == nil {
-			err = errors.Join(err, git.Remove(kept), os.Rename(mine, kept)) // another run may have left its own
-		}
-		if err := errors.Join(err, git.Remove(filepath.Join(s.Config.DataDir, "verify"))); err != nil {
-			log.Warn().Err(err).Msg("the caches for verifications are not kept")
-		}
-	}
 }
 
 func localThread(work solver.Folder) thread.ID {

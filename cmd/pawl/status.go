@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
@@ -72,6 +74,7 @@ type statusReport struct {
 	Learning   solver.LearningReport `json:"learning"`
 	Day        policy.Ledger         `json:"day"`    // what the attempts of the last 24 hours used on this server, and what they may use
 	Levels     []policy.Ledger       `json:"levels"` // Day, and the same by installation and by repository
+	Layers     []layerStatus         `json:"layers"` // of the servers that work in this data directory
 
 	now time.Time
 }
@@ -98,6 +101,12 @@ type cooldownStatus struct {
 	Repo string `json:"repo"`
 }
 
+type layerStatus struct {
+	Repo string    `json:"repo"`
+	Used time.Time `json:"used"`
+	ground.Record
+}
+
 type deliveryStatus struct {
 	thread.Delivery
 	RetryAt *time.Time `json:"retry_at"` // null when it was given up
@@ -120,7 +129,7 @@ type backendStatus struct {
 }
 
 func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusReport, error) {
-	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, now: now}
+	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, Layers: []layerStatus{}, now: now}
 	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
 	if err != nil {
 		return r, err
@@ -175,6 +184,19 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 	if err != nil {
 		return r, err
 	}
+	dirs, err := filepath.Glob(filepath.Join(cfg.DataDir, "node-*"))
+	if err != nil {
+		return r, err
+	}
+	for _, dir := range append([]string{cfg.DataDir}, dirs...) {
+		layers, err := ground.Open(attempt.LayersIn(dir), nil, nil).List()
+		if err != nil {
+			return r, err
+		}
+		for _, l := range layers {
+			r.Layers = append(r.Layers, layerStatus{l.Repo, l.Used, l.Record})
+		}
+	}
 	r.Levels = cfg.Policy.Day(used, statusLevels)
 	r.Day = r.Levels[0]
 	r.Learning, err = s.LearningReport(ctx)
@@ -222,6 +244,13 @@ func (r statusReport) print(w io.Writer) error {
 	}
 	for _, l := range r.Levels {
 		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", text.Line(l.Level, 300), l)
+	}
+	for _, l := range r.Layers {
+		what := fmt.Sprintf("%d MiB, of %.10s", l.Bytes>>20, l.Commit)
+		if l.Failed != nil {
+			what = "setup failed: " + text.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
+		}
+		fmt.Fprintf(w, "layer %s of %s: %s, used last at %s\n", l.Key, text.Line(l.Repo, 200), what, text.Instant(r.now, l.Used))
 	}
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)

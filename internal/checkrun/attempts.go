@@ -187,6 +187,7 @@ func addDetails(p *page, f Facts) {
 	if len(f.Reasons) > 5 {
 		p.fold("All reasons", "- "+text.Joined("\n- ", reasons(f.reasons(), 30)...))
 	}
+	p.fold("The end of what it printed", text.When(strings.TrimSpace(f.Output) != "", text.Fence(f.Output, maxOutput)))
 	p.fold("What was asked", asked(f))
 	run := f.run()
 	p.fold("Recoveries", rungs(run))

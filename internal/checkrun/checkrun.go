@@ -219,6 +219,7 @@ type Attempt struct {
 	Waited, Duration time.Duration // the wait before the attempt, and how long it ran
 	// Continues says whether a session was continued and why; Chosen how the backend was chosen.
 	Continues, Chosen string
+	Proposal          policy.Proposal
 	Grade             string // the reward that is learned from, or why there is none; empty while unknown
 }
 

@@ -3,6 +3,7 @@ package checkrun
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,7 +105,7 @@ func stopReason(f Facts) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
-	if (f.Rule == policy.RuleVerifyBroken || f.Rule == policy.RuleDeclined) && len(f.Reasons) > 0 {
+	if slices.Contains([]policy.Rule{policy.RuleVerifyBroken, policy.RuleSetupFailed, policy.RuleDeclined}, f.Rule) && len(f.Reasons) > 0 {
 		return plain(f.Reasons[0].Text)
 	}
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
@@ -156,6 +157,10 @@ func evidence(f Facts) []string {
 		lines = append(lines, limit(f))
 	}
 	lines = append(lines, totals(f))
+	if len(f.Attempts) == 1 && f.Attempts[0].Proposal.Command != "" {
+		lines = append(lines, "no setup: "+text.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+text.Code(f.Attempts[0].Proposal.File)+
+			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
+	}
 	if a, ok := f.last(); ok && a.Pushed {
 		commit := text.Code(text.Head(text.Line(a.Commit, 40), 10))
 		lines = append(lines, "pushed "+commit+text.When(f.Branch != "", " to "+text.Code(f.Branch)))

@@ -57,6 +57,8 @@ func descriptions() map[string]*prometheus.Desc {
 	desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route")
 	desc("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.", "installation")
 	desc("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second.")
+	desc("layers", "Layers that setups left on this server.")
+	desc("layer_bytes", "What these take on its disk.")
 	desc("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", "source")
 	desc("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", "source")
 	desc("signal_violations", "Implausible values of a source of grades in the last 7 days.", "source")
@@ -93,6 +95,9 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	for _, p := range s.Points() {
 		s.give(out, "github_points_total", float64(p.Used), strconv.FormatInt(p.Installation, 10))
 	}
+	layers, bytes := s.Layers()
+	s.give(out, "layers", float64(layers))
+	s.give(out, "layer_bytes", float64(bytes))
 	s.give(out, "database_clock_ahead_seconds", s.Skew().Seconds())
 	for _, r := range s.parts.answers(ctx) {
 		s.give(out, "healthy", flag(r[0].OK), r[0].Name)

@@ -41,7 +41,8 @@ type Options struct {
 	Counters *Counters
 	Learning func(ctx context.Context) (solver.LearningReport, error) // what was learned of the backends
 	Points   func() []forge.Points
-	Skew     func() time.Duration // how far the clock of the database is ahead of this machine's; see store.Skew
+	Skew     func() time.Duration             // how far the clock of the database is ahead of this machine's; see store.Skew
+	Layers   func() (layers int, bytes int64) // what setups left on this server
 	Build    Build
 	WebURL   string        // where GitHub shows repositories, without a slash at its end
 	Limits   policy.Limits // those that decisions are taken by

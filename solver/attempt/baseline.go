@@ -4,100 +4,94 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// VerifyBase runs the verify commands on the commit that the thread's branch began from,
-// which is what the work is compared with, and puts the results into Ground.Before. They
-// are kept for each commit and commands, but not those of commands that cannot work:
-// somebody may have mended that when the next attempt is asked for. Where somebody asks
-// to stop meanwhile there are none, and no error.
-func (a *Attempt) VerifyBase(ctx context.Context) (err error) {
+// VerifyBase sees that there is a layer, and runs the verify commands on the commit that the
+// thread's branch began from, which is what the work is compared with; Ground.Before is what
+// they came to. That is kept for each commit, commands and layer, but not where they cannot
+// work: somebody may have mended that when the next attempt is asked for. Where somebody asks
+// to stop meanwhile there is nothing, and no error. Refused says why nothing can run.
+func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err error) {
 	c, g := &checkout{Attempt: a}, a.Ground
-	if len(g.Effective.Verify) == 0 || len(g.Before) > 0 {
-		return nil
+	if g.From != "" {
+		return nil, nil
 	}
 	if g.From, err = c.base(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	kept := filepath.Join(c.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{g.From, strings.Join(g.Effective.Reports, "\n")}, g.Effective.Verify...)...)+".json")
-	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &g.Before) == nil {
-		return nil
+	g.Before, refused, err = c.lay(ctx)
+	if err == nil && refused == nil && len(g.Before) == 0 && len(g.Effective.Verify) > 0 {
+		g.Before, err = c.overBase(ctx)
 	}
-	if err := a.Room(); err != nil {
-		return err
+	if err != nil || refused != nil {
+		g.From = "" // it is tried again
 	}
-	ctx, end := a.Span(ctx, "verify base")
-	defer func() { end(err) }()
-	t, err := c.trial(ctx, g.From, true)
-	if err != nil {
-		return err
+	if stopped(err) {
+		return nil, nil
 	}
-	defer t.close()
-	var all []policy.Verified
-	for _, command := range g.Effective.Verify {
-		v, err := t.run(ctx, command)
-		if errors.Is(err, errStopped) || errors.Is(err, errClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		c.Log.Info().Str("command", oneLine(command)).Str("commit", g.From).Int("exit", v.Exit).Int("failing", len(v.Failing)).Str("unable", v.Unable()).Msg("the base was verified")
-		if all = append(all, v); v.Unable() != "" {
-			break
-		}
-	}
-	g.Before = all
-	if policy.Unable(all) != "" {
-		return nil
-	}
-	data, err := json.Marshal(all)
-	// Without these it is verified again, or takes longer.
-	if err := errors.Join(err, os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept), t.keepHome(ctx)); err != nil {
-		c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
-	}
-	return nil
+	return refused, err
 }
 
-// maxKeptHome bounds the HOME that is kept for a repository, in bytes: it is copied for
-// each verification. The build cache of a Go module of two files has about 100 MB.
-const maxKeptHome = 2 << 30
+// based does so where an attempt runs already: one that was handed over comes without.
+func (c *checkout) based(ctx context.Context) error {
+	refused, err := c.VerifyBase(ctx)
+	if err == nil && refused != nil {
+		err = errors.New(refused.Reasons.String())
+	}
+	return err
+}
 
-// keepHome keeps the HOME of the base's verification for others of the repository, where
-// the base is the default branch's: no agent wrote what ran in it.
-func (t *trial) keepHome(ctx context.Context) error {
-	own, err := t.Ground.cache.IsAncestor(ctx, t.Ground.From, t.Ground.settings)
-	if err != nil || !own {
-		return err
+// overBase is what the verify commands come to on the base.
+func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err error) {
+	at, key := c.Ground.From, c.Ground.Layer.Key
+	if data, err := os.ReadFile(c.keptBase(at, key)); err == nil && json.Unmarshal(data, &all) == nil {
+		return all, nil
 	}
-	size := int64(0)
-	err = filepath.WalkDir(t.home, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			var info fs.FileInfo
-			if info, err = d.Info(); err == nil {
-				size += info.Size()
-			}
+	if err := c.Room(); err != nil {
+		return nil, err
+	}
+	t, err := c.trial(ctx, at, true)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	return t.verifyBase(ctx, at, key)
+}
+
+// keptBase is the file that holds what the verify commands came to on a commit over a layer.
+func (c *checkout) keptBase(at, layer string) string {
+	e := c.Ground.Effective
+	return filepath.Join(c.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
+}
+
+// verifyBase runs the verify commands on a base, up to the first that cannot work, and
+// keeps what they came to.
+func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.Verified, err error) {
+	ctx, end := t.Span(ctx, "verify base")
+	defer func() { end(err) }()
+	for _, command := range t.Ground.Effective.Verify {
+		v, err := t.run(ctx, command)
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})
-	if _, full, _ := t.free(); err != nil || full || size > maxKeptHome {
-		return err
+		t.Log.Info().Str("command", oneLine(command)).Str("commit", at).Int("exit", v.Exit).Int("failing", len(v.Failing)).Str("unable", v.Unable()).Msg("the base was verified")
+		if all = append(all, v); v.Unable() != "" {
+			return all, nil
+		}
 	}
-	t.homes.Lock()
-	defer t.homes.Unlock()
-	kept := t.KeptHome(t.Thread)
-	if err := git.Remove(kept); err != nil {
-		return err
+	data, err := json.Marshal(all)
+	kept := t.keptBase(at, layer)
+	// Without these it is verified again.
+	if err := errors.Join(err, os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept)); err != nil {
+		t.Log.Warn().Err(err).Msg("what the base's verification came to was not kept")
 	}
-	return os.Rename(t.home, kept)
+	return all, nil
 }
 
 // base is the commit that the thread's branch began from: where it left the

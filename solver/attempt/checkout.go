@@ -22,6 +22,7 @@ type checkout struct {
 	monitor *loopMonitor
 	adapter agent.Adapter
 	models  modelAccess
+	footing footing
 }
 
 func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
@@ -49,6 +50,10 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 		return err
 	}
 	crash.Point("cloned")
+	if c.footing, err = c.over(ctx, c.ws, home, c.Session == ""); err != nil {
+		return err
+	}
+	c.Receipt.Layer = c.Ground.Layer
 	c.Receipt.StartTree, c.Receipt.EndTree = c.ws.StartTree, c.ws.StartTree
 	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Now())
 	return err
@@ -71,6 +76,9 @@ func (c *checkout) Close() {
 	}
 	if err := c.ws.Close(); err != nil {
 		c.Log.Warn().Err(err).Msg("workspace left behind")
+	}
+	if c.footing.leave != nil {
+		c.footing.leave()
 	}
 	c.makeRoom(c.Thread, c.Log)
 }

@@ -59,7 +59,7 @@ func TestWhatNoVerificationOfABaseRenewedIsRemoved(t *testing.T) {
 	s := &Env{Now: time.Now, Config: config.Server{DataDir: t.TempDir()}}
 	now := time.Now()
 	for name, age := range map[string]time.Duration{"old": 31 * 24 * time.Hour, "young": 29 * 24 * time.Hour} {
-		kept := s.KeptHome(thread.ID{Owner: "acme", Name: name})
+		kept := filepath.Join(s.verifyDir(thread.ID{Owner: "acme", Name: name}), "base-2.json")
 		bay, leave := s.bay(thread.ID{Owner: "acme", Name: name})
 		defer leave()
 		for _, dir := range []string{kept, bay, filepath.Join(filepath.Dir(kept), "base-1.json")} {
@@ -78,7 +78,7 @@ func TestWhatNoVerificationOfABaseRenewedIsRemoved(t *testing.T) {
 	for i := range left {
 		left[i], _ = filepath.Rel(s.Config.DataDir, left[i])
 	}
-	want := []string{"verify/acme/old/0", "verify/acme/young/0", "verify/acme/young/base-1.json", "verify/acme/young/home"}
+	want := []string{"verify/acme/old/0", "verify/acme/young/0", "verify/acme/young/base-1.json", "verify/acme/young/base-2.json"}
 	if d := cmp.Diff(want, left); err != nil || d != "" {
 		t.Error(d, err)
 	}

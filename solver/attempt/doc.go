@@ -14,7 +14,8 @@
 //	how does it reach its model, what may it spend                  gateway.go
 //	when is it cut off as a loop                                    loop.go
 //	how is the work verified, in which files and HOME               verify.go
-//	what do the commands say on the base, which caches are kept     baseline.go
+//	what do the commands say on the base                            baseline.go
+//	what does an attempt find in HOME and ignored files, setup      setup.go
 //	what does the operator's judge say                              verify.go
 //	how does the agent get run_tests, what did it call              home.go
 //	what is kept of one whose server stops or was killed            attempt.go (unfinished), finish.go (Salvage)

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -30,6 +31,7 @@ type Env struct {
 	Store   thread.Store
 	Config  config.Server
 	Sandbox *sandbox.Sandbox
+	Layers  *ground.Store
 	// Node names this process in leases, and Place the folder that it works in: a session
 	// of an agent can be continued only where it was.
 	Node, Place string
@@ -51,9 +53,7 @@ type Env struct {
 	// and those that are cut off then are handed over. Nil where nobody goes on.
 	Stopping chan struct{}
 
-	// homes guards the HOMEs that are kept for verifications; bays are those in use.
-	homes sync.RWMutex
-	bays  sync.Map
+	bays sync.Map // the folders of verifications that are in use
 	// folders has a place for one attempt by thread.ID: a few bytes for each thread.
 	folders sync.Map
 	// yielded counts the attempts that gave their places back and wait for GitHub.
@@ -93,14 +93,10 @@ func (e *Env) cacheDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git")
 }
 
-// verifyDir holds the bays of a repository, and what the base's verification left for
-// them: its HOME, and its results.
+// verifyDir holds the bays of a repository, and what the verify commands came to on bases.
 func (e *Env) verifyDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "verify", t.Owner, t.Name)
 }
-
-// KeptHome is the HOME that the base's verification left, for those that follow.
-func (e *Env) KeptHome(t thread.ID) string { return filepath.Join(e.verifyDir(t), homeDir) }
 
 // bay is a folder that one verification of a repository uses at a time, the first that is
 // free: build tools find again in their caches what they made at the same path.
@@ -111,19 +107,6 @@ func (e *Env) bay(t thread.ID) (dir string, leave func()) {
 			return dir, func() { e.bays.Delete(dir) }
 		}
 	}
-}
-
-// warm copies what is kept for a repository into a HOME that is empty, which it stays
-// where that fails.
-func (e *Env) warm(t thread.ID, home string) error {
-	e.homes.RLock()
-	defer e.homes.RUnlock()
-	err := os.CopyFS(home, os.DirFS(e.KeptHome(t)))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	e.Log.Warn().Err(err).Msg("a verification begins with an empty HOME")
-	return errors.Join(git.Remove(home), os.Mkdir(home, 0o700))
 }
 
 // Room is an error while the disk is so full that an attempt could only fail. The
@@ -170,10 +153,8 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 		log.Error().Err(err).Msg("the disk is full, and the agent's HOME cannot be removed")
 		return
 	}
-	e.homes.Lock()
-	defer e.homes.Unlock()
-	if err := git.Remove(e.KeptHome(t)); err != nil {
-		log.Error().Err(err).Msg("the disk is full, and the HOME that is kept for verifications cannot be removed")
+	if err := e.Layers.Evict(0); err != nil {
+		log.Error().Err(err).Msg("the disk is full, and the layers that nobody uses cannot be removed")
 	}
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
 }
@@ -210,7 +191,7 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 	if err != nil {
 		return 0, fmt.Errorf("list attempts: %w", err)
 	}
-	if err := e.cleanVerified(dataDir, before); err != nil {
+	if err := errors.Join(cleanVerified(dataDir, before), ground.Open(LayersIn(dataDir), git.Remove, e.Now).Clean(before)); err != nil {
 		return 0, err
 	}
 	for _, dir := range threads {
@@ -224,10 +205,8 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 	return removed, err
 }
 
-// cleanVerified removes what verifications of bases left that is older than a time.
-func (e *Env) cleanVerified(dataDir string, before time.Time) error {
-	e.homes.Lock()
-	defer e.homes.Unlock()
+// cleanVerified removes what verifications of bases came to that is older than a time.
+func cleanVerified(dataDir string, before time.Time) error {
 	kept, err := filepath.Glob(filepath.Join(dataDir, "verify", "*", "*", "[^0-9]*"))
 	for _, path := range kept {
 		if info, statErr := os.Stat(path); statErr == nil && info.ModTime().Before(before) {

@@ -36,10 +36,14 @@ type Ground struct {
 	Tip       string           // the commit of Branch at GitHub; empty when it does not exist
 	Start     string           // the commit that the attempt starts from
 	Into      string           // the commit of Base
-	// From is the commit that the branch began from, and Before what the verify commands
-	// came to there, up to the first that cannot work. VerifyBase sets both.
+	// From is the commit that the branch began from, Before what the verify commands came
+	// to there, up to the first that cannot work, and Layer what attempts and verifications
+	// begin with; zero for nothing. VerifyBase sets them.
 	From   string
 	Before []policy.Verified
+	Layer  policy.Layer
+	// Proposal is the usual setup where the repository has none.
+	Proposal policy.Proposal
 
 	settings string // the commit whose configuration was read
 	cache    *git.Cache
@@ -220,6 +224,13 @@ func (g *Ground) configure(ctx context.Context, server config.Server, verify []s
 		default:
 			g.Repo, problems = config.ParseRepo(config.RepoFile, data)
 		}
+	}
+	if len(problems) == 0 && g.Repo.Environment.Devcontainer {
+		data, err := g.cache.ReadFile(ctx, g.settings, config.DevcontainerFile)
+		if err != nil && !errors.Is(err, git.ErrNotExist) {
+			return nil, fmt.Errorf("read %s at %s: %w", config.DevcontainerFile, g.settings, err)
+		}
+		g.Repo.Environment, problems = g.Repo.Environment.WithDevcontainer(data)
 	}
 	if len(problems) == 0 {
 		g.Effective, problems = server.Narrow(g.Repo)

@@ -108,7 +108,7 @@ func (c *checkout) testTool(ctx context.Context) ([]string, error) {
 	if c.Program == "" || !e.Policy.Ladder.RunTestsTool || len(e.Verify) == 0 {
 		return nil, nil
 	}
-	if err := c.VerifyBase(ctx); err != nil { // an attempt that was handed over comes without
+	if err := c.based(ctx); err != nil {
 		return nil, err
 	}
 	home := c.homeOf(c.Thread)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -154,6 +155,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(c.ws, tool),
 		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
 	}
+	c.footing.stand(&spec)
 	if err := c.login(home, &spec); err != nil {
 		return spec, err, nil
 	}
@@ -176,12 +178,13 @@ func missing(a agent.Adapter, err error) agent.Report {
 	return agent.Report{CLI: a.Name, Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }
 
-// environment is what reaches the agent beside its own variables: a search
-// path, a locale, and the variables that the operator listed by name.
-func (e *Env) environment(names []string) map[string]string {
+// environment is what reaches a program beside its own variables: a search path, a
+// locale, what the repository sets, and the variables that the operator listed by name.
+func (a *Attempt) environment(names []string) map[string]string {
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
+	maps.Copy(env, a.Ground.Effective.Environment.Env)
 	for _, n := range append([]string{"PATH"}, names...) {
-		if v, ok := e.Lookup(n); ok {
+		if v, ok := a.Lookup(n); ok {
 			env[n] = v
 		}
 	}

@@ -19,6 +19,9 @@ func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) t
 		Base: g.Start, Place: e.Place,
 		Backend: b.Name, Account: b.Account, Kind: b.Kind, Model: b.Model, Effort: effort(b, d),
 	}
+	if start.N == 1 {
+		start.Proposal = g.Proposal
+	}
 	start.Session, start.Continues = e.session(t, s, d, g)
 	return start
 }

@@ -41,7 +41,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	}
 	ctx, end := c.Span(ctx, "verify")
 	defer func() { end(err) }()
-	if err := c.VerifyBase(ctx); err != nil { // an attempt that was handed over comes without
+	if err := c.based(ctx); err != nil {
 		return nil, err
 	}
 	return testreport.Verify(commands, c.Ground.Before, func() (testreport.Trial, error) {
@@ -57,18 +57,20 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 // and that are gone when it is closed.
 type trial struct {
 	*checkout
+	footing
 	ws    *git.Workspace
 	home  string
 	close func()
 }
 
-// trial makes a fresh checkout of a commit. A warm HOME begins with the caches that the
-// verification of the base left for the repository, another one empty.
-func (c *checkout) trial(ctx context.Context, commit string, warm bool) (*trial, error) {
+// trial makes a fresh checkout of a commit and a HOME, over the repository's layer or
+// empty.
+func (c *checkout) trial(ctx context.Context, commit string, layered bool) (*trial, error) {
 	dir, leave := c.bay(c.Thread)
-	t := &trial{checkout: c, home: filepath.Join(dir, homeDir)}
+	t := &trial{checkout: c, home: filepath.Join(dir, homeDir), footing: footing{leave: func() {}}}
 	t.close = func() {
 		defer leave()
+		defer func() { t.leave() }()
 		if err := git.Remove(dir); err != nil {
 			c.Log.Warn().Err(err).Msg("files of a verification left behind")
 		}
@@ -77,11 +79,11 @@ func (c *checkout) trial(ctx context.Context, commit string, warm bool) (*trial,
 	if err == nil {
 		err = os.MkdirAll(t.home, 0o700)
 	}
-	if err == nil && warm {
-		err = c.warm(c.Thread, t.home)
-	}
 	if err == nil {
 		t.ws, err = c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: commit, Dir: filepath.Join(dir, workDir), Branch: c.Ground.Branch})
+	}
+	if err == nil && layered {
+		t.footing, err = c.over(ctx, t.ws, t.home, true)
 	}
 	if err != nil {
 		t.close()
@@ -132,6 +134,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(t.ws, nil), Stdin: prog.stdin,
 		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
 	}
+	t.stand(&spec)
 	if prog.apart {
 		spec.Dir, spec.ReadOnly = t.home, append(spec.ReadOnly, t.ws.Dir)
 	}

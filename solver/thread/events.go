@@ -134,6 +134,7 @@ type Decided struct {
 	Seen     int64     `json:"seen"`
 	Problems []Problem `json:"problems,omitempty"` // errors in the repository's configuration
 	On       string    `json:"on,omitempty"`       // the commit that a decision before the first attempt is about
+	Output   string    `json:"output,omitempty"`   // the end of what a command printed that the decision is about
 	// Failed says that Pawl itself could not go on.
 	Failed bool `json:"failed,omitempty"`
 	// Like names, of a stop, another thread that stopped on the same task, and why.
@@ -172,8 +173,10 @@ type Started struct {
 	Base    string         `json:"base,omitempty"`
 	Place   string         `json:"place,omitempty"`
 	Context policy.Context `json:"context,omitzero"` // the kind of work that it is, for learning
-	Began   time.Time      `json:"-"`                // when the attempt began, for this process only; the event has it, too
-	Repo    config.Repo    `json:"repo,omitzero"`    // the repository's configuration that the attempt runs under
+	// Proposal is for the first attempt of a thread whose repository has no setup.
+	Proposal policy.Proposal `json:"proposal,omitzero"`
+	Began    time.Time       `json:"-"`             // when the attempt began, for this process only; the event has it, too
+	Repo     config.Repo     `json:"repo,omitzero"` // the repository's configuration that the attempt runs under
 }
 
 // Unfinished is what an attempt left whose server was ended, for the next one to go on from. One that was killed has

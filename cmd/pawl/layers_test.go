@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// fromBay is the test's folder as a program finds it from its HOME in a setup or a verification.
+const fromBay = `"$HOME/../../../../../../ctrl"`
+
+// prepared is a repository with a setup that is counted in ctrl/setups, and a verify command. Its ignored folder deps
+// and its HOME are what the setup makes.
+func prepared(verify string, more ...string) map[string]string {
+	files := map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n*.tmp\n", "setup.sh": "echo x >> " + fromBay + "/setups\nmkdir -p deps/lib\ncat package-lock.json > deps/lib/dep\necho warm > \"$HOME/cache\"\necho one > note.tmp\n",
+		"package-lock.json": "first\n", ".github/pawl.yml": "environment: {setup: [sh setup.sh]}\nverify: [" + fmt.Sprintf("%q", verify) + "]\n"}
+	for i := 0; i < len(more); i += 2 {
+		files[more[i]] = more[i+1]
+	}
+	return files
+}
+
+// pushMain replaces files of the default branch.
+func (r *rig) pushMain(files map[string]string) {
+	r.t.Helper()
+	_, err := r.world.PushCommit(r.t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "Change", Files: files})
+	r.must(err)
+}
+
+// layer is what the last attempt of a thread began with.
+func (r *rig) layer(n int) policy.Layer {
+	all := r.state(n).Attempts
+	return all[len(all)-1].Receipt.Layer
+}
+
+func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, prepared(`grep -q first deps/lib/dep && grep -q warm "$HOME/cache" && grep -q one note.tmp`))
+	r.agent("cat > /dev/null; cat deps/lib/dep \"$HOME/cache\" note.tmp >> a.txt\n", "")
+	r.config += "workers: 2\n"
+	r.start()
+	base := r.world.Branches(rigRepo)["main"]
+	var issues []int
+	for i := range 3 {
+		issues = append(issues, r.solve(fmt.Sprintf("Line %d", i), "Please add what is set up to a.txt."))
+		if i == 1 { // two at once, then one later
+			r.ending(issues[0])
+			r.ending(issues[1])
+		}
+	}
+	for _, n := range issues {
+		if s := r.ending(n); s.State != "done" {
+			t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+		}
+		text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+		if l := r.layer(n); err != nil || text != "one\nfirst\nwarm\none\n" || l.Key == "" || l.Key != r.layer(issues[0]).Key || l.Commit != base {
+			t.Errorf("issue %d: a.txt is %q (%v), layer %+v; want what setup left, and one layer of %s for all", n, text, err, l, base)
+		}
+	}
+	if got := r.left("setups"); got != "x\n" {
+		t.Errorf("setups: %q, want one", got)
+	}
+}
+
+func TestASetupThatFailsCostsNoAttemptAndIsRepeatedWhenSomebodyAsks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, prepared("true", "setup.sh", "echo x >> "+fromBay+"/setups; echo the registry says no to $TOKEN; test -e "+fromBay+"/mended"))
+	r.agent(plainAgent, "")
+	r.config += "setup: {secrets: [{env: [LAYERS_TEST_TOKEN], repositories: [acme/widgets]}]}\n"
+	r.start()
+	base := r.world.Branches(rigRepo)["main"]
+	want := "Stopped: setup failed: sh setup.sh: exit code 1"
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	if s, c := r.ending(n), r.check(base, "pawl"); s.Rule != "setup_failed" || c.Title != want || c.Conclusion != "action_required" || !strings.Contains(c.Summary, "the registry says no") {
+		t.Fatalf("%s (%s %q), check run %q (%s)\n%s", s.State, s.Rule, s.Reasons, c.Title, c.Conclusion, c.Summary)
+	}
+	_, err := r.world.Comment(rigRepo, n, writer, "Please go on.")
+	r.must(err)
+	r.settle()
+	other := r.solve("A third line", "Please add a third line to a.txt.")
+	if s := r.ending(other); s.Rule != "setup_failed" || r.left("setups") != "x\n" || r.calls() != 0 {
+		t.Fatalf("%s (%s), setups %q, %d calls; want the one failure to count for all", s.State, s.Rule, r.left("setups"), r.calls())
+	}
+	for _, mend := range []bool{false, true} {
+		before := strings.Count(r.left("setups"), "x")
+		if mend {
+			r.touch("mended")
+		}
+		_, err = r.world.Comment(rigRepo, n, writer, "/pawl retry")
+		r.must(err)
+		r.await("the setup", func() bool { return strings.Count(r.left("setups"), "x") == before+1 })
+		if s := r.ending(n); (s.State == "done") != mend || r.calls() != map[bool]int{true: 1}[mend] {
+			t.Errorf("mended %v: %s (%s %q), %d calls", mend, s.State, s.Rule, s.Reasons, r.calls())
+		}
+	}
+	r.settle()
+	if got := r.left("setups"); got != "x\nx\nx\n" {
+		t.Errorf("setups: %q, want three", got)
+	}
+}
+
+func TestALockFileDecidesWhichLayerIsUsedAndAFailureReplacesNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, prepared(`cmp deps/lib/dep package-lock.json`, "setup.sh", "echo x >> "+fromBay+"/setups; mkdir -p deps/lib; cat package-lock.json > deps/lib/dep; ! grep -q broken package-lock.json"))
+	r.agent(plainAgent, "")
+	r.start()
+	var keys []string
+	for _, step := range []struct {
+		lock, state string
+		setups      int
+	}{{"", "done", 1}, {"second\n", "done", 2}, {"broken\n", "stopped", 3}, {"second\n", "done", 3}, {"first\n", "done", 3}} {
+		if step.lock != "" {
+			r.pushMain(map[string]string{"package-lock.json": step.lock})
+		}
+		n := r.solve("A second line", "Please add a second line to a.txt, with "+step.lock)
+		s := r.ending(n)
+		if got := strings.Count(r.left("setups"), "x"); s.State != step.state || got != step.setups {
+			t.Fatalf("lock file %q: %s (%s %q) after %d setups; want %s after %d", step.lock, s.State, s.Rule, s.Reasons, got, step.state, step.setups)
+		}
+		if step.state == "done" {
+			keys = append(keys, r.layer(n).Key)
+		}
+	}
+	if keys[0] != keys[3] || keys[1] != keys[2] || keys[0] == keys[1] {
+		t.Errorf("the layers are %q; want one for each lock file", keys)
+	}
+}
+
+func TestWhatAnAgentWritesReachesNoLayer(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"auto", "none"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n",
+				".github/pawl.yml": "environment: {setup: ['mkdir -p deps/lib; echo good | tee deps/lib/dep > \"$HOME/cache\"']}\nverify: ['grep -qx good deps/lib/dep && grep -qx good \"$HOME/cache\" && test ! -e deps/more']\n"})
+			// Each agent says what it finds, then spoils all that it can, as far as it is no other agent's.
+			r.agent("", "")
+			r.must(os.WriteFile(filepath.Join(r.dir, "agent.sh"), []byte(`#!/bin/sh
+cat > /dev/null
+cat deps/lib/dep "$HOME/cache" >> a.txt
+mount -o remount,rw / ; umount -l "$HOME"; umount -l "$PWD"
+echo evil > deps/lib/dep; echo evil > "$HOME/cache"; echo evil > deps/more; mkdir -p "$HOME/bin"; echo evil > "$HOME/bin/go"
+rm -f deps/lib/dep; mv deps gone; ln -s /etc deps
+true
+`), 0o700))
+			r.config += "sandbox: {mode: " + mode + "}\n"
+			r.start()
+			for i := range 2 {
+				n := r.solve(fmt.Sprintf("Line %d", i), "Please add what you find to a.txt.")
+				s := r.ending(n)
+				text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+				if check := r.check(r.world.Pulls(rigRepo)[i].Pull.HeadSHA, "pawl"); s.State != "done" || err != nil || text != "one\ngood\ngood\n" || check.Title != "Done: verified" {
+					t.Errorf("%s (%s %q), %q, a.txt %q (%v); want the good layer in every attempt and verification", s.State, s.Rule, s.Reasons, check.Title, text, err)
+				}
+			}
+		})
+	}
+}
+
+func TestSecretsOfSetupAreThereInSetupOnly(t *testing.T) {
+	t.Setenv("LAYERS_TEST_TOKEN", "a-secret-of-the-registry")
+	for _, repo := range []string{rigRepo, "acme/other"} {
+		r := newRig(t, prepared(`test -z "$LAYERS_TEST_TOKEN" && test "$SET" = here`, ".github/pawl.yml",
+			"environment: {setup: ['echo \"token ${LAYERS_TEST_TOKEN:-none}\"; mkdir deps; echo \"${#LAYERS_TEST_TOKEN}\" > deps/length; test ! -e broken'], env: {SET: here}}\nverify: ['test -z \"$LAYERS_TEST_TOKEN\" && test \"$SET\" = here']\n"))
+		r.agent("cat > /dev/null; { cat deps/length; echo \"$SET\"; env | grep -c a-secret; } >> a.txt; true\n", "")
+		r.config += "setup: {secrets: [{env: [LAYERS_TEST_TOKEN], repositories: [" + repo + "]}]}\n"
+		r.start()
+		n := r.solve("What is there", "Please write down what is there.")
+		s := r.ending(n)
+		text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+		want := map[bool]string{true: "one\n24\nhere\n0\n", false: "one\n0\nhere\n0\n"}[repo == rigRepo]
+		if s.State != "done" || err != nil || text != want {
+			t.Errorf("secrets for %s: %s (%s %q), a.txt %q (%v), want %q", repo, s.State, s.Rule, s.Reasons, text, err, want)
+		}
+		r.pushMain(map[string]string{"broken": "", "package-lock.json": "second\n"})
+		n = r.solve("Once more", "Please write down what is there once more.")
+		s = r.ending(n)
+		check := r.check(r.world.Branches(rigRepo)["main"], "pawl")
+		if hidden := strings.Contains(check.Summary, "token [hidden: LAYERS_TEST_TOKEN]"); s.Rule != "setup_failed" || hidden != (repo == rigRepo) || strings.Contains(check.Summary, "a-secret") {
+			t.Errorf("%s (%s), the secret is hidden: %v\n%s", s.State, s.Rule, hidden, check.Summary)
+		}
+	}
+}
+
+func TestTheUsualSetupIsProposedOnceAndNotRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, with("true", "package-lock.json", "{}\n", "package.json", "{}\n"))
+	r.agent(plainAgent, "")
+	r.start()
+	n, _ := r.solved()
+	line := "no setup: `npm ci` is the usual command for `package-lock.json`"
+	if check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl"); !strings.Contains(check.Summary, line) {
+		t.Errorf("the check run does not say %q:\n%s", line, check.Summary)
+	}
+	_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve one more")
+	r.must(err)
+	r.await("the second attempt", func() bool { return r.calls() == 2 })
+	r.ending(n)
+	if check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl"); strings.Contains(check.Summary, "no setup") {
+		t.Errorf("it is proposed again:\n%s", check.Summary)
+	}
+}

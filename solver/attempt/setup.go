@@ -1,0 +1,270 @@
+package attempt
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/ground"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// UseLayers has attempts keep and use layers in a folder. Where they cannot be mounted over each other they are
+// copied.
+func (e *Env) UseLayers(ctx context.Context, dir string) error {
+	e.Layers = ground.Open(dir, git.Remove, e.Now)
+	if e.Sandbox.Mode() == sandbox.None {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	err := e.Sandbox.Overlays(ctx, dir)
+	if e.Layers.Overlay = err == nil; err != nil {
+		e.Log.Info().Err(err).Msg("layers are copied, since they cannot be mounted over each other here")
+	}
+	return nil
+}
+
+// LayersIn is where the layers of a data directory are.
+func LayersIn(dataDir string) string { return filepath.Join(dataDir, "layers") }
+
+// errNotKept ends the building of a layer that is not worth keeping.
+var errNotKept = errors.New("nothing is kept")
+
+// lay sees that there is a layer for the repository, which attempts and verifications begin with, and names it in
+// Ground.Layer. Where it had to be built and the verify commands ran on the base meanwhile, it returns what they came
+// to. A setup that failed is refused, and is not repeated before the key changes or a person asks.
+func (c *checkout) lay(ctx context.Context) (before []policy.Verified, refused *thread.Decided, err error) {
+	g, setup := c.Ground, c.Ground.Effective.Environment.Setup
+	at, build := g.settings, true
+	if len(setup) == 0 {
+		if err := c.propose(ctx); err != nil {
+			return nil, nil, err
+		}
+		if len(g.Effective.Verify) == 0 {
+			return nil, nil, nil
+		}
+		// What the verify commands leave is a layer where no agent wrote what ran.
+		at = g.From
+		if build, err = g.cache.IsAncestor(ctx, at, g.settings); err != nil {
+			return nil, nil, err
+		}
+	}
+	key, err := c.layerKey(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if build {
+		err = c.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (r ground.Record, err error) {
+			r, before, err = c.build(ctx, at, key, dir)
+			return r, err
+		})
+		if len(setup) == 0 && err != nil && ctx.Err() == nil && !stopped(err) && before != nil {
+			if !errors.Is(err, errNotKept) {
+				c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
+			}
+			err = nil
+		}
+	}
+	if at != g.From {
+		before = nil
+	}
+	l, leave, ok := c.Layers.Use(c.Thread.Repo(), key)
+	defer leave()
+	switch {
+	case err != nil || !ok && len(setup) == 0:
+		return before, nil, err
+	case !ok:
+		return nil, nil, fmt.Errorf("layer %s: it was removed at once, since the layers of this server take too much room", key)
+	case l.Failed != nil:
+		refused = thread.Refuse(policy.RuleSetupFailed, "Correct environment.setup in .github/pawl.yml, or what it needs; /pawl retry runs it again.",
+			fmt.Sprintf("setup failed: %s: %s", oneLine(l.Failed.Command), l.Failed.Result))
+		refused.On, refused.Output = g.settings, l.Failed.Output
+		return nil, refused, nil
+	}
+	g.Layer = policy.Layer{Key: key, Commit: l.Commit}
+	return before, nil, nil
+}
+
+// stopped reports whether somebody ended the work.
+func stopped(err error) bool { return errors.Is(err, errStopped) || errors.Is(err, errClosed) }
+
+// repeats reports whether a person asked to run a setup again that failed.
+func (c *checkout) repeats(l ground.Layer) bool {
+	f := l.Failed
+	return f != nil && slices.ContainsFunc(c.State.Pending(), func(r thread.Request) bool {
+		return r.Command == "retry" && (f.Thread == c.Thread.String() && r.Seq > f.Seen || f.Thread != c.Thread.String() && r.MadeAt.After(l.Made))
+	})
+}
+
+// layerKey is made of all that decides what a layer holds.
+func (c *checkout) layerKey(ctx context.Context) (string, error) {
+	e := c.Ground.Effective.Environment
+	e.Timeout = 0
+	asked, err := json.Marshal(e)
+	if err != nil {
+		return "", err
+	}
+	files, err := c.Ground.cache.Files(ctx, cmp.Or(c.Ground.settings, c.Ground.From), ground.Decides)
+	return ground.Key(append(files, string(asked), ground.Platform(), string(c.Sandbox.Mode()))...), err
+}
+
+// propose looks for the usual setup of a repository that has none, for the thread's first attempt.
+func (c *checkout) propose(ctx context.Context) error {
+	if len(c.State.Attempts) > 0 {
+		return nil
+	}
+	var root []string
+	_, err := c.Ground.cache.Files(ctx, c.Ground.From, func(file string) bool {
+		if !strings.Contains(file, "/") {
+			root = append(root, file)
+		}
+		return false
+	})
+	c.Ground.Proposal = ground.Propose(root)
+	return err
+}
+
+// build runs the setup over the files of a commit in an empty HOME, and the verify commands after it, which fill the
+// caches. What setup made is moved into the folder of the layer.
+func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, before []policy.Verified, err error) {
+	e := c.Ground.Effective.Environment
+	ctx, end := c.Span(ctx, "layer")
+	defer func() { end(err) }()
+	if err := c.Room(); err != nil {
+		return r, nil, err
+	}
+	t, err := c.trial(ctx, at, false)
+	if err != nil {
+		return r, nil, err
+	}
+	defer t.close()
+	r = ground.Record{Commit: at}
+	for _, p := range e.Paths {
+		if path.IsAbs(p) && len(e.Setup) > 0 {
+			from := filepath.Join(dir, ground.Paths, strconv.Itoa(len(r.Paths)))
+			if err := os.MkdirAll(from, 0o700); err != nil {
+				return r, nil, err
+			}
+			r.Paths = append(r.Paths, p)
+			t.folders = append(t.folders, sandbox.Mount{From: from, To: p})
+		}
+	}
+	if r.Failed, err = t.setUp(ctx, e); err != nil || r.Failed != nil {
+		return r, nil, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
+	}
+	var made []string
+	if len(e.Setup) > 0 {
+		if made, err = t.ws.Ignored(ctx); err != nil {
+			return r, nil, err
+		}
+	}
+	before, err = t.verifyBase(ctx, at, key)
+	_, full, _ := c.free()
+	switch {
+	case len(e.Setup) > 0 && (err == nil || stopped(err)):
+		left, ignored := t.ws.Ignored(ctx)
+		if ignored != nil {
+			return r, nil, ignored
+		}
+		made = slices.DeleteFunc(left, func(file string) bool { return !slices.Contains(made, file) && !keeps(e.Paths, file) })
+	case err != nil:
+		return r, nil, err
+	case full || policy.Unable(before) != "":
+		return r, before, errNotKept
+	}
+	if err := os.Rename(t.home, filepath.Join(dir, ground.Home)); err != nil {
+		return r, before, err
+	}
+	for _, file := range made {
+		to := filepath.Join(dir, ground.Work, filepath.FromSlash(file))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(filepath.Join(t.ws.Dir, filepath.FromSlash(file)), to)); err != nil {
+			return r, before, err
+		}
+	}
+	c.Log.Info().Str("layer", key).Str("commit", at).Int("commands", len(e.Setup)).Msg("a layer was built")
+	return r, before, err
+}
+
+// keeps reports whether an ignored file or folder is one of those that are kept, or belongs to one.
+func keeps(paths []string, file string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
+		return strings.HasPrefix(file+"/", p+"/") || strings.HasPrefix(p+"/", file+"/")
+	})
+}
+
+// setUp runs the commands until one fails, with the secrets that the operator gives the repository's setup.
+func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failure, error) {
+	secrets := t.Config.Setup.Names(t.Thread.Repo())
+	for _, command := range e.Setup {
+		kept := output{End: text.End{Max: maxOutput}}
+		report, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time()}, &kept)
+		if err != nil {
+			return nil, fmt.Errorf("setup command %q: %w", command, err)
+		}
+		result := fmt.Sprintf("exit code %d", report.Exit.Code)
+		switch {
+		case report.Killed:
+			result = fmt.Sprintf("not done within %s", text.Span(e.Time()))
+		case report.Exit.Signal != "":
+			result = "ended by " + report.Exit.Signal
+		case report.Exit.Code == 0:
+			continue
+		}
+		t.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
+		said := text.NewRedactor(secrets, t.Lookup).Redact(kept.String())
+		return &ground.Failure{Command: command, Result: result, Output: said, Thread: t.Thread.String(), Seen: t.State.Seq}, nil
+	}
+	return nil, nil
+}
+
+// footing is how somebody gets a layer.
+type footing struct {
+	overlays []sandbox.Overlay
+	folders  []sandbox.Mount
+	leave    func() // gives the layer back
+}
+
+func (f footing) stand(spec *sandbox.Spec) { spec.Overlays, spec.Folders = f.overlays, f.folders }
+
+// over gives a checkout and a HOME the repository's layer. Fresh says that the HOME is empty.
+func (c *checkout) over(ctx context.Context, ws *git.Workspace, home string, fresh bool) (footing, error) {
+	f := footing{leave: func() {}}
+	key := c.Ground.Layer.Key
+	if key == "" {
+		return f, nil
+	}
+	l, leave, ok := c.Layers.Use(c.Thread.Repo(), key)
+	if !ok || l.Failed != nil {
+		leave()
+		return f, fmt.Errorf("layer %s: %w", key, fs.ErrNotExist)
+	}
+	mounts, folders, err := c.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
+	if err != nil {
+		leave()
+		return f, fmt.Errorf("layer %s: %w", key, err)
+	}
+	f.leave = leave
+	for _, m := range mounts {
+		f.overlays = append(f.overlays, sandbox.Overlay(m))
+	}
+	for _, d := range folders {
+		f.folders = append(f.folders, sandbox.Mount(d))
+	}
+	return f, nil
+}
