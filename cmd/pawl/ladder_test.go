@@ -84,11 +84,12 @@ func TestTheToolTellsAnAgentOfKindCommandWhatIsNotItsToMend(t *testing.T) {
 func TestCallsOfTheToolThatAllPassRecoverNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, verifying())
+	r.config = fmt.Sprintf("sandbox: {mode: %s}\n", kept(t))
 	r.agent("cat > /dev/null; echo done >> a.txt; $PAWL_TESTS > /dev/null || exit 3\n", "")
 	r.start()
 	n := r.solve("A word", "Please add the right word to a.txt.")
-	if s := r.ending(n); r.calls() != 1 || s.State != "done" {
-		t.Fatalf("%d calls, then %s (%s %q); want 1, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q); want done", s.State, s.Rule, s.Reasons)
 	}
 	if summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(summary, "during the attempt`: nothing had failed") {
 		t.Errorf("the check run says\n%s", summary)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // specVariable makes the test binary the server of a spec.
@@ -240,6 +242,11 @@ func TestWhatCouldNotWorkBeforeIsNotForTheAgentToMend(t *testing.T) {
 	s.base("")
 	text, r, _ := s.runTests(s.connect(), nil)
 	if r.Passed || !strings.Contains(text, "cannot work here: exit code 127") || !strings.Contains(text, "leave it") {
+		t.Errorf("%s\n%+v", text, r)
+	}
+	slow := newTestServer(t, "sleep 1000")
+	slow.spec.Timeout, slow.spec.Before = 1, []policy.Verified{{Command: "sleep 1000", TimedOut: true}}
+	if text, r, _ := slow.runTests(slow.connect(), nil); r.Passed || !strings.Contains(text, "So it was before you began: leave it") {
 		t.Errorf("%s\n%+v", text, r)
 	}
 }

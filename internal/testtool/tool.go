@@ -131,10 +131,10 @@ func (t *testTool) compared(all []policy.Verified) testResult {
 	case !r.Passed:
 		r.Command, r.FailedTests = short(v.Command, 300), max(len(v.Failing), v.FailedTests-len(v.Known)-len(v.Flaky))
 		r.Summary = fmt.Sprintf("FAILED: `%s` %s.", r.Command, v.Result())
-		if v.TimedOut {
-			r.Summary = fmt.Sprintf("FAILED: `%s` was ended after %s, the time that one call has. Does a test hang?", r.Command, t.timeout())
-		} else if v.Broken != "" {
+		if v.Broken != "" {
 			r.Summary += " So it was before you began: leave it, and check your change by other means."
+		} else if v.TimedOut {
+			r.Summary = fmt.Sprintf("FAILED: `%s` was ended after %s, the time that one call has. Does a test hang?", r.Command, t.timeout())
 		}
 	case !verified:
 		r.Summary = "PASSED: " + what + "."
