@@ -109,21 +109,7 @@ func (v Verified) broken(why string) string {
 // understood, the output as a whole stands for an assertion.
 func Compare(v Verified, base, again *Verified) Verified {
 	first := v.Failing
-	if again != nil && again.Passed {
-		v = *again
-		if v.Flaky = Names(first); len(first) == 0 {
-			v.Flaky = []string{v.Command}
-		}
-	} else if again != nil && again.fewer(first) {
-		v.Failing = nil
-		for _, f := range first {
-			if find(again.Failing, f.Name) != nil {
-				v.Failing = append(v.Failing, f)
-			} else {
-				v.Flaky = append(v.Flaky, f.Name)
-			}
-		}
-	}
+	v = v.flaky(again)
 	switch {
 	case base == nil:
 		return v
@@ -156,6 +142,27 @@ func Compare(v Verified, base, again *Verified) Verified {
 	}
 	v.Passed = v.Passed || len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= len(first) && !v.TimedOut &&
 		v.PassedTests+len(v.Flaky) >= base.PassedTests && v.Exit == base.Exit && v.Signal == base.Signal
+	return v
+}
+
+// flaky is the result with what passed in a second run told apart.
+func (v Verified) flaky(again *Verified) Verified {
+	first := v.Failing
+	if again != nil && again.Passed {
+		v = *again
+		if v.Flaky = Names(first); len(first) == 0 {
+			v.Flaky = []string{v.Command}
+		}
+	} else if again != nil && again.fewer(first) {
+		v.Failing = nil
+		for _, f := range first {
+			if find(again.Failing, f.Name) != nil {
+				v.Failing = append(v.Failing, f)
+			} else {
+				v.Flaky = append(v.Flaky, f.Name)
+			}
+		}
+	}
 	return v
 }
 

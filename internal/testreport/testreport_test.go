@@ -231,6 +231,9 @@ func TestAnOutputIsReadTheSameInWhateverPiecesItComes(t *testing.T) {
 func TestAFailureAtTheBeginningOfNineMegabytesIsNamed(t *testing.T) {
 	all := recordings(t)
 	output := all["testdata/go-test-v.txt"] + all["testdata/jest.txt"] + all["testdata/junit-pytest.xml"] + "\n"
+	for _, name := range []string{"unittest", "mocha", "playwright", "bun", "rspec", "phpunit", "written-dotnet", "gtest", "ctest"} {
+		output += all["testdata/"+name+".txt"]
+	}
 	noise := strings.Repeat("a line of a log that goes on and on\n", 9<<20/36)
 	want := Read(output).Failures
 	if diff := cmp.Diff(want, Read(output+noise).Failures); diff != "" || len(want) == 0 {
