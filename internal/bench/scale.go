@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,6 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/catchup"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -238,21 +239,11 @@ func (s *scale) served(ctx context.Context, add func(what, measured string)) err
 	}
 	add("start to the end of the first look", time.Since(began).Round(time.Second).String())
 	pid := s.server.Process.Pid
-	before, err := s.transactions(ctx)
-	if err != nil {
-		return err
-	}
 	used := cpuTime(pid)
-	select {
-	case <-time.After(quietFor):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := wait.For(ctx, quietFor); err != nil {
+		return err
 	}
 	used = cpuTime(pid) - used
-	after, err := s.transactions(ctx)
-	if err != nil {
-		return err
-	}
 	var u usage
 	var most int
 	for field, into := range map[string]*int{"VmRSS": &u.resident, "RssAnon": &u.anonymous, "VmHWM": &most} {
@@ -262,37 +253,45 @@ func (s *scale) served(ctx context.Context, add func(what, measured string)) err
 	}
 	add("resident memory after the first look", fmt.Sprintf("%s; at most %.1f MB", u, float64(most)/1024))
 	add(fmt.Sprintf("processor time of the server in an idle %s", quietFor), ms(used))
-	counted := "transactions in an idle %s, one node"
-	if s.dsn == "" {
-		counted = "transactions that write in an idle %s"
+	n, err := s.transactions(ctx, pid)
+	if err != nil {
+		return err
 	}
-	add(fmt.Sprintf(counted, quietFor), fmt.Sprint(after-before))
+	add(fmt.Sprintf("transactions in an idle %s, one node", quietFor), fmt.Sprint(n))
 	return s.stop()
 }
 
-// transactions are those that PostgreSQL has counted, or that are in SQLite's log, which has those that wrote: its
-// frames are pages with a head of 24 bytes, of which the second word is not 0 at a commit and the next two are the
-// log's salt (https://www.sqlite.org/fileformat2.html#the_write_ahead_log).
-func (s *scale) transactions(ctx context.Context) (n int64, err error) {
+// transactions are those of an idle server: what PostgreSQL has counted, or with SQLite what strace saw of the locks at
+// the index of its log. Each transaction begins with a shared one, unless another one of the process has it just then.
+func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) {
 	if s.dsn == "" {
-		log, err := os.ReadFile(filepath.Join(s.dir, "pawl.db-wal"))
-		if err != nil || len(log) < 32 {
-			return 0, err
+		seen := filepath.Join(s.dir, "locks")
+		minute, cancel := context.WithTimeout(ctx, quietFor)
+		defer cancel()
+		trace := exec.CommandContext(minute, "strace", "-f", "-e", "trace=fcntl", "-P", filepath.Join(s.dir, "pawl.db-shm"), "-o", seen, "-p", fmt.Sprint(pid))
+		trace.Cancel = func() error { return trace.Process.Signal(os.Interrupt) } // which leaves the server as it is
+		if err := trace.Run(); err != nil && minute.Err() == nil {
+			return 0, fmt.Errorf("count SQLite's transactions with strace, which .ci/setup installs: %w", err)
 		}
-		salt, frame := string(log[16:24]), 24+int(binary.BigEndian.Uint32(log[8:]))
-		for f := log[32:]; len(f) >= frame && string(f[8:16]) == salt; f = f[frame:] {
-			if binary.BigEndian.Uint32(f[4:]) != 0 {
-				n++
-			}
-		}
-		return n, nil
+		locks, err := os.ReadFile(seen)
+		return int64(strings.Count(string(locks), "F_RDLCK")), err
 	}
 	db, err := store.OpenReadOnly(ctx, s.database(), store.Options{})
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close()
-	return n, db.DB().QueryRowContext(ctx, "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n)
+	count := func() (n int64, err error) {
+		return n, db.DB().QueryRowContext(ctx, "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n)
+	}
+	before, err := count()
+	if err == nil {
+		err = wait.For(ctx, quietFor)
+	}
+	if err == nil {
+		n, err = count()
+	}
+	return n - before, err
 }
 
 // looks counts what a watcher asks GitHub in two hours in which nothing happens, and
