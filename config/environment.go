@@ -121,10 +121,7 @@ func devcommands(raw json.RawMessage) ([]string, error) {
 	case json.Unmarshal(raw, &line) == nil:
 		return []string{line}, nil
 	case json.Unmarshal(raw, &argv) == nil:
-		for i, arg := range argv {
-			argv[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		return []string{strings.Join(argv, " ")}, nil
+		return []string{CommandLine(argv)}, nil
 	}
 	if err := json.Unmarshal(raw, &group); err != nil {
 		return nil, errors.New("is neither a command line, a list of arguments nor a group of these")
@@ -147,3 +144,16 @@ func devcommands(raw json.RawMessage) ([]string, error) {
 var notJSON = regexp.MustCompile(`("(?:[^"\\]|\\.)*")|//[^\n]*|(?s:/\*.*?\*/)|,(?:\s|//[^\n]*\n|(?s:/\*.*?\*/))*([]}])`)
 
 func plainJSON(data []byte) []byte { return notJSON.ReplaceAll(data, []byte("$1$2")) }
+
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// CommandLine is a program with its arguments for a shell, quoted where that is needed.
+func CommandLine(argv []string) string {
+	words := slices.Clone(argv)
+	for i, word := range words {
+		if !plainWord.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -15,7 +15,7 @@ func TestADevcontainerGivesWhatTheRepositoryLeavesOut(t *testing.T) {
 	"updateContentCommand": {"b": "make b", "a": ["make", "a, ]"],},
 }`
 	got, problems := Environment{}.WithDevcontainer([]byte(file))
-	want := Environment{Image: "node:22", Setup: []string{`'npm' 'ci' 'it'\''s // no comment'`, `'make' 'a, ]'`, "make b"}}
+	want := Environment{Image: "node:22", Setup: []string{`npm ci 'it'\''s // no comment'`, `make 'a, ]'`, "make b"}}
 	if d := cmp.Diff(want, got); d != "" || len(problems) > 0 {
 		t.Error(d, problems)
 	}

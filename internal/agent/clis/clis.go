@@ -5,10 +5,8 @@ package clis
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
@@ -68,21 +66,9 @@ func commandCommand(r agent.Request) (agent.Command, error) {
 		"PAWL_EFFORT":  r.Effort,
 	}
 	if len(r.TestTool) > 0 {
-		own["PAWL_TESTS"] = shellWords(append(slices.Clone(r.TestTool), "--once"))
+		own["PAWL_TESTS"] = config.CommandLine(append(slices.Clone(r.TestTool), "--once"))
 	}
 	return agent.Command{Argv: r.Argv, Env: agent.Environ(r.Allowed(), r.Endpoint.Variables(), own), Stdin: r.Prompt}, nil
-}
-
-var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
-// shellWords is a command line for a shell, without quotes where it needs none.
-func shellWords(argv []string) string {
-	for i, word := range argv {
-		if !plainWord.MatchString(word) {
-			argv[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(argv, " ")
 }
 
 // Detect names the CLI whose transcript begins with head, of which a few kilobytes are enough; plain where no
