@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"debug/elf"
 	"fmt"
 	"io"
@@ -37,6 +38,15 @@ func OpenIn(root, path string) (*os.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Has says whether a root has a file.
+func Has(root, path string) error {
+	f, err := OpenIn(root, path)
+	if err != nil {
+		return fmt.Errorf("the image has no %s: use one that has it", path)
+	}
+	return f.Close()
 }
 
 // rootMounts show a root's entries. A folder that holds the place of a mount of Pawl's own is made anew with
@@ -169,13 +179,13 @@ func runnable(root, path string) error {
 	libraries, _ := f.ImportedLibraries()
 	needs, _ := f.DynamicVersionNeeds()
 	for _, name := range libraries {
-		has, err := versions(root, name)
+		has, err := library(root, name)
 		if err != nil {
 			return lacks(name)
 		}
 		for _, n := range needs {
 			for _, v := range n.Needs {
-				if n.Name == name && !slices.Contains(has, v.Dep) {
+				if n.Name == name && !bytes.Contains(has, []byte("\x00"+v.Dep+"\x00")) {
 					return lacks(v.Dep + " of " + name)
 				}
 			}
@@ -184,24 +194,18 @@ func runnable(root, path string) error {
 	return nil
 }
 
-// versions are what a library of a root defines.
-func versions(root, name string) (has []string, err error) {
+// maxLibrary bounds what is read of a library, in bytes; a libc has 2 MB.
+const maxLibrary = 64 << 20
+
+// library is the text of a library of a root. It is not parsed, since anybody may have written it: the names of the
+// versions that it defines stand in it.
+func library(root, name string) ([]byte, error) {
 	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	for _, dir := range []string{"/lib/" + triple, "/usr/lib/" + triple, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"} {
-		file, err := OpenIn(root, filepath.Join(dir, name))
-		if err != nil {
-			continue
+		if f, err := OpenIn(root, filepath.Join(dir, name)); err == nil {
+			defer f.Close()
+			return io.ReadAll(io.LimitReader(f, maxLibrary))
 		}
-		defer file.Close()
-		f, err := elf.NewFile(file)
-		if err != nil {
-			return nil, err
-		}
-		all, _ := f.DynamicVersions()
-		for _, v := range all {
-			has = append(has, v.Name)
-		}
-		return has, nil
 	}
 	return nil, fs.ErrNotExist
 }
