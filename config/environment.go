@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
 // Environment says what a repository needs before anything can work in it.
@@ -73,6 +75,34 @@ func (e Environment) validate(s *source) {
 	if s.set("environment.timeout") {
 		between(s, "environment.timeout", e.Timeout, time.Second, maxSetupTime)
 	}
+}
+
+// Images says where the images that repositories name may come from.
+type Images struct {
+	// Registries are hosts, with the port where it is not the usual one; without any there are no images.
+	Registries []string `yaml:"registries"`
+}
+
+func (i Images) validate(s *source) {
+	for n, host := range i.Registries {
+		_, err := name.NewRegistry(host, name.StrictValidation)
+		s.addIf(err != nil, fmt.Sprintf("images.registries[%d]", n), "%s is not the host of a registry; write it like docker.io or registry.example.com:5000", quote(host))
+	}
+}
+
+// allow reports an image that the server does not let a repository have.
+func (i Images) allow(s *source, image string, mode string) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		s.add("environment.image", "%s is not the name of an image; write it like node:22 or registry.example.com/owner/name:1", quote(image))
+		return
+	}
+	s.addIf(mode == SandboxNone, "environment.image", "needs the sandbox, which this server does without; remove it, or ask the operator to set sandbox.mode to auto")
+	s.addIf(!slices.ContainsFunc(i.Registries, func(host string) bool {
+		r, err := name.NewRegistry(host)
+		return err == nil && r.RegistryStr() == ref.Context().RegistryStr()
+	}), "environment.image", "%s is of a registry from which this server takes no images; remove it, or ask the operator to add %q to images.registries",
+		quote(image), strings.TrimPrefix(ref.Context().RegistryStr(), "index."))
 }
 
 // DevcontainerFile is read where a repository asks for it.

@@ -58,3 +58,33 @@ func TestWithoutASandboxNoFolderIsKeptOutsideOfHomeAndTheWorkTree(t *testing.T) 
 		t.Errorf("%+v, want one at the second path", problems)
 	}
 }
+
+func TestAnImageNeedsARegistryThatTheOperatorNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		registries []string
+		mode       string
+		image      string
+		want       string
+	}{
+		"none is named":         {nil, SandboxAuto, "node:22", `ask the operator to add "docker.io" to images.registries`},
+		"another one is named":  {[]string{"ghcr.io"}, SandboxAuto, "registry.example.com:5000/a/b", `add "registry.example.com:5000" to`},
+		"the port is another":   {[]string{"localhost:5000"}, SandboxAuto, "localhost:5001/a", `add "localhost:5001" to`},
+		"without a sandbox":     {[]string{"docker.io"}, SandboxNone, "node:22", "ask the operator to set sandbox.mode to auto"},
+		"no name":               {[]string{"docker.io"}, SandboxAuto, "Node 22", "is not the name of an image"},
+		"its short name":        {[]string{"docker.io"}, SandboxAuto, "node:22", ""},
+		"its long name":         {[]string{"index.docker.io"}, SandboxAuto, "docker.io/library/node", ""},
+		"one of several":        {[]string{"ghcr.io", "localhost:5000"}, SandboxAuto, "localhost:5000/a:1", ""},
+		"none is needed for it": {nil, SandboxNone, `""`, ""},
+	} {
+		r, problems := ParseRepo(RepoFile, []byte("environment:\n  timeout: 1m\n  image: "+c.image+"\n"))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		s := server("codex")
+		s.Images.Registries, s.Sandbox.Mode = c.registries, c.mode
+		_, problems = s.Narrow(r)
+		if c.want == "" && len(problems) > 0 || c.want != "" && (len(problems) != 1 || problems[0].Line != 3 || !strings.Contains(problems[0].String(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, problems, c.want)
+		}
+	}
+}

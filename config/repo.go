@@ -158,6 +158,9 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	for i, p := range r.Environment.Paths {
 		s.addIf(c.Sandbox.Mode == SandboxNone && path.IsAbs(p), fmt.Sprintf("environment.paths[%d]", i), "%s is outside of HOME and the work tree, and this server has no sandbox that could show it there; remove it", quote(p))
 	}
+	if image := r.Environment.Image; image != "" {
+		c.Images.allow(s, image, c.Sandbox.Mode)
+	}
 	if r.AutoContinue != nil {
 		if *r.AutoContinue && !c.Policy.UsageLimit.AutoContinue {
 			s.add("auto_continue_on_limit_reset", "is switched off by the server; remove it, or ask the operator to switch policy.usage_limit.auto_continue_on_limit_reset on")

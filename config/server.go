@@ -22,6 +22,7 @@ type Server struct {
 	DataDir   string     `yaml:"data_dir"` // clones and transcripts
 	Sandbox   Sandbox    `yaml:"sandbox"`
 	Setup     Setup      `yaml:"setup"`
+	Images    Images     `yaml:"images"`
 	Providers []Provider `yaml:"providers"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
@@ -209,6 +210,7 @@ func (s *source) validateServer(c *Server) {
 	for i, path := range c.Sandbox.ReadOnly {
 		s.addIf(path == "" || path == "/" || strings.ContainsRune(path, 0), fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
 	}
+	c.Images.validate(s)
 	for i, group := range c.Setup.Secrets {
 		key := fmt.Sprintf("setup.secrets[%d]", i)
 		s.validateEnv(key, "env", group.Env)
