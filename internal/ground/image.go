@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,33 +26,39 @@ import (
 const (
 	maxImage    = 16 << 30 // bytes of one, unpacked; the largest of common tool chains have 5 GB
 	maxFiles    = 1_000_000
-	maxConfig   = 1 << 20        // bytes
-	keptImages  = 10             // beside those in use
-	inUse       = 25 * time.Hour // after an image's last use: no attempt lasts longer than a day
-	spareBytes  = 1 << 30        // of the disk, which no image takes
+	maxConfig   = 1 << 20 // bytes
+	keptImages  = 10
+	spareBytes  = 1 << 30 // of the disk, which no image takes
 	resolveEach = 24 * time.Hour
 	resolveTime = time.Minute
 	pullTime    = 30 * time.Minute
 )
 
-// Images pulls images from registries and unpacks them into a folder. The zero value lacks the folder.
+// Images are images of registries, unpacked in a store of their own.
 type Images struct {
-	Dir        string   // nobody else writes there
-	Registries []string // the hosts that may be asked; nobody else is
-	Now        func() time.Time
-
-	pulls sync.Map // digests, with a place for one puller each
+	*Store
+	registries []string
 }
 
-// Image is an image that is unpacked.
+// unpacked stands for the repository in the store of images.
+const unpacked = "images/unpacked"
+
+// OpenImages is the store of images in a folder; see Open. Only the registries are asked for images, and no other host.
+func OpenImages(dir string, registries []string, remove func(dir string) error, now func() time.Time) *Images {
+	s := Open(dir, remove, now)
+	s.most = keptImages
+	return &Images{s, registries}
+}
+
+// Image is the system that an image holds.
 type Image struct {
-	Root string   `json:"-"` // its files
-	Env  []string `json:"env"`
+	Root string   // its files, which nobody writes
+	Env  []string // NAME=value, without HOME
 }
 
-// Digest is what an image's name stands for now, as a name with the digest. It is asked for once a day. While the
-// registry cannot be asked, what it said before counts, if that image is there.
-func (s *Images) Digest(ctx context.Context, ref string) (string, error) {
+// Get brings the image of a name, which must fit, and returns its name with the digest. What the name stands for is
+// asked once a day. While the registry gives no answer, what it said before counts, if that image is there.
+func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (digest string, err error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
 		return "", fmt.Errorf("%q is not the name of an image: write it like node:22", ref)
@@ -62,134 +67,103 @@ func (s *Images) Digest(ctx context.Context, ref string) (string, error) {
 		Digest string
 		At     time.Time
 	}
-	kept := filepath.Join(s.Dir, "names", strings.ReplaceAll(parsed.Name(), "/", "+"))
-	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &known) == nil {
-		if age := s.Now().Sub(known.At); age >= 0 && age < resolveEach {
-			return known.Digest, nil
+	kept := filepath.Join(s.dir, "names", strings.ReplaceAll(parsed.Name(), "/", "+"))
+	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &known) != nil {
+		known.Digest = ""
+	}
+	if age := s.now().Sub(known.At); age < 0 || age >= resolveEach || known.Digest == "" {
+		asked, err := s.resolve(ctx, parsed)
+		_, leave, there := s.Store.Use(unpacked, hexOf(known.Digest))
+		leave()
+		switch {
+		case err == nil:
+			known.Digest, known.At = asked, s.now()
+		case !there || ctx.Err() != nil:
+			return "", s.explain(ctx, ref, err)
 		}
 	}
-	asking, cancel := context.WithTimeout(ctx, resolveTime)
-	defer cancel()
-	hash := v1.Hash{}
-	image, err := remote.Image(parsed, s.options(asking)...)
+	image, leave, err := s.Use(ctx, known.Digest)
+	defer leave()
 	if err == nil {
-		hash, err = image.Digest()
+		err = fits(image)
 	}
 	if err != nil {
-		if _, gone := unpacked(s.dir(known.Digest)); gone == nil && ctx.Err() == nil {
-			return known.Digest, nil
-		}
-		return "", s.explain(ctx, ref, err)
+		return "", errors.Join(err, os.RemoveAll(kept)) // asked again at once
 	}
-	known.Digest, known.At = parsed.Context().Digest(hash.String()).Name(), s.Now()
 	data, err := json.Marshal(known)
 	return known.Digest, errors.Join(err, os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept))
 }
 
-// dir is where the image of a digest is unpacked.
-func (s *Images) dir(digest string) string {
-	_, hex, _ := strings.Cut(digest, "@sha256:")
-	return filepath.Join(s.Dir, cmp.Or(hex, "none"))
-}
-
-// unpacked is the image in a folder.
-func unpacked(dir string) (image Image, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, "image.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &image)
+// resolve asks which image a name stands for.
+func (s *Images) resolve(ctx context.Context, ref name.Reference) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	defer cancel()
+	image, err := remote.Image(ref, s.options(ctx)...)
+	if err != nil {
+		return "", err
 	}
-	image.Root = filepath.Join(dir, "root")
-	return image, err
+	hash, err := image.Digest()
+	return ref.Context().Digest(hash.String()).Name(), err
 }
 
-// Pull unpacks the image of a digest, unless it is there.
-func (s *Images) Pull(ctx context.Context, digest string) (image Image, err error) {
-	dir := s.dir(digest)
+func hexOf(digest string) string {
+	_, hex, _ := strings.Cut(digest, "@sha256:")
+	return cmp.Or(hex, "none")
+}
+
+// Use pulls the image of a digest, unless it is there, and keeps it until leave is called.
+func (s *Images) Use(ctx context.Context, digest string) (image Image, leave func(), err error) {
+	leave = func() {}
 	parsed, err := name.NewDigest(digest)
 	if err != nil {
-		return image, err
+		return image, leave, err
 	}
-	place, _ := s.pulls.LoadOrStore(digest, make(chan struct{}, 1))
-	select {
-	case place.(chan struct{}) <- struct{}{}:
-		defer func() { <-place.(chan struct{}) }()
-	case <-ctx.Done():
-		return image, context.Cause(ctx)
-	}
-	if image, err = unpacked(dir); err == nil {
-		return image, os.Chtimes(dir, time.Time{}, s.Now())
-	}
-	if err := errors.Join(os.MkdirAll(s.Dir, 0o700), s.evict()); err != nil {
-		return image, err
-	}
-	part, err := os.MkdirTemp(s.Dir, "part-")
+	err = s.Build(ctx, unpacked, hexOf(digest), func(Layer) bool { return false }, func(dir string) (Record, error) {
+		ctx, cancel := context.WithTimeout(ctx, pullTime)
+		defer cancel()
+		return s.pull(ctx, parsed, dir)
+	})
 	if err != nil {
-		return image, err
+		return image, leave, s.explain(ctx, digest, err)
 	}
-	defer os.RemoveAll(part)
-	pulling, cancel := context.WithTimeout(ctx, pullTime)
-	defer cancel()
-	if err := s.pull(pulling, parsed, part); err != nil {
-		return image, s.explain(ctx, digest, err)
+	l, leave, there := s.Store.Use(unpacked, hexOf(digest))
+	if !there {
+		return image, leave, fmt.Errorf("image %s: it was removed at once, since the images of this server take too much room", digest)
 	}
-	if err := os.Rename(part, dir); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) { // another server's is as good
-		return image, err
-	}
-	return unpacked(dir)
+	return Image{filepath.Join(l.dir, "root"), l.Env}, leave, nil
 }
 
 // pull unpacks an image into an empty folder.
-func (s *Images) pull(ctx context.Context, digest name.Digest, dir string) error {
+func (s *Images) pull(ctx context.Context, digest name.Digest, dir string) (r Record, err error) {
 	image, err := remote.Image(digest, s.options(ctx)...)
 	if err != nil {
-		return err
+		return r, err
 	}
 	manifest, err := image.Manifest()
 	if err != nil || manifest.Config.Size < 0 || manifest.Config.Size > maxConfig {
-		return cmp.Or(err, errors.New("its configuration is too large"))
+		return r, cmp.Or(err, errors.New("its configuration is too large"))
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
-		return err
+		return r, err
 	}
 	if config.OS != "linux" || config.Architecture != runtime.GOARCH {
-		return fmt.Errorf("it is for %s/%s, and this server needs linux/%s", config.OS, config.Architecture, runtime.GOARCH)
+		return r, fmt.Errorf("it is for %s/%s, and this server needs linux/%s", config.OS, config.Architecture, runtime.GOARCH)
 	}
 	layers, err := image.Layers()
 	if err != nil {
-		return err
+		return r, err
 	}
 	var disk unix.Statfs_t
-	if err := unix.Statfs(dir, &disk); err != nil {
-		return err
-	}
 	root := filepath.Join(dir, "root")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		return err
+	if err := errors.Join(unix.Statfs(dir, &disk), os.Mkdir(root, 0o755)); err != nil {
+		return r, err
 	}
-	if err := unpack(root, layers, min(maxImage, int64(disk.Bavail)*disk.Bsize-spareBytes)); err != nil {
-		return err
-	}
-	data, err := json.Marshal(Image{Env: config.Config.Env})
-	return errors.Join(err, os.WriteFile(filepath.Join(dir, "image.json"), data, 0o600))
-}
-
-// evict removes what nobody has used for a day, but for the latest few.
-func (s *Images) evict() (err error) {
-	all, err := filepath.Glob(filepath.Join(s.Dir, "[^n]*")) // not the names
-	used := map[string]time.Time{}
-	for _, dir := range all {
-		if info, err := os.Stat(dir); err == nil {
-			used[dir] = info.ModTime()
-		}
-	}
-	slices.SortFunc(all, func(a, b string) int { return used[b].Compare(used[a]) })
-	for i, dir := range all {
-		if _, broken := unpacked(dir); s.Now().Sub(used[dir]) > inUse && (broken != nil || i >= keptImages) {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}
-	return err
+	env := slices.DeleteFunc(config.Config.Env, func(v string) bool {
+		name, _, ok := strings.Cut(v, "=")
+		return !ok || name == "" || name == "HOME" || strings.ContainsRune(v, 0)
+	})
+	return Record{Env: env}, unpack(root, layers, min(maxImage, int64(disk.Bavail)*disk.Bsize-spareBytes))
 }
 
 func (s *Images) options(ctx context.Context) []remote.Option {
@@ -197,7 +171,7 @@ func (s *Images) options(ctx context.Context) []remote.Option {
 	ask.ResponseHeaderTimeout = 30 * time.Second
 	ask.DisableKeepAlives = true // a pull is seldom
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(named{ask, hosts(s.Registries)}), remote.WithPlatform(platform)}
+	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(named{ask, hosts(s.registries)}), remote.WithPlatform(platform)}
 }
 
 // hosts are those that are asked for the images of registries.
@@ -238,7 +212,7 @@ func (s *Images) explain(ctx context.Context, ref string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("the registry was too slow: %w", err)
 	case errors.Is(err, syscall.ENOSPC):
-		err = fmt.Errorf("there is no room for it in %s: make room there", s.Dir)
+		err = fmt.Errorf("there is no room for it in %s: make room there", s.dir)
 	}
 	return fmt.Errorf("image %s: %w", ref, err)
 }

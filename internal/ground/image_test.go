@@ -58,7 +58,7 @@ func newStand(t *testing.T) *stand {
 	}))
 	t.Cleanup(server.Close)
 	s.host = strings.TrimPrefix(server.URL, "http://")
-	s.Images = &Images{Dir: filepath.Join(t.TempDir(), "images"), Registries: []string{s.host}, Now: func() time.Time { return s.now }}
+	s.Images = OpenImages(filepath.Join(t.TempDir(), "images"), []string{s.host}, os.RemoveAll, func() time.Time { return s.now })
 	return s
 }
 
@@ -131,13 +131,29 @@ func (s *stand) put(ref string, image v1.Image) string {
 	return ref
 }
 
-// get resolves and pulls.
+// digest is what an image's name stands for.
+func (s *stand) digest(ref string) (string, error) {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return "", err
+	}
+	return s.resolve(s.Context(), parsed)
+}
+
 func (s *stand) get(ref string) (Image, error) {
-	digest, err := s.Digest(s.Context(), ref)
+	digest, err := s.Get(s.Context(), ref, func(Image) error { return nil })
 	if err != nil {
 		return Image{}, err
 	}
-	return s.Pull(s.Context(), digest)
+	return s.pulled(s.Context(), digest)
+}
+
+func (s *stand) pulled(ctx context.Context, digest string) (Image, error) {
+	image, leave, err := s.Use(ctx, digest)
+	if err == nil {
+		leave()
+	}
+	return image, err
 }
 
 // tree lists what is below a folder: files with their mode and text, links with their target.
@@ -232,7 +248,7 @@ func TestNothingOfAHostileImageReachesTheHost(t *testing.T) {
 			t.Fatalf("%s: outside:\n%s", name, diff)
 		}
 	}
-	entries, err := filepath.Glob(filepath.Join(s.Dir, "part-*"))
+	entries, err := filepath.Glob(filepath.Join(s.dir, "*/*/*.part-*"))
 	if err != nil || len(entries) > 0 {
 		t.Errorf("left behind: %v %v", entries, err)
 	}
@@ -291,6 +307,19 @@ func TestAnImageThatIsThereNeedsNoRegistry(t *testing.T) {
 	}
 }
 
+func TestWhatDoesNotFitIsAskedForAgain(t *testing.T) {
+	s := newStand(t)
+	ref := s.push("tool:1", layer(t, regular("a", "x")))
+	unfit := errors.New("it has no shell")
+	if _, err := s.Get(t.Context(), ref, func(Image) error { return unfit }); !errors.Is(err, unfit) {
+		t.Errorf("%v", err)
+	}
+	s.push("tool:1", layer(t, regular("b", "x")))
+	if image, err := s.get(ref); err != nil || len(tree(t, image.Root)["b"]) == 0 {
+		t.Errorf("after it was mended: %v", err)
+	}
+}
+
 func TestOnlyNamedHostsAreAsked(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "x")))
@@ -300,21 +329,21 @@ func TestOnlyNamedHostsAreAsked(t *testing.T) {
 	if _, err := s.get(foreign); err == nil || !strings.Contains(err.Error(), other.host+" is not among images.registries") {
 		t.Errorf("another registry: %v", err)
 	}
-	digest, err := s.Digest(t.Context(), ref)
+	digest, err := s.digest(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.answer = func(w http.ResponseWriter, r *http.Request) { // a redirect
 		http.Redirect(w, r, "http://"+other.host+r.URL.Path, http.StatusTemporaryRedirect)
 	}
-	if _, err := s.Pull(t.Context(), digest); err == nil || !strings.Contains(err.Error(), other.host+" is not among images.registries") {
+	if _, err := s.pulled(t.Context(), digest); err == nil || !strings.Contains(err.Error(), other.host+" is not among images.registries") {
 		t.Errorf("a redirect: %v", err)
 	}
 	s.answer = func(w http.ResponseWriter, r *http.Request) { // where to sign in
 		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+other.host+`/token",service="x"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}
-	if _, err := s.Pull(t.Context(), digest); err == nil {
+	if _, err := s.pulled(t.Context(), digest); err == nil {
 		t.Errorf("a place to sign in: %v", err)
 	}
 	if n := other.asked.Load() - before; n > 0 {
@@ -328,7 +357,7 @@ func TestOnlyNamedHostsAreAsked(t *testing.T) {
 func TestWhatHasAnotherDigestIsRefused(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "original")))
-	digest, err := s.Digest(t.Context(), ref)
+	digest, err := s.digest(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,16 +370,16 @@ func TestWhatHasAnotherDigestIsRefused(t *testing.T) {
 	}
 	for _, kind := range []string{"blobs", "manifests"} {
 		pass := newProxy(t, s, kind, other.Bytes())
-		s.Registries = append(s.Registries, pass)
+		s.registries = append(s.registries, pass)
 		elsewhere := strings.Replace(digest, s.host, pass, 1)
-		if image, err := s.Pull(t.Context(), elsewhere); err == nil {
+		if image, err := s.pulled(t.Context(), elsewhere); err == nil {
 			t.Errorf("%s with another content were taken: %v", kind, tree(t, image.Root))
 		}
 	}
-	if _, err := s.Pull(t.Context(), digest[:len(digest)-4]+"0000"); err == nil {
+	if _, err := s.pulled(t.Context(), digest[:len(digest)-4]+"0000"); err == nil {
 		t.Error("an unknown digest was found")
 	}
-	if _, err := s.Pull(t.Context(), digest); err != nil {
+	if _, err := s.pulled(t.Context(), digest); err != nil {
 		t.Errorf("the original: %v", err)
 	}
 }
@@ -393,27 +422,24 @@ func TestAnImageForAnotherMachineIsRefused(t *testing.T) {
 
 func TestTheOldestUnusedImagesGo(t *testing.T) {
 	s := newStand(t)
+	s.Store.now = time.Now // as the times of files
 	var roots []string
+	var held func()
 	for n := range keptImages + 3 {
-		image, err := s.get(s.push(fmt.Sprintf("tool:%d", n), layer(t, regular("n", fmt.Sprint(n)))))
+		digest, err := s.digest(s.push(fmt.Sprintf("tool:%d", n), layer(t, regular("n", fmt.Sprint(n)))))
 		if err != nil {
 			t.Fatal(err)
 		}
-		used := s.now.Add(time.Duration(n-100) * time.Hour)
-		if err := os.Chtimes(filepath.Dir(image.Root), used, used); err != nil {
+		image, leave, err := s.Use(t.Context(), digest)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if n == 0 {
+			held = leave
+		} else {
+			leave()
+		}
 		roots = append(roots, image.Root)
-	}
-	part := filepath.Join(s.Dir, "part-of-a-killed-server")
-	if err := errors.Join(os.Mkdir(part, 0o700), os.Chtimes(part, time.Time{}, s.now.Add(-time.Hour*200))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.get(s.host + "/tool:0"); err != nil { // which is used again
-		t.Fatal(err)
-	}
-	if err := s.evict(); err != nil {
-		t.Fatal(err)
 	}
 	var left []int
 	for n, root := range roots {
@@ -421,38 +447,36 @@ func TestTheOldestUnusedImagesGo(t *testing.T) {
 			left = append(left, n)
 		}
 	}
-	want := []int{0}
+	want := []int{0} // in use
 	for n := 4; n < keptImages+3; n++ {
 		want = append(want, n)
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
-	if _, err := os.Stat(part); err == nil {
-		t.Error("an unfinished image is kept")
-	}
+	held()
 }
 
 func TestOnePullerAtATime(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "x")))
-	digest, err := s.Digest(t.Context(), ref)
+	digest, err := s.digest(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := s.asked.Load()
-	if _, err := s.Pull(t.Context(), digest); err != nil {
+	if _, err := s.pulled(t.Context(), digest); err != nil {
 		t.Fatal(err)
 	}
 	once := s.asked.Load() - before
-	if err := os.RemoveAll(s.Dir); err != nil {
+	if err := os.RemoveAll(s.dir); err != nil {
 		t.Fatal(err)
 	}
 	before = s.asked.Load()
 	errs := make(chan error)
 	for range 5 {
 		go func() {
-			_, err := s.Pull(t.Context(), digest)
+			_, err := s.pulled(t.Context(), digest)
 			errs <- err
 		}()
 	}
@@ -466,7 +490,7 @@ func TestOnePullerAtATime(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Pull(ctx, strings.Replace(digest, "a", "b", 1)); !errors.Is(err, context.Canceled) && err == nil {
+	if _, err := s.pulled(ctx, strings.Replace(digest, "a", "b", 1)); !errors.Is(err, context.Canceled) && err == nil {
 		t.Error("a cancelled pull came to something")
 	}
 }

@@ -29,6 +29,7 @@ type Record struct {
 	Key    string   `json:"key"`
 	Commit string   `json:"commit"` // that it was built from
 	Paths  []string `json:"paths,omitempty"`
+	Env    []string `json:"env,omitempty"` // variables that an image sets
 	// Failed is why there is no layer of this key.
 	Failed *Failure  `json:"failed,omitempty"`
 	Bytes  int64     `json:"bytes"`
