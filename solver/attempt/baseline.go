@@ -25,7 +25,9 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	if g.From, err = c.base(ctx); err != nil {
 		return nil, err
 	}
-	g.Before, refused, err = c.lay(ctx)
+	if refused, err = c.image(ctx); refused == nil && err == nil {
+		g.Before, refused, err = c.lay(ctx)
+	}
 	if err == nil && refused == nil && len(g.Before) == 0 && len(g.Effective.Verify) > 0 {
 		g.Before, err = c.overBase(ctx)
 	}
@@ -67,7 +69,7 @@ func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err err
 // keptBase is the file that holds what the verify commands came to on a commit over a layer.
 func (c *checkout) keptBase(at, layer string) string {
 	e := c.Ground.Effective
-	return filepath.Join(c.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
+	return filepath.Join(c.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, c.Ground.Image, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
 }
 
 // verifyBase runs the verify commands on a base, up to the first that cannot work, and

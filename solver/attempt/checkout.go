@@ -50,7 +50,7 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 		return err
 	}
 	crash.Point("cloned")
-	if c.footing, err = c.over(ctx, c.ws, home, c.Session == ""); err != nil {
+	if c.footing, err = c.over(ctx, c.Ground.Layer.Key, c.ws, home, c.Session == ""); err != nil {
 		return err
 	}
 	c.Receipt.Layer = c.Ground.Layer

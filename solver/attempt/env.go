@@ -32,6 +32,7 @@ type Env struct {
 	Config  config.Server
 	Sandbox *sandbox.Sandbox
 	Layers  *ground.Store
+	Images  *ground.Images
 	// Node names this process in leases, and Place the folder that it works in: a session
 	// of an agent can be continued only where it was.
 	Node, Place string
@@ -153,7 +154,7 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 		log.Error().Err(err).Msg("the disk is full, and the agent's HOME cannot be removed")
 		return
 	}
-	if err := e.Layers.Evict(0); err != nil {
+	if err := errors.Join(e.Layers.Evict(0), e.Images.Evict(0)); err != nil {
 		log.Error().Err(err).Msg("the disk is full, and the layers that nobody uses cannot be removed")
 	}
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
@@ -191,7 +192,11 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 	if err != nil {
 		return 0, fmt.Errorf("list attempts: %w", err)
 	}
-	if err := errors.Join(cleanVerified(dataDir, before), ground.Open(LayersIn(dataDir), git.Remove, e.Now).Clean(before)); err != nil {
+	err = cleanVerified(dataDir, before)
+	for _, dir := range []string{"layers", "images"} {
+		err = errors.Join(err, ground.Open(filepath.Join(dataDir, dir), git.Remove, e.Now).Clean(before))
+	}
+	if err != nil {
 		return 0, err
 	}
 	for _, dir := range threads {

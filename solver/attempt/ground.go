@@ -37,10 +37,12 @@ type Ground struct {
 	Start     string           // the commit that the attempt starts from
 	Into      string           // the commit of Base
 	// From is the commit that the branch began from, Before what the verify commands came
-	// to there, up to the first that cannot work, and Layer what attempts and verifications
-	// begin with; zero for nothing. VerifyBase sets them.
+	// to there, up to the first that cannot work, Image the digest of the image that programs
+	// run in, and Layer what attempts and verifications begin with; zero for nothing.
+	// VerifyBase sets them.
 	From   string
 	Before []policy.Verified
+	Image  string
 	Layer  policy.Layer
 	// Proposal is the usual setup where the repository has none.
 	Proposal policy.Proposal

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -136,7 +138,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		return spec, nil, err
 	}
 	request := agent.Request{
-		Prompt: c.Prompt, Dir: c.ws.Dir, Home: home, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env),
+		Prompt: c.Prompt, Dir: c.ws.Dir, Home: home, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env, c.footing.image),
 		Endpoint: c.models.endpoint, TestTool: tool, Attempt: c.N, Thread: c.Thread.String(), Rung: strconv.Itoa(c.Decision.Rung),
 	}
 	cmd, err := c.adapter.Command(request)
@@ -155,7 +157,9 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(c.ws, tool),
 		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
 	}
-	c.footing.stand(&spec)
+	if c.footing.stand(&spec); spec.Root != "" {
+		spec.HostPath = c.environment(nil, ground.Image{})["PATH"]
+	}
 	if err := c.login(home, &spec); err != nil {
 		return spec, err, nil
 	}
@@ -179,12 +183,17 @@ func missing(a agent.Adapter, err error) agent.Report {
 }
 
 // environment is what reaches a program beside its own variables: a search path, a
-// locale, what the repository sets, and the variables that the operator listed by name.
-func (a *Attempt) environment(names []string) map[string]string {
+// locale, what the image it runs in and the repository set, and the variables that the
+// operator listed by name. An image has a search path of its own.
+func (a *Attempt) environment(names []string, image ground.Image) map[string]string {
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
+	for _, v := range image.Env {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
 	maps.Copy(env, a.Ground.Effective.Environment.Env)
 	for _, n := range append([]string{"PATH"}, names...) {
-		if v, ok := a.Lookup(n); ok {
+		if v, ok := a.Lookup(n); ok && (n != "PATH" || image.Root == "") {
 			env[n] = v
 		}
 	}

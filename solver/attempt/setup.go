@@ -23,10 +23,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// UseLayers has attempts keep and use layers in a folder. Where they cannot be mounted over each other they are
-// copied.
+// UseLayers has attempts keep and use layers in a folder, and images beside it. Where layers cannot be mounted over
+// each other they are copied.
 func (e *Env) UseLayers(ctx context.Context, dir string) error {
 	e.Layers = ground.Open(dir, git.Remove, e.Now)
+	e.Images = ground.OpenImages(filepath.Join(filepath.Dir(dir), "images"), e.Config.Images.Registries, git.Remove, e.Now)
 	if e.Sandbox.Mode() == sandbox.None {
 		return nil
 	}
@@ -42,6 +43,27 @@ func (e *Env) UseLayers(ctx context.Context, dir string) error {
 
 // LayersIn is where the layers of a data directory are.
 func LayersIn(dataDir string) string { return filepath.Join(dataDir, "layers") }
+
+// image brings the image that the repository names, whose digest it puts into Ground.Image, or says why it is not to
+// be had.
+func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
+	g := c.Ground
+	if g.Effective.Environment.Image == "" {
+		return nil, nil
+	}
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.Watch(run, cancel)()
+	digest, err := c.Images.Get(run, g.Effective.Environment.Image, func(i ground.Image) error { return sandbox.Has(i.Root, "/bin/sh") })
+	if err == nil || context.Cause(run) != nil {
+		g.Image = digest
+		return nil, context.Cause(run)
+	}
+	c.Log.Info().Err(err).Msg("the repository's image is not to be had")
+	d := thread.Refuse(policy.RuleSetupFailed, "Correct environment.image in .github/pawl.yml, or ask the operator; /pawl retry tries it again.", err.Error())
+	d.On = g.settings
+	return d, nil
+}
 
 // errNotKept ends the building of a layer that is not worth keeping.
 var errNotKept = errors.New("nothing is kept")
@@ -121,7 +143,7 @@ func (c *checkout) layerKey(ctx context.Context) (string, error) {
 		return "", err
 	}
 	files, err := c.Ground.cache.Files(ctx, cmp.Or(c.Ground.settings, c.Ground.From), ground.Decides)
-	return ground.Key(append(files, string(asked), ground.Platform(), string(c.Sandbox.Mode()))...), err
+	return ground.Key(append(files, string(asked), c.Ground.Image, ground.Platform(), string(c.Sandbox.Mode()))...), err
 }
 
 // propose looks for the usual setup of a repository that has none, for the thread's first attempt.
@@ -233,21 +255,27 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 	return nil, nil
 }
 
-// footing is how somebody gets a layer.
+// footing is how somebody gets a layer, and the image that the repository names.
 type footing struct {
+	image    ground.Image
 	overlays []sandbox.Overlay
 	folders  []sandbox.Mount
-	leave    func() // gives the layer back
+	leave    func() // gives both back
 }
 
-func (f footing) stand(spec *sandbox.Spec) { spec.Overlays, spec.Folders = f.overlays, f.folders }
+func (f footing) stand(spec *sandbox.Spec) {
+	spec.Overlays, spec.Folders, spec.Root = f.overlays, f.folders, f.image.Root
+}
 
-// over gives a checkout and a HOME the repository's layer. Fresh says that the HOME is empty.
-func (c *checkout) over(ctx context.Context, ws *git.Workspace, home string, fresh bool) (footing, error) {
-	f := footing{leave: func() {}}
-	key := c.Ground.Layer.Key
-	if key == "" {
-		return f, nil
+// over gives a checkout and a HOME the repository's image, and a layer where it has a key. Fresh says that the HOME is
+// empty.
+func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home string, fresh bool) (f footing, err error) {
+	f.leave = func() {}
+	if c.Ground.Image != "" {
+		f.image, f.leave, err = c.Images.Use(ctx, c.Ground.Image)
+	}
+	if key == "" || err != nil {
+		return f, err
 	}
 	l, leave, ok := c.Layers.Use(c.Thread.Repo(), key)
 	if !ok || l.Failed != nil {
@@ -259,7 +287,8 @@ func (c *checkout) over(ctx context.Context, ws *git.Workspace, home string, fre
 		leave()
 		return f, fmt.Errorf("layer %s: %w", key, err)
 	}
-	f.leave = leave
+	image := f.leave
+	f.leave = func() { leave(); image() }
 	for _, m := range mounts {
 		f.overlays = append(f.overlays, sandbox.Overlay(m))
 	}

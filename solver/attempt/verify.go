@@ -82,8 +82,12 @@ func (c *checkout) trial(ctx context.Context, commit string, layered bool) (*tri
 	if err == nil {
 		t.ws, err = c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: commit, Dir: filepath.Join(dir, workDir), Branch: c.Ground.Branch})
 	}
-	if err == nil && layered {
-		t.footing, err = c.over(ctx, t.ws, t.home, true)
+	if err == nil {
+		key := ""
+		if layered {
+			key = c.Ground.Layer.Key
+		}
+		t.footing, err = c.over(ctx, key, t.ws, t.home, true)
 	}
 	if err != nil {
 		t.close()
@@ -127,14 +131,18 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 	defer cancel(nil)
 	defer t.Watch(run, cancel)()
 	list := []string{"HOME=" + t.home}
-	for k, v := range t.environment(prog.env) {
+	f := t.footing
+	if prog.apart { // the operator's program
+		f = footing{}
+	}
+	for k, v := range t.environment(prog.env, f.image) {
 		list = append(list, k+"="+v)
 	}
 	spec := sandbox.Spec{
 		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(t.ws, nil), Stdin: prog.stdin,
 		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
 	}
-	t.stand(&spec)
+	f.stand(&spec)
 	if prog.apart {
 		spec.Dir, spec.ReadOnly = t.home, append(spec.ReadOnly, t.ws.Dir)
 	}
