@@ -41,7 +41,7 @@ type Images struct {
 }
 
 // unpacked stands for the repository in the store of images.
-const unpacked = "images/unpacked"
+const unpacked = "unpacked/sha256"
 
 // OpenImages is the store of images in a folder; see Open. Only the registries are asked for images, and no other host.
 func OpenImages(dir string, registries []string, remove func(dir string) error, now func() time.Time) *Images {
