@@ -62,6 +62,8 @@
 //	endings, outcomes, actions, sources of feedback                   words.go
 //	what a receipt holds: tokens, limits, rungs                       receipt.go
 //	what a failing verify command means, beside the base              verified.go, Compare
+//	which files are tests, or run by the verify commands              testside.go
+//	what do the tests say apart from what a change did to them        evidence.go
 //	which characters show nothing                                     words.go, Invisible
 //	what becomes of times that only a wrong clock can have written    clock.go
 package policy

@@ -92,14 +92,16 @@ type Receipt struct {
 	Added int           `json:"added,omitempty"` // lines, by the same change
 	Final string        `json:"final,omitempty"`
 	// Declined is why the agent said that the task cannot be done. It counts where Declines holds.
-	Declined  string     `json:"declined,omitempty"`
-	Verify    []Verified `json:"verify,omitempty"`
-	Tests     []string   `json:"failing_tests,omitempty"`
-	Tokens    Tokens     `json:"tokens,omitzero"`
-	CostUSD   *float64   `json:"cost_usd,omitempty"`
-	Session   string     `json:"session,omitempty"`
-	ToolCalls int        `json:"tool_calls,omitempty"`
-	Turns     int        `json:"turns,omitempty"`
+	Declined string     `json:"declined,omitempty"`
+	Verify   []Verified `json:"verify,omitempty"`
+	Tests    []string   `json:"failing_tests,omitempty"`
+	// TestEvidence is what the tests say of work that passed; nil where none was asked.
+	TestEvidence *TestEvidence `json:"test_evidence,omitempty"`
+	Tokens       Tokens        `json:"tokens,omitzero"`
+	CostUSD      *float64      `json:"cost_usd,omitempty"`
+	Session      string        `json:"session,omitempty"`
+	ToolCalls    int           `json:"tool_calls,omitempty"`
+	Turns        int           `json:"turns,omitempty"`
 	// Context is the largest request, in tokens; an estimate where the model was
 	// not reached through the gateway, which Gateway tells.
 	Context int64  `json:"context,omitempty"`
@@ -186,8 +188,34 @@ func (r Receipt) Verified() (what string, ok bool) {
 		return fmt.Sprintf("%d tests fail as they did before", n), false
 	case slices.ContainsFunc(r.Verify, func(v Verified) bool { return v.NoTests }):
 		return "unverified, no test ran", false
+	case r.Contradicted() > 0:
+		return "unverified, exit code 0 with " + Plural(r.Contradicted(), "failure") + " reported", false
+	case r.OnlyWithItsTests():
+		return "verified only with changed tests", false
 	}
 	return "verified", true
+}
+
+// Contradicted is how many failures were reported by commands that exited with 0.
+func (r Receipt) Contradicted() (n int) {
+	for _, v := range r.Verify {
+		n += v.contradicted()
+	}
+	return n
+}
+
+// OnlyWithItsTests reports whether verification passed with the tests as the change left them, and fails with the tests
+// as they were.
+func (r Receipt) OnlyWithItsTests() bool {
+	if r.TestEvidence == nil {
+		return false
+	}
+	for i, v := range r.TestEvidence.AsTheyWere {
+		if v.Broken == "" && (!v.Passed || v.Exit != 0 && i < len(r.Verify) && r.Verify[i].Exit == 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // Verification is the command that a person wants to see: the first that failed, else
@@ -198,7 +226,7 @@ func (r Receipt) Verification() *Verified {
 		switch {
 		case !v.Passed:
 			return &r.Verify[i] // the commands after it did not run
-		case v.Exit != 0 || v.NoTests:
+		case v.Exit != 0 || v.NoTests || v.contradicted() > 0:
 			at = i
 		}
 	}

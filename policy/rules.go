@@ -47,13 +47,15 @@ func done(f Facts) (Decision, bool) {
 	if len(a.Verify) > 0 {
 		if how, ok = a.Receipt.Verified(); ok {
 			how = "the verify commands passed"
+		} else if a.OnlyWithItsTests() {
+			how = "is " + how
 		}
 	}
 	what := "changed the tree"
 	if work.N != a.N {
 		what = fmt.Sprintf("completed what attempt %d had changed,", work.N)
 	}
-	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, fmt.Sprintf("attempt %d %s and %s", a.N, what, how))}, true
+	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, append([]string{fmt.Sprintf("attempt %d %s and %s", a.N, what, how)}, a.TestEvidence.Says()...)...)}, true
 }
 
 // needsPerson is rule 4: a rejected login or a wrong configuration does not get better by trying again.

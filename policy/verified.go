@@ -12,6 +12,7 @@ import (
 // Verified is the result of one verify command. Output holds its last lines.
 type Verified struct {
 	Command string `json:"command"`
+	At      string `json:"at,omitempty"` // whose code it ran on: AtBase or AtChange
 	Exit    int    `json:"exit"`
 	// Passed says that it exited with 0, or that nothing failed but what failed in the
 	// same way before Pawl began, or passed when it was run again.
@@ -27,6 +28,8 @@ type Verified struct {
 	PassedTests int  `json:"passed_tests,omitempty"`
 	FailedTests int  `json:"failed_tests,omitempty"`
 	NoTests     bool `json:"no_tests,omitempty"`
+	// Ran are the names of the tests that passed, where the runner tells them. Receipts do without.
+	Ran []string `json:"ran,omitempty"`
 	// Failing are the failing tests. Those that failed in the same way before Pawl began
 	// are Known instead, those that passed when they were run again at once Flaky.
 	Failing []Failing `json:"failing,omitempty"`
@@ -38,6 +41,20 @@ type Verified struct {
 	Broken string `json:"broken,omitempty"`
 }
 
+// Whose code a command ran on.
+const (
+	AtBase   = "base"
+	AtChange = "change"
+)
+
+// contradicted is how many failures its runners reported of a command that exited with 0.
+func (v Verified) contradicted() int {
+	if !v.Passed || v.Exit != 0 {
+		return 0
+	}
+	return max(0, v.FailedTests-len(v.Known))
+}
+
 // Result says what the command came to, as people are told it.
 func (v Verified) Result() string {
 	switch {
@@ -47,6 +64,8 @@ func (v Verified) Result() string {
 		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
 	case v.Passed && v.NoTests:
 		return "exit code 0, and no test ran"
+	case v.contradicted() > 0:
+		return "exit code 0, and yet " + Plural(v.contradicted(), "failure") + " reported" + names(v.Failing)
 	case v.Passed:
 		return "passed"
 	case v.Broken != "":
@@ -222,6 +241,14 @@ func find(all []Failing, name string) *Failing {
 		return &all[i]
 	}
 	return nil
+}
+
+// names are those of failures behind what is said of them; empty for none.
+func names(all []Failing) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return ": " + few(Names(all))
 }
 
 // Names are the names of failures.

@@ -149,6 +149,22 @@ func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, err
 	return changes, err
 }
 
+// Paths are those that a change from one tree or commit to another deletes, edits and adds.
+func (w *Workspace) Paths(ctx context.Context, from, to string) (deleted, edited, added []string, err error) {
+	changes, err := w.changes(ctx, from, to)
+	for _, c := range changes {
+		switch {
+		case c.oldMode == modeNone:
+			added = append(added, c.path)
+		case strings.Trim(c.newID, "0") == "":
+			deleted = append(deleted, c.path)
+		default:
+			edited = append(edited, c.path)
+		}
+	}
+	return deleted, edited, added, err
+}
+
 // Diff is the unified diff between two trees or commits, cut at a line before limit
 // bytes. No program of anybody's configuration takes part in it.
 func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (string, error) {

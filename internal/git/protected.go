@@ -100,12 +100,7 @@ func (w *Workspace) Without(ctx context.Context, tree, base string, protected fu
 	if back.Len()+drop.Len() == 0 {
 		return tree, nil, nil
 	}
-	dir, err := os.MkdirTemp(w.root, "index")
-	if err != nil {
-		return "", nil, fmt.Errorf("restore protected paths: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	restored, err := w.rewrite(ctx, filepath.Join(dir, "index"), tree, drop.String()+back.String())
+	restored, err := w.rewrite(ctx, tree, drop.String()+back.String())
 	if err != nil {
 		return "", nil, fmt.Errorf("restore protected paths: %w", err)
 	}
@@ -117,10 +112,31 @@ func (w *Workspace) Without(ctx context.Context, tree, base string, protected fu
 	return restored, paths, err
 }
 
+// With is tree with other contents of regular files that it holds.
+func (w *Workspace) With(ctx context.Context, tree string, contents map[string][]byte) (string, error) {
+	var entries strings.Builder
+	for path, content := range contents {
+		id, err := line(w.run(ctx, command{args: []string{"hash-object", "-w", "--stdin"}, stdin: string(content)}))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&entries, "100644 %s\t%s\x00", id, path)
+	}
+	if entries.Len() == 0 {
+		return tree, nil
+	}
+	return w.rewrite(ctx, tree, entries.String())
+}
+
 // rewrite is tree with entries (in the format of update-index --index-info)
 // replaced, by way of an index of its own.
-func (w *Workspace) rewrite(ctx context.Context, index, tree, entries string) (string, error) {
-	env := []string{"GIT_INDEX_FILE=" + index}
+func (w *Workspace) rewrite(ctx context.Context, tree, entries string) (string, error) {
+	dir, err := os.MkdirTemp(w.root, "index")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}
 	if _, err := w.run(ctx, command{args: []string{"read-tree", tree}, env: env}); err != nil {
 		return "", err
 	}

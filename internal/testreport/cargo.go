@@ -47,8 +47,11 @@ func (c *cargoReader) line(s string) bool {
 	case strings.HasPrefix(s, "test "):
 		if m := cargoTest.FindStringSubmatch(s); m != nil {
 			c.seen = true
-			if m[2] == "FAILED" {
+			switch m[2] {
+			case "FAILED":
 				c.add(cargoName(m[1]), "")
+			case "ok":
+				c.pass(cargoName(m[1]))
 			}
 			return true
 		}

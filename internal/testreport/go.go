@@ -22,6 +22,7 @@ type goReader struct {
 	tally // hasCounts when the output names the tests that pass, too
 
 	pending []*goTest // failed, of the package whose line is still to come
+	passing []string  // as pending
 	panics  *goTest   // of no test, or of those that ran
 	open    *goTest   // whose lines follow
 	depth   int       // its indentation
@@ -84,6 +85,9 @@ func (g *goReader) mark(what, name string, depth int) {
 	case "PASS":
 		g.hasCounts = true
 		g.passed++
+		if len(g.passing) <= maxRan {
+			g.passing = append(g.passing, name)
+		}
 	case "SKIP":
 		g.skipped++
 	case "FAIL":
@@ -148,6 +152,7 @@ func (g *goReader) packageLine(s string) bool {
 		g.packageDone(m[1], m[2])
 		g.busy = true
 	} else {
+		g.ranIn(strings.Fields(s + " -")[1] + " ")
 		g.flush("")
 		none := strings.HasPrefix(s, "?") || strings.HasSuffix(s, "[no tests to run]")
 		g.idle, g.busy, g.ok = g.idle || none, g.busy || !none, g.ok || !none
@@ -186,7 +191,16 @@ func (g *goReader) flush(prefix string) {
 			g.add(prefix+"panic", p.text.text())
 		}
 	}
+	g.ranIn(prefix)
 	g.pending, g.panics, g.open = nil, nil, nil
+}
+
+// ranIn notes the tests that passed under a prefix.
+func (g *goReader) ranIn(prefix string) {
+	for _, name := range g.passing {
+		g.pass(prefix + name)
+	}
+	g.passing = nil
 }
 
 // build takes a package's errors: a line "# package", then lines with a file and a line number.
@@ -240,6 +254,7 @@ func (g *goReader) event(s string) bool {
 	case "pass", "skip":
 		if e.Test != "" && e.Action == "pass" {
 			g.passed++
+			g.pass(name)
 		} else if e.Test != "" {
 			g.skipped++
 		}

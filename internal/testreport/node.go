@@ -41,7 +41,11 @@ func (n *nodeReader) line(s string) bool {
 	case mark == "✔" && nodeTime.MatchString(name), mark == "﹣":
 		n.close()
 		n.seen = true
+		suite := n.suites.at(depth, stableName(nodeTime.ReplaceAllString(name, ""))) != nil
 		n.suites.leave(depth)
+		if mark == "✔" && !suite {
+			n.pass(n.suites.under(stableName(nodeTime.ReplaceAllString(name, ""))))
+		}
 		return true
 	case n.atEnd && strings.HasPrefix(s, "test at "):
 		n.close()

@@ -11,7 +11,7 @@ var (
 	pytestSection = regexp.MustCompile(`^={3,} (.+?) ={3,}$`)
 	pytestTotals  = regexp.MustCompile(`^(?:=+ )?(?:(?:no tests ran|\d+ [a-z]+)(?:, )?)+ in [0-9.]+s(?: \([0-9:]+\))?(?: =+)?$`)
 	pytestPlace   = regexp.MustCompile(`^(\S+\.py):\d+: ?`)
-	pytestState   = regexp.MustCompile(`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR) (\S+?::.+)|(\S+?::.+) (FAILED|ERROR)(?: +\[ *\d+%\])?)$`)
+	pytestState   = regexp.MustCompile(`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR|PASSED) (\S+?::.+)|(\S+?::.+) (FAILED|ERROR|PASSED)(?: +\[ *\d+%\])?)$`)
 )
 
 // pytestReader reads pytest: names from the short summary, else the lines of -v, else the tracebacks' titles;
@@ -70,7 +70,11 @@ func (p *pytestReader) state(s string) bool {
 		return false
 	}
 	p.seen = true
-	p.states.add(m[2]+m[3], "")
+	if m[1]+m[4] == "PASSED" {
+		p.pass(m[2] + m[3])
+	} else {
+		p.states.add(m[2]+m[3], "")
+	}
 	return true
 }
 

@@ -95,6 +95,7 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 		t.fail(name)
 	default:
 		t.passed++
+		t.pass(t.open.under(name))
 	}
 	t.tests++
 }

@@ -14,6 +14,7 @@ import (
 // Bounds of what is read. A change that breaks more tests than maxFailing is told by the first.
 const (
 	maxFailing     = 200
+	maxRan         = 5000     // names of tests that passed; with more than that none are told
 	maxFailureText = 2000     // bytes of one assertion's text
 	maxFailureName = 300      // bytes
 	maxTestLine    = 64 << 10 // bytes read of one line
@@ -34,6 +35,7 @@ type Report struct {
 	Passed, Failed, Skipped int
 	// Passing says that something passed, also where the tests of it are not counted.
 	Passing  bool
+	Ran      []string         // the tests that passed, where the runner names them
 	Failures []policy.Failing // the failing tests, each name once, in the order of the output
 }
 
@@ -128,6 +130,7 @@ func together(all []Report) Report {
 	for _, r := range all {
 		names = append(names, r.Runner)
 		sum.Passed, sum.Failed, sum.Skipped = plus(sum.Passed, r.Passed), plus(sum.Failed, r.Failed), plus(sum.Skipped, r.Skipped)
+		sum.Ran = append(sum.Ran, r.Ran...)
 		sum.Passing = sum.Passing || r.Passing || r.Passed > 0
 		for _, f := range r.Failures {
 			found.add(f.Name, f.Text)
@@ -146,8 +149,18 @@ func plus(a, b int) int {
 	return a + max(0, b)
 }
 
-// failures collects failing tests, each name once. The zero value is empty.
-type failures struct{ list []policy.Failing }
+// failures collects failing tests, each name once, and the names of those that passed. The zero value is empty.
+type failures struct {
+	list []policy.Failing
+	ran  []string
+}
+
+// pass notes a test that passed.
+func (f *failures) pass(name string) {
+	if name = stableName(name); name != "" && len(f.ran) <= maxRan {
+		f.ran = append(f.ran, name)
+	}
+}
 
 // add notes a failing test. Where it is known already, its first text stays.
 func (f *failures) add(name, text string) {
@@ -181,7 +194,10 @@ func (f *failures) explain(name, text string) bool {
 }
 
 func (f *failures) counted(runner string, passed, failed, skipped int) Report {
-	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list}
+	if len(f.ran) > maxRan {
+		f.ran = nil
+	}
+	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list, Ran: f.ran}
 }
 
 // tally is what most readers keep: failing tests, the runner's own numbers, the failure that is being read.

@@ -47,6 +47,12 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	if slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Broken != "" }) {
 		return missing(VerifierSource, at, false, "the verify commands cannot work here")
 	}
+	switch {
+	case r.OnlyWithItsTests():
+		return missing(VerifierSource, at, false, "the verify commands pass with the tests of the change, and fail with the tests as they were")
+	case r.Contradicted() > 0:
+		return missing(VerifierSource, at, false, "the verify commands exit with 0 and report failures")
+	}
 	failing := 0
 	for _, v := range r.Verify {
 		failing += len(v.Failing)

@@ -83,6 +83,7 @@ func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.
 			return nil, err
 		}
 		t.Log.Info().Str("command", oneLine(command)).Str("commit", at).Int("exit", v.Exit).Int("failing", len(v.Failing)).Str("unable", v.Unable()).Msg("the base was verified")
+		v.At = policy.AtBase
 		if all = append(all, v); v.Unable() != "" {
 			return all, nil
 		}

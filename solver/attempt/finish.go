@@ -136,12 +136,19 @@ func (a *Attempt) Hide() {
 	if r.Limit != nil {
 		r.Limit.Message = clean(r.Limit.Message)
 	}
-	for i := range r.Verify {
-		v := &r.Verify[i]
-		v.Output, v.Broken = clean(v.Output), clean(v.Broken)
-		v.Known, v.Flaky, v.Fixed = all(v.Known), all(v.Flaky), all(v.Fixed)
-		for j, f := range v.Failing {
-			v.Failing[j] = policy.Failing{Name: clean(f.Name), Text: clean(f.Text)}
+	verified := [][]policy.Verified{r.Verify}
+	if e := r.TestEvidence; e != nil {
+		e.Changed, e.Removed, e.Edits = all(e.Changed), all(e.Removed), all(e.Edits)
+		verified = append(verified, e.AsTheyWere, e.Without)
+	}
+	for _, one := range verified {
+		for i := range one {
+			v := &one[i]
+			v.Output, v.Broken = clean(v.Output), clean(v.Broken)
+			v.Known, v.Flaky, v.Fixed = all(v.Known), all(v.Flaky), all(v.Fixed)
+			for j, f := range v.Failing {
+				v.Failing[j] = policy.Failing{Name: clean(f.Name), Text: clean(f.Text)}
+			}
 		}
 	}
 	if j := r.Judge; j != nil {

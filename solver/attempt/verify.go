@@ -30,13 +30,11 @@ const (
 	verifyOutput  = 64 << 10
 )
 
-// Verify runs the repository's commands on the commit that is to be pushed, until one
-// fails, and says what that means beside the base. They come from the default branch,
-// what they run comes from the agent. What fails is run once more at once. Where it is
-// ended from outside, the error is the cause.
+// Verify runs the repository's commands on the commit that is to be pushed, and asks what
+// its tests say apart from what it did to them. The commands come from the default branch,
+// what they run comes from the agent. Where it is ended from outside, the error is the cause.
 func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error) {
-	commands := c.Ground.Effective.Verify
-	if len(commands) == 0 {
+	if len(c.Ground.Effective.Verify) == 0 {
 		return nil, nil
 	}
 	ctx, end := c.Span(ctx, "verify")
@@ -44,12 +42,32 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	if err := c.based(ctx); err != nil {
 		return nil, err
 	}
-	return testreport.Verify(commands, c.Ground.Before, func() (testreport.Trial, error) {
-		t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), true)
+	commit := cmp.Or(c.Receipt.Commit, c.Ground.Start)
+	all, err = c.verify(ctx, commit, policy.AtChange)
+	c.Receipt.TestEvidence = nil
+	if err == nil && c.Ground.From != "" && !(policy.Receipt{Verify: all}).Failing() {
+		c.Receipt.TestEvidence, err = c.evidence(ctx, commit, all)
+	}
+	for i := range all {
+		all[i].Ran = nil
+	}
+	return all, err
+}
+
+// verify runs the commands on a commit until one fails, and says what that means beside
+// the base. What fails is run once more at once. at says whose code it holds.
+func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Verified, error) {
+	return testreport.Verify(c.Ground.Effective.Verify, c.Ground.Before, func() (testreport.Trial, error) {
+		t, err := c.trial(ctx, commit, true)
 		if err != nil {
 			return testreport.Trial{}, err
 		}
-		return testreport.Trial{Run: func(command string) (policy.Verified, error) { return t.run(ctx, command) }, Close: t.close}, nil
+		run := func(command string) (policy.Verified, error) {
+			v, err := t.run(ctx, command)
+			v.At = at
+			return v, err
+		}
+		return testreport.Trial{Run: run, Close: t.close}, nil
 	})
 }
 

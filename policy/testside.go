@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// testNames are the names of test files, of what tests share and of the runners' own configuration, by the conventions
+// of the common runners.
+var testNames = strings.Fields(`
+	*_test.go
+	test_*.py *_test.py test.py tests.py conftest.py pytest.ini .pytest.ini tox.ini noxfile.py .coveragerc
+	*.test.[jt]s *.test.[jt]sx *.test.[cm][jt]s *.spec.[jt]s *.spec.[jt]sx *.spec.[cm][jt]s *[-_]test.[jt]s *[-_]test.[cm]js
+	*[-.]spec.[jt]s *.cy.[jt]s test.[jt]s test.[cm]js test-*.[jt]s test-*.[cm]js *.snap
+	jest.config.* jest.setup.* vitest.config.* vitest.setup.* vitest.workspace.* .mocharc* karma.conf.* playwright.config.* cypress.config.*
+	*_test.rb test_*.rb *_spec.rb spec_helper.rb .rspec *.feature *.t *.bats
+	Test*.java *Test.java *Tests.java *TestCase.java *IT.java *Test.kt *Tests.kt *Test.groovy *Spec.groovy *Spec.kt *Test.scala *Spec.scala
+	*Test.cs *Tests.cs *Test.fs *Tests.fs *Test.vb *Tests.vb *Test.php phpunit.xml* *Test.swift *Tests.swift *Spec.hs
+	*_test.rs test.rs tests.rs *_test.dart *_test.exs test_helper.exs *_test.clj* *_spec.lua runtests.jl
+	*_test.c *_test.cc *_test.cpp *_test.cxx *_tests.c *_tests.cc *_tests.cpp *_unittest.c* *_gtest.c* test_*.c test_*.cc test_*.cpp *Test.cpp *Tests.cpp
+	test.sh tests.sh run-tests.sh run_tests.sh runtests.sh test[-_]*.sh *[-_]test.sh *[-_]tests.sh
+	.gitlab-ci.yml .travis.yml azure-pipelines.yml Jenkinsfile`)
+
+// testFolders are the names of folders of which all belongs to the tests' side, descriptions left aside.
+var testFolders = strings.Fields(`test tests spec specs __tests__ __mocks__ __snapshots__ testdata e2e cypress
+	*[-_]tests *.Test *Tests androidTest integrationTest testFixtures ci .ci .circleci .buildkite`)
+
+func named(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
+}
+
+// TestFile reports whether a file of a repository belongs to its tests, by its name and those of its folders.
+func TestFile(file string) bool {
+	dir, base := path.Split(file)
+	lower := strings.ToLower(base)
+	return named(base, testNames) || !strings.HasPrefix(lower, "readme") && !strings.HasPrefix(lower, "changelog") &&
+		slices.ContainsFunc(strings.Split(dir, "/"), func(d string) bool { return named(d, testFolders) })
+}
+
+// TestSide says which files of a change are on the tests' side: test files, and what the verify commands run. It holds
+// paths, and names that stand for files in any folder.
+type TestSide []string
+
+// manifest is where npm and its like keep the scripts that they run, beside what belongs to the code.
+const manifest = "package.json"
+
+// toolFiles are the files that say what a program of a verify command runs.
+var toolFiles = map[string][]string{
+	"make": {"Makefile", "makefile", "GNUmakefile", "*.mk"}, "gmake": {"Makefile", "GNUmakefile", "*.mk"}, "rake": {"Rakefile", "*.rake"},
+	"just": {"justfile", "Justfile", ".justfile"}, "task": {"Taskfile.yml", "Taskfile.yaml"}, "mage": {"magefile.go"}, "invoke": {"tasks.py"},
+	"npm": {manifest}, "npx": {manifest}, "yarn": {manifest}, "pnpm": {manifest}, "bun": {manifest},
+}
+
+// NewTestSide reads what the commands run, and what is run in turn by the shell scripts and the files of tools that they
+// run. read is a file's content before the change, empty where there is none.
+func NewTestSide(commands []string, read func(file string) string) (s TestSide) {
+	s.follow(strings.Join(commands, "\n"), true, read)
+	return s
+}
+
+// follow adds what a shell's text runs. In the text of a command, a program of the repository is named to verify.
+func (s *TestSide) follow(text string, command bool, read func(file string) string) {
+	for _, word := range executed(text) {
+		files := toolFiles[word]
+		shell := strings.HasSuffix(word, ".sh") || strings.Contains(word, "/") && path.Ext(word) == ""
+		if shell || command && strings.ContainsAny(word, "./") {
+			files = []string{word}
+		}
+		for _, file := range files {
+			if slices.Contains(*s, file) || len(*s) == maxTestSide {
+				continue
+			}
+			*s = append(*s, file)
+			if shell || file != word {
+				s.follow(scripts(file, read(file)), false, read)
+			}
+		}
+	}
+}
+
+// Reported adds the files that reports say hold tests. What pytest runs of documentation within code does not count.
+func (s TestSide) Reported(results ...[]Verified) TestSide {
+	for _, v := range slices.Concat(results...) {
+		for _, name := range slices.Concat(v.Ran, Names(v.Failing), v.Known) {
+			file, test, ok := strings.Cut(name, "::")
+			if ok = ok && strings.HasPrefix(strings.ToLower(test), "test"); !ok {
+				file, _, ok = strings.Cut(name, " › ") // Jest
+			}
+			if ok && !TestFile(file) && !slices.Contains(s, file) && len(s) < 2*maxTestSide {
+				s = append(s, file)
+			}
+		}
+	}
+	return s
+}
+
+// maxTestSide bounds what is known of what the verify commands run.
+const maxTestSide = 100
+
+var (
+	commandEnd = regexp.MustCompile("[;&|()\n`]+")
+	assignment = regexp.MustCompile(`^\w+=|^[\d.]+[smh]?$`) // or a number, as behind timeout
+	// starters run what stands behind them, or are words of the shell.
+	starters = strings.Fields(`sh bash dash zsh ksh python python3 node deno ruby perl php pwsh env exec time timeout nice command run
+		uv poetry pipenv bundle sudo ! { if then else do while until`)
+)
+
+// executed are the words of a shell's text that name what is run.
+func executed(text string) (all []string) {
+	for _, command := range commandEnd.Split(text, -1) {
+		for _, word := range strings.Fields(command) {
+			word = strings.Trim(word, `"'@+`)
+			if !slices.Contains(starters, path.Base(word)) && !assignment.MatchString(word) && !strings.HasPrefix(word, "-") {
+				all = append(all, path.Clean(strings.TrimPrefix(word, "$PWD/")))
+				break
+			}
+		}
+	}
+	return all
+}
+
+// scripts are what a file says that is to be run.
+func scripts(file, content string) string {
+	var p struct{ Scripts map[string]string }
+	if file != manifest {
+		return content
+	}
+	if json.Unmarshal([]byte(content), &p) != nil {
+		return ""
+	}
+	var all []string
+	for _, s := range p.Scripts {
+		all = append(all, s)
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// Has reports whether a file is on the tests' side. Of a package.json only a part is; see WithScripts.
+func (s TestSide) Has(file string) bool { return TestFile(file) || s.runs(file) }
+
+func (s TestSide) runs(file string) bool {
+	return path.Base(file) != manifest && slices.ContainsFunc(s, func(p string) bool {
+		return file == p || strings.HasSuffix(file, "/"+p) || named(path.Base(file), []string{p})
+	})
+}
+
+// Manifest reports whether a file is a package.json of whose scripts the verify commands run some.
+func (s TestSide) Manifest(file string) bool {
+	return path.Base(file) == manifest && slices.Contains(s, manifest)
+}
+
+// WithScripts is a package.json with what another one says of scripts and test runners. It is nil where both say the
+// same, or one of them cannot be read.
+func WithScripts(file, other []byte) []byte {
+	var into, from map[string]json.RawMessage
+	if json.Unmarshal(file, &into) != nil || json.Unmarshal(other, &from) != nil {
+		return nil
+	}
+	differ := false
+	for _, key := range []string{"scripts", "jest", "mocha", "ava", "vitest"} {
+		was, is := compact(into[key]), compact(from[key])
+		if bytes.Equal(was, is) {
+			continue
+		}
+		differ = true
+		if delete(into, key); len(is) > 0 {
+			into[key] = is
+		}
+	}
+	if !differ {
+		return nil
+	}
+	mixed, _ := json.MarshalIndent(into, "", "  ") // of what was JSON
+	return append(mixed, '\n')
+}
+
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	_ = json.Compact(&b, raw) // it is JSON, or nothing
+	return b.Bytes()
+}
