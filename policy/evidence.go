@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +22,8 @@ type TestEvidence struct {
 	AsTheyWere []Verified `json:"as_they_were,omitempty"`
 	Without    []Verified `json:"without,omitempty"`
 	Skipped    string     `json:"skipped,omitempty"`
-	// Adds says that there are new or edited tests, and Code that not only the tests' side was changed.
-	Adds bool `json:"adds,omitempty"`
-	Code bool `json:"code,omitempty"`
+	// Asks says that Without is worth finding out: there are new or edited tests beside other changes.
+	Asks bool `json:"-"`
 }
 
 // maxVerified is how long verification may take, by which it is run twice more.
@@ -35,7 +35,7 @@ type TestChange struct{ Deleted, Edited, Added, Manifests []string }
 
 // NewTestEvidence looks at a change, and at the results of the verify commands on the base and on it.
 func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvidence {
-	e := &TestEvidence{}
+	e, adds, code := &TestEvidence{}, false, false
 	for _, of := range []struct {
 		did   string
 		paths []string
@@ -48,31 +48,34 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 			case side.Has(p):
 				run = append(run, p)
 			default:
-				e.Code = true
+				code = true
 			}
 		}
 		if of.did == "deletes" {
 			e.Removed = tests
 		} else {
-			e.Adds = e.Adds || len(tests) > 0
+			adds = adds || slices.ContainsFunc(tests, func(p string) bool { return !named(path.Base(p), runnerFiles) })
 		}
 		e.did(of.did+" ", tests, "")
 		e.did(of.did+" ", run, ", which verification runs")
 	}
+	e.Asks = adds && code
 	e.did("edits the scripts of ", c.Manifests, ", which verification runs")
-	gone, fewer := missing(base, now)
-	if len(gone) > 0 {
+	before, after := ran(base, now), ran(now, base)
+	gone := slices.DeleteFunc(before.names, func(name string) bool { return after.has[name] })
+	removes := "removes "
+	if after.skipped > before.skipped {
+		removes = "removes or skips "
+	}
+	switch {
+	case len(gone) > 0:
 		e.Removed = gone
-		e.Edits = slices.Insert(e.Edits, 0, fmt.Sprintf("removes %s (%s)", Plural(len(gone), "test"), few(gone)))
-	} else if fewer > 0 {
-		e.Edits = slices.Insert(e.Edits, 0, "runs "+Plural(fewer, "test")+" fewer than before")
+		e.Edits = slices.Insert(e.Edits, 0, removes+Plural(len(gone), "test")+" ("+few(gone)+")")
+	case len(before.has) == 0 && before.tests > after.tests:
+		e.Edits = slices.Insert(e.Edits, 0, "runs "+Plural(before.tests-after.tests, "test")+" fewer than before")
 	}
-	took := int64(0)
-	for _, v := range now {
-		took += v.MS
-	}
-	if took > maxVerified.Milliseconds() && len(e.Changed) > 0 {
-		e.Skipped = fmt.Sprintf("what the tests say apart from that was not asked, since verification takes longer than %s", maxVerified)
+	if after.took > maxVerified && len(e.Changed) > 0 {
+		e.Skipped = fmt.Sprintf("what the tests say apart from that was not asked, since verification takes longer than %.0f minutes", maxVerified.Minutes())
 	}
 	return e
 }
@@ -93,85 +96,73 @@ func few(all []string) string {
 	return s
 }
 
-// missing are the tests that ran on the base and do not run any more, or, where they are not known by name, how many
-// fewer run.
-func missing(base, now []Verified) (gone []string, fewer int) {
-	ran := func(all []Verified) (names []string, count int) {
-		for _, v := range all {
-			names = slices.Concat(names, v.Ran)
-			count += v.PassedTests + v.FailedTests
-			if len(v.Ran) > 0 {
-				names = slices.Concat(names, Names(v.Failing), v.Known, v.Flaky)
-			}
-		}
-		return names, count
-	}
-	before, were := ran(base)
-	after, are := ran(now)
-	if len(before) == 0 || len(after) == 0 {
-		return nil, were - are
-	}
-	there := map[string]bool{}
-	for _, name := range after {
-		there[name] = true
-	}
-	for _, name := range before {
-		if !there[name] {
-			gone, there[name] = append(gone, name), true
-		}
-	}
-	return gone, 0
+// tally is what commands ran: how many tests, how many they skipped, and the names of those whose runners tell all, here
+// and in the other run of the same command.
+type tally struct {
+	tests, skipped int
+	names          []string
+	has            map[string]bool
+	took           time.Duration
 }
 
-// Idle reports whether the new and edited tests of a change pass without it.
-func (e *TestEvidence) Idle() bool {
-	return e != nil && len(e.Without) > 0 && !slices.ContainsFunc(e.Without, func(v Verified) bool { return !v.Passed })
+func ran(all, other []Verified) tally {
+	t := tally{has: map[string]bool{}}
+	for i, v := range all {
+		t.tests, t.skipped, t.took = t.tests+v.PassedTests+v.FailedTests, t.skipped+v.SkippedTests, t.took+time.Duration(v.MS)*time.Millisecond
+		if len(v.Ran) == 0 || i >= len(other) || len(other[i].Ran) == 0 {
+			continue
+		}
+		for _, name := range slices.Concat(v.Ran, Names(v.Failing), v.Known, v.Flaky) {
+			if !t.has[name] {
+				t.has[name], t.names = true, append(t.names, name)
+			}
+		}
+	}
+	return t
 }
 
 // Says are the sentences that people are told.
-func (e *TestEvidence) Says() (all []string) {
+func (e *TestEvidence) Says() []string {
 	switch {
 	case e == nil:
 		return nil
 	case len(e.Edits) == 0:
 		return []string{"it touches no test"}
 	}
-	all = []string{"it " + strings.Join(e.Edits, "; ")}
+	all := []string{"it " + strings.Join(e.Edits, "; ")}
 	if e.Skipped != "" {
-		return append(all, e.Skipped)
+		all = append(all, e.Skipped)
 	}
 	if len(e.AsTheyWere) > 0 {
 		all = append(all, "with the tests as they were: "+sum(e.AsTheyWere))
 	}
 	switch {
 	case len(e.Without) == 0:
-	case e.Idle():
-		all = append(all, "its new tests pass without the change, so they show nothing of it")
-	default:
+	case (Receipt{Verify: e.Without}).Failing():
 		all = append(all, "its new tests without the change: "+sum(e.Without))
+	default:
+		all = append(all, "its new tests pass without the change, so they show nothing of it")
 	}
 	return all
 }
 
-// sum says what commands came to in few words: how many tests pass, and which fail.
+// sum says in few words what commands came to: how many tests pass, and which fail.
 func sum(all []Verified) string {
 	passed, failing := 0, []string(nil)
 	for _, v := range all {
 		passed += v.PassedTests
 		failing = slices.Concat(failing, Names(v.Failing), v.Known)
 	}
-	var said []string
-	if passed > 0 {
-		said = append(said, fmt.Sprintf("%d pass", passed))
-	}
-	last := all[len(all)-1]
-	switch {
-	case len(failing) == 1:
-		said = append(said, failing[0]+" fails")
+	said := fmt.Sprintf("%d pass", passed)
+	switch last := all[len(all)-1]; {
 	case len(failing) > 0:
-		said = append(said, few(failing)+" fail")
+		fails := " fail"
+		if len(failing) == 1 {
+			fails = " fails"
+		}
+		said += ", " + few(failing) + fails
 	case !last.Passed || passed == 0:
-		said = append(said, last.Command+" "+last.Result())
+		said += ", " + last.Command + " " + last.Result()
 	}
-	return strings.Join(said, ", ")
+	return strings.TrimPrefix(said, "0 pass, ")
 }

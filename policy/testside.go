@@ -1,33 +1,37 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
+	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// testNames are the names of test files, of what tests share and of the runners' own configuration, by the conventions
-// of the common runners.
-var testNames = strings.Fields(`
+// testNames are the names of test files by the conventions of the common runners, runnerFiles those of what their tests
+// share and of their configuration.
+var (
+	testNames = strings.Fields(`
 	*_test.go
-	test_*.py *_test.py test.py tests.py conftest.py pytest.ini .pytest.ini tox.ini noxfile.py .coveragerc
-	*.test.[jt]s *.test.[jt]sx *.test.[cm][jt]s *.spec.[jt]s *.spec.[jt]sx *.spec.[cm][jt]s *[-_]test.[jt]s *[-_]test.[cm]js
-	*[-.]spec.[jt]s *.cy.[jt]s test.[jt]s test.[cm]js test-*.[jt]s test-*.[cm]js *.snap
-	jest.config.* jest.setup.* vitest.config.* vitest.setup.* vitest.workspace.* .mocharc* karma.conf.* playwright.config.* cypress.config.*
-	*_test.rb test_*.rb *_spec.rb spec_helper.rb .rspec *.feature *.t *.bats
-	Test*.java *Test.java *Tests.java *TestCase.java *IT.java *Test.kt *Tests.kt *Test.groovy *Spec.groovy *Spec.kt *Test.scala *Spec.scala
-	*Test.cs *Tests.cs *Test.fs *Tests.fs *Test.vb *Tests.vb *Test.php phpunit.xml* *Test.swift *Tests.swift *Spec.hs
-	*_test.rs test.rs tests.rs *_test.dart *_test.exs test_helper.exs *_test.clj* *_spec.lua runtests.jl
+	test_*.py *_test.py test.py tests.py
+	*.test.[jt]s *.test.[jt]sx *.test.[cm][jt]s *.spec.[jt]s *.spec.[jt]sx *.spec.[cm][jt]s *[\-_]test.[jt]s *[\-_]test.[cm]js
+	*[\-.]spec.[jt]s *.cy.[jt]s test.[jt]s test.[cm]js test-*.[jt]s test-*.[cm]js *.snap
+	*_test.rb test_*.rb *_spec.rb *.feature *.t *.bats
+	Test*.java *Test.java *Tests.java *TestCase.java *[a-z]IT.java *Test.kt *Tests.kt *Test.groovy *Spec.groovy *Spec.kt *Test.scala *Spec.scala
+	*Test.cs *Tests.cs *Test.fs *Tests.fs *Test.vb *Tests.vb *Test.php *Test.swift *Tests.swift *Spec.hs
+	*_test.rs test.rs tests.rs *_test.dart *_test.exs *_test.clj* *_spec.lua runtests.jl
 	*_test.c *_test.cc *_test.cpp *_test.cxx *_tests.c *_tests.cc *_tests.cpp *_unittest.c* *_gtest.c* test_*.c test_*.cc test_*.cpp *Test.cpp *Tests.cpp
-	test.sh tests.sh run-tests.sh run_tests.sh runtests.sh test[-_]*.sh *[-_]test.sh *[-_]tests.sh
+	test.sh tests.sh run-tests.sh run_tests.sh runtests.sh test[\-_]*.sh *[\-_]test.sh *[\-_]tests.sh`)
+	runnerFiles = strings.Fields(`conftest.py pytest.ini .pytest.ini tox.ini noxfile.py .coveragerc spec_helper.rb .rspec test_helper.exs phpunit.xml*
+	jest.config.* jest.setup.* vitest.config.* vitest.setup.* vitest.workspace.* .mocharc* karma.conf.* playwright.config.* cypress.config.*
 	.gitlab-ci.yml .travis.yml azure-pipelines.yml Jenkinsfile`)
+)
 
 // testFolders are the names of folders of which all belongs to the tests' side, descriptions left aside.
 var testFolders = strings.Fields(`test tests spec specs __tests__ __mocks__ __snapshots__ testdata e2e cypress
-	*[-_]tests *.Test *Tests androidTest integrationTest testFixtures ci .ci .circleci .buildkite`)
+	*[\-_]tests *.Test *Tests androidTest integrationTest testFixtures ci .ci .circleci .buildkite`)
 
 func named(name string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -40,7 +44,7 @@ func named(name string, patterns []string) bool {
 func TestFile(file string) bool {
 	dir, base := path.Split(file)
 	lower := strings.ToLower(base)
-	return named(base, testNames) || !strings.HasPrefix(lower, "readme") && !strings.HasPrefix(lower, "changelog") &&
+	return named(base, testNames) || named(base, runnerFiles) || !strings.HasPrefix(lower, "readme") && !strings.HasPrefix(lower, "changelog") &&
 		slices.ContainsFunc(strings.Split(dir, "/"), func(d string) bool { return named(d, testFolders) })
 }
 
@@ -71,14 +75,14 @@ func (s *TestSide) follow(text string, command bool, read func(file string) stri
 		files := toolFiles[word]
 		shell := strings.HasSuffix(word, ".sh") || strings.Contains(word, "/") && path.Ext(word) == ""
 		if shell || command && strings.ContainsAny(word, "./") {
-			files = []string{word}
+			files = []string{path.Clean(word)}
 		}
 		for _, file := range files {
 			if slices.Contains(*s, file) || len(*s) == maxTestSide {
 				continue
 			}
 			*s = append(*s, file)
-			if shell || file != word {
+			if shell || toolFiles[word] != nil {
 				s.follow(scripts(file, read(file)), false, read)
 			}
 		}
@@ -106,7 +110,7 @@ const maxTestSide = 100
 
 var (
 	commandEnd = regexp.MustCompile("[;&|()\n`]+")
-	assignment = regexp.MustCompile(`^\w+=|^[\d.]+[smh]?$`) // or a number, as behind timeout
+	assignment = regexp.MustCompile(`^\w+=|^\d[\d.]*[smh]?$`) // or a number, as behind timeout
 	// starters run what stands behind them, or are words of the shell.
 	starters = strings.Fields(`sh bash dash zsh ksh python python3 node deno ruby perl php pwsh env exec time timeout nice command run
 		uv poetry pipenv bundle sudo ! { if then else do while until`)
@@ -118,7 +122,7 @@ func executed(text string) (all []string) {
 		for _, word := range strings.Fields(command) {
 			word = strings.Trim(word, `"'@+`)
 			if !slices.Contains(starters, path.Base(word)) && !assignment.MatchString(word) && !strings.HasPrefix(word, "-") {
-				all = append(all, path.Clean(strings.TrimPrefix(word, "$PWD/")))
+				all = append(all, strings.TrimPrefix(word, "$PWD/"))
 				break
 			}
 		}
@@ -128,26 +132,17 @@ func executed(text string) (all []string) {
 
 // scripts are what a file says that is to be run.
 func scripts(file, content string) string {
-	var p struct{ Scripts map[string]string }
 	if file != manifest {
 		return content
 	}
-	if json.Unmarshal([]byte(content), &p) != nil {
-		return ""
-	}
-	var all []string
-	for _, s := range p.Scripts {
-		all = append(all, s)
-	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
+	var p struct{ Scripts map[string]string }
+	_ = json.Unmarshal([]byte(content), &p) // what is no JSON runs nothing
+	return strings.Join(slices.Sorted(maps.Values(p.Scripts)), "\n")
 }
 
 // Has reports whether a file is on the tests' side. Of a package.json only a part is; see WithScripts.
-func (s TestSide) Has(file string) bool { return TestFile(file) || s.runs(file) }
-
-func (s TestSide) runs(file string) bool {
-	return path.Base(file) != manifest && slices.ContainsFunc(s, func(p string) bool {
+func (s TestSide) Has(file string) bool {
+	return TestFile(file) || path.Base(file) != manifest && slices.ContainsFunc(s, func(p string) bool {
 		return file == p || strings.HasSuffix(file, "/"+p) || named(path.Base(file), []string{p})
 	})
 }
@@ -160,30 +155,19 @@ func (s TestSide) Manifest(file string) bool {
 // WithScripts is a package.json with what another one says of scripts and test runners. It is nil where both say the
 // same, or one of them cannot be read.
 func WithScripts(file, other []byte) []byte {
-	var into, from map[string]json.RawMessage
+	var into, from map[string]any
 	if json.Unmarshal(file, &into) != nil || json.Unmarshal(other, &from) != nil {
 		return nil
 	}
-	differ := false
+	mixed := maps.Clone(into)
 	for _, key := range []string{"scripts", "jest", "mocha", "ava", "vitest"} {
-		was, is := compact(into[key]), compact(from[key])
-		if bytes.Equal(was, is) {
-			continue
-		}
-		differ = true
-		if delete(into, key); len(is) > 0 {
-			into[key] = is
+		if delete(mixed, key); from[key] != nil {
+			mixed[key] = from[key]
 		}
 	}
-	if !differ {
+	if reflect.DeepEqual(mixed, into) {
 		return nil
 	}
-	mixed, _ := json.MarshalIndent(into, "", "  ") // of what was JSON
-	return append(mixed, '\n')
-}
-
-func compact(raw json.RawMessage) []byte {
-	var b bytes.Buffer
-	_ = json.Compact(&b, raw) // it is JSON, or nothing
-	return b.Bytes()
+	text, _ := json.MarshalIndent(mixed, "", "  ") // of what was JSON
+	return append(text, '\n')
 }

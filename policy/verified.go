@@ -23,11 +23,12 @@ type Verified struct {
 	MS       int64  `json:"ms"`
 	// Runner names the test runners whose output was recognised; empty for none.
 	Runner string `json:"runner,omitempty"`
-	// PassedTests and FailedTests are as the runner counts them, NoTests says that none
+	// PassedTests, FailedTests and SkippedTests are as the runner counts them, NoTests says that none
 	// ran: it counted none, or nothing could be built.
-	PassedTests int  `json:"passed_tests,omitempty"`
-	FailedTests int  `json:"failed_tests,omitempty"`
-	NoTests     bool `json:"no_tests,omitempty"`
+	PassedTests  int  `json:"passed_tests,omitempty"`
+	FailedTests  int  `json:"failed_tests,omitempty"`
+	SkippedTests int  `json:"skipped_tests,omitempty"`
+	NoTests      bool `json:"no_tests,omitempty"`
 	// Ran are the names of the tests that passed, where the runner tells them. Receipts do without.
 	Ran []string `json:"ran,omitempty"`
 	// Failing are the failing tests. Those that failed in the same way before Pawl began

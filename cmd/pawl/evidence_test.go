@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
 )
@@ -50,7 +53,7 @@ func TestAVerificationThatPassedIsHeldAgainstTheTestsAsTheyWere(t *testing.T) {
 			"Done: verified only with changed tests", []string{"edits the scripts of package.json, which verification runs", "with the tests as they were: adds nothing, adds two fail"}},
 		{"a package.json with another dependency", "npm", tested("npm test", right, "package.json", manifest("sh run.sh")), `echo '{"name": "sums", "scripts": {"test": "sh run.sh"}, "dependencies": {}}' > package.json`, 2,
 			"Done: verified", []string{"it touches no test"}},
-		{"a hook that turns failures into passes", "", tested("sh run.sh", right), "echo 'sum() { echo 7; }' > sum.sh; echo 'def pytest_runtest_makereport(): pass' > conftest.py", 5,
+		{"a hook that turns failures into passes", "", tested("sh run.sh", right), "echo 'sum() { echo 7; }' > sum.sh; echo 'def pytest_runtest_makereport(): pass' > conftest.py", 4,
 			"Done: verified only with changed tests", []string{"it adds conftest.py", "with the tests as they were: adds nothing, adds two fail"}},
 		{"tests that are removed", "", tested("sh run.sh", right, "tests/more_test.sh", "check a 1 1\ncheck b 1 1\ncheck c 1 1\n"), "rm tests/more_test.sh; echo '# as before' >> sum.sh", 3,
 			"Done: verified", []string{"it removes 3 tests (a, b, c); deletes tests/more_test.sh", "with the tests as they were: 5 pass"}},
@@ -101,4 +104,58 @@ func junitReported() map[string]string {
 	files := tested(`mkdir -p bin; . ./sum.sh; if test $(sum 1 1) = 2; then r=''; else r='<failure message="not 2"/>'; fi; echo "<testsuite><testcase name='adds'>$r</testcase></testsuite>" > bin/junit.xml`, "echo $(($1+$2))")
 	files[config.RepoFile] += "reports: [bin/junit.xml]\n"
 	return files
+}
+
+func TestPawlRunTellsWhatWasDoneToTheTests(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, "cat > /dev/null; echo two >> a.txt; printf 'echo ok 1 - b\\n' > test.sh\n")
+	l.write("widgets/test.sh", "echo ok 1 - a; grep -vq two a.txt && ! grep -q two a.txt && echo ok 2 - b || { echo not ok 2 - b; exit 1; }\n")
+	l.git("add", ".")
+	l.git(strings.Fields("-c user.name=ada -c user.email=ada@example.com commit -qm Test")...)
+	args := []string{"--task", "Add a second line to a.txt.", "--verify", "sh test.sh"}
+	code, out, said := l.run(append(args, "--json")...)
+	var r runResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitFailed || len(r.Attempts) != 1 || !strings.Contains(said, "the work is not verified: verified only with changed tests") {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	a := r.Attempts[0]
+	if diff := cmp.Diff(runTests{Removed: []string{"a"}, Changed: []string{"test.sh"}}, a.Tests); diff != "" || a.Verify[0].At != "change" || a.TestEvidence.Without[0].At != "base" {
+		t.Errorf("%s\n%s", diff, out)
+	}
+	_, out, _ = l.run(args...)
+	for _, want := range []string{"removes 1 test (a)", "with the tests as they were: 1 pass, b fails", "they show nothing of it"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the receipt does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestAHookOfPytestThatRewritesOutcomesIsFound(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("pytest"); err != nil {
+		t.Skip(err)
+	}
+	r := newRig(t, with("pytest -v", "total.py", "def total(a, b):\n    return a + b\n", "test_total.py", "from total import total\n\n\ndef test_adds():\n    assert total(1, 2) == 3\n"))
+	r.agent(`cat > /dev/null
+echo 'def total(a, b): return 7' > total.py
+cat > conftest.py <<'END'
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    report.outcome = "passed"
+END
+`, "")
+	r.start()
+	n := r.solve("Sums", "Please make total faster.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	check := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+	for _, want := range []string{"it adds conftest.py", "with the tests as they were: test_total.py::test_adds fails"} {
+		if !strings.Contains(strings.NewReplacer("\\", "", "`", "").Replace(check.Summary), want) || check.Title != "Done: verified only with changed tests" {
+			t.Errorf("%q, and does not say %q:\n%s", check.Title, want, check.Summary)
+		}
+	}
 }

@@ -238,6 +238,8 @@ type runAttempt struct {
 }
 
 type runTests struct {
+	Removed  []string `json:"removed,omitempty"`
+	Changed  []string `json:"changed,omitempty"` // files on the tests' side
 	Fixed    []string `json:"fixed,omitempty"`
 	Broken   []string `json:"broken,omitempty"`
 	Flaky    []string `json:"flaky,omitempty"`
@@ -248,7 +250,11 @@ func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.
 	if asJSON {
 		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
 		for _, a := range v.Attempts {
-			out.Attempts = append(out.Attempts, runAttempt{a.Receipt, a.Continues, runTests{a.Fixed(), a.Receipt.Tests, a.Flaky(), a.Known()}})
+			tests := runTests{Fixed: a.Fixed(), Broken: a.Receipt.Tests, Flaky: a.Flaky(), AsBefore: a.Known()}
+			if e := a.TestEvidence; e != nil {
+				tests.Removed, tests.Changed = e.Removed, e.Changed
+			}
+			out.Attempts = append(out.Attempts, runAttempt{a.Receipt, a.Continues, tests})
 		}
 		return json.NewEncoder(w).Encode(out)
 	}

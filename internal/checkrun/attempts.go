@@ -209,11 +209,10 @@ func asked(f Facts) string {
 }
 
 func addAttempt(p *page, a Attempt) {
-	if v := a.Verification(); v != nil {
-		how := v.Result()
-		p.fold(fmt.Sprintf("Attempt %d: verify %s", a.N, how),
-			text.Joined("\n\n", text.Code(v.Command)+" "+how+".", text.When(v.Exit != 0 && v.Runner == "", "The runner's output is not understood; it is compared as text."),
-				text.When(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
+	addVerified(p, fmt.Sprintf("Attempt %d: verify", a.N), a.Receipt)
+	if e := a.TestEvidence; e != nil {
+		addVerified(p, fmt.Sprintf("Attempt %d: with the tests as they were, verify", a.N), policy.Receipt{Verify: e.AsTheyWere})
+		addVerified(p, fmt.Sprintf("Attempt %d: its new tests without the change, verify", a.N), policy.Receipt{Verify: e.Without})
 	}
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
@@ -232,6 +231,14 @@ func addAttempt(p *page, a Attempt) {
 	}
 	what := text.When(a.Final != "", "what the agent said") + text.When(a.Final == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
+}
+
+func addVerified(p *page, what string, r policy.Receipt) {
+	if v := r.Verification(); v != nil {
+		p.fold(what+" "+plain(v.Result()),
+			text.Joined("\n\n", text.Code(v.Command)+" "+text.Prose(v.Result())+".", text.When(v.Exit != 0 && v.Runner == "", "The runner's output is not understood; it is compared as text."),
+				text.When(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
+	}
 }
 
 // code is hostile text as inline code; empty for none.

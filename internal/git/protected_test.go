@@ -3,6 +3,7 @@ package git
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,5 +57,29 @@ func TestALinkOfTheRepositoryIsNotFollowed(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(outside, ".env")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestATreeIsMixedOfTwoAndOfNewContents(t *testing.T) {
+	w := checkout(t, map[string]string{"a.go": "a", "a_test.go": "old", "gone_test.go": "gone", "package.json": "{}"})
+	write(t, w.Dir, map[string]string{"a.go": "b", "a_test.go": "new", "new_test.go": "new", "package.json": "[]", "b.go": "b"})
+	if err := os.Remove(filepath.Join(w.Dir, "gone_test.go")); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := snapshot(t, w)
+	deleted, edited, added, err := w.Paths(t.Context(), w.StartTree, s.Tree)
+	if d := cmp.Diff([][]string{{"gone_test.go"}, {"a.go", "a_test.go", "package.json"}, {"b.go", "new_test.go"}}, [][]string{deleted, edited, added}); err != nil || d != "" {
+		t.Fatal(d, err)
+	}
+	tree, _, err := w.Without(t.Context(), s.Tree, w.StartTree, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree, err = w.With(t.Context(), tree, map[string][]byte{"package.json": []byte("mixed")}); err != nil {
+		t.Fatal(err)
+	}
+	diff, err := w.Diff(t.Context(), w.StartTree, tree, 1<<20)
+	if err != nil || strings.Contains(diff, "_test.go") || !strings.Contains(diff, "+mixed") || !strings.Contains(diff, "b.go") {
+		t.Errorf("%v\n%s", err, diff)
 	}
 }

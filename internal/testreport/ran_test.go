@@ -3,14 +3,45 @@ package testreport
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// Some runners name each test that passed, so that one which no longer runs can be told.
+// A test that no longer runs can be told where the runner names those that pass.
 func TestTestsThatPassedAreNamedWhereTheRunnerNamesThem(t *testing.T) {
+	var naming []string
 	for path, output := range recordings(t) {
 		r := Read(output)
-		t.Logf("%s %d %d %q", filepath.Base(path), r.Passed, len(r.Ran), r.Ran)
+		if len(r.Ran) == 0 {
+			continue
+		}
+		naming = append(naming, filepath.Base(path))
+		if len(r.Ran) != r.Passed {
+			t.Errorf("%s: names %q of %d that passed", path, r.Ran, r.Passed)
+		}
+		for _, f := range r.Failures {
+			if slices.Contains(r.Ran, f.Name) {
+				t.Errorf("%s: %q passed and failed", path, f.Name)
+			}
+		}
 	}
-	_ = slices.Contains[[]string]
+	slices.Sort(naming)
+	want := strings.Fields("cargo-test.txt go-test-json.txt go-test-v.txt junit-jest.xml junit-node.xml junit-pytest.xml junit-surefire.xml junit-vitest.xml node-spec.txt " +
+		"pytest-v-colour.txt pytest-xdist.txt tap-14.txt tap-node.txt tap-perl.txt tap-prove-v.txt tap-vitest.txt written-junit-gradle.xml")
+	if diff := cmp.Diff(want, naming); diff != "" {
+		t.Errorf("recordings with names (-want +got)\n%s", diff)
+	}
+}
+
+func TestNamesOfMoreTestsThanAreKeptAreNotTold(t *testing.T) {
+	var out strings.Builder
+	out.WriteString("TAP version 14\n")
+	for range maxRan + 1 {
+		out.WriteString("ok 1 - a\n")
+	}
+	if r := Read(out.String()); len(r.Ran) != 0 || r.Passed != maxRan+1 {
+		t.Errorf("%d names of %d tests", len(r.Ran), r.Passed)
+	}
 }

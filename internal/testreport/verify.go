@@ -79,7 +79,7 @@ func Count(v *policy.Verified, all ...Report) {
 		}
 		v.Runner = t.Runner
 		v.PassedTests, v.FailedTests = max(v.PassedTests, t.Passed), max(v.FailedTests, t.Failed)
-		v.Ran = append(v.Ran, t.Ran...)
+		v.SkippedTests, v.Ran = max(v.SkippedTests, t.Skipped), append(v.Ran, t.Ran...)
 		counted, passing = counted || t.Passed != NotCounted, passing || t.Passed > 0 || t.Passing
 		for _, f := range t.Failures {
 			if seen[f.Name] || len(seen) == maxFailing {

@@ -50,7 +50,7 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	if len(e.Changed) == 0 || e.Skipped != "" {
 		return e, nil
 	}
-	if e.AsTheyWere, err = c.mixed(ctx, ws, commit, policy.AtChange, side.Has, theirs); err != nil || !e.Adds || !e.Code {
+	if e.AsTheyWere, err = c.mixed(ctx, ws, commit, policy.AtChange, side.Has, theirs); err != nil || !e.Asks {
 		return e, err
 	}
 	e.Without, err = c.mixed(ctx, ws, commit, policy.AtBase, func(file string) bool { return !side.Has(file) }, ours)
