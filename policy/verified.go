@@ -66,7 +66,7 @@ func (v Verified) Result() string {
 	case v.Passed && v.NoTests:
 		return "exit code 0, and no test ran"
 	case v.contradicted() > 0:
-		return "exit code 0, and yet " + Plural(v.contradicted(), "failure") + " reported" + names(v.Failing)
+		return "exit code 0, and yet " + Plural(v.contradicted(), "failure") + " reported: " + few(Names(v.Failing))
 	case v.Passed:
 		return "passed"
 	case v.Broken != "":
@@ -242,14 +242,6 @@ func find(all []Failing, name string) *Failing {
 		return &all[i]
 	}
 	return nil
-}
-
-// names are those of failures behind what is said of them; empty for none.
-func names(all []Failing) string {
-	if len(all) == 0 {
-		return ""
-	}
-	return ": " + few(Names(all))
 }
 
 // Names are the names of failures.

@@ -43,7 +43,7 @@ func TestAVerificationThatPassedIsHeldAgainstTheTestsAsTheyWere(t *testing.T) {
 		{"a test that is gutted beside wrong code", "", tested("sh run.sh", right), "echo 'sum() { echo 7; }' > sum.sh; echo 'check nothing 1 1' > tests/sum_test.sh", 5,
 			"Done: verified only with changed tests", []string{"it removes 2 tests (adds nothing, adds two); edits tests/sum_test.sh", "with the tests as they were: adds nothing, adds two fail",
 				"its new tests pass without the change, so they show nothing of it", "attempt 1 changed the tree and is verified only with changed tests"}},
-		{"a fix with a test that needs it", "", tested("sh run.sh", "test $2 = 9 && echo 0 || "+right), "echo 'sum() { echo $(($1+$2)); }' > sum.sh; echo 'check \"adds nine\" $(sum 1 9) 10' > tests/nine_test.sh", 4,
+		{"a fix with a test that needs it", "", tested("sh run.sh", "test $2 = 9 && echo 0 || "+right), "echo 'sum() { echo $(($1+$2)); }' > sum.sh; echo 'check \"adds nine\" $(sum 1 9) 10' > tests/nine_test.sh", 5,
 			"Done: verified", []string{"it adds tests/nine_test.sh", "with the tests as they were: 2 pass", "its new tests without the change: 2 pass, adds nine fails"}},
 		{"a fix with a test that tests nothing of it", "", tested("sh run.sh", "test $2 = 9 && echo 0 || "+right), "echo 'sum() { echo $(($1+$2)); }' > sum.sh; echo 'check \"adds one\" $(sum 1 1) 2' > tests/one_test.sh", 4,
 			"Done: verified", []string{"its new tests pass without the change, so they show nothing of it"}},
