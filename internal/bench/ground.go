@@ -1,0 +1,208 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// The aims of attempts beside the same commands by hand: how many times as long, and what is
+// added to a warm run for checkout, sandbox and GitHub.
+const (
+	groundRatio = 1.5
+	groundExtra = 2 * time.Second
+)
+
+// project is a repository of testdata/bench/ground with the commands that people run in it.
+type project struct {
+	name          string
+	tool          []string // prints the folder below which the tool chain lies
+	path          string   // of its programs, below that folder
+	setup, verify string   // setup is empty where nobody needs one
+	change        string   // what the agent does
+}
+
+func projects() []project {
+	return []project{
+		{"go", []string{"go", "env", "GOROOT"}, "bin", "", "go test ./...", "echo '// Twice is twice as many.\nfunc Twice(n int) int { return 2 * n }' >> words.go"},
+		{"node", []string{"node", "-p", "path.dirname(path.dirname(process.execPath))"}, "bin", "npm ci --no-audit --no-fund", "npm test", "echo 'exports.twice = (/** @type {number} */ n) => 2 * n' >> words.js"},
+		{"python", []string{"python3", "-c", "import sys; print(sys.base_prefix)"}, "bin",
+			"python3 -m venv .venv && .venv/bin/pip install --quiet --no-index --find-links vendor -r requirements.txt", ".venv/bin/python -m unittest",
+			"printf '\\n\\ndef twice(n):\\n    return 2 * n\\n' >> words.py"},
+		{"rust", []string{"rustc", "--print", "sysroot"}, "bin", "cargo build --offline --tests", "cargo test --offline", "echo 'pub fn twice(n: usize) -> usize { 2 * n }' >> src/lib.rs"},
+	}
+}
+
+// measureGround has the first and the second issue of real projects solved, and runs the same commands by hand in a
+// new clone and in a warm one. Both attempts count from the order to their end.
+func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	modes, notes := sandboxModes(ctx)
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range projects() {
+		said, err := exec.CommandContext(ctx, p.tool[0], p.tool[1:]...).Output()
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("ground: %s was not measured: %s", p.name, err))
+			continue
+		}
+		tools := strings.TrimSpace(string(said))
+		files, err := projectFiles(filepath.Join(root, "testdata/bench/ground", p.name))
+		if err != nil {
+			return nil, nil, err
+		}
+		own := filepath.Join(dir, p.name)
+		cold, warm, err := p.byHand(ctx, own+"-by-hand", tools, files)
+		if err != nil {
+			return nil, nil, err
+		}
+		first, second, err := p.attempts(ctx, bin, own, modes[0], tools, files)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		rows = append(rows,
+			row{p.name + ": setup and tests by hand, in a new clone with an empty HOME", seconds(cold), "", false},
+			row{p.name + ": the first attempt, from the order to its end", fmt.Sprintf("%s, %.2f ×", seconds(first), first.Seconds()/cold.Seconds()), "≤ 1.5 ×", first.Seconds() <= groundRatio*cold.Seconds()},
+			row{p.name + ": the tests by hand after the change, all warm", seconds(warm), "", false},
+			row{p.name + ": the attempt on the next issue", seconds(second), fmt.Sprintf("≤ 1.5 × + 2 s = %.1f s", groundRatio*warm.Seconds()+groundExtra.Seconds()), second.Seconds() <= groundRatio*warm.Seconds()+groundExtra.Seconds()})
+	}
+	return rows, notes, nil
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+func projectFiles(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, relErr := filepath.Rel(dir, path)
+		files[name] = string(text)
+		return errors.Join(err, relErr)
+	})
+	return files, err
+}
+
+// shell is what sh runs for a command, with the tool chain in its PATH.
+func (p project) shell(tools, command string) string {
+	return fmt.Sprintf("export PATH=%s:$PATH && %s", filepath.Join(tools, p.path), command)
+}
+
+// byHand runs setup and tests in a new folder, then the tests again over the change.
+func (p project) byHand(ctx context.Context, dir, tools string, files map[string]string) (cold, warm time.Duration, err error) {
+	work, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return 0, 0, err
+	}
+	for name, text := range files {
+		path := filepath.Join(work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			return 0, 0, err
+		}
+	}
+	run := func(command string) error {
+		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", p.shell(tools, command))
+		cmd.Dir, cmd.Env = work, []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin"}
+		if said, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s by hand: %w\n%s", p.name, err, said)
+		}
+		return nil
+	}
+	began := time.Now()
+	for _, command := range []string{cmp.Or(p.setup, "true"), p.verify} {
+		if err := run(command); err != nil {
+			return 0, 0, err
+		}
+	}
+	cold = time.Since(began)
+	if err := run(p.change); err != nil {
+		return 0, 0, err
+	}
+	began = time.Now()
+	err = run(p.verify)
+	return cold, time.Since(began), err
+}
+
+// attempts has two issues of one repository solved, one after the other.
+func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, files map[string]string) (first, second time.Duration, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return 0, 0, err
+	}
+	config := fmt.Sprintf("verify: [%q]\n", p.shell(tools, p.verify))
+	if p.setup != "" {
+		config += fmt.Sprintf("environment: {setup: [%q]}\n", p.shell(tools, p.setup))
+	}
+	if !strings.HasPrefix(tools, "/usr") { // which every program sees
+		mode += fmt.Sprintf(", read_only: [%q]", tools)
+	}
+	r, err := newRig(ctx, bin, dir, "cat > /dev/null\n"+p.change+"\n", "plain", mode, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	all := map[string]string{".github/pawl.yml": config}
+	for name, text := range files {
+		all[name] = text
+	}
+	if _, err := r.world.PushCommit(ctx, repo, writer, fakegithub.Commit{Branch: "main", Files: all}); err != nil {
+		return 0, 0, err
+	}
+	if _, err := r.start(ctx); err != nil {
+		return 0, 0, err
+	}
+	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer db.Close()
+	for _, took := range []*time.Duration{&first, &second} {
+		_, log, err := r.solve(ctx, db)
+		if err != nil {
+			return 0, 0, err
+		}
+		if *took, err = orderToEnd(log); err != nil {
+			return 0, 0, err
+		}
+	}
+	return first, second, nil
+}
+
+// orderToEnd is how long an issue took that one attempt solved.
+func orderToEnd(log []thread.Event) (time.Duration, error) {
+	var ordered, ended time.Time
+	for _, e := range log {
+		switch e.Kind {
+		case thread.KindFeedback:
+			ordered = e.At
+		case thread.KindAttemptEnded:
+			ended = e.At
+		}
+	}
+	state, err := thread.Fold(log)
+	if err != nil {
+		return 0, err
+	}
+	if len(state.Attempts) != 1 || state.Decision.Action != "done" {
+		return 0, fmt.Errorf("it was not solved in one attempt: %+v", state.Decision)
+	}
+	for _, v := range state.Attempts[0].Receipt.Verify {
+		if !v.Passed {
+			return 0, fmt.Errorf("%s failed:\n%s", v.Command, v.Output)
+		}
+	}
+	return ended.Sub(ordered), nil
+}

@@ -1,0 +1,2 @@
+/** @param {string} text */
+exports.count = (text) => text.split(/\s+/).filter(Boolean).length
