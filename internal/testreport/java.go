@@ -13,6 +13,7 @@ var (
 	surefireTotals = regexp.MustCompile(`^(?:\[\w+\] +)?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$`)
 	gradleTest     = regexp.MustCompile(`^(\S.* > .+) FAILED$`)
 	gradleTotals   = regexp.MustCompile(`^(\d+) tests? completed(?:, (\d+) failed)?(?:, (\d+) skipped)?$`)
+	javaTask       = regexp.MustCompile(`^(?:> Task )?:(?:\S+:)?test(?: (NO-SOURCE)| .*|[^C\s].*)?$|^\[INFO\] (No tests to run)\.$`)
 	javaError      = regexp.MustCompile(`^(?:\[ERROR\] +)?(\S+\.(?:java|kt|scala)):(?:\[\d+,\d+\]|\d+:) (?:error: )?(.+)$`)
 	javaEnd        = regexp.MustCompile(`^(?:$|\[)`)
 )
@@ -21,7 +22,14 @@ var (
 // "package.Class.test", as in JUnit XML, where the console tells the class.
 func newJava() reader {
 	j := &ruled{tally: tally{runner: "java"}}
+	busy := false // a task ran tests; Gradle counts them only where some fail
 	j.rules = []rule{
+		{javaTask, func(m []string) bool {
+			idle := m[1]+m[2] != ""
+			j.seen, busy = j.seen || idle, busy || !idle
+			j.hasCounts = j.passed+j.failed+j.skipped > 0 || !busy
+			return true
+		}},
 		{surefireTest, func(m []string) bool { return j.begin(m[2]+m[3]+"."+m[1]+m[4], (*block).text) }},
 		{surefireTotals, func(m []string) bool {
 			j.close()

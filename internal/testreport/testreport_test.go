@@ -133,7 +133,7 @@ func TestWhatOnlyLooksLikeAFailureIsNone(t *testing.T) {
 }
 
 func TestEachRecordingIsReadByItsOwnReaderAlone(t *testing.T) {
-	also := map[string]string{"ctest-output.txt": "ctest, gtest", "django.txt": "unittest", "maven.txt": "java", "maven-compile.txt": "java"}
+	also := map[string]string{"ctest-output.txt": "ctest, gtest", "django.txt": "unittest", "maven.txt": "java", "maven-compile.txt": "java", "maven-none.txt": "java"}
 	for path, output := range recordings(t) {
 		name := strings.TrimPrefix(filepath.Base(path), "written-")
 		want, _, _ := strings.Cut(strings.TrimSuffix(name, filepath.Ext(name)), "-")
@@ -145,6 +145,20 @@ func TestEachRecordingIsReadByItsOwnReaderAlone(t *testing.T) {
 		}
 		if got := Read(output).Runner; got != want {
 			t.Errorf("%s is read as %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestATaskOfGradleWithoutTestsIsNoneOnlyWhereNoOtherHasAny(t *testing.T) {
+	for output, want := range map[string]int{
+		"> Task :test NO-SOURCE\n": 0,
+		"> Task :a:testClasses UP-TO-DATE\n> Task :a:test NO-SOURCE\n> Task :b:test NO-SOURCE\n": 0,
+		"> Task :a:test NO-SOURCE\n> Task :b:test\n":                                             NotCounted,
+		"> Task :a:test UP-TO-DATE\n> Task :b:test NO-SOURCE\n":                                  NotCounted,
+		"[INFO] No tests to run.\n[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 1\n":     2,
+	} {
+		if got := Read(output); got.Passed != want {
+			t.Errorf("%q: %d passed, want %d", output, got.Passed, want)
 		}
 	}
 }
