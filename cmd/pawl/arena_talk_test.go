@@ -37,16 +37,6 @@ var talkers = []bot{
 			s.says(s.pull, writer, "> "+s.words()+"\n\nPlease look at this again.")
 		},
 		bound: bound{attempts: 7, why: again}},
-	{name: "retoucher", does: "an allowed bot edits its own comment a hundred times",
-		acts: func(s *seat) {
-			if s.memory["mine"] == 0 {
-				s.memory["mine"] = s.says(s.pull, helper, s.words())
-			}
-			for i := range 100 {
-				s.did(s.world.EditComment(s.repo, s.memory["mine"], helper, sentence(100*s.round+i)))
-			}
-		},
-		bound: bound{attempts: 6, why: five}},
 	{name: "praiser", does: "a person's script says thanks",
 		acts: func(s *seat) {
 			s.says(s.pull, writer, []string{"Thanks!", "Thank you so much.", "LGTM", "Great work!"}[s.round%4])

@@ -43,6 +43,16 @@ var workers = []bot{
 			s.did(s.world.AddLabel(s.repo, s.issue, writer, "pawl"))
 		},
 		bound: bound{attempts: 6, why: five}},
+	{name: "retoucher", does: "an allowed bot edits its own comment a hundred times",
+		acts: func(s *seat) {
+			if s.memory["mine"] == 0 {
+				s.memory["mine"] = s.says(s.pull, helper, s.words())
+			}
+			for i := range 100 {
+				s.did(s.world.EditComment(s.repo, s.memory["mine"], helper, sentence(100*s.round+i)))
+			}
+		},
+		bound: bound{attempts: 6, why: five}},
 	{name: "doorkeeper", does: "a script closes the issue and opens it again",
 		acts: func(s *seat) {
 			s.did(s.world.CloseIssue(s.repo, s.issue, writer))
