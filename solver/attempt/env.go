@@ -88,6 +88,28 @@ func (e *Env) attemptDir(t thread.ID, n int) string {
 // homeOf is the HOME of a thread's agents, and workOf their checkout.
 func (e *Env) homeOf(t thread.ID) string { return filepath.Join(e.threadDir(t), homeDir) }
 
+// Where programs in the sandbox find the checkout and their HOME, in every setup, verification and attempt: what
+// build tools leave in a layer names these paths.
+const (
+	insideWork = "/pawl/work"
+	insideHome = "/pawl/home"
+)
+
+// inside is where programs find a checkout and a HOME.
+func (e *Env) inside(work, home string) (string, string) {
+	if e.Sandbox.Mode() == sandbox.None {
+		return work, home
+	}
+	return insideWork, insideHome
+}
+
+// at has a program find its folders there.
+func (e *Env) at(spec *sandbox.Spec) {
+	if e.Sandbox.Mode() != sandbox.None {
+		spec.DirAt, spec.HomeAt = e.inside(spec.Dir, spec.Home)
+	}
+}
+
 func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), workDir) }
 
 func (e *Env) cacheDir(t thread.ID) string {

@@ -38,7 +38,8 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 		return err
 	}
 	if c.Sandbox.Mode() != sandbox.None {
-		to := filepath.Join(home, filepath.FromSlash(c.adapter.Credential))
+		_, at := c.inside("", home)
+		to := filepath.Join(at, filepath.FromSlash(c.adapter.Credential))
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: credential, To: to})
 		return nil
 	}
@@ -112,9 +113,10 @@ func (c *checkout) testTool(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	home := c.homeOf(c.Thread)
+	dir, at := c.inside(c.ws.Dir, home)
 	spec, err := json.Marshal(map[string]any{
-		"dir": c.ws.Dir, "commands": e.Verify, "reports": e.Reports, "before": c.Ground.Before, "timeout_seconds": int(verifyTimeout.Seconds()),
-		"max_calls": e.Policy.Ladder.RunTestsCalls, "journal": filepath.Join(home, toolJournal),
+		"dir": dir, "commands": e.Verify, "reports": e.Reports, "before": c.Ground.Before, "timeout_seconds": int(verifyTimeout.Seconds()),
+		"max_calls": e.Policy.Ladder.RunTestsCalls, "journal": filepath.Join(at, toolJournal),
 	})
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func (c *checkout) testTool(ctx context.Context) ([]string, error) {
 	if err := writeFiles(home, map[string]string{toolSpec: string(spec), toolJournal: ""}); err != nil {
 		return nil, fmt.Errorf("prepare the test tool: %w", err)
 	}
-	return []string{c.Program, "mcp", "--spec", filepath.Join(home, toolSpec)}, nil
+	return []string{c.Program, "mcp", "--spec", filepath.Join(at, toolSpec)}, nil
 }
 
 func (c *checkout) ranTests() {

@@ -73,13 +73,13 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 
 // session takes the patches of the CLI's session file where neither the stream nor the tree told what the
 // edits held. A file that cannot be read changes nothing.
-func (l *loopMonitor) session(a agent.Adapter, home, id string) {
+func (l *loopMonitor) session(a agent.Adapter, home, dir, id string) {
 	seen := l.circles.Edits()
 	if !seen.Blind() {
 		return
 	}
 	recorded := policy.NewCircles()
-	err := a.SessionCalls(home, id, l.files.root.Name(), func(d agent.Call) { d.Count(recorded) })
+	err := a.SessionCalls(home, id, dir, func(d agent.Call) { d.Count(recorded) })
 	if e := recorded.Edits(); err == nil && e.Seen > 0 && !e.Blind() && 2*e.Operations >= seen.Operations {
 		l.circles = recorded
 	}

@@ -48,7 +48,8 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		} else {
 			report.Refine(session, c.Now())
 		}
-		c.monitor.session(c.adapter, home, report.SessionID)
+		dir, _ := c.inside(c.ws.Dir, home)
+		c.monitor.session(c.adapter, home, dir, report.SessionID)
 	}
 	if report.SessionID != "" { // also of an agent that was cut off: it may have posted before
 		c.readAuthored(report.SessionID)
@@ -114,8 +115,9 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	}
 	crash.Point("agent_started")
 	b := c.backend()
+	dir, _ := c.inside(c.ws.Dir, "")
 	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
-		Dir: c.ws.Dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
+		Dir: dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Now,
 		OnCall: func(call agent.Call) { c.monitor.call(call, cancel) },
 		OnEvent: func(e agent.Event) {
@@ -137,8 +139,9 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	if err != nil {
 		return spec, nil, err
 	}
+	dir, at := c.inside(c.ws.Dir, home)
 	request := agent.Request{
-		Prompt: c.Prompt, Dir: c.ws.Dir, Home: home, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env, c.footing.image),
+		Prompt: c.Prompt, Dir: dir, Home: at, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env, c.footing.image),
 		Endpoint: c.models.endpoint, TestTool: tool, Attempt: c.N, Thread: c.Thread.String(), Rung: strconv.Itoa(c.Decision.Rung),
 	}
 	cmd, err := c.adapter.Command(request)
@@ -157,6 +160,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(c.ws, tool),
 		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
 	}
+	c.at(&spec)
 	if c.footing.stand(&spec); spec.Root != "" {
 		spec.HostPath = c.environment(nil, ground.Image{})["PATH"]
 	}

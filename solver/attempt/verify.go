@@ -148,7 +148,8 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer t.Watch(run, cancel)()
-	list := []string{"HOME=" + t.home}
+	_, home := t.inside(t.ws.Dir, t.home)
+	list := []string{"HOME=" + home}
 	f := t.footing
 	if prog.apart { // the operator's program
 		f = footing{}
@@ -160,8 +161,10 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(t.ws, nil), Stdin: prog.stdin,
 		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
 	}
+	t.at(&spec)
 	f.stand(&spec)
 	if prog.apart {
+		spec.DirAt = spec.HomeAt
 		spec.Dir, spec.ReadOnly = t.home, append(spec.ReadOnly, t.ws.Dir)
 	}
 	plain, err := clis.ForStream(config.Plain)
