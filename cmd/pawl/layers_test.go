@@ -162,6 +162,32 @@ true
 	}
 }
 
+func TestInTheSandboxWhatSetupMadeStandsAtTheSamePathEverywhere(t *testing.T) {
+	t.Parallel()
+	// As the scripts of a virtual environment do, what setup makes names its own path.
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".gitignore": "/.venv/\n", ".github/pawl.yml": `environment:
+  setup: ['mkdir -p .venv/bin /opt/kit; printf "#!/bin/sh\necho $HOME\n" > .venv/bin/real; chmod +x .venv/bin/real; printf "#!$PWD/.venv/bin/real\n" > .venv/bin/tool; chmod +x .venv/bin/tool; echo kept > /opt/kit/file']
+  paths: [/opt/kit]
+verify: ['test "$(sh -c "$(head -n 1 .venv/bin/tool | cut -c 3-)")" = "$HOME" && grep -q kept /opt/kit/file && echo more > /opt/kit/file && grep -q more /opt/kit/file']
+`})
+	r.agent("", "")
+	r.must(os.WriteFile(filepath.Join(r.dir, "agent.sh"), []byte("#!/bin/sh\ncat > /dev/null\n{ $(head -n 1 .venv/bin/tool | cut -c 3-); pwd; cat /opt/kit/file; } >> a.txt\n"), 0o700))
+	r.config += "sandbox: {mode: auto}\n"
+	r.start()
+	n := r.solve("Where", "Please write down where it is.")
+	s := r.ending(n)
+	text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+	if s.State != "done" || err != nil || text != "one\n/pawl/home\n/pawl/work\nkept\n" {
+		t.Errorf("%s (%s %q), a.txt %q (%v)", s.State, s.Rule, s.Reasons, text, err)
+	}
+	if layers := r.status().Layers; len(layers) != 1 || layers[0].Repo != rigRepo || layers[0].Key != r.layer(n).Key || layers[0].Bytes == 0 {
+		t.Errorf("pawl status shows %+v; want the layer %+v", layers, r.layer(n))
+	}
+	if count, size := r.metric("pawl_layers"), r.metric("pawl_layer_bytes"); count != 1 || size == 0 {
+		t.Errorf("the metrics show %v layers of %v bytes", count, size)
+	}
+}
+
 func TestSecretsOfSetupAreThereInSetupOnly(t *testing.T) {
 	t.Setenv("LAYERS_TEST_TOKEN", "a-secret-of-the-registry")
 	for _, repo := range []string{rigRepo, "acme/other"} {

@@ -54,6 +54,9 @@ type Layer struct {
 	dir  string
 }
 
+// At is a layer that is being made in a folder.
+func At(dir string, r Record) Layer { return Layer{Record: r, dir: dir} }
+
 // Store keeps the layers of all repositories. Any number of processes may use the same folder.
 type Store struct {
 	dir string

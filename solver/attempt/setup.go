@@ -162,8 +162,8 @@ func (c *checkout) propose(ctx context.Context) error {
 	return err
 }
 
-// build runs the setup over the files of a commit in an empty HOME, and the verify commands after it, which fill the
-// caches. What setup made is moved into the folder of the layer.
+// build runs the setup over the files of a commit in an empty HOME, and the verify commands after it, which fill
+// HOME's caches. What setup made is moved into the folder of the layer.
 func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, before []policy.Verified, err error) {
 	e := c.Ground.Effective.Environment
 	ctx, end := c.Span(ctx, "layer")
@@ -190,9 +190,16 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	if r.Failed, err = t.setUp(ctx, e); err != nil || r.Failed != nil {
 		return r, nil, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
 	}
-	var made []string
+	var left []string
 	if len(e.Setup) > 0 {
-		if made, err = t.ws.Ignored(ctx); err != nil {
+		// What setup made is set aside as it is; the verify commands get it as they will in every verification.
+		if left, err = t.ws.Ignored(ctx); err == nil {
+			err = t.move(left, dir)
+		}
+		if err == nil {
+			err = c.foot(ctx, &t.footing, ground.At(dir, r), t.ws, t.home, false)
+		}
+		if err != nil {
 			return r, nil, err
 		}
 	}
@@ -200,27 +207,36 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	_, full, _ := c.free()
 	switch {
 	case len(e.Setup) > 0 && (err == nil || stopped(err)):
-		left, ignored := t.ws.Ignored(ctx)
-		if ignored != nil {
-			return r, nil, ignored
+		if left, err = t.ws.Ignored(ctx); err != nil {
+			return r, nil, err
 		}
-		made = slices.DeleteFunc(left, func(file string) bool { return !slices.Contains(made, file) && !keeps(e.Paths, file) })
+		left = slices.DeleteFunc(left, func(file string) bool { return !keeps(e.Paths, file) })
 	case err != nil:
 		return r, nil, err
 	case full || policy.Unable(before) != "":
 		return r, before, errNotKept
+	default:
+		left = nil
 	}
-	if err := os.Rename(t.home, filepath.Join(dir, ground.Home)); err != nil {
+	if err := errors.Join(os.Rename(t.home, filepath.Join(dir, ground.Home)), t.move(left, dir)); err != nil {
 		return r, before, err
-	}
-	for _, file := range made {
-		to := filepath.Join(dir, ground.Work, filepath.FromSlash(file))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(filepath.Join(t.ws.Dir, filepath.FromSlash(file)), to)); err != nil {
-			return r, before, err
-		}
 	}
 	c.Log.Info().Str("layer", key).Str("commit", at).Int("commands", len(e.Setup)).Msg("a layer was built")
 	return r, before, err
+}
+
+// move moves files of the work tree into the folder of a layer, which has what is there already.
+func (t *trial) move(files []string, dir string) error {
+	for _, file := range files {
+		to := filepath.Join(dir, ground.Work, filepath.FromSlash(file))
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(filepath.Join(t.ws.Dir, filepath.FromSlash(file)), to)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keeps reports whether an ignored file or folder is one of those that are kept, or belongs to one.
@@ -282,18 +298,24 @@ func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home
 		leave()
 		return f, fmt.Errorf("layer %s: %w", key, fs.ErrNotExist)
 	}
-	mounts, folders, err := c.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
-	if err != nil {
+	if err := c.foot(ctx, &f, l, ws, home, fresh); err != nil {
 		leave()
 		return f, fmt.Errorf("layer %s: %w", key, err)
 	}
 	image := f.leave
 	f.leave = func() { leave(); image() }
+	return f, nil
+}
+
+// foot has f stand on a layer.
+func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) error {
+	f.overlays, f.folders = nil, nil
+	mounts, folders, err := c.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
 	for _, m := range mounts {
 		f.overlays = append(f.overlays, sandbox.Overlay(m))
 	}
 	for _, d := range folders {
 		f.folders = append(f.folders, sandbox.Mount(d))
 	}
-	return f, nil
+	return err
 }
