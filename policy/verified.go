@@ -90,7 +90,7 @@ func (v Verified) Unable() string {
 		return fmt.Sprintf("exit code %d, a program is missing or may not be run", v.Exit)
 	case !v.Passed && noProgram.MatchString(v.Output):
 		return "a program is missing: " + noProgram.FindString(v.Output)
-	case v.Signal != "" || !v.Passed && (v.Exit == 134 || v.Exit == 137): // 128 + SIGABRT, + SIGKILL
+	case !v.Passed && (v.Exit == 134 || v.Exit == 137): // 128 + SIGABRT, as Node out of memory, or + SIGKILL
 		return "it is killed, as where the memory is not enough"
 	case v.NoTests && len(v.Failing) > 0:
 		return "the build is broken, " + v.Failing[0].Name

@@ -97,6 +97,15 @@ func TestACommandThatCouldNotWorkBeforeIsNotTheChangesFailure(t *testing.T) {
 	}
 }
 
+func TestACrashOnTheBaseIsAFailureThatATaskMayBeAbout(t *testing.T) {
+	if why := (Verified{Exit: 139, Signal: "SIGSEGV"}).Unable(); why != "" {
+		t.Error(why)
+	}
+	if why := (Verified{Exit: 137, Signal: "SIGKILL"}).Unable(); why == "" {
+		t.Error("where the memory is not enough, it is said to work")
+	}
+}
+
 func TestACommandThatWasEndedIsNotSaidToHaveFailed(t *testing.T) {
 	if got := (Verified{TimedOut: true, Exit: 143, Signal: "SIGTERM"}).Result(); got != "did not end in time" {
 		t.Errorf("%q", got)
