@@ -113,9 +113,7 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		Host: work, Verify: o.verify,
 	}
 	// Runs on the same folder share what an earlier one set up.
-	if err := s.UseLayers(ctx, filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir))); err != nil {
-		return err
-	}
+	s.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
 	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // what the commands came to on a base, for this run
 	return solveLocally(ctx, s, work, task, o.json, stdout)
 }

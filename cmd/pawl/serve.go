@@ -163,7 +163,8 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 		},
 		Host: solver.GitHub{Forge: n.forge}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
 	}
-	return n.solver.UseLayers(ctx, attempt.LayersIn(cfg.DataDir))
+	n.solver.UseLayers(attempt.LayersIn(cfg.DataDir))
+	return nil
 }
 
 // begin lets the parts work, from a clean machine on.

@@ -233,7 +233,7 @@ func BenchmarkStart(b *testing.B) {
 	for _, how := range []string{"none", "overlay"} {
 		b.Run(how, func(b *testing.B) {
 			s := Open(filepath.Join(dir, "layers"), os.RemoveAll, time.Now)
-			s.Overlay = how == "overlay"
+			s.Overlay = func() bool { return how == "overlay" }
 			for i := range b.N {
 				b.StopTimer()
 				root := filepath.Join(dir, fmt.Sprint(how, b.N, i))

@@ -46,7 +46,7 @@ func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, f
 		}
 		m := Mount{p.lower, p.upper, filepath.Join(scratch, "overlay-"+strconv.Itoa(i))}
 		switch {
-		case s.Overlay && !strings.ContainsAny(m.Lower+m.Upper+m.Work, `,:\"`):
+		case s.Overlay != nil && s.Overlay() && !strings.ContainsAny(m.Lower+m.Upper+m.Work, `,:\"`):
 			if err := errors.Join(s.remove(m.Work), os.MkdirAll(m.Work, 0o700)); err != nil {
 				return nil, nil, err
 			}

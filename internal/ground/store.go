@@ -60,8 +60,8 @@ func At(dir string, r Record) Layer { return Layer{Record: r, dir: dir} }
 // Store keeps the layers of all repositories. Any number of processes may use the same folder.
 type Store struct {
 	dir string
-	// Overlay says that programs can get a layer by overlayfs here; else they get a copy.
-	Overlay bool
+	// Overlay says whether programs can get a layer by overlayfs here; else, as where it is nil, they get a copy.
+	Overlay func() bool
 	remove  func(dir string) error
 	now     func() time.Time
 	// most bounds the layers of a repository, and mostBytes all of them together.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/git"
@@ -23,22 +24,24 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// UseLayers has attempts keep and use layers in a folder, and images beside it. Where layers cannot be mounted over
-// each other they are copied.
-func (e *Env) UseLayers(ctx context.Context, dir string) error {
+// UseLayers has attempts keep and use layers in a folder, and images beside it. Where layers cannot be mounted over each
+// other, which the first use tries, they are copied.
+func (e *Env) UseLayers(dir string) {
 	e.Layers = ground.Open(dir, git.Remove, e.Now)
 	e.Images = ground.OpenImages(filepath.Join(filepath.Dir(dir), "images"), e.Config.Images.Registries, git.Remove, e.Now)
 	if e.Sandbox.Mode() == sandbox.None {
-		return nil
+		return
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	err := e.Sandbox.Overlays(ctx, dir)
-	if e.Layers.Overlay = err == nil; err != nil {
-		e.Log.Info().Err(err).Msg("layers are copied, since they cannot be mounted over each other here")
-	}
-	return nil
+	e.Layers.Overlay = sync.OnceValue(func() bool {
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = e.Sandbox.Overlays(context.Background(), dir)
+		}
+		if err != nil {
+			e.Log.Info().Err(err).Msg("layers are copied, since they cannot be mounted over each other here")
+		}
+		return err == nil
+	})
 }
 
 // LayersIn is where the layers of a data directory are.
