@@ -36,7 +36,7 @@ type project struct {
 func projects() []project {
 	return []project{
 		{"go", []string{"go", "env", "GOROOT"}, "bin", "", "go test ./...", "echo '// Twice is twice as many.\nfunc Twice(n int) int { return 2 * n }' >> words.go"},
-		{"node", []string{"node", "-p", "path.dirname(path.dirname(process.execPath))"}, "bin", "npm ci --no-audit --no-fund", "npm test", "echo 'exports.twice = (/** @type {number} */ n) => 2 * n' >> words.js"},
+		{"node", []string{"node", "-p", "path.dirname(path.dirname(process.execPath))"}, "bin", "npm ci --no-audit --no-fund --cafile /etc/ssl/certs/ca-certificates.crt", "npm test", "echo 'exports.twice = (/** @type {number} */ n) => 2 * n' >> words.js"},
 		{"python", []string{"python3", "-c", "import sys; print(sys.base_prefix)"}, "bin",
 			"python3 -m venv .venv && .venv/bin/pip install --quiet --no-index --find-links vendor -r requirements.txt", ".venv/bin/python -m unittest",
 			"printf '\\n\\ndef twice(n):\\n    return 2 * n\\n' >> words.py"},
