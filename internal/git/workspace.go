@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -32,13 +34,10 @@ type CheckoutSpec struct {
 // Workspace is the checkout of one attempt. It is for one goroutine at a time, and its methods that read the
 // work tree are for times when nobody writes there: when the agent's processes are dead.
 type Workspace struct {
-	// Dir is an ordinary checkout for the agent, with a .git of its own that has
-	// no remote and no credential. Bind it writable.
-	Dir string
-	// Objects holds the objects that the agent's .git borrows from the cache.
-	// Bind it read-only at the same path, and nothing else of the cache: without
-	// a sandbox an agent can write there, and harm every later attempt.
-	Objects   string
+	// Dir is an ordinary checkout for the agent, with a shallow .git of its own that has
+	// no remote and no credential, and nothing but the history of its branch: what others
+	// work on, and what came later, could be copied. Bind it writable.
+	Dir       string
 	StartTree string // the tree of the commit where the checkout started
 
 	root   string // holds the checkout and gitDir
@@ -66,8 +65,7 @@ func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, er
 
 func (c *Cache) workspace(root string) *Workspace {
 	return &Workspace{
-		Dir: filepath.Join(root, "checkout"), Objects: filepath.Join(c.dir, "objects"),
-		root: root, gitDir: filepath.Join(root, "host.git"), cache: c,
+		Dir: filepath.Join(root, "checkout"), root: root, gitDir: filepath.Join(root, "host.git"), cache: c,
 		limits: limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
 	}
 }
@@ -110,7 +108,11 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	if err := initBare(ctx, w.cache.git, w.gitDir); err != nil {
 		return err
 	}
-	if err := w.borrow(w.gitDir); err != nil {
+	objects := filepath.Join(w.cache.dir, "objects") + "\n"
+	if err := os.WriteFile(filepath.Join(w.gitDir, "objects", "info", "alternates"), []byte(objects), 0o600); err != nil {
+		return err
+	}
+	if err := writeAttributes(w.gitDir); err != nil {
 		return err
 	}
 	if err := os.Mkdir(w.Dir, 0o755); err != nil {
@@ -128,10 +130,7 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	return w.freezeLinks(ctx)
 }
 
-func (w *Workspace) borrow(gitDir string) error {
-	if err := os.WriteFile(filepath.Join(gitDir, "objects", "info", "alternates"), []byte(w.Objects+"\n"), 0o600); err != nil {
-		return err
-	}
+func writeAttributes(gitDir string) error {
 	return os.WriteFile(filepath.Join(gitDir, "info", "attributes"), []byte(attributes), 0o600)
 }
 
@@ -168,7 +167,7 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
 	if err := os.MkdirAll(filepath.Join(dot, "info"), 0o755); err != nil {
 		return err
 	}
-	if err := w.borrow(dot); err != nil {
+	if err := errors.Join(writeAttributes(dot), w.pack(ctx, spec, dot)); err != nil {
 		return err
 	}
 	config, err := os.OpenFile(filepath.Join(dot, "config"), os.O_APPEND|os.O_WRONLY, 0)
@@ -190,6 +189,42 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
 	}
 	_, err = p.run(ctx, command{args: []string{"update-ref", ref, spec.Commit}, env: []string{"GIT_DIR=" + dot}})
 	return err
+}
+
+// history is how many commits of its branch an agent finds: enough for git log to tell how
+// people work here.
+const history = 50
+
+// pack copies the last commits of the branch into the agent's git directory, and no other object. Nothing is
+// compressed anew: that would take longer than the disk is worth.
+func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, dot string) error {
+	list, err := w.run(ctx, command{args: []string{"rev-list", "--parents", "--max-count", strconv.Itoa(history), spec.Commit}})
+	if err != nil {
+		return err
+	}
+	commits := strings.Split(strings.TrimSpace(string(list)), "\n")
+	in := map[string]bool{}
+	for _, c := range commits {
+		sha, _, _ := strings.Cut(c, " ")
+		in[sha] = true
+	}
+	var ends, wanted strings.Builder
+	for _, c := range commits {
+		family := strings.Fields(c)
+		if slices.ContainsFunc(family[1:], func(parent string) bool { return !in[parent] }) {
+			ends.WriteString(family[0] + "\n")
+			wanted.WriteString("--shallow " + family[0] + "\n")
+		}
+	}
+	wanted.WriteString(spec.Commit + "\n")
+	if spec.Files != "" {
+		wanted.WriteString(spec.Files + "^{tree}\n") // which the index names
+	}
+	pack := filepath.Join(dot, "objects", "pack", "pack")
+	if _, err := w.run(ctx, command{args: []string{"pack-objects", "--revs", "--quiet", "--delta-base-offset", "--window=0", pack}, stdin: wanted.String()}); err != nil || ends.Len() == 0 {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(ends.String()), 0o600)
 }
 
 // run executes git in the host's git directory, with the checkout as work tree.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +47,49 @@ func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
 	if got := sh(t, w.Dir, "rev-parse", "HEAD^{tree}"); got != s.Tree {
 		t.Error("the agent's commit and the snapshot are different trees")
 	}
+}
+
+// The fix may stand already on another branch, on that of another thread, or in a later
+// commit of the default branch, and all of them are in the cache.
+func TestTheAgentFindsNothingButTheHistoryOfItsBranch(t *testing.T) {
+	origin, first := repository(t, map[string]string{"a.txt": "first\n"})
+	for i := range history {
+		write(t, origin, map[string]string{"a.txt": strconv.Itoa(i) + "\n"})
+		sh(t, origin, "commit", "-q", "-a", "-m", "more")
+	}
+	sh(t, origin, "checkout", "-q", "-b", "side", "HEAD~3")
+	write(t, origin, map[string]string{"b.txt": "merged\n"})
+	sh(t, origin, "add", "-A")
+	sh(t, origin, "commit", "-q", "-m", "side")
+	sh(t, origin, "checkout", "-q", "main")
+	sh(t, origin, "merge", "-q", "--no-ff", "-m", "merge", "side")
+	start := sh(t, origin, "rev-parse", "HEAD")
+	write(t, origin, map[string]string{"a.txt": "the fix\n"})
+	sh(t, origin, "commit", "-q", "-a", "-m", "the fix")
+	fix := sh(t, origin, "rev-parse", "HEAD:a.txt")
+	c := open(t)
+	if _, err := c.Fetch(t.Context(), Remote{URL: origin}, "main", "side"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: start, Dir: filepath.Join(t.TempDir(), "attempt")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	all := sh(t, w.Dir, "cat-file", "--batch-all-objects", "--batch-check")
+	for what, id := range map[string]string{"the fix": fix, "the oldest commit": first} {
+		if strings.Contains(all, id) {
+			t.Errorf("the agent finds %s", what)
+		}
+	}
+	if got := sh(t, w.Dir, "rev-list", "--count", "HEAD"); got != strconv.Itoa(history) {
+		t.Errorf("it finds %s commits", got)
+	}
+	if got := sh(t, w.Dir, "rev-parse", "--is-shallow-repository"); got != "true" {
+		t.Errorf("shallow: %s", got)
+	}
+	sh(t, w.Dir, "fsck", "--strict")
+	sh(t, w.Dir, "log", "--stat", "-p", "--", "a.txt")
 }
 
 func TestASnapshotHoldsEveryChangeAndNoIgnoredFile(t *testing.T) {

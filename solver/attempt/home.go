@@ -9,21 +9,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/testreport"
 	"github.com/pawlbot/pawl/policy"
 )
 
 // shown are the files of the host that an agent may read beside the system's.
-func (c *checkout) shown(ws *git.Workspace, tool []string) []string {
-	list := append([]string{ws.Objects}, c.Config.Sandbox.ReadOnly...)
-	if len(tool) > 0 {
-		list = append(list, tool[0])
-	}
-	return list
+func (c *checkout) shown(tool []string) []string {
+	return slices.Concat(c.Config.Sandbox.ReadOnly, tool[:min(1, len(tool))])
 }
 
 // login shows an agent the login of its account, where the operator wants it so.

@@ -157,7 +157,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		return spec, nil, err
 	}
 	spec = sandbox.Spec{
-		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(c.ws, tool),
+		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(tool),
 		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
 	}
 	c.at(&spec)

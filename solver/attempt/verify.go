@@ -158,7 +158,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 		list = append(list, k+"="+v)
 	}
 	spec := sandbox.Spec{
-		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(t.ws, nil), Stdin: prog.stdin,
+		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(nil), Stdin: prog.stdin,
 		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
 	}
 	t.at(&spec)
