@@ -122,7 +122,7 @@ func TestATraceLeadsFromTheWebhookToThePush(t *testing.T) {
 	slices.Sort(ways)
 	want := []string{
 		"webhook", "webhook > delivery", "webhook > step", "webhook > step > attempt", "webhook > step > attempt > agent run",
-		"webhook > step > attempt > push", "webhook > step > attempt > verify", "webhook > step > decide", "webhook > step > decide > verify base", "webhook > step > publish",
+		"webhook > step > attempt > push", "webhook > step > attempt > verify", "webhook > step > decide", "webhook > step > decide > layer", "webhook > step > decide > layer > verify base", "webhook > step > publish",
 	}
 	if d := cmp.Diff(want, slices.Compact(ways)); d != "" {
 		t.Error(d)
