@@ -72,20 +72,8 @@ var talkers = []bot{
 	{name: "insister", does: "a person's script comments /pawl retry with a counter",
 		acts:  func(s *seat) { s.says(s.issue, writer, fmt.Sprintf("/pawl retry more words %d", s.round)) },
 		bound: bound{attempts: 7, why: again}},
-	{name: "metronome", does: "a person's script says something new every hour", every: time.Hour,
-		acts:  func(s *seat) { s.says(s.pull, writer, s.words()) },
-		bound: bound{attempts: 6, why: five}},
 	{name: "commander", does: "a person's script comments /pawl retry in new words every two hours", every: 2 * time.Hour,
 		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry "+s.words()) },
-		bound: bound{attempts: 6, why: five}},
-	{name: "rewriter", does: "a person's script edits its comment every hour", every: time.Hour,
-		acts: func(s *seat) {
-			if id := s.memory["mine"]; id != 0 {
-				s.did(s.world.EditComment(s.repo, id, writer, s.words()))
-				return
-			}
-			s.memory["mine"] = s.says(s.pull, writer, s.words())
-		},
 		bound: bound{attempts: 6, why: five}},
 	{name: "stranger", does: "somebody without permission gives orders",
 		acts: func(s *seat) {
@@ -156,4 +144,20 @@ var hidden = regexp.MustCompile(`(?s)<!--.*?-->\s*`)
 // shown is what readers see of the comment that Pawl wrote on the issue.
 func (s *seat) shown() string {
 	return strings.TrimSpace(hidden.ReplaceAllString(s.pawls(s.issue)[0].Body, ""))
+}
+
+// timekeepers are told by when they act, so they share a clock with nobody who moves it.
+var timekeepers = []bot{
+	{name: "metronome", does: "a person's script says something new every hour", every: time.Hour,
+		acts:  func(s *seat) { s.says(s.pull, writer, s.words()) },
+		bound: bound{attempts: 6, why: five}},
+	{name: "rewriter", does: "a person's script edits its comment every hour", every: time.Hour,
+		acts: func(s *seat) {
+			if id := s.memory["mine"]; id != 0 {
+				s.did(s.world.EditComment(s.repo, id, writer, s.words()))
+				return
+			}
+			s.memory["mine"] = s.says(s.pull, writer, s.words())
+		},
+		bound: bound{attempts: 6, why: five}},
 }
