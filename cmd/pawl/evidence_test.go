@@ -67,7 +67,7 @@ func TestAVerificationThatPassedIsHeldAgainstTheTestsAsTheyWere(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(c.needs); c.needs != "" && err != nil {
-				t.Skip(err)
+				t.Skipf("%s is not installed (.ci/setup installs what the tests need)", c.needs)
 			}
 			r := newRig(t, c.files)
 			r.agent("cat > /dev/null\n"+c.agent+"\n", "")
@@ -133,7 +133,7 @@ func TestPawlRunTellsWhatWasDoneToTheTests(t *testing.T) {
 func TestAHookOfPytestThatRewritesOutcomesIsFound(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("pytest"); err != nil {
-		t.Skip(err)
+		t.Skip("pytest is not installed (.ci/setup installs it)")
 	}
 	r := newRig(t, with("pytest -v", "total.py", "def total(a, b):\n    return a + b\n", "test_total.py", "from total import total\n\n\ndef test_adds():\n    assert total(1, 2) == 3\n"))
 	r.agent(`cat > /dev/null

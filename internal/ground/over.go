@@ -22,19 +22,17 @@ type Folder struct{ From, To string }
 // that holds what they write to the last. What cannot be mounted here is copied; a HOME only where it is fresh. Files
 // that are there already stay.
 func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (mounts []Mount, folders []Folder, err error) {
-	parts := []struct {
+	type part struct {
 		lower, upper string
 		copied       bool
-	}{{filepath.Join(l.dir, Home), home, fresh}, {filepath.Join(l.dir, Work), work, true}}
+	}
+	parts := []part{{filepath.Join(l.dir, Home), home, fresh}, {filepath.Join(l.dir, Work), work, true}}
 	for i, p := range l.Paths {
 		upper := filepath.Join(scratch, "path-"+strconv.Itoa(i))
 		if err := os.MkdirAll(upper, 0o700); err != nil {
 			return nil, nil, err
 		}
-		parts = append(parts, struct {
-			lower, upper string
-			copied       bool
-		}{filepath.Join(l.dir, Paths, strconv.Itoa(i)), upper, true})
+		parts = append(parts, part{filepath.Join(l.dir, Paths, strconv.Itoa(i)), upper, true})
 		folders = append(folders, Folder{upper, p})
 	}
 	for i, p := range parts {
