@@ -43,15 +43,22 @@ type finding struct {
 }
 
 func doctorCommand() *cobra.Command {
-	var file string
+	var file, repo string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "doctor --config FILE", Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents", Args: cobra.NoArgs,
+		Use: "doctor --config FILE [--repo OWNER/NAME]", Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents", Args: cobra.NoArgs,
 		Long: "Check everything that a server needs, one line a check, with a hint where something is wrong.\n" +
 			"Warnings do not fail the command. Providers are asked for any answer, without a key; agents are started only\n" +
-			"to tell their version; nothing is written at GitHub.",
+			"to tell their version; nothing is written at GitHub. With --repo that repository is tried, too: its\n" +
+			".github/pawl.yml is read from the default branch, its setup and its verify commands run there as before a first\n" +
+			"attempt, in a folder of their own that is removed afterwards.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all := examine(cmd.Context(), file, os.LookupEnv)
+			if cmd.Flags().Changed("repo") {
+				if err := repositoryName(repo); err != nil {
+					return err
+				}
+			}
+			all := examine(cmd.Context(), file, repo, os.LookupEnv)
 			print := func(w io.Writer) error { return printFindings(w, all) }
 			if err := printReport(cmd, asJSON, map[string]any{"checks": all}, print); err != nil {
 				return err
@@ -69,12 +76,13 @@ func doctorCommand() *cobra.Command {
 		},
 	}
 	requiredFlag(cmd, &file, "config", "the server's configuration file")
+	cmd.Flags().StringVar(&repo, "repo", "", "try this repository, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 // examine does all checks. Without a readable configuration there is only one.
-func examine(ctx context.Context, file string, lookup func(string) (string, bool)) []finding {
+func examine(ctx context.Context, file, repo string, lookup func(string) (string, bool)) []finding {
 	cfg, err := config.Load(file, lookup)
 	if err != nil {
 		problems, ok := errors.AsType[config.Problems](err)
@@ -96,12 +104,16 @@ func examine(ctx context.Context, file string, lookup func(string) (string, bool
 	}
 	d.agents(ctx) // bounds each CLI
 	d.bounds()
+	if repo != "" && d.client != nil {
+		d.repository(ctx, d.client, repo)
+	}
 	return d.found
 }
 
 type doctor struct {
-	cfg   config.Server
-	found []finding
+	cfg    config.Server
+	client *forge.Client // nil where the App cannot sign in
+	found  []finding
 }
 
 // add keeps a finding, as one line: some errors have several.
@@ -229,6 +241,7 @@ func (d *doctor) github(ctx context.Context) {
 	if d.failed("github", err, "look at integration_id, the private key, v3_api_url and this machine's clock") {
 		return
 	}
+	d.client = client
 	d.add("github", checkOK, fmt.Sprintf("signs in as %s (App %d)", app.BotLogin, app.ID), "")
 	d.permissions(app)
 	if app.Permissions["workflows"] != "" {

@@ -40,6 +40,7 @@ func (s *Server) routeTable() []route {
 		{"POST /app-manifests/{code}/conversions", anyone, "", s.convertManifest},
 		{"GET /users/{login}", anyone, "", s.getUser},
 		{"GET" + repo, asToken, "metadata:read", s.getRepo},
+		{"GET" + repo + "/installation", asApp, "", s.getInstallation},
 		{"GET" + repo + "/collaborators/{login}/permission", asToken, "metadata:read", s.getPermission},
 		{"GET" + repo + "/issues", asToken, listen, s.listIssues},
 		{"POST" + repo + "/issues", asToken, talk, s.createIssue},

@@ -30,6 +30,14 @@ func (w apps) listInstallations(c *call) *reply {
 	return page(c, live, w.renderInstallation, array)
 }
 
+func (w apps) getInstallation(c *call) *reply {
+	in := w.installationOf(c.repo)
+	if in == nil {
+		return notFound()
+	}
+	return ok(w.renderInstallation(in))
+}
+
 // maxTokenRepos is how many repositories a token can be narrowed to ("Up to 500
 // repositories can be listed in this manner").
 const maxTokenRepos = 500

@@ -33,6 +33,7 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 	}{
 		{app, "GET /app", "", 200, "integration"},
 		{app, "GET /app/installations", "", 200, "[installation]"},
+		{app, "GET {repo}/installation", "", 200, "installation"},
 		{app, "POST /app/installations/{inst}/access_tokens", "", 201, "installation-token"},
 		{app, "POST /app/installations/{inst}/access_tokens", `{"repositories": ["tools"], "permissions": {"issues": "read"}}`, 201, "installation-token"},
 		{app, "GET /app/hook/deliveries", "", 200, "[hook-delivery-item]"},

@@ -104,6 +104,16 @@ func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	return user.ID, err
 }
 
+// Installation is the App's installation that reaches a repository. ErrNotFound: it is not installed there.
+func (c *Client) Installation(ctx context.Context, repo Repo) (id int64, err error) {
+	if err := repo.validate(); err != nil {
+		return 0, err
+	}
+	var found github.Installation
+	_, err = c.do(ctx, request{route: "/repos/{owner}/{repo}/installation", repo: repo, as: asApp, holds: []string{"id"}}, &found)
+	return found.GetID(), err
+}
+
 func (c *Client) metadataToken(ctx context.Context) (installation int64, token string, err error) {
 	var all []github.Installation
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/config"
+)
+
+// ward is a clinic whose App is installed on a repository with these files.
+func ward(t *testing.T, files map[string]string) *clinic {
+	c := newClinic(t, nil)
+	c.must(c.world.AddRepo(t.Context(), rigRepo, files))
+	c.must(c.world.Install(rigRepo))
+	c.env = append(c.env, "TMPDIR="+t.TempDir())
+	return c
+}
+
+func TestDoctorTriesARepository(t *testing.T) {
+	t.Parallel()
+	goTest := "package w\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {}\n"
+	for _, tc := range []struct {
+		name  string
+		files map[string]string
+		code  int
+		lines []string // each begins like a line of the report, up to the third column, and is in it
+	}{
+		{"whose file is wrong", map[string]string{config.RepoFile: "verify: 3\nwrong: 1\n"}, exitFailed,
+			[]string{"failed|pawl.yml|.github/pawl.yml:1: verify", "failed|pawl.yml|.github/pawl.yml:2: wrong"}},
+		{"without a file and a setup", map[string]string{"package-lock.json": "{}\n"}, exitDone,
+			[]string{"warning|pawl.yml|is not on the default branch", "warning|setup|npm ci is the usual command for package-lock.json", "warning|verify|no verify commands"}},
+		{"whose setup fails", map[string]string{config.RepoFile: "environment: {setup: [\"echo no network; exit 3\"]}\nverify: [\"true\"]\n"}, exitFailed,
+			[]string{"ok|pawl.yml|no error", "failed|setup|exit code 3; it printed no network"}},
+		{"whose verify command cannot work", map[string]string{config.RepoFile: "verify: [no-such-tool]\n"}, exitFailed,
+			[]string{"failed|verify|no-such-tool cannot work here: exit code 127"}},
+		{"that is red", map[string]string{"a_test.go": strings.Replace(goTest, "{}", "{ t.Fatal(1) }", 1), "go.mod": "module w\n\ngo 1.26\n", config.RepoFile: "verify: [go test ./...]\n"}, exitDone,
+			[]string{"warning|setup|go mod download is the usual command for go.mod", "warning|verify|go test ./... fails on the default branch with exit code 1: w TestOne"}},
+		{"that is well", map[string]string{"a_test.go": goTest, "go.mod": "module w\n\ngo 1.26\n", config.RepoFile: "environment: {setup: [\"go mod download\"]}\nverify: [go test -v ./...]\n"}, exitDone,
+			[]string{"ok|repository|acme/widgets is fetched", "ok|setup|1 command ended with exit code 0", "ok|verify|go test -v ./... ended with exit code 0", "ok|verify|1 test ran"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := ward(t, tc.files)
+			code, out, errs := c.doctor("--repo", rigRepo)
+			if code != tc.code {
+				t.Errorf("exit %d, want %d", code, tc.code)
+			}
+			for _, want := range tc.lines {
+				part := strings.SplitN(want, "|", 3)
+				found := false
+				for line := range strings.Lines(out) {
+					f := strings.Fields(line)
+					found = found || len(f) > 2 && f[0] == part[0] && f[1] == part[1] && strings.Contains(line, part[2])
+				}
+				if !found {
+					t.Errorf("no line %s", want)
+				}
+			}
+			left, err := filepath.Glob(filepath.Join(strings.TrimPrefix(c.env[len(c.env)-1], "TMPDIR="), "*"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %q %v", left, err)
+			}
+			if kept, err := os.ReadDir(filepath.Join(c.dir, "data")); err != nil || len(kept) > 0 {
+				t.Errorf("the server's data directory was used: %v %v", kept, err)
+			}
+			if t.Failed() {
+				t.Logf("%s%s", out, errs)
+			}
+		})
+	}
+}
+
+func TestDoctorTriesNoRepositoryThatItCannotReach(t *testing.T) {
+	t.Parallel()
+	c := ward(t, map[string]string{"a.txt": "one\n"})
+	c.must(c.world.AddRepo(t.Context(), "other/widgets", map[string]string{"a.txt": "one\n"}))
+	c.must(c.world.Uninstall("other/widgets"))
+	if code, out, _ := c.doctor("--repo", "other/widgets"); code != exitFailed || !strings.Contains(out, "install the App on other/widgets") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	for _, bad := range []string{"", "widgets", "a/b/c", "/", "acme/"} {
+		if code, _, errs := c.doctor("--repo", bad); code != exitUsage || !strings.Contains(errs, "--repo takes OWNER/NAME") {
+			t.Errorf("--repo %q: exit %d, %s", bad, code, errs)
+		}
+	}
+	if code, out, _ := c.doctor("--repo", "acme/..%2Fwidgets"); code != exitFailed || !strings.Contains(out, "not a name that GitHub gives") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
