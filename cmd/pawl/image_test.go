@@ -174,7 +174,34 @@ func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
 				}
 				reg.Close()
 			}
+			if images := r.status().Images; len(images) != 1 || !strings.HasPrefix(images[0].Image, reg.host+"/tools@sha256:") || images[0].Bytes == 0 || r.metric("pawl_images") != 1 || r.metric("pawl_image_bytes") == 0 {
+				t.Errorf("pawl status and the metrics show the images %+v, want that of %s", images, image)
+			}
 		})
+	}
+}
+
+func TestALayerIsOfOneDigestOfItsImage(t *testing.T) {
+	t.Parallel()
+	reg := newImages(t)
+	files := system()
+	files["tools/toolchain"] = toolchain(t)
+	image := reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello")
+	r := imaged(t, "image: "+image, image, reg.host)
+	r.start()
+	keys := map[string]bool{}
+	for range 2 {
+		n := r.solve("A file", "Please make made.txt.")
+		if s := r.ending(n); s.State != "done" {
+			t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+		}
+		keys[r.layer(n).Key] = true
+		// The name stands for another image now, and Pawl does not remember what it stood for.
+		reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello", "OTHER=1")
+		r.must(os.RemoveAll(filepath.Join(r.dir, r.data, "images", "names")))
+	}
+	if len(keys) != 2 || keys[""] {
+		t.Errorf("the layers are %v; want one for each digest", keys)
 	}
 }
 

@@ -26,7 +26,7 @@ func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 			{Name: "github", Run: func(context.Context) (bool, string) { return n.github.state() }},
 			{Name: "clock", Run: func(context.Context) (bool, string) { return n.agreed() }},
 		},
-		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held,
+		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
 		Counters: counters, Build: buildInfo(),
 		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Now: now, Log: n.log,
 	})

@@ -75,6 +75,7 @@ type statusReport struct {
 	Day        policy.Ledger         `json:"day"`    // what the attempts of the last 24 hours used on this server, and what they may use
 	Levels     []policy.Ledger       `json:"levels"` // Day, and the same by installation and by repository
 	Layers     []layerStatus         `json:"layers"` // of the servers that work in this data directory
+	Images     []layerStatus         `json:"images"` // likewise
 
 	now time.Time
 }
@@ -101,8 +102,9 @@ type cooldownStatus struct {
 	Repo string `json:"repo"`
 }
 
+// layerStatus is a layer of a repository, or an image, which is of none.
 type layerStatus struct {
-	Repo string    `json:"repo"`
+	Repo string    `json:"repo,omitempty"`
 	Used time.Time `json:"used"`
 	ground.Record
 }
@@ -129,7 +131,7 @@ type backendStatus struct {
 }
 
 func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusReport, error) {
-	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, Layers: []layerStatus{}, now: now}
+	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, Layers: []layerStatus{}, Images: []layerStatus{}, now: now}
 	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
 	if err != nil {
 		return r, err
@@ -196,6 +198,13 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		for _, l := range layers {
 			r.Layers = append(r.Layers, layerStatus{l.Repo, l.Used, l.Record})
 		}
+		images, err := ground.Open(attempt.ImagesIn(dir), nil, nil).List()
+		if err != nil {
+			return r, err
+		}
+		for _, l := range images {
+			r.Images = append(r.Images, layerStatus{"", l.Used, l.Record})
+		}
 	}
 	r.Levels = cfg.Policy.Day(used, statusLevels)
 	r.Day = r.Levels[0]
@@ -251,6 +260,9 @@ func (r statusReport) print(w io.Writer) error {
 			what = "setup failed: " + text.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
 		}
 		fmt.Fprintf(w, "layer %s of %s: %s, used last at %s\n", l.Key, text.Line(l.Repo, 200), what, text.Instant(r.now, l.Used))
+	}
+	for _, l := range r.Images {
+		fmt.Fprintf(w, "image %s: %d MiB, used last at %s\n", text.Line(l.Image, 300), l.Bytes>>20, text.Instant(r.now, l.Used))
 	}
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)

@@ -163,7 +163,7 @@ func (s *Images) pull(ctx context.Context, digest name.Digest, dir string) (r Re
 		name, _, ok := strings.Cut(v, "=")
 		return !ok || name == "" || name == "HOME" || strings.ContainsRune(v, 0)
 	})
-	return Record{Env: env}, unpack(root, layers, min(maxImage, int64(disk.Bavail)*disk.Bsize-spareBytes))
+	return Record{Image: digest.Name(), Env: env}, unpack(root, layers, min(maxImage, int64(disk.Bavail)*disk.Bsize-spareBytes))
 }
 
 func (s *Images) options(ctx context.Context) []remote.Option {

@@ -27,7 +27,8 @@ const (
 // Record describes a layer.
 type Record struct {
 	Key    string   `json:"key"`
-	Commit string   `json:"commit"` // that it was built from
+	Commit string   `json:"commit,omitempty"` // that it was built from
+	Image  string   `json:"image,omitempty"`  // the name and digest of an image that was unpacked
 	Paths  []string `json:"paths,omitempty"`
 	Env    []string `json:"env,omitempty"` // variables that an image sets
 	// Failed is why there is no layer of this key.

@@ -59,6 +59,8 @@ func descriptions() map[string]*prometheus.Desc {
 	desc("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second.")
 	desc("layers", "Layers that setups left on this server.")
 	desc("layer_bytes", "What these take on its disk.")
+	desc("images", "Container images that are unpacked on this server.")
+	desc("image_bytes", "What these take on its disk.")
 	desc("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", "source")
 	desc("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", "source")
 	desc("signal_violations", "Implausible values of a source of grades in the last 7 days.", "source")
@@ -98,6 +100,9 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	layers, bytes := s.Layers()
 	s.give(out, "layers", float64(layers))
 	s.give(out, "layer_bytes", float64(bytes))
+	images, bytes := s.Images()
+	s.give(out, "images", float64(images))
+	s.give(out, "image_bytes", float64(bytes))
 	s.give(out, "database_clock_ahead_seconds", s.Skew().Seconds())
 	for _, r := range s.parts.answers(ctx) {
 		s.give(out, "healthy", flag(r[0].OK), r[0].Name)

@@ -43,6 +43,7 @@ type Options struct {
 	Points   func() []forge.Points
 	Skew     func() time.Duration             // how far the clock of the database is ahead of this machine's; see store.Skew
 	Layers   func() (layers int, bytes int64) // what setups left on this server
+	Images   func() (images int, bytes int64) // that are unpacked on this server
 	Build    Build
 	WebURL   string        // where GitHub shows repositories, without a slash at its end
 	Limits   policy.Limits // those that decisions are taken by

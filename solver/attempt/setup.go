@@ -28,7 +28,7 @@ import (
 // other, which the first use tries, they are copied.
 func (e *Env) UseLayers(dir string) {
 	e.Layers = ground.Open(dir, git.Remove, e.Now)
-	e.Images = ground.OpenImages(filepath.Join(filepath.Dir(dir), "images"), e.Config.Images.Registries, git.Remove, e.Now)
+	e.Images = ground.OpenImages(ImagesIn(filepath.Dir(dir)), e.Config.Images.Registries, git.Remove, e.Now)
 	if e.Sandbox.Mode() == sandbox.None {
 		return
 	}
@@ -43,6 +43,9 @@ func (e *Env) UseLayers(dir string) {
 		return err == nil
 	})
 }
+
+// ImagesIn is where the images of a data directory are.
+func ImagesIn(dataDir string) string { return filepath.Join(dataDir, "images") }
 
 // LayersIn is where the layers of a data directory are.
 func LayersIn(dataDir string) string { return filepath.Join(dataDir, "layers") }
