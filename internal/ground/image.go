@@ -38,6 +38,8 @@ const (
 type Images struct {
 	*Store
 	registries []string
+	// resolving and pulling are how long a registry may take to say what a name stands for, and to give an image.
+	resolving, pulling time.Duration
 }
 
 // unpacked stands for the repository in the store of images.
@@ -47,7 +49,7 @@ const unpacked = "unpacked/sha256"
 func OpenImages(dir string, registries []string, remove func(dir string) error, now func() time.Time) *Images {
 	s := Open(dir, remove, now)
 	s.most = keptImages
-	return &Images{s, registries}
+	return &Images{s, registries, resolveTime, pullTime}
 }
 
 // Image is the system that an image holds.
@@ -96,7 +98,7 @@ func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (d
 
 // resolve asks which image a name stands for.
 func (s *Images) resolve(ctx context.Context, ref name.Reference) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	ctx, cancel := context.WithTimeout(ctx, s.resolving)
 	defer cancel()
 	image, err := remote.Image(ref, s.options(ctx)...)
 	if err != nil {
@@ -119,7 +121,7 @@ func (s *Images) Use(ctx context.Context, digest string) (image Image, leave fun
 		return image, leave, err
 	}
 	err = s.Build(ctx, unpacked, hexOf(digest), func(Layer) bool { return false }, func(dir string) (Record, error) {
-		ctx, cancel := context.WithTimeout(ctx, pullTime)
+		ctx, cancel := context.WithTimeout(ctx, s.pulling)
 		defer cancel()
 		return s.pull(ctx, parsed, dir)
 	})

@@ -320,6 +320,30 @@ func TestWhatDoesNotFitIsAskedForAgain(t *testing.T) {
 	}
 }
 
+func TestARegistryThatHangsIsNotWaitedForLong(t *testing.T) {
+	s := newStand(t)
+	ref := s.push("tools:1", layer(t, regular("a", "one")))
+	digest, err := s.digest(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.resolving, s.pulling = 20*time.Millisecond, 20*time.Millisecond
+	s.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for name, ask := range map[string]func() (Image, error){
+		"the name":  func() (Image, error) { return s.get(ref) },
+		"the image": func() (Image, error) { return s.pulled(t.Context(), digest) },
+	} {
+		if _, err := ask(); err == nil || !strings.Contains(err.Error(), "the registry was too slow") {
+			t.Errorf("%s: %v, want that the registry is too slow", name, err)
+		}
+	}
+	s.answer = nil
+	s.resolving, s.pulling = time.Minute, time.Minute
+	if _, err := s.get(ref); err != nil {
+		t.Errorf("once it answers again: %v", err)
+	}
+}
+
 func TestOnlyNamedHostsAreAsked(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "x")))
