@@ -10,10 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -68,7 +70,7 @@ func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []st
 		if err != nil {
 			return nil, nil, err
 		}
-		first, second, err := p.attempts(ctx, bin, own, modes[0], tools, files)
+		first, second, most, layer, err := p.attempts(ctx, bin, own, modes[0], tools, files)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -76,10 +78,13 @@ func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []st
 			row{p.name + ": setup and tests by hand, in a new clone with an empty HOME", seconds(cold), "", false},
 			row{p.name + ": the first attempt, from the order to its end", fmt.Sprintf("%s, %.2f ×", seconds(first), first.Seconds()/cold.Seconds()), "≤ 1.5 ×", first.Seconds() <= groundRatio*cold.Seconds()},
 			row{p.name + ": the tests by hand after the change, all warm", seconds(warm), "", false},
-			row{p.name + ": the attempt on the next issue", seconds(second), fmt.Sprintf("≤ 1.5 × + 2 s = %.1f s", groundRatio*warm.Seconds()+groundExtra.Seconds()), second.Seconds() <= groundRatio*warm.Seconds()+groundExtra.Seconds()})
+			row{p.name + ": the attempt on the next issue", seconds(second), fmt.Sprintf("≤ 1.5 × + 2 s = %.1f s", groundRatio*warm.Seconds()+groundExtra.Seconds()), second.Seconds() <= groundRatio*warm.Seconds()+groundExtra.Seconds()},
+			row{p.name + ": disk of the second attempt, at most; of the layer, once for all", fmt.Sprintf("%s; %s", megabytes(most), megabytes(layer)), "", false})
 	}
 	return rows, notes, nil
 }
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
@@ -137,10 +142,61 @@ func (p project) byHand(ctx context.Context, dir, tools string, files map[string
 	return cold, time.Since(began), err
 }
 
-// attempts has two issues of one repository solved, one after the other.
-func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, files map[string]string) (first, second time.Duration, err error) {
+// disk is what the files below a folder take, in bytes: whole blocks, and once where several names are one file.
+func disk(dir string) (sum int64, err error) {
+	seen := map[uint64]bool{}
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && !seen[stat.Ino] {
+			seen[stat.Ino] = true
+			sum += stat.Blocks * 512
+		}
+		return nil
+	})
+	return sum, err
+}
+
+// watchDisk looks ten times a second, until it is stopped, at the disk that the attempts and verifications of a data
+// directory take, and keeps the most in bytes.
+func watchDisk(data string, most *int64) (stop func()) {
+	*most = 0
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			sum := int64(0)
+			for _, dir := range []string{"attempts", "verify"} {
+				n, _ := disk(filepath.Join(data, dir)) // files go while it looks
+				sum += n
+			}
+			*most = max(*most, sum)
+			select {
+			case <-ended:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	return func() { close(ended); <-done }
+}
+
+// attempts has two issues of one repository solved, one after the other. Most is the disk that the second took
+// at a time, layer what both began with, in bytes.
+func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, files map[string]string) (first, second time.Duration, most, layer int64, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, 0, err
 	}
 	config := fmt.Sprintf("verify: [%q]\n", p.shell(tools, p.verify))
 	if p.setup != "" {
@@ -151,7 +207,7 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 	}
 	r, err := newRig(ctx, bin, dir, "cat > /dev/null\n"+p.change+"\n", "plain", mode, "")
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, 0, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	all := map[string]string{".github/pawl.yml": config}
@@ -159,26 +215,29 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 		all[name] = text
 	}
 	if _, err := r.world.PushCommit(ctx, repo, writer, fakegithub.Commit{Branch: "main", Files: all}); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, 0, err
 	}
 	if _, err := r.start(ctx); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, 0, err
 	}
 	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, 0, err
 	}
 	defer db.Close()
 	for _, took := range []*time.Duration{&first, &second} {
+		stop := watchDisk(filepath.Join(dir, "data"), &most)
 		_, log, err := r.solve(ctx, db)
+		stop()
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, 0, 0, err
 		}
 		if *took, err = orderToEnd(log); err != nil {
-			return 0, 0, err
+			return 0, 0, 0, 0, err
 		}
 	}
-	return first, second, nil
+	layer, err = disk(attempt.LayersIn(filepath.Join(dir, "data")))
+	return first, second, most, layer, err
 }
 
 // orderToEnd is how long an issue took that one attempt solved.
