@@ -53,7 +53,7 @@ func TestATestThatFailedBeforeDoesNotCount(t *testing.T) {
 func TestTheToolTellsAnAgentOfKindCommandWhatIsNotItsToMend(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, tapping())
-	r.agent("cat > /dev/null\n"+
+	r.agent("cat > \"$CTRL/prompt\"\n"+
 		"ask() { sh -c \"$PAWL_TESTS\" > \"$CTRL/said.$1\" 2> /dev/null; echo $? > \"$CTRL/code.$1\"; }\n"+
 		"echo spoilt >> a.txt; ask 1\n"+
 		"echo one > a.txt; echo two >> a.txt; ask 2\n", "")
@@ -61,6 +61,9 @@ func TestTheToolTellsAnAgentOfKindCommandWhatIsNotItsToMend(t *testing.T) {
 	n := r.solve("A word", "Please add the right word to a.txt.")
 	if s := r.ending(n); r.calls() != 1 || s.State != "done" {
 		t.Fatalf("%d calls, then %s (%s %q); want 1, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	if prompt := r.left("prompt"); !strings.Contains(prompt, "run: sh -c \"$PAWL_TESTS\"\n") {
+		t.Errorf("the prompt does not name the tool:\n%s", prompt)
 	}
 	if codes := r.left("code.1") + r.left("code.2"); codes != "1\n0\n" {
 		t.Errorf("exit codes %q", codes)

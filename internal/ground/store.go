@@ -169,7 +169,7 @@ func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) 
 // put records what is in part as the layer.
 func (s *Store) put(dir, part string, r Record) (err error) {
 	r.Key, r.Made = filepath.Base(dir), s.now()
-	if r.Bytes, err = size(part); err != nil {
+	if r.Bytes, err = Size(part); err != nil {
 		return err
 	}
 	data, err := json.Marshal(r)
@@ -286,8 +286,8 @@ func read(dir string) (l Layer, err error) {
 	return l, json.Unmarshal(data, &l.Record)
 }
 
-// size is what the files of a folder hold, in bytes.
-func size(dir string) (sum int64, err error) {
+// Size is what the files of a folder hold, in bytes.
+func Size(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
