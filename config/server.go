@@ -23,6 +23,7 @@ type Server struct {
 	Sandbox   Sandbox    `yaml:"sandbox"`
 	Setup     Setup      `yaml:"setup"`
 	Images    Images     `yaml:"images"`
+	Context   Context    `yaml:"context"`
 	Providers []Provider `yaml:"providers"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
@@ -44,7 +45,7 @@ type HTTP struct {
 type GitHub struct {
 	WebURL   string `yaml:"web_url"` // clone and push base
 	V3APIURL string `yaml:"v3_api_url"`
-	V4APIURL string `yaml:"v4_api_url"`
+	V4APIURL string `yaml:"v4_api_url"` // empty means the one beside V3APIURL
 	// WriteSpacing is the shortest time between two writes to one installation; zero
 	// means none but what GitHub's limits make.
 	WriteSpacing time.Duration `yaml:"write_spacing"`
@@ -139,12 +140,23 @@ const (
 	maxWorkers = 256
 )
 
+// Context is what agents are told beside their task.
+type Context struct {
+	MaxBytes int `yaml:"max_bytes"` // of the discussion in the prompt; zero means none of it
+	// Linked is how many steps away the issues and pull requests are that are told: 0 or 1.
+	Linked int `yaml:"linked"`
+}
+
+// maxContext bounds Context.MaxBytes: a quarter of what models with 200,000 tokens can read.
+const maxContext = 200 << 10
+
 // Default is the published configuration, before a file is read. It lacks what has
 // no sensible default: the App's credentials and the backends.
 func Default() Server {
 	return Server{
 		HTTP:      HTTP{Address: "127.0.0.1:8080"},
-		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com", V4APIURL: "https://api.github.com/graphql"},
+		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com"},
+		Context:   Context{MaxBytes: 60 << 10, Linked: 1},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
 		Sandbox:   Sandbox{Mode: SandboxAuto},
@@ -203,7 +215,11 @@ func (s *source) validateServer(c *Server) {
 	between(s, "server.drain", c.HTTP.Drain, 0, maxDrain)
 	s.validateURL("github.web_url", &c.GitHub.WebURL)
 	s.validateURL("github.v3_api_url", &c.GitHub.V3APIURL)
-	s.validateURL("github.v4_api_url", &c.GitHub.V4APIURL)
+	if c.GitHub.V4APIURL != "" {
+		s.validateURL("github.v4_api_url", &c.GitHub.V4APIURL)
+	}
+	between(s, "context.max_bytes", c.Context.MaxBytes, 0, maxContext)
+	between(s, "context.linked", c.Context.Linked, 0, 1)
 	s.validateApp(c.GitHub.App)
 	s.addIf(c.DataDir == "" || strings.ContainsRune(c.DataDir, 0), "data_dir", "names no folder; write . for the folder of this file")
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)

@@ -65,18 +65,19 @@ func (e Ending) IsLimit() bool {
 
 // Receipt is the record of an attempt.
 type Receipt struct {
-	N         int      `json:"n"`
-	Ending    Ending   `json:"ending,omitempty"`
-	Outcome   Outcome  `json:"outcome"`
-	Reasons   []string `json:"reasons,omitempty"`
-	Detail    string   `json:"detail,omitempty"`
-	Limit     *Limit   `json:"limit,omitempty"`
-	Base      string   `json:"base,omitempty"`
-	Layer     Layer    `json:"layer,omitzero"`
-	StartTree string   `json:"start_tree,omitempty"`
-	EndTree   string   `json:"end_tree,omitempty"`
-	Commit    string   `json:"commit,omitempty"`
-	Pushed    bool     `json:"pushed,omitempty"`
+	N         int        `json:"n"`
+	Ending    Ending     `json:"ending,omitempty"`
+	Outcome   Outcome    `json:"outcome"`
+	Reasons   []string   `json:"reasons,omitempty"`
+	Detail    string     `json:"detail,omitempty"`
+	Limit     *Limit     `json:"limit,omitempty"`
+	Base      string     `json:"base,omitempty"`
+	Layer     Layer      `json:"layer,omitzero"`
+	Manifest  []Manifest `json:"manifest,omitempty"` // what the agent was told beside its task
+	StartTree string     `json:"start_tree,omitempty"`
+	EndTree   string     `json:"end_tree,omitempty"`
+	Commit    string     `json:"commit,omitempty"`
+	Pushed    bool       `json:"pushed,omitempty"`
 	// Merged says that what others pushed meanwhile was merged into the commit.
 	Merged   bool          `json:"merged,omitempty"`
 	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
@@ -125,6 +126,36 @@ type Receipt struct {
 type Layer struct {
 	Key    string `json:"key"`
 	Commit string `json:"commit"` // of the default branch, that it was built from
+}
+
+// Manifest is how much of one kind of context an agent was told.
+type Manifest struct {
+	What string `json:"what"` // in the plural: comments
+	Kept int    `json:"kept"`
+	Of   int    `json:"of"`
+	Cut  int    `json:"cut,omitempty"` // lines of those that were kept
+	// Notes say what else was left out, and why.
+	Notes []string `json:"notes,omitempty"`
+}
+
+func (t Manifest) String() string {
+	s := fmt.Sprintf("%d of %d %s", t.Kept, t.Of, t.What)
+	if t.Cut > 0 {
+		s += ", " + Plural(t.Cut, "line") + " cut"
+	}
+	for _, n := range t.Notes {
+		s += ", " + n
+	}
+	return s
+}
+
+// Heard is how much the agent was told beside its task, in words; empty for nothing.
+func (r Receipt) Heard() string {
+	var all []string
+	for _, m := range r.Manifest {
+		all = append(all, m.String())
+	}
+	return strings.Join(all, "; ")
 }
 
 // Proposal is the setup that is usual for a repository which has none, and the file that tells.

@@ -23,6 +23,8 @@ type Host interface {
 	// opens the pull request for what was pushed.
 	publish(ctx context.Context, p *publisher) error
 	openPull(ctx context.Context, p *publisher) error
+	// context is what an attempt is told beside its task.
+	context(ctx context.Context, p *publisher) ([]attempt.Part, error)
 	// branch is the branch that is worked on.
 	branch(s thread.State, t thread.ID) string
 	// commit is the first line of a commit's message, and who commits.

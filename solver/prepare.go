@@ -75,11 +75,16 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	if err := s.Room(); err != nil {
 		return err
 	}
+	parts, err := s.Host.context(ctx, s.publisher)
+	if err != nil {
+		return err
+	}
+	beside, told, files := attempt.Compose(parts, s.Config.Context.MaxBytes)
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground,
-		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground), Lease: s.lease, Free: r.free, Span: s.span,
+		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground, beside), Beside: files, Lease: s.lease, Free: r.free, Span: s.span,
 	}
-	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
+	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Manifest: told}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
 		return err // without a place the decision is taken again, and says so
 	}
@@ -92,7 +97,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	defer s.lease.Patient(false)
 	// What is logged is handed over, also where the server stops just now.
 	logged, done := lease.AfterStop(ctx)
-	err := s.load(logged)
+	err = s.load(logged)
 	done()
 	if err != nil {
 		return err

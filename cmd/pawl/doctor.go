@@ -231,7 +231,7 @@ func (d *doctor) github(ctx context.Context) {
 		return
 	}
 	client, err := forge.New(forge.Config{
-		WebURL: d.cfg.GitHub.WebURL, APIURL: d.cfg.GitHub.V3APIURL, AppID: d.cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
+		WebURL: d.cfg.GitHub.WebURL, APIURL: d.cfg.GitHub.V3APIURL, GraphURL: d.cfg.GitHub.V4APIURL, AppID: d.cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
 		UserAgent: "pawl/" + buildInfo().Version, Now: time.Now, Log: zerolog.Nop(),
 	})
 	if d.failed("github", err, keyHint) {

@@ -147,7 +147,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	}
 	n.github = &githubHealth{transport: outbound(16), now: now}
 	n.forge, err = forge.New(forge.Config{
-		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
+		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, GraphURL: cfg.GitHub.V4APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
 		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, WriteSpacing: cfg.GitHub.WriteSpacing, Shared: limits, Transport: n.github,
 	})
 	if err != nil {

@@ -57,6 +57,7 @@ func (s *Server) routeTable() []route {
 		{"GET" + repo + "/pulls/{number}", asToken, "pull_requests:read", ofPull(s.getPull)},
 		{"GET" + repo + "/pulls/{number}/reviews", asToken, "pull_requests:read", ofPull(s.listReviews)},
 		{"GET" + repo + "/pulls/{number}/comments", asToken, "pull_requests:read", ofPull(s.listReviewComments)},
+		{"POST /graphql", asToken, "", s.readers.graph},
 		{"POST" + repo + "/check-runs", asToken, "checks:write", s.createCheckRun},
 		{"GET" + repo + "/check-runs/{id}/annotations", asToken, "checks:read", ofRun(s.listAnnotations)},
 		{"PATCH" + repo + "/check-runs/{id}", asToken, "checks:write", ofRun(s.updateCheckRun)},

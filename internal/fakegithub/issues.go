@@ -255,7 +255,8 @@ func (w comments) createComment(c *call, t *thread) *reply {
 }
 
 func (w comments) addComment(r *repository, t *thread, by *account, via *app, body string) *comment {
-	m := &comment{id: w.newID(), author: by, via: via, body: body, created: w.now(), updated: w.now()}
+	now := w.now()
+	m := &comment{id: w.newID(), author: by, via: via, body: body, created: now, updated: now}
 	t.comments = append(t.comments, m)
 	t.updated = m.created
 	w.emitComment(r, t, m, "created", by, nil)

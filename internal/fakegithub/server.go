@@ -207,6 +207,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.inFlight.Done()
 	defer s.world.changed.ring()
 	switch {
+	case r.URL.Path == "/api/graphql":
+		r.URL.Path = "/api/v3/graphql"
+		s.restAPI.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, "/api/v3/"):
 		s.restAPI.ServeHTTP(w, r)
 	case s.servesManifest(w, r):

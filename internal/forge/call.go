@@ -40,6 +40,7 @@ type request struct {
 	repo    Repo    // whose token is used with asInstallation; with asToken only its installation counts
 	token   string  // what is sent with asToken, or what Token gave for asInstallation
 	urgency urgency // what it waits behind
+	reads   bool    // a POST that changes nothing
 	// once says that the answer is not read again, and not worth keeping.
 	once bool
 	// holds names fields without which an answer is none.
@@ -51,7 +52,7 @@ type request struct {
 	explain func(answer) (hint string, kind error)
 }
 
-func (r request) writes() bool { return r.method != http.MethodGet }
+func (r request) writes() bool { return r.method != http.MethodGet && !r.reads }
 
 var braces = regexp.MustCompile(`\{[a-z]+\}`)
 
@@ -107,7 +108,11 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	// so its client is a new one each time; this package remembers them itself.
 	gh := github.NewClient(&http.Client{CheckRedirect: follow, Transport: it})
 	gh.BaseURL, gh.UserAgent = c.api, c.cfg.UserAgent
-	req, err := gh.NewRequest(r.method, r.address(), nil) // send adds the body
+	address := r.address()
+	if r.route == graphRoute {
+		address = c.cfg.GraphURL
+	}
+	req, err := gh.NewRequest(r.method, address, nil) // send adds the body
 	if err != nil {
 		return nil, err
 	}

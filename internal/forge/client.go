@@ -31,6 +31,7 @@ const tryTimeout = 30 * time.Second
 type Config struct {
 	WebURL     string // the base of clone addresses, such as https://github.com
 	APIURL     string // the base of the REST API, such as https://api.github.com or https://HOST/api/v3
+	GraphURL   string // the GraphQL API; empty means the one that goes with APIURL
 	AppID      int64  // the App's numeric id (GitHub calls it integration id, too)
 	PrivateKey []byte // the App's RSA key as PEM
 	UserAgent  string // sent with each request; empty means "pawl"
@@ -115,6 +116,9 @@ func New(cfg Config) (*Client, error) {
 	signed, err := ghinstallation.NewAppsTransport(cfg.Transport, cfg.AppID, cfg.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("github.app.private_key: %w; it must be the whole PEM file that the App's settings page gives under \"Generate a private key\", with its line breaks", err)
+	}
+	if cfg.GraphURL == "" {
+		cfg.GraphURL = graphAddress(cfg.APIURL)
 	}
 	c := &Client{cfg: cfg, web: strings.TrimSuffix(web.String(), "/"), api: api, signed: signed}
 	c.fillDefaults()

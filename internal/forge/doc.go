@@ -32,6 +32,7 @@
 //	how long may a text be, and how is it cut?           issues.go (clip)
 //	check runs, buttons, annotations                     checks.go
 //	issues, comments, reactions, pull requests           issues.go
+//	what people said, by GraphQL                         discussion.go, graphql.go
 //	deliveries and changes that were missed              missed.go
 //	permissions, the default branch                      client.go
 package forge

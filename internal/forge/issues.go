@@ -111,7 +111,7 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 			if !strings.Contains(one.Body, marker) {
 				continue
 			}
-			if own, err := c.isOwn(ctx, one); own || err != nil {
+			if own, err := isOwn(ctx, c, one); own || err != nil {
 				return one, own, err
 			}
 		}
@@ -122,7 +122,7 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 
 // isOwn says whether a comment is by the App. The App's own user is looked up only for a bot's comment
 // that names no App.
-func (c *Client) isOwn(ctx context.Context, one Comment) (bool, error) {
+func isOwn(ctx context.Context, c *Client, one Comment) (bool, error) {
 	if one.App.ID != 0 || !one.Author.Bot() {
 		return one.App.ID == c.cfg.AppID, nil
 	}

@@ -31,6 +31,8 @@ type Attempt struct {
 	Log    zerolog.Logger
 	Ground *Ground
 	Prompt string
+	// Beside are files that the agent can read below contextDir of its HOME, by name.
+	Beside map[string]string
 	// Subject is the first line of the commit's message; Author and Email are who
 	// commits.
 	Subject, Author, Email string

@@ -7,6 +7,7 @@
 //	what do the attempts of a process share, which folders are used env.go
 //	what is an attempt, from its start to its end                   attempt.go
 //	with which effort and session does it begin, what is the prompt start.go
+//	what of the discussion stands in the prompt                     context.go
 //	which branches and which configuration does it begin with       ground.go
 //	what is committed, pushed and merged, and to which branch       checkout.go
 //	how is the agent started, what does it find in its HOME         run.go, home.go

@@ -153,7 +153,14 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	if err != nil {
 		return spec, err, nil
 	}
-	if err := writeFiles(home, cmd.Files); err != nil {
+	files := maps.Clone(cmd.Files)
+	if files == nil {
+		files = map[string]string{}
+	}
+	for name, text := range c.Beside {
+		files[contextDir+"/"+name] = text
+	}
+	if err := writeFiles(home, files); err != nil {
 		return spec, nil, err
 	}
 	spec = sandbox.Spec{

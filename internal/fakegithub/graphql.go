@@ -1,0 +1,347 @@
+package fakegithub
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	graphql "github.com/graph-gophers/graphql-go"
+)
+
+// graphSchema is the part of GitHub's published schema that is served here, word for word but for directives and
+// fields that are left out.
+//
+//go:embed schema.graphql
+var graphSchema string
+
+// plain is a scalar as it is sent: text. A BigInt is text, since not every client reads one that is a number.
+type plain string
+
+func (plain) ImplementsGraphQLType(name string) bool {
+	return slices.Contains([]string{"BigInt", "DateTime", "GitObjectID", "URI"}, name)
+}
+
+func (p *plain) UnmarshalGraphQL(in any) error {
+	*p = plain(fmt.Sprint(in))
+	return nil
+}
+
+// plainTime is a time, null where it is none.
+func plainTime(t time.Time) *plain {
+	if t.IsZero() {
+		return nil
+	}
+	p := plain(t.UTC().Format(time.RFC3339))
+	return &p
+}
+
+func plainID(id int64) *plain {
+	p := plain(strconv.FormatInt(id, 10))
+	return &p
+}
+
+// missing is GitHub's error for what is not there, or what the caller may not see.
+type missing string
+
+func (m missing) Error() string              { return string(m) }
+func (m missing) Extensions() map[string]any { return map[string]any{"type": "NOT_FOUND"} }
+
+// graph answers a query. Errors of a query are told in an answer of status 200.
+func (w readers) graph(c *call) *reply {
+	var ask struct {
+		Query     string         `json:"query"`
+		Variables map[string]any `json:"variables"`
+	}
+	if bad := c.decode(&ask); bad != nil {
+		return bad
+	}
+	schema := graphql.MustParseSchema(graphSchema, &graphQuery{w.world, c}, graphql.UseFieldResolvers(), graphql.MaxParallelism(1))
+	got := schema.Exec(c.r.Context(), ask.Query, "", ask.Variables)
+	body := obj{"data": nil}
+	if len(got.Data) > 0 {
+		body["data"] = got.Data
+	}
+	var problems []obj
+	for _, e := range got.Errors {
+		one := obj{"message": e.Message}
+		if kind, ok := e.Extensions["type"]; ok {
+			one["type"] = kind
+		}
+		if len(e.Path) > 0 {
+			one["path"] = e.Path
+		}
+		problems = append(problems, one)
+	}
+	if problems != nil {
+		body["errors"] = problems
+	}
+	return ok(body)
+}
+
+// graphQuery is where queries begin. The world is locked.
+type graphQuery struct {
+	world *world
+	call  *call
+}
+
+func (q *graphQuery) Repository(args struct {
+	Owner, Name   string
+	FollowRenames bool
+}) (*graphRepo, error) {
+	r := q.world.repos[strings.ToLower(args.Owner+"/"+args.Name)]
+	if r == nil || r.deleted || !q.call.sees(r) {
+		return nil, missing(fmt.Sprintf("Could not resolve to a Repository with the name '%s/%s'.", args.Owner, args.Name))
+	}
+	return &graphRepo{r.fullName(), r, q.call}, nil
+}
+
+type graphRepo struct {
+	NameWithOwner string
+	repository    *repository
+	call          *call
+}
+
+func (r *graphRepo) IssueOrPullRequest(args struct{ Number int32 }) (*graphThread, error) {
+	t, err := r.repository.thread(int(args.Number))
+	if err != nil {
+		return nil, missing(fmt.Sprintf("Could not resolve to an issue or pull request with the number of %d.", args.Number))
+	}
+	return r.thread(t), nil
+}
+
+func (r *graphRepo) thread(t *thread) *graphThread {
+	state := strings.ToUpper(t.state)
+	if t.pull != nil && !t.pull.mergedAt.IsZero() {
+		state = "MERGED"
+	}
+	return &graphThread{t, r, int32(t.number), t.title, t.body, state, state != "OPEN", actor(t.author), r.repository.association(t.author), *plainTime(t.created)}
+}
+
+// graphThread is an issue or a pull request.
+type graphThread struct {
+	of                *thread
+	repo              *graphRepo
+	Number            int32
+	Title             string
+	Body              string
+	State             string
+	Closed            bool
+	Author            *graphActor
+	AuthorAssociation string
+	CreatedAt         plain
+}
+
+func (t *graphThread) ToIssue() (*graphThread, bool)       { return t, t.of.pull == nil }
+func (t *graphThread) ToPullRequest() (*graphThread, bool) { return t, t.of.pull != nil }
+
+// LastEditedAt is not remembered here.
+func (t *graphThread) LastEditedAt() *plain { return nil }
+
+type graphActor struct {
+	kind  string
+	Login string
+}
+
+// actor is an account; a Bot's login is without "[bot]" here.
+func actor(a *account) *graphActor {
+	return &graphActor{a.kind, strings.TrimSuffix(a.login, "[bot]")}
+}
+
+func (a *graphActor) ToUser() (*graphActor, bool)         { return a, a.kind == "User" }
+func (a *graphActor) ToBot() (*graphActor, bool)          { return a, a.kind == "Bot" }
+func (a *graphActor) ToOrganization() (*graphActor, bool) { return a, a.kind == "Organization" }
+
+// graphPage is what of a list is asked for.
+type graphPage struct {
+	After, Before *string
+	First, Last   *int32
+}
+
+type graphInfo struct {
+	HasPreviousPage, HasNextPage bool
+	StartCursor, EndCursor       *string
+}
+
+type connection[T any] struct {
+	Nodes      *[]*T
+	PageInfo   graphInfo
+	TotalCount int32
+}
+
+// connect is a page of a list. GitHub wants first or last, of at most 100.
+func connect[T any](all []*T, p graphPage) (*connection[T], error) {
+	n := cmp.Or(p.First, p.Last)
+	if n == nil {
+		return nil, errors.New("you must provide a `first` or `last` value to properly paginate the connection")
+	}
+	if *n < 0 || *n > 100 {
+		return nil, fmt.Errorf("requesting %d records on the connection exceeds the `first` limit of 100 records", *n)
+	}
+	from, to := 0, len(all)
+	if p.After != nil {
+		from = cursor(*p.After) + 1
+	}
+	if p.Before != nil {
+		to = cursor(*p.Before)
+	}
+	from, to = min(from, len(all)), min(max(to, 0), len(all))
+	from = min(from, to)
+	if p.First != nil {
+		to = min(to, from+int(*n))
+	} else {
+		from = max(from, to-int(*n))
+	}
+	nodes := all[from:to]
+	c := &connection[T]{Nodes: &nodes, TotalCount: int32(len(all)), PageInfo: graphInfo{HasPreviousPage: from > 0, HasNextPage: to < len(all)}}
+	if len(nodes) > 0 {
+		start, end := "c"+strconv.Itoa(from), "c"+strconv.Itoa(to-1)
+		c.PageInfo.StartCursor, c.PageInfo.EndCursor = &start, &end
+	}
+	return c, nil
+}
+
+func cursor(s string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(s, "c"))
+	return n
+}
+
+// graphSaid is a comment, a review or a remark on a line.
+type graphSaid struct {
+	ID                graphql.ID
+	FullDatabaseID    *plain
+	Author            *graphActor
+	AuthorAssociation string
+	Body              string
+	CreatedAt         plain
+	LastEditedAt      *plain
+	IsMinimized       bool
+	State             string
+	DiffHunk          string
+}
+
+func (t *graphThread) said(kind string, c *comment) *graphSaid {
+	s := &graphSaid{ID: graphql.ID(nodeID(kind, c.id)), FullDatabaseID: plainID(c.id), Author: actor(c.author), AuthorAssociation: t.repo.repository.association(c.author),
+		Body: c.body, CreatedAt: *plainTime(c.created)}
+	if c.updated.After(c.created) {
+		s.LastEditedAt = plainTime(c.updated)
+	}
+	return s
+}
+
+func (t *graphThread) Comments(p graphPage) (*connection[graphSaid], error) {
+	var all []*graphSaid
+	for _, c := range t.of.comments {
+		all = append(all, t.said("IssueComment", c))
+	}
+	return connect(all, p)
+}
+
+func (t *graphThread) Reviews(p graphPage) (*connection[graphSaid], error) {
+	var all []*graphSaid
+	for _, v := range t.of.pull.reviews {
+		s := t.said("PullRequestReview", &comment{id: v.id, author: v.author, body: v.body, created: v.submitted})
+		s.State = v.state
+		all = append(all, s)
+	}
+	return connect(all, p)
+}
+
+type graphReview struct {
+	ID                            graphql.ID
+	Path                          string
+	Line, StartLine, OriginalLine *int32
+	DiffSide                      string
+	IsResolved, IsOutdated        bool
+	comments                      []*graphSaid
+}
+
+func (r *graphReview) Comments(p graphPage) (*connection[graphSaid], error) {
+	return connect(r.comments, p)
+}
+
+// ReviewThreads are the remarks on lines. Nobody answers one here, so each is a thread of its own.
+func (t *graphThread) ReviewThreads(p graphPage) (*connection[graphReview], error) {
+	var all []*graphReview
+	for _, c := range t.of.pull.comments {
+		line := int32(c.line)
+		s := t.said("PullRequestReviewComment", &c.comment)
+		s.DiffHunk = c.hunk
+		all = append(all, &graphReview{ID: graphql.ID(nodeID("PullRequestReviewThread", c.id)), Path: c.path, Line: &line, OriginalLine: &line, DiffSide: "RIGHT",
+			IsOutdated: c.commit != t.of.pull.headSHA, comments: []*graphSaid{s}})
+	}
+	return connect(all, p)
+}
+
+type graphFile struct {
+	Path                 string
+	Additions, Deletions int32
+	ChangeType           string
+}
+
+func (t *graphThread) Files(ctx context.Context, p graphPage) (*connection[graphFile], error) {
+	git, between := t.repo.repository.git, t.of.pull.baseSHA+"..."+t.of.pull.headSHA
+	counts, err := git.run(ctx, nil, "diff", "--no-renames", "--numstat", between)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := git.run(ctx, nil, "diff", "--no-renames", "--name-status", between)
+	if err != nil {
+		return nil, err
+	}
+	change := map[string]string{"A": "ADDED", "D": "DELETED", "M": "MODIFIED", "T": "CHANGED"}
+	statuses := strings.Split(string(kinds), "\n")
+	var all []*graphFile
+	for i, line := range strings.Split(strings.TrimSpace(string(counts)), "\n") {
+		f := strings.SplitN(line, "\t", 3)
+		if len(f) < 3 {
+			continue
+		}
+		added, _ := strconv.Atoi(f[0]) // "-" for binary files
+		deleted, _ := strconv.Atoi(f[1])
+		all = append(all, &graphFile{f[2], int32(added), int32(deleted), change[statuses[i][:1]]})
+	}
+	return connect(all, p)
+}
+
+type graphCommit struct{ Commit graphCommitOf }
+
+type graphCommitOf struct {
+	OID             plain
+	MessageHeadline string
+	CommittedDate   plain
+	Author          *struct{ Name *string }
+}
+
+func (t *graphThread) Commits(ctx context.Context, p graphPage) (*connection[graphCommit], error) {
+	out, err := t.repo.repository.git.run(ctx, nil, "log", "--reverse", "--format=%H%x09%cI%x09%an%x09%s", t.of.pull.baseSHA+".."+t.of.pull.headSHA)
+	if err != nil {
+		return nil, err
+	}
+	var all []*graphCommit
+	for line := range strings.Lines(string(out)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
+		all = append(all, &graphCommit{graphCommitOf{plain(f[0]), f[3], plain(f[1]), &struct{ Name *string }{&f[2]}}})
+	}
+	return connect(all, p)
+}
+
+// closing is how a description names an issue that its pull request closes.
+var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?) #(\d+)`)
+
+func (t *graphThread) ClosingIssuesReferences(p graphPage) (*connection[graphThread], error) {
+	var all []*graphThread
+	for _, m := range closing.FindAllStringSubmatch(t.of.body, -1) {
+		n, _ := strconv.Atoi(m[1])
+		if issue, err := t.repo.repository.thread(n); err == nil && issue.pull == nil {
+			all = append(all, t.repo.thread(issue))
+		}
+	}
+	return connect(all, p)
+}

@@ -1,0 +1,194 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Said is something that somebody wrote: a comment, a review's text or a remark on a line.
+type Said struct {
+	ID bigInt `json:"fullDatabaseId"`
+	By author `json:"author"`
+	// Association is the writer's with the repository: OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR, NONE … It is no permission.
+	Association string    `json:"authorAssociation"`
+	Text        string    `json:"body"`
+	At          time.Time `json:"createdAt"`
+	Edited      time.Time `json:"lastEditedAt"` // zero for never
+	// Hidden says that somebody who may minimised it, as spam or outdated.
+	Hidden bool   `json:"isMinimized"`
+	State  string `json:"state"`    // of a review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
+	Hunk   string `json:"diffHunk"` // of a remark on a line: the lines of the diff that it was made on
+}
+
+// author is zero for an account that is gone.
+type author struct {
+	Kind  string `json:"__typename"` // User, Bot, Mannequin …
+	Login string `json:"login"`
+}
+
+// Bot reports whether no person wrote it.
+func (a author) Bot() bool { return a.Kind == "Bot" }
+
+// Account is the login as the REST API has it, where that of a bot ends with "[bot]"; empty for one that is gone.
+func (a author) Account() string {
+	if a.Bot() {
+		return a.Login + "[bot]"
+	}
+	return a.Login
+}
+
+// bigInt is an id as GraphQL writes it: as text, since it may be larger than 2^31.
+type bigInt int64
+
+func (b *bigInt) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	*b = bigInt(n)
+	return err
+}
+
+// listed is one page of a list, the newest ones of it.
+type listed[T any] struct {
+	Total int `json:"totalCount"` // of the whole list
+	Nodes []T `json:"nodes"`
+	Page  struct {
+		More   bool   `json:"hasPreviousPage"`
+		Cursor string `json:"startCursor"`
+	} `json:"pageInfo"`
+}
+
+// ReviewThread is a remark on lines of a pull request with the answers to it.
+type ReviewThread struct {
+	ID        string       `json:"id"`
+	Path      string       `json:"path"`
+	Line      int          `json:"line"` // zero where the line is gone
+	StartLine int          `json:"startLine"`
+	Was       int          `json:"originalLine"`
+	Side      string       `json:"diffSide"` // LEFT is the base's
+	Resolved  bool         `json:"isResolved"`
+	Outdated  bool         `json:"isOutdated"`
+	Comments  listed[Said] `json:"comments"`
+}
+
+// ChangedFile is a file that a pull request changes.
+type ChangedFile struct {
+	Path      string `json:"path"`
+	Additions int    `json:"additions"`
+	Deletions int    `json:"deletions"`
+	Change    string `json:"changeType"` // ADDED, DELETED, MODIFIED, RENAMED …
+}
+
+// PullCommit is a commit of a pull request.
+type PullCommit struct {
+	Commit struct {
+		OID      string    `json:"oid"`
+		Headline string    `json:"messageHeadline"`
+		At       time.Time `json:"committedDate"`
+		Author   struct {
+			Name string `json:"name"`
+		} `json:"author"`
+	} `json:"commit"`
+}
+
+// Discussion is what people said on an issue or pull request, and, of a pull request, what it changes. The lists hold
+// their newest ones, the oldest of those first.
+type Discussion struct {
+	Title  string `json:"title"`
+	Body   string `json:"body"`
+	Closed bool   `json:"closed"`
+	By     author `json:"author"`
+	// Association is as in Said.
+	Association string               `json:"authorAssociation"`
+	At          time.Time            `json:"createdAt"`
+	Edited      time.Time            `json:"lastEditedAt"`
+	Comments    listed[Said]         `json:"comments"`
+	Reviews     listed[Said]         `json:"reviews"`
+	Threads     listed[ReviewThread] `json:"reviewThreads"`
+	Files       listed[ChangedFile]  `json:"files"`
+	Commits     listed[PullCommit]   `json:"commits"`
+	Closes      listed[struct {
+		Number int `json:"number"`
+	}] `json:"closingIssuesReferences"`
+}
+
+// The pieces of the queries. Lists are asked for from their newest on, as many at a time as GitHub gives (100), or as
+// fit into what one query may ask for.
+const (
+	askSaid     = "fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt isMinimized"
+	askHead     = "title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
+	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + askSaid + "}} "
+	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state}} " +
+		"reviewThreads(last:50){totalCount nodes{id path line startLine originalLine diffSide isResolved isOutdated comments(last:20){totalCount nodes{" + askSaid + " diffHunk}}}} " +
+		"files(first:100){totalCount nodes{path additions deletions changeType}} " +
+		"commits(last:50){totalCount nodes{commit{oid messageHeadline committedDate author{name}}}} " +
+		"closingIssuesReferences(first:5){totalCount nodes{number}} "
+	askWhole = "query($owner:String!,$name:String!,$number:Int!,$before:String){repository(owner:$owner,name:$name){found:issueOrPullRequest(number:$number){" +
+		"...on Issue{" + askHead + askComments + "} ...on PullRequest{" + askHead + askComments + askPull + "}}}}"
+	askOlder = "query($owner:String!,$name:String!,$number:Int!,$before:String){repository(owner:$owner,name:$name){found:issueOrPullRequest(number:$number){" +
+		"...on Issue{" + askComments + "} ...on PullRequest{" + askComments + "}}}}"
+)
+
+// Read reads what was said on an issue or pull request. Older comments are read until there are so many bytes
+// of text, or none is left.
+func (c Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
+	ask, before := askWhole, any(nil)
+	for {
+		var got struct {
+			Repository struct {
+				Found *Discussion `json:"found"`
+			} `json:"repository"`
+		}
+		if err := c.graph(ctx, repo, ask, map[string]any{"number": number, "before": before}, &got); err != nil {
+			return d, fmt.Errorf("read what was said on #%d: %w", number, err)
+		}
+		found := got.Repository.Found
+		if found == nil {
+			return d, fmt.Errorf("read what was said on #%d: %w", number, ErrNotFound)
+		}
+		if ask == askWhole {
+			d = *found
+		} else {
+			d.Comments.Nodes, d.Comments.Page = append(found.Comments.Nodes, d.Comments.Nodes...), found.Comments.Page
+		}
+		for _, said := range found.Comments.Nodes {
+			bytes -= len(said.Text)
+		}
+		if bytes <= 0 || !d.Comments.Page.More {
+			return d, nil
+		}
+		ask, before = askOlder, d.Comments.Page.Cursor
+	}
+}
+
+// maxLinked bounds the issues and pull requests that one query asks for.
+const maxLinked = 10
+
+// Linked reads the heads of issues and pull requests of the same repository. Numbers that are none are left out.
+func (c Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[int]Discussion, error) {
+	numbers = numbers[:min(len(numbers), maxLinked)]
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	var ask strings.Builder
+	ask.WriteString("query($owner:String!,$name:String!){repository(owner:$owner,name:$name){")
+	for _, n := range numbers {
+		fmt.Fprintf(&ask, "n%d:issueOrPullRequest(number:%d){...on Issue{%s} ...on PullRequest{%s}} ", n, n, askHead, askHead)
+	}
+	ask.WriteString("}}")
+	var got struct {
+		Repository map[string]*Discussion `json:"repository"`
+	}
+	if err := c.graph(ctx, repo, ask.String(), map[string]any{}, &got); err != nil && (got.Repository == nil || !errors.Is(err, ErrNotFound)) {
+		return nil, fmt.Errorf("read what is linked: %w", err)
+	}
+	all := map[int]Discussion{}
+	for _, n := range numbers {
+		if d := got.Repository["n"+strconv.Itoa(n)]; d != nil {
+			all[n] = *d
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,137 @@
+package attempt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+)
+
+// Item is one thing that an attempt is told beside its task: what somebody said, a thread that is linked, or a list.
+type Item struct {
+	By    string // a login; empty where nobody said it
+	Role  string // such as maintainer; empty where By may not write to the repository
+	Bot   bool
+	Where string // such as a.go:12
+	At    time.Time
+	Text  string
+}
+
+// Part are the items of one kind, the oldest first.
+type Part struct {
+	Name  string // of what it holds, in the plural: comments
+	Items []Item
+	Of    int // how many there are at GitHub
+	// Share is how much of the bytes for all parts this one may take, of what is left: 2 is half of it.
+	Share int
+	Notes []string // what is left out, and why
+}
+
+// Bounds of a context, in bytes.
+const (
+	maxItem    = 4 << 10 // of an item in the prompt
+	maxBotItem = 600     // of a bot's, whose reports begin with what matters
+	maxWhole   = 1 << 20 // of a file in the folder beside
+)
+
+// Compose is the context of an attempt: what goes into its prompt, in so many bytes, and what of it is there. The
+// newest items of each part are kept. Files hold the parts as a whole, by name; they are for a folder that the agent
+// can read.
+func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, files map[string]string) {
+	files = map[string]string{}
+	var b strings.Builder
+	for _, p := range parts {
+		if len(p.Items) == 0 && len(p.Notes) == 0 {
+			continue
+		}
+		room := bytes / max(1, p.Share)
+		t := policy.Manifest{What: p.Name, Of: max(p.Of, len(p.Items)), Notes: p.Notes}
+		var kept []string
+		for _, i := range slices.Backward(p.Items) {
+			shown, cut := i.short()
+			if len(shown) > room {
+				break
+			}
+			room -= len(shown)
+			bytes -= len(shown)
+			t.Kept, t.Cut = t.Kept+1, t.Cut+cut
+			kept = append(kept, shown)
+		}
+		slices.Reverse(kept)
+		var whole strings.Builder
+		for _, i := range p.Items {
+			whole.WriteString(i.render(i.Text) + "\n")
+		}
+		name := strings.ReplaceAll(p.Name, " ", "-") + ".md"
+		if whole.Len() > 0 {
+			files[name] = text.Tail(whole.String(), maxWhole)
+		}
+		title := t.String()
+		if t.Kept < len(p.Items) || t.Cut > 0 {
+			title += "; more is in $HOME/" + contextDir + "/" + name
+		}
+		told = append(told, t)
+		said := cmp.Or(strings.Join(kept, "\n"), "(none)")
+		section(&b, title, said, len(said))
+	}
+	return b.String(), told, files
+}
+
+// contextDir is the folder of the files, below HOME.
+const contextDir = ".pawl/context"
+
+// short is an item as the prompt has it, and how many lines were cut.
+func (i Item) short() (shown string, cut int) {
+	most := maxItem
+	if i.Bot {
+		most = maxBotItem
+	}
+	if len(i.Text) <= most {
+		return i.render(i.Text), 0
+	}
+	head := strings.ToValidUTF8(i.Text[:most], "")
+	cut = 1 + strings.Count(i.Text[len(head):], "\n")
+	return i.render(fmt.Sprintf("%s\n[cut: %s]", head, policy.Plural(cut, "line"))), cut
+}
+
+// render is an item with who said it. Only words of people who may write to the repository stand at the beginning of
+// their lines; those of others are quoted, so that no line of theirs can look like another item.
+func (i Item) render(said string) string {
+	said = strings.TrimSpace(said)
+	var head []string
+	switch {
+	case i.By == "":
+	case i.Bot:
+		head = append(head, "the bot "+i.By)
+	case i.Role == "":
+		head = append(head, i.By+", who may not write to this repository")
+	default:
+		head = append(head, i.Role+" "+i.By)
+	}
+	if i.Where != "" {
+		head = append(head, i.Where)
+	}
+	if !i.At.IsZero() {
+		head = append(head, i.At.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	if i.By != "" && (i.Bot || i.Role == "") {
+		said = "> " + strings.ReplaceAll(said, "\n", "\n> ")
+	}
+	if len(head) == 0 {
+		return said + "\n"
+	}
+	return "[" + oneLine(strings.Join(head, ", ")) + "]\n" + said + "\n"
+}
+
+// Render is the item as the prompt has it, whole.
+func (i Item) Render() string { return i.render(i.Text) }
+
+// Said is an item of what somebody wrote: what a reader of the page sees of it.
+func Said(by, role string, bot bool, at time.Time, where, body string) Item {
+	return Item{By: by, Role: role, Bot: bot, At: at, Where: where, Text: feedback.Visible(body)}
+}

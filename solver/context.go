@@ -1,0 +1,308 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// reader reads what an attempt is told of its thread beside the task, as it was when the attempt was asked for.
+type reader struct {
+	*publisher
+	asked time.Time         // when
+	known map[int64]bool    // the comments that are the task itself
+	roles map[string]string // by login, of those who were asked about
+	asks  int               // how many may still be asked about
+}
+
+// maxAsked bounds the accounts whose permission is asked for one attempt; the newest come first, and more count as
+// people who may not write.
+const maxAsked = 5
+
+// context is what an attempt is told beside its task. Where GitHub refuses to show it, the manifest says so.
+func (GitHub) context(ctx context.Context, p *publisher) ([]attempt.Part, error) {
+	if p.Config.Context.MaxBytes == 0 {
+		return nil, nil
+	}
+	r := &reader{publisher: p, known: map[int64]bool{}, roles: map[string]string{}, asks: maxAsked}
+	work := p.state.Work(p.state.Seq)
+	for _, w := range work {
+		at := w.MadeAt
+		if at.IsZero() {
+			at = w.At
+		}
+		if at.After(r.asked) {
+			r.asked = at
+		}
+		r.known[w.Target.ID] = true
+	}
+	if r.asked.IsZero() {
+		r.asked = p.Now()
+	}
+	for _, f := range p.state.Feedback {
+		if feedback.Typed(f.By, f.Source, "") {
+			r.roles[f.By.Login] = "writer" // else it would not have been accepted
+		}
+	}
+	parts, err := r.read(ctx, work)
+	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrNotFound) {
+		p.log.Warn().Err(err).Msg("the attempt is told nothing of the discussion")
+		return []attempt.Part{{Name: "comments", Notes: []string{"GitHub did not show what was said"}}}, nil
+	}
+	return parts, err
+}
+
+// Folder has no discussion.
+func (Folder) context(context.Context, *publisher) ([]attempt.Part, error) { return nil, nil }
+
+func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
+	most, numbers := r.Config.Context.MaxBytes, []int{r.thread.Number}
+	if own := r.state.Pull; own != 0 && own != r.thread.Number {
+		numbers = append(numbers, own)
+	}
+	texts := []string{r.state.Snapshot.Title, r.state.Snapshot.Body}
+	for _, w := range work {
+		texts = append(texts, w.Text)
+	}
+	var parts []attempt.Part
+	var linked []int
+	for i, n := range numbers {
+		d, err := forge.Discussions{Client: r.Forge}.Read(ctx, r.repo(), n, most)
+		if err != nil {
+			return nil, err
+		}
+		of := ""
+		if i > 0 {
+			of = fmt.Sprintf(" on pull request #%d", n)
+		}
+		comments, err := r.said(ctx, "comments"+of, d.Comments.Nodes, d.Comments.Total)
+		if err != nil {
+			return nil, err
+		}
+		reviews, err := r.said(ctx, "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Said) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
+		if err != nil {
+			return nil, err
+		}
+		remarks, err := r.remarks(ctx, "remarks on lines"+of, d)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, files(d, of), r.commits(d, of), remarks, reviews, comments)
+		for _, c := range d.Closes.Nodes {
+			linked = append(linked, c.Number)
+		}
+		for _, item := range append(reviews.Items, comments.Items...) {
+			if item.Role != "" {
+				texts = append(texts, item.Text)
+			}
+		}
+	}
+	more, err := r.linked(ctx, append(linked, references(texts)...), numbers)
+	// What is linked comes before the discussion, of which there may be any amount.
+	return append([]attempt.Part{more}, parts...), err
+}
+
+// said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
+func (r *reader) said(ctx context.Context, name string, all []forge.Said, total int) (attempt.Part, error) {
+	p := attempt.Part{Name: name, Of: total, Share: 2}
+	edited, later, hidden := 0, 0, 0
+	for _, s := range slices.Backward(all) {
+		switch {
+		case s.By.Account() == r.app.BotLogin, r.known[int64(s.ID)] && name != "reviews":
+			p.Of--
+		case s.At.After(r.asked):
+			later++
+		case !s.Edited.Before(r.asked): // times have whole seconds
+			edited++
+		case s.Hidden:
+			hidden++
+		default:
+			item, err := r.item(ctx, s)
+			if err != nil {
+				return p, err
+			}
+			if s.State != "" {
+				item.Where = strings.ToLower(strings.ReplaceAll(s.State, "_", " "))
+			}
+			p.Items = append(p.Items, item)
+		}
+	}
+	slices.Reverse(p.Items)
+	p.Notes = notes(edited, "edited after the order", later, "written after the order", hidden, "hidden by people")
+	return p, nil
+}
+
+// notes names numbers that are not zero: each is followed by its words.
+func notes(all ...any) (out []string) {
+	for i := 0; i < len(all); i += 2 {
+		if n := all[i].(int); n > 0 {
+			out = append(out, fmt.Sprintf("%d left out that were %s", n, all[i+1]))
+		}
+	}
+	return out
+}
+
+func (r *reader) item(ctx context.Context, s forge.Said) (attempt.Item, error) {
+	role, err := r.role(ctx, s)
+	return attempt.Said(s.By.Account(), role, s.By.Bot(), s.At, "", s.Text), err
+}
+
+// role is what somebody may do in the repository; empty for who may not write.
+func (r *reader) role(ctx context.Context, s forge.Said) (string, error) {
+	login := s.By.Account()
+	role, ok := r.roles[login]
+	if ok || login == "" || s.By.Bot() {
+		return role, nil
+	}
+	if !slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, s.Association) || r.asks == 0 {
+		return "", nil
+	}
+	r.asks--
+	permission, err := r.Forge.Permission(ctx, r.repo(), login)
+	switch permission {
+	case "admin", "maintain":
+		role = "maintainer"
+	case "write":
+		role = "writer"
+	}
+	r.roles[login] = role
+	return role, err
+}
+
+// hunkLines is how many of the last lines of a diff stand above a remark on them.
+const hunkLines = 12
+
+// remarks are the threads of a review that are not resolved, each with the lines that it is about.
+func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (attempt.Part, error) {
+	p := attempt.Part{Name: name, Of: d.Threads.Total, Share: 2}
+	resolved, later := 0, 0
+	for _, t := range slices.Backward(d.Threads.Nodes) {
+		if t.Resolved {
+			resolved++
+			continue
+		}
+		var said []string
+		var first forge.Said
+		for _, s := range t.Comments.Nodes {
+			if s.At.After(r.asked) || !s.Edited.Before(r.asked) || s.Hidden {
+				continue
+			}
+			if len(said) == 0 {
+				first = s
+			}
+			item, err := r.item(ctx, s)
+			if err != nil {
+				return p, err
+			}
+			said = append(said, item.Render())
+		}
+		if len(said) == 0 {
+			later++
+			continue
+		}
+		line := t.Line
+		where := "on the line as it was then"
+		if line > 0 {
+			where = "on the line as it is now"
+		} else {
+			line = t.Was
+		}
+		if t.Side == "LEFT" {
+			where += ", before the change"
+		}
+		hunk := strings.Split(first.Hunk, "\n")
+		hunk = hunk[max(0, len(hunk)-hunkLines):]
+		p.Items = append(p.Items, attempt.Item{Where: fmt.Sprintf("remark %d, %s:%d, %s", first.ID, text.Line(t.Path, 300), line, where), At: first.At,
+			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(said, "")})
+	}
+	slices.Reverse(p.Items)
+	p.Notes = notes(resolved, "resolved", later, "written or edited after the order")
+	return p, nil
+}
+
+// files are what a pull request changes.
+func files(d forge.Discussion, of string) attempt.Part {
+	p := attempt.Part{Name: "changed files" + of, Of: d.Files.Total, Share: 8}
+	for _, f := range d.Files.Nodes {
+		p.Items = append(p.Items, attempt.Item{Text: fmt.Sprintf("%s +%d −%d %s", text.Line(f.Path, 300), f.Additions, f.Deletions, strings.ToLower(f.Change))})
+	}
+	return p
+}
+
+// commits are those of a pull request since the last attempt, or all before the first.
+func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
+	p := attempt.Part{Name: "commits" + of, Share: 8}
+	var since time.Time
+	for _, a := range r.state.Attempts {
+		since = a.EndedAt
+	}
+	if !since.IsZero() {
+		p.Name = "commits since the last attempt" + of
+	}
+	for _, c := range d.Commits.Nodes {
+		if c := c.Commit; c.At.After(since) && !c.At.After(r.asked) {
+			p.Items = append(p.Items, attempt.Item{Text: fmt.Sprintf("%.10s %s, by %s, %s", c.OID, text.Line(c.Headline, 200), text.Line(c.Author.Name, 100), c.At.UTC().Format("2006-01-02 15:04 UTC"))})
+		}
+	}
+	p.Of = len(p.Items) + max(0, d.Commits.Total-len(d.Commits.Nodes))
+	return p
+}
+
+// reference is how a text names another issue or pull request of its repository.
+var reference = regexp.MustCompile(`(?:^|[\s(\[,;:])#([1-9]\d{0,8})\b`)
+
+func references(texts []string) (numbers []int) {
+	for _, t := range texts {
+		for _, m := range reference.FindAllStringSubmatch(feedback.Visible(t), -1) {
+			n, _ := strconv.Atoi(m[1]) // digits
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// linked are the heads of what is named, one level deep.
+func (r *reader) linked(ctx context.Context, numbers, not []int) (attempt.Part, error) {
+	p := attempt.Part{Name: "linked issues and pull requests", Share: 4}
+	if r.Config.Context.Linked == 0 {
+		return p, nil
+	}
+	slices.Sort(numbers)
+	numbers = slices.DeleteFunc(slices.Compact(numbers), func(n int) bool { return slices.Contains(not, n) })
+	all, err := forge.Discussions{Client: r.Forge}.Linked(ctx, r.repo(), numbers)
+	if err != nil {
+		return p, err
+	}
+	p.Of = len(numbers)
+	for _, n := range numbers {
+		d, ok := all[n]
+		if !ok {
+			continue
+		}
+		if d.At.After(r.asked) || !d.Edited.Before(r.asked) {
+			p.Notes = append(p.Notes, fmt.Sprintf("#%d left out since it was written or edited after the order", n))
+			continue
+		}
+		role, err := r.role(ctx, forge.Said{By: d.By, Association: d.Association})
+		if err != nil {
+			return p, err
+		}
+		state := "open"
+		if d.Closed {
+			state = "closed"
+		}
+		p.Items = append(p.Items, attempt.Said(d.By.Account(), role, d.By.Bot(), d.At, fmt.Sprintf("#%d, %s", n, state), d.Title+"\n\n"+d.Body))
+	}
+	return p, nil
+}
