@@ -40,6 +40,7 @@ type Repo struct {
 	ProtectedPaths []string     `yaml:"protected_paths"`
 	Restarts       RepoRestarts `yaml:"restarts"`
 	Checks         RepoChecks   `yaml:"checks"`
+	PullRequest    RepoPull     `yaml:"pull_request"`
 
 	// file and places say where the keys stand, for Narrow's problems.
 	file   string
@@ -51,6 +52,16 @@ type RepoRestarts struct {
 	// Max overrides the server's restarts.max; nil leaves it as it is.
 	Max *int `yaml:"max"`
 }
+
+// RepoPull says what Pawl does with its pull request once the work is verified. Nil is true.
+type RepoPull struct {
+	ReadyWhenVerified *bool `yaml:"ready_when_verified"` // it is no draft any more
+	RequestReview     *bool `yaml:"request_review"`      // whoever asked for the work is asked for a review
+}
+
+// Ready reports whether a verified pull request stops being a draft, Review whether a review is asked for then.
+func (p RepoPull) Ready() bool  { return p.ReadyWhenVerified == nil || *p.ReadyWhenVerified }
+func (p RepoPull) Review() bool { return p.RequestReview == nil || *p.RequestReview }
 
 // RepoChecks says when the check runs beside pawl are made. Empty means ChecksAuto.
 type RepoChecks struct {

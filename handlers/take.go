@@ -263,7 +263,8 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		ByPawl:  s.IsOwn(it.Target),
 		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.Unquoted(r.Text)),
 		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
-		Head: s.Head, Failed: failed(s), Known: s.Known, Said: s.Said, Own: s.Own,
+		Asked: s.Decision != nil && (s.Decision.Rule == policy.RuleQuestion || s.Decision.Rule == policy.RuleDeclined),
+		Head:  s.Head, Failed: failed(s), Known: s.Known, Said: s.Said, Own: s.Own,
 	}
 	for {
 		j := feedback.Judge(*r, scene)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -93,9 +94,16 @@ type Receipt struct {
 	Added int           `json:"added,omitempty"` // lines, by the same change
 	Final string        `json:"final,omitempty"`
 	// Declined is why the agent said that the task cannot be done. It counts where Declines holds.
-	Declined string     `json:"declined,omitempty"`
-	Verify   []Verified `json:"verify,omitempty"`
-	Tests    []string   `json:"failing_tests,omitempty"`
+	Declined string `json:"declined,omitempty"`
+	// Question, Title, NotDone and Remarks are what the agent's last message says by the form of Answer.
+	Question string         `json:"question,omitempty"`
+	Title    string         `json:"title,omitempty"`
+	NotDone  []string       `json:"not_done,omitempty"`
+	Remarks  []RemarkAnswer `json:"remarks,omitempty"`
+	// Folders are what the work changes so far, from the commit that its branch began at.
+	Folders []Folder   `json:"folders,omitempty"`
+	Verify  []Verified `json:"verify,omitempty"`
+	Tests   []string   `json:"failing_tests,omitempty"`
 	// TestEvidence is what the tests say of work that passed; nil where none was asked.
 	TestEvidence *TestEvidence `json:"test_evidence,omitempty"`
 	Tokens       Tokens        `json:"tokens,omitzero"`
@@ -126,6 +134,45 @@ type Receipt struct {
 type Layer struct {
 	Key    string `json:"key"`
 	Commit string `json:"commit"` // of the default branch, that it was built from
+}
+
+// Folder is what a change does to the files of one folder; Path is "." for the root.
+type Folder struct {
+	Path    string `json:"path"`
+	Files   int    `json:"files"`
+	Added   int    `json:"added"` // lines
+	Removed int    `json:"removed"`
+}
+
+// Folders counts what a diff in git's format changes, by the folders of its files in their order.
+func Folders(diff string) (all []Folder) {
+	at := map[string]int{}
+	var now *Folder
+	body := false
+	for line := range strings.Lines(diff) {
+		if names, ok := strings.CutPrefix(line, "diff --git "); ok {
+			_, file, _ := strings.Cut(strings.TrimSpace(names), " b/")
+			dir := path.Dir(strings.Trim(file, `"`))
+			i, known := at[dir]
+			if !known {
+				i = len(all)
+				at[dir], all = i, append(all, Folder{Path: dir})
+			}
+			all[i].Files++
+			now, body = &all[i], false
+			continue
+		}
+		switch {
+		case now == nil:
+		case strings.HasPrefix(line, "@@"):
+			body = true
+		case body && strings.HasPrefix(line, "+"):
+			now.Added++
+		case body && strings.HasPrefix(line, "-"):
+			now.Removed++
+		}
+	}
+	return all
 }
 
 // Manifest is how much of one kind of context an agent was told.
@@ -187,6 +234,11 @@ func Declining(message string) string {
 // Declines reports whether the agent declined the task: it ended well, said so, and touched nothing.
 func (r Receipt) Declines() bool {
 	return r.Declined != "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0
+}
+
+// Asks reports whether the agent only asked something: it ended well, and touched nothing.
+func (r Receipt) Asks() bool {
+	return r.Question != "" && r.Declined == "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0
 }
 
 // WentSilent reports whether the attempt came to nothing but its agent's silence.

@@ -15,6 +15,7 @@ const (
 	RuleClosed         Rule = "closed"
 	RuleCancelled      Rule = "cancelled"
 	RuleDeclined       Rule = "declined"
+	RuleQuestion       Rule = "question"
 	RuleDone           Rule = "done"
 	RuleRestartLimit   Rule = "restart_limit"
 	RuleBudget         Rule = "budget"
@@ -95,6 +96,7 @@ var words = map[Rule]Words{
 	RuleClosed:          {Stops: "the thread cannot be worked on any more"},
 	RuleCancelled:       {Stops: "somebody asked for it", Help: HelpResume},
 	RuleDeclined:        {Stops: "the agent declined", Help: HelpAny},
+	RuleQuestion:        {Stops: "the agent asks a question", Help: HelpAny},
 	RuleRestartLimit:    {Stops: "the run reached its restart limit"},
 	RuleBudget:          {Waits: "the day's budget is used up", Stops: "the budget is used up", Help: HelpAny},
 	RuleGenerations:     {Stops: "Pawl's own work led here, and no person asked", Help: HelpNone},

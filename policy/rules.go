@@ -20,13 +20,16 @@ func stopped(f Facts) (Decision, bool) {
 	return silent()
 }
 
-// declined asks a person: the agent said that the task cannot be done, which is no failure of it.
+// declined asks a person: the agent said that the task cannot be done, or asked something, which is no failure of it.
 func declined(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Outcome != Declined {
+	if !ok || len(f.Fresh) > 0 || a.Outcome != Declined && a.Outcome != Asked {
 		return silent()
 	}
 	d, ok := stop(RuleDeclined, "Say in a comment what to do instead, or what the agent got wrong; the work then begins again.", "the agent declined: "+a.Declined)
+	if a.Outcome == Asked {
+		d, ok = stop(RuleQuestion, "Answer in a comment; the work then goes on.", "the agent asks: "+a.Question)
+	}
 	d.Action = DoAsk
 	return d, ok
 }

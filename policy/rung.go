@@ -50,7 +50,7 @@ func OwnRung(d Decision, effort string, r Receipt, before []Receipt) (Rung, bool
 	var last Receipt
 	for _, b := range slices.Backward(before) {
 		if b.Outcome != Interrupted && b.Outcome != Cancelled && !b.cut() {
-			last, own.Unneeded = b, b.Outcome == Edited || b.Outcome == Declined
+			last, own.Unneeded = b, b.Outcome == Edited || b.Outcome == Declined || b.Outcome == Asked
 			break
 		}
 	}

@@ -39,6 +39,7 @@ type Outcome string
 const (
 	Edited       Outcome = "edited"
 	NoChange     Outcome = "no_change"
+	Asked        Outcome = "asked"    // the agent asked a question, and changed nothing
 	Declined     Outcome = "declined" // the agent said that the task cannot be done, and changed nothing
 	VerifyFailed Outcome = "verify_failed"
 	EditLoop     Outcome = "loop"

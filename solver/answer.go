@@ -14,6 +14,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
+// maxPullTitle is how long the title of a pull request may be, in bytes; GitHub takes 256 characters.
+const maxPullTitle = 200
+
 // refsSettle is how long after an attempt a refusal of its pull request (422) may be
 // GitHub's own lag: what was pushed is not at once what its API sees.
 const refsSettle = time.Minute
@@ -29,7 +32,8 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	if err != nil {
 		return err
 	}
-	title := cmp.Or(attempt.Headline(p.state, 200), fmt.Sprintf("Work on #%d", p.thread.Number))
+	last := p.state.Attempts[len(p.state.Attempts)-1].Receipt
+	title := attempt.Subject(p.state, p.thread, last.Title, maxPullTitle)
 	base := n.DefaultBranch
 	if base == "" {
 		info, err := p.Forge.RepoInfo(ctx, p.repo())
@@ -58,7 +62,7 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 		return err
 	}
 	crash.Point("pull_opened")
-	act := thread.Act{Key: thread.ActPull, ID: int64(opened.Number), URL: opened.HTMLURL}
+	act := thread.Act{Key: thread.ActPull, ID: int64(opened.Number), URL: opened.HTMLURL, Node: opened.Node, Hash: thread.Hash(body)}
 	if opened.DraftRefused {
 		act.Note = "the repository's plan has no draft pull requests"
 	}

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type reader struct {
 	*publisher
 	asked time.Time         // when
 	known map[int64]bool    // the comments that are the task itself
+	agent map[int64]bool    // those that an agent wrote itself, under whichever name
+	texts map[int64]string  // of comments that were judged, as they were then
 	roles map[string]string // by login, of those who were asked about
 	asks  int               // how many may still be asked about
 }
@@ -35,7 +38,7 @@ func (GitHub) context(ctx context.Context, p *publisher) ([]attempt.Part, error)
 	if p.Config.Context.MaxBytes == 0 {
 		return nil, nil
 	}
-	r := &reader{publisher: p, known: map[int64]bool{}, roles: map[string]string{}, asks: maxAsked}
+	r := &reader{publisher: p, known: map[int64]bool{}, agent: map[int64]bool{}, texts: map[int64]string{}, roles: map[string]string{}, asks: maxAsked}
 	work := p.state.Work(p.state.Seq)
 	for _, w := range work {
 		at := w.MadeAt
@@ -50,7 +53,16 @@ func (GitHub) context(ctx context.Context, p *publisher) ([]attempt.Part, error)
 	if r.asked.IsZero() {
 		r.asked = p.Now()
 	}
+	for _, f := range p.state.Ignored {
+		if strings.HasPrefix(f.Reason, feedback.AgentsOwn) {
+			r.agent[f.Target.ID] = true
+		}
+	}
 	for _, f := range p.state.Feedback {
+		r.texts[f.Target.ID] = cmp.Or(f.Raw, f.Text)
+		if strings.HasPrefix(f.Withdrawn, feedback.AgentsOwn) {
+			r.agent[f.Target.ID] = true
+		}
 		if feedback.Typed(f.By, f.Source, "") {
 			r.roles[f.By.Login] = "writer" // else it would not have been accepted
 		}
@@ -116,11 +128,13 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 // said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
 func (r *reader) said(ctx context.Context, name string, all []forge.Said, total int) (attempt.Part, error) {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
-	edited, later, hidden := 0, 0, 0
+	edited, later, hidden, agents := 0, 0, 0, 0
 	for _, s := range slices.Backward(all) {
 		switch {
 		case s.By.Account() == r.app.BotLogin, r.known[int64(s.ID)] && name != "reviews":
 			p.Of--
+		case r.agent[int64(s.ID)]:
+			agents++
 		case s.At.After(r.asked):
 			later++
 		case !s.Edited.Before(r.asked): // times have whole seconds
@@ -132,6 +146,9 @@ func (r *reader) said(ctx context.Context, name string, all []forge.Said, total 
 			if err != nil {
 				return p, err
 			}
+			if then, ok := r.texts[int64(s.ID)]; ok && then != "" && name != "reviews" {
+				item.Text = feedback.Visible(then)
+			}
 			if s.State != "" {
 				item.Where = strings.ToLower(strings.ReplaceAll(s.State, "_", " "))
 			}
@@ -139,7 +156,7 @@ func (r *reader) said(ctx context.Context, name string, all []forge.Said, total 
 		}
 	}
 	slices.Reverse(p.Items)
-	p.Notes = notes(edited, "edited after the order", later, "written after the order", hidden, "hidden by people")
+	p.Notes = notes(edited, "edited after the order", later, "written after the order", hidden, "hidden by people", agents, "written by an agent")
 	return p, nil
 }
 

@@ -27,8 +27,8 @@ type Host interface {
 	context(ctx context.Context, p *publisher) ([]attempt.Part, error)
 	// branch is the branch that is worked on.
 	branch(s thread.State, t thread.ID) string
-	// commit is the first line of a commit's message, and who commits.
-	commit(title string, t thread.ID, app forge.App) (subject, name, email string)
+	// commit is who commits, and the end of the message.
+	commit(t thread.ID, app forge.App) (name, email, trailer string)
 	// remote is where the repository is fetched from and pushed to; with renew its
 	// credential was refused, and another one is made.
 	remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error)
@@ -102,12 +102,12 @@ func (GitHub) complete(ctx context.Context, p *publisher) error {
 func (GitHub) branch(s thread.State, t thread.ID) string { return s.Branch(t) }
 
 // commit is by the App's bot user, the way GitHub links a commit to it.
-func (GitHub) commit(title string, t thread.ID, app forge.App) (subject, name, email string) {
+func (GitHub) commit(t thread.ID, app forge.App) (name, email, trailer string) {
 	email = app.BotLogin + "@users.noreply.github.com"
 	if app.BotID != 0 {
 		email = fmt.Sprintf("%d+%s", app.BotID, email)
 	}
-	return fmt.Sprintf("%s (#%d)", title, t.Number), app.BotLogin, email
+	return app.BotLogin, email, fmt.Sprintf("\nRefs: #%d\n", t.Number)
 }
 
 // remote has a token that reaches this repository only. GitHub may revoke one at any time.
@@ -144,8 +144,8 @@ func (Folder) publish(context.Context, *publisher) error  { return nil }
 func (Folder) openPull(context.Context, *publisher) error { return nil }
 func (f Folder) branch(thread.State, thread.ID) string    { return f.Branch }
 
-func (Folder) commit(title string, _ thread.ID, _ forge.App) (subject, name, email string) {
-	return title, "pawl", "pawl@localhost"
+func (Folder) commit(thread.ID, forge.App) (name, email, trailer string) {
+	return "pawl", "pawl@localhost", ""
 }
 
 func (f Folder) remote(context.Context, *publisher, bool) (git.Remote, error) {

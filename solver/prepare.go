@@ -1,7 +1,6 @@
 package solver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -159,8 +158,7 @@ func (s *step) attendant(acknowledged func(context.Context) error) func(context.
 }
 
 func (s *step) sign(a *attempt.Attempt) {
-	title := cmp.Or(attempt.Headline(s.state, 60), "Work on "+s.thread.String())
-	a.Subject, a.Author, a.Email = s.Host.commit(title, s.thread, s.app)
+	a.Author, a.Email, a.Trailer = s.Host.commit(s.thread, s.app)
 }
 
 // reserve counts an attempt above its thread before it begins. Policy has seen that there is room; whether

@@ -51,6 +51,7 @@ type pullRequest struct {
 	number     int
 	head, base string
 	open       bool
+	body       string
 }
 
 // object is a JSON object.
@@ -113,7 +114,7 @@ func (g *github) serveComments(in wish) (int, any) {
 	switch in.route {
 	case "POST /repos/o/r/issues/*/reactions", "POST /repos/o/r/issues/comments/*/reactions":
 		return 200, object{"id": g.id, "content": "eyes"}
-	case "POST /graphql": // people said nothing
+	case "POST /graphql": // people said nothing, and what is asked to be ready is
 		return 200, object{"data": object{"repository": object{"found": object{"comments": object{"totalCount": 0, "nodes": []object{}}}}}}
 	case "GET /repos/o/r/issues/*/comments":
 		list := []object{}
@@ -180,9 +181,18 @@ func (g *github) servePulls(in wish) (int, any) {
 		if slices.ContainsFunc(g.pulls, func(p *pullRequest) bool { return p.open && p.head == in.Head }) {
 			return 422, object{"message": "Validation Failed", "errors": []object{{"message": "A pull request already exists for o:" + in.Head + "."}}}
 		}
-		p := &pullRequest{1000 + g.id, in.Head, in.Base, true}
+		p := &pullRequest{1000 + g.id, in.Head, in.Base, true, in.Body}
 		g.pulls = append(g.pulls, p)
 		return 201, p.json()
+	case "GET /repos/o/r/pulls/*", "GET /repos/o/r/issues/*", "PATCH /repos/o/r/issues/*", "POST /repos/o/r/pulls/*/requested_reviewers":
+		p := g.pull(in.at(4))
+		if p == nil {
+			return 404, object{"message": "Not Found"}
+		}
+		if strings.HasPrefix(in.route, "PATCH") {
+			p.body = in.Body
+		}
+		return 200, p.json()
 	}
 	return 0, nil
 }
@@ -198,7 +208,7 @@ func (c *comment) json() object {
 func (p *pullRequest) json() object {
 	state := map[bool]string{true: "open", false: "closed"}[p.open]
 	repo := object{"id": 1, "full_name": "o/r"}
-	return object{"number": p.number, "state": state, "draft": true, "html_url": fmt.Sprint("http://github.test/p/", p.number),
+	return object{"number": p.number, "state": state, "draft": true, "node_id": fmt.Sprint("PR_", p.number), "body": p.body, "html_url": fmt.Sprint("http://github.test/p/", p.number),
 		"head": object{"ref": p.head, "repo": repo}, "base": object{"ref": p.base, "repo": repo}}
 }
 

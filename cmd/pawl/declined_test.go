@@ -47,6 +47,7 @@ func TestAnAgentMayDeclineAndAPersonIsAsked(t *testing.T) {
 			comment = c.Body
 		}
 	}
+	comment, _, _ = strings.Cut(comment, "What the agent says:") // in a block of code
 	for _, want := range []string{"Stopped: the agent declined: a.txt is to be empty", "the agent declined: a.txt is to be empty", "You can:** Say in a comment what to do instead"} {
 		if !strings.Contains(comment, want) || strings.Contains(comment, "<!-- x") || strings.Contains(comment, "How it failed") {
 			t.Errorf("the status comment does not say %q alone:\n%s", want, comment)

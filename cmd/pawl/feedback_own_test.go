@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -146,9 +147,13 @@ func TestRemarksFromAllSidesDuringAnAttemptLeadToOneMore(t *testing.T) {
 			t.Errorf("the prompt lacks %s:\n%s", want, p)
 		}
 	}
+	task := p[:regexp.MustCompile(`\n\d+ of \d+ `).FindStringIndex(p)[0]] // until the first manifest
 	for _, no := range []string{"FIRST", "NOTHING", "READER"} {
-		if strings.Contains(p, no) {
-			t.Errorf("the prompt holds %s:\n%s", no, p)
+		if strings.Contains(task, no) {
+			t.Errorf("the task holds %s:\n%s", no, p)
 		}
+	}
+	if !strings.Contains(p, "\n> /pawl solve for the READER\n") {
+		t.Errorf("the reader's words are not quoted:\n%s", p)
 	}
 }

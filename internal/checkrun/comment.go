@@ -20,6 +20,9 @@ func Comment(f Facts) string {
 	p := &page{}
 	p.sentence(StatusMarker(f.Thread))
 	addStatus(p, f)
+	if a, ok := f.last(); ok && a.Final != "" && !f.IsPull && f.PullURL == "" {
+		p.sentence("What the agent says:\n\n" + text.Fence(a.Final, maxMessage))
+	}
 	p.fold("Attempts", table(f, commentRows))
 	p.fold("What was asked", asked(f))
 	p.fold("Edit loop and stagnation", verdictLines(f))
@@ -109,19 +112,52 @@ const (
 	blockEnd   = "<!-- pawl:end -->"
 )
 
-// PullBody is the description of a pull request that is opened for an issue, whatever the time.
+// PullBody is Pawl's block in the description of the pull request of an issue, as the work is after the last attempt,
+// whatever the time.
 func PullBody(f Facts) string {
 	p := &page{}
 	p.sentence(fmt.Sprintf("Closes #%d", f.Number))
-	p.list(pullFacts(f)...)
-	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work.")
-	p.fold("What was asked", asked(f))
-	if a, ok := f.last(); ok && a.Final != "" {
-		p.fold("What the agent says it did", text.Fence(a.Final, maxMessage))
+	a, ok := f.last()
+	if ok && a.Final != "" {
+		p.sentence("What the agent says it did:\n\n" + text.Fence(a.Final, maxMessage))
 	}
+	p.list(pullFacts(f)...)
+	if ok && len(a.Folders) > 0 {
+		p.sentence("What changes, from where the branch began:\n\n" + folders(a.Folders))
+	}
+	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
+	p.fold("What was asked", asked(f))
 	block := strings.TrimSuffix(p.fitIn(maxBytes-len(blockBegin)-len(blockEnd)-3), "\n")
 	// The empty line ends the last HTML block, or a person's text behind it would be no Markdown.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
+}
+
+// WithBlock is a description with a new block of Pawl's in place of the old one; false where it has none.
+func WithBlock(description, block string) (string, bool) {
+	before, rest, ok := strings.Cut(description, blockBegin)
+	if !ok {
+		return "", false
+	}
+	i := strings.LastIndex(rest, blockEnd)
+	if i < 0 {
+		return "", false
+	}
+	return before + block + rest[i+len(blockEnd):], true
+}
+
+// maxFolders is how many folders a description lists.
+const maxFolders = 20
+
+func folders(all []policy.Folder) string {
+	var lines []string
+	for i, d := range all {
+		if i == maxFolders {
+			lines = append(lines, "- and "+policy.Plural(len(all)-i, "more folder"))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("- %s: %s, +%d −%d", text.Code(text.Line(d.Path, 200)), policy.Plural(d.Files, "file"), d.Added, d.Removed))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func pullFacts(f Facts) []string {
@@ -133,9 +169,15 @@ func pullFacts(f Facts) []string {
 	if v := a.Verification(); v != nil {
 		verified = "verification by " + text.Code(v.Command) + ": " + v.Result()
 	}
-	return []string{
+	var open []string
+	for _, words := range a.NotDone {
+		open = append(open, "the agent left out: "+text.Prose(words))
+	}
+	if a.Question != "" {
+		open = append(open, "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)")
+	}
+	return append([]string{
 		fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified,
 		text.When(len(a.LeftOut) > 0, "left out, because the paths are protected: "+paths(a.LeftOut)),
-		totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL),
-	}
+	}, append(open, totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))...)
 }

@@ -105,7 +105,7 @@ func stopReason(f Facts) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
-	if slices.Contains([]policy.Rule{policy.RuleVerifyBroken, policy.RuleSetupFailed, policy.RuleDeclined}, f.Rule) && len(f.Reasons) > 0 {
+	if slices.Contains([]policy.Rule{policy.RuleVerifyBroken, policy.RuleSetupFailed, policy.RuleDeclined, policy.RuleQuestion}, f.Rule) && len(f.Reasons) > 0 {
 		return plain(f.Reasons[0].Text)
 	}
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
@@ -160,6 +160,14 @@ func evidence(f Facts) []string {
 	if len(f.Attempts) == 1 && f.Attempts[0].Proposal.Command != "" {
 		lines = append(lines, "no setup: "+text.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+text.Code(f.Attempts[0].Proposal.File)+
 			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
+	}
+	if a, ok := f.last(); ok {
+		for _, words := range a.NotDone {
+			lines = append(lines, "the agent left out: "+text.Prose(words))
+		}
+		if a.Question != "" && f.Rule != policy.RuleQuestion {
+			lines = append(lines, "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)")
+		}
 	}
 	if a, ok := f.last(); ok && a.Pushed {
 		commit := text.Code(text.Head(text.Line(a.Commit, 40), 10))

@@ -102,6 +102,43 @@ func (q *graphQuery) Repository(args struct {
 	return &graphRepo{r.fullName(), r, q.call}, nil
 }
 
+// graphReady is what a mutation answers.
+type graphReady struct {
+	ClientMutationID *string
+	PullRequest      *graphThread
+}
+
+// MarkPullRequestReadyForReview needs the permission to write pull requests.
+func (q *graphQuery) MarkPullRequestReadyForReview(args struct {
+	Input struct {
+		ClientMutationID *string
+		PullRequestID    graphql.ID
+	}
+}) (*graphReady, error) {
+	for _, r := range q.world.repos {
+		for _, t := range r.threads {
+			if t.pull == nil || nodeID("PullRequest", t.pull.id) != string(args.Input.PullRequestID) || !q.call.sees(r) {
+				continue
+			}
+			if q.call.repo = r; !q.call.has("pull_requests:write") {
+				return nil, denied("Resource not accessible by integration")
+			}
+			if t.pull.draft {
+				t.pull.draft = false
+				q.world.emit("pull_request", r, q.call.who.account(), obj{"action": "ready_for_review", "number": t.number, "pull_request": q.world.renderPull(r, t)})
+			}
+			return &graphReady{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call}).thread(t)}, nil
+		}
+	}
+	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.PullRequestID))
+}
+
+// denied is GitHub's error for what the caller may see and not do.
+type denied string
+
+func (d denied) Error() string              { return string(d) }
+func (d denied) Extensions() map[string]any { return map[string]any{"type": "FORBIDDEN"} }
+
 type graphRepo struct {
 	NameWithOwner string
 	repository    *repository
@@ -137,6 +174,9 @@ type graphThread struct {
 	AuthorAssociation string
 	CreatedAt         plain
 }
+
+func (t *graphThread) ID() graphql.ID { return graphql.ID(nodeID("PullRequest", t.of.pull.id)) }
+func (t *graphThread) IsDraft() bool  { return t.of.pull.draft }
 
 func (t *graphThread) ToIssue() (*graphThread, bool)       { return t, t.of.pull == nil }
 func (t *graphThread) ToPullRequest() (*graphThread, bool) { return t, t.of.pull != nil }

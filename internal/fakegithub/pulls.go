@@ -87,6 +87,34 @@ func (w pulls) openPull(ctx context.Context, r *repository, by *account, via *ap
 
 func (w pulls) getPull(c *call, t *thread) *reply { return ok(w.renderPull(c.repo, t)) }
 
+// requestReviewers asks people for a review, who must be able to read and not be the author.
+func (w pulls) requestReviewers(c *call, t *thread) *reply {
+	var want struct {
+		Reviewers []string `json:"reviewers"`
+	}
+	if bad := c.decode(&want); bad != nil {
+		return bad
+	}
+	var asked []*account
+	for _, login := range want.Reviewers {
+		a := w.accounts[strings.ToLower(login)]
+		switch {
+		case a == nil || rank(c.repo.role(a)) < rank("read"):
+			return problem(http.StatusUnprocessableEntity, "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the "+c.repo.fullName()+" repository.")
+		case a == t.author:
+			return problem(http.StatusUnprocessableEntity, "Review cannot be requested from pull request author.")
+		}
+		asked = append(asked, a)
+	}
+	for _, a := range asked {
+		if !slices.Contains(t.pull.asked, a) {
+			t.pull.asked = append(t.pull.asked, a)
+			w.emit("pull_request", c.repo, c.who.account(), obj{"action": "review_requested", "number": t.number, "pull_request": w.renderPull(c.repo, t), "requested_reviewer": w.renderUser(a)})
+		}
+	}
+	return created(w.renderPullSimple(c.repo, t))
+}
+
 func (w pulls) listReviews(c *call, t *thread) *reply {
 	return page(c, t.pull.reviews, func(v *review) obj { return w.renderReview(c.repo, t, v) }, array)
 }

@@ -23,6 +23,7 @@ type Issue struct {
 // Pull is what a pull request has beyond an issue.
 type Pull struct {
 	Draft   bool
+	Asked   []string // who was asked for a review
 	Merged  bool
 	Head    string
 	HeadSHA string
@@ -74,7 +75,7 @@ func (w readers) Issues(repo string) []Issue {
 			i := Issue{Number: t.number, Title: t.title, Body: t.body, Author: t.author.login, State: t.state,
 				Labels: slices.Clone(t.labels), Reactions: reactionTexts(t.reactions), UpdatedAt: t.updated}
 			if t.pull != nil {
-				i.Pull = &Pull{Draft: t.pull.draft, Merged: !t.pull.mergedAt.IsZero(), Head: t.pull.headRef, HeadSHA: t.pull.headSHA, Base: t.pull.baseRef}
+				i.Pull = &Pull{Asked: logins(t.pull.asked), Draft: t.pull.draft, Merged: !t.pull.mergedAt.IsZero(), Head: t.pull.headRef, HeadSHA: t.pull.headSHA, Base: t.pull.baseRef}
 			}
 			list = append(list, i)
 		}
@@ -100,6 +101,13 @@ func (w readers) Comments(repo string, number int) []Comment {
 		}
 		return list
 	})
+}
+
+func logins(all []*account) (list []string) {
+	for _, a := range all {
+		list = append(list, a.login)
+	}
+	return list
 }
 
 func reactionTexts(list []reaction) []string {

@@ -234,7 +234,7 @@ func (v renderer) renderPull(r *repository, t *thread) obj {
 		"review_comment_url": v.apiOf(r) + "/pulls/comments{/number}", "statuses_url": statuses,
 		"draft": p.draft, "head": v.renderSide(r, p.headRef, p.headSHA), "base": v.renderSide(r, p.baseRef, p.baseSHA),
 		"merged_at": stamp(p.mergedAt), "merge_commit_sha": textOrNull(p.mergeSHA), "auto_merge": nil,
-		"requested_reviewers": []obj{}, "requested_teams": []obj{}, "merged": !p.mergedAt.IsZero(), "merged_by": nil,
+		"requested_reviewers": v.renderUsers(p.asked), "requested_teams": []obj{}, "merged": !p.mergedAt.IsZero(), "merged_by": nil,
 		"mergeable": p.diff.mergeable, "rebaseable": p.diff.mergeable, "mergeable_state": p.mergeState(),
 		"comments": len(t.comments), "review_comments": len(p.comments), "maintainer_can_modify": false,
 		"commits": p.diff.commits, "additions": p.diff.additions, "deletions": p.diff.deletions, "changed_files": p.diff.files}
@@ -266,6 +266,14 @@ func (v renderer) renderPullSimple(r *repository, t *thread) obj {
 		delete(body, key)
 	}
 	return body
+}
+
+func (v renderer) renderUsers(all []*account) []obj {
+	list := []obj{}
+	for _, a := range all {
+		list = append(list, v.renderUser(a))
+	}
+	return list
 }
 
 func (p *pull) mergeState() string {

@@ -132,6 +132,7 @@ type pull struct {
 	mergeSHA string
 	diff     comparison // against the base as it is now
 	reviews  []*review
+	asked    []*account // for a review
 	comments []*reviewComment
 }
 

@@ -141,7 +141,7 @@ func (c Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 				Found *Discussion `json:"found"`
 			} `json:"repository"`
 		}
-		if err := c.graph(ctx, repo, ask, map[string]any{"number": number, "before": before}, &got); err != nil {
+		if err := c.ask(ctx, repo, ask, map[string]any{"number": number, "before": before}, &got); err != nil {
 			return d, fmt.Errorf("read what was said on #%d: %w", number, err)
 		}
 		found := got.Repository.Found
@@ -181,7 +181,7 @@ func (c Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 	var got struct {
 		Repository map[string]*Discussion `json:"repository"`
 	}
-	if err := c.graph(ctx, repo, ask.String(), map[string]any{}, &got); err != nil && (got.Repository == nil || !errors.Is(err, ErrNotFound)) {
+	if err := c.ask(ctx, repo, ask.String(), map[string]any{}, &got); err != nil && (got.Repository == nil || !errors.Is(err, ErrNotFound)) {
 		return nil, fmt.Errorf("read what is linked: %w", err)
 	}
 	all := map[int]Discussion{}

@@ -17,10 +17,15 @@ const graphRoute = "/graphql"
 // Discussions reads by the GraphQL API what people said; its Client is required.
 type Discussions struct{ *Client }
 
-// graph asks the GraphQL API about a repository, whose owner and name the query gets as $owner and $name, and reads
-// its data into a value, also where GitHub names an error beside it. It only reads: doing it again is harmless.
-func (c Discussions) graph(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
+// ask asks the GraphQL API about a repository, whose owner and name the query gets as $owner and $name, and reads
+// its data into a value, also where GitHub names an error beside it.
+func (c Discussions) ask(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
 	variables["owner"], variables["name"] = repo.Owner, repo.Name
+	return graph(ctx, c.Client, repo, request{reads: true, once: true}, query, variables, into)
+}
+
+// graph sends a query or a mutation that can be done again without harm.
+func graph(ctx context.Context, c *Client, repo Repo, r request, query string, variables map[string]any, into any) error {
 	var got struct {
 		Data   json.RawMessage `json:"data"`
 		Errors []struct {
@@ -28,7 +33,7 @@ func (c Discussions) graph(ctx context.Context, repo Repo, query string, variabl
 			Message string `json:"message"`
 		} `json:"errors"`
 	}
-	r := request{method: http.MethodPost, route: graphRoute, repo: repo, reads: true, once: true, body: map[string]any{"query": query, "variables": variables}}
+	r.method, r.route, r.repo, r.body = http.MethodPost, graphRoute, repo, map[string]any{"query": query, "variables": variables}
 	resp, err := c.do(ctx, r, &got)
 	if err != nil {
 		return err

@@ -148,7 +148,8 @@ type Branch struct {
 
 type Pull struct {
 	Number    int       `json:"number"`
-	State     string    `json:"state"` // open or closed; a merged pull request is closed
+	Node      string    `json:"node_id"` // its id in GraphQL
+	State     string    `json:"state"`   // open or closed; a merged pull request is closed
 	CreatedAt time.Time `json:"created_at"`
 	MergedAt  time.Time `json:"merged_at"`
 	Head      Branch    `json:"head"`

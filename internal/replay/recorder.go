@@ -101,6 +101,8 @@ func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		e.Limit = &limit
 	}
 	switch {
+	case e.Asks():
+		e.Outcome = policy.Asked
 	case e.Declines():
 		e.Outcome = policy.Declined
 	case r.severity.Judge(e.Edits).Class != policy.None:

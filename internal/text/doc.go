@@ -10,6 +10,7 @@
 //	why does nobody's comment forge a marker of ours? clean.go, marker
 //	what makes a word a mention, reference or link?   markdown.go, telling
 //	which addresses become links?                     markdown.go, URL
+//	what of a stranger's title stands in a commit?     subject.go
 //	what is taken for a secret?                       secret.go
 //	how is a known secret kept out of a stream?       secret.go, MaskReader
 //	how is a time, a span, a count, a price written?  number.go

@@ -74,8 +74,10 @@ type Scene struct {
 	Working bool
 	// OwnPull says that the pull request was opened by Pawl.
 	OwnPull bool
-	Head    string   // the last commit that Pawl pushed to the thread's branch
-	Failed  []string // the names of the check runs on Head whose failure was accepted
+	// Asked says that the work waits for an answer: the last attempt asked a question, or declined the task.
+	Asked  bool
+	Head   string   // the last commit that Pawl pushed to the thread's branch
+	Failed []string // the names of the check runs on Head whose failure was accepted
 	// Known are descriptions, as Content gives them, that were already worked
 	// on or already refused as no change.
 	Known []string
@@ -89,6 +91,9 @@ type Scene struct {
 	Permission string
 	Looked     []Need // what was looked up, whatever came of it
 }
+
+// AgentsOwn begins the reason why a remark that an agent itself wrote is none.
+const AgentsOwn = "the agent wrote it itself"
 
 // Need is what a judgement waits for. Looking it up costs requests or reads
 // logs, so it is asked for only where it matters.
@@ -200,7 +205,7 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	case s.Marked:
 		return "it carries a marker of Pawl", false
 	case s.ByAgent:
-		return "the agent wrote it itself during an attempt", false
+		return AgentsOwn + " during an attempt", false
 	}
 	return "", false
 }
@@ -274,7 +279,7 @@ func asksByText(r Remark, s Scene) Judgement {
 		return ignore("an approval asks for no work")
 	case strings.TrimSpace(text) == "":
 		return ignore("there is no text to work on")
-	case !s.OwnPull && !onLine:
+	case !s.OwnPull && !onLine && !(s.Asked && r.Source == policy.FromComment):
 		return ignore("it holds no command, and the thread is no pull request of Pawl")
 	case own == "":
 		return ignore("it says nothing but what it quotes")
@@ -286,6 +291,9 @@ func asksByText(r Remark, s Scene) Judgement {
 		return accept("a review comment on a pull request that Pawl works on", text)
 	case r.Source == policy.FromReview:
 		return accept("a review remark on Pawl's pull request", text)
+	}
+	if !s.OwnPull {
+		return accept("an answer to what the agent asked", text)
 	}
 	return accept("a new comment on Pawl's pull request", text)
 }

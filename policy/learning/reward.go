@@ -141,6 +141,8 @@ func (f AttemptFacts) unrewarded() string {
 		return "Pawl itself failed: " + f.OwnFailure
 	case f.Outcome == policy.Cancelled:
 		return "the attempt was cancelled"
+	case f.Outcome == policy.Asked:
+		return "the agent asked a question"
 	case f.Outcome == policy.Declined:
 		return "the agent declined the task"
 	case f.Outcome == policy.Interrupted:

@@ -33,9 +33,8 @@ type Attempt struct {
 	Prompt string
 	// Beside are files that the agent can read below contextDir of its HOME, by name.
 	Beside map[string]string
-	// Subject is the first line of the commit's message; Author and Email are who
-	// commits.
-	Subject, Author, Email string
+	// Author and Email are who commits, Trailer is the end of the commit's message.
+	Author, Email, Trailer string
 	// Free gives the place back that the attempt has among those that run.
 	Free func()
 	// Span opens a span of the attempt.
@@ -138,7 +137,7 @@ func (a *Attempt) run(ctx context.Context) error {
 func (a *Attempt) settle(ctx context.Context) error {
 	err := a.executor.Commit(ctx)
 	crash.Point("committed")
-	if err == nil && a.Receipt.Ending == policy.Completed && !a.Receipt.Declines() && (a.Receipt.Commit != "" || a.completes()) {
+	if err == nil && a.Receipt.Ending == policy.Completed && !a.Receipt.Declines() && !a.Receipt.Asks() && (a.Receipt.Commit != "" || a.completes()) {
 		a.Receipt.Verify, err = a.executor.Verify(ctx)
 		crash.Point("verified")
 	}
@@ -323,7 +322,16 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	if why := edits.Polls(); why != "" {
 		r.Reasons = append(r.Reasons, why)
 	}
-	r.Final, r.Declined = tail(p.FinalMessage, maxOutput), clip(policy.Declining(p.FinalMessage), maxDetail)
+	answer := policy.ReadAnswer(p.FinalMessage)
+	r.Final, r.Declined, r.Question, r.Title = tail(answer.Text, maxOutput), clip(answer.Declined, maxDetail), clip(answer.Question, maxDetail), clip(answer.Title, maxTitle)
+	r.NotDone, r.Remarks = nil, nil
+	for _, words := range answer.LeftOut {
+		r.NotDone = append(r.NotDone, clip(words, maxDetail))
+	}
+	for _, a := range answer.Remarks {
+		a.Words = clip(a.Words, maxDetail)
+		r.Remarks = append(r.Remarks, a)
+	}
 	r.Detail = tail(oneLine(p.Failure), maxDetail)
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
@@ -364,6 +372,8 @@ func (a *Attempt) conclude() {
 	switch {
 	case r.Declines():
 		r.Outcome = policy.Declined
+	case r.Asks():
+		r.Outcome = policy.Asked
 	case a.Ground.Effective.Policy.Severity.Loop(*r).Class != policy.None:
 		r.Outcome = policy.EditLoop
 	case r.Ending != policy.Completed:

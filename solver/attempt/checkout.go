@@ -11,6 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/simhash"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -127,8 +128,9 @@ func (c *checkout) Commit(ctx context.Context) error {
 	if diff, err = c.ws.Diff(ctx, base, r.EndTree, maxDiff); err != nil {
 		return err
 	}
+	r.Folders = policy.Folders(diff)
 	r.Whole, r.Added = simhash.Fingerprint(diff), strings.Count(diff, "\n+")-strings.Count(diff, "\n+++ ")
-	message := fmt.Sprintf("%s\n\nAttempt %d by backend %s.\n", c.Subject, c.N, c.Backend)
+	message := fmt.Sprintf("%s\n\nAttempt %d by backend %s.\n%s", Subject(c.State, c.Thread, r.Title, maxSubject), c.N, c.Backend, c.Trailer)
 	r.Commit, err = c.ws.Commit(ctx, c.commit(message, tree, c.Ground.Start))
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -83,7 +84,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	}
 	if seqs := a.ownRemarks(events); len(seqs) > 0 {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindWithdrawn, At: now,
-			Data: thread.Withdrawn{Seqs: seqs, Reason: "the agent wrote it itself during the attempt"}})
+			Data: thread.Withdrawn{Seqs: seqs, Reason: feedback.AgentsOwn + " during the attempt"}})
 	}
 	return batch
 }
@@ -132,6 +133,13 @@ func (a *Attempt) Hide() {
 	}
 	r := &a.Receipt
 	r.Final, r.Declined, r.Detail, r.Edits.SameCall = clean(r.Final), clean(r.Declined), clean(r.Detail), clean(r.Edits.SameCall)
+	r.Question, r.Title = clean(r.Question), clean(r.Title)
+	for i := range r.NotDone {
+		r.NotDone[i] = clean(r.NotDone[i])
+	}
+	for i := range r.Remarks {
+		r.Remarks[i].Words = clean(r.Remarks[i].Words)
+	}
 	r.Reasons, r.Tests, r.LeftOut = all(r.Reasons), all(r.Tests), all(r.LeftOut)
 	if r.Limit != nil {
 		r.Limit.Message = clean(r.Limit.Message)

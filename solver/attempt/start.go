@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -82,8 +83,11 @@ const (
 	maxOutput = 8 << 10
 )
 
-// maxDetail bounds the failure of a receipt, in bytes.
-const maxDetail = 500
+// maxDetail bounds the failure of a receipt, maxTitle the agent's title, in bytes.
+const (
+	maxDetail = 500
+	maxTitle  = 200
+)
 
 // Prompt tells the agent what is asked, frozen as it was in the payloads, and
 // what earlier attempts came to. Beside is what Compose made of the discussion.
@@ -97,6 +101,9 @@ func Prompt(t thread.ID, s thread.State, d policy.Decision, g *Ground, beside st
 	b.WriteString("Do not commit, push or post anything: what you leave in the files is committed and pushed for you.\n")
 	b.WriteString("If there is an AGENTS.md or CONTRIBUTING.md, keep to what it says about building, testing and style.\n")
 	b.WriteString("If the task cannot be done as asked or contradicts itself, change nothing and begin your last message with a line \"DECLINED: reason\".\n")
+	b.WriteString("End with a last message that says in a few sentences what you did and why. Lines of it may have a form, each on one line: \"TITLE: \" and what the change does, for the commit " +
+		"(such as TITLE: fix: keep the port); \"LEFT OUT: \" and what of the task you did not do, and why; \"QUESTION: \" and what you must know from a person before you can go on. " +
+		"To each remark on lines that you are told: \"REMARK id: \" and what you did about it, or \"REMARK id DECLINED: \" and why not.\n")
 	if e := g.Effective; BackendNamed(e.Backends, d.Backend).Kind == config.Command && e.Policy.Ladder.RunTestsTool && len(e.Verify) > 0 {
 		b.WriteString("To run the repository's verify commands and see what fails that did not fail before, run: sh -c \"$PAWL_TESTS\"\n")
 	}
@@ -149,6 +156,8 @@ func history(b *strings.Builder, s thread.State, d policy.Decision) {
 	last := s.Attempts[len(s.Attempts)-1]
 	if r := last.Receipt; r.Outcome == policy.Declined {
 		section(b, "The last attempt declined the task", r.Declined, maxRemark)
+	} else if r.Outcome == policy.Asked {
+		section(b, "The last attempt asked; what people said since is above", r.Question, maxRemark)
 	}
 	for _, a := range slices.Backward(s.Attempts) {
 		if last = a; a.Receipt.Progress() || len(a.Receipt.Verify) > 0 {
@@ -208,11 +217,20 @@ func failing(b *strings.Builder, v policy.Verified) {
 	section(b, "These tests fail", text.String(), maxRemark)
 }
 
-// Headline is a thread's title as a line of its own, of at most so many bytes;
-// empty where it has none that people see.
-func Headline(s thread.State, limit int) string {
-	return clip(oneLine(feedback.Visible(s.Snapshot.Title)), limit)
+// Subject is the first line of a commit or the title of a pull request, as Conventional Commits have it: the agent's
+// title, else the thread's, and neither as it was written.
+func Subject(s thread.State, t thread.ID, title string, max int) string {
+	if title = text.Subject(title, max); title == "" {
+		title = text.Subject(feedback.Visible(s.Snapshot.Title), max)
+	}
+	if title == "" {
+		title = fmt.Sprintf("work on %d", t.Number)
+	}
+	return text.Subject(policy.Conventional(title, strings.Split(s.Snapshot.Labels, "\n")), max)
 }
+
+// maxSubject is how long the first line of a commit may be, in bytes: GitHub shows 72.
+const maxSubject = 72
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

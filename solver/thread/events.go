@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -226,6 +227,8 @@ type Act struct {
 	// Going says that a check run shows something that goes on. It must not be
 	// left so on a commit that is no longer the head.
 	Going bool `json:"going,omitempty"`
+	// Node is the id of a pull request in GraphQL.
+	Node string `json:"node,omitempty"`
 }
 
 // Label on an issue means solve.
@@ -237,6 +240,9 @@ const BranchPrefix = "pawl/issue-"
 // Keys of acts. A key happens once.
 const (
 	ActPull       = "pull_request"
+	actPullBody   = "pull_body:"
+	actPullReady  = "pull_ready:"
+	actPullReview = "pull_review:"
 	ActUnfinished = "unfinished" // done without SHA: the reference is gone
 )
 
@@ -252,6 +258,12 @@ func GradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 const commentKey = "comment:"
 
 const ActStatus = commentKey + "status"
+
+// The keys of what is done with a pull request that Pawl opened: its description is kept current, it stops being a
+// draft, and a review is asked for.
+func PullBodyKey(number int) string   { return actPullBody + strconv.Itoa(number) }
+func PullReadyKey(number int) string  { return actPullReady + strconv.Itoa(number) }
+func PullReviewKey(number int) string { return actPullReview + strconv.Itoa(number) }
 
 // marker begins every HTML comment that Pawl leaves in its texts.
 const marker = "<!-- pawl:"

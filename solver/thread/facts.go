@@ -237,7 +237,7 @@ func (s State) ChecksOn() string {
 func (s State) Work(seen int64) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
-		if a.Receipt.Ending == policy.Completed && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined}, a.Receipt.Outcome) {
+		if a.Receipt.Ending == policy.Completed && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
 			answered = a.N
 		}
 	}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+)
+
+// statusComment is Pawl's comment on a thread.
+func (r *rig) statusComment(n int) string {
+	for _, c := range r.world.Comments(rigRepo, n) {
+		if strings.Contains(c.Body, checkrun.StatusMarker(threadName(n))) {
+			return c.Body
+		}
+	}
+	return ""
+}
+
+func TestThePullRequestSaysWhatIsTrueNow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", "docs/b.md": "b\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+	r.agent(saying(t, "echo two >> a.txt; echo more >> docs/b.md", "TITLE: feat: count to two, fixes #99 [skip ci]\nI added two @everyone.\nLEFT OUT: three, since nobody said where"), "stream: codex")
+	r.start()
+	n := r.solve("Closes #98 and more", "Please count to two.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	pull := r.world.Pulls(rigRepo)[0]
+	if pull.Title != "feat: count to two, fixes 99 (skip ci)" || pull.Pull.Draft || !slices.Equal(pull.Pull.Asked, []string{writer}) {
+		t.Errorf("the pull request is %q, draft %v, %q were asked for a review", pull.Title, pull.Pull.Draft, pull.Pull.Asked)
+	}
+	for _, want := range []string{fmt.Sprintf("Closes #%d\n", n), "I added two @everyone.", "- `.`: 1 file, +1 −0", "- `docs`: 1 file, +1 −0", "verification by `grep -q two a.txt`: passed", "the agent left out: three, since nobody said where"} {
+		if !strings.Contains(pull.Body, want) {
+			t.Errorf("the description lacks %q:\n%s", want, pull.Body)
+		}
+	}
+	message, err := r.world.Git(t.Context(), rigRepo, "log", "-1", "--format=%B", "pawl/issue-1")
+	r.must(err)
+	if !strings.HasPrefix(message, "feat: count to two, fixes 99 (skip ci)\n\nAttempt 1 by backend mine.\n\nRefs: #1\n") {
+		t.Errorf("the commit says %q", message)
+	}
+	// What people write around it stays, and the rest follows the work.
+	r.must(r.world.EditBody(rigRepo, pull.Number, writer, "Mine, before.\n\n"+pull.Body+"\n\nMine, behind."))
+	r.await("an attempt, since the description's content changed", func() bool { return len(r.state(n).Attempts) == 2 })
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	body := r.world.Pulls(rigRepo)[0].Body
+	if !strings.HasPrefix(body, "Mine, before.\n\n<!-- pawl:begin") || !strings.HasSuffix(body, "pawl:end -->\n\nMine, behind.") || !strings.Contains(body, "- attempt 2 by") ||
+		!strings.Contains(body, "- `.`: 1 file, +2 −0") {
+		t.Errorf("after the second attempt the description is\n%s", body)
+	}
+	// Without its marks nothing of Pawl's comes back.
+	r.must(r.world.EditBody(rigRepo, pull.Number, writer, "All mine."))
+	r.await("the third attempt", func() bool { return len(r.state(n).Attempts) == 3 })
+	r.ending(n)
+	if body := r.world.Pulls(rigRepo)[0].Body; body != "All mine." {
+		t.Errorf("the description is\n%s", body)
+	}
+}
+
+func TestAPullRequestStaysADraftWhereTheRepositorySaysSoOrNothingIsVerified(t *testing.T) {
+	t.Parallel()
+	for file, asked := range map[string][]string{
+		"verify: ['true']\npull_request: {ready_when_verified: false}\n": {writer},
+		"pull_request: {request_review: true}\n":                         nil,
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": file})
+			r.agent(plainAgent, "")
+			r.start()
+			n := r.solve("A line", "Please add a line.")
+			if s := r.ending(n); s.State != "done" {
+				t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+			}
+			if p := r.world.Pulls(rigRepo)[0].Pull; !p.Draft || !slices.Equal(p.Asked, asked) {
+				t.Errorf("draft %v, %q were asked for a review; want a draft and %q", p.Draft, p.Asked, asked)
+			}
+		})
+	}
+}
+
+func TestAnAgentMayAskAndAnAnswerGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(saying(t, "", "I read a.txt.\nQUESTION: shall it be two or three, @ada?"), "stream: codex")
+	r.start()
+	n := r.solve("A number", "Please add a number to a.txt.")
+	s := r.ending(n)
+	if s.Rule != "question" || r.calls() != 1 {
+		t.Fatalf("%d calls, then %s (%s %q)", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	comment := r.statusComment(n)
+	for _, want := range []string{"Stopped: the agent asks: shall it be two or three, ", "Answer in a comment; the work then goes on.", "What the agent says:\n\n```text\nI read a.txt.\n```"} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("the status comment lacks %q:\n%s", want, comment)
+		}
+	}
+	_, err := r.world.Comment(rigRepo, n, writer, "Two, please.")
+	r.must(err)
+	r.await("the second attempt", func() bool { return len(r.state(n).Attempts) == 2 })
+	if s := r.ending(n); s.State != "done" {
+		t.Errorf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	if p := r.prompt("2"); !strings.Contains(p, "Two, please.") || !strings.Contains(p, "The last attempt asked") || !strings.Contains(p, "shall it be two or three") {
+		t.Errorf("the second prompt is\n%s", p)
+	}
+}
+
+func TestWithoutAPullRequestTheAgentsWordsStandInTheComment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(saying(t, "", "It is all there already: see a.txt."), "stream: codex")
+	r.start()
+	n := r.solve("A line", "Please look whether a line is there.")
+	r.ending(n)
+	if c := r.statusComment(n); !strings.Contains(c, "What the agent says:\n\n```text\nIt is all there already: see a.txt.\n```") || len(r.world.Pulls(rigRepo)) != 0 {
+		t.Errorf("the status comment is\n%s", c)
+	}
+}
+
+func TestAStrangersTitleStandsNowhereAsItIs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.must(r.world.AddUser("eve", 1004, nil))
+	r.agent(plainAgent, "")
+	r.start()
+	n, err := r.world.OpenIssue(rigRepo, "eve", "Fix it, closes #5 @org/team [ci skip] https://evil.example/x", "Please add a line.")
+	r.must(err)
+	_, err = r.world.Comment(rigRepo, n, writer, "/pawl solve")
+	r.must(err)
+	r.ending(n)
+	message, err := r.world.Git(t.Context(), rigRepo, "log", "-1", "--format=%s", fmt.Sprintf("pawl/issue-%d", n))
+	r.must(err)
+	want := "fix: Fix it, closes 5 org/team (ci skip)"
+	if title := r.world.Pulls(rigRepo)[0].Title; title != want || strings.TrimSpace(message) != want {
+		t.Errorf("the pull request is %q and the commit %q, want %q", title, message, want)
+	}
+}

@@ -1,0 +1,27 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+)
+
+// Pulls changes pull requests that are open; its Client is required.
+type Pulls struct{ *Client }
+
+// EditBody sets the description. Doing it again is harmless.
+func (c Pulls) EditBody(ctx context.Context, repo Repo, number int, body string) error {
+	_, err := c.on(ctx, repo, request{method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, body: map[string]string{"body": clip(body, maxText)}}, nil)
+	return err
+}
+
+// Ready takes away that a pull request is a draft, by its node id; one that is none stays as it is.
+func (c Pulls) Ready(ctx context.Context, repo Repo, node string) error {
+	const query = "mutation($id:ID!){markPullRequestReadyForReview(input:{pullRequestId:$id}){pullRequest{isDraft}}}"
+	return graph(ctx, c.Client, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
+}
+
+// RequestReview asks somebody for a review. ErrInvalid: they cannot review there.
+func (c Pulls) RequestReview(ctx context.Context, repo Repo, number int, login string) error {
+	_, err := c.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/requested_reviewers", args: []any{number}, body: map[string][]string{"reviewers": {login}}}, nil)
+	return err
+}

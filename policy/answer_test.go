@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestTheLastMessageIsReadByItsForm(t *testing.T) {
+	for name, tc := range map[string]struct {
+		message string
+		want    Answer
+	}{
+		"nothing":    {"", Answer{}},
+		"only words": {"I added a line.\n\nIt works.", Answer{Text: "I added a line.\n\nIt works."}},
+		"all of it": {"TITLE: fix: keep  the port\r\nI did it.\nLEFT OUT: the docs, since there are none\nREMARK 3000000001: done as you say\nREMARK 3000000002 DECLINED: it would break b.go\nQUESTION: shall 8080 go?\n",
+			Answer{Title: "fix: keep the port", Question: "shall 8080 go?", LeftOut: []string{"the docs, since there are none"}, Text: "I did it.",
+				Remarks: []RemarkAnswer{{3000000001, "done as you say", false}, {3000000002, "it would break b.go", true}}}},
+		"a decline":               {"DECLINED: it contradicts itself\nBoth cannot be.", Answer{Declined: "it contradicts itself", Text: "DECLINED: it contradicts itself\nBoth cannot be."}},
+		"in a block of code":      {"```\nTITLE: an example\n```\nDone.", Answer{Text: "```\nTITLE: an example\n```\nDone."}},
+		"within a line":           {"The TITLE: x is not one.\n  TITLE: nor this", Answer{Text: "The TITLE: x is not one.\n  TITLE: nor this"}},
+		"without words":           {"TITLE:\nQUESTION: ", Answer{Text: "TITLE:\nQUESTION:"}},
+		"a number that is none":   {"REMARK 99999999999999999999: x\nREMARK a: y", Answer{Text: "REMARK 99999999999999999999: x\nREMARK a: y"}},
+		"the last one of several": {"TITLE: one\nTITLE: two", Answer{Title: "two"}},
+	} {
+		if diff := cmp.Diff(tc.want, ReadAnswer(tc.message)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAnyMessageIsReadWithinBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"TITLE: a", "QUESTION: b", "LEFT OUT: c", "REMARK 1: d", "REMARK 2 DECLINED: e", "```", "x", "DECLINED: f", ""}), 0, 200).Draw(t, "lines")
+		message := strings.Join(lines, "\n")
+		a := ReadAnswer(message)
+		if len(a.LeftOut) > maxAnswers || len(a.Remarks) > maxAnswers || len(a.Text) > len(message) || a.Declined != Declining(strings.TrimSpace(message)) {
+			t.Fatalf("%+v", a)
+		}
+	})
+}
+
+func TestASubjectHasAConventionalType(t *testing.T) {
+	for title, want := range map[string]string{
+		"fix: keep the port":    "fix: keep the port",
+		"feat(api)!: drop v1":   "feat(api)!: drop v1",
+		"Fix the port":          "fix: Fix the port",
+		"Add a second line":     "feat: Add a second line",
+		"Document the port":     "docs: Document the port",
+		"A second line":         "chore: A second line",
+		"fixture is wrong":      "chore: fixture is wrong",
+		"":                      "chore: ",
+		"unknown: what is this": "chore: unknown: what is this",
+	} {
+		if got := Conventional(title, nil); got != want {
+			t.Errorf("%q became %q, want %q", title, got, want)
+		}
+	}
+	if got := Conventional("The port is wrong", []string{"pawl", "Bug"}); got != "fix: The port is wrong" {
+		t.Errorf("a label says bug: %q", got)
+	}
+}

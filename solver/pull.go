@@ -1,0 +1,107 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// publishPull keeps the pull request that Pawl opened as the work is: its block of the description, and, once the work
+// is verified, that it is no draft and who is asked for a review. Each of these can be done again without harm.
+func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
+	if p.state.Snapshot.Pull || p.state.Pull == 0 || p.state.Closed != "" || v.State == checkrun.Running {
+		return nil
+	}
+	if err := p.describePull(ctx, v); err != nil {
+		return fmt.Errorf("keep the description of the pull request: %w", err)
+	}
+	if a := v.Attempts; v.State != checkrun.Done || len(a) == 0 {
+		return nil
+	} else if _, ok := a[len(a)-1].Verified(); !ok {
+		return nil
+	}
+	if err := p.readyPull(ctx); err != nil {
+		return fmt.Errorf("take the pull request out of draft: %w", err)
+	}
+	return p.askReview(ctx, v.RequestedBy)
+}
+
+// describePull writes Pawl's block anew where it says something else than before. Where people took it out, it stays out.
+func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
+	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
+	want, last := thread.Hash(block), p.state.Acts[key]
+	if last.Note != "" || last.Hash == want || last.Hash == "" && p.state.Acts[thread.ActPull].Hash == want {
+		return nil
+	}
+	pull, err := p.Forge.Issue(ctx, p.repo(), p.state.Pull)
+	if p.deleted(ctx, err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	body, ok := checkrun.WithBlock(pull.Body, block)
+	if !ok {
+		return p.acted(ctx, key, thread.Act{Note: "the description has no place for Pawl's part any more"})
+	}
+	p.says(ctx, block)
+	err = forge.Pulls{Client: p.Forge}.EditBody(ctx, p.repo(), p.state.Pull, body)
+	crash.Point("pull_described")
+	return p.settled(ctx, key, thread.Act{Hash: want}, err)
+}
+
+// settled logs that something was done with the pull request, also where GitHub refuses it for good.
+func (p *publisher) settled(ctx context.Context, key string, done thread.Act, err error) error {
+	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err) {
+		p.log.Warn().Err(err).Str("act", key).Msg("GitHub refuses it; it is not tried again")
+		done, err = thread.Act{Note: err.Error()}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.acted(ctx, key, done)
+}
+
+func (p *publisher) readyPull(ctx context.Context) error {
+	key, opened := thread.PullReadyKey(p.state.Pull), p.state.Acts[thread.ActPull]
+	if p.state.Acts[key].Done || !p.state.Repo.PullRequest.Ready() || opened.Note != "" {
+		return nil
+	}
+	node := opened.Node
+	if node == "" { // an earlier version opened it
+		pull, err := p.Forge.Pull(ctx, p.repo(), p.state.Pull)
+		if err != nil {
+			return err
+		}
+		node = pull.Node
+	}
+	err := forge.Pulls{Client: p.Forge}.Ready(ctx, p.repo(), node)
+	crash.Point("pull_ready")
+	return p.settled(ctx, key, thread.Act{}, err)
+}
+
+// askReview asks whoever asked for the work. That they are a person is known: others cannot review.
+func (p *publisher) askReview(ctx context.Context, login string) error {
+	key := thread.PullReviewKey(p.state.Pull)
+	if p.state.Acts[key].Done || !p.state.Repo.PullRequest.Review() || login == "" || p.bot(login) {
+		return nil
+	}
+	err := forge.Pulls{Client: p.Forge}.RequestReview(ctx, p.repo(), p.state.Pull, login)
+	crash.Point("review_asked")
+	return p.settled(ctx, key, thread.Act{}, err)
+}
+
+// bot reports whether nobody but bots asked under a login.
+func (p *publisher) bot(login string) bool {
+	for _, f := range p.state.Feedback {
+		if f.By.Login == login && f.By.Bot() {
+			return true
+		}
+	}
+	return false
+}
