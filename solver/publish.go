@@ -38,7 +38,7 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 		said += "\n" + c.Output.Title + "\n" + c.Output.Summary
 	}
 	p.says(ctx, said)
-	return errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v), p.publishPull(ctx, v))
+	return errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v), p.publishPull(ctx, v), p.publishRemarks(ctx, v))
 }
 
 func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {

@@ -99,6 +99,7 @@ type rig struct {
 	addr   string
 	log    *logBuffer
 	server *member
+	pulled int // the pull request of startOnRemarks
 }
 
 // newRig makes the world: one repository with the given files, a writer and a

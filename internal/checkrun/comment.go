@@ -106,6 +106,21 @@ func Help(slug, word string) string {
 	return p.fit()
 }
 
+// RemarkAnswer is what stands below a remark on lines after an attempt. Resolved says that its thread is resolved with it.
+func RemarkAnswer(a policy.RemarkAnswer, resolved bool) string {
+	p := &page{}
+	switch {
+	case a.Declined:
+		p.sentence("Not done, as the agent says: " + text.Prose(a.Words))
+	case resolved:
+		p.sentence("Done, as the agent says: " + text.Prose(a.Words))
+		p.sentence("These lines changed since, and the work was verified.")
+	default:
+		p.sentence("The agent says: " + text.Prose(a.Words))
+	}
+	return strings.TrimSpace(p.fit())
+}
+
 // blockBegin and blockEnd enclose what is Pawl's in a pull request's description.
 const (
 	blockBegin = "<!-- pawl:begin -->"

@@ -55,6 +55,7 @@ func (s *Server) routeTable() []route {
 		{"GET" + repo + "/pulls", asToken, "pull_requests:read", s.listPulls},
 		{"POST" + repo + "/pulls", asToken, "pull_requests:write", s.createPull},
 		{"GET" + repo + "/pulls/{number}", asToken, "pull_requests:read", ofPull(s.getPull)},
+		{"POST" + repo + "/pulls/{number}/comments/{id}/replies", asToken, "pull_requests:write", ofPull(s.replyToReviewComment)},
 		{"POST" + repo + "/pulls/{number}/requested_reviewers", asToken, "pull_requests:write", ofPull(s.requestReviewers)},
 		{"GET" + repo + "/pulls/{number}/reviews", asToken, "pull_requests:read", ofPull(s.listReviews)},
 		{"GET" + repo + "/pulls/{number}/comments", asToken, "pull_requests:read", ofPull(s.listReviewComments)},

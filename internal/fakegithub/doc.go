@@ -36,7 +36,7 @@
 //	Which limits are there, and who checks that an App
 //	keeps to them (Strict, Violations)?                     limits.go
 //	How does a request go wrong (Inject); what was called?  faults.go
-//	What can be asked by GraphQL?                           graphql.go, schema.graphql
+//	What can be asked and changed by GraphQL?               graphql.go, mutations.go, schema.graphql
 //	Apps, installations, the manifest flow                  apps.go
 //	People, bots, roles, tokens                             auth.go
 //	Repositories, and git in them                           repos.go

@@ -102,43 +102,6 @@ func (q *graphQuery) Repository(args struct {
 	return &graphRepo{r.fullName(), r, q.call}, nil
 }
 
-// graphReady is what a mutation answers.
-type graphReady struct {
-	ClientMutationID *string
-	PullRequest      *graphThread
-}
-
-// MarkPullRequestReadyForReview needs the permission to write pull requests.
-func (q *graphQuery) MarkPullRequestReadyForReview(args struct {
-	Input struct {
-		ClientMutationID *string
-		PullRequestID    graphql.ID
-	}
-}) (*graphReady, error) {
-	for _, r := range q.world.repos {
-		for _, t := range r.threads {
-			if t.pull == nil || nodeID("PullRequest", t.pull.id) != string(args.Input.PullRequestID) || !q.call.sees(r) {
-				continue
-			}
-			if q.call.repo = r; !q.call.has("pull_requests:write") {
-				return nil, denied("Resource not accessible by integration")
-			}
-			if t.pull.draft {
-				t.pull.draft = false
-				q.world.emit("pull_request", r, q.call.who.account(), obj{"action": "ready_for_review", "number": t.number, "pull_request": q.world.renderPull(r, t)})
-			}
-			return &graphReady{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call}).thread(t)}, nil
-		}
-	}
-	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.PullRequestID))
-}
-
-// denied is GitHub's error for what the caller may see and not do.
-type denied string
-
-func (d denied) Error() string              { return string(d) }
-func (d denied) Extensions() map[string]any { return map[string]any{"type": "FORBIDDEN"} }
-
 type graphRepo struct {
 	NameWithOwner string
 	repository    *repository
@@ -306,15 +269,27 @@ func (r *graphReview) Comments(p graphPage) (*connection[graphSaid], error) {
 	return connect(r.comments, p)
 }
 
-// ReviewThreads are the remarks on lines. Nobody answers one here, so each is a thread of its own.
+// review is a remark with the answers to it. It counts as outdated here once the branch has moved.
+func (t *graphThread) review(first *reviewComment) *graphReview {
+	line := int32(first.line)
+	v := &graphReview{ID: graphql.ID(nodeID("PullRequestReviewThread", first.id)), Path: first.path, Line: &line, OriginalLine: &line, DiffSide: "RIGHT",
+		IsOutdated: first.commit != t.of.pull.headSHA, IsResolved: first.resolved}
+	for _, c := range t.of.pull.comments {
+		if c == first || c.answers == first.id {
+			s := t.said("PullRequestReviewComment", &c.comment)
+			s.DiffHunk = c.hunk
+			v.comments = append(v.comments, s)
+		}
+	}
+	return v
+}
+
 func (t *graphThread) ReviewThreads(p graphPage) (*connection[graphReview], error) {
 	var all []*graphReview
 	for _, c := range t.of.pull.comments {
-		line := int32(c.line)
-		s := t.said("PullRequestReviewComment", &c.comment)
-		s.DiffHunk = c.hunk
-		all = append(all, &graphReview{ID: graphql.ID(nodeID("PullRequestReviewThread", c.id)), Path: c.path, Line: &line, OriginalLine: &line, DiffSide: "RIGHT",
-			IsOutdated: c.commit != t.of.pull.headSHA, comments: []*graphSaid{s}})
+		if c.answers == 0 {
+			all = append(all, t.review(c))
+		}
 	}
 	return connect(all, p)
 }

@@ -87,6 +87,31 @@ func (w pulls) openPull(ctx context.Context, r *repository, by *account, via *ap
 
 func (w pulls) getPull(c *call, t *thread) *reply { return ok(w.renderPull(c.repo, t)) }
 
+// replyToReviewComment answers the first remark of a thread: "Replies to replies are not supported".
+func (w pulls) replyToReviewComment(c *call, t *thread) *reply {
+	var want struct {
+		Body string `json:"body"`
+	}
+	if bad := c.decode(&want); bad != nil {
+		return bad
+	}
+	for _, first := range t.pull.comments {
+		if first.id != c.id() || first.answers != 0 {
+			continue
+		}
+		if want.Body == "" {
+			return invalid("body can't be blank")
+		}
+		now := w.now()
+		m := &reviewComment{comment: comment{id: w.newID(), author: c.who.account(), via: c.who.app, body: want.Body, created: now, updated: now},
+			review: first.review, path: first.path, line: first.line, hunk: first.hunk, commit: first.commit, answers: first.id}
+		t.pull.comments = append(t.pull.comments, m)
+		w.emit("pull_request_review_comment", c.repo, c.who.account(), obj{"action": "created", "comment": w.renderReviewComment(c.repo, t, m), "pull_request": w.renderPullSimple(c.repo, t)})
+		return created(w.renderReviewComment(c.repo, t, m))
+	}
+	return notFound()
+}
+
 // requestReviewers asks people for a review, who must be able to read and not be the author.
 func (w pulls) requestReviewers(c *call, t *thread) *reply {
 	var want struct {

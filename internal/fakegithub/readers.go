@@ -103,6 +103,27 @@ func (w readers) Comments(repo string, number int) []Comment {
 	})
 }
 
+// Remark is a remark on a line, or an answer to one.
+type Remark struct {
+	ID, Answers  int64 // Answers is the first one of its thread; zero for that one itself
+	Author, Body string
+	Resolved     bool
+}
+
+// Remarks lists the remarks on lines of a pull request, oldest first.
+func (w readers) Remarks(repo string, number int) []Remark {
+	return look(w, repo, func(r *repository) (list []Remark) {
+		t, err := r.pull(number)
+		if err != nil {
+			return nil
+		}
+		for _, c := range t.pull.comments {
+			list = append(list, Remark{c.id, c.answers, c.author.login, c.body, c.resolved})
+		}
+		return list
+	})
+}
+
 func logins(all []*account) (list []string) {
 	for _, a := range all {
 		list = append(list, a.login)

@@ -307,13 +307,17 @@ func (v renderer) renderReviewComment(r *repository, t *thread, c *reviewComment
 	pull := fmt.Sprintf("%s/pulls/%d", v.apiOf(r), t.number)
 	self := fmt.Sprintf("%s/pulls/comments/%d", v.apiOf(r), c.id)
 	web := fmt.Sprintf("%s/pull/%d#discussion_r%d", v.webOf(r), t.number, c.id)
-	return obj{"id": c.id, "node_id": nodeID("PullRequestReviewComment", c.id), "url": self, "html_url": web, "pull_request_url": pull,
+	body := obj{"id": c.id, "node_id": nodeID("PullRequestReviewComment", c.id), "url": self, "html_url": web, "pull_request_url": pull,
 		"pull_request_review_id": c.review, "diff_hunk": c.hunk, "path": c.path, "commit_id": t.pull.headSHA, "original_commit_id": c.commit,
 		"user": v.renderUser(c.author), "body": c.body, "created_at": stamp(c.created), "updated_at": stamp(c.updated),
 		"author_association": r.association(c.author), "line": c.line, "original_line": c.line, "side": "RIGHT", "start_line": nil,
 		"original_start_line": nil, "start_side": nil, "position": c.line, "original_position": c.line, "subject_type": "line",
 		"reactions": v.renderReactions(self, c.reactions),
 		"_links":    obj{"self": obj{"href": self}, "html": obj{"href": web}, "pull_request": obj{"href": pull}}}
+	if c.answers != 0 {
+		body["in_reply_to_id"] = c.answers
+	}
+	return body
 }
 
 func (v renderer) renderCheckRun(r *repository, run *checkRun) obj {

@@ -157,11 +157,13 @@ type review struct {
 
 type reviewComment struct {
 	comment
-	review int64
-	path   string
-	line   int
-	hunk   string
-	commit string
+	review   int64
+	path     string
+	line     int
+	hunk     string
+	commit   string
+	answers  int64 // the first one of its thread; zero for that one itself
+	resolved bool
 }
 
 type reaction struct {

@@ -25,3 +25,15 @@ func (c Pulls) RequestReview(ctx context.Context, repo Repo, number int, login s
 	_, err := c.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/requested_reviewers", args: []any{number}, body: map[string][]string{"reviewers": {login}}}, nil)
 	return err
 }
+
+// Reply answers a remark on lines, by the id of the first one of its thread.
+func (c Pulls) Reply(ctx context.Context, repo Repo, number int, id int64, body string) error {
+	_, err := c.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/comments/{id}/replies", args: []any{number, id}, body: map[string]string{"body": clip(body, maxText)}}, nil)
+	return err
+}
+
+// Resolve marks a thread of remarks as resolved, by its node id; one that is stays so.
+func (c Pulls) Resolve(ctx context.Context, repo Repo, node string) error {
+	const query = "mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{isResolved}}}"
+	return graph(ctx, c.Client, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
+}

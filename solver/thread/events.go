@@ -265,6 +265,11 @@ func PullBodyKey(number int) string   { return actPullBody + strconv.Itoa(number
 func PullReadyKey(number int) string  { return actPullReady + strconv.Itoa(number) }
 func PullReviewKey(number int) string { return actPullReview + strconv.Itoa(number) }
 
+// RemarkKey is the key of an attempt's answer to a remark on a line, ReviewAgainKey that of asking somebody for another
+// review after it.
+func RemarkKey(n int, id int64) string          { return fmt.Sprintf("remark:%d:%d", n, id) }
+func ReviewAgainKey(n int, login string) string { return fmt.Sprintf("review_again:%d:%s", n, login) }
+
 // marker begins every HTML comment that Pawl leaves in its texts.
 const marker = "<!-- pawl:"
 

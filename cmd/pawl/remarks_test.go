@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+func TestRemarksOnLinesAreAnsweredWhereTheyWereMade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+	r.must(r.world.AddUser("mia", 1003, map[string]string{rigRepo: "maintain"}))
+	r.startOnRemarks(func(ids []int64) string {
+		return saying(t, "echo two >> a.txt", fmt.Sprintf("I went through the remarks.\nREMARK %d: it is two now, @mia\nREMARK %d DECLINED: that file is generated\nREMARK 4242: invented", ids[0], ids[1]))
+	})
+	n := r.pulled
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	all := r.world.Remarks(rigRepo, n)
+	if len(all) != 4 || all[2].Answers != all[0].ID || all[3].Answers != all[1].ID || all[2].Author != "pawl[bot]" {
+		t.Fatalf("the remarks are %+v", all)
+	}
+	if b := all[2].Body; !strings.HasPrefix(b, "Done, as the agent says: it is two now, `@mia`") || !strings.Contains(b, "These lines changed since, and the work was verified.") || !all[0].Resolved {
+		t.Errorf("the first is answered %q, resolved %v", b, all[0].Resolved)
+	}
+	if b := all[3].Body; !strings.HasPrefix(b, "Not done, as the agent says: that file is generated") || all[1].Resolved {
+		t.Errorf("the second is answered %q, resolved %v", b, all[1].Resolved)
+	}
+	if asked := r.world.Pulls(rigRepo)[0].Pull.Asked; !slices.Equal(asked, []string{"mia"}) {
+		t.Errorf("%q were asked for a review, want who reviewed", asked)
+	}
+	if r.calls() != 1 {
+		t.Errorf("%d calls: Pawl's own answers led to work", r.calls())
+	}
+}
+
+func TestARemarkWhoseWorkIsNotVerifiedStaysOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.must(r.world.AddUser("mia", 1003, map[string]string{rigRepo: "maintain"}))
+	r.startOnRemarks(func(ids []int64) string {
+		return saying(t, "echo two >> a.txt", fmt.Sprintf("REMARK %d: done", ids[0]))
+	})
+	if s := r.ending(r.pulled); s.State != "done" {
+		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	all := r.world.Remarks(rigRepo, r.pulled)
+	if len(all) != 3 || !strings.HasPrefix(all[2].Body, "The agent says: done") || all[0].Resolved {
+		t.Errorf("the remarks are %+v", all)
+	}
+}
+
+// startOnRemarks opens a pull request with two remarks of mia on lines, and starts the server with an agent that knows their ids.
+func (r *rig) startOnRemarks(script func(ids []int64) string) {
+	r.t.Helper()
+	_, err := r.world.PushCommit(r.t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "work", Message: "Begin", Files: map[string]string{"a.txt": "one\nmore\n", "b.txt": "b\n"}})
+	r.must(err)
+	r.pulled, err = r.world.OpenPull(r.t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "Work", Body: "Begins.", Head: "work"})
+	r.must(err)
+	var ids []int64
+	for _, file := range []string{"a.txt", "b.txt"} {
+		id, err := r.world.ReviewComment(r.t.Context(), rigRepo, r.pulled, "mia", file, 1, "Two, please.")
+		r.must(err)
+		ids = append(ids, id)
+	}
+	r.agent(script(ids), "stream: codex")
+	r.start()
+	r.settle()
+	_, err = r.world.Comment(rigRepo, r.pulled, writer, "/pawl solve address the review")
+	r.must(err)
+}

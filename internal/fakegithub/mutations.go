@@ -1,0 +1,76 @@
+package fakegithub
+
+import (
+	"fmt"
+
+	graphql "github.com/graph-gophers/graphql-go"
+)
+
+// graphReady is what a mutation answers.
+type graphReady struct {
+	ClientMutationID *string
+	PullRequest      *graphThread
+}
+
+// MarkPullRequestReadyForReview needs the permission to write pull requests.
+func (q *graphQuery) MarkPullRequestReadyForReview(args struct {
+	Input struct {
+		ClientMutationID *string
+		PullRequestID    graphql.ID
+	}
+}) (*graphReady, error) {
+	for _, r := range q.world.repos {
+		for _, t := range r.threads {
+			if t.pull == nil || nodeID("PullRequest", t.pull.id) != string(args.Input.PullRequestID) || !q.call.sees(r) {
+				continue
+			}
+			if q.call.repo = r; !q.call.has("pull_requests:write") {
+				return nil, denied("Resource not accessible by integration")
+			}
+			if t.pull.draft {
+				t.pull.draft = false
+				q.world.emit("pull_request", r, q.call.who.account(), obj{"action": "ready_for_review", "number": t.number, "pull_request": q.world.renderPull(r, t)})
+			}
+			return &graphReady{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call}).thread(t)}, nil
+		}
+	}
+	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.PullRequestID))
+}
+
+type graphResolved struct {
+	ClientMutationID *string
+	Thread           *graphReview
+}
+
+// ResolveReviewThread needs the permission to write contents, as GitHub has it for Apps.
+func (q *graphQuery) ResolveReviewThread(args struct {
+	Input struct {
+		ClientMutationID *string
+		ThreadID         graphql.ID
+	}
+}) (*graphResolved, error) {
+	for _, r := range q.world.repos {
+		for _, t := range r.threads {
+			if t.pull == nil || !q.call.sees(r) {
+				continue
+			}
+			for _, c := range t.pull.comments {
+				if c.answers != 0 || graphql.ID(nodeID("PullRequestReviewThread", c.id)) != args.Input.ThreadID {
+					continue
+				}
+				if q.call.repo = r; !q.call.has("contents:write") {
+					return nil, denied("Resource not accessible by integration")
+				}
+				c.resolved = true
+				return &graphResolved{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call}).thread(t).review(c)}, nil
+			}
+		}
+	}
+	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.ThreadID))
+}
+
+// denied is GitHub's error for what the caller may see and not do.
+type denied string
+
+func (d denied) Error() string              { return string(d) }
+func (d denied) Extensions() map[string]any { return map[string]any{"type": "FORBIDDEN"} }
