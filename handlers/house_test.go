@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/handlers/handlerstest"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -22,7 +23,7 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	w := &house{World: handlerstest.New(t)}
-	w.h = &Handlers{Store: w.Store, Forge: w.Forge, Now: w.Now, Solver: &solver.Solver{Env: attempt.Env{Store: w.Store, Now: w.Now}}}
+	w.h = &Handlers{Store: w.Store, Forge: w.Forge, Now: w.Now, Solver: &solver.Solver{Env: attempt.Env{Store: w.Store, Now: w.Now, Config: config.Server{Backends: backends("one", "two", "codex", "mine", "claude")}}}}
 	w.Deliver = w.h.Deliver
 	w.serve(handlerstest.Secret)
 	w.Install()
@@ -44,4 +45,11 @@ func handleComment(ctx context.Context, h *Handlers, guid string, payload []byte
 		return "", err
 	}
 	return h.appendAll(ctx, "issue_comment", guid, activities)
+}
+
+func backends(names ...string) (all []config.Backend) {
+	for _, n := range names {
+		all = append(all, config.NewBackend(n, config.Codex))
+	}
+	return all
 }

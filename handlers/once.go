@@ -65,8 +65,8 @@ func Digest(text string) string {
 // record appends a remark's event. A key that is known is the same remark again,
 // with one exception: somebody may edit a text there, back and there again within
 // one of GitHub's whole seconds. Such edits are told apart by their deliveries.
-func (h *Handlers) record(ctx context.Context, t thread.ID, wake bool, e thread.NewEvent, f thread.Feedback) error {
-	n, err := h.Store.Append(ctx, t, wake, e)
+func (h *Handlers) record(ctx context.Context, t thread.ID, wake bool, f thread.Feedback, e thread.NewEvent, more ...thread.NewEvent) error {
+	n, err := h.Store.Append(ctx, t, wake, append([]thread.NewEvent{e}, more...)...)
 	if err != nil || n > 0 || !strings.HasPrefix(e.Key, editedKey) || f.Delivery == Reconciled {
 		return err
 	}

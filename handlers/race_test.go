@@ -33,6 +33,7 @@ func (h *holding) Append(ctx context.Context, t thread.ID, wake bool, events ...
 		if of.Delivery == h.guid {
 			close(h.judged)
 			<-h.write
+			break
 		}
 	}
 	return h.Store.Append(ctx, t, wake, events...)

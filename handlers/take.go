@@ -198,6 +198,8 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	switch {
 	case !j.Accepted:
 		kind = thread.KindIgnored
+	case f.Command == "use" && !h.Solver.HasBackend(j.Command.Text):
+		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
 	case f.Command == "stop" || f.Command == "use":
 		kind, data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
@@ -205,7 +207,12 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	}
 	// The checks of the last commit are also what its attempt is worth.
 	wake := j.Accepted || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
-	err = h.record(ctx, t, wake, thread.NewEvent{Key: it.Key, Kind: kind, At: h.Now(), Data: data}, f)
+	var told []thread.NewEvent
+	if j.Accepted && (f.Command == "stop" && s.Tracked() && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates()) {
+		// The order holds, and whoever gave it is told that it does less than they may think.
+		told = append(told, thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
+	}
+	err = h.record(ctx, t, wake, f, thread.NewEvent{Key: it.Key, Kind: kind, At: h.Now(), Data: data}, told...)
 	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err
 }

@@ -153,6 +153,16 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 		body = checkrun.Status(v)
 	case "why":
 		body = checkrun.Why(v)
+	case "use":
+		var names []string
+		for _, b := range p.effective(p.state.Repo).Backends {
+			names = append(names, b.Name)
+		}
+		body = checkrun.NoBackend(q.Word, names)
+	case "stop":
+		body = checkrun.NothingRuns
+	case "escalate":
+		body = checkrun.NoEscalation
 	default:
 		body = checkrun.Help(p.app.Slug, q.Word)
 	}

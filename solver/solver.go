@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
@@ -38,6 +39,16 @@ type Solver struct {
 	learned learnedCache
 	// waiting counts the steps that wait in memory for one of the Slots.
 	waiting atomic.Int64
+}
+
+// HasBackend reports whether a name is that of a backend of this server.
+func (s *Solver) HasBackend(name string) bool {
+	return attempt.BackendNamed(s.Config.Backends, name).Name != ""
+}
+
+// Escalates reports whether a backend of this server has an escalated effort.
+func (s *Solver) Escalates() bool {
+	return slices.ContainsFunc(s.Config.Backends, func(b config.Backend) bool { return b.EscalatedEffort != "" })
 }
 
 // Step takes the thread's lease and works it off. A *HeldError means that another step is at it.

@@ -106,6 +106,28 @@ func Help(slug, word string) string {
 	return p.fit()
 }
 
+// NothingRuns answers an order to stop where nothing runs, NoEscalation one to escalate where no backend can.
+const (
+	NothingRuns  = "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
+	NoEscalation = "No backend of this server has an escalated effort, so this is one more attempt at the usual one.\n"
+)
+
+// NoBackend answers an order to use a backend that there is not; nothing was done.
+func NoBackend(name string, all []string) string {
+	p := &page{}
+	if text.Line(name, 40) == "" {
+		p.sentence("`/pawl use` needs the name of a backend; nothing was done.")
+	} else {
+		p.sentence(text.Code(text.Line(name, 40)) + " is no backend of this server; nothing was done.")
+	}
+	var names []string
+	for _, n := range all {
+		names = append(names, text.Code(text.Label(n)))
+	}
+	p.sentence("There " + text.When(len(all) == 1, "is ") + text.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".")
+	return p.fit()
+}
+
 // RemarkAnswer is what stands below a remark on lines after an attempt. Resolved says that its thread is resolved with it.
 func RemarkAnswer(a policy.RemarkAnswer, resolved bool) string {
 	p := &page{}
