@@ -44,8 +44,8 @@ func Status(f Facts) string {
 
 func addStatus(p *page, f Facts) {
 	p.sentence("**" + text.Prose(headline(f)) + "**")
-	p.list(evidence(f)...)
 	p.list(outlook(f)...)
+	p.list(evidence(f)...)
 }
 
 // Why renders the answer to /pawl why: what the last events came to, newest first, and the decision now.

@@ -6,11 +6,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -61,4 +65,47 @@ func golden(t *testing.T, name, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s changed (-want +got):\n%s", path, diff)
 	}
+}
+
+// ruleRow is the first cell of a row of the table of rules, and named what it names.
+var (
+	ruleRow = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
+	named   = regexp.MustCompile("`([a-z_]+)`")
+)
+
+func TestEveryRuleHasAPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## All rules")
+	table, _, _ = strings.Cut(table, "\n## ")
+	var b strings.Builder
+	n := 0
+	cells := ""
+	for _, m := range ruleRow.FindAllStringSubmatch(table, -1) {
+		cells += m[1] + " "
+	}
+	for _, m := range named.FindAllStringSubmatch(cells, -1) {
+		rule := policy.Rule(m[1])
+		for _, state := range []State{Stopped, Waiting} {
+			if says := map[State]string{Stopped: rule.Words().Stops, Waiting: rule.Words().Waits}[state]; says == "" {
+				continue
+			}
+			n++
+			f := noLoop(base())
+			f.Attempts, f.State, f.Rule = []Attempt{over(1)}, state, rule
+			f.Reasons = policy.Because(rule, "the reason that policy gave")
+			if state == Waiting {
+				f.Until = now.Add(90 * time.Minute)
+			}
+			head, _, _ := strings.Cut(Comment(f), "<details>")
+			c := Checks(f)[0]
+			fmt.Fprintf(&b, "======== %s, %s: check run %q (%s %s)\n%s", rule, state, c.Title, c.Status, c.Conclusion, head)
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d pages", n)
+	}
+	golden(t, "rules", b.String())
 }

@@ -31,8 +31,8 @@ func run(f Facts) forge.CheckRun {
 	}
 	p := &page{}
 	p.sentence(opening(f))
-	p.list(evidence(f)...)
 	p.list(outlook(f)...)
+	p.list(evidence(f)...)
 	p.sentence(table(f, tableRows))
 	addDetails(p, f)
 	c.Summary = p.fit()
@@ -185,10 +185,10 @@ func links(f Facts) []string {
 	return []string{text.Link("issue", f.IssueURL), text.Link("pull request", f.PullURL), text.Link("everything Pawl knows of this thread", f.DetailsURL)}
 }
 
-// outlook says what happens next and what a person can do, one line each.
+// outlook says what a person can do and what happens next, one line each.
 func outlook(f Facts) []string {
 	you := can(f)
-	return []string{"**Next:** " + next(f), text.When(you != "", "**You can:** "+you)}
+	return []string{text.When(you != "", "**You can:** "+you), "**Next:** " + next(f)}
 }
 
 func next(f Facts) string {
