@@ -31,6 +31,9 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
 	return p.askReview(ctx, v.RequestedBy)
 }
 
+// maxDescription is how long a description may be, in bytes; GitHub takes 65,536 characters.
+const maxDescription = 60_000
+
 // describePull writes Pawl's block anew where it says something else than before. Where people took it out, it stays out.
 func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
 	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
@@ -48,6 +51,9 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
 	body, ok := checkrun.WithBlock(pull.Body, block)
 	if !ok {
 		return p.acted(ctx, key, thread.Act{Note: "the description has no place for Pawl's part any more"})
+	}
+	if len(body) > maxDescription {
+		return p.acted(ctx, key, thread.Act{Note: "the description is too long for Pawl's part"})
 	}
 	p.says(ctx, block)
 	err = forge.Pulls{Client: p.Forge}.EditBody(ctx, p.repo(), p.state.Pull, body)

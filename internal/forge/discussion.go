@@ -131,11 +131,14 @@ const (
 		"...on Issue{" + askComments + "} ...on PullRequest{" + askComments + "}}}}"
 )
 
+// maxDiscussion bounds the pages of comments that are read, of 100 each.
+const maxDiscussion = 10
+
 // Read reads what was said on an issue or pull request. Older comments are read until there are so many bytes
 // of text, or none is left.
 func (c Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
 	ask, before := askWhole, any(nil)
-	for {
+	for page := 1; ; page++ {
 		var got struct {
 			Repository struct {
 				Found *Discussion `json:"found"`
@@ -156,7 +159,7 @@ func (c Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 		for _, said := range found.Comments.Nodes {
 			bytes -= len(said.Text)
 		}
-		if bytes <= 0 || !d.Comments.Page.More {
+		if bytes <= 0 || !d.Comments.Page.More || page == maxDiscussion {
 			return d, nil
 		}
 		ask, before = askOlder, d.Comments.Page.Cursor

@@ -131,7 +131,7 @@ func (i Item) render(said string) string {
 // Render is the item as the prompt has it, whole.
 func (i Item) Render() string { return i.render(i.Text) }
 
-// Said is an item of what somebody wrote: what a reader of the page sees of it.
+// Said is an item of what somebody wrote: what a reader of the page sees of it. Without a login the account is gone.
 func Said(by, role string, bot bool, at time.Time, where, body string) Item {
-	return Item{By: by, Role: role, Bot: bot, At: at, Where: where, Text: feedback.Visible(body)}
+	return Item{By: cmp.Or(by, "a deleted account"), Role: role, Bot: bot, At: at, Where: where, Text: feedback.Visible(body)}
 }
