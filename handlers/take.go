@@ -173,7 +173,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		it.Key = failedKey(r.SHA, r.Name)
 	}
 	f := it.feedback()
-	f.Delivery, f.Reason, f.Own, f.Command, f.Mention = guid, j.Reason, j.Own, j.Command.Name, j.Command.Mention
+	f.Delivery, f.Reason, f.Own, f.Command, f.Mention, f.Pin = guid, j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
 	f.Severity = feedback.Severity(*r)
 	f.Text, f.Raw, f.Description = cut(j.Text), cut(r.Text), j.Description
 	if r.Source == policy.FromCheckRun {
@@ -200,6 +200,9 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		kind = thread.KindIgnored
 	case f.Command == "use" && !h.Solver.HasBackend(j.Command.Text):
 		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
+	case f.Pin != "" && !h.Solver.HasBackend(f.Pin):
+		f.Command = "use"
+		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: f.Pin}
 	case f.Command == "stop" || f.Command == "use":
 		kind, data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
@@ -300,7 +303,7 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 	app, err := h.Forge.App(ctx)
 	text := strings.ToLower(r.Text)
 	return strings.Contains(text, "/pawl") || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
-		r.Source == policy.FromLabel && strings.EqualFold(r.Name, thread.Label), err
+		r.Source == policy.FromLabel && strings.HasPrefix(strings.ToLower(r.Name)+":", thread.Label+":"), err
 }
 
 const cutNote = "\n[cut: the text is longer than 64 KiB]"

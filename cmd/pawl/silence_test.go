@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,9 @@ func TestAnOrderThatDoesNothingIsAnswered(t *testing.T) {
 	}
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl escalate")
 	r.must(err)
-	r.await("an answer", func() bool { return strings.Contains(strings.Join(r.answers(n), "\n"), "No backend of this server has an escalated effort") })
+	r.await("an answer", func() bool {
+		return strings.Contains(strings.Join(r.answers(n), "\n"), "No backend of this server has an escalated effort")
+	})
 	r.await("one attempt", func() bool { return r.calls() == 2 })
 	if strings.Contains(strings.Join(r.answers(n), "\n"), "gpt-9@x is") {
 		t.Errorf("a stranger's word stands bare: %q", r.answers(n))
@@ -37,5 +40,31 @@ func TestAnOrderThatDoesNothingIsAnswered(t *testing.T) {
 	r.ending(n)
 	if s := r.state(n); s.Pinned != "" {
 		t.Errorf("the thread is pinned to %q", s.Pinned)
+	}
+}
+
+func TestALabelNamesABackend(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\n", filepath.Join(r.dir, "agent.sh"))
+	r.start()
+	n, err := r.world.OpenIssue(rigRepo, writer, "A line", "Please add a line.")
+	r.must(err)
+	r.must(r.world.AddLabel(rigRepo, n, reader, "pawl:other"))
+	r.must(r.world.AddLabel(rigRepo, n, writer, "pawlish"))
+	r.settle()
+	if r.calls() != 0 {
+		t.Fatalf("%d calls of the agent after the label of somebody who may not write", r.calls())
+	}
+	second, err := r.world.OpenIssue(rigRepo, writer, "Another line", "Please add another line.")
+	r.must(err)
+	r.must(r.world.AddLabel(rigRepo, second, writer, "pawl:nobody"))
+	r.await("an answer", func() bool {
+		return strings.Contains(strings.Join(r.answers(second), "\n"), "`nobody` is no backend of this server; nothing was done.\n\nThere are `mine`, `other`.")
+	})
+	r.must(r.world.AddLabel(rigRepo, second, writer, "pawl:other"))
+	if s := r.ending(second); s.State != "done" || r.state(second).Attempts[0].Backend != "other" || r.calls() != 1 {
+		t.Errorf("%s (%s %q) by %+v", s.State, s.Rule, s.Reasons, r.state(second).Attempts)
 	}
 }

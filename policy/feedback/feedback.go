@@ -123,6 +123,7 @@ type Judgement struct {
 	Outside string
 	Command Command // the command that was given; empty for a plain remark
 	Text    string  // what the agent is to read
+	Backend string  // that the order names; empty for none
 	// Description is the new content of an edited description: of one that
 	// counts, or of one that takes an earlier edit back.
 	Description string
@@ -235,13 +236,17 @@ func asks(r Remark, s Scene) Judgement {
 	case policy.FromDescription:
 		return asksByDescription(r, s)
 	case policy.FromLabel:
-		if !strings.EqualFold(r.Name, s.Label) {
+		backend, named := cutPrefixFold(r.Name, s.Label+":")
+		if !named && !strings.EqualFold(r.Name, s.Label) {
 			return ignore("label %q is not %q", r.Name, s.Label)
 		}
-		if s.Working {
-			return ignore("label %q was added, and the thread is already being worked on", s.Label)
+		if !named {
+			backend = ""
 		}
-		return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was added", s.Label), Command: Command{Name: "solve"}}
+		if s.Working {
+			return ignore("label %q was added, and the thread is already being worked on", r.Name)
+		}
+		return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was added", r.Name), Command: Command{Name: "solve"}, Backend: strings.TrimSpace(backend)}
 	case policy.FromButton:
 		if r.App != s.Self.AppID {
 			return ignore("the button belongs to another App")

@@ -67,6 +67,8 @@ type Feedback struct {
 	Own     bool   `json:"own,omitempty"`
 	Command string `json:"command,omitempty"`
 	Mention bool   `json:"mention,omitempty"`
+	// Pin is the backend that an order to solve names, as a label pawl:BACKEND does.
+	Pin string `json:"pin,omitempty"`
 	// Severity is that of a reviewer's remark (feedback.Severity); 0 for everything else.
 	Severity int    `json:"severity,omitempty"`
 	Text     string `json:"text,omitempty"`

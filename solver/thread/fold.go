@@ -187,6 +187,9 @@ func (s *State) feedback(e Event, f Feedback) {
 	s.read(f)
 	s.Generation, s.Cause = f.Generation, f.Cause
 	s.Feedback = append(s.Feedback, Request{Feedback: f})
+	if f.Pin != "" {
+		s.Pinned = f.Pin
+	}
 	if !madeBefore(f, s.stop) {
 		s.Stopped, s.StoppedAt = "", 0
 	}
