@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -80,7 +79,6 @@ func (p *publisher) answerRemark(ctx context.Context, number, n int, a policy.Re
 		body := checkrun.RemarkAnswer(a, done)
 		p.says(ctx, body)
 		err := forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Comments.Nodes[0].ID), body+"\n\n"+mark)
-		crash.Point("remark_answered")
 		if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err) {
 			return p.settled(ctx, key, thread.Act{}, err)
 		}

@@ -111,8 +111,8 @@ func (l *lives) finished(s thread.State, n, i int) {
 		l.t.Errorf("the run ended with %+v, want done", s.Decision)
 	}
 	pull := l.byHead(rigRepo, fmt.Sprintf("pawl/issue-%d", n))
-	if pull.Pull == nil || !pull.Pull.Draft {
-		l.t.Fatalf("no draft pull request: %+v", l.world.Pulls(rigRepo))
+	if pull.Pull == nil || pull.Pull.Draft || len(pull.Pull.Asked) != 1 || !strings.Contains(pull.Body, fmt.Sprintf("attempt %d by", s.Attempts[len(s.Attempts)-1].N)) {
+		l.t.Fatalf("no pull request that is ready, as the last attempt left it: %+v", l.world.Pulls(rigRepo))
 	}
 	answers := 0
 	for _, c := range l.world.Comments(rigRepo, n) {

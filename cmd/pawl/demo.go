@@ -213,7 +213,7 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	if len(pulls) == 0 {
 		return 0, fmt.Errorf("there is no pull request; the thread is %s (%s: %s)", v.State, v.Rule, v.Reasons)
 	}
-	d.holds(len(pulls) == 1 && pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one draft pull request from pawl/issue-1")
+	d.holds(len(pulls) == 1 && !pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one pull request from pawl/issue-1, verified and no draft any more")
 	d.holds(d.statusComments() == 1, "one status comment on the issue")
 	acknowledged := func(c fakegithub.Comment) bool { return c.Author == demoPerson && len(c.Reactions) > 0 }
 	d.holds(slices.ContainsFunc(d.world.Comments(demoRepo, n), acknowledged), "the command was acknowledged with a 👀 reaction")

@@ -16,7 +16,7 @@ func Names() []string {
 		"token_minted", "attempt_logged", "cloned", "agent_started", "agent_done", "committed", "verified",
 		"push_begun", "pushed", "push_logged", "attempt_ending", "attempt_ended", "interrupting",
 		// What GitHub shows.
-		"pull_begun", "pull_opened", "comment_written", "comment_edited", "answer_written", "check_created", "check_updated", "act_logged",
+		"pull_begun", "pull_opened", "pull_described", "pull_ready", "review_asked", "comment_written", "comment_edited", "answer_written", "check_created", "check_updated", "act_logged",
 		// The end.
 		"stopping", "queue_stopped", "shutdown",
 	}
