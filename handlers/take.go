@@ -194,30 +194,40 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	} else if f.Generation, f.Cause, err = h.descends(ctx, t, s, it); err != nil {
 		return "", err
 	}
-	kind, data := thread.KindFeedback, any(f)
-	switch {
-	case !j.Accepted:
-		kind = thread.KindIgnored
-	case f.Command == "use" && !h.Solver.HasBackend(j.Command.Text):
-		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
-	case f.Pin != "" && !h.Solver.HasBackend(f.Pin):
-		f.Command = "use"
-		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: f.Pin}
-	case f.Command == "stop" || f.Command == "use":
-		kind, data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
-	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
-		kind, data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
+	e, told := h.event(s, f, j)
+	e.Key = it.Key
+	for i := range told {
+		told[i].Key = it.Key + "/answer"
 	}
 	// The checks of the last commit are also what its attempt is worth.
 	wake := j.Accepted || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
-	var told []thread.NewEvent
-	if j.Accepted && (f.Command == "stop" && s.Tracked() && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates()) {
-		// The order holds, and whoever gave it is told that it does less than they may think.
-		told = append(told, thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
+	err = h.record(ctx, t, wake, f, e, told...)
+	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(e.Kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
+	return fmt.Sprintf("%s: %s", e.Kind, j.Reason), err
+}
+
+// event is what a remark is in the log: feedback, a control, a question, or what was ignored. Told is a question beside it,
+// whose answer tells somebody that an order, which holds, does less than they may think.
+func (h *Handlers) event(s thread.State, f thread.Feedback, j feedback.Judgement) (e thread.NewEvent, told []thread.NewEvent) {
+	e = thread.NewEvent{Kind: thread.KindFeedback, At: h.Now(), Data: f}
+	switch {
+	case !j.Accepted:
+		e.Kind = thread.KindIgnored
+		return e, nil
+	case f.Command == "use" && !h.Solver.HasBackend(j.Command.Text):
+		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
+	case f.Pin != "" && !h.Solver.HasBackend(f.Pin):
+		f.Command = "use"
+		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: f.Pin}
+	case f.Command == "stop" || f.Command == "use":
+		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
+	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
+		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
 	}
-	err = h.record(ctx, t, wake, f, thread.NewEvent{Key: it.Key, Kind: kind, At: h.Now(), Data: data}, told...)
-	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
-	return fmt.Sprintf("%s: %s", kind, j.Reason), err
+	if f.Command == "stop" && s.Tracked() && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates() {
+		told = append(told, thread.NewEvent{Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
+	}
+	return e, told
 }
 
 // editorUnknown is why an edit that no webhook brought asks for nothing. By
