@@ -111,9 +111,9 @@ func (p Posterior) Beta(chance rand.Source) distuv.Beta {
 	return distuv.Beta{Alpha: 1 + p.Good, Beta: 1 + p.Bad, Src: chance}
 }
 
-// plus is the posterior with one more reward, 0..1, that is newer than all before it.
-func (p Posterior) plus(reward float64) Posterior {
-	return Posterior{Good: p.Good*Discount + reward, Bad: p.Bad*Discount + 1 - reward, N: p.N + 1}
+// plus is the posterior with one more reward, 0..1, that is newer than all before it and counts like weight of them.
+func (p Posterior) plus(reward, weight float64) Posterior {
+	return Posterior{Good: p.Good*Discount + weight*reward, Bad: p.Bad*Discount + weight*(1-reward), N: p.N + 1}
 }
 
 // minObservations is how many rewards an arm must have at a level, else the next wider one counts: given.

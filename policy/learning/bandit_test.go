@@ -264,3 +264,39 @@ func TestTheIntervalOfEveryPosteriorHoldsItsMean(t *testing.T) {
 		}
 	})
 }
+
+// TestASevereLoopTeachesThreeTimesAsMuchAsAMildOne measures how far one loop moves the mean of an arm that is known.
+func TestASevereLoopTeachesThreeTimesAsMuchAsAMildOne(t *testing.T) {
+	limits := policy.Defaults().Severity
+	var before []Graded
+	for n := range 20 {
+		before = append(before, endedAt(n+1, "a", says(VerifierSource, []float64{1, 1, 0.2}[n%3], gradeDay)))
+	}
+	mean := func(rows []Graded) float64 {
+		p, _ := Learn(rows, gradeDay.Add(9000*time.Hour)).Posterior("a", policy.Context{})
+		return p.Beta(nil).Mean()
+	}
+	drop := func(edits policy.Edits, class policy.Class, more ...Signal) float64 {
+		verdict := limits.Judge(edits)
+		if verdict.Class != class {
+			t.Fatalf("%v is %s, want %s", edits, verdict.Class, class)
+		}
+		g := endedAt(21, "a", append(more, SeveritySignal(verdict, gradeDay))...)
+		return mean(before) - mean(append(before[:len(before):len(before)], g))
+	}
+	mild, moderate, severe := policy.Edits{Operations: 41, MaxRepeat: 8}, policy.Edits{Operations: 65, MaxRepeat: 16}, policy.Edits{Operations: 105, MaxRepeat: 10}
+	least := drop(mild, policy.Mild)
+	if least <= 0 {
+		t.Fatalf("a mild loop moves the mean by %.4f", -least)
+	}
+	if times := drop(severe, policy.Severe) / least; times < 2.7 || times > 3.3 {
+		t.Errorf("a severe loop teaches %.2f times as much as a mild one, want 3", times)
+	}
+	if times := drop(moderate, policy.Moderate) / least; times < 1.7 || times > 2.3 {
+		t.Errorf("a moderate loop teaches %.2f times as much as a mild one, want 2", times)
+	}
+	merged := PeopleSignal(Merged, "ann", gradeDay.Add(time.Hour))
+	if a, b := drop(mild, policy.Mild, merged), drop(severe, policy.Severe, merged); a != b {
+		t.Errorf("people's word moves the mean by %.4f after a mild loop, by %.4f after a severe one", a, b)
+	}
+}

@@ -54,6 +54,8 @@ type Signal struct {
 	// Basis names what the value was computed from: the same from different evidence is no source that is
 	// stuck. Empty where unknown.
 	Basis string `json:"basis,omitempty"`
+	// Weight is how many rewards the value counts like where severity decides; 0 and all others count once.
+	Weight float64 `json:"weight,omitempty"`
 	// Detail says in a few words what the source saw.
 	Detail string    `json:"detail,omitempty"`
 	At     time.Time `json:"at"`

@@ -24,12 +24,17 @@ const (
 	failedValue = 0.2
 )
 
+// classWeights are how many rewards an edit loop counts like. That a severe one teaches three times as much as a
+// mild one was given: the grades of the classes are so close that they alone make it 1.1 times. That of moderate is
+// our choice.
+var classWeights = map[policy.Class]float64{policy.Mild: 1, policy.Moderate: 2, policy.Severe: 3}
+
 // SeveritySignal is the grade of an edit loop, which other attempts lack.
 func SeveritySignal(v policy.Severity, at time.Time) Signal {
 	if v.Class == policy.None || v.Class == "" {
 		return missing(SeveritySource, at, false, "the edits did not go in circles")
 	}
-	return Signal{Source: SeveritySource, Value: v.Grade, Known: true, At: at,
+	return Signal{Source: SeveritySource, Value: v.Grade, Weight: classWeights[v.Class], Known: true, At: at,
 		Detail: fmt.Sprintf("%s edit loop", v.Class), Basis: strings.Join(v.Reasons, "; ")}
 }
 

@@ -56,7 +56,8 @@ type checkedRow struct {
 	set signalSet
 	aside
 	broken []Violation // what is implausible about this row
-	reward float64     // meaningful where learnt is set
+	reward float64     // meaningful where learnt is set, as weight
+	weight float64     // how many rewards it counts like
 	learnt bool
 }
 
@@ -82,7 +83,7 @@ func (l *Learned) addUp() {
 	for i := range l.rows {
 		if r := &l.rows[i]; r.learnt {
 			for _, at := range cells(r.Backend, r.Context) {
-				l.cells[at] = l.cells[at].plus(r.reward)
+				l.cells[at] = l.cells[at].plus(r.reward, r.weight)
 			}
 		}
 	}

@@ -138,7 +138,10 @@ func (c *checks) decide() {
 			}
 		}
 		if grade, _, _ := r.grade(&r.set, &r.aside); grade.Known && !r.quarantined() {
-			r.reward, r.learnt = grade.Value, true
+			r.reward, r.weight, r.learnt = grade.Value, 1, true
+			if grade.By == SeveritySource {
+				r.weight = max(1, r.set[SeveritySource.place()].Weight)
+			}
 		}
 	}
 }
