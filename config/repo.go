@@ -37,10 +37,14 @@ type Repo struct {
 	// AutoContinue overrides the server's switch; nil leaves it as it is.
 	AutoContinue *bool `yaml:"auto_continue_on_limit_reset"`
 	// ProtectedPaths are patterns of files that no attempt may change, beside alwaysProtected. See Protects.
-	ProtectedPaths []string     `yaml:"protected_paths"`
-	Restarts       RepoRestarts `yaml:"restarts"`
-	Checks         RepoChecks   `yaml:"checks"`
-	PullRequest    RepoPull     `yaml:"pull_request"`
+	ProtectedPaths []string `yaml:"protected_paths"`
+	// AllowPaths are patterns of files that attempts may change although they are protected by default.
+	AllowPaths []string `yaml:"allow_paths"`
+	// AllowSecrets are fingerprints of what looks like a secret and may be committed, as a receipt names them.
+	AllowSecrets []string     `yaml:"allow_secrets"`
+	Restarts     RepoRestarts `yaml:"restarts"`
+	Checks       RepoChecks   `yaml:"checks"`
+	PullRequest  RepoPull     `yaml:"pull_request"`
 
 	// file and places say where the keys stand, for Narrow's problems.
 	file   string
@@ -105,6 +109,7 @@ func (s *source) validateRepo(r Repo) {
 		}
 	}
 	s.validatePatterns("protected_paths", r.ProtectedPaths)
+	s.validatePatterns("allow_paths", r.AllowPaths)
 	s.validatePatterns("reports", r.Reports)
 }
 
@@ -148,7 +153,9 @@ type Effective struct {
 	Verify         []string // the command lines that verify an attempt; empty: there is nothing to verify by
 	Reports        []string // the patterns of the JUnit files that these write
 	Triggers       []string // what the repository listens to; never empty
-	ProtectedPaths []string // the patterns that Protects matches; never empty
+	ProtectedPaths []string // the patterns that Protects matches whatever AllowPaths says; never empty
+	AllowPaths     []string // the patterns that are not protected by default
+	AllowSecrets   []string // fingerprints of what only looks like a secret
 }
 
 // Narrow applies a repository's configuration, which may lower what the server allows and never raise it: where
@@ -159,6 +166,7 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	e := Effective{
 		Policy: c.Policy, Backends: slices.Clone(c.Backends), Verify: slices.Clone(r.Verify), Reports: slices.Clone(r.Reports),
 		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
+		AllowPaths: slices.Clone(r.AllowPaths), AllowSecrets: slices.Clone(r.AllowSecrets),
 	}
 	if len(e.Triggers) == 0 {
 		e.Triggers = Triggers()
@@ -200,17 +208,28 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 	})
 }
 
-// alwaysProtected may no attempt change: workflows run with the repository's secrets, the configuration decides
-// what Pawl may do.
-func alwaysProtected() []string {
-	return []string{".github/workflows/**", RepoFile}
+// alwaysProtected may no attempt change: the configuration decides what Pawl may do.
+func alwaysProtected() []string { return []string{RepoFile} }
+
+// protectedByDefault may attempts change only where the repository's file allows it: what runs with the
+// repository's secrets, decides who reviews, runs on the machine of whoever opens the branch or configures the
+// next agent, and what says where packages and submodules come from.
+func protectedByDefault() []string {
+	return []string{
+		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",
+		"**/.claude", "**/.codex", "**/.gemini", "**/.opencode", "**/opencode.json", "**/opencode.jsonc", "**/.mcp.json",
+		".husky", ".devcontainer", ".devcontainer.json", "**/.vscode/tasks.json", "**/.gitattributes", ".gitmodules", ".lfsconfig",
+		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pnpmfile.cjs", "**/.pypirc", "**/pip.conf", "**/.cargo/config", "**/.cargo/config.toml",
+	}
 }
 
 // Protects reports whether a path, with slashes from the repository's root, is protected.
 //
 // A pattern is matched from the root, part by part as path.Match does; ** stands for any number of parts, and
 // one that matches a folder protects what is in it. Case is ignored, as on some file systems.
-func (e Effective) Protects(file string) bool { return matched(e.ProtectedPaths, file) }
+func (e Effective) Protects(file string) bool {
+	return matched(e.ProtectedPaths, file) || matched(protectedByDefault(), file) && !matched(e.AllowPaths, file)
+}
 
 // Reported tells report files by their names; nil without patterns.
 func Reported(patterns []string) func(file string) bool {

@@ -38,7 +38,7 @@ func TestRepositoryExampleNarrowsTheServer(t *testing.T) {
 		Verify:         []string{"go vet ./...", "go test ./..."},
 		Reports:        []string{"build/test-results/**/*.xml"},
 		Triggers:       []string{"command", "label", "review", "check_run"},
-		ProtectedPaths: []string{".github/workflows/**", ".github/pawl.yml", "deploy", "**/*.sql"},
+		ProtectedPaths: []string{".github/pawl.yml", "deploy", "**/*.sql"},
 	}
 	want.Policy.Restarts.Max = 10
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -134,6 +134,26 @@ func TestProtectedPathsMatchFromTheRoot(t *testing.T) {
 		e := Effective{ProtectedPaths: []string{test.pattern}}
 		if got := e.Protects(test.path); got != test.want {
 			t.Errorf("pattern %q, path %q: protected %v, want %v", test.pattern, test.path, got, test.want)
+		}
+	}
+}
+
+func TestARepositoryAllowsWhatIsProtectedByDefault(t *testing.T) {
+	r, problems := ParseRepo(RepoFile, []byte("allow_paths: [.github/workflows, \"**/.npmrc\", .github/pawl.yml, deploy]\nprotected_paths: [deploy]\n"))
+	if len(problems) > 0 {
+		t.Fatal(Problems(problems))
+	}
+	closed, _ := server("codex").Narrow(Repo{})
+	open, _ := server("codex").Narrow(r)
+	for path, want := range map[string][2]bool{
+		".github/workflows/ci.yml": {true, false}, ".GitHub/Workflows/ci.yml": {true, false}, "web/.npmrc": {true, false},
+		".github/pawl.yml": {true, true}, "deploy/x": {false, true}, "main.go": {false, false}, ".github/CODEOWNERS": {true, true},
+		"sub/.claude/settings.json": {true, true}, ".codex/config.toml": {true, true}, ".husky/pre-commit": {true, true}, ".gitmodules": {true, true},
+		"sub/.gitattributes": {true, true}, ".github/actions/x/action.yml": {true, true}, ".vscode/tasks.json": {true, true}, ".vscode/settings.json": {false, false},
+		".lfsconfig": {true, true}, ".devcontainer/devcontainer.json": {true, true}, "docs/npmrc.md": {false, false},
+	} {
+		if got := [2]bool{closed.Protects(path), open.Protects(path)}; got != want {
+			t.Errorf("%s: protected %v without the file and with it, want %v", path, got, want)
 		}
 	}
 }

@@ -156,6 +156,27 @@ func TestProtectedPathsAreLeftOut(t *testing.T) {
 	}
 }
 
+func TestSecretsAreLeftOutOfCommits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n"})
+	r.agent("cat > /dev/null; echo two >> a.txt; mkdir -p 'd é'; printf 'x\\ny\\nid = AKIA%s\\n' QQQQQQQQQQQQQQQQ > 'd é/b.txt'\n"+
+		"printf '\\000\\n-----BEGIN PRIVATE %s-----\\n' KEY > c.bin\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	s := r.ending(n)
+	changed, err := r.world.Git(t.Context(), rigRepo, "diff", "--name-only", "main", fmt.Sprintf("pawl/issue-%d", n))
+	r.must(err)
+	if s.State != "done" || changed != "a.txt\n" {
+		t.Errorf("%s (%s); changed on the branch: %q, want only a.txt", s.State, s.Rule, changed)
+	}
+	left := strings.Join(r.state(n).Attempts[0].Receipt.LeftOut, "\n")
+	for _, want := range []string{"d é/b.txt (line 3 looks like an AWS access key", "c.bin (line 2 looks like a private key"} {
+		if !strings.Contains(left, want) || strings.Contains(left, "AKIA") {
+			t.Errorf("the receipt names %q, want %s", left, want)
+		}
+	}
+}
+
 func TestAnAttemptThatChangesOnlyProtectedPathsMadeNoProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

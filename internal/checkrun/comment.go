@@ -215,6 +215,6 @@ func pullFacts(f Facts) []string {
 	}
 	return append([]string{
 		fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified,
-		text.When(len(a.LeftOut) > 0, "left out, because the paths are protected: "+paths(a.LeftOut)),
+		text.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut)),
 	}, append(open, totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))...)
 }

@@ -112,6 +112,13 @@ func (c *checkout) Commit(ctx context.Context) error {
 	for _, path := range protected {
 		r.LeftOut = append(r.LeftOut, path+" (protected)")
 	}
+	if tree, err = c.withoutLeaks(ctx, tree); errors.Is(err, git.ErrTooLarge) {
+		c.unusable(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	r.EndTree = tree
 	if !r.Progress() {
 		return nil

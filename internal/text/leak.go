@@ -1,0 +1,83 @@
+package text
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// keyForms are the forms of keys that say themselves what they are, as their issuers document them; those without
+// a prefix of their own would find too much that is no key.
+var keyForms = []struct {
+	Kind string
+	form *regexp.Regexp
+}{
+	{"a GitHub token", tokens}, // and JSON Web Tokens
+	{"a private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`)}, // RFC 7468, OpenSSH, RFC 4880
+	{"an AWS access key", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`)},                     // AWS, IAM identifiers
+	{"an Anthropic key", regexp.MustCompile(`\bsk-ant-[A-Za-z0-9_-]{32,}`)},
+	{"an OpenAI key", regexp.MustCompile(`\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,}`)},
+	{"a Google API key", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}\b`)},
+	{"a GitLab token", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`)},
+	{"a Slack token", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{20,}`)},
+	{"a Stripe key", regexp.MustCompile(`\b[rs]k_live_[A-Za-z0-9]{20,}`)},
+	{"an npm token", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},
+	{"a PyPI token", regexp.MustCompile(`\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,}`)},
+}
+
+// Leak is a secret that was found in a line. It does not hold the secret.
+type Leak struct {
+	Kind string // what it looks like, such as "an AWS access key"
+	// Fingerprint names the place and the value, for who allows it: 16 hexadecimal digits of a SHA-256.
+	Fingerprint string
+}
+
+// Leaks finds secrets in texts: known forms of keys, private keys, and the values that it was made with.
+type Leaks struct{ given []string }
+
+// NewLeaks looks for the values of the named variables, too, as they are and as base64, hexadecimal, URL and JSON write them.
+func NewLeaks(names []string, lookup func(name string) (value string, ok bool)) Leaks {
+	var l Leaks
+	for _, n := range names {
+		v, ok := lookup(n)
+		if v = strings.TrimSpace(v); !ok || len(v) < minSecret {
+			continue
+		}
+		quoted, _ := json.Marshal(v) // a string always can be
+		h := hex.EncodeToString([]byte(v))
+		l.given = append(l.given, v, h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v), string(quoted[1:len(quoted)-1]))
+		for skip := range 3 { // where in a group of three bytes the value begins
+			raw := append(make([]byte, skip), v...)
+			whole := len(raw) / 3 * 4 // the last characters depend on what follows, the first on what stands before
+			for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+				l.given = append(l.given, e.EncodeToString(raw)[[]int{0, 2, 3}[skip]:whole])
+			}
+		}
+	}
+	return l
+}
+
+// Find is the first secret in a line of a file; ok is false where there is none.
+func (l Leaks) Find(path, line string) (found Leak, ok bool) {
+	for _, v := range l.given {
+		if strings.Contains(line, v) {
+			return leak("a value that Pawl gave", path, v), true
+		}
+	}
+	for _, k := range keyForms {
+		if v := k.form.FindString(line); v != "" {
+			return leak(k.Kind, path, v), true
+		}
+	}
+	return Leak{}, false
+}
+
+func leak(kind, path, value string) Leak {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", kind, path, value))
+	return Leak{Kind: kind, Fingerprint: hex.EncodeToString(sum[:8])}
+}
