@@ -228,24 +228,35 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (
 			later++
 			continue
 		}
-		line := t.Line
-		where := "on the line as it was then"
-		if line > 0 {
-			where = "on the line as it is now"
-		} else {
-			line = t.Was
-		}
-		if t.Side == "LEFT" {
-			where += ", before the change"
-		}
 		hunk := strings.Split(first.Hunk, "\n")
 		hunk = hunk[max(0, len(hunk)-hunkLines):]
-		p.Items = append(p.Items, attempt.Item{Where: fmt.Sprintf("remark %d, %s:%d, %s", first.ID, text.Line(t.Path, 300), line, where), At: first.At,
+		p.Items = append(p.Items, attempt.Item{Where: fmt.Sprintf("remark %d, %s", first.ID, onLines(t, first.Text)), At: first.At,
 			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(said, "")})
 	}
 	slices.Reverse(p.Items)
 	p.Notes = notes(resolved, "resolved", later, "written or edited after the order")
 	return p, nil
+}
+
+// suggests finds a block of GitHub's that offers other lines in place of those it stands on.
+var suggests = regexp.MustCompile("(?m)^ {0,3}(```+|~~~+)[ \t]*suggestion[ \t]*\r?$")
+
+// onLines says which lines a remark with these words stands on, and whether it offers others in their place.
+func onLines(t forge.ReviewThread, words string) string {
+	line, where := strconv.Itoa(t.Line), "on the line as it is now"
+	switch {
+	case t.Line == 0:
+		line, where = strconv.Itoa(t.Was), "on the line as it was then"
+	case t.StartLine > 0 && t.StartLine < t.Line:
+		line, where = fmt.Sprintf("%d-%d", t.StartLine, t.Line), "on the lines as they are now"
+	}
+	if t.Side == "LEFT" {
+		where += ", before the change"
+	}
+	if suggests.MatchString(words) {
+		where += ", with a suggestion of what to write there instead"
+	}
+	return text.Line(t.Path, 300) + ":" + line + ", " + where
 }
 
 // files are what a pull request changes.
