@@ -39,7 +39,7 @@ func TestAppAsksForWhatItNeedsAndNoMore(t *testing.T) {
 	if err := decoder.Decode(&app); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
+	want := map[string]string{"actions": "read", "checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
 	if diff := cmp.Diff(want, app.Permissions); diff != "" {
 		t.Errorf("permissions (-want +got):\n%s", diff)
 	}

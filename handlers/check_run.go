@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/testreport"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -58,7 +59,7 @@ func checkRun(p *payload) []Activity {
 			return nil
 		}
 		it.MadeAt = cr.CompletedAt
-		it.check = cr.ID
+		it.check, it.job = cr.ID, cr.App.Slug == "github-actions"
 		it.Remark = &feedback.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.App.ID,
 			Name: cr.Name, State: cr.Conclusion, SHA: cr.HeadSHA,
 			Text: paragraphs(cr.Output.Title, cr.Output.Summary, cr.Output.Text)}
@@ -91,8 +92,44 @@ func (h *Handlers) annotated(ctx context.Context, it Activity, text string) stri
 	for _, n := range notes {
 		lines = append(lines, annotation(n))
 	}
-	return paragraphs(text, strings.Join(lines, "\n"))
+	text = paragraphs(text, strings.Join(lines, "\n"))
+	if it.job && feedback.Outside(text) == "" {
+		text = paragraphs(text, h.logged(ctx, it))
+	}
+	return text
 }
+
+// logged is what a job's log says of the step that failed: the failing tests as their runner names them, and the
+// log's last lines, indented, so that feedback.Outside does not take them for failures of their own.
+func (h *Handlers) logged(ctx context.Context, it Activity) string {
+	tests := testreport.NewReader()
+	step, err := forge.ReadFailedStep(ctx, h.Forge, it.Repo, it.check, tests)
+	if err != nil {
+		h.Log.Warn().Err(err).Int64("check_run", it.check).Msg("log not fetched")
+		return fmt.Sprintf("(The log of this job could not be fetched: %v)", err)
+	}
+	said := []string{fmt.Sprintf("The step %q failed; its whole log: %s", step.Name, step.URL)}
+	if step.Command != "" {
+		said = append(said, "  It ran: "+step.Command)
+	}
+	for i, f := range tests.Report().Failures {
+		if i == maxNamed {
+			said = append(said, "  … and more failing tests")
+			break
+		}
+		said = append(said, "  Failing: "+strings.Join(strings.Fields(f.Name), " "))
+	}
+	if step.Cut > 0 {
+		said = append(said, fmt.Sprintf("  (%d lines before these are left out)", step.Cut))
+	}
+	for _, line := range step.Lines {
+		said = append(said, "  "+line)
+	}
+	return strings.Join(said, "\n")
+}
+
+// maxNamed is how many failing tests of a job's log are named.
+const maxNamed = 20
 
 // annotation is one as "path:line: message"; what is no failure is named so, and further lines are indented.
 func annotation(n forge.Annotation) string {

@@ -51,7 +51,7 @@ func TestDoctorComparesTheAppWithWhatItNeeds(t *testing.T) {
 		state, check, words, hint string
 	}{
 		{"a permission that is missing", func(o *fakegithub.Options) {
-			o.Permissions = map[string]string{"checks": "read", "contents": "write", "issues": "write", "metadata": "read"}
+			o.Permissions = map[string]string{"actions": "read", "checks": "read", "contents": "write", "issues": "write", "metadata": "read"}
 		}, checkFail, "permissions", "lacks checks: write, pull_requests: write", "every owner who installed it must accept"},
 		{"a permission that is too much", func(o *fakegithub.Options) {
 			o.Permissions = setup.AppPermissions()

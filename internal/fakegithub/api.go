@@ -62,6 +62,8 @@ func (s *Server) routeTable() []route {
 		{"POST /graphql", asToken, "", s.readers.graph},
 		{"POST" + repo + "/check-runs", asToken, "checks:write", s.createCheckRun},
 		{"GET" + repo + "/check-runs/{id}/annotations", asToken, "checks:read", ofRun(s.listAnnotations)},
+		{"GET" + repo + "/actions/jobs/{id}", asToken, "actions:read", ofRun(s.getJob)},
+		{"GET" + repo + "/actions/jobs/{id}/logs", asToken, "actions:read", ofRun(s.getJobLog)},
 		{"PATCH" + repo + "/check-runs/{id}", asToken, "checks:write", ofRun(s.updateCheckRun)},
 		{"GET" + repo + "/commits/{ref}/pulls", asToken, "pull_requests:read", s.listPullsOfCommit},
 		{"GET" + repo + "/commits/{ref}/check-runs", asToken, "checks:read", s.listCheckRuns},

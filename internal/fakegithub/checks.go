@@ -34,6 +34,7 @@ type checkRun struct {
 	output     checkOutput
 	notes      []obj // annotations so far; they add up over requests
 	actions    []CheckAction
+	job        *Job // nil for what is none of GitHub Actions
 }
 
 type checkOutput struct {
@@ -222,6 +223,7 @@ type CheckResult struct {
 	Title       string
 	Summary     string
 	Annotations []CheckAnnotation // as many as there are; GitHub takes 50 with each request
+	Job         *Job              // for the App with the slug github-actions
 }
 
 // CheckAnnotation is a remark of a check run at a line. What GitHub Actions itself
@@ -270,7 +272,9 @@ func (w checks) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, er
 	for _, a := range c.Annotations {
 		want.Output.Annotations = append(want.Output.Annotations, a.sent())
 	}
-	return w.addCheckRun(r, other, want).id, nil
+	run := w.addCheckRun(r, other, want)
+	run.job = c.Job
+	return run.id, nil
 }
 
 // ClickButton presses a button of a check run, which must have it. GitHub

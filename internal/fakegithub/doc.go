@@ -45,5 +45,6 @@
 //	Issues and labels; comments and reactions               issues.go
 //	Pull requests and reviews                               pulls.go
 //	Check runs and buttons; what GitHub refuses of them     checks.go, checkrules.go
+//	Jobs of GitHub Actions and their logs                   jobs.go
 //	What a maintainer sees, for tests                       readers.go
 package fakegithub

@@ -109,7 +109,7 @@ func New(opts Options) (*Server, error) {
 func withDefaults(o Options) Options {
 	o.AppID, o.Slug, o.RateLimit = cmp.Or(o.AppID, 1), cmp.Or(o.Slug, "pawl"), cmp.Or(o.RateLimit, 5000)
 	if o.Permissions == nil {
-		o.Permissions = map[string]string{"checks": "write", "contents": "write", "issues": "write",
+		o.Permissions = map[string]string{"actions": "read", "checks": "write", "contents": "write", "issues": "write",
 			"pull_requests": "write", "metadata": "read"}
 	}
 	if o.Now == nil {
@@ -198,7 +198,7 @@ func (b *notifier) ring() {
 	}
 }
 
-// ServeHTTP answers REST below /api/v3, the form that makes an App from a
+// ServeHTTP answers REST below /api/v3, the logs of jobs, the form that makes an App from a
 // manifest, and everything else as git.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
@@ -212,6 +212,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.restAPI.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, "/api/v3/"):
 		s.restAPI.ServeHTTP(w, r)
+	case strings.HasPrefix(r.URL.Path, jobLogs):
+		s.serveJobLog(w, r)
 	case s.servesManifest(w, r):
 	default:
 		s.serveGit(w, r)

@@ -43,6 +43,8 @@ type request struct {
 	reads   bool    // a POST that changes nothing
 	// once says that the answer is not read again, and not worth keeping.
 	once bool
+	// location says that the answer is where to look, on whichever host, and is not followed.
+	location bool
 	// holds names fields without which an answer is none.
 	holds  []string
 	newest func(context.Context) any // asked for the body when the request has its place; nil keeps the body
@@ -106,7 +108,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	it.last.path = r.route
 	// go-github remembers limits by its own clock and for all installations alike,
 	// so its client is a new one each time; this package remembers them itself.
-	gh := github.NewClient(&http.Client{CheckRedirect: follow, Transport: it})
+	gh := github.NewClient(&http.Client{CheckRedirect: r.follow, Transport: it})
 	gh.BaseURL, gh.UserAgent = c.api, c.cfg.UserAgent
 	address := r.address()
 	if r.route == graphRoute {
@@ -118,7 +120,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	}
 	resp, err := gh.Do(ctx, req, into)
 	switch {
-	case err == nil:
+	case err == nil, r.location && it.last.status == http.StatusFound && resp != nil:
 		return resp, nil
 	case errors.Is(it.ended, errFound):
 		return nil, nil
@@ -177,7 +179,10 @@ const maxRedirects = 3
 
 // follow lets a read go where GitHub points on the same host and stops the rest: http.Client would turn
 // a redirected POST into a GET, and a write that lands elsewhere was not asked for.
-func follow(req *http.Request, via []*http.Request) error {
+func (r request) follow(req *http.Request, via []*http.Request) error {
+	if r.location && req.Response.StatusCode == http.StatusFound {
+		return http.ErrUseLastResponse
+	}
 	first := via[0]
 	sameHost := req.URL.Host == first.URL.Host && req.URL.Scheme == first.URL.Scheme
 	if first.Method != http.MethodGet || !sameHost || len(via) > maxRedirects {

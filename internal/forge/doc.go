@@ -34,5 +34,6 @@
 //	issues, comments, reactions, pull requests           issues.go
 //	what people said, by GraphQL                         discussion.go, graphql.go
 //	deliveries and changes that were missed              missed.go
+//	what the log of a failing job says                   logs.go
 //	permissions, the default branch                      client.go
 package forge

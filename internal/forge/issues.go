@@ -30,7 +30,8 @@ type Issue struct {
 }
 
 type AppID struct {
-	ID int64 `json:"id"`
+	ID   int64  `json:"id"`
+	Slug string `json:"slug"`
 }
 
 func (i Issue) IsPull() bool { return i.PullRequest != nil }

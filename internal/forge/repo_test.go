@@ -137,7 +137,7 @@ func TestTheAppKnowsItself(t *testing.T) {
 	h, c := start(t)
 	want := App{
 		ID: testApp, Slug: "pawl", BotID: h.bot(), BotLogin: "pawl[bot]",
-		Permissions: map[string]string{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
+		Permissions: map[string]string{"actions": "read", "checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
 		Events: []string{"check_run", "create", "delete", "issue_comment", "issues", "pull_request", "pull_request_review",
 			"pull_request_review_comment", "push", "repository"},
 	}

@@ -174,7 +174,7 @@ var setupForm = template.Must(template.New("setup").Parse(`<!doctype html>
 
 // AppPermissions is what the App asks for, as in app.yml.
 func AppPermissions() map[string]string {
-	return map[string]string{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
+	return map[string]string{"actions": "read", "checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
 }
 
 // AppEvents is what the App listens to, as in app.yml.
