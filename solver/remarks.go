@@ -47,7 +47,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 		if i < 0 || v.State != checkrun.Done {
 			continue
 		}
-		if by := d.Threads.Nodes[i].Comments.Nodes[0].By; !by.Bot() && by.Account() != "" {
+		if by := d.Threads.Nodes[i].Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
 			if err := p.askAgain(ctx, number, last.N, by.Account()); err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 // threadOf is the thread that holds a remark, -1 for none.
 func threadOf(threads []forge.ReviewThread, id int64) int {
 	return slices.IndexFunc(threads, func(t forge.ReviewThread) bool {
-		return slices.ContainsFunc(t.Comments.Nodes, func(s forge.Said) bool { return int64(s.ID) == id })
+		return len(t.Opening.Nodes) > 0 && slices.ContainsFunc(append(t.Opening.Nodes[:1:1], t.Comments.Nodes...), func(s forge.Said) bool { return int64(s.ID) == id })
 	})
 }
 
@@ -78,7 +78,7 @@ func (p *publisher) answerRemark(ctx context.Context, number, n int, a policy.Re
 	if !said {
 		body := checkrun.RemarkAnswer(a, done)
 		p.says(ctx, body)
-		err := forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Comments.Nodes[0].ID), body+"\n\n"+mark)
+		err := forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 		if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err) {
 			return p.settled(ctx, key, thread.Act{}, err)
 		}

@@ -70,7 +70,8 @@ type ReviewThread struct {
 	Side      string       `json:"diffSide"` // LEFT is the base's
 	Resolved  bool         `json:"isResolved"`
 	Outdated  bool         `json:"isOutdated"`
-	Comments  listed[Said] `json:"comments"`
+	Opening   listed[Said] `json:"opening"`  // the remark itself
+	Comments  listed[Said] `json:"comments"` // the newest of them
 }
 
 // ChangedFile is a file that a pull request changes.
@@ -121,7 +122,7 @@ const (
 	askHead     = "title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
 	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + askSaid + "}} "
 	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state}} " +
-		"reviewThreads(last:50){totalCount nodes{id path line startLine originalLine diffSide isResolved isOutdated comments(last:20){totalCount nodes{" + askSaid + " diffHunk}}}} " +
+		"reviewThreads(last:50){totalCount nodes{id path line startLine originalLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + askSaid + "}} comments(last:20){totalCount nodes{" + askSaid + " diffHunk}}}} " +
 		"files(first:100){totalCount nodes{path additions deletions changeType}} " +
 		"commits(last:50){totalCount nodes{commit{oid messageHeadline committedDate author{name}}}} " +
 		"closingIssuesReferences(first:5){totalCount nodes{number}} "
