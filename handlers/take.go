@@ -224,7 +224,7 @@ func (h *Handlers) event(s thread.State, f thread.Feedback, j feedback.Judgement
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
 	}
-	if f.Command == "stop" && s.Tracked() && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates() {
+	if f.Command == "stop" && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates() {
 		told = append(told, thread.NewEvent{Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
 	}
 	return e, told

@@ -68,3 +68,20 @@ func TestALabelNamesABackend(t *testing.T) {
 		t.Errorf("%s (%s %q) by %+v", s.State, s.Rule, s.Reasons, r.state(second).Attempts)
 	}
 }
+
+func TestAThreadThatNeverRanIsNotCalledRunning(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	for order, want := range map[string]string{"/pawl status": "**Nothing was asked of Pawl here**", "/pawl why": "Now: **Nothing was asked of Pawl here**", "/pawl stop": "Nothing ran here"} {
+		n, err := r.world.OpenIssue(rigRepo, writer, "A line", "Please add a line.")
+		r.must(err)
+		_, err = r.world.Comment(rigRepo, n, writer, order)
+		r.must(err)
+		r.await("an answer to "+order, func() bool { return len(r.answers(n)) > 0 })
+		if all := strings.Join(r.answers(n), "\n"); !strings.Contains(all, want) || strings.Contains(all, "Running") || r.calls() != 0 {
+			t.Errorf("%s is answered %q after %d calls of the agent", order, all, r.calls())
+		}
+	}
+}

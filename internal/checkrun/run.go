@@ -70,6 +70,9 @@ func headline(f Facts) string {
 	run := f.run()
 	switch f.State {
 	case Running:
+		if f.Run == 0 {
+			return "Nothing was asked of Pawl here"
+		}
 		if n := len(run); n > 0 && !run[n-1].ended() {
 			return title(fmt.Sprintf("Attempt %d is running on %s", run[n-1].N, text.Label(run[n-1].Backend)))
 		}
@@ -193,6 +196,8 @@ func outlook(f Facts) []string {
 
 func next(f Facts) string {
 	switch {
+	case f.State == Running && f.Run == 0:
+		return "nothing runs until somebody asks for it."
 	case f.State == Waiting && (f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded):
 		return "Pawl looks again by itself every few seconds."
 	case f.State == Waiting && !f.Until.IsZero():
@@ -209,6 +214,8 @@ func (f Facts) closed() bool { return f.State == Stopped && f.Rule == policy.Rul
 
 func can(f Facts) string {
 	switch {
+	case f.State == Running && f.Run == 0:
+		return "comment `/pawl solve` to have Pawl work on this."
 	case f.Hint != "":
 		return text.Prose(f.Hint)
 	case f.closed():
