@@ -112,7 +112,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	for _, path := range protected {
 		r.LeftOut = append(r.LeftOut, path+" (protected)")
 	}
-	if tree, err = c.withoutLeaks(ctx, tree); errors.Is(err, git.ErrTooLarge) {
+	if tree, err = withoutLeaks(ctx, c, tree); errors.Is(err, git.ErrTooLarge) {
 		c.unusable(err)
 		return nil
 	}

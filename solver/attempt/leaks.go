@@ -9,7 +9,7 @@ import (
 )
 
 // withoutLeaks is tree without the changes of files to which the attempt added what looks like a secret. The receipt names the files and lines, never the values.
-func (c *checkout) withoutLeaks(ctx context.Context, tree string) (string, error) {
+func withoutLeaks(ctx context.Context, c *checkout, tree string) (string, error) {
 	leaks := text.NewLeaks(slices.Concat(c.backend().Env, c.Config.Policy.Learning.JudgeEnv), c.Lookup)
 	found := map[string]string{}
 	see := func(path string, n int, line string) {
