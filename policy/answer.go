@@ -81,9 +81,9 @@ func Conventional(title string, labels []string) string {
 	if conventional.MatchString(title) {
 		return title
 	}
-	words := append(labels, strings.Fields(title + " ")[:min(1, len(strings.Fields(title)))]...)
+	first, _, _ := strings.Cut(strings.TrimSpace(title), " ")
 	for _, k := range kinds {
-		for _, w := range words {
+		for _, w := range append(slices.Clone(labels), first) {
 			if slices.Contains(strings.Fields(k.says), strings.ToLower(strings.TrimRight(w, ":,"))) {
 				return k.kind + ": " + title
 			}

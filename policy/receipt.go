@@ -185,12 +185,12 @@ type Manifest struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-func (t Manifest) String() string {
-	s := fmt.Sprintf("%d of %d %s", t.Kept, t.Of, t.What)
-	if t.Cut > 0 {
-		s += ", " + Plural(t.Cut, "line") + " cut"
+func (m Manifest) String() string {
+	s := fmt.Sprintf("%d of %d %s", m.Kept, m.Of, m.What)
+	if m.Cut > 0 {
+		s += ", " + Plural(m.Cut, "line") + " cut"
 	}
-	for _, n := range t.Notes {
+	for _, n := range m.Notes {
 		s += ", " + n
 	}
 	return s

@@ -17,10 +17,11 @@ import (
 
 // Bounds of a job's log.
 const (
-	maxLog      = 256 << 20 // bytes read; a log that is longer ends there
-	maxLogLine  = 1000      // bytes kept of a line
-	maxLogLines = 200       // lines kept, the last ones
-	maxLogKept  = 12_000    // bytes kept, of the last lines
+	maxLog      = 256 << 20   // bytes read; a log that is longer ends there
+	maxLogLine  = 1000        // bytes kept of a line
+	maxLogLines = 200         // lines kept, the last ones
+	maxLogKept  = 12_000      // bytes kept, of the last lines
+	logTime     = time.Minute // for the job, the address and the log together
 )
 
 // FailedStep is what the log of a job of GitHub Actions says of the first step that failed.
@@ -36,6 +37,8 @@ type FailedStep struct {
 // run"), as far as it is of the first failed step's time, and writes the whole of that to all. Only here a token with
 // actions: read is used, so that an installation which did not grant it lacks logs and nothing else.
 func ReadFailedStep(ctx context.Context, c *Client, repo Repo, jobID int64, all io.Writer) (FailedStep, error) {
+	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API, and a delivery waits for it
+	defer cancel()
 	opts := &github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{Actions: github.String("read"), Metadata: github.String("read")}}
 	if opts.RepositoryIDs = []int64{repo.ID}; repo.ID == 0 {
 		opts.RepositoryIDs, opts.Repositories = nil, []string{repo.Name}
