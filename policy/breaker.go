@@ -12,6 +12,50 @@ type Breaker struct {
 	// when unknown or, for auth, when only a person can tell.
 	ResetsAt time.Time `json:"resets_at,omitzero"`
 	At       time.Time `json:"at,omitzero"` // when the last failure ended
+	// Claim is what the output of one thread's attempts says of the account, unconfirmed; zero for none.
+	Claim Claim `json:"claim,omitzero"`
+}
+
+// Claim is a limit of which only an agent's output tells: nobody else saw the provider's answer.
+type Claim struct {
+	Thread      string    `json:"thread"`
+	Kind        Ending    `json:"kind"`
+	Consecutive int       `json:"consecutive"` // as in Breaker
+	ResetsAt    time.Time `json:"resets_at,omitzero"`
+	At          time.Time `json:"at,omitzero"`
+}
+
+// Told returns the breaker after an attempt whose agent alone says how it stands with the account. A limit is
+// believed for the thread of the attempt; for all it is one when a second thread's attempt met it, too, before
+// the reset that the first was told, or within a day where it was told none.
+func (b Breaker) Told(thread string, ending Ending, resetsAt, began, at time.Time) Breaker {
+	c := b.Claim
+	until := c.ResetsAt
+	if until.IsZero() {
+		until = c.At.Add(Day)
+	}
+	confirmed := c.Kind == ending && c.Thread != thread && at.Before(until)
+	if confirmed && b.Consecutive == 0 {
+		b = b.For(c.Thread) // both count
+	}
+	if ending != UsageLimit && ending != Auth || b.Consecutive > 0 || confirmed {
+		return b.After(ending, resetsAt, began, at)
+	}
+	own := b.For(thread)
+	if c.Thread != thread {
+		own = Breaker{}
+	}
+	own = own.After(ending, resetsAt, began, at)
+	b.Claim = Claim{thread, own.Kind, own.Consecutive, own.ResetsAt, own.At}
+	return b
+}
+
+// For is the breaker as a thread believes it, with what its own agents told.
+func (b Breaker) For(thread string) Breaker {
+	if c := b.Claim; b.Consecutive == 0 && c.Thread == thread && c.Consecutive > 0 {
+		return Breaker{Kind: c.Kind, Consecutive: c.Consecutive, ResetsAt: c.ResetsAt, At: c.At}
+	}
+	return b
 }
 
 // After returns the breaker after an attempt that began and ended so at the given times. Only a usage limit
@@ -34,7 +78,7 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 		}
 		return Breaker{Kind: ending, Consecutive: b.Consecutive + 1, ResetsAt: resetsAt, At: at}
 	case Completed:
-		if !began.Before(b.At) {
+		if !began.Before(b.At) && !began.Before(b.Claim.At) {
 			return Breaker{}
 		}
 	default: // it says nothing about the account

@@ -177,7 +177,7 @@ func (s *step) tryPlace(ctx context.Context, account string, most int, left *boo
 	}
 	breakers, err := s.Store.Breakers(ctx)
 	entered := false
-	if err == nil && bound(breakers[account]) == most {
+	if err == nil && bound(breakers[account].For(s.thread.String())) == most {
 		entered, err = s.Store.EnterAccount(ctx, s.lease.Current(), account, most, s.Now())
 	}
 	if err != nil || !entered {

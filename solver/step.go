@@ -320,7 +320,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	}
 	f.Above = f.Limits.Ledgers(used)
 	for _, b := range e.Backends {
-		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account],
+		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.thread.String()),
 			Day: f.Limits.Account(b.Account, used)}
 		for _, c := range cooldowns[s.thread.Repo()] {
 			if c.Backend == b.Name {

@@ -141,7 +141,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limit
 		return fmt.Errorf("breakers: %w", err)
 	}
 	f.Limit = &checkrun.AccountLimit{Account: last.Account, Message: last.Limit.Message, ResetsAt: last.Limit.Usable(),
-		Consecutive: breakers[last.Account].Consecutive}
+		Consecutive: breakers[last.Account].For(f.Thread).Consecutive}
 	return nil
 }
 

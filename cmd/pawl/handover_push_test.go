@@ -121,7 +121,7 @@ func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
 			if got := a[0].Receipt; got.Outcome != policy.Outcome(policy.UsageLimit) || got.Limit == nil || !got.Pushed {
 				t.Errorf("the receipt is %+v, want the usage limit and pushed work", got)
 			}
-			if b := r.status().Breakers; len(b) != 1 || b[0].Consecutive != 1 {
+			if b := r.status().Breakers; len(b) != 1 || b[0].Claim.Consecutive != 1 {
 				t.Errorf("breakers %+v, want one that heard of one limit", b)
 			}
 			r.once(n)
@@ -155,7 +155,7 @@ func TestALimitIsCountedOnceWhereWhatWasHandedOverIsThenStopped(t *testing.T) {
 	if a := r.state(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Interrupted || a[0].Receipt.Limit == nil {
 		t.Errorf("attempts %+v, want one that was interrupted and met a limit", a)
 	}
-	if b := r.status().Breakers; len(b) != 1 || b[0].Consecutive != 1 {
+	if b := r.status().Breakers; len(b) != 1 || b[0].Claim.Consecutive != 1 {
 		t.Errorf("breakers %+v, want one that heard of one limit", b)
 	}
 }

@@ -61,6 +61,11 @@ func newProbing(t *testing.T, db *pgServer, nodes, threads int) *probing {
 	for range nodes {
 		p.join()
 	}
+	// A thread of before claimed a limit, so the first that meets it limits the account.
+	_, err := p.db.ExecContext(t.Context(), `INSERT INTO breakers (account, state)
+		VALUES ('mine', '{"consecutive":0,"claim":{"thread":"acme/before#1","kind":"usage_limit","consecutive":0,"resets_at":"2099-01-01T00:00:00Z"}}')
+		ON CONFLICT (account) DO NOTHING`)
+	p.must(err)
 	p.ask(0)
 	p.wait(1, "usage_limit")
 	for i := 1; i < threads; i++ {

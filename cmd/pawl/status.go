@@ -239,6 +239,10 @@ func (r statusReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, text.Left(r.now, c.Until))
 	}
 	for _, b := range r.Breakers {
+		if b.Consecutive == 0 {
+			fmt.Fprintf(w, "account %s: %s was told %s, which no other thread has confirmed\n", b.Account, b.Claim.Thread, b.Claim.Kind)
+			continue
+		}
 		when := "when it resets is unknown"
 		if b.ResetsAt != nil && b.ResetsAt.After(r.now) {
 			when = text.Left(r.now, *b.ResetsAt)

@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -25,7 +25,9 @@ type answer struct {
 	ended       bool           // the model has ended its answer
 	over        bool           // nothing follows
 	whole       bool           // it was read to the end of what the provider sent
-	plainEnd    bool           // true where the model ended by itself or at its length, so that asking once more may help
+	broken      bool           // reading it ended by no will of the agent
+	replaced    bool           // the answer of a second try takes its place
+	stop        stopReason     // why the model ended; "" where it has not
 	failure     []byte         // the error that came within the answer, as JSON; nil without
 	messages    messagesTokens // as Messages parts the figures
 }
@@ -36,7 +38,7 @@ type reader func(e gjson.Result, a *answer)
 var readers = map[callKind]reader{responses: readResponses, chat: readChat, messages: readMessages, generate: readGemini}
 
 func (a *answer) nothing() bool {
-	return a.ended && a.plainEnd && !a.tool && !a.text && a.failure == nil
+	return a.ended && a.stop != stopFilter && !a.tool && !a.text && a.failure == nil
 }
 
 // cut reports whether an answer is begun and not ended. An agent must see a lost connection then: OpenCode
@@ -78,10 +80,29 @@ func (a *answer) says(text string) {
 	a.text = a.text || strings.TrimSpace(text) != ""
 }
 
-// ends notes why the model ended its answer, "" where it did not. Asking once more helps after plain ends only.
-func (a *answer) ends(why string, plain ...string) {
+// stopReason is why a model ended its answer, the same in all protocols. After a filter, or a word that is not
+// in stops, asking once more does not help.
+type stopReason string
+
+const (
+	stopped    stopReason = "stop"
+	stopLength stopReason = "length"
+	stopTool   stopReason = "tool"
+	stopFilter stopReason = "filter"
+)
+
+// stops are the words of the protocols, in lower case, by their references of 2025-11: Messages, Chat Completions,
+// Responses (status and incomplete_details.reason), Gemini. Every other word is a filter's, of which Gemini has a dozen.
+var stops = map[string]stopReason{
+	"stop": stopped, "end_turn": stopped, "stop_sequence": stopped, "completed": stopped, "pause_turn": stopped,
+	"length": stopLength, "max_tokens": stopLength, "max_output_tokens": stopLength, "model_context_window_exceeded": stopLength,
+	"tool_calls": stopTool, "function_call": stopTool, "tool_use": stopTool,
+}
+
+// ends notes why the model ended its answer, "" where it did not.
+func (a *answer) ends(why string) {
 	if why != "" {
-		a.ended, a.plainEnd = true, slices.Contains(plain, why)
+		a.ended, a.stop = true, cmp.Or(stops[strings.ToLower(why)], stopFilter)
 	}
 }
 
@@ -139,8 +160,8 @@ func readResponse(r gjson.Result, a *answer) {
 	if !r.IsObject() {
 		return
 	}
-	a.ended, a.over = true, true
-	a.plainEnd = r.Get("status").Str == "completed" || r.Get("incomplete_details.reason").Str == "max_output_tokens"
+	a.over = true
+	a.ends(cmp.Or(r.Get("incomplete_details.reason").Str, r.Get("status").Str, "incomplete"))
 	a.each(r.Get("output"), readItem)
 	if u := r.Get("usage"); u.IsObject() {
 		a.usage(count(u.Get("input_tokens")), count(u.Get("input_tokens_details.cached_tokens")), count(u.Get("output_tokens")), true)
@@ -166,7 +187,7 @@ func readChat(c gjson.Result, a *answer) {
 	a.each(c.Get("choices"), func(choice gjson.Result, a *answer) {
 		readChatMessage(choice.Get("delta"), a)
 		readChatMessage(choice.Get("message"), a)
-		a.ends(choice.Get("finish_reason").Str, "stop", "length")
+		a.ends(choice.Get("finish_reason").Str)
 	})
 	if u := c.Get("usage"); u.IsObject() { // some servers count in every chunk
 		a.usage(count(u.Get("prompt_tokens")), count(u.Get("prompt_tokens_details.cached_tokens")), count(u.Get("completion_tokens")), a.ended)
@@ -193,7 +214,7 @@ func onlyUsage(c gjson.Result) bool {
 }
 
 func readMessages(e gjson.Result, a *answer) {
-	stop := func(why gjson.Result) { a.ends(why.Str, "end_turn", "stop_sequence", "max_tokens") }
+	stop := func(why gjson.Result) { a.ends(why.Str) }
 	switch e.Get("type").Str {
 	case "error":
 		a.failure = []byte(e.Raw)
@@ -270,11 +291,12 @@ func readGemini(c gjson.Result, a *answer) {
 	a.each(c.Get("candidates"), func(candidate gjson.Result, a *answer) {
 		a.each(candidate.Get("content.parts"), readPart)
 		finish := candidate.Get("finishReason").Str
-		a.ends(finish, "STOP", "MAX_TOKENS")
+		a.ends(finish)
 		a.over = a.over || finish != ""
 	})
 	if c.Get("promptFeedback.blockReason").Str != "" {
-		a.ended, a.over = true, true
+		a.ends("blocked")
+		a.over = true
 	}
 	if u := c.Get("usageMetadata"); u.IsObject() { // each replaces the one before
 		a.usage(count(u.Get("promptTokenCount"))+count(u.Get("toolUsePromptTokenCount")), count(u.Get("cachedContentTokenCount")),

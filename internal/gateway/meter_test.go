@@ -48,7 +48,8 @@ func TestTokensAreCounted(t *testing.T) {
 				t.Errorf("%d %s", resp.StatusCode, text)
 			}
 			got := s.settled()
-			want := Usage{Requests: 1, Turns: 1, Tokens: policy.Tokens{Input: 1200, CachedInput: 200, Output: 34}, CostKnown: true, MaxContext: 1200, CostUSD: got.CostUSD}
+			want := Usage{Requests: 1, Turns: 1, Tokens: policy.Tokens{Input: 1200, CachedInput: 200, Output: 34}, CostKnown: true, MaxContext: 1200, CostUSD: got.CostUSD,
+				Last: Last{Ending: policy.Completed, Why: "the last answer end well"}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -158,7 +158,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 		return false
 	}
 	h.first.from.Close()
-	h.first.said.ended, h.first.said.whole = false, false // the two are one turn, of which the second counts
+	h.first.said.ended, h.first.said.whole, h.first.said.replaced = false, false, true // the two are one turn, of which the second counts
 	return true
 }
 
@@ -174,6 +174,7 @@ func (c *call) mayRepeat(ctx context.Context, said answer) bool {
 func (c *call) accountSecond(said *answer) {
 	if said.begun() { // else the agent sees the first
 		c.heard(said)
+		c.concludes(said.conclusion())
 	}
 	if said.failure != nil {
 		c.fail(limit.Read(0, nil, said.failure))

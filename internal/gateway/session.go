@@ -50,10 +50,19 @@ type Usage struct {
 	CostUSD   float64
 	CostKnown bool          // false where a model has no price; CostUSD leaves it out
 	Limit     *policy.Limit // the last one that counts and that no later call's answer followed; nil without
+	Last      Last          // what came of the last main call
 	// BudgetStopped says why calls were refused; empty while none was.
 	BudgetStopped string
 	NoAnswer      Fired
 	MaxContext    int64 // the largest input of one call
+}
+
+// Last is how the last call ended that was for the attempt's own model: completed, no_answer (a filter, or
+// nothing to read), cut_off (the token limit), disconnected, or "" where the provider refused it or none ended.
+type Last struct {
+	Ending policy.Ending
+	Empty  bool   // the answer held neither a text nor a call of a tool
+	Why    string // in words, for people
 }
 
 type Fired struct {
@@ -89,6 +98,7 @@ type Session struct {
 	limitModel string           // that the limit of usage was met with
 	limitCall  int64            // that met it
 	hollow     int              // answers in a row that held nothing
+	offers     bool             // a call offered tools: those without are not main ones
 	same       int              // requests in a row that were the same and were answered
 	last       [sha256.Size]byte
 }
@@ -208,6 +218,36 @@ func (c *call) heard(said *answer) {
 	if why != "" && c.grant.OnFruitless != nil {
 		c.grant.OnFruitless(why)
 	}
+}
+
+// concludes notes how a main call ended: one for the attempt's model, with tools where the agent offers any.
+func (c *call) concludes(last Last) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if readers[c.route.kind] == nil || !c.grant.means(c.req.model) || c.offers && !c.req.tools {
+		return
+	}
+	c.offers = c.req.tools
+	c.usage.Last = last
+}
+
+// conclusion is what an answer says of its call.
+func (a *answer) conclusion() Last {
+	switch {
+	case a.failure != nil:
+		return Last{Why: "an error within the last answer"}
+	case !a.ended && a.broken:
+		return Last{Ending: policy.Disconnected, Why: "the last answer broken off, or none of the API"}
+	case !a.ended:
+		return Last{Why: "the agent leave during the last answer"}
+	case a.nothing():
+		return Last{Ending: policy.NoAnswer, Empty: true, Why: "a last answer without words"}
+	case a.stop == stopFilter:
+		return Last{Ending: policy.NoAnswer, Why: "the last answer ended by a filter"}
+	case a.stop == stopLength:
+		return Last{Ending: policy.CutOff, Why: "the last answer cut at its token limit"}
+	}
+	return Last{Ending: policy.Completed, Why: "the last answer end well"}
 }
 
 // alias matches a model's name without a version: sonnet, flash, flash-lite.

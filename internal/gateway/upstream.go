@@ -10,12 +10,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/pawlbot/pawl/internal/limit"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -57,8 +59,8 @@ func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
 	}{r, c}
 }
 
-// send makes one call of the provider, whose key is masked in the answer. One that is broken off after it was
-// sent is booked: the provider charges all the same.
+// send makes one call of the provider, whose key is masked in the answer. One that the agent breaks off after it
+// was sent is booked: the provider charges all the same.
 //
 // The context of out belongs to the ReverseProxy, which would pass provisional answers (1xx) on with all their
 // headers, so another takes its place.
@@ -86,10 +88,8 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if err == nil {
 		err = plainBody(resp)
 	}
-	if err != nil && sent.Load() && readers[c.route.kind] != nil {
-		var nothing answer
-		nothing.settle(len(body))
-		c.spend(c.req.model, nothing.tokens)
+	if errors.Is(err, context.Canceled) && sent.Load() && readers[c.route.kind] != nil {
+		c.bookAnswer(new(answer))
 	}
 	if err != nil {
 		return nil, err
@@ -139,14 +139,17 @@ func (w *whole) Read(p []byte) (int, error) {
 		w.kept.Write(p[:n])
 	}
 	w.said.whole = errors.Is(err, io.EOF)
+	w.said.broken = err != nil && !errors.Is(err, context.Canceled)
 	return n, err
 }
 
 func (w *whole) Close() error {
 	if e, ok := parsed(w.kept.String()); ok && w.length <= maxWhole {
 		readers[w.route.kind](e, &w.said)
+		w.said.prose = max(w.said.prose, w.length)
+	} else if w.length > maxWhole {
+		w.said.prose, w.said.ended = w.length, true
 	}
-	w.said.prose = max(w.said.prose, w.length)
 	w.account(&w.said)
 	return w.ReadCloser.Close()
 }
@@ -157,6 +160,7 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
 	// An error of reading leaves a shorter body; the status tells the matter.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	c.concludes(Last{Why: "the last call refused (" + strconv.Itoa(resp.StatusCode) + ")"})
 	c.fail(limit.Read(resp.StatusCode, resp.Header, body))
 	if resp.StatusCode == http.StatusUnauthorized {
 		header.Set("Content-Type", "application/json")
@@ -186,14 +190,17 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 		return
 	}
 	said := text.Mask(err.Error(), c.grant.Provider.Key.Reveal())
+	c.concludes(Last{Ending: policy.Disconnected, Why: "the provider out of reach"})
 	c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", said).Msg("the provider cannot be reached")
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
 }
 
 func (c *call) account(said *answer) {
 	c.heard(said)
-	said.settle(c.req.size)
-	c.spend(c.req.model, said.tokens)
+	c.bookAnswer(said)
+	if !said.replaced {
+		c.concludes(said.conclusion())
+	}
 	if said.failure != nil {
 		c.fail(limit.Read(0, nil, said.failure))
 	} else if said.ended {
@@ -202,6 +209,15 @@ func (c *call) account(said *answer) {
 	}
 	c.gateway.Log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
 		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
+}
+
+// bookAnswer books what an answer used. Where no word of the model came and the provider told nothing, that is
+// nothing, unless it was the agent that left: it must not get work for free by hanging up early.
+func (c *call) bookAnswer(said *answer) {
+	if left := !said.whole && !said.broken && said.failure == nil; left || said.begun() || said.other > 0 || said.inputKnown {
+		said.settle(c.req.size)
+		c.spend(c.req.model, said.tokens)
+	}
 }
 
 func (c *call) turn() { c.change(func(u *Usage) { u.Turns++ }) }
@@ -254,6 +270,7 @@ func (s *stream) next() {
 		s.err = io.ErrUnexpectedEOF
 	}
 	s.said.whole = errors.Is(s.err, io.EOF)
+	s.said.broken = s.err != nil && !errors.Is(s.err, context.Canceled)
 }
 
 func (s *stream) take(raw []byte, data string) {

@@ -166,6 +166,9 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	}
 	now := s.Now()
 	for account, b := range breakers {
+		if b.Consecutive == 0 { // what one thread claims is no state of the account
+			continue
+		}
 		s.give(out, "breaker_consecutive", float64(b.Consecutive), account, string(b.Kind))
 		_, open := b.Open(now, s.Limits.UsageLimit.MaxConsecutive)
 		s.give(out, "breaker_open", flag(open), account, string(b.Kind))

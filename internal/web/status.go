@@ -195,6 +195,9 @@ func (p *pages) breakers(all map[string]policy.Breaker, now time.Time) []held {
 			h.Class = "done"
 		}
 		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, text.Spaced(text.Line(string(b.Kind), maxName)), state)
+		if b.Consecutive == 0 {
+			h.Text = "one thread was told " + text.Spaced(text.Line(string(b.Claim.Kind), maxName)) + ", which no other has confirmed"
+		}
 		switch {
 		case !b.ResetsAt.IsZero() && !limited:
 			h.Text += ", was reset at " + text.Instant(now, b.ResetsAt)

@@ -103,8 +103,18 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 	}
 	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
 		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(said, a.Receipt.Limit.Usable(), a.Began, now) }
+		batch.Breaker = func(b policy.Breaker) policy.Breaker {
+			return a.heard(b, said, a.Receipt.Limit, now)
+		}
 	}
+}
+
+// heard is the breaker after what is known of the account by the gateway, or, without one, by the agent's word.
+func (a *Attempt) heard(b policy.Breaker, said policy.Ending, l *policy.Limit, now time.Time) policy.Breaker {
+	if BackendNamed(a.Config.Backends, a.Backend).Provider != "" {
+		return b.After(said, l.Usable(), a.Began, now)
+	}
+	return b.Told(a.Thread.String(), said, l.Usable(), a.Began, now)
 }
 
 // ownRung adds the recovery that the attempt itself was to its receipt.
@@ -182,7 +192,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	if l := used.Limit; l != nil && !used.Counted && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
 		// What the provider said of the account counts whatever ended the attempt.
 		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return b.After(l.Kind, l.Usable(), a.Began, now) }
+		batch.Breaker = func(b policy.Breaker) policy.Breaker { return a.heard(b, l.Kind, l, now) }
 	}
 	crash.Point("interrupting")
 	if err := a.Lease.Append(ctx, batch); err != nil {

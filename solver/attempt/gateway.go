@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -137,6 +139,7 @@ func (m *modelAccess) close(r *policy.Receipt) {
 	u := session.Close()
 	r.Gateway = true
 	if u.Requests == 0 && u.Refused == 0 {
+		seen(r, gateway.Last{Why: "no call"})
 		return
 	}
 	used := spentOf(u)
@@ -159,7 +162,7 @@ func (m *modelAccess) close(r *policy.Receipt) {
 	switch {
 	case u.BudgetStopped != "" && r.Ending == policy.Completed:
 		// What was refused was not needed any more.
-		r.Reasons = append(r.Reasons, u.BudgetStopped)
+		r.Limit, r.Reasons = nil, append(r.Reasons, u.BudgetStopped)
 	case u.BudgetStopped != "":
 		r.Ending, r.Limit, r.Budget = policy.TurnLimit, nil, u.BudgetStopped
 		r.Detail = tail(oneLine(u.BudgetStopped), 500)
@@ -171,6 +174,28 @@ func (m *modelAccess) close(r *policy.Receipt) {
 		if r.Limit != nil {
 			r.Limit.Source = fromBreaker
 		}
+	default:
+		seen(r, u.Last)
+	}
+}
+
+// ofProvider are the endings that only the gateway can tell, where an attempt has one.
+var ofProvider = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Auth, policy.Disconnected}
+
+// seen corrects the ending by the last main answer. An agent that prints a limit which the gateway did not see
+// has crashed: what it prints says nothing of the account, of which all threads would hear.
+func seen(r *policy.Receipt, last gateway.Last) {
+	said := r.Ending
+	if r.Limit = nil; slices.Contains(ofProvider, said) {
+		r.Ending = policy.Crashed
+	}
+	failed := said != policy.Completed && said != policy.TimedOut && said != policy.Killed && said != policy.Misconfigured
+	less := last.Ending == policy.CutOff || last.Ending == policy.NoAnswer
+	if failed && (less || last.Ending == policy.Disconnected) || said == policy.Completed && less && !last.Empty {
+		r.Ending = last.Ending
+	}
+	if r.Ending != said {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", text.Spaced(string(said)), last.Why))
 	}
 }
 
@@ -179,14 +204,9 @@ func (m *modelAccess) close(r *policy.Receipt) {
 // believed if it changed something, but its account is limited all the same.
 func (m *modelAccess) limit(r *policy.Receipt, l policy.Limit) {
 	kind, seen := l.Kind, bounded(l)
-	if r.Limit != nil && seen.ResetsAt.IsZero() {
-		seen.ResetsAt, seen.Source = r.Limit.ResetsAt, r.Limit.Source
-	}
 	switch {
-	case r.Ending == policy.UsageLimit && kind != policy.UsageLimit && kind != policy.Auth:
-		// The short word of a single refusal does not undo a long wait.
-		return
 	case r.Ending == policy.Completed && kind != policy.UsageLimit && kind != policy.Auth:
+		r.Limit = nil
 		return
 	case r.Ending == policy.Completed:
 		r.Limit = seen

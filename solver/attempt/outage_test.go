@@ -28,10 +28,10 @@ func TestAnAttemptThatYieldsItsPlaceTellsItsLimitOnce(t *testing.T) {
 	a := &Attempt{Env: &Env{Store: store, Now: time.Now}, Log: zerolog.Nop(), Lease: &lease.Holder{}, Free: func() {}, Started: thread.Started{N: 1, Account: "main", Began: time.Now()},
 		Receipt: policy.Receipt{N: 1, Ending: policy.UsageLimit, Limit: &policy.Limit{Kind: "usage_limit"}}}
 	a.yieldPlace(t.Context())()
-	if store.breaker.Consecutive != 1 || !store.note.Counted || store.note.Limit == nil {
+	if store.breaker.Claim.Consecutive != 1 || !store.note.Counted || store.note.Limit == nil {
 		t.Errorf("breaker %+v, note %+v; want that the next holder knows of the limit, and that it was told", store.breaker, store.note)
 	}
-	if err := a.Finish(t.Context()); err != nil || store.breaker.Consecutive != 1 {
+	if err := a.Finish(t.Context()); err != nil || store.breaker.Claim.Consecutive != 1 {
 		t.Errorf("%v, breaker %+v; want the limit counted once", err, store.breaker)
 	}
 }

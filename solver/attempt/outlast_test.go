@@ -72,7 +72,7 @@ func TestTheEndOfAnAttemptIsWrittenOnceWhenTheDatabaseIsBack(t *testing.T) {
 				if err := (&Attempt{Env: e, Lease: h, Started: thread.Started{N: 1, Account: "main", Began: began}, Receipt: limited}).Finish(ctx); err != nil {
 					t.Fatal(err)
 				}
-				if len(j.events) != 1 || j.breaker.Consecutive != 1 || told != 1 || !j.events[0].At.Equal(began) {
+				if len(j.events) != 1 || j.breaker.Claim.Consecutive != 1 || told != 1 || !j.events[0].At.Equal(began) {
 					t.Errorf("events %+v, breaker %+v, told %d times; want one of each, of when the agent ended", j.events, j.breaker, told)
 				}
 				h.Release(nil)

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// saysUsedUp is what Codex prints where its plan is used up, and what any program can print.
+const saysUsedUp = `echo '{"type":"thread.started","thread_id":"019a72db-80ed-7911-8a8a-94994ffc009b"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"turn.failed","error":{"message":"You'"'"'ve hit your usage limit. Try again in 6 days."}}'
+exit 1
+`
+
+// TestALimitThatTheGatewayDidNotSeeIsNone has an agent print one after its provider answered well, and after no
+// call at all.
+func TestALimitThatTheGatewayDidNotSeeIsNone(t *testing.T) {
+	t.Parallel()
+	ask := `curl -sS -o /dev/null "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' \
+	-d '{"model":"mock-model","messages":[{"role":"user","content":"What is 6 times 7?"}]}'
+`
+	for name, before := range map[string]string{"after an answer": ask, "without a call": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			provider, err := fakeprovider.Start(fakeprovider.Options{Key: providerKey})
+			r.must(err)
+			t.Cleanup(func() { provider.Close() })
+			r.agent("cat > /dev/null\n"+before+saysUsedUp, "stream: codex, provider: fake, model: mock-model")
+			r.config += fmt.Sprintf("providers: [{name: fake, protocol: openai, base_url: %q, key: %q}]\n", provider.URL("no-edit")+"/v1", providerKey)
+			r.start()
+			n := r.solve("A question", "How much is it?")
+			s := r.over(threadName(n))
+			a := r.state(n).Attempts[0].Receipt
+			if a.Ending != policy.Crashed || a.Limit != nil || !strings.Contains(strings.Join(a.Reasons, " "), "the gateway saw") {
+				t.Errorf("ending %s, limit %v, reasons %q; want crashed", a.Ending, a.Limit, a.Reasons)
+			}
+			if held := r.status().Breakers; len(held) != 0 {
+				t.Errorf("%s by %s; the account is held to be limited: %+v", s.State, s.Rule, held)
+			}
+		})
+	}
+}
+
+// TestALimitThatOnlyAnAgentTellsHoldsForItsThread until a second thread's attempt meets it, too.
+func TestALimitThatOnlyAnAgentTellsHoldsForItsThread(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null\n: >> \"$CTRL/calls\"; echo x >> \"$CTRL/asked\"\n"+saysUsedUp, "stream: codex, account: main")
+	r.start()
+	first := r.solve("A question", "How much is it?")
+	if s := r.over(threadName(first)); !strings.Contains(strings.Join(s.Reasons, " "), "account main hit its usage limit") {
+		t.Errorf("%s by %s %q; want the thread to believe its agent", s.State, s.Rule, s.Reasons)
+	}
+	b := r.status().Breakers
+	if len(b) != 1 || b[0].Consecutive != 0 || b[0].Claim.Thread != threadName(first) {
+		t.Fatalf("one thread limits the account: %+v", b)
+	}
+	second := r.solve("Another", "And how much is that?")
+	r.over(threadName(second))
+	if got := len(r.state(second).Attempts); got != 1 {
+		t.Errorf("the second thread made %d attempts, want one", got)
+	}
+	if b = r.status().Breakers; len(b) != 1 || b[0].Consecutive != 2 || b[0].Kind != policy.UsageLimit {
+		t.Errorf("two threads do not limit the account: %+v", b)
+	}
+}
