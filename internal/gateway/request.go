@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -121,11 +122,21 @@ func standardTier(f fields) error {
 	return nil
 }
 
-// hostedTypes begin the types of tools that the provider runs itself, in Responses and Messages: they cost
-// beyond tokens and reach past the sandbox. Of the CLIs only Codex offers one unasked (web_search, 0.169.0);
-// Claude Code and Gemini CLI search in calls of their own.
-var hostedTypes = []string{
-	"web_search", "web_fetch", "code_interpreter", "code_execution", "image_generation", "file_search", "computer", "mcp",
+// localTypes are the types of tools that the agent runs itself, by kind of call, as patterns with the dates that
+// Messages puts behind: OpenAI's and Anthropic's references of 2025-11. Every other type is of the provider: it
+// costs beyond tokens and reaches past the sandbox. Of the CLIs only Codex offers one unasked (web_search,
+// 0.169.0); Claude Code and Gemini CLI search in calls of their own.
+var localTypes = map[callKind]*regexp.Regexp{
+	responses:   regexp.MustCompile(`^(?:function|custom|namespace|local_shell|shell|apply_patch|tool_search)$`),
+	chat:        regexp.MustCompile(`^(?:|function|custom)$`),
+	messages:    regexp.MustCompile(`^(?:|custom|(?:bash|text_editor|memory|tool_search_tool_(?:regex|bm25))_\d{8})$`),
+	countTokens: regexp.MustCompile(``), // which runs nothing
+}
+
+// elsewhere are fields by which a request brings in what stands at the provider and the gateway does not see: answers
+// and conversations that may be another attempt's, caches, lists of models to fall back on.
+var elsewhere = []string{
+	"previous_response_id", "conversation", "cachedContent", "cached_content", "models", "fallbacks", "fallback_models",
 }
 
 // geminiLocal are Gemini's tools that the agent runs; each other field names something that Google does.
@@ -144,6 +155,14 @@ func dropHosted(kind callKind, f fields) (changed bool, err error) {
 	}
 	if strings.HasSuffix(f["model"].Str, ":online") { // OpenRouter's search
 		return false, errHosted
+	}
+	for _, name := range elsewhere {
+		if f.has(name) {
+			return false, fmt.Errorf("%s is not allowed: send the whole conversation, for one model", name)
+		}
+	}
+	if f.has("tools") && !f["tools"].IsArray() || f["input"].IsObject() {
+		return false, errors.New("tools and input must be lists")
 	}
 	local, changed := localTools(kind, f["tools"])
 	if changed && len(local) == 0 {
@@ -197,15 +216,17 @@ func localTools(kind callKind, tools gjson.Result) (local []string, changed bool
 	})
 }
 
+// hosted reports whether a tool, or one within it, is not among those that the agent runs itself.
 func hosted(kind callKind, tool fields) bool {
-	name := tool["type"].Str
-	if kind == chat {
-		return name != "" && name != "function" && name != "custom"
-	}
-	if strings.HasPrefix(fieldsOf(tool["environment"])["type"].Str, "container") { // a shell of the provider's
+	if !localTypes[kind].MatchString(tool["type"].Str) || tool.has("type") && tool["type"].Type != gjson.String {
 		return true
 	}
-	return slices.ContainsFunc(hostedTypes, func(start string) bool { return strings.HasPrefix(name, start) })
+	environment := fieldsOf(tool["environment"])
+	if place := environment["type"].Str; environment != nil && place != "local" { // a shell of the provider's
+		return true
+	}
+	within := tool["tools"]
+	return within.IsObject() || slices.ContainsFunc(within.Array(), func(t gjson.Result) bool { return hosted(kind, fieldsOf(t)) })
 }
 
 // mayName reports whether JSON may have a field of this name in it, which has no letter that an escape other
@@ -221,6 +242,9 @@ func withoutAdditional(input gjson.Result) (out []string, changed bool) {
 			return entry.Raw
 		}
 		item := fieldsOf(entry)
+		if item.has("tools") && !item["tools"].IsArray() {
+			return ""
+		}
 		local, less := localTools(responses, item["tools"])
 		if !less {
 			return entry.Raw
