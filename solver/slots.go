@@ -76,8 +76,8 @@ func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 	return "", 0
 }
 
-// bound is how many attempts may run on an account: one where it was limited.
-func bound(b policy.Breaker) int { return min(1, b.Consecutive) }
+// bound is how many attempts may run on an account: one where it was limited, be it only by one agent's word.
+func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecutive) }
 
 // later is a wait of which only the time of the next look is known. The decision
 // says nothing of that time, so that looking in vain appends nothing.
@@ -177,7 +177,7 @@ func (s *step) tryPlace(ctx context.Context, account string, most int, left *boo
 	}
 	breakers, err := s.Store.Breakers(ctx)
 	entered := false
-	if err == nil && bound(breakers[account].For(s.thread.String())) == most {
+	if err == nil && bound(breakers[account]) == most {
 		entered, err = s.Store.EnterAccount(ctx, s.lease.Current(), account, most, s.Now())
 	}
 	if err != nil || !entered {

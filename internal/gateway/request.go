@@ -127,7 +127,7 @@ func standardTier(f fields) error {
 // costs beyond tokens and reaches past the sandbox. Of the CLIs only Codex offers one unasked (web_search,
 // 0.169.0); Claude Code and Gemini CLI search in calls of their own.
 var localTypes = map[callKind]*regexp.Regexp{
-	responses:   regexp.MustCompile(`^(?:function|custom|namespace|local_shell|shell|apply_patch|tool_search)$`),
+	responses:   regexp.MustCompile(`^(?:|function|custom|namespace|local_shell|shell|apply_patch|tool_search)$`),
 	chat:        regexp.MustCompile(`^(?:|function|custom)$`),
 	messages:    regexp.MustCompile(`^(?:|custom|(?:bash|text_editor|memory|tool_search_tool_(?:regex|bm25))_\d{8})$`),
 	countTokens: regexp.MustCompile(``), // which runs nothing

@@ -166,11 +166,9 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	}
 	now := s.Now()
 	for account, b := range breakers {
-		if b.Consecutive == 0 { // what one thread claims is no state of the account
-			continue
-		}
-		s.give(out, "breaker_consecutive", float64(b.Consecutive), account, string(b.Kind))
 		_, open := b.Open(now, s.Limits.UsageLimit.MaxConsecutive)
+		b = b.For(b.Claim.Thread) // what one thread claims holds nobody else back, and is told
+		s.give(out, "breaker_consecutive", float64(b.Consecutive), account, string(b.Kind))
 		s.give(out, "breaker_open", flag(open), account, string(b.Kind))
 		if b.ResetsAt.After(now) {
 			s.give(out, "limit_seconds_left", b.ResetsAt.Sub(now).Seconds(), account, string(b.Kind))
