@@ -51,7 +51,7 @@ func TestARepositoryWithoutAFileGetsTheServersConfiguration(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(Problems(problems))
 	}
-	if diff := cmp.Diff(Default().Policy, got.Policy); diff != "" || len(got.Backends) != 1 || len(got.Triggers) != 7 {
+	if diff := cmp.Diff(Default().Policy, got.Policy); diff != "" || len(got.Backends) != 1 || len(got.Triggers) != len(Triggers()) {
 		t.Errorf("got %+v", got)
 	}
 	empty, problems := ParseRepo(RepoFile, nil)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,9 @@ type App struct {
 	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"` // accepted, too, while the secret is changed
 	PrivateKey            Secret `yaml:"private_key"`
 	PrivateKeyFile        string `yaml:"private_key_file"`
+	// User is the login of an ordinary account that people assign, or ask for a review, to let Pawl work: GitHub
+	// lets most Apps be neither.
+	User string `yaml:"user"`
 }
 
 type Sandbox struct {
@@ -251,6 +255,9 @@ func (s *source) validateServer(c *Server) {
 	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
 }
 
+// login is the form of one at GitHub; an Enterprise's may end with an underscore and its short code.
+var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+
 func (s *source) validateApp(app App) {
 	if !s.set("github.app.integration_id") {
 		s.add("github.app.integration_id", "is missing; write the App ID from the App's settings page, or run pawl setup")
@@ -265,6 +272,7 @@ func (s *source) validateApp(app App) {
 	if n := len(app.PreviousWebhookSecret.Reveal()); n > 0 && n < minWebhookSecret {
 		s.add("github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", n)
 	}
+	s.addIf(app.User != "" && !login.MatchString(app.User), "github.app.user", "%s is no login; write that of an account without @", quote(app.User))
 	inline, file := !app.PrivateKey.Empty(), app.PrivateKeyFile != ""
 	switch {
 	case inline && file:

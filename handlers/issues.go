@@ -35,6 +35,18 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 			Text: i.Body, Was: was, HasWas: hasWas}
 	case "labeled":
 		it.Remark = &feedback.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
+	case "assigned", "review_requested":
+		r := feedback.Remark{Source: policy.FromAssignment, Actor: who, Name: "assigned"}
+		to := p.Given
+		if p.Action == "review_requested" {
+			r.Name, to = "asked for a review", p.Asked
+		}
+		if to == nil { // a team was asked
+			it.note = fmt.Sprintf("the %s was %s, and nobody is named", what, p.Action)
+			return
+		}
+		r.To = *to
+		it.Remark = &r
 	case "closed":
 		it.Key = ClosedKey(it.Number, i.Closed, i.Merged)
 		it.Change = &thread.Change{What: "closed", By: who.Login, MadeAt: i.Closed}

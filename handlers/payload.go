@@ -35,6 +35,8 @@ type payload struct {
 	Comment forge.ReviewComment `json:"comment"` // also one that is not on a line
 	Review  forge.Review        `json:"review"`
 	Label   label               `json:"label"`
+	Given   *feedback.Actor     `json:"assignee"`           // who was assigned
+	Asked   *feedback.Actor     `json:"requested_reviewer"` // absent where a team was asked
 
 	CheckRun        checkRunPart `json:"check_run"`
 	CheckSuite      suite        `json:"check_suite"`

@@ -163,7 +163,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	if err != nil {
 		return "", err
 	}
-	if !j.Accepted && !s.Tracked() {
+	if !j.Accepted && (!s.Tracked() || r.Source == policy.FromAssignment) {
 		// Nobody will want to know of what does not name Pawl, and anybody could fill the log.
 		if named, err := h.namesPawl(ctx, *r); err != nil || !named {
 			return fmt.Sprintf("%s: %s", thread.KindIgnored, j.Reason), err
@@ -279,7 +279,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		return feedback.Judgement{}, fmt.Errorf("who this App is: %w", err)
 	}
 	scene := feedback.Scene{
-		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug}, Label: thread.Label, AllowedBots: h.AllowedBots,
+		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn}, Label: thread.Label, AllowedBots: h.AllowedBots,
 		ByPawl:  s.IsOwn(it.Target),
 		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.Unquoted(r.Text)),
 		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
@@ -312,7 +312,8 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, error) {
 	app, err := h.Forge.App(ctx)
 	text := strings.ToLower(r.Text)
-	return strings.Contains(text, "/pawl") || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
+	self := feedback.Self{BotID: app.BotID, User: h.StandIn}
+	return strings.Contains(text, "/pawl") || r.Source == policy.FromAssignment && self.Is(r.To) || r.Source == policy.FromBacklog || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
 		r.Source == policy.FromLabel && strings.HasPrefix(strings.ToLower(r.Name)+":", thread.Label+":"), err
 }
 

@@ -66,6 +66,8 @@ const (
 	FromDescription   Source = "description"
 	FromCheckRun      Source = "check_run"
 	FromLabel         Source = "label"
+	FromAssignment    Source = "assignment" // of an issue or pull request, or of its review
+	FromBacklog       Source = "backlog"    // a label that the operator has worked off at a rate
 	FromButton        Source = "button"
 )
 

@@ -177,7 +177,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := n.solver.CleanWork(ctx); err != nil {
 		n.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
-	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: n.cfg.Policy.AllowedBots, Now: now, Log: n.log, Trace: n.tracing.trace()}
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: n.cfg.Policy.AllowedBots, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log, Trace: n.tracing.trace()}
 	n.queue = queue.New(queue.Options{
 		Store: n.store, Node: n.solver.Node, Workers: n.cfg.Workers + quickSteps,
 		HandleDelivery: h.Deliver, Step: n.solver.Work, Sweep: n.sweep(now),

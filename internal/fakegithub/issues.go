@@ -172,6 +172,20 @@ func (w issues) TouchIssue(repo string, number int, as string) error {
 	})
 }
 
+// Assign gives an issue or pull request to an account. GitHub offers an App's bot only where it lets that App be
+// assigned; a test says that it does by calling this.
+func (w issues) Assign(repo string, number int, as, whom string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		to, err := w.account(whom)
+		if err != nil {
+			return err
+		}
+		t.assignees, t.updated = append(t.assignees, to), w.now()
+		w.emitThread(r, t, "assigned", by, obj{"assignee": w.renderUser(to)})
+		return nil
+	})
+}
+
 // AddLabel puts a label on an issue or pull request.
 func (w issues) AddLabel(repo string, number int, as, label string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {

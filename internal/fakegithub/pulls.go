@@ -132,12 +132,30 @@ func (w pulls) requestReviewers(c *call, t *thread) *reply {
 		asked = append(asked, a)
 	}
 	for _, a := range asked {
-		if !slices.Contains(t.pull.asked, a) {
-			t.pull.asked = append(t.pull.asked, a)
-			w.emit("pull_request", c.repo, c.who.account(), obj{"action": "review_requested", "number": t.number, "pull_request": w.renderPull(c.repo, t), "requested_reviewer": w.renderUser(a)})
-		}
+		w.askFor(c.repo, t, c.who.account(), a)
 	}
 	return created(w.renderPullSimple(c.repo, t))
+}
+
+func (w pulls) askFor(r *repository, t *thread, by, whom *account) {
+	if !slices.Contains(t.pull.asked, whom) {
+		t.pull.asked = append(t.pull.asked, whom)
+		w.emitThread(r, t, "review_requested", by, obj{"requested_reviewer": w.renderUser(whom)})
+	}
+}
+
+// AskReview asks an account for a review, also the bot of an App, which GitHub offers for few of them.
+func (w pulls) AskReview(repo string, number int, as, whom string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		to, err := w.account(whom)
+		if err == nil && t.pull == nil {
+			err = fmt.Errorf("%s#%d is no pull request", repo, number)
+		}
+		if err == nil {
+			w.askFor(r, t, by, to)
+		}
+		return err
+	})
 }
 
 func (w pulls) listReviews(c *call, t *thread) *reply {

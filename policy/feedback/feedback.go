@@ -2,10 +2,8 @@ package feedback
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -24,7 +22,7 @@ func (a Actor) Bot() bool { return a.Type == "Bot" || strings.HasSuffix(a.Login,
 // Typed reports whether a person asked in a comment, a review or by a button. The text
 // that an issue was opened with, and its edits, may be a program's.
 func Typed(actor Actor, source policy.Source, target string) bool {
-	return !actor.Bot() && source != policy.FromLabel && source != policy.FromCheckRun && source != policy.FromDescription && target != "issue"
+	return !actor.Bot() && target != "issue" && slices.Contains([]policy.Source{policy.FromComment, policy.FromReview, policy.FromReviewComment, policy.FromButton}, source)
 }
 
 func Writes(permission string) bool {
@@ -36,6 +34,12 @@ type Self struct {
 	AppID int64
 	BotID int64
 	Slug  string
+	User  string // the login of a person's account by which Pawl is assigned and asked for reviews; empty for none
+}
+
+// Is reports whether an account is Pawl, or stands for it.
+func (s Self) Is(a Actor) bool {
+	return a.ID != 0 && a.ID == s.BotID || s.User != "" && strings.EqualFold(a.Login, s.User)
 }
 
 // Remark is one thing that happened on a thread and may ask for work. The zero value asks for nothing.
@@ -51,6 +55,7 @@ type Remark struct {
 	HasWas bool
 	State  string // of a review, or the conclusion of a check run
 	Name   string // of a label, check run or button
+	To     Actor  // who was assigned or asked for a review
 	SHA    string // the commit that a check run or review is about
 }
 
@@ -221,7 +226,7 @@ func mayBePawls(r Remark, s Scene) bool {
 	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
 		c, _ := ParseCommand(r.Text, s.Self.Slug)
 		return c.Name != "stop"
-	case policy.FromDescription, policy.FromLabel:
+	case policy.FromDescription, policy.FromLabel, policy.FromAssignment, policy.FromBacklog:
 	}
 	return true
 }
@@ -243,10 +248,19 @@ func asks(r Remark, s Scene) Judgement {
 		if !named {
 			backend = ""
 		}
-		if s.Working {
-			return ignore("label %q was added, and the thread is already being worked on", r.Name)
+		j := solves(s, fmt.Sprintf("label %q was added", r.Name))
+		j.Backend = strings.TrimSpace(backend)
+		return j
+	case policy.FromAssignment:
+		if !s.Self.Is(r.To) {
+			return ignore("%s was %s, not Pawl", r.To.Login, r.Name)
 		}
-		return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was added", r.Name), Command: Command{Name: "solve"}, Backend: strings.TrimSpace(backend)}
+		return solves(s, fmt.Sprintf("%s was %s", r.To.Login, r.Name))
+	case policy.FromBacklog:
+		if s.Tracked {
+			return ignore("label %q is worked off, and Pawl was asked to work here before", r.Name)
+		}
+		return solves(s, fmt.Sprintf("label %q is worked off", r.Name))
 	case policy.FromButton:
 		if r.App != s.Self.AppID {
 			return ignore("the button belongs to another App")
@@ -259,6 +273,14 @@ func asks(r Remark, s Scene) Judgement {
 		return asksByCheckRun(r, s)
 	}
 	return ignore("%s is not a source of feedback", r.Source)
+}
+
+// solves asks for work without words, which a thread that is being worked on has no need of.
+func solves(s Scene, why string) Judgement {
+	if s.Working {
+		return ignore("%s, and the thread is already being worked on", why)
+	}
+	return Judgement{Accepted: true, Reason: why, Command: Command{Name: "solve"}}
 }
 
 func asksByText(r Remark, s Scene) Judgement {
@@ -349,50 +371,4 @@ func asksByCheckRun(r Remark, s Scene) Judgement {
 
 func accept(reason, text string) Judgement {
 	return Judgement{Accepted: true, Reason: reason, Text: text}
-}
-
-const (
-	// inARow is how many remarks tell a program by when they come.
-	inARow = 6
-	// even is how far a gap between two of them may be from a whole multiple of the
-	// smallest one, in parts of that: what looks every five minutes whether it has
-	// something to say says it after five, ten or fifteen. GitHub tells whole seconds,
-	// in which small gaps are multiples by chance: those up to gross must be equal.
-	even, gross = 0.02, 30
-	// quick is within which time of an attempt's end nobody has read what was done and
-	// answered it, time and again. It holds the delivery by GitHub as well.
-	quick = 10 * time.Second
-)
-
-// Moment is when somebody asked for something, and how long that was after the end of the
-// last attempt; negative before the first and while one ran.
-type Moment struct {
-	At    time.Time
-	After time.Duration
-	Seqs  []int64 // the events that hold what was said then
-}
-
-// Mechanical are the events of what somebody said, oldest first, at a program's pace: at
-// even intervals, or each time within seconds of an attempt's end.
-func Mechanical(said []Moment) (seqs []int64) {
-	slow := func(m Moment) bool { return m.After < 0 || m.After > quick }
-	for n := inARow; n <= len(said); n++ {
-		if row := said[n-inARow : n]; evenly(row) || !slices.ContainsFunc(row, slow) {
-			for _, m := range row {
-				seqs = append(seqs, m.Seqs...)
-			}
-		}
-	}
-	return seqs
-}
-
-// evenly reports whether all gaps are equal, or whole multiples of the smallest.
-func evenly(row []Moment) bool {
-	var gaps []float64
-	for i := range row[1:] {
-		gaps = append(gaps, row[i+1].At.Sub(row[i].At).Seconds())
-	}
-	least := slices.Min(gaps)
-	uneven := func(g float64) bool { return math.Abs(g/least-math.Round(g/least)) > even }
-	return slices.Max(gaps)-least <= 1 || least > gross && !slices.ContainsFunc(gaps, uneven)
 }

@@ -103,6 +103,9 @@ func (s State) Fact(a Attempt) policy.Attempt {
 	}
 }
 
+// wordless are the sources that ask for work without saying anything.
+var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBacklog}
+
 // typed are the pieces of feedback, by their events, that a person typed in words that
 // nothing before them on the thread said, and not at a program's pace.
 func typed(s State) map[int64]bool {
@@ -112,7 +115,7 @@ func typed(s State) map[int64]bool {
 		words := r.Command + " " + feedback.Gist(r.Text)
 		person := r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
 		typed[r.Seq] = person && !before[words]
-		before[words] = before[words] || r.Source != policy.FromLabel // a label says nothing
+		before[words] = before[words] || !slices.Contains(wordless, r.Source)
 		if !person {
 			continue
 		}
