@@ -149,6 +149,8 @@ type Context struct {
 	MaxBytes int `yaml:"max_bytes"` // of the discussion in the prompt; zero means none of it
 	// Linked is how many steps away the issues and pull requests are that are told: 0 or 1.
 	Linked int `yaml:"linked"`
+	// Pictures gives agents the pictures that people attached. A model that takes none would refuse them.
+	Pictures bool `yaml:"pictures"`
 }
 
 // maxContext bounds Context.MaxBytes: a quarter of what models with 200,000 tokens can read.
@@ -160,7 +162,7 @@ func Default() Server {
 	return Server{
 		HTTP:      HTTP{Address: "127.0.0.1:8080"},
 		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com"},
-		Context:   Context{MaxBytes: 60 << 10, Linked: 1},
+		Context:   Context{MaxBytes: 60 << 10, Linked: 1, Pictures: true},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
 		Sandbox:   Sandbox{Mode: SandboxAuto},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,6 +28,8 @@ type reader struct {
 	texts map[int64]string  // of comments that were judged, as they were then
 	roles map[string]string // by login, of those who were asked about
 	asks  int               // how many may still be asked about
+	// pictured are those of what is told that show pictures, by their nodes.
+	pictured map[string]attempt.Item
 }
 
 // maxAsked bounds the accounts whose permission is asked for one attempt; the newest come first, and more count as
@@ -38,7 +41,7 @@ func (GitHub) context(ctx context.Context, p *publisher) ([]attempt.Part, error)
 	if p.Config.Context.MaxBytes == 0 {
 		return nil, nil
 	}
-	r := &reader{publisher: p, known: map[int64]bool{}, agent: map[int64]bool{}, texts: map[int64]string{}, roles: map[string]string{}, asks: maxAsked}
+	r := &reader{publisher: p, known: map[int64]bool{}, agent: map[int64]bool{}, texts: map[int64]string{}, roles: map[string]string{}, asks: maxAsked, pictured: map[string]attempt.Item{}}
 	work := p.state.Work(p.state.Seq)
 	for _, w := range work {
 		at := w.MadeAt
@@ -89,13 +92,16 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 	}
 	var parts []attempt.Part
 	var linked []int
+	var first forge.Discussion
 	for i, n := range numbers {
 		d, err := forge.Discussions{Client: r.Forge}.Read(ctx, r.repo(), n, most)
 		if err != nil {
 			return nil, err
 		}
 		of := ""
-		if i > 0 {
+		if i == 0 {
+			first = d
+		} else {
 			of = fmt.Sprintf(" on pull request #%d", n)
 		}
 		comments, err := r.said(ctx, "comments"+of, d.Comments.Nodes, d.Comments.Total)
@@ -120,9 +126,13 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 			}
 		}
 	}
+	shown, err := r.pictures(ctx, first)
+	if err != nil {
+		return nil, err
+	}
 	more, err := r.linked(ctx, append(linked, references(texts)...), numbers)
 	// What is linked comes before the discussion, of which there may be any amount.
-	return append([]attempt.Part{more}, parts...), err
+	return append([]attempt.Part{more, shown}, parts...), err
 }
 
 // said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
@@ -131,8 +141,13 @@ func (r *reader) said(ctx context.Context, name string, all []forge.Said, total 
 	edited, later, hidden, agents := 0, 0, 0, 0
 	for _, s := range slices.Backward(all) {
 		switch {
-		case s.By.Account() == r.app.BotLogin, r.known[int64(s.ID)] && name != "reviews":
+		case s.By.Account() == r.app.BotLogin:
 			p.Of--
+		case r.known[int64(s.ID)] && name != "reviews":
+			p.Of--
+			if _, err := r.item(ctx, s); err != nil { // its pictures are not in the task
+				return p, err
+			}
 		case r.agent[int64(s.ID)]:
 			agents++
 		case s.At.After(r.asked):
@@ -172,7 +187,45 @@ func notes(all ...any) (out []string) {
 
 func (r *reader) item(ctx context.Context, s forge.Said) (attempt.Item, error) {
 	role, err := r.role(ctx, s)
-	return attempt.Said(s.By.Account(), role, s.By.Bot(), s.At, "", s.Text), err
+	item := attempt.Said(s.By.Account(), role, s.By.Bot(), s.At, "", s.Text)
+	if shows.MatchString(s.Text) {
+		r.pictured[s.Node] = item
+	}
+	return item, err
+}
+
+// shows finds what may be a picture in a text.
+var shows = regexp.MustCompile(`!\[|(?i)<img\b`)
+
+// pictures are what people attached to what is told. Those of people who may not write are files like the others, but
+// no CLI is started with them.
+func (r *reader) pictures(ctx context.Context, d forge.Discussion) (attempt.Part, error) {
+	p := attempt.Part{Name: "pictures", Share: 8, Files: map[string]string{}}
+	if shows.MatchString(d.Body) {
+		role, err := r.role(ctx, forge.Said{By: d.By, Association: d.Association})
+		if err != nil {
+			return p, err
+		}
+		r.pictured[d.Node] = attempt.Said(d.By.Account(), role, d.By.Bot(), d.At, "", "")
+	}
+	if len(r.pictured) == 0 || !r.Config.Context.Pictures {
+		return p, nil
+	}
+	oldest := slices.SortedFunc(maps.Keys(r.pictured), func(a, b string) int { return r.pictured[a].At.Compare(r.pictured[b].At) })
+	all, left, err := forge.Discussions{Client: r.Forge}.Pictures(ctx, r.repo(), oldest, r.asked)
+	if err != nil {
+		return p, err
+	}
+	for i, picture := range all {
+		item, name := r.pictured[picture.Node], fmt.Sprintf("picture-%d.%s", i+1, picture.Format)
+		item.Where, item.Text = name, "attached to what was said then"
+		p.Items, p.Files[name] = append(p.Items, item), string(picture.Data)
+	}
+	p.Of = len(all) + left
+	if left > 0 {
+		p.Notes = []string{fmt.Sprintf("%d left out that GitHub does not keep, or that are too large, too many or of another format than png, jpeg and gif", left)}
+	}
+	return p, nil
 }
 
 // role is what somebody may do in the repository; empty for who may not write.

@@ -81,7 +81,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	beside, told, files := attempt.Compose(parts, s.Config.Context.MaxBytes)
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground,
-		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground, beside), Beside: files, Lease: s.lease, Free: r.free, Span: s.span,
+		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground, beside), Beside: files, Pictures: attempt.Pictures(parts), Lease: s.lease, Free: r.free, Span: s.span,
 	}
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Manifest: told}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {

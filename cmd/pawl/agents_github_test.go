@@ -1,6 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"encoding/base64"
+	"image"
+	"image/png"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -30,5 +36,46 @@ func TestTheReceiptOfARealAgentStandsInTheCheckRun(t *testing.T) {
 		if !strings.Contains(c.Summary+c.Text, want) {
 			t.Errorf("the check run lacks %q:\n%s\n%s", want, c.Summary, c.Text)
 		}
+	}
+}
+
+// What was said and shown before the order reaches the model of every CLI, and the picture itself those that are started with it.
+func TestTheDiscussionReachesTheModelOfEveryCLI(t *testing.T) {
+	t.Parallel()
+	for _, cli := range realCLIs() {
+		t.Run(cli.kind, func(t *testing.T) {
+			s := newStand(t, cli, "edit-success")
+			r := newRig(t, nil)
+			r.config += s.section()
+			cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
+			cmd.Env = append(os.Environ(), s.path())
+			r.addr = r.launch(cmd, r.log).addr
+			r.world.SetWebhookURL(r.url("/api/github/hook"))
+			var shot bytes.Buffer
+			r.must(png.Encode(&shot, image.NewGray(image.Rect(0, 0, 64, 48))))
+			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "Please add hello.txt, as here: ![shot]("+r.world.Attach(shot.Bytes())+")")
+			r.must(err)
+			r.must(r.world.AddUser("eve", 1004, nil))
+			r.writes(n, "eve", "Say good bye instead.")
+			r.writes(n, writer, "Use port 9999.")
+			r.settle()
+			r.writes(n, writer, "/pawl solve")
+			if state := r.ending(n); state.State != "done" {
+				t.Fatalf("%s (%s %q), want done", state.State, state.Rule, state.Reasons)
+			}
+			var all strings.Builder
+			for _, q := range s.asked() {
+				all.Write(q.Body)
+			}
+			for _, want := range []string{"Use port 9999.", "> Say good bye instead.", "picture-1.png", "2 of 2 comments"} {
+				if !strings.Contains(all.String(), want) {
+					t.Errorf("no request to the model holds %q", want)
+				}
+			}
+			given := strings.Contains(all.String(), base64.StdEncoding.EncodeToString(shot.Bytes()))
+			if want := cli.kind == "codex" || cli.kind == "opencode"; given != want {
+				t.Errorf("the picture itself was given to the model: %v, want %v", given, want)
+			}
+		})
 	}
 }

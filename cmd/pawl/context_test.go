@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,6 +97,42 @@ func TestAnAgentKnowsWhatWasSaidBeforeItWasAsked(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("order %d\n%s", order, prompt)
+	}
+}
+
+func TestAnAgentSeesThePicturesThatPeopleAttached(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.must(r.world.AddUser("eve", 1004, nil))
+	r.agent(keepsPrompt, "")
+	r.start()
+	var shot bytes.Buffer
+	r.must(png.Encode(&shot, image.NewGray(image.Rect(0, 0, 3, 2))))
+	attach := func(data []byte) string { return "![shot](" + r.world.Attach(data) + ")" }
+	n, err := r.world.OpenIssue(rigRepo, "eve", "A button", "It is too wide: "+attach(shot.Bytes()))
+	r.must(err)
+	r.writes(n, writer, "No picture: "+attach([]byte("<svg xmlns='http://www.w3.org/2000/svg'/>"))+" ![elsewhere](http://127.0.0.1:1/user-attachments/assets/1)")
+	r.writes(n, writer, "Too large: "+attach(append(shot.Bytes(), make([]byte, 5_000_000)...)))
+	edited := r.writes(n, writer, attach(shot.Bytes()))
+	r.settle()
+	r.writes(n, writer, "/pawl solve as here: "+attach(shot.Bytes()))
+	r.must(r.world.EditComment(rigRepo, edited, writer, "Another one: "+attach(shot.Bytes())))
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	prompt, files := r.told(1)
+	for _, want := range []string{
+		"2 of 5 pictures, 3 left out that GitHub does not keep", "they are in $HOME/.pawl/context",
+		"[eve, who may not write to this repository, picture-", "[writer ada, picture-",
+	} {
+		if !strings.Contains(prompt, want) {
+			t.Errorf("the prompt lacks %q:\n%s", want, prompt)
+		}
+	}
+	for _, name := range []string{"picture-1.png", "picture-2.png"} {
+		if files[name] != shot.String() {
+			t.Errorf("%s holds %d bytes, want the %d of the picture", name, len(files[name]), shot.Len())
+		}
 	}
 }
 

@@ -112,6 +112,8 @@ type Request struct {
 	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" gets it in PAWL_TESTS,
 	// with a flag by which it answers one call without the protocol.
 	TestTool []string
+	// Pictures are files that people attached, as the agent sees them, for CLIs that take some; others open them by the prompt.
+	Pictures []string
 	// Attempt, Thread and Rung are told to agents of the kind "command".
 	Attempt      int
 	Thread, Rung string

@@ -25,7 +25,7 @@ var graphSchema string
 type plain string
 
 func (plain) ImplementsGraphQLType(name string) bool {
-	return slices.Contains([]string{"BigInt", "DateTime", "GitObjectID", "URI"}, name)
+	return slices.Contains([]string{"BigInt", "DateTime", "GitObjectID", "HTML", "URI"}, name)
 }
 
 func (p *plain) UnmarshalGraphQL(in any) error {
@@ -99,13 +99,14 @@ func (q *graphQuery) Repository(args struct {
 	if r == nil || r.deleted || !q.call.sees(r) {
 		return nil, missing(fmt.Sprintf("Could not resolve to a Repository with the name '%s/%s'.", args.Owner, args.Name))
 	}
-	return &graphRepo{r.fullName(), r, q.call}, nil
+	return &graphRepo{r.fullName(), r, q.call, q.world}, nil
 }
 
 type graphRepo struct {
 	NameWithOwner string
 	repository    *repository
 	call          *call
+	world         *world
 }
 
 func (r *graphRepo) IssueOrPullRequest(args struct{ Number int32 }) (*graphThread, error) {
@@ -138,8 +139,13 @@ type graphThread struct {
 	CreatedAt         plain
 }
 
-func (t *graphThread) ID() graphql.ID { return graphql.ID(nodeID("PullRequest", t.of.pull.id)) }
-func (t *graphThread) IsDraft() bool  { return t.of.pull.draft }
+func (t *graphThread) ID() graphql.ID {
+	if t.of.pull == nil {
+		return graphql.ID(nodeID("Issue", t.of.id))
+	}
+	return graphql.ID(nodeID("PullRequest", t.of.pull.id))
+}
+func (t *graphThread) IsDraft() bool { return t.of.pull.draft }
 
 func (t *graphThread) ToIssue() (*graphThread, bool)       { return t, t.of.pull == nil }
 func (t *graphThread) ToPullRequest() (*graphThread, bool) { return t, t.of.pull != nil }
@@ -227,11 +233,12 @@ type graphSaid struct {
 	IsMinimized       bool
 	State             string
 	DiffHunk          string
+	world             *world
 }
 
 func (t *graphThread) said(kind string, c *comment) *graphSaid {
 	s := &graphSaid{ID: graphql.ID(nodeID(kind, c.id)), FullDatabaseID: plainID(c.id), Author: actor(c.author), AuthorAssociation: t.repo.repository.association(c.author),
-		Body: c.body, CreatedAt: *plainTime(c.created)}
+		Body: c.body, CreatedAt: *plainTime(c.created), world: t.repo.world}
 	if c.updated.After(c.created) {
 		s.LastEditedAt = plainTime(c.updated)
 	}

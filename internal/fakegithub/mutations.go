@@ -31,7 +31,7 @@ func (q *graphQuery) MarkPullRequestReadyForReview(args struct {
 				t.pull.draft = false
 				q.world.emit("pull_request", r, q.call.who.account(), obj{"action": "ready_for_review", "number": t.number, "pull_request": q.world.renderPull(r, t)})
 			}
-			return &graphReady{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call}).thread(t)}, nil
+			return &graphReady{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call, q.world}).thread(t)}, nil
 		}
 	}
 	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.PullRequestID))
@@ -62,7 +62,7 @@ func (q *graphQuery) ResolveReviewThread(args struct {
 					return nil, denied("Resource not accessible by integration")
 				}
 				c.resolved = true
-				return &graphResolved{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call}).thread(t).review(c)}, nil
+				return &graphResolved{args.Input.ClientMutationID, (&graphRepo{r.fullName(), r, q.call, q.world}).thread(t).review(c)}, nil
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func (b *notifier) ring() {
 	}
 }
 
-// ServeHTTP answers REST below /api/v3, the logs of jobs, the form that makes an App from a
+// ServeHTTP answers REST below /api/v3, the logs of jobs, attached files, the form that makes an App from a
 // manifest, and everything else as git.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
@@ -214,6 +214,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.restAPI.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, jobLogs):
 		s.serveJobLog(w, r)
+	case strings.HasPrefix(r.URL.Path, attachments):
+		s.serveAttachment(w, r)
 	case s.servesManifest(w, r):
 	default:
 		s.serveGit(w, r)

@@ -30,6 +30,7 @@ type world struct {
 	tokens        map[string]*token
 	manifests     []Manifest // as they were submitted
 	codes         map[string]manifestCode
+	attached      [][]byte // files in the order of their upload
 	lastID        int64
 }
 

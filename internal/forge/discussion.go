@@ -11,8 +11,9 @@ import (
 
 // Said is something that somebody wrote: a comment, a review's text or a remark on a line.
 type Said struct {
-	ID bigInt `json:"fullDatabaseId"`
-	By author `json:"author"`
+	ID   bigInt `json:"fullDatabaseId"`
+	Node string `json:"id"`
+	By   author `json:"author"`
 	// Association is the writer's with the repository: OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR, NONE … It is no permission.
 	Association string    `json:"authorAssociation"`
 	Text        string    `json:"body"`
@@ -97,6 +98,7 @@ type PullCommit struct {
 // Discussion is what people said on an issue or pull request, and, of a pull request, what it changes. The lists hold
 // their newest ones, the oldest of those first.
 type Discussion struct {
+	Node   string `json:"id"`
 	Title  string `json:"title"`
 	Body   string `json:"body"`
 	Closed bool   `json:"closed"`
@@ -118,8 +120,8 @@ type Discussion struct {
 // The pieces of the queries. Lists are asked for from their newest on, as many at a time as GitHub gives (100), or as
 // fit into what one query may ask for.
 const (
-	askSaid     = "fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt isMinimized"
-	askHead     = "title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
+	askSaid     = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt isMinimized"
+	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
 	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + askSaid + "}} "
 	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state}} " +
 		"reviewThreads(last:50){totalCount nodes{id path line startLine originalLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + askSaid + "}} comments(last:20){totalCount nodes{" + askSaid + " diffHunk}}}} " +

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -129,4 +130,28 @@ func answering(body string) fakegithub.Fault {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, body)
 	}}
+}
+
+func TestOnlyPicturesThatGitHubKeepsAreRead(t *testing.T) {
+	for api, want := range map[string]map[string]bool{
+		"https://api.github.com/": {
+			"https://private-user-images.githubusercontent.com/1/2.png?jwt=x": true, "https://user-images.githubusercontent.com/1/2.png": true,
+			"http://user-images.githubusercontent.com/1/2.png": false, "https://camo.githubusercontent.com/0/1": false,
+			"https://user-images.githubusercontent.com.example.org/1": false, "https://x@127.0.0.1/1.png": false, "/relative.png": false, "data:image/png;base64,aaaa": false, "https://%zz": false,
+		},
+		"https://ghe.example.org/api/v3/": {
+			"https://ghe.example.org/user-attachments/assets/1?jwt=x": true, "https://media.ghe.example.org/1": true,
+			"https://ghe.example.org:8443/1": false, "https://notghe.example.org/1": false, "https://user-images.githubusercontent.com/1/2.png": false,
+		},
+	} {
+		base, err := url.Parse(api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for address, keeps := range want {
+			if got := (Discussions{&Client{api: base}}).keeps(address); got != keeps {
+				t.Errorf("%s with the API %s: %v, want %v", address, api, got, keeps)
+			}
+		}
+	}
 }

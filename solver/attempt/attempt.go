@@ -33,6 +33,8 @@ type Attempt struct {
 	Prompt string
 	// Beside are files that the agent can read below contextDir of its HOME, by name.
 	Beside map[string]string
+	// Pictures are those among them that the CLI is started with.
+	Pictures []string
 	// Author and Email are who commits, Trailer is the end of the commit's message.
 	Author, Email, Trailer string
 	// Free gives the place back that the attempt has among those that run.

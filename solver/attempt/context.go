@@ -3,6 +3,7 @@ package attempt
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ type Part struct {
 	// Share is how much of the bytes for all parts this one may take, of what is left: 2 is half of it.
 	Share int
 	Notes []string // what is left out, and why
+	// Files stand in the folder beside, by name. Where of an item names the one that it is about.
+	Files map[string]string
 }
 
 // Bounds of a context, in bytes.
@@ -71,8 +74,11 @@ func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, fi
 		if whole.Len() > 0 {
 			files[name] = text.Tail(whole.String(), maxWhole)
 		}
+		maps.Copy(files, p.Files)
 		title := t.String()
-		if t.Kept < len(p.Items) || t.Cut > 0 {
+		if len(p.Files) > 0 {
+			title += "; they are in $HOME/" + contextDir
+		} else if t.Kept < len(p.Items) || t.Cut > 0 {
 			title += "; more is in $HOME/" + contextDir + "/" + name
 		}
 		told = append(told, t)
@@ -84,6 +90,18 @@ func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, fi
 
 // contextDir is the folder of the files, below HOME.
 const contextDir = ".pawl/context"
+
+// Pictures are the files of parts that people attached who may write to the repository.
+func Pictures(parts []Part) (names []string) {
+	for _, p := range parts {
+		for _, i := range p.Items {
+			if _, ok := p.Files[i.Where]; ok && i.Role != "" {
+				names = append(names, i.Where)
+			}
+		}
+	}
+	return names
+}
 
 // short is an item as the prompt has it, and how many lines were cut.
 func (i Item) short() (shown string, cut int) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -143,6 +144,9 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	request := agent.Request{
 		Prompt: c.Prompt, Dir: dir, Home: at, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env, c.footing.image),
 		Endpoint: c.models.endpoint, TestTool: tool, Attempt: c.N, Thread: c.Thread.String(), Rung: strconv.Itoa(c.Decision.Rung),
+	}
+	for _, name := range c.Pictures {
+		request.Pictures = append(request.Pictures, path.Join(at, contextDir, name))
 	}
 	cmd, err := c.adapter.Command(request)
 	if errors.Is(err, agent.ErrSession) {

@@ -59,6 +59,9 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Effort != "" {
 		args = append(args, "-c", "model_reasoning_effort="+tomlString(r.Effort))
 	}
+	for _, file := range r.Pictures {
+		args = append(args, "--image="+file)
+	}
 	env := r.Endpoint.OnlyToken()
 	env["CODEX_HOME"] = path.Join(r.Home, ".codex")
 	return agent.Launch{Args: append(args, "-"), Env: env, Files: map[string]string{".codex/config.toml": configOf(r)}}, nil

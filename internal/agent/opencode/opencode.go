@@ -52,6 +52,9 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Effort != "" {
 		args = append(args, "--variant="+r.Effort)
 	}
+	for _, file := range r.Pictures {
+		args = append(args, "--file="+file)
+	}
 	env := r.Endpoint.OnlyToken()
 	maps.Copy(env, map[string]string{
 		"XDG_CONFIG_HOME": path.Join(r.Home, ".config"),
@@ -96,6 +99,9 @@ func modelConfig(r agent.Request) map[string]any {
 	model := map[string]any{
 		"tool_call": true, "reasoning": true,
 		"limit": map[string]any{"context": contextRoom, "output": outputRoom},
+	}
+	if len(r.Pictures) > 0 { // else they are left out, with a word of it to the model
+		model["attachment"], model["modalities"] = true, map[string]any{"input": []string{"text", "image"}, "output": []string{"text"}}
 	}
 	if r.Effort != "" && r.Endpoint.Protocol == config.OpenAI {
 		model["variants"] = map[string]any{r.Effort: map[string]any{"reasoningEffort": r.Effort}}

@@ -1,0 +1,134 @@
+package fakegithub
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"net/http"
+	"strconv"
+	"strings"
+
+	graphql "github.com/graph-gophers/graphql-go"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	markup "github.com/yuin/goldmark/renderer/html"
+)
+
+// attachments is where the store of files that people attach begins.
+const attachments = "/user-attachments/assets/"
+
+// Attach keeps a file as the upload of GitHub's comment box does, and returns the address that the box writes into
+// the text.
+func (w repositories) Attach(data []byte) string {
+	defer w.act()()
+	w.attached = append(w.attached, data)
+	return fmt.Sprintf("%s%s%d", w.base, attachments, len(w.attached))
+}
+
+// serveAttachment is the store. It is private here: without the signature that a rendered text has, nobody gets a file,
+// and credentials are refused as by the real one.
+func (s *Server) serveAttachment(w http.ResponseWriter, r *http.Request) {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, attachments))
+	if r.Header.Get("Authorization") != "" || r.URL.Query().Get("jwt") != "secret" || err != nil || n < 1 || n > len(s.world.attached) {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	_, _ = w.Write(s.world.attached[n-1])
+}
+
+// bodyHTML is a text as it is shown: its attachments with signed addresses, and other pictures by GitHub's proxy for them.
+func (w *world) bodyHTML(text string) plain {
+	var b bytes.Buffer
+	if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(markup.WithUnsafe())).Convert([]byte(text), &b); err != nil {
+		return plain("<pre>" + html.EscapeString(text) + "</pre>")
+	}
+	before, rest, found := strings.Cut(b.String(), `src="`)
+	for shown := before; ; shown += before {
+		if !found {
+			return plain(shown)
+		}
+		var address string
+		address, rest, _ = strings.Cut(rest, `"`)
+		if strings.HasPrefix(address, w.base+attachments) {
+			address += "?jwt=secret"
+		} else {
+			address = "https://camo.githubusercontent.com/0/" + fmt.Sprintf("%x", address)
+		}
+		shown += `src="` + address + `"`
+		before, rest, found = strings.Cut(rest, `src="`)
+	}
+}
+
+func (t *graphThread) BodyHTML() plain { return t.repo.world.bodyHTML(t.of.body) }
+func (s *graphSaid) BodyHTML() plain   { return s.world.bodyHTML(s.Body) }
+
+// graphNode is anything that has a global id and words.
+type graphNode struct {
+	kind   string
+	thread *graphThread
+	said   *graphSaid
+}
+
+func (n *graphNode) ID() graphql.ID {
+	if n.said != nil {
+		return n.said.ID
+	}
+	return n.thread.ID()
+}
+
+func (n *graphNode) ToIssue() (*graphThread, bool)       { return n.thread, n.kind == "Issue" }
+func (n *graphNode) ToPullRequest() (*graphThread, bool) { return n.thread, n.kind == "PullRequest" }
+func (n *graphNode) ToIssueComment() (*graphSaid, bool)  { return n.said, n.kind == "IssueComment" }
+func (n *graphNode) ToPullRequestReview() (*graphSaid, bool) {
+	return n.said, n.kind == "PullRequestReview"
+}
+func (n *graphNode) ToPullRequestReviewComment() (*graphSaid, bool) {
+	return n.said, n.kind == "PullRequestReviewComment"
+}
+
+// Nodes are null for ids that name nothing that the caller may see.
+func (q *graphQuery) Nodes(args struct{ IDs []graphql.ID }) ([]*graphNode, error) {
+	found := map[graphql.ID]*graphNode{}
+	for _, r := range q.world.repos {
+		if r.deleted || !q.call.sees(r) {
+			continue
+		}
+		in := &graphRepo{r.fullName(), r, q.call, q.world}
+		for _, of := range r.threads {
+			t := in.thread(of)
+			for _, said := range t.everything() {
+				found[said.said.ID] = said
+			}
+			kind := "Issue"
+			if of.pull != nil {
+				kind = "PullRequest"
+			}
+			found[t.ID()] = &graphNode{kind: kind, thread: t}
+		}
+	}
+	var nodes []*graphNode
+	for _, id := range args.IDs {
+		nodes = append(nodes, found[id])
+	}
+	return nodes, nil
+}
+
+// everything is all that was said on a thread.
+func (t *graphThread) everything() (all []*graphNode) {
+	add := func(kind string, c *comment) { all = append(all, &graphNode{kind: kind, said: t.said(kind, c)}) }
+	for _, c := range t.of.comments {
+		add("IssueComment", c)
+	}
+	if t.of.pull == nil {
+		return all
+	}
+	for _, v := range t.of.pull.reviews {
+		add("PullRequestReview", &comment{id: v.id, author: v.author, body: v.body, created: v.submitted})
+	}
+	for _, c := range t.of.pull.comments {
+		add("PullRequestReviewComment", &c.comment)
+	}
+	return all
+}

@@ -1,0 +1,127 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/gif"  // formats that are read
+	_ "image/jpeg" //
+	_ "image/png"  //
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+// Bounds of the pictures that are read for one attempt. Models take pictures up to 5 MB and 8,000 pixels a side
+// (Anthropic's documentation, "Vision").
+const (
+	MaxPictures    = 8
+	maxPicture     = 5_000_000
+	maxPictureSide = 8000
+	pictureTime    = 30 * time.Second // for all of them
+)
+
+// Picture is a file that somebody attached.
+type Picture struct {
+	Node   string // the comment, review, issue or pull request that shows it
+	Format string // png, jpeg or gif
+	Data   []byte
+}
+
+// Pictures reads the pictures that were attached to what these nodes say, as many as MaxPictures, and counts those that were
+// left out: of other hosts than GitHub's own, too large, of another format, or not to be had. GitHub renders
+// attachments with addresses that hold for minutes and need no credentials ("bodyHTML"). What was edited since a time
+// shows none.
+func (c Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, asked time.Time) (all []Picture, left int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pictureTime)
+	defer cancel()
+	var got struct {
+		Nodes []*struct {
+			ID     string    `json:"id"`
+			HTML   string    `json:"bodyHTML"`
+			Edited time.Time `json:"lastEditedAt"`
+		} `json:"nodes"`
+	}
+	ask := "query($nodes:[ID!]!){nodes(ids:$nodes){id"
+	for _, kind := range []string{"Issue", "PullRequest", "IssueComment", "PullRequestReview", "PullRequestReviewComment"} {
+		ask += " ...on " + kind + "{bodyHTML lastEditedAt}"
+	}
+	ask += "}}"
+	nodes = nodes[:min(len(nodes), 100)] // as many as GitHub takes
+	err = graph(ctx, c.Client, repo, request{reads: true, once: true}, ask, map[string]any{"nodes": nodes}, &got)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the pictures of what was said: %w", err)
+	}
+	for _, n := range got.Nodes {
+		if n == nil || !n.Edited.Before(asked) {
+			continue
+		}
+		for _, address := range pictures(n.HTML) {
+			p := Picture{Node: n.ID}
+			if len(all) < MaxPictures && c.keeps(address) && p.read(ctx, c.cfg.Transport, address) == nil {
+				all = append(all, p)
+			} else {
+				left++
+			}
+		}
+	}
+	return all, left, nil
+}
+
+// pictures are the addresses of the pictures that a page shows.
+func pictures(page string) (addresses []string) {
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return nil
+	}
+	for n := range doc.Descendants() {
+		if n.Type != html.ElementNode || n.Data != "img" {
+			continue
+		}
+		for _, a := range n.Attr {
+			if a.Key == "src" && a.Namespace == "" {
+				addresses = append(addresses, a.Val)
+			}
+		}
+	}
+	return addresses
+}
+
+// keeps reports whether an address is where GitHub keeps what people attached: for github.com these hosts, on an
+// Enterprise Server itself. camo.githubusercontent.com shows pictures of anybody, and is not among them.
+func (c Discussions) keeps(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	api := c.api
+	if api.Host == "api.github.com" {
+		return u.Scheme == "https" && slices.Contains([]string{"private-user-images.githubusercontent.com", "user-images.githubusercontent.com"}, u.Host)
+	}
+	return u.Scheme == api.Scheme && (u.Host == api.Host || strings.HasSuffix(u.Host, "."+api.Host))
+}
+
+// read reads one picture, without any credentials and without following to another address.
+func (p *Picture) read(ctx context.Context, by http.RoundTripper, address string) error {
+	body, err := download(ctx, by, address)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if p.Data, err = io.ReadAll(io.LimitReader(body, maxPicture+1)); err != nil {
+		return err
+	}
+	head, format, err := image.DecodeConfig(bytes.NewReader(p.Data))
+	if err == nil && (len(p.Data) > maxPicture || max(head.Width, head.Height) > maxPictureSide) {
+		err = errors.New("the picture is too large")
+	}
+	p.Format = format
+	return err
+}
