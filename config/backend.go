@@ -220,8 +220,10 @@ type Provider struct {
 	// Key is sent to the provider and to nobody else; empty for one that wants none, such as on this machine.
 	Key    Secret  `yaml:"key"`
 	Prices []Price `yaml:"prices"` // what tokens cost; without them the cost of a model is unknown
-	// NoAnswerBytes is how much prose and reasoning without a tool makes an answer none (Ladder.NoAnswerRetry).
+	// NoAnswerBytes is how much prose without a tool makes an answer none (Ladder.NoAnswerRetry).
 	NoAnswerBytes int `yaml:"no_answer_bytes"`
+	// MinConfidence is the least confidence that the model may have in such prose, from 0, which asks for none, to 1.
+	MinConfidence float64 `yaml:"min_confidence"`
 }
 
 // Price is what tokens of a model and its dated versions cost, in US dollars per million.
@@ -240,7 +242,7 @@ const (
 )
 
 const (
-	// defaultNoAnswer is some 16,000 tokens, above the longest stretch without a tool in every healthy recorded
+	// defaultNoAnswer is some 16,000 tokens, above the longest prose without a tool in every healthy recorded
 	// session.
 	defaultNoAnswer = 64 << 10
 	minNoAnswer     = 1 << 10
@@ -297,6 +299,8 @@ func (s *source) validateProviders(providers []Provider) {
 		if k := p.Key.Reveal(); strings.ContainsFunc(k, isControl) || strings.ContainsRune(k, ' ') {
 			s.add(key+".key", "holds a space or a control character; write the key alone")
 		}
+		s.addIf(!(p.MinConfidence >= 0 && p.MinConfidence <= 1), key+".min_confidence", "%v is out of range; use 0 to 1", p.MinConfidence)
+		s.addIf(p.MinConfidence > 0 && p.Protocol == Anthropic, key+".min_confidence", "the protocol anthropic tells no log-probabilities; leave it out")
 		between(s, key+".no_answer_bytes", p.NoAnswerBytes, minNoAnswer, maxNoAnswer)
 		s.validatePrices(key, p.Prices)
 	}

@@ -14,11 +14,11 @@ const (
 	RungTests  = 4 // the agent ran the tests itself
 )
 
-// noAnswer is the first rung for agents whose model is not reached through the
-// gateway, which would have asked again itself: one more attempt a run.
+// noAnswer is the first rung where the gateway did not ask again itself, because it was not there or the answer was too
+// much prose: one more attempt a run.
 func noAnswer(f Facts) (Decision, bool) {
 	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway || !f.Limits.Ladder.NoAnswerRetry ||
+	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway && !a.Rambled || !f.Limits.Ladder.NoAnswerRetry ||
 		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Decision.Rung == RungAnswer }) {
 		return silent()
 	}

@@ -54,6 +54,8 @@ func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
 	again.Decision.Rung = RungAnswer
 	gateway := silent
 	gateway.Gateway = true
+	rambled := gateway
+	rambled.Rambled = true
 	moving := again
 	moving.StartTree, moving.EndTree = "before", moved
 	once := Decision{Action: DoAttempt, Rule: "no_answer", Backend: "codex", Rung: RungAnswer}
@@ -62,6 +64,7 @@ func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
 		{"but not twice", given(silent, again), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"also not when it moved the work meanwhile", given(silent, moving, silent), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"nor where the gateway has asked again already", given(gateway), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"but where the answer was too much prose, the gateway cannot", given(rambled), once},
 		{"nor where that is switched off", given(silent).with(func(f *Facts) { f.Limits.Ladder.NoAnswerRetry = false }), Decision{Action: DoStop, Rule: "no_progress"}},
 		{"feedback is worth an ordinary attempt", given(silent).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})

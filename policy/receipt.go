@@ -120,7 +120,9 @@ type Receipt struct {
 	Budget string `json:"budget,omitempty"`
 	// Paused says that a budget of a day ended the attempt, the thread's or one above it:
 	// it is gone on with when there is room.
-	Paused     bool       `json:"paused,omitempty"`
+	Paused bool `json:"paused,omitempty"`
+	// Rambled says that the gateway ended it for prose without a call of a tool, which another effort may change.
+	Rambled    bool       `json:"rambled,omitempty"`
 	Trajectory Trajectory `json:"trajectory,omitzero"`
 	Judge      *Judged    `json:"judge,omitempty"` // what the operator's judge said; nil where it was not asked
 	Rungs      []Rung     `json:"rungs,omitempty"` // the recoveries that fired in this attempt

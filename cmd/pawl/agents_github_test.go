@@ -20,10 +20,11 @@ func (r *rig) withAgent(s *stand) {
 }
 
 // TestTheReceiptOfARealAgentStandsInTheCheckRun has Claude be halted in its
-// prose and run the tests by the tool.
+// prose and work at another effort.
 func TestTheReceiptOfARealAgentStandsInTheCheckRun(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, realCLIs()[1], "prose")
+	s.provider.Set("fails", "1")
 	s.fields = "prices: [{model: claude-opus-4-8, input: 100, cached_input: 50, output: 1000}]"
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -f hello.txt\"]\n"})
 	r.withAgent(s)

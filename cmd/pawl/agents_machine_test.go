@@ -37,12 +37,11 @@ func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 func TestPawlRunPrintsTokensAndCostOfARealAgent(t *testing.T) {
 	modules(t)
 	t.Parallel()
-	s := newStand(t, realCLIs()[0], "prose")
+	s := newStand(t, realCLIs()[0], "edit-success")
 	s.fields = "prices: [{model: gpt-5.5, input: 100, cached_input: 50, output: 1000}]"
 	code, out, said := s.pawlRun("--verify", "test -f hello.txt")
-	// Three answers of 1,200 tokens each. The one that was halted had told nothing
-	// of a cache, and its prose is counted by its length.
-	for _, want := range []string{"3,600 tokens in (400 cached)", "1,118 out", "$1.46"} {
+	// Two answers of 1,200 tokens each.
+	for _, want := range []string{"2,400 tokens in (400 cached)", "68 out", "$0.29"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the receipts lack %q", want)
 		}

@@ -77,11 +77,17 @@ func workingCases() []agentCase {
 			},
 		},
 		{
-			name: "prose is halted and asked again", scenario: "prose", only: butOpenCode,
-			state: "done", ending: "completed", outcome: "edited", attempts: 1,
+			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"},
+			state: "done", ending: "completed", outcome: "edited", attempts: 2,
 			check: func(s *stand, r runResult, last policy.Receipt) {
-				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 {
+				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
+				}
+				if first := r.Attempts[0].Receipt; first.Ending != policy.NoAnswer || !first.Rambled || !strings.Contains(first.Detail, "bytes of prose") {
+					s.t.Errorf("the first attempt ended %s, %q", first.Ending, first.Detail)
+				}
+				if asked := s.asked(); len(asked) < 2 || s.cli.kind == "codex" && asked[0].Effort == asked[1].Effort {
+					s.t.Errorf("%d requests; the second with the effort of the first", len(asked))
 				}
 				s.greets(r)
 			},

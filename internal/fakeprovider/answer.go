@@ -54,10 +54,11 @@ type answer struct {
 	// 20), delay the pause after each.
 	chunk int
 	delay time.Duration
+	wordy bool // Set("fails") counts it
 }
 
 // bad reports whether the answer is one that Set("fails") counts.
-func (a answer) bad() bool { return a.kind != say && a.kind != call || a.length }
+func (a answer) bad() bool { return a.kind != say && a.kind != call || a.length || a.wordy }
 
 // failure is a whole HTTP answer.
 type failure struct {

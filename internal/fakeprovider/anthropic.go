@@ -14,8 +14,7 @@ func (anthropic) read(_ string, body []byte) turn {
 		Model    string `json:"model"`
 		Stream   bool   `json:"stream"`
 		Thinking struct {
-			Type   string `json:"type"`
-			Budget int    `json:"budget_tokens"`
+			Budget int `json:"budget_tokens"`
 		} `json:"thinking"`
 		Output struct {
 			Effort string `json:"effort"`
@@ -36,7 +35,7 @@ func (anthropic) read(_ string, body []byte) turn {
 		return t
 	}
 	t.model, t.streamed, t.schema = request.Model, request.Stream, request.Output.Format.Schema
-	t.effort, t.thinking = request.Output.Effort, mode(request.Thinking.Type)
+	t.effort = request.Output.Effort
 	if t.effort == "" && request.Thinking.Budget > 0 {
 		t.effort = strconv.Itoa(request.Thinking.Budget)
 	}

@@ -10,17 +10,10 @@ type chat struct{}
 
 func (chat) read(_ string, body []byte) turn {
 	var request struct {
-		Model    string `json:"model"`
-		Stream   bool   `json:"stream"`
-		Effort   string `json:"reasoning_effort"`
-		Thinking struct {
-			Type string `json:"type"`
-		} `json:"thinking"`
-		Template struct {
-			Thinking *bool `json:"enable_thinking"`
-		} `json:"chat_template_kwargs"`
-		EnableThinking *bool `json:"enable_thinking"`
-		Tools          []struct {
+		Model  string `json:"model"`
+		Stream bool   `json:"stream"`
+		Effort string `json:"reasoning_effort"`
+		Tools  []struct {
 			Function struct {
 				Name string `json:"name"`
 			} `json:"function"`
@@ -39,15 +32,7 @@ func (chat) read(_ string, body []byte) turn {
 	if json.Unmarshal(body, &request) != nil {
 		return t
 	}
-	t.model, t.streamed, t.effort, t.thinking = request.Model, request.Stream, request.Effort, mode(request.Effort)
-	if request.Thinking.Type != "" {
-		t.thinking = mode(request.Thinking.Type)
-	}
-	for _, enabled := range []*bool{request.EnableThinking, request.Template.Thinking} {
-		if enabled != nil {
-			t.thinking = map[bool]string{true: "on", false: "off"}[*enabled]
-		}
-	}
+	t.model, t.streamed, t.effort = request.Model, request.Stream, request.Effort
 	t.schema = request.Format.Schema.Schema
 	for _, offered := range request.Tools {
 		t.tools = append(t.tools, tool{name: offered.Function.Name})

@@ -21,10 +21,6 @@ type geminiPart struct {
 	} `json:"functionResponse"`
 }
 
-// leastThought is the thinking budget in tokens below which no model of Gemini
-// 2.5 Pro can go; it stands for as little as can be.
-const leastThought = 128
-
 func (gemini) read(path string, body []byte) turn {
 	var request struct {
 		Tools []struct {
@@ -57,10 +53,6 @@ func (gemini) read(path string, body []byte) turn {
 	t.effort = strings.ToLower(request.Config.Thinking.Level)
 	if budget := request.Config.Thinking.Budget; t.effort == "" && budget != nil {
 		t.effort = strconv.Itoa(*budget)
-	}
-	t.thinking = mode(t.effort)
-	if budget := request.Config.Thinking.Budget; budget != nil && *budget <= leastThought && *budget >= 0 {
-		t.thinking = "off"
 	}
 	t.schema = request.Config.JSONSchema
 	if t.schema == nil {

@@ -63,7 +63,7 @@ func (responses) read(_ string, body []byte) turn {
 			messages = append(messages, said{model, ""})
 		}
 	}
-	t.model, t.streamed, t.effort, t.thinking = request.Model, request.Stream, request.Reasoning.Effort, mode(request.Reasoning.Effort)
+	t.model, t.streamed, t.effort = request.Model, request.Stream, request.Reasoning.Effort
 	t.schema = request.Text.Format.Schema
 	t.tools = responsesTools(offered, "")
 	t.follow(messages)

@@ -246,14 +246,10 @@ func script(t turn, set settings) answer {
 	return saying("Done.")
 }
 
-// prose talks and comes to nothing, until a request of the conversation asks
-// for the other thinking mode than its first one did.
-func prose(t turn, set settings) answer {
-	if t.step() > 1 || t.thinking != t.firstThinking {
-		return editSuccess(t, set)
-	}
+// prose talks and comes to nothing.
+func prose(_ turn, set settings) answer {
 	half := set.number("bytes", 24000) / 2
-	return answer{thinking: ramble(half), text: ramble(half), chunk: 200}
+	return answer{thinking: ramble(half), text: ramble(half), chunk: 200, wordy: true}
 }
 
 func longStdout(t turn, set settings) answer {

@@ -179,36 +179,6 @@ func TestTransientErrorsPassAndAreCountedByURL(t *testing.T) {
 	}
 }
 
-func TestProseGivesWayToTheOppositeThinkingMode(t *testing.T) {
-	modes := map[string][2]object{
-		"responses": {{"reasoning": object{"effort": "high"}}, {"reasoning": object{"effort": "none"}}},
-		"chat":      {{"reasoning_effort": "high"}, {"reasoning_effort": "none"}},
-		"anthropic": {{"thinking": object{"type": "adaptive"}}, {"thinking": object{"type": "disabled"}}},
-		"gemini": {{"generationConfig": object{"thinkingConfig": object{"thinkingBudget": 8192}}},
-			{"generationConfig": object{"thinkingConfig": object{"thinkingBudget": 0}}}},
-	}
-	s := start(t, fakeprovider.Options{})
-	for protocol, pair := range modes {
-		wire := wires[protocol]
-		for first, second := range []int{1, 0} {
-			for i, mode := range []int{first, first, second} {
-				body := wire.ask("Prompt "+strconv.Itoa(first), nil, wire.tools...)
-				for key, value := range pair[mode] {
-					body[key] = value
-				}
-				_, _, answer, err := post(t, s.URL("prose~"+protocol)+wire.path(false), body)
-				if err != nil {
-					t.Fatal(err)
-				}
-				h := hear(t, protocol, false, answer)
-				if prose := len(h.Calls) == 0 && len(h.Text)+len(h.Thinking) == 24000; prose != (i < 2) {
-					t.Errorf("%s, mode %d first, request %d: prose %v, calls %v", protocol, first, i, prose, h.Calls)
-				}
-			}
-		}
-	}
-}
-
 func TestTestToolIsFollowedByAnEditOnlyWhereItFails(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	for protocol := range wires {

@@ -41,17 +41,7 @@ type Server struct {
 	mu       sync.Mutex
 	settings map[string]string
 	requests recorder
-	memory   map[string]*memory
-}
-
-// memory is what a scenario URL remembers between requests.
-type memory struct {
-	// failures counts the bad answers given so far.
-	failures int
-	// thinking is the mode of the first request of each conversation, by the
-	// line that the conversation began with: what is asked of the model to hurry
-	// it may stand behind the prompt in the same message.
-	thinking map[string]string
+	failures map[string]int // bad answers that each scenario URL gave
 }
 
 // Start listens on a free port of the loopback interface.
@@ -64,7 +54,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("listen for the fake provider: %w", err)
 	}
 	s := &Server{options: o, base: "http://" + listener.Addr().String(), done: make(chan struct{}),
-		settings: map[string]string{}, memory: map[string]*memory{}}
+		settings: map[string]string{}, failures: map[string]int{}}
 	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
 	go func() {
 		defer close(s.done)
@@ -178,24 +168,14 @@ func (s *Server) answer(play scenario, label string, t turn, set settings) answe
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.memory[label]
-	if m == nil {
-		m = &memory{thinking: map[string]string{}}
-		s.memory[label] = m
-	}
-	opening, _, _ := strings.Cut(t.first, "\n")
-	if _, ok := m.thinking[opening]; !ok {
-		m.thinking[opening] = t.thinking
-	}
-	t.firstThinking = m.thinking[opening]
 	a := play.answer(t, set)
 	if !a.bad() {
 		return a
 	}
-	if fails > 0 && m.failures >= fails {
+	if fails > 0 && s.failures[label] >= fails {
 		return editSuccess(t, set)
 	}
-	m.failures++
+	s.failures[label]++
 	return a
 }
 

@@ -34,10 +34,6 @@ type turn struct {
 	streamed bool
 	tools    []tool
 	effort   string
-	// thinking is on, off, or default where the request does not say.
-	thinking string
-	// firstThinking is the mode of the first request of this conversation.
-	firstThinking string
 	// schema is the JSON schema that the answer must follow, if any.
 	schema json.RawMessage
 	// first is the first prompt of the conversation, prompts counts them.
@@ -200,17 +196,6 @@ func (c content) texts() []string {
 }
 
 func (c content) text() string { return strings.Join(c.texts(), "\n") }
-
-// mode sorts words for effort into on and off.
-func mode(effort string) string {
-	switch effort {
-	case "":
-		return "default"
-	case "none", "minimal", "low", "disabled", "0":
-		return "off"
-	}
-	return "on"
-}
 
 // settings are the values of Server.Set for one request.
 type settings map[string]string

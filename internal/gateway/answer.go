@@ -17,10 +17,12 @@ type answer struct {
 	tokens      tokens
 	inputKnown  bool           // the provider told the input
 	outputKnown bool           // and the final output
-	prose       int            // bytes of text and reasoning
+	prose       int            // bytes of text, a refusal's too
+	thought     int            // bytes of reasoning
 	other       int            // bytes of the arguments of tools and of sealed reasoning
 	piece       int            // of other, those of the item that has begun
-	text        bool           // something that a person can read, a refusal too
+	sure        sureness       // of the prose, where the provider tells it
+	text        bool           // of the prose, something that a person can read
 	tool        bool           // a tool was called
 	ended       bool           // the model has ended its answer
 	over        bool           // nothing follows
@@ -45,7 +47,7 @@ func (a *answer) nothing() bool {
 // takes an orderly end for a step that wants another, without end.
 func (a *answer) cut() bool { return a.begun() && !a.ended && !a.over && a.failure == nil }
 
-func (a *answer) begun() bool { return a.prose > 0 || a.text || a.tool || a.ended }
+func (a *answer) begun() bool { return a.prose > 0 || a.thought > 0 || a.text || a.tool || a.ended }
 
 // settle completes the figures of an answer that ended before the provider told
 // them: an agent must not get tokens for free by hanging up early.
@@ -57,7 +59,7 @@ func (a *answer) settle(request int) {
 		a.inputKnown = true
 	}
 	if !a.outputKnown {
-		if guess := int64((a.prose + a.other) / bytesPerToken); guess > a.tokens.output {
+		if guess := int64((a.prose + a.thought + a.other) / bytesPerToken); guess > a.tokens.output {
 			a.tokens.estimated += guess - a.tokens.output
 			a.tokens.output = guess
 		}
@@ -150,8 +152,9 @@ func readResponses(e gjson.Result, a *answer) {
 		a.piece += len(delta)
 	case kind == "response.output_text.delta" || kind == "response.refusal.delta":
 		a.says(delta)
+		a.sure.add(e.Get("logprobs.#.logprob"))
 	case strings.HasSuffix(kind, ".delta"):
-		a.prose += len(delta)
+		a.thought += len(delta)
 	}
 }
 
@@ -187,6 +190,7 @@ func readChat(c gjson.Result, a *answer) {
 	a.each(c.Get("choices"), func(choice gjson.Result, a *answer) {
 		readChatMessage(choice.Get("delta"), a)
 		readChatMessage(choice.Get("message"), a)
+		a.sure.add(choice.Get("logprobs.content.#.logprob"))
 		a.ends(choice.Get("finish_reason").Str)
 	})
 	if u := c.Get("usage"); u.IsObject() { // some servers count in every chunk
@@ -196,7 +200,7 @@ func readChat(c gjson.Result, a *answer) {
 
 func readChatMessage(m gjson.Result, a *answer) {
 	a.says(m.Get("content").String() + m.Get("refusal").Str) // parts of another form are text, too
-	a.prose += len(m.Get("reasoning_content").Str) + len(m.Get("reasoning").Str)
+	a.thought += len(m.Get("reasoning_content").Str) + len(m.Get("reasoning").Str)
 	a.each(m.Get("tool_calls"), readCall)
 	if call := m.Get("function_call"); call.Type != gjson.Null {
 		readCall(call, a)
@@ -239,7 +243,7 @@ func readMessages(e gjson.Result, a *answer) {
 
 func readBlock(b gjson.Result, a *answer) {
 	a.says(b.Get("text").Str)
-	a.prose += len(b.Get("thinking").Str)
+	a.thought += len(b.Get("thinking").Str)
 	// What nobody reads: the arguments of a tool, in pieces or whole, a signature, redacted reasoning.
 	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw) + len(b.Get("signature").Str) + len(b.Get("data").Str)
 	// tool_use, server_tool_use, mcp_tool_use
@@ -290,6 +294,7 @@ func readGemini(c gjson.Result, a *answer) {
 	}
 	a.each(c.Get("candidates"), func(candidate gjson.Result, a *answer) {
 		a.each(candidate.Get("content.parts"), readPart)
+		a.sure.add(candidate.Get("logprobsResult.chosenCandidates.#.logProbability"))
 		finish := candidate.Get("finishReason").Str
 		a.ends(finish)
 		a.over = a.over || finish != ""
@@ -306,8 +311,11 @@ func readGemini(c gjson.Result, a *answer) {
 
 func readPart(part gjson.Result, a *answer) {
 	text, call, code := part.Get("text").Str, part.Get("functionCall").Raw, part.Get("executableCode").Raw
-	a.prose += len(text)
+	if part.Get("thought").Type == gjson.True {
+		a.thought += len(text)
+	} else {
+		a.says(text)
+	}
 	a.other += len(call) + len(code) + len(part.Get("thoughtSignature").Str)
-	a.text = a.text || part.Get("thought").Type != gjson.True && strings.TrimSpace(text) != ""
 	a.tool = a.tool || call != "" || code != ""
 }

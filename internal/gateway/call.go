@@ -160,6 +160,9 @@ func (c *call) prepare() *refusal {
 	if c.req, err = readRequest(c.route, body); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
+	if c.grant.MinConfidence > 0 && c.guarded() {
+		c.req.body = sureOf(c.route.kind, c.req.body)
+	}
 	if c.url, err = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query()); err != nil {
 		return refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: correct base_url")
 	}

@@ -4,8 +4,8 @@
 //
 // For each call the token is looked up, the path must be one of the few that agents need, the breaker's word
 // and the attempt's budget are asked, the call is sent with the provider's key, and the answer passes as it
-// comes while its tokens are counted and refusals are read. With rung 1 an answer is held back until it is
-// known to come to something, and one that does not is asked for once more.
+// comes while its tokens are counted and refusals are read. With rung 1 an answer is held back until its
+// first word or call of a tool, and one without either is asked for once more.
 //
 // What an agent sends is hostile: sizes are bounded, headers and queries pass by allowlist, and redirects of a
 // provider are not followed.
@@ -20,6 +20,7 @@
 //	how are tokens, text and tool calls read of an answer         answer.go
 //	when is an answer asked for once more                         rung.go
 //	what is the opposite thinking mode                            rung.go (opposite)
+//	when is an answer too much prose                              prose.go
 //	when does an attempt get nowhere at its provider              session.go (heard)
 //	what may an attempt use, and what did it use                  session.go, budget.go
 //	what does a model cost                                        budget.go (priceOf)

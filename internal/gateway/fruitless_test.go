@@ -35,7 +35,7 @@ func TestAnAttemptThatGetsNowhereIsToldOnce(t *testing.T) {
 			n := 0
 			p := newProvider(t, func(w http.ResponseWriter, r *http.Request) { plain(tc.status, tc.answers[n%len(tc.answers)])(w, r) })
 			var told atomic.Int32
-			s := open(t, OpenAI, p.URL, func(g *Grant) { g.OnFruitless = func(string) { told.Add(1) } })
+			s := open(t, OpenAI, p.URL, func(g *Grant) { g.OnFruitless = func(string, bool) { told.Add(1) } })
 			for ; n < calls; n++ {
 				s.post(t, "/v1/chat/completions", tc.request(n))
 			}
@@ -76,7 +76,7 @@ func TestStreamsThatHoldNothingAreToldInEachProtocol(t *testing.T) {
 			})
 			s := open(t, w.protocol, p.URL, func(g *Grant) {
 				g.NoAnswerBytes = tc.most
-				g.OnFruitless = func(string) { told.Add(1) }
+				g.OnFruitless = func(string, bool) { told.Add(1) }
 			})
 			for n := range 2 * fruitless {
 				request := w.request

@@ -17,8 +17,7 @@ import (
 
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
 
-// maxHeld bounds what is held back of an answer in bytes, of which the prose that Grant.NoAnswerBytes bounds is
-// a tenth at most.
+// maxHeld bounds what is held back of an answer in bytes: more reasoning than any model has in one.
 const maxHeld = 8 << 20
 
 // keepAlives are what an agent gets while an answer is held back: what its CLI takes for a sign of life. Codex
@@ -36,8 +35,8 @@ func (c *call) guarded() bool {
 	return c.grant.NoAnswerBytes > 0 && c.req.tools && c.req.body != "" && keepAlives[c.route.kind] != ""
 }
 
-// held is an answer that is kept from the agent until it calls a tool or ends with a text. One that comes to
-// nothing is asked for once more, and the agent sees the second answer alone.
+// held is an answer that is kept from the agent until it calls a tool or says a first word to people. One that ends
+// without either is asked for once more, and the agent sees the second answer alone.
 type held struct {
 	*call
 	first, second *stream // second is nil where there was no second try
@@ -108,16 +107,13 @@ func (h *held) beat() {
 	}
 }
 
-// comesToNothing reads the first answer until that is known: it ends without a
-// call of a tool and without a text, or goes on for too long without a call.
+// comesToNothing reads the first answer until that is known: it ends without a call of a tool and without a text.
 func (h *held) comesToNothing() bool {
 	for s := h.first; ; h.beat() {
 		s.next()
 		switch {
-		case s.said.tool || s.said.failure != nil:
+		case s.said.tool || s.said.text || s.said.failure != nil:
 			return false
-		case s.said.prose > h.grant.NoAnswerBytes:
-			return true
 		case s.said.over || errors.Is(s.err, io.EOF):
 			return s.said.nothing()
 		case s.err != nil || s.out.Len() > maxHeld:
@@ -126,8 +122,7 @@ func (h *held) comesToNothing() bool {
 	}
 }
 
-// again makes the second try and halts the first answer when the second has begun; false: nothing came of it,
-// and the first one goes on.
+// again makes the second try; false: nothing came of it, and the first answer counts.
 func (h *held) again(ctx context.Context, out *http.Request) bool {
 	body, ok := opposite(h.req, h.route.kind)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
@@ -135,7 +130,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 	}
 	h.asked = true
 	h.change(func(u *Usage) { u.NoAnswer.Times++ })
-	h.gateway.Log.Info().Str("attempt", h.grant.Attempt).Str("model", h.req.model).Int("bytes", h.first.said.prose).Msg("no answer yet, trying once more")
+	h.gateway.Log.Info().Str("attempt", h.grant.Attempt).Str("model", h.req.model).Msg("no answer, trying once more")
 	resp, err := h.send(ctx, out, body)
 	if err != nil {
 		return false // the first answer tells how it ended
@@ -157,7 +152,6 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 	if !s.said.begun() || s.said.failure != nil {
 		return false
 	}
-	h.first.from.Close()
 	h.first.said.ended, h.first.said.whole, h.first.said.replaced = false, false, true // the two are one turn, of which the second counts
 	return true
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,33 +123,96 @@ func TestAnEmptyAnswerIsTriedOnceMore(t *testing.T) {
 	}
 }
 
-func TestALongStretchOfProseIsHaltedAndTriedOnceMore(t *testing.T) {
+// TestALongStretchOfProseEndsTheAttempt has an answer go on for ever. Reasoning may be as long as it wants.
+func TestALongStretchOfProseEndsTheAttempt(t *testing.T) {
+	long := strings.Repeat("I could do this ", 30)
 	for name, w := range wires() {
-		for _, first := range []script{{thinking: strings.Repeat("let me think ", 30)}, {text: strings.Repeat("I could do this ", 30)}} {
-			halted := make(chan struct{})
-			stream := w.stream("a", script{thinking: first.thinking, text: first.text, cut: true})
+		for what, c := range map[string]struct {
+			said script
+			want bool
+		}{
+			"prose":                      {script{text: long, cut: true}, true},
+			"reasoning, and then a tool": {script{thinking: long, tool: "sh"}, false},
+			"reasoning, and then a text": {script{thinking: long, text: "Done."}, false},
+			"a tool after less":          {script{text: long[:150], tool: "sh"}, false},
+		} {
+			ends := make(chan struct{})
 			p := newProvider(t, func(rw http.ResponseWriter, r *http.Request) {
-				sse(stream...)(rw, r)
-				<-r.Context().Done() // it would go on for ever
-				close(halted)
-			}, sse(w.stream("b", script{text: "Done.", tool: "sh"})...))
-			s := open(t, w.protocol, p.URL, withNoAnswer(200))
-			_, body := s.post(t, w.path, w.request)
-			got, err := w.check(eventsOf(answered(w, body)))
-			if want := (heard{script{text: "Done.", tool: "sh"}, scriptInput, scriptOutput}); err != nil || got != want {
-				t.Errorf("%s: %+v, error %v\n%s", name, got, err, body)
+				sse(w.stream("a", c.said)...)(rw, r)
+				if c.want {
+					<-r.Context().Done() // it would go on for ever
+				}
+				close(ends)
+			})
+			var told atomic.Int32
+			s := open(t, w.protocol, p.URL, func(g *Grant) {
+				g.NoAnswerBytes = 200
+				g.OnFruitless = func(why string, effort bool) {
+					if told.Add(1); !effort || !strings.Contains(why, "200 bytes of prose") {
+						t.Errorf("%s: %q, %v", name, why, effort)
+					}
+				}
+			})
+			resp, err := http.DefaultClient.Do(s.request(t, "POST", w.path, w.request))
+			if err != nil {
+				t.Fatal(err)
 			}
-			<-halted
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			<-ends
 			u := s.settled()
-			if u.NoAnswer.Times != 1 || u.NoAnswer.Recovered != 1 || u.NoAnswer.Wasted+u.NoAnswer.Tokens != u.Input+u.Output || u.NoAnswer.Wasted == 0 || u.Turns != 1 || u.Estimated == 0 || u.Input < scriptInput || u.Output <= scriptOutput {
-				t.Errorf("%s: %+v", name, u)
+			if told.Load() == 1 != c.want || err != nil != c.want || len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.Output == 0 {
+				t.Errorf("%s, %s: told %d times, %v, %+v after %s", name, what, told.Load(), err, u, body)
+			}
+			if got := answered(w, string(body)); !strings.HasPrefix(strings.Join(w.stream("a", c.said), ""), got) || !c.want && len(got) == 0 {
+				t.Errorf("%s, %s: %s", name, what, got)
+			}
+		}
+	}
+}
+
+// TestAModelThatIsNotSureEndsTheAttempt reads log-probabilities where a provider tells them and the operator asks.
+func TestAModelThatIsNotSureEndsTheAttempt(t *testing.T) {
+	wire := wires()
+	tells := map[string]func(p float64) string{
+		"chat": func(p float64) string {
+			return data(fmt.Sprintf(`{"choices":[{"delta":{"content":"so "},"logprobs":{"content":[{"token":"so ","logprob":%g}]}}]}`, p))
+		},
+		"responses": func(p float64) string {
+			return ev("response.output_text.delta", fmt.Sprintf(`"delta":"so ","logprobs":[{"token":"so ","logprob":%g}]`, p))
+		},
+		"gemini": func(p float64) string {
+			return data(fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":"so "}]},"logprobsResult":{"chosenCandidates":[{"token":"so ","logProbability":%g}]}}]}`, p))
+		},
+	}
+	asks := map[string]string{"chat": `"logprobs":true`, "responses": `"include":["message.output_text.logprobs"]`, "gemini": `"generationConfig":{"responseLogprobs":true}`}
+	for name, event := range tells {
+		for what, c := range map[string]struct {
+			sure float64 // of all tokens, by their logarithm
+			n    int
+			want int32
+		}{"not sure": {-3, 100, 1}, "sure": {-0.1, 100, 0}, "not sure of a few words": {-3, 60, 0}, "nonsense": {7, 100, 0}} {
+			w, told := wire[name], atomic.Int32{}
+			events := slices.Repeat([]string{event(c.sure)}, c.n)
+			p := newProvider(t, sse(append(events, w.stream("a", script{text: "."})...)...))
+			s := open(t, w.protocol, p.URL, func(g *Grant) {
+				g.NoAnswerBytes, g.MinConfidence = 1<<20, 0.2
+				g.OnFruitless = func(why string, _ bool) { told.Add(1); t.Log(why) }
+			})
+			resp, err := http.DefaultClient.Do(s.request(t, "POST", w.path, w.request))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if s.settled(); told.Load() != c.want || !strings.Contains(p.requests()[0].body, asks[name]) {
+				t.Errorf("%s, %s: told %d times; asked with %s", name, what, told.Load(), p.requests()[0].body)
 			}
 		}
 	}
 }
 
 func TestIfTheSecondTryFailsTheFirstAnswerGoesOn(t *testing.T) {
-	long := script{text: strings.Repeat("I could do this ", 30)}
 	broken := func(w http.ResponseWriter, r *http.Request) {
 		sse(": hello\n\n")(w, r)
 		panic(http.ErrAbortHandler)
@@ -162,7 +227,7 @@ func TestIfTheSecondTryFailsTheFirstAnswerGoesOn(t *testing.T) {
 	for name, w := range wires() {
 		failures["error event"] = sse(data(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded","code":503}}`))
 		for kind, failure := range failures {
-			for _, first := range []script{{}, {thinking: "hm"}, long} {
+			for _, first := range []script{{}, {thinking: "hm"}} {
 				stream := w.stream("a", first)
 				p := newProvider(t, sse(stream...), failure)
 				s := open(t, w.protocol, p.URL, withNoAnswer(100))

@@ -31,13 +31,17 @@ type Grant struct {
 	// at the same time wait for each other where together they would cross it.
 	MaxTokens  int64
 	MaxCostUSD float64
-	// NoAnswerBytes is how much prose and reasoning a streamed answer may have without a tool call before it is
-	// halted and, like an empty one, tried once more. Until then the agent sees nothing of it. 0 turns rung 1
-	// off.
+	// NoAnswerBytes is how much prose an answer to a call that offers tools may have without a call of one before it
+	// is halted and the attempt ended. Such answers are held back until their first word, and an empty one is tried
+	// once more. 0 turns rung 1 off.
 	NoAnswerBytes int
+	// MinConfidence ends an attempt like too much prose: the least confidence, between 0 and 1, that its model may
+	// have in prose. 0 asks for none.
+	MinConfidence float64
 	Limited       func(context.Context) (policy.Limit, bool) // the breaker's word, asked before each call
-	OnFruitless   func(why string)                           // told once when the attempt gets nowhere at its provider, and why
-	OnLimit       func(policy.Limit)                         // told each limit that counts as soon as it is seen; it must not block
+	// OnFruitless is told when the attempt gets nowhere at its provider, and why. effort: another one may help.
+	OnFruitless func(why string, effort bool)
+	OnLimit     func(policy.Limit) // told each limit that counts as soon as it is seen; it must not block
 }
 
 type Usage struct {
@@ -99,6 +103,7 @@ type Session struct {
 	limitCall  int64            // that met it
 	hollow     int              // answers in a row that held nothing
 	offers     bool             // a call offered tools: those without are not main ones
+	rambled    sync.Once        // too much prose was told
 	same       int              // requests in a row that were the same and were answered
 	last       [sha256.Size]byte
 }
@@ -216,7 +221,7 @@ func (c *call) heard(said *answer) {
 	}
 	c.mu.Unlock()
 	if why != "" && c.grant.OnFruitless != nil {
-		c.grant.OnFruitless(why)
+		c.grant.OnFruitless(why, false)
 	}
 }
 

@@ -146,9 +146,10 @@ func (w *whole) Read(p []byte) (int, error) {
 func (w *whole) Close() error {
 	if e, ok := parsed(w.kept.String()); ok && w.length <= maxWhole {
 		readers[w.route.kind](e, &w.said)
-		w.said.prose = max(w.said.prose, w.length)
+		w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
+		w.judge(&w.said)
 	} else if w.length > maxWhole {
-		w.said.prose, w.said.ended = w.length, true
+		w.said.other, w.said.ended = w.length, true
 	}
 	w.account(&w.said)
 	return w.ReadCloser.Close()
@@ -281,6 +282,7 @@ func (s *stream) take(raw []byte, data string) {
 		if s.said.begun() && s.said.failure == nil {
 			s.begins()
 		}
+		s.judge(&s.said)
 		if s.req.usageAdded && onlyUsage(e) {
 			return
 		}

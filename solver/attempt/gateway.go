@@ -27,9 +27,10 @@ const limitGrace = 10 * time.Second
 // cut is a cause for which an attempt is ended whose work is settled as if its agent had
 // ended: what it ended with, where that is not for its output to tell, and why.
 type cut struct {
-	ending policy.Ending
-	why    string
-	paused bool // see Receipt.Paused
+	ending  policy.Ending
+	why     string
+	paused  bool // see Receipt.Paused, Receipt.Rambled
+	rambled bool
 }
 
 func (c cut) Error() string { return c.why }
@@ -84,7 +85,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 			}
 			return l, limited
 		},
-		OnFruitless: func(why string) { end(cut{ending: policy.NoAnswer, why: why}) },
+		OnFruitless: func(why string, effort bool) { end(cut{ending: policy.NoAnswer, why: why, rambled: effort}) },
 		OnLimit: func(limit policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
 				if u := m.session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {
@@ -94,7 +95,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 		},
 	}
 	if c.Ground.Effective.Policy.Ladder.NoAnswerRetry {
-		grant.NoAnswerBytes = p.NoAnswerBytes
+		grant.NoAnswerBytes, grant.MinConfidence = p.NoAnswerBytes, p.MinConfidence
 	}
 	opened := c.Gateway.Open(grant)
 	m.session.Store(opened)
@@ -305,7 +306,7 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	}
 	for _, l := range ledgers {
 		if why := l.Spent(); why != "" {
-			end(cut{policy.TurnLimit, why, true})
+			end(cut{ending: policy.TurnLimit, why: why, paused: true})
 			return why
 		}
 	}

@@ -64,7 +64,8 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	if early := (cut{}); errors.As(cause, &early) {
 		c.Receipt.Reasons = append(c.Receipt.Reasons, early.why)
 		if early.ending != "" && c.Receipt.Ending != policy.Completed { // else it was over already
-			c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail, c.Receipt.Paused = early.ending, nil, early.why, early.paused
+			c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail = early.ending, nil, early.why
+			c.Receipt.Paused, c.Receipt.Rambled = early.paused, early.rambled
 		}
 		cause = nil
 	}
