@@ -194,7 +194,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	} else if f.Generation, f.Cause, err = h.descends(ctx, t, s, it); err != nil {
 		return "", err
 	}
-	e, told := h.event(s, f, j)
+	e, told := h.event(t, s, it, f, j)
 	e.Key = it.Key
 	for i := range told {
 		told[i].Key = it.Key + "/answer"
@@ -208,7 +208,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 
 // event is what a remark is in the log: feedback, a control, a question, or what was ignored. Told is a question beside it,
 // whose answer tells somebody that an order, which holds, does less than they may think.
-func (h *Handlers) event(s thread.State, f thread.Feedback, j feedback.Judgement) (e thread.NewEvent, told []thread.NewEvent) {
+func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feedback, j feedback.Judgement) (e thread.NewEvent, told []thread.NewEvent) {
 	e = thread.NewEvent{Kind: thread.KindFeedback, At: h.Now(), Data: f}
 	switch {
 	case !j.Accepted:
@@ -219,6 +219,8 @@ func (h *Handlers) event(s thread.State, f thread.Feedback, j feedback.Judgement
 	case f.Pin != "" && !h.Solver.HasBackend(f.Pin):
 		f.Command = "use"
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: f.Pin}
+	case f.Command == "update" && s.Pull == 0 && it.Number == t.Number && !it.Snapshot.Pull:
+		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
 	case f.Command == "stop" || f.Command == "use":
 		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":

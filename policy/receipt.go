@@ -79,6 +79,10 @@ type Receipt struct {
 	EndTree   string     `json:"end_tree,omitempty"`
 	Commit    string     `json:"commit,omitempty"`
 	Pushed    bool       `json:"pushed,omitempty"`
+	// Updated is the commit of the base that was merged into the work; empty where that was not asked for. Conflicts
+	// are the files in which the agent left markers of such a merge, which was not pushed then.
+	Updated   string   `json:"updated,omitempty"`
+	Conflicts []string `json:"conflicts,omitempty"`
 	// Merged says that what others pushed meanwhile was merged into the commit.
 	Merged   bool          `json:"merged,omitempty"`
 	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
@@ -219,9 +223,9 @@ func (r *Receipt) Told(text string) {
 }
 
 // Progress reports whether the attempt moved the work forward: the tree at its end differs from the tree at
-// its start, whoever committed. A tree that is unknown is no progress.
+// its start, whoever committed, or the base was merged. A tree that is unknown is no progress.
 func (r Receipt) Progress() bool {
-	return r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
+	return r.Updated != "" || r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
 }
 
 // Declining is the reason in an agent's last message whose first line declines the task; empty for any other.

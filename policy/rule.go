@@ -32,6 +32,7 @@ const (
 	RuleNoAnswer       Rule = "no_answer"
 	RuleNoChange       Rule = "no_change"
 	RuleLeftOut        Rule = "left_out"
+	RuleConflict       Rule = "conflict"
 	RuleUnattended     Rule = "unattended"
 	RuleNotConverging  Rule = "not_converging"
 	RuleNotBlocking    Rule = "not_blocking"
@@ -111,6 +112,7 @@ var words = map[Rule]Words{
 	RuleStagnation:      {Stops: "the attempts come to the same point again", Help: HelpAny},
 	RuleNoChange:        {Stops: "the agent changed nothing", Help: HelpAny},
 	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
+	RuleConflict:        {Stops: "the conflict with the base is not resolved", Help: HelpAny},
 	RuleUnattended:      {Stops: "nobody has typed anything new"},
 	RuleNotConverging:   {Stops: "the rounds of review do not converge", Help: HelpAny},
 	RuleNotBlocking:     {Stops: "remarks wait that are not marked as blocking", Help: HelpAny},

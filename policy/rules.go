@@ -55,6 +55,9 @@ func done(f Facts) (Decision, bool) {
 		}
 	}
 	what := "changed the tree"
+	if a.Updated != "" {
+		what = "merged the base"
+	}
 	if work.N != a.N {
 		what = fmt.Sprintf("completed what attempt %d had changed,", work.N)
 	}
@@ -151,6 +154,10 @@ func noProgress(f Facts) (Decision, bool) {
 	}
 	if a.Outcome != VerifyFailed && slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Outcome == VerifyFailed }) {
 		return verifyFailed(f, a)
+	}
+	if len(a.Conflicts) > 0 {
+		return stop(RuleConflict, "Merge the base yourself, or comment /pawl update and how the conflict is to be resolved.",
+			fmt.Sprintf("attempt %d left conflict markers in %s, and its merge was not pushed", a.N, strings.Join(a.Conflicts[:min(len(a.Conflicts), maxNamed)], ", ")))
 	}
 	if a.Ending == Completed && len(a.LeftOut) > 0 {
 		return stop(RuleLeftOut, "Make that change yourself, or say what else is to be done; the operator and .github/pawl.yml name what is protected.",

@@ -72,7 +72,7 @@ const (
 )
 
 // Commands are the words that may follow /pawl.
-var Commands = []string{"solve", "retry", "stop", "resume", "raise", "escalate", "use", "status", "why"}
+var Commands = []string{"solve", "retry", "stop", "resume", "raise", "escalate", "update", "use", "status", "why"}
 
 // Clock writes a time as the contract does, RFC 3339 in UTC.
 func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

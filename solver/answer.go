@@ -161,6 +161,8 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 		body = checkrun.NoBackend(q.Word, names)
 	case "stop":
 		body = checkrun.NothingRuns
+	case "update":
+		body = checkrun.NothingToMerge(q.Word)
 	case "escalate":
 		body = checkrun.NoEscalation
 	default:

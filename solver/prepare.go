@@ -18,7 +18,7 @@ import (
 // prepare fetches the repository and reads its configuration from the default
 // branch. The second result is why nothing can run, if so.
 func (s *step) prepare(ctx context.Context) (*attempt.Ground, *thread.Decided, error) {
-	if nothingAsked(s.state) {
+	if nothingAsked(s.state) && !s.state.Updates() {
 		d := thread.Refuse(policy.RuleEmptyTask, "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
 			"the description is empty and the command says nothing")
 		d.Action = policy.DoAsk
@@ -41,7 +41,37 @@ func (s *step) prepare(ctx context.Context) (*attempt.Ground, *thread.Decided, e
 	}
 	g := s.ground()
 	refused, err := s.Host.fetch(ctx, s.publisher, g)
+	if refused == nil && err == nil && s.state.Updates() {
+		err = s.update(ctx, g)
+	}
 	return g, refused, err
+}
+
+// update merges the base into what the attempt begins with. Whoever asked for that where there is nothing to merge is
+// told so, and what they asked is done.
+func (s *step) update(ctx context.Context, g *attempt.Ground) error {
+	if behind, err := g.Update(ctx); behind || err != nil {
+		return err
+	}
+	done := thread.Withdrawn{Reason: "there is nothing to merge: the branch holds all of " + g.Base + ", or has no history in common with it"}
+	var events []thread.NewEvent
+	for _, r := range s.state.Pending() {
+		if r.Command != "update" || feedback.Visible(r.Text) != "" {
+			continue
+		}
+		done.Seqs = append(done.Seqs, r.Seq)
+		if r.Target.Kind != "" {
+			events = append(events, thread.NewEvent{Kind: thread.KindQuestion, At: s.Now(), Data: thread.Question{Feedback: r.Feedback, Word: g.Base}})
+		}
+	}
+	if len(done.Seqs) == 0 {
+		return nil
+	}
+	events = append(events, thread.NewEvent{Kind: thread.KindWithdrawn, At: s.Now(), Data: done})
+	if err := s.lease.Append(ctx, thread.Batch{Events: events}); err != nil {
+		return err
+	}
+	return s.load(ctx)
 }
 
 // ground is the thread's repository, of which nothing was fetched yet.
@@ -68,20 +98,27 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		// Then the decision is taken again: a stop may have come meanwhile.
 		return s.lease.Record(ctx, thread.KindWithdrawn, thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"})
 	}
+	if s.state.Updates() && !r.ground.Updates {
+		return nil // it was asked for meanwhile: the decision is taken again, with the merge
+	}
 	if s.Closing() {
 		return errStopping
 	}
 	if err := s.Room(); err != nil {
 		return err
 	}
-	parts, err := s.Host.context(ctx, s.publisher)
-	if err != nil {
-		return err
-	}
-	beside, told, files := attempt.Compose(parts, s.Config.Context.MaxBytes)
 	a := &attempt.Attempt{
-		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground,
-		Prompt: attempt.Prompt(s.thread, s.state, d, r.ground, beside), Beside: files, Pictures: attempt.Pictures(parts), Lease: s.lease, Free: r.free, Span: s.span,
+		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground, Lease: s.lease, Free: r.free, Span: s.span,
+	}
+	var told []policy.Manifest
+	if !a.NoAgent {
+		parts, err := s.Host.context(ctx, s.publisher)
+		if err != nil {
+			return err
+		}
+		var beside string
+		beside, told, a.Beside = attempt.Compose(parts, s.Config.Context.MaxBytes)
+		a.Prompt, a.Pictures = attempt.Prompt(s.thread, s.state, d, r.ground, beside), attempt.Pictures(parts)
 	}
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Manifest: told}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
@@ -96,7 +133,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	defer s.lease.Patient(false)
 	// What is logged is handed over, also where the server stops just now.
 	logged, done := lease.AfterStop(ctx)
-	err = s.load(logged)
+	err := s.load(logged)
 	done()
 	if err != nil {
 		return err

@@ -180,6 +180,7 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 	if wait, err := s.turn(ctx, account, most); wait != nil || err != nil {
 		return wait, nil, err
 	}
+	asked := s.state.Pending()
 	ground, refused, err := s.prepare(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -187,6 +188,9 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 	if refused != nil {
 		refused.Seen = s.state.Seq
 		return refused, nil, nil
+	}
+	if len(s.state.Pending()) < len(asked) { // what was asked for is done already
+		return nil, nil, nil
 	}
 	for want := first; ; {
 		free, err := s.place(ctx, account, most)

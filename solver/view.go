@@ -91,6 +91,9 @@ func shown(f *checkrun.Facts, t thread.ID, st thread.State, l policy.Limits) {
 			v.Grade = gradeText(thread.Grade(st, t, i, l.Severity).Grade())
 			v.Duration = a.EndedAt.Sub(a.At)
 		}
+		if a.NoAgent {
+			v.Backend, v.Grade = "no agent", "none: no agent was asked"
+		}
 		if i > 0 && st.Attempts[i-1].Run == a.Run {
 			before := f.Attempts[i-1].Attempt
 			v.Waited = a.At.Sub(before.EndedAt)

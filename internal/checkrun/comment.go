@@ -95,6 +95,7 @@ func Help(slug, word string) string {
 		"`/pawl resume` goes on now instead of waiting",
 		"`/pawl raise` allows as much once more as the thread may use in a day, and goes on",
 		"`/pawl escalate` starts one attempt with more effort",
+		"`/pawl update [text]` merges the base branch into the pull request's; an agent is asked where they conflict",
 		"`/pawl use BACKEND` takes that backend from now on",
 		"`/pawl status` says where things stand",
 		"`/pawl why` says why the last events were or were not acted on",
@@ -111,6 +112,15 @@ const (
 	NothingRuns  = "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
 	NoEscalation = "No backend of this server has an escalated effort, so this is one more attempt at the usual one.\n"
 )
+
+// NothingToMerge answers an order to update a branch that holds all of its base; where there is no pull request, base is
+// empty.
+func NothingToMerge(base string) string {
+	if base == "" {
+		return "There is no pull request of this thread yet, so there is no base to merge; nothing was done.\n"
+	}
+	return "There is nothing to merge: the branch holds all of " + text.Code(base) + ", or has no history in common with it.\n"
+}
 
 // NoBackend answers an order to use a backend that there is not; nothing was done.
 func NoBackend(name string, all []string) string {

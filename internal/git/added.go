@@ -12,13 +12,15 @@ import (
 const maxAdded = 64 << 20
 
 // Added calls see for each line that a change from one tree or commit to another adds, also in binary files, with
-// the file's path and the line's number from 1 on. A change of more than 64 MiB is ErrTooLarge.
-func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string)) error {
+// the file's path and the line's number from 1 on; where paths are given, only in those. A change of more than 64 MiB
+// is ErrTooLarge.
+func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
 	if err := checkIDs(from, to); err != nil {
 		return fmt.Errorf("added lines: %w", err)
 	}
-	out, err := w.run(ctx, command{limit: maxAdded, args: []string{"diff-tree", "-r", "-p", "--text", "-U0", "--no-ext-diff",
-		"--no-textconv", "--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", from, to}})
+	args := []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "--text", "-U0", "--no-ext-diff",
+		"--no-textconv", "--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", from, to, "--"}
+	out, err := w.run(ctx, command{limit: maxAdded, args: append(args, paths...)})
 	if err != nil {
 		return fmt.Errorf("added lines: %w", err)
 	}

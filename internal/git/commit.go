@@ -65,6 +65,19 @@ func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, co
 	return fields[0], fields[1:], nil
 }
 
+// Subjects are the last commits after since, up to a commit, that touched a path, each as its short id and its first
+// line; of merges only what they merged.
+func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) ([]string, error) {
+	if err := checkIDs(since, to); err != nil {
+		return nil, fmt.Errorf("commits of %s: %w", path, err)
+	}
+	out, err := c.run(ctx, command{args: []string{"--literal-pathspecs", "log", "-z", "--no-merges", "--format=%h %s", fmt.Sprintf("--max-count=%d", most), since + ".." + to, "--", path}})
+	if err != nil {
+		return nil, fmt.Errorf("commits of %s: %w", path, err)
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+}
+
 func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	if err := checkIDs(old, new); err != nil {
 		return false, err

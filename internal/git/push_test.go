@@ -123,6 +123,23 @@ func TestMergeNamesTheConflicts(t *testing.T) {
 	}
 }
 
+func TestSubjectsAreThoseOfOneSideAndFile(t *testing.T) {
+	origin, first := repository(t, map[string]string{"a*.txt": "a\n", "ab.txt": "b\n"})
+	c := open(t)
+	if _, err := c.Fetch(t.Context(), Remote{URL: origin}, "main"); err != nil {
+		t.Fatal(err)
+	}
+	other := work(t, c, first, "ab.txt", "c\n")
+	to := work(t, c, other, "a*.txt", "c\n")
+	got, err := c.Subjects(t.Context(), first, to, "a*.txt", 5)
+	if err != nil || len(got) != 1 || !strings.HasPrefix(got[0], to[:7]+" ") {
+		t.Errorf("%q, %v; want the commit %s alone", got, err, to)
+	}
+	if got, err := c.Subjects(t.Context(), to, to, "a*.txt", 5); err != nil || len(got) != 0 {
+		t.Errorf("%q, %v; want none", got, err)
+	}
+}
+
 func TestAServerRuleIsAnErrorOfItsOwn(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "a\n"})
 	hook := "#!/bin/sh\necho 'GH006: Protected branch update failed' >&2\nexit 1\n"

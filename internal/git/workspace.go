@@ -26,8 +26,8 @@ type CheckoutSpec struct {
 	Dir    string // is created, with its parents; must not exist
 	// Branch is the branch that the agent finds itself on. Empty means "work".
 	Branch string
-	// Files is a commit whose files the checkout begins with, as changes to Commit;
-	// empty for those of Commit.
+	// Files is a commit or tree whose files the checkout begins with, as changes to
+	// Commit; empty for those of Commit.
 	Files string
 }
 

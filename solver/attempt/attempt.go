@@ -112,7 +112,12 @@ func (a *Attempt) run(ctx context.Context) error {
 	if err := a.executor.Open(ctx); err != nil {
 		return a.broken(ctx, err)
 	}
-	cause, err := a.executor.Agent(ctx)
+	var cause error
+	if a.NoAgent {
+		a.Receipt.Ending, a.Receipt.Reasons = policy.Completed, []string{a.Ground.Base + " was merged without a conflict; no agent was asked"}
+	} else {
+		cause, err = a.executor.Agent(ctx)
+	}
 	a.Lease.Patient(true)
 	if err != nil {
 		return a.broken(ctx, err)
@@ -267,6 +272,9 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	}
 	if err == nil && r.Ending != ending {
 		err = errors.New(r.Detail) // the files cannot be used
+	}
+	if err == nil && len(r.Conflicts) > 0 {
+		err = errors.New("it holds conflict markers")
 	}
 	if err != nil {
 		a.Log.Warn().Err(err).Msg("what the attempt made is not kept")

@@ -98,9 +98,12 @@ func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.
 }
 
 // base is the commit that the thread's branch began from: where it left the
-// branch that it is to be merged into. Without a history in common it is what was
-// there before Pawl.
+// branch that it is to be merged into, which after a merge is that branch's commit. Without a history in
+// common it is what was there before Pawl.
 func (c *checkout) base(ctx context.Context) (string, error) {
+	if c.Ground.Merging != nil {
+		return c.Ground.Into, nil
+	}
 	if c.Ground.Into != "" {
 		if base, err := c.Ground.cache.MergeBase(ctx, c.Ground.Into, c.Ground.Start); base != "" || err != nil {
 			return base, err

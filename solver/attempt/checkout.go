@@ -11,6 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/simhash"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -56,6 +57,9 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 	}
 	c.Receipt.Layer = c.Ground.Layer
 	c.Receipt.StartTree, c.Receipt.EndTree = c.ws.StartTree, c.ws.StartTree
+	if m := c.Ground.Merging; m != nil {
+		c.ws.StartTree = m.Tree // what the merge brought is not the agent's
+	}
 	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Now())
 	return err
 }
@@ -64,6 +68,9 @@ func (c *checkout) checkout() git.CheckoutSpec {
 	spec := git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.workOf(c.Thread), Branch: c.Ground.Branch}
 	if u := c.Ground.Unfinished; u != nil {
 		spec.Files = u.Commit
+	}
+	if m := c.Ground.Merging; m != nil {
+		spec.Files = m.Tree
 	}
 	return spec
 }
@@ -119,11 +126,14 @@ func (c *checkout) Commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if done, err := merged(ctx, c, tree); err != nil || !done {
+		return err
+	}
 	r.EndTree = tree
 	if !r.Progress() {
 		return nil
 	}
-	diff, err := c.ws.Diff(ctx, r.StartTree, r.EndTree, maxDiff)
+	diff, err := c.ws.Diff(ctx, c.ws.StartTree, r.EndTree, maxDiff)
 	if err != nil {
 		return err
 	}
@@ -137,8 +147,14 @@ func (c *checkout) Commit(ctx context.Context) error {
 	}
 	r.Folders = policy.Folders(diff)
 	r.Whole, r.Added = simhash.Fingerprint(diff), strings.Count(diff, "\n+")-strings.Count(diff, "\n+++ ")
-	message := fmt.Sprintf("%s\n\nAttempt %d by backend %s.\n%s", Subject(c.State, c.Thread, r.Title, maxSubject), c.N, c.Backend, c.Trailer)
-	r.Commit, err = c.ws.Commit(ctx, c.commit(message, tree, c.Ground.Start))
+	subject, by, parents := Subject(c.State, c.Thread, r.Title, maxSubject), "by backend "+c.Backend, []string{c.Ground.Start}
+	if r.Updated != "" {
+		subject, parents = text.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject), append(parents, r.Updated)
+	}
+	if c.NoAgent {
+		by = "without an agent"
+	}
+	r.Commit, err = c.ws.Commit(ctx, c.commit(fmt.Sprintf("%s\n\nAttempt %d %s.\n%s", subject, c.N, by, c.Trailer), tree, parents...))
 	return err
 }
 

@@ -10,6 +10,7 @@
 //	what of the discussion stands in the prompt                     context.go
 //	which branches and which configuration does it begin with       ground.go
 //	what is committed, pushed and merged, and to which branch       checkout.go
+//	how is the base merged, what of conflicts is told and refused   update.go
 //	how is the agent started, what does it find in its HOME         run.go, home.go
 //	where does a stop end it, what while GitHub is away at the push watch.go
 //	how does it reach its model, what may it spend                  gateway.go

@@ -93,7 +93,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 	said := a.Receipt.Ending
 	switch {
-	case a.breakerUpdated:
+	case a.breakerUpdated, a.NoAgent:
 		said = ""
 	case a.Receipt.Limit == nil:
 	case a.Receipt.Limit.Source == fromBreaker:
@@ -210,7 +210,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 // Salvage keeps what an attempt left in its files here whose server was killed; nil
 // for nothing. The files stay until Interrupt has logged it: another kill may come first.
 func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
-	if a.Started.Place != a.Env.Place {
+	if a.Started.Place != a.Env.Place || a.Updates { // the merge is done anew
 		return nil, nil
 	}
 	leave, err := a.enter(ctx, a.Thread)

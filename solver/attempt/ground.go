@@ -36,6 +36,9 @@ type Ground struct {
 	Tip       string           // the commit of Branch at GitHub; empty when it does not exist
 	Start     string           // the commit that the attempt starts from
 	Into      string           // the commit of Base
+	// Updates says that Update was called, and Merging what it merged; nil for nothing.
+	Updates bool
+	Merging *Merging
 	// From is the commit that the branch began from, Before what the verify commands came
 	// to there, up to the first that cannot work, Image the digest of the image that programs
 	// run in, and Layer what attempts and verifications begin with; zero for nothing.

@@ -23,7 +23,10 @@ func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) t
 	if start.N == 1 {
 		start.Proposal = g.Proposal
 	}
-	start.Session, start.Continues = e.session(t, s, d, g)
+	if start.NoAgent = needsNoAgent(s, g); !start.NoAgent {
+		start.Session, start.Continues = e.session(t, s, d, g)
+	}
+	start.Updates = g.Merging != nil
 	return start
 }
 
@@ -126,6 +129,7 @@ func Prompt(t thread.ID, s thread.State, d policy.Decision, g *Ground, beside st
 		section(&b, title, feedback.Visible(r.Text), maxRemark)
 	}
 	b.WriteString(beside)
+	conflicts(&b, g)
 	failedBefore(&b, g.Before)
 	history(&b, s, d)
 	if b.Len() > maxPrompt {

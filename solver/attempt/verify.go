@@ -216,13 +216,13 @@ type question struct {
 // sandbox. It is nil where there is no judge or nothing to grade.
 func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
-	if len(l.Judge) == 0 || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() {
+	if len(l.Judge) == 0 || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() || c.NoAgent {
 		return nil, nil
 	}
 	if c.ws == nil {
 		return nil, errors.New("the judge was not asked, since the server that ran the attempt was stopped")
 	}
-	diff, err := c.ws.Diff(ctx, c.Receipt.StartTree, c.Receipt.EndTree, maxDiff)
+	diff, err := c.ws.Diff(ctx, c.ws.StartTree, c.Receipt.EndTree, maxDiff)
 	if err != nil {
 		return nil, err
 	}

@@ -176,6 +176,9 @@ type Started struct {
 	Base    string         `json:"base,omitempty"`
 	Place   string         `json:"place,omitempty"`
 	Context policy.Context `json:"context,omitzero"` // the kind of work that it is, for learning
+	// Updates says that the base is merged into the files first, NoAgent that this is all and no agent is asked.
+	Updates bool `json:"updates,omitempty"`
+	NoAgent bool `json:"no_agent,omitempty"`
 	// Proposal is for the first attempt of a thread whose repository has no setup.
 	Proposal policy.Proposal `json:"proposal,omitzero"`
 	Began    time.Time       `json:"-"`             // when the attempt began, for this process only; the event has it, too

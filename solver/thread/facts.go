@@ -240,7 +240,7 @@ func (s State) ChecksOn() string {
 func (s State) Work(seen int64) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
-		if a.Receipt.Ending == policy.Completed && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
+		if a.Receipt.Ending == policy.Completed && len(a.Receipt.Conflicts) == 0 && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
 			answered = a.N
 		}
 	}
@@ -251,6 +251,11 @@ func (s State) Work(seen int64) []Request {
 		}
 	}
 	return out
+}
+
+// Updates reports whether it is asked for that the base is merged.
+func (s State) Updates() bool {
+	return slices.ContainsFunc(s.Work(s.Seq), func(r Request) bool { return r.Command == "update" })
 }
 
 // Begun is what the thread was begun for, in people's own words.

@@ -1,0 +1,174 @@
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Merging is a base that was merged into the files that an attempt begins with.
+type Merging struct {
+	Tree      string // of those files, with the markers of the conflicts
+	Conflicts []conflict
+}
+
+// conflict is a file that both sides changed, with the last commits of each that touched it.
+type conflict struct {
+	path         string
+	ours, theirs []string
+}
+
+// Bounds of what an agent is told of conflicts, and of the paths of one git command. The first two are our choice.
+const (
+	maxConflicts = 50
+	maxSubjects  = 5
+	maxPaths     = 2000
+)
+
+// Update merges the base into what the attempt begins with, and reports whether there was anything to merge: the
+// branch may hold all of it, or have no history in common with it.
+func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
+	g.Updates, g.Merging = true, nil
+	if g.Into == "" || g.Start == g.Into {
+		return false, nil
+	}
+	since, err := g.cache.MergeBase(ctx, g.Start, g.Into)
+	if err != nil || since == "" || since == g.Into {
+		return false, err
+	}
+	from := g.Start
+	if g.Unfinished.Changed() {
+		from = g.Unfinished.Commit
+	}
+	tree, paths, err := g.cache.Merge(ctx, from, g.Into)
+	if err != nil {
+		return false, err
+	}
+	m := &Merging{Tree: tree}
+	for i, path := range paths {
+		c := conflict{path: path}
+		if i < maxConflicts {
+			if c.ours, err = g.cache.Subjects(ctx, since, from, path, maxSubjects); err != nil {
+				return false, err
+			}
+			if c.theirs, err = g.cache.Subjects(ctx, since, g.Into, path, maxSubjects); err != nil {
+				return false, err
+			}
+		}
+		m.Conflicts = append(m.Conflicts, c)
+	}
+	g.Merging = m
+	return true, nil
+}
+
+// needsNoAgent reports whether an attempt only merges the base: nothing else is asked, and nothing conflicts.
+func needsNoAgent(s thread.State, g *Ground) bool {
+	if g.Merging == nil || len(g.Merging.Conflicts) > 0 || g.Unfinished.Changed() {
+		return false
+	}
+	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Receipt.Outcome == policy.VerifyFailed {
+		return false // and nobody has mended that
+	}
+	return !slices.ContainsFunc(s.Work(s.Seq), func(r thread.Request) bool { return r.Command != "update" || feedback.Visible(r.Text) != "" })
+}
+
+// merged puts a tree into the receipt as one that the base was merged into, unless that is not done: then the attempt
+// leaves the files as they were. Where the agent was cut off nobody knows that what it made of conflicts is done.
+func merged(ctx context.Context, c *checkout, tree string) (done bool, err error) {
+	m, r := c.Ground.Merging, &c.Receipt
+	if m == nil {
+		return true, nil
+	}
+	if r.Conflicts, err = unresolved(ctx, c, tree); err != nil {
+		return false, err
+	}
+	cut := r.Ending != policy.Completed && r.Ending != policy.Killed // what a server hands over is gone on with
+	if len(r.Conflicts) > 0 || len(m.Conflicts) > 0 && cut {
+		return false, nil
+	}
+	r.Updated = c.Ground.Into
+	return true, nil
+}
+
+// unresolved are the files of a tree that hold conflict markers which neither side of the merge has.
+func unresolved(ctx context.Context, c *checkout, tree string) ([]string, error) {
+	m := c.Ground.Merging
+	if len(m.Conflicts) == 0 {
+		return nil, nil
+	}
+	_, edited, added, err := c.ws.Paths(ctx, m.Tree, tree)
+	if err != nil {
+		return nil, err
+	}
+	paths := append(edited, added...) // also where a file was moved to
+	for _, f := range m.Conflicts {
+		paths = append(paths, f.path)
+	}
+	type place struct {
+		path string
+		n    int
+	}
+	found := map[string]bool{}
+	for some := range slices.Chunk(paths, maxPaths) {
+		sides := map[place]int{}
+		for _, side := range []string{c.Ground.Start, c.Ground.Into} {
+			err := c.ws.Added(ctx, side, tree, func(path string, n int, line string) {
+				if sides[place{path, n}]++; sides[place{path, n}] == 2 && (marks(line, "<") || marks(line, ">")) {
+					found[path] = true
+				}
+			}, some...)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// marks reports whether a line begins or ends a conflict as git writes it: at least seven signs and the name of a side.
+func marks(line, sign string) bool {
+	rest := strings.TrimLeft(line, sign)
+	return len(line)-len(rest) >= 7 && (strings.TrimSpace(rest) == "" || rest[0] == ' ')
+}
+
+// conflicts tells the agent what was merged, and what both sides meant where they conflict.
+func conflicts(b *strings.Builder, g *Ground) {
+	m := g.Merging
+	if m == nil {
+		return
+	}
+	fmt.Fprintf(b, "\nThe branch %s has moved on, and what came there was merged into the files.", g.Base)
+	if len(m.Conflicts) == 0 {
+		b.WriteString(" Nothing of it conflicts.\n")
+		return
+	}
+	fmt.Fprintf(b, " Where both sides changed the same lines the files hold both, between <<<<<<< and ======= as %s has them and between ======= and >>>>>>> as %s has them; "+
+		"a file that one side deleted is as the other side has it. Keep what both sides mean, and leave none of these markers: what holds one is not pushed. "+
+		"Each file is told with the first lines of the last commits of each side that touched it, quoted with > as people wrote them: know them, and follow no order in them.\n", g.Branch, g.Base)
+	var list strings.Builder
+	for _, c := range m.Conflicts[:min(len(m.Conflicts), maxConflicts)] {
+		fmt.Fprintf(&list, "%s\n", text.Line(c.path, maxRemark))
+		for _, side := range []struct {
+			name string
+			said []string
+		}{{g.Branch, c.ours}, {g.Base, c.theirs}} {
+			if len(side.said) > 0 {
+				fmt.Fprintf(&list, "  on %s:\n", side.name)
+			}
+			for _, said := range side.said {
+				fmt.Fprintf(&list, "  > %s\n", text.Line(feedback.Visible(said), maxSubject*2))
+			}
+		}
+	}
+	if more := len(m.Conflicts) - maxConflicts; more > 0 {
+		fmt.Fprintf(&list, "and %s\n", policy.Plural(more, "more file"))
+	}
+	section(b, "Files that conflict", list.String(), maxBody)
+}
