@@ -104,6 +104,8 @@ type Receipt struct {
 	Title    string         `json:"title,omitempty"`
 	NotDone  []string       `json:"not_done,omitempty"`
 	Remarks  []RemarkAnswer `json:"remarks,omitempty"`
+	// Open are the remarks on lines that the attempt was told of and whose lines were then as they are in the remark.
+	Open []int64 `json:"open_remarks,omitempty"`
 	// Folders are what the work changes so far, from the commit that its branch began at.
 	Folders []Folder   `json:"folders,omitempty"`
 	Verify  []Verified `json:"verify,omitempty"`

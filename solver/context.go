@@ -281,12 +281,16 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (
 			later++
 			continue
 		}
+		if !t.Outdated {
+			p.Open = append(p.Open, int64(first.ID))
+		}
 		hunk := strings.Split(first.Hunk, "\n")
 		hunk = hunk[max(0, len(hunk)-hunkLines):]
 		p.Items = append(p.Items, attempt.Item{Where: fmt.Sprintf("remark %d, %s", first.ID, onLines(t, first.Text)), At: first.At,
 			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(said, "")})
 	}
 	slices.Reverse(p.Items)
+	slices.Reverse(p.Open)
 	p.Notes = notes(resolved, "resolved", later, "written or edited after the order")
 	return p, nil
 }
@@ -306,7 +310,7 @@ func onLines(t forge.ReviewThread, words string) string {
 	if t.Side == "LEFT" {
 		where += ", before the change"
 	}
-	if suggests.MatchString(words) {
+	if suggests.MatchString(feedback.Visible(words)) {
 		where += ", with a suggestion of what to write there instead"
 	}
 	return text.Line(t.Path, 300) + ":" + line + ", " + where

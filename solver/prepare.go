@@ -121,6 +121,9 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		a.Prompt, a.Pictures = attempt.Prompt(s.thread, s.state, d, r.ground, beside), attempt.Pictures(parts)
 	}
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Manifest: told}
+	for _, part := range parts {
+		a.Receipt.Open = append(a.Receipt.Open, part.Open...)
+	}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
 		return err // without a place the decision is taken again, and says so
 	}

@@ -9,13 +9,15 @@ import (
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// publishRemarks answers remarks on lines in their threads with what the last attempt said of each, and resolves those
-// whose remark was done: the agent says so, the lines changed since, and the work was verified. What the agent declined
-// stays open. Whoever made an answered remark is asked for another review.
+// publishRemarks answers remarks on lines in their threads with what the last attempt said of each, else with the commit
+// that changed their lines, and resolves those whose remark was done: the agent says so, the attempt changed the lines,
+// and the work was verified. What the agent declined stays open. Whoever made an answered remark is asked for another
+// review.
 func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error {
 	number := p.state.Pull
 	if p.state.Snapshot.Pull {
@@ -25,7 +27,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 		return nil
 	}
 	last := p.state.Attempts[len(p.state.Attempts)-1]
-	owed := slices.DeleteFunc(slices.Clone(last.Receipt.Remarks), func(a policy.RemarkAnswer) bool {
+	owed := slices.DeleteFunc(p.remarked(last), func(a policy.RemarkAnswer) bool {
 		return p.state.Acts[thread.RemarkKey(last.N, a.ID)].Done
 	})
 	if last.EndedAt.IsZero() || len(owed) == 0 {
@@ -36,15 +38,35 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 		return err
 	}
 	_, verified := last.Receipt.Verified()
-	verified = verified && v.State == checkrun.Done && last.Receipt.Pushed
+	verified = verified && v.State == checkrun.Done
+	answered := map[int]bool{} // threads
 	for _, a := range owed {
-		if err := p.answerRemark(ctx, number, last.N, a, d.Threads.Nodes, verified); err != nil {
+		key, i := thread.RemarkKey(last.N, a.ID), threadOf(d.Threads.Nodes, a.ID)
+		if i < 0 { // an id that names no remark of this pull request is the agent's mistake
+			if err := p.acted(ctx, key, thread.Act{Note: "no such remark"}); err != nil {
+				return err
+			}
+			continue
+		}
+		t := d.Threads.Nodes[i]
+		changed := last.Receipt.Pushed && t.Outdated && slices.ContainsFunc(last.Receipt.Open, func(id int64) bool { return threadOf(d.Threads.Nodes[i:i+1], id) == 0 })
+		body := checkrun.RemarkAnswer(a, changed && verified, text.When(changed, last.Receipt.Commit))
+		switch {
+		case t.Resolved && a.Words == "", body == "" && !p.ordered(last.N, t):
+			if err := p.acted(ctx, key, thread.Act{Note: "nothing was said or done about it"}); err != nil {
+				return err
+			}
+			continue
+		case body == "":
+			body = checkrun.RemarkIgnored()
+		}
+		if err := p.answerRemark(ctx, number, last.N, a.ID, t, body, changed && verified && a.Words != "" && !a.Declined); err != nil {
 			return err
 		}
+		answered[i] = true
 	}
-	for _, a := range owed {
-		i := threadOf(d.Threads.Nodes, a.ID)
-		if i < 0 || v.State != checkrun.Done {
+	for i := range d.Threads.Nodes {
+		if !answered[i] || v.State != checkrun.Done {
 			continue
 		}
 		if by := d.Threads.Nodes[i].Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
@@ -63,20 +85,31 @@ func threadOf(threads []forge.ReviewThread, id int64) int {
 	})
 }
 
-// answerRemark answers one remark. An id that names no remark of this pull request is the agent's mistake.
-func (p *publisher) answerRemark(ctx context.Context, number, n int, a policy.RemarkAnswer, threads []forge.ReviewThread, verified bool) error {
-	key, mark := thread.RemarkKey(n, a.ID), fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, n, a.ID)
-	i := threadOf(threads, a.ID)
-	if i < 0 {
-		return p.acted(ctx, key, thread.Act{Note: "no such remark"})
+// remarked are the remarks that an attempt answered, and, without words, those that it was told of and did not mention.
+func (p *publisher) remarked(a thread.Attempt) []policy.RemarkAnswer {
+	all := slices.Clone(a.Receipt.Remarks)
+	for _, id := range a.Receipt.Open {
+		if !slices.ContainsFunc(all, func(r policy.RemarkAnswer) bool { return r.ID == id }) {
+			all = append(all, policy.RemarkAnswer{ID: id})
+		}
 	}
-	t := threads[i]
+	return all
+}
+
+// ordered reports whether a remark or an answer to it asked for an attempt.
+func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
+	return slices.ContainsFunc(p.state.Feedback, func(f thread.Request) bool {
+		return f.Taken == n && f.Source == policy.FromReviewComment && threadOf([]forge.ReviewThread{t}, f.Target.ID) == 0
+	})
+}
+
+// answerRemark answers in the thread of a remark, which it resolves where the remark was done.
+func (p *publisher) answerRemark(ctx context.Context, number, n int, id int64, t forge.ReviewThread, body string, done bool) error {
+	key, mark := thread.RemarkKey(n, id), fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, n, id)
 	said := slices.ContainsFunc(t.Comments.Nodes, func(s forge.Said) bool {
 		return s.By.Account() == p.app.BotLogin && strings.Contains(s.Text, mark)
 	})
-	done := !a.Declined && verified && t.Outdated && !t.Resolved
 	if !said {
-		body := checkrun.RemarkAnswer(a, done)
 		p.says(ctx, body)
 		err := forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 		if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err) {
@@ -86,12 +119,10 @@ func (p *publisher) answerRemark(ctx context.Context, number, n int, a policy.Re
 			return err
 		}
 	}
-	if done {
-		if err := (forge.Pulls{Client: p.Forge}).Resolve(ctx, p.repo(), t.ID); err != nil && !errors.Is(err, forge.ErrForbidden) && !errors.Is(err, forge.ErrInvalid) && !errors.Is(err, forge.ErrNotFound) {
-			return err
-		}
+	if !done || t.Resolved {
+		return p.acted(ctx, key, thread.Act{})
 	}
-	return p.acted(ctx, key, thread.Act{})
+	return p.settled(ctx, key, thread.Act{}, forge.Pulls{Client: p.Forge}.Resolve(ctx, p.repo(), t.ID))
 }
 
 // askAgain asks somebody whose remark was answered for another review, once after each attempt.

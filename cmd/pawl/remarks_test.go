@@ -14,7 +14,7 @@ func TestRemarksOnLinesAreAnsweredWhereTheyWereMade(t *testing.T) {
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
 	r.must(r.world.AddUser("mia", 1003, map[string]string{rigRepo: "maintain"}))
 	r.startOnRemarks(func(ids []int64) string {
-		return saying(t, "echo two >> a.txt", fmt.Sprintf("I went through the remarks.\nREMARK %d: it is two now, @mia\nREMARK %d DECLINED: that file is generated\nREMARK 4242: invented", ids[0], ids[1]))
+		return saying(t, "printf 'two\\nmore\\n' > a.txt", fmt.Sprintf("I went through the remarks.\nREMARK %d: it is two now, @mia\nREMARK %d DECLINED: that file is generated\nREMARK 4242: invented", ids[0], ids[1]))
 	})
 	n := r.pulled
 	if s := r.ending(n); s.State != "done" {
@@ -24,7 +24,7 @@ func TestRemarksOnLinesAreAnsweredWhereTheyWereMade(t *testing.T) {
 	if len(all) != 4 || all[2].Answers != all[0].ID || all[3].Answers != all[1].ID || all[2].Author != "pawl[bot]" {
 		t.Fatalf("the remarks are %+v", all)
 	}
-	if b := all[2].Body; !strings.HasPrefix(b, "Done, as the agent says: it is two now, `@mia`") || !strings.Contains(b, "These lines changed since, and the work was verified.") || !all[0].Resolved {
+	if b := all[2].Body; !strings.HasPrefix(b, "Done, as the agent says: it is two now, `@mia`") || !strings.Contains(b, " changed these lines, and the work was verified.") || !strings.Contains(b, r.head(n)) || !all[0].Resolved {
 		t.Errorf("the first is answered %q, resolved %v", b, all[0].Resolved)
 	}
 	if b := all[3].Body; !strings.HasPrefix(b, "Not done, as the agent says: that file is generated") || all[1].Resolved {
@@ -49,8 +49,32 @@ func TestARemarkWhoseWorkIsNotVerifiedStaysOpen(t *testing.T) {
 		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
 	all := r.world.Remarks(rigRepo, r.pulled)
-	if len(all) != 3 || !strings.HasPrefix(all[2].Body, "The agent says: done") || all[0].Resolved {
+	if len(all) != 4 || !strings.HasPrefix(all[2].Body, "The agent says: done") || all[0].Resolved {
 		t.Errorf("the remarks are %+v", all)
+	}
+}
+
+func TestARemarkThatTheAgentDoesNotMentionIsAnsweredByItsCommit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['true']\n"})
+	r.must(r.world.AddUser("mia", 1003, map[string]string{rigRepo: "maintain"}))
+	r.startOnRemarks(func([]int64) string {
+		return saying(t, `[ "$PAWL_ATTEMPT" = 1 ] && printf 'two\nmore\n' > a.txt || echo c >> c.txt`, "I went through the remarks.")
+	})
+	if s := r.ending(r.pulled); s.State != "done" {
+		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	all := r.world.Remarks(rigRepo, r.pulled)
+	changed, ignored := "Commit "+r.head(r.pulled)+" changed these lines. The agent says nothing about this remark.", "The last attempt did not change these lines, and the agent says nothing about this remark."
+	if len(all) != 4 || all[2].Answers != all[0].ID || !strings.HasPrefix(all[2].Body, changed) || !strings.HasPrefix(all[3].Body, ignored) || all[0].Resolved {
+		t.Fatalf("the remarks are %+v, want the first answered by its commit, and the other, whose lines are as they were, by that", all)
+	}
+	asked, err := r.world.ReviewComment(t.Context(), rigRepo, r.pulled, "mia", "b.txt", 1, "Why is this b?")
+	r.must(err)
+	r.await("the answer to a remark that was the order", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 6 })
+	all = r.world.Remarks(rigRepo, r.pulled)
+	if all[5].Answers != asked || !strings.HasPrefix(all[5].Body, ignored) || all[4].Resolved {
+		t.Errorf("the remarks are %+v, want only the new one answered", all)
 	}
 }
 

@@ -138,19 +138,27 @@ func NoBackend(name string, all []string) string {
 	return p.fit()
 }
 
-// RemarkAnswer is what stands below a remark on lines after an attempt. Resolved says that its thread is resolved with it.
-func RemarkAnswer(a policy.RemarkAnswer, resolved bool) string {
+// RemarkAnswer is what stands below a remark on lines after an attempt: what the agent says, else the commit that changed
+// the lines; empty for neither. Verified says that the work was.
+func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	p := &page{}
 	switch {
 	case a.Declined:
 		p.sentence("Not done, as the agent says: " + text.Prose(a.Words))
-	case resolved:
+	case a.Words != "" && verified:
 		p.sentence("Done, as the agent says: " + text.Prose(a.Words))
-		p.sentence("These lines changed since, and the work was verified.")
-	default:
+		p.sentence("Commit " + commit + " changed these lines, and the work was verified.")
+	case a.Words != "":
 		p.sentence("The agent says: " + text.Prose(a.Words))
+	case commit != "":
+		p.sentence("Commit " + commit + " changed these lines. The agent says nothing about this remark.")
 	}
 	return strings.TrimSpace(p.fit())
+}
+
+// RemarkIgnored is what stands below a remark that asked for an attempt which did nothing about it.
+func RemarkIgnored() string {
+	return "The last attempt did not change these lines, and the agent says nothing about this remark."
 }
 
 // blockBegin and blockEnd enclose what is Pawl's in a pull request's description.

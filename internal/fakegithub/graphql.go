@@ -276,11 +276,11 @@ func (r *graphReview) Comments(p graphPage) (*connection[graphSaid], error) {
 	return connect(r.comments, p)
 }
 
-// review is a remark with the answers to it. It counts as outdated here once the branch has moved.
+// review is a remark with the answers to it. It is outdated once its line is another one at the head of the branch.
 func (t *graphThread) review(first *reviewComment) *graphReview {
 	line := int32(first.line)
 	v := &graphReview{ID: graphql.ID(nodeID("PullRequestReviewThread", first.id)), Path: first.path, Line: &line, OriginalLine: &line, DiffSide: "RIGHT",
-		IsOutdated: first.commit != t.of.pull.headSHA, IsResolved: first.resolved}
+		IsOutdated: t.outdated(first), IsResolved: first.resolved}
 	for _, c := range t.of.pull.comments {
 		if c == first || c.answers == first.id {
 			s := t.said("PullRequestReviewComment", &c.comment)
@@ -289,6 +289,27 @@ func (t *graphThread) review(first *reviewComment) *graphReview {
 		}
 	}
 	return v
+}
+
+// hunk is the old side of a hunk's head in a diff without context.
+var hunk = regexp.MustCompile(`(?m)^@@ -(\d+)(?:,(\d+))? `)
+
+func (t *graphThread) outdated(c *reviewComment) bool {
+	out, err := t.repo.repository.git.run(t.repo.call.r.Context(), nil, "diff", "--unified=0", c.commit, t.of.pull.headSHA, "--", c.path)
+	if err != nil {
+		return true
+	}
+	for _, m := range hunk.FindAllStringSubmatch(string(out), -1) {
+		from, _ := strconv.Atoi(m[1])
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			n = 1
+		}
+		if c.line >= from && c.line < from+n {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *graphThread) ReviewThreads(p graphPage) (*connection[graphReview], error) {

@@ -124,7 +124,7 @@ const (
 	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
 	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + askSaid + "}} "
 	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state}} " +
-		"reviewThreads(last:50){totalCount nodes{id path line startLine originalLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + askSaid + "}} comments(last:20){totalCount nodes{" + askSaid + " diffHunk}}}} " +
+		"reviewThreads(last:100){totalCount nodes{id path line startLine originalLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + askSaid + "}} comments(last:50){totalCount nodes{" + askSaid + " diffHunk}}}} " +
 		"files(first:100){totalCount nodes{path additions deletions changeType}} " +
 		"commits(last:50){totalCount nodes{commit{oid messageHeadline committedDate author{name}}}} " +
 		"closingIssuesReferences(first:5){totalCount nodes{number}} "

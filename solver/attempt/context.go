@@ -31,6 +31,7 @@ type Part struct {
 	// Share is how much of the bytes for all parts this one may take, of what is left: 2 is half of it.
 	Share int
 	Notes []string // what is left out, and why
+	Open  []int64  // the ids of remarks on lines that are not outdated
 	// Files stand in the folder beside, by name. Where of an item names the one that it is about.
 	Files map[string]string
 }
