@@ -110,19 +110,18 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground, Lease: s.lease, Free: r.free, Span: s.span,
 	}
-	var told []policy.Manifest
+	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
 	if !a.NoAgent {
 		parts, err := s.Host.context(ctx, s.publisher)
 		if err != nil {
 			return err
 		}
 		var beside string
-		beside, told, a.Beside = attempt.Compose(parts, s.Config.Context.MaxBytes)
+		beside, a.Receipt.Manifest, a.Beside = attempt.Compose(parts, s.Config.Context.MaxBytes)
 		a.Prompt, a.Pictures = attempt.Prompt(s.thread, s.state, d, r.ground, beside), attempt.Pictures(parts)
-	}
-	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start, Manifest: told}
-	for _, part := range parts {
-		a.Receipt.Open = append(a.Receipt.Open, part.Open...)
+		for _, part := range parts {
+			a.Receipt.Open = append(a.Receipt.Open, part.Open...)
+		}
 	}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
 		return err // without a place the decision is taken again, and says so
