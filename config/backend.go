@@ -219,7 +219,9 @@ type Provider struct {
 	BaseURL  string `yaml:"base_url"` // where the provider's API is; empty means the vendor's own
 	// Key is sent to the provider and to nobody else; empty for one that wants none, such as on this machine.
 	Key    Secret  `yaml:"key"`
-	Prices []Price `yaml:"prices"` // what tokens cost; without them the cost of a model is unknown
+	Prices []Price `yaml:"prices"` // what tokens cost, beside the vendor's list (PriceList)
+	// Efforts are the efforts of models that Pawl does not know, or knows otherwise, the least first.
+	Efforts map[string][]string `yaml:"efforts"`
 	// NoAnswerBytes is how much prose without a tool makes an answer none (Ladder.NoAnswerRetry).
 	NoAnswerBytes int `yaml:"no_answer_bytes"`
 	// MinConfidence is the least confidence that the model may have in such prose, from 0, which asks for none, to 1.
@@ -228,11 +230,16 @@ type Provider struct {
 
 // Price is what tokens of a model and its dated versions cost, in US dollars per million.
 type Price struct {
-	Model       string  `yaml:"model"`
-	Input       float64 `yaml:"input"`
-	CachedInput float64 `yaml:"cached_input"`
-	CacheWrite  float64 `yaml:"cache_write"` // the price of input that the provider also caches; 0 means 1.25 times Input
-	Output      float64 `yaml:"output"`
+	Model       string  `yaml:"model" json:"model"`
+	Input       float64 `yaml:"input" json:"input"`
+	CachedInput float64 `yaml:"cached_input" json:"cached_input"`
+	CacheWrite  float64 `yaml:"cache_write" json:"cache_write"` // the price of input that the provider also caches; 0 means 1.25 times Input
+	Output      float64 `yaml:"output" json:"output"`
+	// LongOver is the input, in tokens, above which a call has the prices that follow; 0 for no such bound.
+	LongOver        int64   `yaml:"long_over" json:"long_over"`
+	LongInput       float64 `yaml:"long_input" json:"long_input"`
+	LongCachedInput float64 `yaml:"long_cached_input" json:"long_cached_input"`
+	LongOutput      float64 `yaml:"long_output" json:"long_output"`
 }
 
 const (
@@ -313,7 +320,8 @@ func (s *source) validatePrices(key string, prices []Price) {
 		for _, n := range []struct {
 			name  string
 			value float64
-		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
+		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output},
+			{"long_input", p.LongInput}, {"long_cached_input", p.LongCachedInput}, {"long_output", p.LongOutput}} {
 			s.addIf(n.value < 0 || n.value > maxPrice, at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
 		}
 	}

@@ -281,7 +281,7 @@ func (d *doctor) bounds() {
 	}
 	for _, p := range d.cfg.Providers {
 		switch {
-		case len(p.Prices) > 0:
+		case len(p.PriceList()) > 0:
 		case b.USDPerAttempt > 0 || b.USDPerThreadPerDay > 0:
 			d.add("budget", checkFail, fmt.Sprintf("provider %s has no prices, and a budget in dollars needs them: usd_per_attempt refuses every call there, usd_per_thread_per_day does not bind", p.Name), "add prices, or use a budget of tokens")
 		case b.USDPerRepositoryPerDay > 0 || b.USDPerInstallationPerDay > 0 || b.USDPerServerPerDay > 0:

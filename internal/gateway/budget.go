@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
@@ -23,7 +20,7 @@ type share struct {
 }
 
 func (g Grant) shareOf(model string, t tokens) share {
-	price, priced := priceOf(model, g.Provider.Prices)
+	price, priced := config.PriceOf(model, g.Provider.Prices)
 	if !priced {
 		price = dearest(g.Provider.Prices)
 	}
@@ -114,7 +111,7 @@ func (s *Session) spend(model string, t tokens) {
 	u.Tokens = u.Tokens.Plus(policy.Tokens{Input: t.input, CachedInput: t.cached, Output: t.output})
 	u.Estimated += t.estimated
 	u.MaxContext = max(u.MaxContext, t.input)
-	if price, known := priceOf(model, s.grant.Provider.Prices); known {
+	if price, known := config.PriceOf(model, s.grant.Provider.Prices); known {
 		u.CostUSD += t.cost(price)
 	} else {
 		u.CostKnown = u.CostKnown && t.input+t.output == 0
@@ -131,38 +128,25 @@ const (
 
 func writePrice(p config.Price) float64 { return cmp.Or(p.CacheWrite, p.Input*writeFactor) }
 
-// dated is what may follow a model's name without making it another model:
-// -20250929, -2025-08-07, -001, @20250929, -latest.
-var dated = regexp.MustCompile(`^[-@](?:latest|\d[\d-]{1,9})$`)
-
-// priceOf finds the price of a model; of several the last counts. Only a date or a version number may follow
-// the name of the list: gpt-5-mini is not priced as gpt-5.
-func priceOf(model string, list []config.Price) (config.Price, bool) {
-	var best config.Price
-	for _, p := range slices.Backward(list) {
-		if p.Model == model {
-			return p, true
-		}
-		if rest, ok := strings.CutPrefix(model, p.Model); ok && dated.MatchString(rest) && len(p.Model) > len(best.Model) {
-			best = p
-		}
-	}
-	return best, best.Model != ""
-}
-
 // dearest is a price that no model of the list exceeds.
 func dearest(list []config.Price) (top config.Price) {
 	for _, p := range list {
-		top.Input = max(top.Input, p.Input)
-		top.CachedInput = max(top.CachedInput, p.CachedInput)
+		top.Input = max(top.Input, p.Input, p.LongInput)
+		top.CachedInput = max(top.CachedInput, p.CachedInput, p.LongCachedInput)
 		top.CacheWrite = max(top.CacheWrite, writePrice(p))
-		top.Output = max(top.Output, p.Output)
+		top.Output = max(top.Output, p.Output, p.LongOutput)
 	}
 	return top
 }
 
 // cost is what tokens cost in USD. Input includes the cached and the written.
 func (t tokens) cost(p config.Price) float64 {
+	if p.LongOver > 0 && t.input > p.LongOver {
+		if p.Input > 0 {
+			p.CacheWrite *= p.LongInput / p.Input
+		}
+		p.Input, p.CachedInput, p.Output = p.LongInput, p.LongCachedInput, p.LongOutput
+	}
 	fresh := max(t.input-t.cached-t.written, 0)
 	written := float64(t.written) + float64(t.forHour)*(hourFactor-1)
 	return (float64(fresh)*p.Input + float64(t.cached)*p.CachedInput + written*writePrice(p) + float64(t.output)*p.Output) / 1e6

@@ -23,7 +23,7 @@
 //	when is an answer too much prose                              prose.go
 //	when does an attempt get nowhere at its provider              session.go (heard)
 //	what may an attempt use, and what did it use                  session.go, budget.go
-//	what does a model cost                                        budget.go (priceOf)
+//	what does a model cost                                        budget.go (cost), ../../config/models.go
 //	what does an agent see that is refused                        refuse.go
 //	whose are the connections                                     gateway.go (connLimiter)
 //	how is the key kept out of what an agent sees                 upstream.go send, ../text/secret.go

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/limit"
 )
 
@@ -124,7 +125,7 @@ func (h *held) comesToNothing() bool {
 
 // again makes the second try; false: nothing came of it, and the first answer counts.
 func (h *held) again(ctx context.Context, out *http.Request) bool {
-	body, ok := opposite(h.req, h.route.kind)
+	body, ok := opposite(h.req, h.route.kind, h.grant.Provider)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
 		return false
 	}
@@ -210,44 +211,38 @@ func (d *draft) drop(path string) {
 
 // opposite is the request of the second try: the other thinking mode and the
 // nudge. It answers false where the request cannot be turned round.
-func opposite(r request, kind callKind) (string, bool) {
-	d := &draft{r.body}
+func opposite(r request, kind callKind, p config.Provider) (string, bool) {
+	d, m := &draft{r.body}, p.ModelNamed(r.model)
 	turned := false
 	switch kind {
 	case responses:
-		turned = turnResponses(d, r.model)
+		turned = turnResponses(d, m)
 	case chat:
-		turned = turnChat(d, r.model)
+		turned = turnChat(d, m)
 	case messages:
-		turned = turnMessages(d)
+		turned = turnMessages(d, m)
 	case generate:
-		turned = turnGemini(d, r.model)
+		turned = turnGemini(d, m)
 	}
 	return d.body, turned
 }
 
-// quickest is the least effort that a model of OpenAI's names accepts: gpt-5
-// knows minimal, its successors none, the o and the first Codex models only low.
-func quickest(model string) string {
-	switch {
-	case strings.HasPrefix(model, "gpt-5-codex") || len(model) > 1 && model[0] == 'o' && model[1] >= '1' && model[1] <= '9':
-		return "low"
-	case model == "gpt-5" || strings.HasPrefix(model, "gpt-5-"):
-		return "minimal"
+// otherEffort turns an effort round: the least that the model takes, or medium for one that thinks as little. "low" is
+// what most models of unknown names take.
+func otherEffort(effort string, m config.Model) string {
+	least := "low"
+	if len(m.Efforts) > 0 {
+		least = m.Efforts[0]
 	}
-	return "none"
-}
-
-func otherEffort(effort, model string) string {
-	if effort == "none" || effort == "minimal" {
+	if effort == "none" || effort == "minimal" || effort == least && slices.Contains(m.Efforts, "medium") {
 		return "medium"
 	}
-	return quickest(model)
+	return least
 }
 
 // turnResponses answers false for a conversation that the provider keeps: what
 // the agent would refer to later is not there.
-func turnResponses(d *draft, model string) bool {
+func turnResponses(d *draft, m config.Model) bool {
 	kept := d.get("store").Type == gjson.True || d.get("previous_response_id").Type != gjson.Null || d.get("conversation").Type != gjson.Null
 	if kept || d.get("tool_choice").Str == "none" {
 		return false
@@ -256,12 +251,12 @@ func turnResponses(d *draft, model string) bool {
 		d.set("input", []object{{"type": "message", "role": "user", "content": input.Str}})
 	}
 	d.set("input.-1", object{"type": "message", "role": "developer", "content": []object{{"type": "input_text", "text": nudge}}})
-	d.set("reasoning.effort", otherEffort(d.get("reasoning.effort").Str, model))
+	d.set("reasoning.effort", otherEffort(d.get("reasoning.effort").Str, m))
 	return true
 }
 
 // turnChat also turns the switches of other servers, where the request uses them.
-func turnChat(d *draft, model string) bool {
+func turnChat(d *draft, m config.Model) bool {
 	if count(d.get("n")) > 1 || !d.get("messages.0").Exists() || d.get("tool_choice").Str == "none" {
 		return false
 	}
@@ -275,22 +270,19 @@ func turnChat(d *draft, model string) bool {
 	case thinking.Type != gjson.Null:
 		d.set("thinking", object{"type": "enabled"})
 	default:
-		d.set("reasoning_effort", otherEffort(d.get("reasoning_effort").Str, model))
+		d.set("reasoning_effort", otherEffort(d.get("reasoning_effort").Str, m))
 	}
 	return true
 }
 
-// Anthropic's bounds of a thinking budget in tokens; it must be less than max_tokens.
+// leastBudget is the least thinking budget in tokens that any model of Anthropic takes, by its reference of 2025-11; it
+// must be less than max_tokens. mostBudget is enough for one step.
 const (
 	leastBudget = 1024
 	mostBudget  = 8192
 )
 
-// adaptive matches Claude's models from 4.6 on, claude-opus-4-7 or anthropic/claude-opus-5. They think as they
-// see fit, and from 4.7 on refuse a budget.
-var adaptive = regexp.MustCompile(`claude-[a-z]+-(?:4[-.](?:[6-9]|[1-9]\d)|[5-9]|[1-9]\d)(?:[-.@]|$)`)
-
-func turnMessages(d *draft) bool {
+func turnMessages(d *draft, m config.Model) bool {
 	choice := d.get("tool_choice.type").Str
 	if choice == "none" || !sayMessages(d) {
 		return false
@@ -300,7 +292,7 @@ func turnMessages(d *draft) bool {
 		dropThinkingEdits(d)
 		return true
 	}
-	if d.get("output_config.effort").Type != gjson.Null || adaptive.MatchString(d.get("model").Str) { // the model thinks as it sees fit
+	if m.LeastBudget == nil && (len(m.Efforts) > 0 || d.get("output_config.effort").Type != gjson.Null) { // it thinks as it sees fit
 		d.set("thinking", object{"type": "adaptive"})
 	} else {
 		most := count(d.get("max_tokens"))
@@ -350,23 +342,22 @@ func dropThinkingEdits(d *draft) {
 	}
 }
 
-// turnGemini turns levels for models that have them, else budgets; the model chooses at -1. Gemini 2.5 Pro
-// takes no less than 128 tokens.
-func turnGemini(d *draft, model string) bool {
+// turnGemini turns levels for models that have them, else budgets; the model chooses at -1.
+func turnGemini(d *draft, m config.Model) bool {
 	if !d.get("contents.0").Exists() || d.get("toolConfig.functionCallingConfig.mode").Str == "NONE" {
 		return false
 	}
 	d.set("contents.-1", object{"role": "user", "parts": []object{{"text": nudge}}})
 	least := int64(0)
-	if strings.HasPrefix(model, "gemini-2.5-pro") {
-		least = 128
+	if m.LeastBudget != nil {
+		least = *m.LeastBudget
 	}
 	const thinking = "generationConfig.thinkingConfig."
 	level, budget := strings.ToLower(d.get(thinking+"thinkingLevel").Str), d.get(thinking+"thinkingBudget")
 	switch {
 	case level == "low" || level == "minimal":
 		d.set(thinking+"thinkingLevel", "high")
-	case level != "" || strings.HasPrefix(model, "gemini-3") && budget.Type == gjson.Null:
+	case level != "" || len(m.Efforts) > 0 && budget.Type == gjson.Null:
 		d.set(thinking+"thinkingLevel", "low")
 	case budget.Type == gjson.Number && budget.Num >= 0 && count(budget) <= least:
 		d.set(thinking+"thinkingBudget", -1)

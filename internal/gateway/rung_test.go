@@ -393,17 +393,19 @@ func TestTheThinkingModeIsTurnedRound(t *testing.T) {
 		{chat, "m", `{"messages":[1],"reasoning_effort":"minimal"}`, `{"messages":[1,{"content":"` + nudge + `","role":"user"}],"reasoning_effort":"medium"}`},
 		{chat, "m", `{"messages":[1],"chat_template_kwargs":{"enable_thinking":true}}`, `{"chat_template_kwargs":{"enable_thinking":false},"messages":[1,{"content":"` + nudge + `","role":"user"}]}`},
 		{chat, "m", `{"messages":[1],"n":2}`, ``},
+		{chat, "own", `{"messages":[1],"reasoning_effort":"medium"}`, `{"messages":[1,{"content":"` + nudge + `","role":"user"}],"reasoning_effort":"tiny"}`},
+		{chat, "own", `{"messages":[1],"reasoning_effort":"tiny"}`, `{"messages":[1,{"content":"` + nudge + `","role":"user"}],"reasoning_effort":"medium"}`},
 		{messages, "m", `{"messages":[{"role":"user","content":"go"}],"thinking":{"type":"adaptive"},"context_management":{"edits":[{"type":"clear_thinking_20251015"}]}}`, `{"messages":[{"content":[{"text":"go","type":"text"},` + text + `],"role":"user"}],"thinking":{"type":"disabled"}}`},
 		{messages, "m", `{"max_tokens":3000,"temperature":0,"messages":[{"role":"assistant","content":"go"}]}`, `{"max_tokens":3000,"messages":[{"role":"assistant","content":"go"},{"content":[` + text + `],"role":"user"}],"thinking":{"budget_tokens":1500,"type":"enabled"}}`},
 		{messages, "m", `{"max_tokens":3000,"output_config":{"effort":"low"},"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"output_config":{"effort":"low"},"thinking":{"type":"adaptive"}}`},
-		{messages, "m", `{"model":"claude-opus-4-7","max_tokens":3000,"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"model":"claude-opus-4-7","thinking":{"type":"adaptive"}}`},
-		{messages, "m", `{"model":"claude-sonnet-4-5-20250929","max_tokens":3000,"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"model":"claude-sonnet-4-5-20250929","thinking":{"budget_tokens":1500,"type":"enabled"}}`},
+		{messages, "claude-opus-4-7", `{"model":"claude-opus-4-7","max_tokens":3000,"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"model":"claude-opus-4-7","thinking":{"type":"adaptive"}}`},
+		{messages, "claude-sonnet-4-5-20250929", `{"model":"claude-sonnet-4-5-20250929","max_tokens":3000,"messages":[{"role":"user","content":[]}]}`, `{"max_tokens":3000,"messages":[{"content":[` + text + `],"role":"user"}],"model":"claude-sonnet-4-5-20250929","thinking":{"budget_tokens":1500,"type":"enabled"}}`},
 		{messages, "m", `{"max_tokens":1024,"messages":[{"role":"user","content":"go"}]}`, ``},
 		{generate, "gemini-2.5-flash", `{"contents":[1]}`, `{"contents":[1,{"parts":[{"text":"` + nudge + `"}],"role":"user"}],"generationConfig":{"thinkingConfig":{"thinkingBudget":0}}}`},
 		{generate, "gemini-2.5-pro", `{"contents":[1],"generationConfig":{"thinkingConfig":{"thinkingBudget":128}}}`, `{"contents":[1,{"parts":[{"text":"` + nudge + `"}],"role":"user"}],"generationConfig":{"thinkingConfig":{"thinkingBudget":-1}}}`},
 		{generate, "gemini-3-pro", `{"contents":[1],"generationConfig":{"thinkingConfig":{"thinkingLevel":"LOW"}}}`, `{"contents":[1,{"parts":[{"text":"` + nudge + `"}],"role":"user"}],"generationConfig":{"thinkingConfig":{"thinkingLevel":"high"}}}`},
 	} {
-		got, ok := opposite(request{body: c.body, model: c.model}, c.kind)
+		got, ok := opposite(request{body: c.body, model: c.model}, c.kind, config.Provider{Efforts: map[string][]string{"own": {"tiny", "medium"}}})
 		if ok != (c.want != "") || ok && !sameJSON(t, got, c.want) {
 			t.Errorf("%s of %s: %s", c.body, c.model, got)
 		}
@@ -442,7 +444,7 @@ func FuzzOpposite(f *testing.F) {
 			return
 		}
 		for _, kind := range []callKind{responses, chat, messages, generate} {
-			if got, ok := opposite(request{body: body, model: "gpt-5"}, kind); ok && !json.Valid([]byte(got)) {
+			if got, ok := opposite(request{body: body, model: "gpt-5"}, kind, config.Provider{}); ok && !json.Valid([]byte(got)) {
 				t.Errorf("%s: %s", kind, got)
 			}
 		}

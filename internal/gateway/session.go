@@ -267,10 +267,8 @@ func (g Grant) means(model string) bool {
 	case "", "auto", "default", "opusplan", got:
 		return true
 	}
-	for _, pair := range [][2]string{{want, got}, {got, want}} {
-		if rest, ok := strings.CutPrefix(pair[0], pair[1]); ok && dated.MatchString(rest) {
-			return true
-		}
+	if config.IsModel(want, got) || config.IsModel(got, want) {
+		return true
 	}
 	if !alias.MatchString(want) {
 		return false

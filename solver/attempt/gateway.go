@@ -67,6 +67,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 	if !ok || c.Gateway == nil {
 		return fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
 	}
+	p.Prices = p.PriceList()
 	grant := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", c.Thread, c.N),
 		Provider:   p,
