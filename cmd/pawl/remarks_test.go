@@ -20,6 +20,8 @@ func TestRemarksOnLinesAreAnsweredWhereTheyWereMade(t *testing.T) {
 	if s := r.ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
+	r.await("the answers", func() bool { return len(r.world.Remarks(rigRepo, n)) == 4 })
+	r.settle()
 	all := r.world.Remarks(rigRepo, n)
 	if len(all) != 4 || all[2].Answers != all[0].ID || all[3].Answers != all[1].ID || all[2].Author != "pawl[bot]" {
 		t.Fatalf("the remarks are %+v", all)
@@ -48,6 +50,8 @@ func TestARemarkWhoseWorkIsNotVerifiedStaysOpen(t *testing.T) {
 	if s := r.ending(r.pulled); s.State != "done" {
 		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
+	r.await("the answers", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 4 })
+	r.settle()
 	all := r.world.Remarks(rigRepo, r.pulled)
 	if len(all) != 4 || !strings.HasPrefix(all[2].Body, "The agent says: done") || all[0].Resolved {
 		t.Errorf("the remarks are %+v", all)
@@ -64,6 +68,8 @@ func TestARemarkThatTheAgentDoesNotMentionIsAnsweredByItsCommit(t *testing.T) {
 	if s := r.ending(r.pulled); s.State != "done" {
 		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
+	r.await("the answers", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 4 })
+	r.settle()
 	all := r.world.Remarks(rigRepo, r.pulled)
 	changed, ignored := "Commit "+r.head(r.pulled)+" changed these lines. The agent says nothing about this remark.", "The last attempt did not change these lines, and the agent says nothing about this remark."
 	if len(all) != 4 || all[2].Answers != all[0].ID || !strings.HasPrefix(all[2].Body, changed) || !strings.HasPrefix(all[3].Body, ignored) || all[0].Resolved {
