@@ -55,6 +55,7 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 		PrivateKeyFile: filepath.Join(folder, "app.pem")}
 	want.Policy.AllowedBots, want.Policy.Learning.Judge, want.Policy.Learning.JudgeEnv, want.Sandbox.ReadOnly = []int64{}, []string{}, []string{}, []string{}
 	want.Images.Registries = []string{}
+	want.Backlog.Repositories = []string{}
 	want.Setup.Secrets = []SetupSecrets{{Env: []string{"NPM_TOKEN"}, Repositories: []string{"acme/*"}}}
 	want.Providers = []Provider{{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Key: NewSecret("sk-example"), NoAnswerBytes: 65536,
 		Prices: []Price{{Model: "gpt-5", Input: 1.25, CachedInput: 0.125, Output: 10}}}}

@@ -18,7 +18,7 @@ import (
 const maxRaw = 64 << 10
 
 // Decide decides about one activity and appends the event. guid names the delivery
-// that brought it, or is Reconciled. The note says in a few words what became of it.
+// that brought it, is Reconciled, or tells in other words where it is from. The note says in a few words what became of it.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
 	if it.everyone {
 		return h.changeAll(ctx, it, guid)
@@ -154,6 +154,16 @@ func (h *Handlers) state(ctx context.Context, t thread.ID) (thread.State, error)
 		return state, fmt.Errorf("thread %s: %w", t, err)
 	}
 	return state, nil
+}
+
+// Tracked reports whether Pawl was asked to work on a thread.
+func (h *Handlers) Tracked(ctx context.Context, t thread.ID) (bool, error) {
+	t, err := h.Store.Resolve(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	s, err := h.state(ctx, t)
+	return s.Tracked(), err
 }
 
 // remark asks policy and appends feedback, a control, a question, or what was ignored and why.

@@ -209,6 +209,10 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	background, stop := context.WithCancel(ctx)
 	n.stop = stop
 	n.background.Go(func() { catchUp.Watch(background, debug.FreeOSMemory) })
+	if c := n.cfg.Backlog; c.Label != "" {
+		b := &catchup.Backlog{Handlers: h, Shared: n.store, Label: c.Label, Repositories: c.Repositories, Every: c.Every, PerDay: c.PerDay}
+		n.background.Go(func() { b.Watch(background) })
+	}
 	n.background.Go(func() { n.checkAgents(background) })
 	n.background.Go(func() { n.clean(background, now) })
 	crash.Point("serving")

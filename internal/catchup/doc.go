@@ -9,4 +9,5 @@
 //	which deliveries did not arrive                              missed.go
 //	how are threads compared with GitHub                         reconcile.go
 //	what does a difference become                                unseen.go
+//	how is a label's backlog worked off at a rate                backlog.go
 package catchup

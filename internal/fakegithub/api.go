@@ -47,6 +47,7 @@ func (s *Server) routeTable() []route {
 		{"GET" + repo + "/issues/{number}", asToken, listen, ofThread(s.getIssue)},
 		{"PATCH" + repo + "/issues/{number}", asToken, talk, ofThread(s.updateIssue)},
 		{"GET" + repo + "/issues/{number}/comments", asToken, listen, ofThread(s.listComments)},
+		{"GET" + repo + "/issues/{number}/events", asToken, listen, ofThread(s.listEvents)},
 		{"POST" + repo + "/issues/{number}/comments", asToken, talk, ofThread(s.createComment)},
 		{"PATCH" + repo + "/issues/comments/{id}", asToken, talk, ofComment(s.updateComment)},
 		{"POST" + repo + "/issues/{number}/reactions", asToken, talk, ofThread(s.reactToIssue)},

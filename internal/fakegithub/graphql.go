@@ -150,8 +150,7 @@ func (t *graphThread) IsDraft() bool { return t.of.pull.draft }
 func (t *graphThread) ToIssue() (*graphThread, bool)       { return t, t.of.pull == nil }
 func (t *graphThread) ToPullRequest() (*graphThread, bool) { return t, t.of.pull != nil }
 
-// LastEditedAt is not remembered here.
-func (t *graphThread) LastEditedAt() *plain { return nil }
+func (t *graphThread) LastEditedAt() *plain { return plainTime(t.of.edited) }
 
 type graphActor struct {
 	kind  string

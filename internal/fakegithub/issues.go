@@ -25,7 +25,7 @@ func (w issues) listIssues(c *call) *reply {
 	since, _ := time.Parse(time.RFC3339, c.query("since", "")) // what is no time is as if it were not there
 	var list []*thread
 	for _, t := range c.repo.threads {
-		if !t.updated.Truncate(time.Second).Before(since) && (state == "all" || t.state == state) {
+		if !t.updated.Truncate(time.Second).Before(since) && (state == "all" || t.state == state) && t.labelled(c.query("labels", "")) {
 			list = append(list, t)
 		}
 	}
@@ -95,22 +95,18 @@ func (w issues) editTexts(r *repository, t *thread, title, body *string, by *acc
 	changes := obj{}
 	if title != nil && *title != t.title {
 		changes["title"] = obj{"from": t.title}
+		t.events = append(t.events, issueEvent{id: w.newID(), event: "renamed", actor: by, at: w.now(), from: t.title, to: *title})
 		t.title = *title
 	}
 	if body != nil && (*body != t.body || always) {
 		changes["body"] = obj{"from": t.body}
-		t.body = *body
+		t.body, t.edited = *body, w.now()
 	}
 	if len(changes) == 0 {
 		return
 	}
 	t.updated = w.now()
 	w.emitThread(r, t, "edited", by, obj{"changes": changes})
-}
-
-func (w issues) labelAction(r *repository, t *thread, action, name string, by *account) {
-	t.updated = w.now()
-	w.emitThread(r, t, action, by, obj{"label": w.renderLabel(r, name)})
 }
 
 // OpenIssue opens an issue and returns its number. As GitHub does, it sends one
@@ -168,42 +164,6 @@ func (w issues) TouchIssue(repo string, number int, as string) error {
 			t.assignees = append(t.assignees, by)
 		}
 		w.emitThread(r, t, action, by, obj{"assignee": w.renderUser(by)})
-		return nil
-	})
-}
-
-// Assign gives an issue or pull request to an account. GitHub offers an App's bot only where it lets that App be
-// assigned; a test says that it does by calling this.
-func (w issues) Assign(repo string, number int, as, whom string) error {
-	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
-		to, err := w.account(whom)
-		if err != nil {
-			return err
-		}
-		t.assignees, t.updated = append(t.assignees, to), w.now()
-		w.emitThread(r, t, "assigned", by, obj{"assignee": w.renderUser(to)})
-		return nil
-	})
-}
-
-// AddLabel puts a label on an issue or pull request.
-func (w issues) AddLabel(repo string, number int, as, label string) error {
-	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
-		if !slices.Contains(t.labels, label) {
-			t.labels = append(t.labels, label)
-			w.labelAction(r, t, "labeled", label, by)
-		}
-		return nil
-	})
-}
-
-// RemoveLabel takes a label off.
-func (w issues) RemoveLabel(repo string, number int, as, label string) error {
-	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
-		if i := slices.Index(t.labels, label); i >= 0 {
-			t.labels = slices.Delete(t.labels, i, i+1)
-			w.labelAction(r, t, "unlabeled", label, by)
-		}
 		return nil
 	})
 }

@@ -116,6 +116,8 @@ type thread struct {
 	closed    time.Time
 	labels    []string
 	assignees []*account
+	edited    time.Time // the description, last; zero for never
+	events    []issueEvent
 	comments  []*comment
 	reactions []reaction
 	pull      *pull
@@ -135,6 +137,16 @@ type pull struct {
 	reviews  []*review
 	asked    []*account // for a review
 	comments []*reviewComment
+}
+
+// issueEvent is one of labeled, unlabeled and renamed.
+type issueEvent struct {
+	id       int64
+	event    string
+	actor    *account
+	at       time.Time
+	label    string
+	from, to string
 }
 
 type comment struct {

@@ -34,6 +34,7 @@
 //	issues, comments, reactions, pull requests           issues.go
 //	what people said, by GraphQL                         discussion.go, graphql.go
 //	deliveries and changes that were missed              missed.go
+//	issues by their label                                backlog.go
 //	what the log of a failing job says                   logs.go
 //	permissions, the default branch                      client.go
 package forge

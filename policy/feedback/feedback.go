@@ -53,7 +53,7 @@ type Remark struct {
 	Was    string // the text before an edit
 	// HasWas tells an edit of the text from an edit of something else.
 	HasWas bool
-	State  string // of a review, or the conclusion of a check run
+	State  string // of a review, or the conclusion of a check run, or what changed since the backlog's label was put on
 	Name   string // of a label, check run or button
 	To     Actor  // who was assigned or asked for a review
 	SHA    string // the commit that a check run or review is about
@@ -259,6 +259,9 @@ func asks(r Remark, s Scene) Judgement {
 	case policy.FromBacklog:
 		if s.Tracked {
 			return ignore("label %q is worked off, and Pawl was asked to work here before", r.Name)
+		}
+		if r.State != "" {
+			return ignore("label %q is worked off, and %s after it was put on; take it off and put it on again", r.Name, r.State)
 		}
 		return solves(s, fmt.Sprintf("label %q is worked off", r.Name))
 	case policy.FromButton:
