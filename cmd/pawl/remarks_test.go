@@ -50,10 +50,10 @@ func TestARemarkWhoseWorkIsNotVerifiedStaysOpen(t *testing.T) {
 	if s := r.ending(r.pulled); s.State != "done" {
 		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
-	r.await("the answers", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 4 })
+	r.await("the answer", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 3 })
 	r.settle()
 	all := r.world.Remarks(rigRepo, r.pulled)
-	if len(all) != 4 || !strings.HasPrefix(all[2].Body, "The agent says: done") || all[0].Resolved {
+	if len(all) != 3 || !strings.HasPrefix(all[2].Body, "The agent says: done") || all[0].Resolved {
 		t.Errorf("the remarks are %+v", all)
 	}
 }
@@ -68,18 +68,18 @@ func TestARemarkThatTheAgentDoesNotMentionIsAnsweredByItsCommit(t *testing.T) {
 	if s := r.ending(r.pulled); s.State != "done" {
 		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
-	r.await("the answers", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 4 })
+	r.await("the answer", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 3 })
 	r.settle()
 	all := r.world.Remarks(rigRepo, r.pulled)
-	changed, ignored := "Commit "+r.head(r.pulled)+" changed these lines. The agent says nothing about this remark.", "The last attempt did not change these lines, and the agent says nothing about this remark."
-	if len(all) != 4 || all[2].Answers != all[0].ID || !strings.HasPrefix(all[2].Body, changed) || !strings.HasPrefix(all[3].Body, ignored) || all[0].Resolved {
-		t.Fatalf("the remarks are %+v, want the first answered by its commit, and the other, whose lines are as they were, by that", all)
+	changed := "Commit " + r.head(r.pulled) + " changed these lines. The agent says nothing about this remark."
+	if len(all) != 3 || all[2].Answers != all[0].ID || !strings.HasPrefix(all[2].Body, changed) || all[0].Resolved {
+		t.Fatalf("the remarks are %+v, want the first answered by its commit, and the other, whose lines are as they were, not", all)
 	}
 	asked, err := r.world.ReviewComment(t.Context(), rigRepo, r.pulled, "mia", "b.txt", 1, "Why is this b?")
 	r.must(err)
-	r.await("the answer to a remark that was the order", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 6 })
+	r.await("the answer to a remark that was the order", func() bool { return len(r.world.Remarks(rigRepo, r.pulled)) == 5 })
 	all = r.world.Remarks(rigRepo, r.pulled)
-	if all[5].Answers != asked || !strings.HasPrefix(all[5].Body, ignored) || all[4].Resolved {
+	if all[4].Answers != asked || !strings.HasPrefix(all[4].Body, "The last attempt did not change these lines, and the agent says nothing about this remark.") || all[3].Resolved {
 		t.Errorf("the remarks are %+v, want only the new one answered", all)
 	}
 }
@@ -91,15 +91,16 @@ func (r *rig) startOnRemarks(script func(ids []int64) string) {
 	r.must(err)
 	r.pulled, err = r.world.OpenPull(r.t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "Work", Body: "Begins.", Head: "work"})
 	r.must(err)
+	r.agent("", "stream: codex")
+	r.start()
 	var ids []int64
 	for _, file := range []string{"a.txt", "b.txt"} {
 		id, err := r.world.ReviewComment(r.t.Context(), rigRepo, r.pulled, "mia", file, 1, "Two, please.")
 		r.must(err)
 		ids = append(ids, id)
 	}
+	r.settle() // else they may count as asked for together with the order
 	r.agent(script(ids), "stream: codex")
-	r.start()
-	r.settle()
 	_, err = r.world.Comment(rigRepo, r.pulled, writer, "/pawl solve address the review")
 	r.must(err)
 }
