@@ -15,10 +15,12 @@ type Tokens struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
 	Output      int64 `json:"output"`
+	// Estimated is the part of Input and Output that no provider told: four bytes are counted as a token.
+	Estimated int64 `json:"estimated,omitempty"`
 }
 
 func (t Tokens) Plus(more Tokens) Tokens {
-	return Tokens{Input: t.Input + more.Input, CachedInput: t.CachedInput + more.CachedInput, Output: t.Output + more.Output}
+	return Tokens{Input: t.Input + more.Input, CachedInput: t.CachedInput + more.CachedInput, Output: t.Output + more.Output, Estimated: t.Estimated + more.Estimated}
 }
 
 // Minus returns what was used since an earlier count, never below zero.
@@ -27,6 +29,7 @@ func (t Tokens) Minus(before Tokens) Tokens {
 		Input:       max(0, t.Input-before.Input),
 		CachedInput: max(0, t.CachedInput-before.CachedInput),
 		Output:      max(0, t.Output-before.Output),
+		Estimated:   max(0, t.Estimated-before.Estimated),
 	}
 }
 

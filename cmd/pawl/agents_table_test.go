@@ -198,7 +198,13 @@ func cutCases() []agentCase {
 		{
 			name: "a budget that is used up", scenario: "edit-loop", only: butOpenCode, more: "policy: {budget: {tokens_per_attempt: 2000}}",
 			state: "stopped", ending: "turn_limit", attempts: 1,
-			check: func(s *stand, _ runResult, last policy.Receipt) {
+			check: func(s *stand, r runResult, last policy.Receipt) {
+				said := strings.ToLower(fmt.Sprint(last.Final, last.Detail, last.Reasons, r.Reasons))
+				for _, others := range []string{"credit balance", "usage limit", "quota", "payment"} {
+					if strings.Contains(said, others) {
+						s.t.Errorf("the budget is told in the words of the CLI: %s", said)
+					}
+				}
 				if !strings.Contains(last.Budget, "tokens of its budget of 2000") || last.Limit != nil {
 					s.t.Errorf("budget %q, limit %+v; want the budget of 2000 tokens", last.Budget, last.Limit)
 				}

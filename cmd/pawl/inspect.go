@@ -273,6 +273,9 @@ func (v inspection) print(w io.Writer) error {
 	if v.CostUSD != nil {
 		cost = fmt.Sprintf(", %.4f USD", *v.CostUSD)
 	}
+	if v.Tokens.Estimated > 0 {
+		cost += fmt.Sprintf(", %d of them estimated", v.Tokens.Estimated)
+	}
 	row("tokens", "%d in (%d cached), %d out%s", v.Tokens.Input, v.Tokens.CachedInput, v.Tokens.Output, cost)
 	row("calls", "%d in %d turns", v.ToolCalls, v.Turns)
 	row("mentions", "%d of a limit, ignored", v.Mentions)

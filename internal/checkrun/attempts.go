@@ -110,6 +110,7 @@ func totals(f Facts) string {
 
 func tokens(t policy.Tokens) string {
 	used := fmt.Sprintf("%s tokens in (%s cached), %s out", text.Count(t.Input), text.Count(t.CachedInput), text.Count(t.Output))
+	used += text.When(t.Estimated > 0, " ("+text.Count(t.Estimated)+" of these are estimated)")
 	return text.When(t.Input > 0 || t.Output > 0, used)
 }
 

@@ -11,6 +11,8 @@ import (
 // for an hour; output includes reasoning; estimated is the part that the provider did not tell.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
+	told                                               bool    // the provider told the cost itself, as routers do:
+	usd                                                float64 // this
 }
 
 type answer struct {
@@ -110,8 +112,18 @@ func (a *answer) ends(why string) {
 
 // usage takes down the figures of an answer whose input includes the cached.
 func (a *answer) usage(input, cached, output int64, final bool) {
-	a.tokens = tokens{input: input, cached: cached, output: output}
+	a.tokens = tokens{input: input, cached: cached, output: output, told: a.tokens.told, usd: a.tokens.usd}
 	a.inputKnown, a.outputKnown = true, a.outputKnown || final
+}
+
+// mostCost is more than any call costs, in USD.
+const mostCost = 1e4
+
+// costs takes the provider's own figure, in USD: OpenRouter's usage.cost, by its reference of 2025-11.
+func (a *answer) costs(v gjson.Result) {
+	if v.Type == gjson.Number {
+		a.tokens.told, a.tokens.usd = true, min(max(v.Num, 0), mostCost)
+	}
 }
 
 func (a *answer) each(list gjson.Result, read reader) {
@@ -167,6 +179,7 @@ func readResponse(r gjson.Result, a *answer) {
 	a.ends(cmp.Or(r.Get("incomplete_details.reason").Str, r.Get("status").Str, "incomplete"))
 	a.each(r.Get("output"), readItem)
 	if u := r.Get("usage"); u.IsObject() {
+		a.costs(u.Get("cost"))
 		a.usage(count(u.Get("input_tokens")), count(u.Get("input_tokens_details.cached_tokens")), count(u.Get("output_tokens")), true)
 	}
 }
@@ -194,6 +207,7 @@ func readChat(c gjson.Result, a *answer) {
 		a.ends(choice.Get("finish_reason").Str)
 	})
 	if u := c.Get("usage"); u.IsObject() { // some servers count in every chunk
+		a.costs(u.Get("cost"))
 		a.usage(count(u.Get("prompt_tokens")), count(u.Get("prompt_tokens_details.cached_tokens")), count(u.Get("completion_tokens")), a.ended)
 	}
 }
@@ -275,7 +289,8 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	if kept := u.Get("cache_creation"); kept.IsObject() {
 		m.hour = count(kept.Get("ephemeral_1h_input_tokens"))
 	}
-	a.tokens = tokens{input: m.fresh + m.read + m.written, cached: m.read, written: m.written, forHour: min(m.hour, m.written), output: m.output}
+	a.costs(u.Get("cost"))
+	a.tokens = tokens{told: a.tokens.told, usd: a.tokens.usd, input: m.fresh + m.read + m.written, cached: m.read, written: m.written, forHour: min(m.hour, m.written), output: m.output}
 	a.outputKnown = a.outputKnown || final
 }
 

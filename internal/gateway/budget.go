@@ -108,10 +108,9 @@ func (s *Session) spend(model string, t tokens) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := &s.usage
-	u.Tokens = u.Tokens.Plus(policy.Tokens{Input: t.input, CachedInput: t.cached, Output: t.output})
-	u.Estimated += t.estimated
+	u.Tokens = u.Tokens.Plus(policy.Tokens{Input: t.input, CachedInput: t.cached, Output: t.output, Estimated: t.estimated})
 	u.MaxContext = max(u.MaxContext, t.input)
-	if price, known := config.PriceOf(model, s.grant.Provider.Prices); known {
+	if price, known := config.PriceOf(model, s.grant.Provider.Prices); known || t.told {
 		u.CostUSD += t.cost(price)
 	} else {
 		u.CostKnown = u.CostKnown && t.input+t.output == 0
@@ -139,8 +138,12 @@ func dearest(list []config.Price) (top config.Price) {
 	return top
 }
 
-// cost is what tokens cost in USD. Input includes the cached and the written.
+// cost is what tokens cost in USD: by the provider's own figure where it gives one. Input includes the cached and the
+// written.
 func (t tokens) cost(p config.Price) float64 {
+	if t.told {
+		return t.usd
+	}
 	if p.LongOver > 0 && t.input > p.LongOver {
 		if p.Input > 0 {
 			p.CacheWrite *= p.LongInput / p.Input

@@ -135,7 +135,7 @@ func TestTheBudgetStopsTheNextCallInAWayThatCLIsTakeForFinal(t *testing.T) {
 		{OpenAI, "/v1/responses", "codex_exec/0.169.0", 429, `"usage_limit_reached"`},
 		{OpenAI, "/v1/responses", "opencode/1.18.33 ai-sdk/openai", 402, `"insufficient_quota"`},
 		{OpenAI, "/v1/chat/completions", "ai-sdk/openai-compatible", 402, `"insufficient_quota"`},
-		{Anthropic, "/v1/messages", "claude-cli/2", 400, `credit balance is too low`},
+		{Anthropic, "/v1/messages", "claude-cli/2", 400, `Pawl stopped it: `},
 		{Gemini, "/v1beta/models/m:generateContent", "GeminiCLI/0.61.0", 429, `PerDay`},
 	} {
 		for _, money := range []bool{false, true} {

@@ -127,3 +127,28 @@ func TestALongRequestHasThePricesOfLongOnes(t *testing.T) {
 		}
 	}
 }
+
+// TestTheProvidersOwnCostCounts, which a router tells, also for a model of which no price is known.
+func TestTheProvidersOwnCostCounts(t *testing.T) {
+	for path, c := range map[string]struct{ protocol, answer string }{
+		"/v1/chat/completions": {OpenAI, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":9,"cost":0.25}}`},
+		"/v1/responses":        {OpenAI, `{"object":"response","status":"completed","usage":{"input_tokens":1000,"output_tokens":9,"cost":0.25}}`},
+		"/v1/messages":         {Anthropic, `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":1000,"output_tokens":9,"cost":0.25}}`},
+	} {
+		p := newProvider(t, plain(200, c.answer))
+		s := open(t, c.protocol, p.URL, func(g *Grant) {
+			g.MaxCostUSD, g.Provider.Prices = 0.4, []config.Price{{Model: "priced", Input: 1e6, Output: 1e6}}
+		})
+		for _, model := range []string{"unknown", "priced"} {
+			if resp, body := s.post(t, path, `{"model":"`+model+`"}`); resp.StatusCode != 200 {
+				t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+			}
+		}
+		if resp, body := s.post(t, path, `{"model":"unknown"}`); resp.StatusCode == 200 || !strings.Contains(body, "cost $0.50 of its budget of $0.40") {
+			t.Errorf("%s beyond the budget: %d %s", path, resp.StatusCode, body)
+		}
+		if u := s.settled(); u.CostUSD != 0.5 || !u.CostKnown || u.Estimated != 0 {
+			t.Errorf("%s: %+v", path, u)
+		}
+	}
+}

@@ -114,7 +114,7 @@ func refuseLimit(r route, header http.Header, l policy.Limit, message string, no
 }
 
 // usedUp is a quota that trying again does not help. What each CLI takes for final was recorded: Codex 429
-// usage_limit_reached, Claude Code a balance that is too low (400) or a rejected plan with a long wait, Gemini
+// usage_limit_reached, Claude Code a bad request (400) or a rejected plan with a long wait, Gemini
 // CLI a quota per day. OpenCode and the rest of the AI SDK sleep at every 429, but leave at 402.
 func usedUp(r route, header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
@@ -126,7 +126,7 @@ func usedUp(r route, header http.Header, l policy.Limit, message string, wait in
 		out.header["X-Should-Retry"] = "false"
 		return out
 	case r.protocol == config.Anthropic:
-		out := refuse(config.Anthropic, http.StatusBadRequest, "Your credit balance is too low to access the Anthropic API. "+message)
+		out := refuse(config.Anthropic, http.StatusBadRequest, message)
 		out.header["X-Should-Retry"] = "false"
 		return out
 	case r.kind == chat || strings.Contains(agent, "ai-sdk") || strings.Contains(agent, "opencode"):

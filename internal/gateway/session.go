@@ -50,7 +50,6 @@ type Usage struct {
 	Requests, Refused, Turns int
 	// Input includes CachedInput and what was written to a cache; Output includes reasoning.
 	policy.Tokens
-	Estimated int64 // the part of both that no provider told: four bytes are counted as a token
 	CostUSD   float64
 	CostKnown bool          // false where a model has no price; CostUSD leaves it out
 	Limit     *policy.Limit // the last one that counts and that no later call's answer followed; nil without

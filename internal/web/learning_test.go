@@ -119,7 +119,7 @@ func TestGradesThatCannotBeReadFailNothingButTheirOwnParts(t *testing.T) {
 func TestReceiptsAreCounted(t *testing.T) {
 	s := open(t, nil)
 	s.counters.Receipt("codex", policy.Receipt{
-		Tokens: policy.Tokens{Input: 1000, CachedInput: 800, Output: 50}, CostUSD: cost(0.25), Turns: 4, ToolCalls: 9, AgentMS: 45_000,
+		Tokens: policy.Tokens{Input: 1000, CachedInput: 800, Output: 50, Estimated: 30}, CostUSD: cost(0.25), Turns: 4, ToolCalls: 9, AgentMS: 45_000,
 		Rungs: []policy.Rung{{Rung: 4, Times: 3, Helped: 3, Recovered: true}, {Rung: 2, Times: 1}, {Rung: 1, Times: 3, Helped: 2}, {Rung: 4, Times: 2, Unneeded: true}},
 	})
 	s.counters.Receipt("codex", policy.Receipt{Tokens: policy.Tokens{Input: 5, CachedInput: 10}, AgentMS: 7_300_000})
@@ -137,6 +137,7 @@ func TestReceiptsAreCounted(t *testing.T) {
 		`pawl_rungs_total{recovered="false",rung="1"} 1`, `pawl_rungs_total{recovered="false",rung="2"} 1`, `pawl_rungs_total{recovered="false",rung="4"} 0`,
 		`pawl_rungs_total{recovered="true",rung="1"} 2`, `pawl_rungs_total{recovered="true",rung="2"} 0`, `pawl_rungs_total{recovered="true",rung="4"} 3`,
 		`pawl_rungs_total{recovered="unneeded",rung="4"} 2`,
+		`pawl_tokens_estimated_total{backend="codex"} 30`,
 		`pawl_tokens_total{backend="codex",kind="cached_input"} 810`, `pawl_tokens_total{backend="codex",kind="input"} 200`,
 		`pawl_tokens_total{backend="codex",kind="output"} 50`,
 		`pawl_tool_calls_total{backend="codex"} 9`, `pawl_turns_total{backend="codex"} 4`,

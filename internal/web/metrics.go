@@ -219,10 +219,10 @@ func (s *scrape) give(out chan<- prometheus.Metric, name string, v float64, labe
 // Counters count what this process has done, for many goroutines. Backends, endings, outcomes, rules, rungs and
 // statuses are of the configuration or of Pawl, so no label can grow.
 type Counters struct {
-	registry                                                         *prometheus.Registry
-	webhooks, attempts, decisions, tokens, cost, turns, calls, rungs *prometheus.CounterVec
-	durations                                                        *prometheus.HistogramVec
-	takeOvers                                                        prometheus.Counter
+	registry                                                                    *prometheus.Registry
+	webhooks, attempts, decisions, tokens, estimated, cost, turns, calls, rungs *prometheus.CounterVec
+	durations                                                                   *prometheus.HistogramVec
+	takeOvers                                                                   prometheus.Counter
 }
 
 func NewCounters() *Counters {
@@ -237,6 +237,7 @@ func NewCounters() *Counters {
 		attempts:  counter("attempts", "Attempts that ended on this node.", "backend", "ending", "outcome"),
 		decisions: counter("decisions", "Decisions taken on this node.", "rule", "action"),
 		tokens:    counter("tokens", "Tokens that attempts of this node used; those of cached input are not counted as input again.", "backend", "kind"),
+		estimated: counter("tokens_estimated", "Those of the tokens that no provider told, at four bytes a token.", "backend"),
 		cost:      counter("cost_usd", "What attempts of this node cost in US dollars, where that is known.", "backend"),
 		turns:     counter("turns", "Turns of the agents of this node, where they tell them.", "backend"),
 		calls:     counter("tool_calls", "Calls of tools by the agents of this node, where they tell them.", "backend"),
@@ -273,6 +274,7 @@ func (c *Counters) Receipt(backend string, r policy.Receipt) {
 	add(c.tokens, float64(r.Tokens.Input-r.Tokens.CachedInput), backend, "input")
 	add(c.tokens, float64(r.Tokens.CachedInput), backend, "cached_input")
 	add(c.tokens, float64(r.Tokens.Output), backend, "output")
+	add(c.estimated, float64(r.Tokens.Estimated), backend)
 	if r.CostUSD != nil {
 		add(c.cost, *r.CostUSD, backend)
 	}
