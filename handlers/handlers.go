@@ -41,6 +41,7 @@ type Store interface {
 	// ThreadsOf lists the threads about which something was decided of one
 	// repository, or with an empty name of all those of the owner.
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
+	forge.Shared
 }
 
 // Activity is what one payload says, before anything was decided: one of GitHub's activity types with what it
@@ -63,6 +64,7 @@ type Activity struct {
 	everyone  bool    // the change concerns all threads of the repository, or of the owner where it has no name
 	signal    *signal // the change is what somebody made of the work
 	Snapshot  thread.Details
+	private   bool // not everybody may read the repository
 	newPull   bool // it is on the thread's pull request, whose number the log does not know yet
 	Target    thread.Target
 	URL       string

@@ -64,6 +64,7 @@ type repository struct {
 	FullName      string         `json:"full_name"`
 	Owner         feedback.Actor `json:"owner"`
 	DefaultBranch string         `json:"default_branch"`
+	Private       bool           `json:"private"`
 }
 
 // from is a value before an edit.
@@ -127,6 +128,7 @@ func (p *payload) about(i issueOrPull, pull bool) Activity {
 		names = append(names, l.Name)
 	}
 	it := About(p.repo(), i.Issue, pull, i.Head, i.Base)
+	it.private = p.Repo.Private
 	it.Target, it.MadeAt = thread.Target{Kind: "issue", ID: int64(i.Number)}, i.Updated
 	it.Snapshot.DefaultBranch, it.Snapshot.Labels = p.Repo.DefaultBranch, strings.Join(names, "\n")
 	return it

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,10 +208,15 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	e, told := h.event(t, s, it, f, j)
 	e.Key = it.Key
 	for i := range told {
-		told[i].Key = it.Key + "/answer"
+		told[i].Key = cmp.Or(told[i].Key, it.Key+"/answer")
+	}
+	if j.Tell != "" {
+		if told, err = h.tell(ctx, it, f, j); err != nil {
+			return "", err
+		}
 	}
 	// The checks of the last commit are also what its attempt is worth.
-	wake := j.Accepted || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
+	wake := j.Accepted || len(told) > 0 || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
 	err = h.record(ctx, t, wake, f, e, told...)
 	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(e.Kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", e.Kind, j.Reason), err
@@ -236,7 +242,7 @@ func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feed
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
 	}
-	if f.Command == "stop" && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates() {
+	if f.Command == "stop" && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates(s) {
 		told = append(told, thread.NewEvent{Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
 	}
 	return e, told

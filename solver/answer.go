@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -85,7 +87,9 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 	}
 	_, answers := p.answered("")
 	for _, q := range p.state.Questions[:min(len(p.state.Questions), max(0, maxAnswers-answers))] {
-		targets = append(targets, q.Feedback)
+		if q.Command != feedback.Refused {
+			targets = append(targets, q.Feedback)
+		}
 	}
 	targets = append(targets, p.state.Controls...)
 	seen := map[thread.Target]bool{} // of a comment that is edited again and again one 👀 is enough
@@ -95,7 +99,7 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 		}
 		seen[f.Target] = true
 		err := p.act(ctx, thread.ReactKey(f.Seq), func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
-			err := p.Forge.React(ctx, p.repo(), f.Target.Kind, f.Target.ID)
+			err := p.Forge.React(ctx, p.repo(), f.Target.Kind, f.Target.ID, forge.Eyes)
 			crash.Point("reacted")
 			if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || p.deleted(ctx, err) {
 				return thread.Act{Note: err.Error()}, nil
@@ -135,6 +139,33 @@ func (p *publisher) answered(page string) (last thread.ActState, n int) {
 	return last, n
 }
 
+// questions are those without an answer, among them an order for a backend that turned out to be excluded.
+func (p *publisher) questions() []thread.Question {
+	s := p.state
+	if s.Pinned == "" || p.state.Acts[thread.AnswerKey(s.PinnedBy.Seq)].Done || !p.HasBackend(s.Pinned) ||
+		attempt.BackendNamed(p.effective(s.Repo).Backends, s.Pinned).Name != "" {
+		return s.Questions
+	}
+	q := thread.Question{Feedback: s.PinnedBy, Word: s.Pinned}
+	q.Command = "use"
+	return append(slices.Clone(s.Questions), q)
+}
+
+// refuse answers an order by somebody who may not give any by a reaction, since anybody may write to a public repository.
+// Reviews take none.
+func (p *publisher) refuse(ctx context.Context, q thread.Question) error {
+	if q.Target.Kind == "" || q.Target.Kind == "review" {
+		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
+	}
+	return p.act(ctx, thread.AnswerKey(q.Seq), func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
+		err := p.Forge.React(ctx, p.repo(), q.Target.Kind, q.Target.ID, forge.Confused)
+		if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || p.deleted(ctx, err) {
+			return thread.Act{Note: err.Error()}, nil
+		}
+		return thread.Act{}, err
+	})
+}
+
 // answer answers a question, in the comment of the last answer to such a one there.
 func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	number := cmp.Or(q.Number, p.thread.Number)
@@ -158,7 +189,14 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 		for _, b := range p.effective(p.state.Repo).Backends {
 			names = append(names, b.Name)
 		}
-		body = checkrun.NoBackend(q.Word, names)
+		body = checkrun.NoBackend(q.Word, names, p.HasBackend(q.Word))
+	case feedback.NoOrder:
+		body = checkrun.NoOrder(p.app.Slug)
+	case feedback.Refused:
+		if !q.Private {
+			return p.refuse(ctx, q)
+		}
+		body = checkrun.Refused(q.By.Login)
 	case "stop":
 		body = checkrun.NothingRuns
 	case "update":
@@ -201,7 +239,7 @@ func (p *publisher) attend(ctx context.Context) {
 	if err := p.acknowledge(ctx); err != nil {
 		p.log.Warn().Err(err).Msg("acknowledge beside an attempt")
 	}
-	for _, q := range p.state.Questions {
+	for _, q := range p.questions() {
 		if err := p.answer(ctx, q); err != nil {
 			p.log.Warn().Err(err).Msg("answer beside an attempt")
 			return

@@ -46,9 +46,14 @@ func (s *Solver) HasBackend(name string) bool {
 	return attempt.BackendNamed(s.Config.Backends, name).Name != ""
 }
 
-// Escalates reports whether a backend of this server has an escalated effort.
-func (s *Solver) Escalates() bool {
-	return slices.ContainsFunc(s.Config.Backends, func(b config.Backend) bool { return b.EscalatedEffort != "" })
+// Escalates reports whether a backend that may work on a thread has an escalated effort: the one that a person chose,
+// else any that the repository's configuration allows, as far as the log has it.
+func (s *Solver) Escalates(t thread.State) bool {
+	all := s.effective(t.Repo).Backends
+	if b := attempt.BackendNamed(all, t.Pinned); b.Name != "" {
+		return b.EscalatedEffort != ""
+	}
+	return slices.ContainsFunc(all, func(b config.Backend) bool { return b.EscalatedEffort != "" })
 }
 
 // Step takes the thread's lease and works it off. A *HeldError means that another step is at it.

@@ -58,11 +58,11 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if err := s.learn(ctx); err != nil {
 		return false, err
 	}
-	if len(s.state.Questions) > 0 {
+	if asked := s.questions(); len(asked) > 0 {
 		if err := acknowledged(ctx); err != nil {
 			return false, err
 		}
-		return true, s.answer(ctx, s.state.Questions[0])
+		return true, s.answer(ctx, asked[0])
 	}
 	if err := s.Host.openPull(ctx, s.publisher); err != nil && (s.state.Open() || !final(err)) {
 		return false, fmt.Errorf("open the pull request: %w", err)

@@ -31,7 +31,7 @@ func TestAnOrderThatDoesNothingIsAnswered(t *testing.T) {
 	_, err := r.world.Comment(rigRepo, n, writer, "/pawl escalate")
 	r.must(err)
 	r.await("an answer", func() bool {
-		return strings.Contains(strings.Join(r.answers(n), "\n"), "No backend of this server has an escalated effort")
+		return strings.Contains(strings.Join(r.answers(n), "\n"), "No backend that works here has an escalated effort")
 	})
 	r.await("one attempt", func() bool { return r.calls() == 2 })
 	if strings.Contains(strings.Join(r.answers(n), "\n"), "gpt-9@x is") {

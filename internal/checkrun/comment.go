@@ -110,7 +110,7 @@ func Help(slug, word string) string {
 // NothingRuns answers an order to stop where nothing runs, NoEscalation one to escalate where no backend can.
 const (
 	NothingRuns  = "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
-	NoEscalation = "No backend of this server has an escalated effort, so this is one more attempt at the usual one.\n"
+	NoEscalation = "No backend that works here has an escalated effort, so this is one more attempt at the usual one.\n"
 )
 
 // NothingToMerge answers an order to update a branch that holds all of its base; where there is no pull request, base is
@@ -122,10 +122,25 @@ func NothingToMerge(base string) string {
 	return "There is nothing to merge: the branch holds all of " + text.Code(base) + ", or has no history in common with it.\n"
 }
 
-// NoBackend answers an order to use a backend that there is not; nothing was done.
-func NoBackend(name string, all []string) string {
+// Refused answers an order by somebody who may not give any, NoOrder a mention that is none.
+func Refused(login string) string {
 	p := &page{}
-	if text.Line(name, 40) == "" {
+	p.sentence(text.Code(text.Label(login)) + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.")
+	return p.fit()
+}
+
+func NoOrder(slug string) string {
+	p := &page{}
+	p.sentence(text.Code("@"+text.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.")
+	return p.fit()
+}
+
+// NoBackend answers an order to use a backend that there is not, or that the repository's configuration excludes.
+func NoBackend(name string, all []string, excluded bool) string {
+	p := &page{}
+	if excluded {
+		p.sentence(text.Code(text.Label(name)) + " is none of the backends in `.github/pawl.yml` of this repository, so it is not used.")
+	} else if text.Line(name, 40) == "" {
 		p.sentence("`/pawl use` needs the name of a backend; nothing was done.")
 	} else {
 		p.sentence(text.Code(text.Line(name, 40)) + " is no backend of this server; nothing was done.")

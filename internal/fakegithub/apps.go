@@ -134,7 +134,7 @@ func (w apps) install(r *repository) {
 func stubs(repos ...*repository) []obj {
 	list := []obj{}
 	for _, r := range repos {
-		list = append(list, obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": true})
+		list = append(list, obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": !r.public})
 	}
 	return list
 }

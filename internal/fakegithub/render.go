@@ -103,8 +103,8 @@ func (v renderer) renderRepo(r *repository) obj {
 			open++
 		}
 	}
-	body := obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": true,
-		"visibility": "private", "owner": v.renderUser(r.owner), "html_url": web, "description": nil, "fork": false, "url": self,
+	body := obj{"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(), "private": !r.public,
+		"visibility": map[bool]string{false: "private", true: "public"}[r.public], "owner": v.renderUser(r.owner), "html_url": web, "description": nil, "fork": false, "url": self,
 		"created_at": stamp(r.created), "updated_at": stamp(r.pushed), "pushed_at": stamp(r.pushed), "git_url": "git://" + strings.TrimPrefix(web, "http://") + ".git",
 		"ssh_url": "git@" + strings.TrimPrefix(web, "http://") + ".git", "clone_url": web + ".git", "svn_url": web, "homepage": nil,
 		"size": 1, "stargazers_count": 0, "watchers_count": 0, "language": nil, "has_issues": true, "has_projects": true,

@@ -81,6 +81,16 @@ func (w repositories) newRepository(owner *account, name string) *repository {
 		git: bare{dir: filepath.Join(w.dir, fmtID(id)+".git"), home: w.dir}, roles: map[string]string{}, branches: map[string]string{}}
 }
 
+// Publish lets everybody read a repository.
+func (w repositories) Publish(repo string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err == nil {
+		r.public = true
+	}
+	return err
+}
+
 // RenameRepo gives a repository a new name; the former one redirects.
 func (w repositories) RenameRepo(repo, name string) error {
 	defer w.act()()

@@ -91,6 +91,7 @@ type repository struct {
 	created       time.Time
 	pushed        time.Time
 	deleted       bool
+	public        bool // private unless Publish is called
 	git           bare
 	pushing       sync.Mutex        // taken before Server.mu, so that a push is one person's
 	roles         map[string]string // by lower-case login: read, triage, write, maintain, admin

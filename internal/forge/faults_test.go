@@ -140,7 +140,7 @@ func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 		sent := len(h.Requests())
 		c.Forget(h.repo) // even a token is not asked for
 		for time.Now().Before(limit.Until) {
-			if err := c.React(t.Context(), h.repo, "issue", 1); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
+			if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
 				t.Fatalf("err = %v", err)
 			}
 			if time.Now().Before(limit.Until) && len(h.Requests()) != sent {

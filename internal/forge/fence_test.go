@@ -46,13 +46,13 @@ func TestTheFenceIsForWritesOnlyAndForThisClientOnly(t *testing.T) {
 	if _, err := closed.Issue(t.Context(), h.repo, 1); err != nil {
 		t.Errorf("a read: %v", err)
 	}
-	if err := closed.React(t.Context(), h.repo, "issue", 1); err == nil {
+	if err := closed.React(t.Context(), h.repo, "issue", 1, Eyes); err == nil {
 		t.Error("a reaction was sent")
 	}
 	if _, err := closed.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}, nil); err == nil {
 		t.Error("a check run was changed")
 	}
-	if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+	if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 		t.Errorf("a reaction of who has no fence: %v", err)
 	}
 	if n := len(h.calls(reactRoute)) + len(h.calls(updateRoute)); n != 1 {

@@ -49,11 +49,17 @@ var reactionRoutes = map[string]string{
 	"review_comment": "/repos/{owner}/{repo}/pulls/comments/{id}/reactions",
 }
 
-// React puts 👀 on an issue, an issue_comment or a review_comment. Repeating it changes nothing.
-func (c *Client) React(ctx context.Context, repo Repo, on string, id int64) error {
+// The reactions that Pawl uses: 👀 and 😕.
+const (
+	Eyes     = "eyes"
+	Confused = "confused"
+)
+
+// React puts a reaction on an issue, an issue_comment or a review_comment. Repeating it changes nothing.
+func (c *Client) React(ctx context.Context, repo Repo, on string, id int64, reaction string) error {
 	_, err := c.on(ctx, repo, request{
 		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes["issue_comment"]), args: []any{id},
-		body: map[string]string{"content": "eyes"},
+		body: map[string]string{"content": reaction},
 	}, nil)
 	return err
 }

@@ -26,7 +26,7 @@ func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
 				}
 				return nil
 			})
-			if err := fenced.React(t.Context(), h.repo, "issue", 1); err != nil {
+			if err := fenced.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 				t.Error(err)
 			}
 			if n := len(h.calls(reactRoute)); n != 1 || places != want {
@@ -40,7 +40,7 @@ func TestAWriteThatIsLateEachTimeIsLeftToTheCaller(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		fenced := c.Fenced(func(ctx context.Context) error { return wait.For(ctx, lateMost+time.Second) })
 		var limit *RateLimited
-		if err := fenced.React(t.Context(), h.repo, "issue", 1); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
+		if err := fenced.React(t.Context(), h.repo, "issue", 1, Eyes); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
 			t.Errorf("err = %v, want a time to come", err)
 		}
 		if n := len(h.calls(reactRoute)); n != 0 {
@@ -60,7 +60,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+				if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 					t.Error(err)
 				}
 			})

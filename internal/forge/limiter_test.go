@@ -57,7 +57,7 @@ func TestWritesWaitForNothingButTheSpacingThatIsAskedFor(t *testing.T) {
 						_, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"})
 						return err
 					}},
-					{"reaction", func() error { return c.React(t.Context(), h.repo, "issue", 1) }},
+					{"reaction", func() error { return c.React(t.Context(), h.repo, "issue", 1, Eyes) }},
 					{"read", func() error { _, err := c.Issue(t.Context(), h.repo, 1); return err }},
 				} {
 					wg.Go(func() {
@@ -83,7 +83,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 36 { // ten more than may come at once
 			wg.Go(func() {
-				if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+				if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 					t.Error(err)
 				}
 			})
@@ -111,14 +111,14 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		c.cfg.WriteSpacing = time.Second
-		if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+		if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 3 { // the first of the queue and two behind it
 			wg.Go(func() {
-				if err := c.React(ctx, h.repo, "issue", 1); !errors.Is(err, context.Canceled) {
+				if err := c.React(ctx, h.repo, "issue", 1, Eyes); !errors.Is(err, context.Canceled) {
 					t.Errorf("err = %v", err)
 				}
 			})
@@ -127,7 +127,7 @@ func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 		cancel()
 		wg.Wait()
 		before := time.Now()
-		if err := c.React(t.Context(), h.repo, "issue", 1); err != nil || time.Since(before) > 1200*time.Millisecond {
+		if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil || time.Since(before) > 1200*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(before))
 		}
 		noneLeft(t, c.limiter(h.repo.Installation))
@@ -230,7 +230,7 @@ func TestThreeNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		for name, c := range map[string]*Client{"a": a, "b": b, "third": third} {
 			wg.Go(func() {
 				for range 3 {
-					if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+					if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 						t.Error(err)
 					}
 					got.add("%s", name)
@@ -262,14 +262,14 @@ func TestANodeThatLosesTheDatabaseKeepsTheLimitsAndTellsTheOthersLater(t *testin
 			}
 		}
 		for range 26 {
-			if err := a.React(t.Context(), h.repo, "issue", 1); err != nil {
+			if err := a.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 				t.Fatal(err)
 			}
 		}
 		shared.leave(true)
 		began := time.Now()
 		for range 4 {
-			if err := a.React(t.Context(), h.repo, "issue", 1); err != nil {
+			if err := a.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -300,7 +300,7 @@ func TestPointsCountWhatRequestsCost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+	if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := c.Points(), []Points{{0, 5}, {h.repo.Installation, 6}}; !slices.Equal(got, want) {

@@ -196,7 +196,7 @@ func TestNoWaitForALimitIsLongerThanAnHour(t *testing.T) {
 func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
 	h, c := start(t)
 	for range 26 { // a third of a minute's
-		if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+		if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
 	before := h.clock.Now()
 	var limit *RateLimited
 	for range 2 {
-		err := c.React(t.Context(), h.repo, "issue", 1)
+		err := c.React(t.Context(), h.repo, "issue", 1, Eyes)
 		if !errors.As(err, &limit) || !limit.Secondary || !limit.Until.Equal(before.Add(1250*time.Millisecond)) {
 			t.Fatalf("err = %v", err)
 		}
@@ -216,7 +216,7 @@ func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
 		t.Errorf("a read was held back with the writes: %v", err)
 	}
 	_ = h.clock.Sleep(t.Context(), limit.Until.Sub(before))
-	if err := c.React(t.Context(), h.repo, "issue", 1); err != nil {
+	if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 		t.Errorf("at the time that was named: %v", err)
 	}
 }

@@ -149,7 +149,7 @@ func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
 		t.Error(err)
 	}
 	for on, id := range map[string]int64{"issue": 1, "issue_comment": comment.ID, "review_comment": remark} {
-		if err := c.React(t.Context(), h.repo, on, id); err != nil {
+		if err := c.React(t.Context(), h.repo, on, id, Eyes); err != nil {
 			t.Errorf("%s: %v", on, err)
 		}
 	}

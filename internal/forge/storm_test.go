@@ -223,7 +223,7 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 			return err
 		},
 		func(ctx context.Context, c *forge.Client, _ bool) error {
-			return c.React(ctx, s.repo, "issue", int64(number))
+			return c.React(ctx, s.repo, "issue", int64(number), forge.Eyes)
 		},
 		func(ctx context.Context, c *forge.Client, again bool) (err error) {
 			if again {

@@ -127,8 +127,10 @@ type Judgement struct {
 	// Outside is why the failure of a check run is not the work's; empty for everything else.
 	Outside string
 	Command Command // the command that was given; empty for a plain remark
-	Text    string  // what the agent is to read
-	Backend string  // that the order names; empty for none
+	// Tell is what the person who made a remark is told although nothing is done: Refused or NoOrder; empty for nothing.
+	Tell    string
+	Text    string // what the agent is to read
+	Backend string // that the order names; empty for none
 	// Description is the new content of an edited description: of one that
 	// counts, or of one that takes an earlier edit back.
 	Description string
@@ -152,14 +154,23 @@ func Judge(r Remark, s Scene) Judgement {
 		return ignore("%s after it was made", s.ClosedSince)
 	}
 	// Who takes back what was asked for needs the permission as well.
-	if !j.Accepted && j.Description == "" {
+	if !j.Accepted && j.Description == "" && j.Tell == "" {
 		return j
 	}
 	if need := needs(j, r, s); need != "" {
 		return Judgement{Needs: need, Reason: fmt.Sprintf("the %s is not known yet", need)}
 	}
 	if !mayWrite(r, s) {
-		return ignore("%s has %s permission; write is needed", r.Actor.Login, s.Permission)
+		if j.Tell != "" { // whoever may not give orders need not know what is one
+			j.Tell = ""
+			return j
+		}
+		named := j.Command.Name != ""
+		j = ignore("%s has %s permission; write is needed", r.Actor.Login, s.Permission)
+		if named && byPerson(r) {
+			j.Tell = Refused
+		}
+		return j
 	}
 	return j
 }
@@ -310,7 +321,11 @@ func asksByText(r Remark, s Scene) Judgement {
 	case strings.TrimSpace(text) == "":
 		return ignore("there is no text to work on")
 	case !s.OwnPull && !onLine && !(s.Asked && r.Source == policy.FromComment):
-		return ignore("it holds no command, and the thread is no pull request of Pawl")
+		j := ignore("it holds no command, and the thread is no pull request of Pawl")
+		if byPerson(r) && Mentions(r.Text, s.Self.Slug) {
+			j.Tell = NoOrder
+		}
+		return j
 	case own == "":
 		return ignore("it says nothing but what it quotes")
 	case courteous(own):

@@ -107,7 +107,8 @@ type Control struct {
 // Question asks Pawl for an answer in a comment: status, why, or help about a word that is no command.
 type Question struct {
 	Feedback
-	Word string `json:"word,omitempty"`
+	Word    string `json:"word,omitempty"`
+	Private bool   `json:"private,omitempty"` // GitHub said that not everybody may read the repository
 }
 
 type Change struct {

@@ -38,6 +38,7 @@ type State struct {
 	stop      Feedback  // that asked for the stop
 	readMade  time.Time // when the remark was made whose texts are in Snapshot
 	Pinned    string
+	PinnedBy  Feedback // the order that named it
 	// Closed says why the thread cannot be worked on, closedBy which change it was, closedAt when it was made
 	// (zero where that is not known), and renamedTo what a renaming gave as the new owner/name.
 	Closed    string
@@ -188,7 +189,7 @@ func (s *State) feedback(e Event, f Feedback) {
 	s.Generation, s.Cause = f.Generation, f.Cause
 	s.Feedback = append(s.Feedback, Request{Feedback: f})
 	if f.Pin != "" {
-		s.Pinned = f.Pin
+		s.Pinned, s.PinnedBy = f.Pin, f
 	}
 	if !madeBefore(f, s.stop) {
 		s.Stopped, s.StoppedAt = "", 0

@@ -22,7 +22,7 @@ func (s *State) control(e Event, c Control) {
 	case "stop":
 		s.Stopped, s.StoppedAt, s.stop = fmt.Sprintf("%s asked to stop", c.By.Login), e.Seq, c.Feedback
 	case "use":
-		s.Pinned = c.Backend
+		s.Pinned, s.PinnedBy = c.Backend, c.Feedback
 	}
 }
 
