@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -111,7 +112,13 @@ func (s *source) validateRepo(r Repo) {
 	s.validatePatterns("protected_paths", r.ProtectedPaths)
 	s.validatePatterns("allow_paths", r.AllowPaths)
 	s.validatePatterns("reports", r.Reports)
+	for i, f := range r.AllowSecrets {
+		s.addIf(!fingerprint.MatchString(f), fmt.Sprintf("allow_secrets[%d]", i), "is no fingerprint; use the 16 hexadecimal digits that a check run names")
+	}
 }
+
+// fingerprint is the form of what Pawl names a secret by.
+var fingerprint = regexp.MustCompile(`^[0-9a-fA-F]{16}$`)
 
 func validateCommands(s *source, list string, commands []string) {
 	s.addIf(len(commands) > maxVerify, list, "has %d commands; use at most %d, or put them into a script", len(commands), maxVerify)

@@ -86,6 +86,8 @@ type Receipt struct {
 	// are the files in which the agent left markers of such a merge, which was not pushed then.
 	Updated   string   `json:"updated,omitempty"`
 	Conflicts []string `json:"conflicts,omitempty"`
+	// Leaks are what looks like secrets in what the attempt made, which was not committed then.
+	Leaks []Leak `json:"leaks,omitempty"`
 	// Merged says that what others pushed meanwhile was merged into the commit.
 	Merged   bool          `json:"merged,omitempty"`
 	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's

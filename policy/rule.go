@@ -32,6 +32,7 @@ const (
 	RuleNoAnswer       Rule = "no_answer"
 	RuleNoChange       Rule = "no_change"
 	RuleLeftOut        Rule = "left_out"
+	RuleSecret         Rule = "secret"
 	RuleConflict       Rule = "conflict"
 	RuleUnattended     Rule = "unattended"
 	RuleNotConverging  Rule = "not_converging"
@@ -112,6 +113,7 @@ var words = map[Rule]Words{
 	RuleStagnation:      {Stops: "the attempts come to the same point again", Help: HelpAny},
 	RuleNoChange:        {Stops: "the agent changed nothing", Help: HelpAny},
 	RuleLeftOut:         {Stops: "the agent changed only files that are left out", Help: HelpAny},
+	RuleSecret:          {Stops: "the work holds what looks like a secret", Help: HelpRetry},
 	RuleConflict:        {Stops: "the conflict with the base is not resolved", Help: HelpAny},
 	RuleUnattended:      {Stops: "nobody has typed anything new"},
 	RuleNotConverging:   {Stops: "the rounds of review do not converge", Help: HelpAny},

@@ -155,6 +155,10 @@ func noProgress(f Facts) (Decision, bool) {
 	if a.Outcome != VerifyFailed && slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Outcome == VerifyFailed }) {
 		return verifyFailed(f, a)
 	}
+	if len(a.Leaks) > 0 {
+		return stop(RuleSecret, "Have it taken out; where it is no secret, list its fingerprint under allow_secrets in .github/pawl.yml. Then comment /pawl retry.",
+			fmt.Sprintf("attempt %d was not committed: %s", a.N, Named(a.Leaks)))
+	}
 	if len(a.Conflicts) > 0 {
 		return stop(RuleConflict, "Merge the base yourself, or comment /pawl update and how the conflict is to be resolved.",
 			fmt.Sprintf("attempt %d left conflict markers in %s, and its merge was not pushed", a.N, strings.Join(a.Conflicts[:min(len(a.Conflicts), maxNamed)], ", ")))

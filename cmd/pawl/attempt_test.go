@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -156,24 +158,55 @@ func TestProtectedPathsAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestSecretsAreLeftOutOfCommits(t *testing.T) {
+func TestWorkWithSecretsIsNotCommittedAndAPersonIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, map[string]string{"a.txt": "one\n"})
-	r.agent("cat > /dev/null; echo two >> a.txt; mkdir -p 'd é'; printf 'x\\ny\\nid = AKIA%s\\n' QQQQQQQQQQQQQQQQ > 'd é/b.txt'\n"+
-		"printf '\\000\\n-----BEGIN PRIVATE %s-----\\n' KEY > c.bin\n", "")
-	r.start()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['true']\n"})
+	key := "AKIA" + strings.Repeat("Q", 16)
+	r.agent(saying(t, "echo two >> a.txt; mkdir -p 'd é'; printf 'x\\ny\\nid = AKIA%s\\n' QQQQQQQQQQQQQQQQ > 'd é/b.txt'\n"+
+		"printf '\\000\\n-----BEGIN PRIVATE %s-----\\nMIIE\\n' KEY > c.bin; printf '%s' \"$AGENT_VALUE\" | base64 > d.txt; echo x > glpat-$(printf 'a%.0s' $(seq 20))",
+		"TITLE: fix: "+key+" is the key\nIt is "+key+"."), "stream: codex, env: [AGENT_VALUE]")
+	cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
+	cmd.Env = append(os.Environ(), "AGENT_VALUE=a value that only agents get")
+	r.addr = r.launch(cmd, r.log).addr
+	r.world.SetWebhookURL(r.url("/api/github/hook"))
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	s := r.ending(n)
-	changed, err := r.world.Git(t.Context(), rigRepo, "diff", "--name-only", "main", fmt.Sprintf("pawl/issue-%d", n))
-	r.must(err)
-	if s.State != "done" || changed != "a.txt\n" {
-		t.Errorf("%s (%s); changed on the branch: %q, want only a.txt", s.State, s.Rule, changed)
+	if s.State != "stopped" || s.Rule != "secret" || len(r.world.Pushes(rigRepo)) != 0 {
+		t.Fatalf("%s (%s %q) after pushes %v; want secret and none", s.State, s.Rule, s.Reasons, r.world.Pushes(rigRepo))
 	}
-	left := strings.Join(r.state(n).Attempts[0].Receipt.LeftOut, "\n")
-	for _, want := range []string{"d é/b.txt (line 3 looks like an AWS access key", "c.bin (line 2 looks like a private key"} {
-		if !strings.Contains(left, want) || strings.Contains(left, "AKIA") {
-			t.Errorf("the receipt names %q, want %s", left, want)
+	comment := r.world.Comments(rigRepo, n)[1].Body
+	for _, want := range []string{
+		"the work holds what looks like a secret", "line 3 of d é/b.txt looks like an AWS access key", "line 2 of c.bin looks like a private key",
+		"line 1 of d.txt looks like a value that Pawl gave", "the name of a file looks like a GitLab token", "allow_secrets",
+	} {
+		if !strings.Contains(strings.ReplaceAll(comment, "`", ""), want) {
+			t.Errorf("the status comment does not say %q:\n%s", want, comment)
 		}
+	}
+	all := r.world.Comments(rigRepo, n)
+	state, err := json.Marshal(r.state(n).Attempts[0].Receipt)
+	r.must(err)
+	for _, text := range []string{fmt.Sprint(all), string(state)} {
+		if strings.Contains(text, key) || strings.Contains(text, "glpat-aaa") {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+	var allowed []string
+	for _, l := range r.state(n).Attempts[0].Receipt.Leaks {
+		allowed = append(allowed, "'"+l.Fingerprint+"'")
+	}
+	_, err = r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "Allow", Files: map[string]string{".github/pawl.yml": "verify: ['true']\nallow_secrets: [" + strings.Join(allowed, ", ") + "]\n"}})
+	r.must(err)
+	r.must(os.Remove(filepath.Join(r.ctrl(), "calls"))) // the agent does the same again
+	r.writes(n, writer, "/pawl retry")
+	r.await("the retry", func() bool { return len(r.state(n).Attempts) == 2 })
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done with what is allowed", s.State, s.Rule, s.Reasons)
+	}
+	subject, err := r.world.Git(t.Context(), rigRepo, "log", "-1", "--format=%B", fmt.Sprintf("pawl/issue-%d", n))
+	r.must(err)
+	if strings.Contains(subject, key) {
+		t.Errorf("the commit says %q", subject)
 	}
 }
 

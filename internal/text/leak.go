@@ -18,8 +18,8 @@ var keyForms = []struct {
 	form *regexp.Regexp
 }{
 	{"a GitHub token", tokens}, // and JSON Web Tokens
-	{"a private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`)}, // RFC 7468, OpenSSH, RFC 4880
-	{"an AWS access key", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`)},                     // AWS, IAM identifiers
+	{"a private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\r?\n[^\r\n]+)?`)}, // RFC 7468, OpenSSH, RFC 4880
+	{"an AWS access key", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`)},                                       // AWS, IAM identifiers
 	{"an Anthropic key", regexp.MustCompile(`\bsk-ant-[A-Za-z0-9_-]{32,}`)},
 	{"an OpenAI key", regexp.MustCompile(`\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,}`)},
 	{"a Google API key", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}\b`)},
@@ -45,21 +45,28 @@ func NewLeaks(names []string, lookup func(name string) (value string, ok bool)) 
 	var l Leaks
 	for _, n := range names {
 		v, ok := lookup(n)
-		if v = strings.TrimSpace(v); !ok || len(v) < minSecret {
-			continue
-		}
-		quoted, _ := json.Marshal(v) // a string always can be
-		h := hex.EncodeToString([]byte(v))
-		l.given = append(l.given, v, h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v), string(quoted[1:len(quoted)-1]))
-		for skip := range 3 { // where in a group of three bytes the value begins
-			raw := append(make([]byte, skip), v...)
-			whole := len(raw) / 3 * 4 // the last characters depend on what follows, the first on what stands before
-			for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-				l.given = append(l.given, e.EncodeToString(raw)[[]int{0, 2, 3}[skip]:whole])
-			}
+		if v = strings.TrimSpace(v); ok && len(v) >= minSecret {
+			l.given = append(l.given, writings(v)...)
 		}
 	}
 	return l
+}
+
+// writings are a value as it is, and as base64, hexadecimal, URL and JSON write it.
+func writings(v string) []string {
+	quoted, _ := json.Marshal(v) // a string always can be
+	h := hex.EncodeToString([]byte(v))
+	all := []string{v, h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v), string(quoted[1 : len(quoted)-1])}
+	for skip := range 3 { // where in a group of three bytes the value begins
+		raw := append(make([]byte, skip), v...)
+		whole := len(raw) / 3 * 4 // the last characters depend on what follows, the first on what stands before
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			if s := e.EncodeToString(raw)[[]int{0, 2, 3}[skip]:whole]; len(s) >= minSecret {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
 }
 
 // Find is the first secret in a line of a file; ok is false where there is none.

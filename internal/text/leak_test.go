@@ -47,3 +47,20 @@ func TestALeaksFingerprintNamesItsFileAndValue(t *testing.T) {
 		t.Errorf("%v %v %v %v", a, b, c, again)
 	}
 }
+
+func TestTextsLoseKeysInEveryForm(t *testing.T) {
+	const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nAAAA=\n-----END OPENSSH PRIVATE KEY-----"
+	r := NewRedactor([]string{"V"}, func(string) (string, bool) { return "the value of it", true })
+	for in, want := range map[string]string{
+		"before " + key + " after":                                "before [redacted private key] after",
+		"cut " + key[:60]:                                         "cut [redacted private key]",
+		strings.ReplaceAll(key, "\n", "\\n") + ".":                "[redacted private key].",
+		"id AKIAQQQQQQQQQQQQQQQQ, no AKIAQQ":                      "id [redacted: an AWS access key], no AKIAQQ",
+		"dGhlIHZhbHVlIG9mIGl0 and 7468652076616C7565206F66206974": "[hidden: V] and [hidden: V]",
+		"the+value+of+it":                                         "[hidden: V]",
+	} {
+		if got := r.Redact(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+}

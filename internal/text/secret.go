@@ -16,16 +16,28 @@ const minSecret = 8
 // which has about 520 characters with dots, tokens of persons, and App JWTs.
 var tokens = regexp.MustCompile(`gh[a-z]_[A-Za-z0-9._-]{36,}|github_pat_[A-Za-z0-9_]{36,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
 
-// Redact replaces every GitHub token in a text that may quote a request, a git remote or a program.
-func Redact(s string) string { return tokens.ReplaceAllString(s, "[redacted token]") }
+// keys are private keys, to their ends where those are there.
+var keys = regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=:,.\-\s\\]*?-----END [A-Z0-9 ]+-----|[A-Za-z0-9+/=\s\\]*)`)
 
-// Redactor takes the values of variables and GitHub's tokens out of texts.
+// Redact replaces GitHub's tokens, keys that say what they are and private keys in a text that may quote a request, a
+// git remote or a program.
+func Redact(s string) string {
+	s = tokens.ReplaceAllString(s, "[redacted token]")
+	s = keys.ReplaceAllString(s, "[redacted private key]")
+	for _, k := range keyForms[2:] {
+		s = k.form.ReplaceAllString(s, "[redacted: "+k.Kind+"]")
+	}
+	return s
+}
+
+// Redactor takes the values of variables, also in other writings, and what Redact replaces out of texts.
 type Redactor struct{ secrets []secret } // the longest first: it may begin with a shorter one
 
 type secret struct {
 	mark   string
 	whole  *regexp.Regexp // it, also where its white space was changed or escaped
 	shapes []string       // of which a text that was cut may hold a part
+	others []string       // it as base64, hexadecimal, URL and JSON write it
 }
 
 // NewRedactor hides the values of the named variables that are set, behind marks with their names.
@@ -42,7 +54,7 @@ func NewRedactor(names []string, lookup func(name string) (value string, ok bool
 			words[i] = regexp.QuoteMeta(w)
 		}
 		r.secrets = append(r.secrets, secret{
-			mark: "[hidden: " + n + "]", whole: regexp.MustCompile(strings.Join(words, `(?:\s|\\[nrt])+`)), shapes: []string{v, line},
+			mark: "[hidden: " + n + "]", whole: regexp.MustCompile(strings.Join(words, `(?:\s|\\[nrt])+`)), shapes: []string{v, line}, others: writings(v)[1:],
 		})
 	}
 	slices.SortStableFunc(r.secrets, func(a, b secret) int { return cmp.Compare(len(b.shapes[0]), len(a.shapes[0])) })
@@ -64,6 +76,9 @@ func (r Redactor) Redact(s string) string {
 	s = b.String()
 	for _, v := range r.secrets {
 		s = v.whole.ReplaceAllLiteralString(s, v.mark)
+		for _, o := range v.others {
+			s = strings.ReplaceAll(s, o, v.mark)
+		}
 	}
 	return Redact(s)
 }

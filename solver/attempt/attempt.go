@@ -273,8 +273,8 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	if err == nil && r.Ending != ending {
 		err = errors.New(r.Detail) // the files cannot be used
 	}
-	if err == nil && len(r.Conflicts) > 0 {
-		err = errors.New("it holds conflict markers")
+	if err == nil && len(r.Conflicts)+len(r.Leaks) > 0 {
+		err = errors.New("it holds conflict markers or what looks like a secret")
 	}
 	if err != nil {
 		a.Log.Warn().Err(err).Msg("what the attempt made is not kept")

@@ -119,11 +119,11 @@ func (c *checkout) Commit(ctx context.Context) error {
 	for _, path := range protected {
 		r.LeftOut = append(r.LeftOut, path+" (protected)")
 	}
-	if tree, err = withoutLeaks(ctx, c, tree); errors.Is(err, git.ErrTooLarge) {
+	if err = leaks(ctx, c, tree); errors.Is(err, git.ErrTooLarge) {
 		c.unusable(err)
 		return nil
 	}
-	if err != nil {
+	if err != nil || len(r.Leaks) > 0 {
 		return err
 	}
 	if done, err := merged(ctx, c, tree); err != nil || !done {
@@ -147,6 +147,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	}
 	r.Folders = policy.Folders(diff)
 	r.Whole, r.Added = simhash.Fingerprint(diff), strings.Count(diff, "\n+")-strings.Count(diff, "\n+++ ")
+	r.Title = text.NewRedactor(c.given(), c.Lookup).Redact(r.Title)
 	subject, by, parents := Subject(c.State, c.Thread, r.Title, maxSubject), "by backend "+c.Backend, []string{c.Ground.Start}
 	if r.Updated != "" {
 		subject, parents = text.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject), append(parents, r.Updated)

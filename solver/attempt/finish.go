@@ -130,11 +130,11 @@ func (a *Attempt) ownRung() {
 	}
 }
 
-// Hide takes the values of the variables that the backend and the judge were
-// given, and tokens of GitHub, out of everything of the receipt that people read:
+// Hide takes the values of the variables that the backend, the setup and the judge
+// were given, and what looks like a key, out of everything of the receipt that people read:
 // an agent may print what it holds. The transcript stays as it came.
 func (a *Attempt) Hide() {
-	clean := text.NewRedactor(slices.Concat(a.backend().Env, a.Config.Policy.Learning.JudgeEnv), a.Lookup).Redact
+	clean := text.NewRedactor(a.given(), a.Lookup).Redact
 	all := func(list []string) []string {
 		for i := range list {
 			list[i] = clean(list[i])
@@ -151,6 +151,9 @@ func (a *Attempt) Hide() {
 		r.Remarks[i].Words = clean(r.Remarks[i].Words)
 	}
 	r.Reasons, r.Tests, r.LeftOut = all(r.Reasons), all(r.Tests), all(r.LeftOut)
+	for i := range r.Leaks {
+		r.Leaks[i].Path = clean(r.Leaks[i].Path)
+	}
 	if r.Limit != nil {
 		r.Limit.Message = clean(r.Limit.Message)
 	}

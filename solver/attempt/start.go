@@ -163,6 +163,9 @@ func history(b *strings.Builder, s thread.State, d policy.Decision) {
 	} else if r.Outcome == policy.Asked {
 		section(b, "The last attempt asked; what people said since is above", r.Question, maxRemark)
 	}
+	if len(last.Receipt.Leaks) > 0 {
+		section(b, "The last attempt was not committed, since it holds what looks like secrets", policy.Named(last.Receipt.Leaks), maxRemark)
+	}
 	for _, a := range slices.Backward(s.Attempts) {
 		if last = a; a.Receipt.Progress() || len(a.Receipt.Verify) > 0 {
 			break // those after it changed nothing

@@ -240,7 +240,7 @@ func (s State) ChecksOn() string {
 func (s State) Work(seen int64) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
-		if a.Receipt.Ending == policy.Completed && len(a.Receipt.Conflicts) == 0 && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
+		if a.Receipt.Ending == policy.Completed && len(a.Receipt.Conflicts)+len(a.Receipt.Leaks) == 0 && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
 			answered = a.N
 		}
 	}

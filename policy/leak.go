@@ -1,0 +1,31 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Leak is a place in an attempt's work that looks like a secret. It does not hold the secret.
+type Leak struct {
+	Path string `json:"path,omitempty"`
+	Line int    `json:"line,omitempty"` // zero: the name of a file itself, which is not told
+	Kind string `json:"kind"`           // what it looks like, such as "an AWS access key"
+	// Fingerprint is by which a false alarm is allowed: 16 hexadecimal digits, of the path, the kind and the value.
+	Fingerprint string `json:"fingerprint"`
+}
+
+// Named are leaks as people read of them.
+func Named(all []Leak) string {
+	var named []string
+	for _, l := range all[:min(len(all), maxNamed)] {
+		where := fmt.Sprintf("line %d of %s", l.Line, l.Path)
+		if l.Line == 0 {
+			where = "the name of a file"
+		}
+		named = append(named, fmt.Sprintf("%s looks like %s (fingerprint %s)", where, l.Kind, l.Fingerprint))
+	}
+	if more := len(all) - len(named); more > 0 {
+		named = append(named, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(named, ", ")
+}
