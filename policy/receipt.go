@@ -47,7 +47,15 @@ type Limit struct {
 	ResetsAt time.Time `json:"resets_at,omitzero"` // zero where the time is unknown
 	// Source says where ResetsAt comes from: structured, text or none.
 	Source string `json:"source"`
+	// Certainty is certain where a status, a type or a field names the kind, likely where only a wording does.
+	Certainty string `json:"certainty,omitempty"`
 }
+
+// The certainties of a limit.
+const (
+	Certain = "certain"
+	Likely  = "likely"
+)
 
 // Usable is when the account can be expected to work again; zero when unknown. A time that was read from a
 // message has whole minutes, so the true one may be up to a minute later.

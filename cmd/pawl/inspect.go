@@ -251,7 +251,7 @@ func (v inspection) print(w io.Writer) error {
 		if l.ResetsAt != nil {
 			until = fmt.Sprintf("until %s (%s)", l.ResetsAt.Format(time.RFC3339), l.Source)
 		}
-		row("limit", "%s, %s", l.Kind, until)
+		row("limit", "%s, %s, %s", l.Kind, l.Certainty, until)
 	}
 	edits := fmt.Sprintf("%d in %d files", v.Edits.Operations, v.Edits.Files)
 	if v.Edits.MaxRepeat > 1 {

@@ -81,7 +81,12 @@ func (t *tally) readRefusals() {
 func (t *tally) decide(why stop) string {
 	t.readRefusals()
 	r := &t.rep
-	switch {
+	switch ended := why.ending == "" && r.final && t.failed == nil; {
+	case ended && r.Exit.Code == exitTimeout:
+		return t.outOfTime(stop{reason: "exit code 124: the time ran out, after the final event"})
+	case ended && r.Exit.signal() != "":
+		r.end(policy.Killed, "the process was ended by "+r.Exit.signal()+", after its final event")
+		return ""
 	case t.failed != nil:
 		t.note(why)
 		return t.judge(*t.failed, "the run ended with the error")
@@ -160,9 +165,11 @@ func (t *tally) judge(e Event, where string) string {
 	}
 	t.rep.Failure = Shorten(text, MaxText)
 	t.resets = e.ResetsAt
+	said, worded := limit.Classify(text)
 	known := e.Ending != ""
+	t.rep.named = known && (!worded || said != e.Ending)
 	if t.rep.Ending = e.Ending; !known {
-		t.rep.Ending, known = limit.Classify(text)
+		t.rep.Ending, known = said, worded
 	}
 	if byExit := t.exitEnding(); !known && byExit != "" {
 		t.rep.end(byExit, fmt.Sprintf("the exit code %d stands for %s; %s: %s", t.rep.Exit.Code, byExit, where, Shorten(text, 300)))

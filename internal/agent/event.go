@@ -129,6 +129,7 @@ type Report struct {
 
 	output string // plain streams: the output, head and tail where it is long
 	final  bool   // the stream had its final event
+	named  bool   // the ending is by a field or a code, not by a wording
 }
 
 // Evidence is what a fingerprint is taken of: a plain stream's output, the failure, else the final message.
@@ -147,7 +148,10 @@ func (r *Report) setLimit(message string, resets time.Time, source string, now t
 	if !r.Ending.IsLimit() {
 		return
 	}
-	r.Limit = &policy.Limit{Kind: r.Ending, Message: message, Source: policy.SourceNone}
+	r.Limit = &policy.Limit{Kind: r.Ending, Message: message, Source: policy.SourceNone, Certainty: policy.Likely}
+	if r.named || source == policy.SourceStructured && !resets.IsZero() {
+		r.Limit.Certainty = policy.Certain
+	}
 	if resets.IsZero() {
 		return
 	}

@@ -128,8 +128,9 @@ func TestAPlainAgentsLimitMustBeItsLastWord(t *testing.T) {
 	}
 }
 
-func TestOutputWithoutAFinalEventIsNeverSuccess(t *testing.T) {
+func TestOnlyAFinalEventAndAnOrderlyExitAreSuccess(t *testing.T) {
 	const begun = `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n"
+	const finished = `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done"}}` + "\n" + `{"type":"turn.completed"}` + "\n"
 	for _, c := range []struct {
 		stream, stderr string
 		code           int
@@ -143,6 +144,8 @@ func TestOutputWithoutAFinalEventIsNeverSuccess(t *testing.T) {
 		{begun, "thread 'main' panicked at src/main.rs", 101, policy.Crashed},
 		{begun, "", 137, policy.Killed},
 		{begun, "", 124, policy.TimedOut},
+		{begun + finished, "", 124, policy.TimedOut},
+		{begun + finished, "", 137, policy.Killed},
 		{"", "error: unexpected argument '--x' found", 2, policy.Misconfigured},
 		{"", "something else", 3, policy.Crashed},
 	} {

@@ -41,6 +41,7 @@ func (r *Report) Refine(s Session, now time.Time) {
 		// The structured status of a short refusal does not undo a long wait.
 		if !(s.Ending == policy.RateLimited && r.Ending == policy.UsageLimit) {
 			r.end(s.Ending, "the session file names the error "+s.Code)
+			r.named = true
 		}
 	}
 	r.Failure = cmp.Or(r.Failure, message)

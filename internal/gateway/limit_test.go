@@ -48,7 +48,14 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 		"payment":             {OpenAI, plain(402, `{"error":"Insufficient credits"}`), policy.UsageLimit, 0, false},
 		"openai key":          {OpenAI, plain(401, `{"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}`), policy.Auth, 0, false},
 		"openai overload":     {OpenAI, plain(503, `{"error":{"code":"server_is_overloaded","message":"x"}}`), policy.Overloaded, 0, false},
-		"a proxy's page":      {OpenAI, plain(502, `<html>502</html>`), policy.Overloaded, 0, false},
+		"a proxy's page":      {OpenAI, plain(502, `<html>502</html>`), "", 0, false},
+		"a page of sign-in":   {OpenAI, plain(401, `<!doctype html><title>Sign in</title>`), "", 0, false},
+		"a page that limits":  {OpenAI, plain(429, `<html>error 1015</html>`, "Retry-After", "60"), policy.RateLimited, time.Minute, true},
+		"router, one window":  {OpenAI, plain(429, `{"error":{"code":429,"message":"Rate limit exceeded: free-models-per-min.","metadata":{"headers":{"X-RateLimit-Limit":"20","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"`+fmt.Sprint(testNow().Add(30*time.Second).UnixMilli())+`"}}}}`), policy.RateLimited, 30 * time.Second, true},
+		"milliseconds":        {OpenAI, plain(429, `{"error":{"message":"slow down"}}`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(at.UnixMilli())), policy.UsageLimit, time.Hour, true},
+		"a window with more":  {OpenAI, plain(429, `{"error":{"message":"slow down"}}`, "X-RateLimit-Remaining", "7", "X-RateLimit-Reset", fmt.Sprint(at.UnixMilli())), policy.RateLimited, 0, false},
+		"the draft's window":  {OpenAI, plain(429, `{"error":{"message":"slow down"}}`, "RateLimit-Reset", "20"), policy.RateLimited, 20 * time.Second, true},
+		"the type counts":     {OpenAI, plain(429, `{"error":{"message":"You have hit your usage limit for tokens, try again in 20s","code":"rate_limit_exceeded"}}`), policy.RateLimited, 20 * time.Second, false},
 		"no such model":       {OpenAI, plain(404, `{"error":{"code":"model_not_found","message":"The model does not exist"}}`), "", 0, false},
 		"context":             {OpenAI, plain(400, `{"error":{"code":"context_length_exceeded","message":"too long"}}`), "", 0, false},
 		"claude plan": {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit. Please try again later."}}`,
@@ -57,6 +64,7 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 		"claude rate":          {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"Number of request tokens has exceeded your per-minute rate limit"}}`, "Retry-After", "30"), policy.RateLimited, 30 * time.Second, true},
 		"claude rate, window":  {Anthropic, plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, "Anthropic-Ratelimit-Input-Tokens-Remaining", "0", "Anthropic-Ratelimit-Input-Tokens-Reset", testNow().Add(40*time.Second).Format(time.RFC3339)), policy.RateLimited, 40 * time.Second, true},
 		"claude credit":        {Anthropic, plain(400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`), policy.UsageLimit, 0, false},
+		"claude spend":         {Anthropic, plain(400, `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on `+at.Format("2006-01-02 at 15:04")+` UTC."}}`), policy.UsageLimit, time.Hour, false},
 		"claude overload":      {Anthropic, plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), policy.Overloaded, 0, false},
 		"claude permission":    {Anthropic, plain(403, `{"type":"error","error":{"type":"permission_error","message":"x"}}`), policy.Auth, 0, false},
 		"gemini day":           {Gemini, g(429, "RESOURCE_EXHAUSTED", quota+"\nPlease retry in 3600s.", perDay+","+delay("3600s")), policy.UsageLimit, time.Hour, true},
@@ -91,7 +99,7 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 			if u.Limit == nil || len(s.limits) != 1 {
 				t.Fatalf("%+v, told %d times", u, len(s.limits))
 			}
-			want := policy.Limit{Kind: c.kind, Message: u.Limit.Message, Source: policy.SourceNone}
+			want := policy.Limit{Kind: c.kind, Message: u.Limit.Message, Source: policy.SourceNone, Certainty: policy.Certain}
 			switch {
 			case c.exact:
 				want.Source = policy.SourceStructured

@@ -161,8 +161,15 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
 	// An error of reading leaves a shorter body; the status tells the matter.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	said := limit.Read(resp.StatusCode, resp.Header, body)
+	c.fail(said)
+	if said.Foreign() {
+		c.concludes(Last{Ending: policy.Disconnected, Why: "a page in place of the provider's answer"})
+		why := fmt.Sprintf("the provider cannot be reached: a page came in place of its API's answer (%d)", resp.StatusCode)
+		header.Set("Content-Type", "application/json")
+		return io.NopCloser(strings.NewReader(encoded(refuse(c.route.protocol, resp.StatusCode, why).body)))
+	}
 	c.concludes(Last{Why: "the last call refused (" + strconv.Itoa(resp.StatusCode) + ")"})
-	c.fail(limit.Read(resp.StatusCode, resp.Header, body))
 	if resp.StatusCode == http.StatusUnauthorized {
 		header.Set("Content-Type", "application/json")
 		body = []byte(encoded(refuse(c.route.protocol, resp.StatusCode, "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct it").body))

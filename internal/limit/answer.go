@@ -25,15 +25,16 @@ type Answer struct {
 	Header  http.Header
 	Message string
 
-	names []string     // type, code, status and reasons of the error, in lower case
-	body  gjson.Result // the error, which exists where the body is JSON
+	foreign bool         // it is no answer of the API, but a page of something before it
+	names   []string     // type, code, status and reasons of the error, in lower case
+	body    gjson.Result // the error, which exists where the body is JSON
 }
 
 // Read reads an error body, or the error of a stream (status 0, no header).
 func Read(status int, header http.Header, body []byte) Answer {
 	a := Answer{Status: status, Header: header}
 	if !gjson.ValidBytes(body) {
-		a.Message = plainText(body)
+		a.Message, a.foreign = plainText(body)
 		return a
 	}
 	e := gjson.ParseBytes(body)
@@ -59,13 +60,17 @@ func Read(status int, header http.Header, body []byte) Answer {
 	return a
 }
 
-func plainText(body []byte) string {
-	said := text.Block(string(body), maxMessage)
+func plainText(body []byte) (said string, page bool) {
+	said = text.Block(string(body), maxMessage)
 	if strings.HasPrefix(said, "<") {
-		return "an answer that is not the API's (HTML)"
+		return "an answer that is not the API's (HTML)", true
 	}
-	return said
+	return said, false
 }
+
+// Foreign reports whether a page came in place of the API's answer: a proxy's sign-in, a CDN's challenge, a dead
+// gateway's error. It tells that the provider is out of reach, and nothing of the account or its load.
+func (a Answer) Foreign() bool { return a.foreign && a.Status != http.StatusTooManyRequests }
 
 type meaning struct {
 	kind policy.Ending
@@ -115,7 +120,7 @@ func (a Answer) is(names ...string) bool {
 
 // OfAccount reports whether a refusal holds for the account, whichever model was asked for.
 func (a Answer) OfAccount() bool {
-	return a.Status == http.StatusUnauthorized || a.planRejected() || a.creditIsLow() ||
+	return a.Status == http.StatusUnauthorized || a.planRejected() || a.usedUp() ||
 		slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).ofAccount })
 }
 
@@ -133,7 +138,9 @@ var (
 // which may repeat the request, counts only where the rest tells of a limit.
 func (a Answer) kind() policy.Ending {
 	switch {
-	case a.Named(policy.UsageLimit) || a.Status == http.StatusPaymentRequired || a.creditIsLow():
+	case a.Foreign():
+		return ""
+	case a.Named(policy.UsageLimit) || a.Status == http.StatusPaymentRequired || a.usedUp():
 		return policy.UsageLimit
 	case a.Status == http.StatusUnauthorized || a.Named(policy.Auth),
 		a.Status == http.StatusForbidden && a.is("permission_error", "permission_denied") && !ofOneThing.MatchString(a.Message):
@@ -141,7 +148,7 @@ func (a Answer) kind() policy.Ending {
 	case a.planRejected():
 		return policy.UsageLimit
 	case a.Status == http.StatusTooManyRequests || a.Named(policy.RateLimited):
-		if said, _ := Classify(a.Message); said == policy.UsageLimit && !vague.MatchString(a.Message) {
+		if said, _ := Classify(a.Message); said == policy.UsageLimit && !vague.MatchString(a.Message) && !a.is("rate_limit_error", "rate_limit_exceeded") {
 			return policy.UsageLimit
 		}
 		return policy.RateLimited
@@ -155,14 +162,16 @@ func (a Answer) planRejected() bool {
 	return a.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" && a.Status == http.StatusTooManyRequests
 }
 
-// creditIsLow reads the one usage limit that comes as an error of the request, which may repeat the words.
-func (a Answer) creditIsLow() bool {
+// usedUp reads the usage limits of Anthropic that come as errors of the request, which may repeat the words: of prepaid
+// credit, and of the spend that an organisation allows itself.
+func (a Answer) usedUp() bool {
 	ofRequest := a.Status == http.StatusBadRequest || a.Status == http.StatusUnprocessableEntity
-	return ofRequest && a.is("invalid_request_error") && strings.HasPrefix(a.Message, "Your credit balance is too low")
+	return ofRequest && a.is("invalid_request_error") &&
+		(strings.HasPrefix(a.Message, "Your credit balance is too low") || strings.HasPrefix(a.Message, "You have reached your specified API usage limits"))
 }
 
 func (a Answer) Limit(now time.Time) (policy.Limit, bool) {
-	l := policy.Limit{Kind: a.kind(), Message: shortened(a.Message), Source: policy.SourceNone}
+	l := policy.Limit{Kind: a.kind(), Message: shortened(a.Message), Source: policy.SourceNone, Certainty: policy.Certain}
 	if l.Kind == "" {
 		return policy.Limit{}, false
 	}
@@ -176,7 +185,7 @@ func (a Answer) Limit(now time.Time) (policy.Limit, bool) {
 		// Gemini tells of a day's quota how soon its client may ask again.
 		at = time.Time{}
 	}
-	if !a.Named(policy.UsageLimit) {
+	if !a.Named(policy.UsageLimit) && !a.planRejected() {
 		l.Kind, _ = Weigh(l.Kind, a.Message+" "+quotas, at, now)
 	}
 	if at.IsZero() {
@@ -197,8 +206,13 @@ func shortened(message string) string {
 
 // reset finds when the limit is over, and in what: a field of the body, a header, last the sentence.
 func (a Answer) reset(now time.Time) (time.Time, string) {
+	routed := http.Header{} // OpenRouter repeats a provider's headers in the body
+	a.body.Get("metadata.headers").ForEach(func(name, v gjson.Result) bool {
+		routed.Set(name.String(), v.String())
+		return true
+	})
 	fields := cmp.Or(unix(a.body.Get("resets_at").String()), after(now, number(a.body.Get("resets_in_seconds").String())), a.detailedReset(now))
-	if at := cmp.Or(fields, HeaderReset(a.Header, now)); !at.IsZero() {
+	if at := cmp.Or(fields, HeaderReset(a.Header, now), HeaderReset(routed, now)); !at.IsZero() {
 		return at, policy.SourceStructured
 	}
 	at, _ := ResetTime(a.Message, now, nil)
@@ -213,7 +227,7 @@ func (a Answer) detailedReset(now time.Time) time.Time {
 }
 
 // HeaderReset reads the headers of an answer received at a time: Claude's plan, Codex's used-up windows, what
-// every server may say, windows with nothing left. Zero where they tell nothing.
+// every server may say, windows with nothing left, the one window of routers and of IETF's draft. Zero where they tell nothing.
 func HeaderReset(h http.Header, received time.Time) time.Time {
 	var plan, window time.Time
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
@@ -226,7 +240,22 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 	}
 	wait := h.Get("Retry-After")
 	date, _ := http.ParseTime(wait) // zero where it is none
-	return cmp.Or(plan, window, after(received, number(h.Get("Retry-After-Ms"))/1000), after(received, number(wait)), date.UTC(), emptyWindows(h, received))
+	return cmp.Or(plan, window, after(received, number(h.Get("Retry-After-Ms"))/1000), after(received, number(wait)), date.UTC(), emptyWindows(h, received), onlyWindow(h, received))
+}
+
+// onlyWindow reads X-RateLimit-Reset and RateLimit-Reset without a window's name: a unix time in seconds or
+// milliseconds (OpenRouter, GitHub), or seconds to wait (the IETF's draft). A window that has something left is none.
+func onlyWindow(h http.Header, received time.Time) time.Time {
+	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
+		if left := h.Get(prefix + "Remaining"); left != "" && number(left) != 0 {
+			continue
+		}
+		reset := h.Get(prefix + "Reset")
+		if at := cmp.Or(unix(reset), after(received, number(reset)), lasting(received, reset)); !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // emptyWindows is when the last window with nothing remaining opens: Anthropic gives a time, OpenAI a duration.
@@ -268,13 +297,17 @@ func after(now time.Time, seconds float64) time.Time {
 	return at
 }
 
-// unix reads seconds since 1970; a number that is too small for one is none.
+// unix reads seconds since 1970, or milliseconds, whose numbers are a thousand times as large; one that is too small for
+// either is none.
 func unix(s string) time.Time {
 	n := number(s)
-	if n < 1e9 || n > 1e11 {
-		return time.Time{}
+	switch {
+	case n >= 1e9 && n <= 1e11:
+		return time.Unix(int64(n), 0).UTC()
+	case n >= 1e12 && n <= 1e14:
+		return time.UnixMilli(int64(n)).UTC()
 	}
-	return time.Unix(int64(n), 0).UTC()
+	return time.Time{}
 }
 
 // lasting reads a duration such as 3600s, 1h0m0s, 6m0s or 2d.

@@ -177,7 +177,7 @@ func (d date) valid() bool {
 	return year >= 2000 && year < 2200 && d.month >= 1 && d.month <= 12 && t.Month() == d.month && t.Day() == d.day
 }
 
-// datedTime reads "Nov 24th, 2026 8:19 AM", "Oct 31, 9am", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
+// datedTime reads "Nov 24th, 2026 8:19 AM", "Nov 24 (UTC)", "Oct 31, 9am", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
 // "2026-11-24T08:19:00Z".
 func datedTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	d, rest, ok := readDate(s)
@@ -186,8 +186,13 @@ func datedTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	}
 	rest = dotClock.ReplaceAllString(rest[len(dateGlue.FindString(rest)):], "$1:$2")
 	c, _, ok := readClock(rest, zone)
-	if !ok {
-		return time.Time{}, false
+	if !ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		return time.Time{}, false // a clock time that there is not
+	}
+	if !ok { // the day's first minute
+		if c.zone, ok = readZone(rest, zone); !ok {
+			return time.Time{}, false
+		}
 	}
 	return d.on(c, now), true
 }

@@ -18,7 +18,7 @@ var (
 	// secondsField is a number of seconds to wait, as in headers and error bodies.
 	secondsField = regexp.MustCompile(`(?i)(?:resets?_?(?:in|after)_?seconds|retry[-_ ]?after(?:[-_]?seconds)?|retry_?delay)["']?\s*[:=]?\s*["']?(\d{1,8}(?:\.\d+)?)\s*(?:s\b|seconds?\b|["',;.})\]]|\s|$)`)
 	// lead stands before a time that is a reset; one without may be anything, such as a log line's.
-	lead = regexp.MustCompile(`(?i)\b(?:resets?(?:_?at)?|resetting|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
+	lead = regexp.MustCompile(`(?i)\b(?:resets?(?:_?at)?|resetting|regain access|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
 	// filler may stand between the lead and the time.
 	filler = regexp.MustCompile(`(?i)^[\s:=~"']*(?:(?:at|on|by|in|after|until|for|about|around|less than|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
 )

@@ -71,6 +71,9 @@ func TestResetTimesAreReadInEveryForm(t *testing.T) {
 		{"resets at midnight UTC", now, "Asia/Tokyo", "2026-11-22T00:00:00Z"},
 		{"try again in less than a minute", now, "UTC", "2026-11-21T08:31:00Z"},
 		{"try again in about an hour.", now, "UTC", "2026-11-21T09:30:00Z"},
+		{"Resets on Nov 24", now, "Asia/Tokyo", "2026-11-23T15:00:00Z"},
+		{"resets Nov 24 (UTC)", now, "Asia/Tokyo", "2026-11-24T00:00:00Z"},
+		{"You will regain access on 2026-12-01 at 00:00 UTC.", now, "Asia/Tokyo", "2026-12-01T00:00:00Z"},
 		{"resets in 2:30:00", now, "UTC", "2026-11-21T11:00:00Z"},
 		{"resets in 2h30m", now, "UTC", "2026-11-21T11:00:00Z"},
 		{"resets at 15h30", now, "UTC", "2026-11-21T15:30:00Z"},
@@ -103,7 +106,7 @@ func TestUnknownResetTimesStayUnknown(t *testing.T) {
 		"", "You've hit your usage limit.", "try again later.", "5-hour limit reached", "resets soon",
 		"[2026-11-21T08:00:00Z] [INFO] usage limit", "at 9:06 AM the build failed", "resets at 25:00",
 		"resets at 13 PM", "resets at 9:75", "resets 3pm (Mars/Olympus)", "resets 3pm (Local)", "resets at 2:55 PM IST",
-		"resets Nov 31, 9am", "resets on 10/11/2026, 9:00", "resets 5", "try again in 99999999 days", "Resets on Nov 24",
+		"resets Nov 31, 9am", "resets on 10/11/2026, 9:00", "resets 5", "try again in 99999999 days", "Resets on Nov 24, 25:00",
 	} {
 		if got, ok := ResetTime(text, at(t, "2026-11-21T08:30:00Z"), nil); ok {
 			t.Errorf("%q gave %s", text, got)

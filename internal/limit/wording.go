@@ -82,12 +82,19 @@ func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + 
 
 var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"code"\s*:|status(?:[ _-]?code)?["']?[:=]?|http(?:/\d(?:\.\d)?)?)\s*(\d{3})\b`)
 
+// page matches an answer that is not the API's: a sign-in page, a CDN's challenge, a gateway's error, whatever status
+// it came with.
+var page = regexp.MustCompile(`(?i)<!doctype html|<html[\s>]|<title>(?:just a moment|attention required|sign in|\d{3} )`)
+
 // Classify names the ending of a message from where only errors stand; false for wordings that it does not
 // know.
 func Classify(text string) (policy.Ending, bool) {
 	text = text[:min(len(text), maxFailureText)]
 	if failureRules[0].wording.MatchString(text) {
 		return policy.UsageLimit, true
+	}
+	if page.MatchString(text) {
+		return policy.Disconnected, true
 	}
 	if m := httpStatus.FindStringSubmatch(text); m != nil {
 		status, _ := strconv.Atoi(m[1])
@@ -196,9 +203,8 @@ var (
 	// perDay matches limits of a long window worded as rate limits ("free-models-per-day"), and Google's names
 	// of them.
 	perDay = regexp.MustCompile(`(?i)\bper[ _-]?(?:day|week|month)\b|PerDay|\b(?:daily|weekly|monthly)\b|\((?:RPD|TPD)\)`)
-	// eitherWindow matches Gemini's wordings of a used-up plan that stand for its
-	// limits of a minute, too. Those tell to come back within a minute.
-	eitherWindow = regexp.MustCompile(`(?i)exceeded your current quota|exhausted your capacity`)
+	// quota matches the word for a limit of no certain window: a minute's and a month's are called so.
+	quota = regexp.MustCompile(`(?i)\bquota\b|exhausted your capacity`)
 )
 
 // Weigh corrects the kind of a limit by how long it lasts; resets is zero where
@@ -210,7 +216,7 @@ func Weigh(kind policy.Ending, message string, resets, now time.Time) (weighed p
 		return policy.UsageLimit, "the wait is longer than a short rate limit lasts, so it counts as a usage limit"
 	case kind == policy.RateLimited && daily:
 		return policy.UsageLimit, "the limit is that of a day or longer, so it counts as a usage limit"
-	case kind == policy.UsageLimit && !resets.IsZero() && !long && !daily && eitherWindow.MatchString(message):
+	case kind == policy.UsageLimit && !resets.IsZero() && !long && !daily && quota.MatchString(message):
 		return policy.RateLimited, "the provider asks to come back within minutes, so it counts as a short rate limit"
 	}
 	return kind, ""

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/policy"
+
 	"pgregory.net/rapid"
 )
 
@@ -34,6 +36,17 @@ func TestMentionsOfLimitsAreFound(t *testing.T) {
 	} {
 		if got := Mentioned(text); got != want {
 			t.Errorf("Mentioned(%.40q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestAPageIsNoWordOfTheAPI(t *testing.T) {
+	for _, text := range []string{
+		"API Error: 403 <!DOCTYPE html><html><head><title>Just a moment...</title>", "unexpected status 401 Unauthorized: <html>sign in</html>",
+		"status 502: <HTML ><title>502 Bad Gateway</title>", "503 Service Unavailable <title>Attention Required! | Cloudflare</title>",
+	} {
+		if got, _ := Classify(text); got != policy.Disconnected {
+			t.Errorf("%q is %s", text, got)
 		}
 	}
 }
