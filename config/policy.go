@@ -64,6 +64,7 @@ func (s *source) validatePolicy(p Policy) {
 	between(s, "policy.convergence.blocking_rounds", p.Convergence.BlockingRounds, 0, p.Convergence.MaxRounds)
 	between(s, "policy.convergence.max_growth", p.Convergence.MaxGrowth, 1, maxRestarts)
 	between(s, "policy.unattended.max_attempts", p.Unattended.MaxAttempts, 0, maxRestarts)
+	between(s, "policy.update_every", p.UpdateEvery, 0, maxWait)
 	between(s, "policy.caps.per_repository_per_day", p.Caps.PerRepositoryPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxAbove)

@@ -24,7 +24,7 @@ const (
 
 // Triggers are the names of everything that can ask Pawl for work, as policy calls it.
 func Triggers() []string {
-	return []string{"command", "mention", "label", "assignment", "review", "comment", "description", "check_run"}
+	return []string{"command", "mention", "label", "assignment", "review", "comment", "description", "check_run", "base"}
 }
 
 // Repo is the repository's own configuration. Zero, as without the file, narrows nothing.

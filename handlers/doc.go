@@ -18,6 +18,7 @@
 //	what is appended to the log, and when is a thread woken      take.go, remark and change
 //	who may write (the permission gate)                          signals.go, permission
 //	what counts as a merge, a revert, a verdict of people        signals.go
+//	which threads hear that their base moved                     push.go
 //	why does the same remark count once, whoever brings it       once.go
 //	what do the failing checks of a commit say                   check_run.go
 package handlers

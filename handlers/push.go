@@ -1,19 +1,26 @@
 package handlers
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"time"
 
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // Push handles what is pushed. It asks for no work, whoever pushed. It is kept in the log of the thread whose
-// branch it was, so that /pawl why can tell. On the default branch it may take back what Pawl did.
+// branch it was, so that /pawl why can tell. On the default branch it may take back what Pawl did, and moves the base
+// of Pawl's pull requests.
 type Push struct{ handler }
 
 func push(p *payload) []Activity {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
 	if isBranch && !p.Deleted && branch == p.Repo.DefaultBranch {
-		return revertingPush(p)
+		moved := Activity{Repo: p.repo(), base: branch, Change: &thread.Change{What: "base_moved", By: p.Sender.Login, Detail: p.After}}
+		return append(revertingPush(p), moved)
 	}
 	n, ok := issueOfBranch(branch)
 	if !ok || p.Deleted {
@@ -22,4 +29,45 @@ func push(p *payload) []Activity {
 	it := Activity{Repo: p.repo(), Number: n, URL: p.Compare}
 	it.Change = &thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}
 	return []Activity{it}
+}
+
+// baseMoved tells the threads of Pawl's own open pull requests that their base has moved, each once within the time
+// after which its step looks.
+func (h *Handlers) baseMoved(ctx context.Context, it Activity, guid string) (string, error) {
+	every := h.Solver.Config.Policy.UpdateEvery
+	if every <= 0 {
+		return "bases are not followed (policy.update_every)", nil
+	}
+	if known, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name); err != nil || len(known) == 0 {
+		return "Pawl does not work on " + it.Repo.FullName(), err
+	}
+	pulls, err := forge.Pulls{Client: h.Forge}.Into(ctx, it.Repo, it.base)
+	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUninstalled) {
+		return "its pull requests cannot be read: " + err.Error(), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("open pull requests into %s: %w", it.base, err)
+	}
+	told := 0
+	for _, p := range pulls {
+		if _, own := issueOfBranch(p.Head.Ref); !own {
+			continue
+		}
+		t, err := h.Store.Resolve(ctx, thread.ID{Owner: it.Repo.Owner, Name: it.Repo.Name, Number: p.Number})
+		if err != nil {
+			return "", err
+		}
+		if t.Number == p.Number { // no log names it as Pawl's
+			continue
+		}
+		c, now := *it.Change, h.Now()
+		c.Number, c.Delivery = p.Number, guid
+		key := fmt.Sprintf("base_moved:%d:%s", p.Number, now.UTC().Truncate(every).Format(time.RFC3339Nano))
+		n, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: key, Kind: thread.KindThread, At: now, Data: c})
+		if err != nil {
+			return "", err
+		}
+		told += n
+	}
+	return fmt.Sprintf("base_moved: told to %d threads", told), nil
 }

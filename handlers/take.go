@@ -24,6 +24,9 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	if it.everyone {
 		return h.changeAll(ctx, it, guid)
 	}
+	if it.base != "" {
+		return h.baseMoved(ctx, it, guid)
+	}
 	it, err := h.byCommit(ctx, it)
 	if err != nil {
 		return "", err

@@ -17,6 +17,9 @@ type Limits struct {
 	Unattended  Unattended       `yaml:"unattended"`
 	Transient   Transient        `yaml:"transient"`
 	Convergence Convergence      `yaml:"convergence"`
+	// UpdateEvery is how often at most Pawl looks whether the base has moved away from a pull request of its own; 0 is
+	// never. 10 minutes is our choice: an update costs a run of the repository's CI.
+	UpdateEvery time.Duration `yaml:"update_every"`
 }
 
 // RestartLimits bound how often a thread is worked on.
@@ -123,6 +126,7 @@ func Defaults() Limits {
 		Generations: Generations{Max: 2},
 		Unattended:  Unattended{MaxAttempts: 5},
 		Convergence: Convergence{MaxRounds: 5, BlockingRounds: 2, MaxGrowth: 3},
+		UpdateEvery: 10 * time.Minute,
 		Transient:   Transient{MaxConsecutive: 5, BackoffStart: 30 * time.Second, BackoffCap: 300 * time.Second},
 	}
 }

@@ -190,7 +190,9 @@ func (f Facts) askers() []string {
 			continue
 		}
 		who := "a remark by " + t.By
-		if t.Command != "" {
+		if t.Source == FromBase {
+			who = "the base moved"
+		} else if t.Command != "" {
 			who = t.By + " asked to " + t.Command
 		}
 		if !slices.Contains(all, who) && len(all) < maxAskers {

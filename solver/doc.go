@@ -13,6 +13,7 @@
 //	how many attempts run at a time, who tries a limited account    slots.go
 //	what are people told while the agent works                      step.go (aside)
 //	what is refused before an attempt, what is an attempt given     prepare.go
+//	when is the base merged into Pawl's pull request                update.go
 //	what is read of the discussion, who may write there             context.go
 //	how does an act happen once                                     publisher.go
 //	which comment and check runs are written, and when              publish.go

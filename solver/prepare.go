@@ -47,33 +47,6 @@ func (s *step) prepare(ctx context.Context) (*attempt.Ground, *thread.Decided, e
 	return g, refused, err
 }
 
-// update merges the base into what the attempt begins with. Whoever asked for that where there is nothing to merge is
-// told so, and what they asked is done.
-func (s *step) update(ctx context.Context, g *attempt.Ground) error {
-	if behind, err := g.Update(ctx); behind || err != nil {
-		return err
-	}
-	done := thread.Withdrawn{Reason: "there is nothing to merge: the branch holds all of " + g.Base + ", or has no history in common with it"}
-	var events []thread.NewEvent
-	for _, r := range s.state.Pending() {
-		if r.Command != "update" || feedback.Visible(r.Text) != "" {
-			continue
-		}
-		done.Seqs = append(done.Seqs, r.Seq)
-		if r.Target.Kind != "" {
-			events = append(events, thread.NewEvent{Kind: thread.KindQuestion, At: s.Now(), Data: thread.Question{Feedback: r.Feedback, Word: g.Base}})
-		}
-	}
-	if len(done.Seqs) == 0 {
-		return nil
-	}
-	events = append(events, thread.NewEvent{Kind: thread.KindWithdrawn, At: s.Now(), Data: done})
-	if err := s.lease.Append(ctx, thread.Batch{Events: events}); err != nil {
-		return err
-	}
-	return s.load(ctx)
-}
-
 // ground is the thread's repository, of which nothing was fetched yet.
 func (s *step) ground() *attempt.Ground {
 	return &attempt.Ground{

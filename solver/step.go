@@ -67,6 +67,9 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if err := s.Host.openPull(ctx, s.publisher); err != nil && (s.state.Open() || !final(err)) {
 		return false, fmt.Errorf("open the pull request: %w", err)
 	}
+	if asked, err := s.follow(ctx); asked || err != nil {
+		return true, err
+	}
 	if !s.state.Open() {
 		return false, s.show(ctx, acknowledged)
 	}

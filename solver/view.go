@@ -74,7 +74,7 @@ func state(st thread.State) checkrun.State {
 
 func request(f *checkrun.Facts, st thread.State) {
 	for _, r := range st.Feedback {
-		if r.Withdrawn == "" {
+		if r.Withdrawn == "" && r.Source != policy.FromBase {
 			f.RequestedBy, f.Request = r.By.Login, cmp.Or(r.Text, st.Snapshot.Title)
 		}
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
@@ -124,5 +126,68 @@ func TestAConflictWithTheBaseIsTheAgents(t *testing.T) {
 	}
 	if log := r.git("log", "-p", "-m", "--all", "--format="); strings.Contains(log, "<<<<<<<") {
 		t.Errorf("conflict markers were pushed:\n%s", log)
+	}
+}
+
+// following looks every second whether the base has moved.
+const following = "policy: {update_every: 1s}\n"
+
+func TestABaseThatConflictsIsWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\nend\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\n"+
+		"case $n in 1) sed -i 's/^one$/one\\ntwo/' a.txt ;; *) grep -v '^[<=>][<=>]' a.txt > c && mv c a.txt ;; esac\n", "")
+	r.config += following
+	r.start()
+	n, pull := r.solved()
+	before := r.head(pull)
+	asked := len(r.world.Requests())
+	r.push("main", "docs: a page", "b.txt", "b\n")
+	time.Sleep(3 * time.Second) // longer than update_every, so that it was looked
+	r.settle()
+	if r.head(pull) != before || len(r.state(n).Attempts) != 1 || !slices.ContainsFunc(r.world.Requests()[asked:], func(q fakegithub.Request) bool { return strings.HasSuffix(q.Path, fmt.Sprint("/pulls/", pull)) }) {
+		t.Errorf("%d attempts after a push that no rule wants to be merged", len(r.state(n).Attempts))
+	}
+	base := r.push("main", "feat: three", "a.txt", "one\nthree\nend\n")
+	r.await("an attempt", func() bool { return len(r.state(n).Attempts) == 2 })
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	if parents := r.git("log", "-1", "--format=%P", "pawl/issue-1"); parents != before+" "+base {
+		t.Errorf("the parents of the head are %s, want %s and %s", parents, before, base)
+	}
+	if got := r.git("show", "pawl/issue-1:a.txt"); got != "one\ntwo\nthree\nend" {
+		t.Errorf("a.txt is %q", got)
+	}
+	if all := r.judged(n); !strings.Contains(all[len(all)-1], "+ pull request #2 conflicts with main") {
+		t.Errorf("the log says %q", all)
+	}
+	if body := r.statusComment(n); !strings.Contains(body, "Asked for by `ada`") {
+		t.Errorf("the status comment forgets who asked:\n%s", body)
+	}
+}
+
+func TestABranchIsKeptUpToDateWhereARuleWantsThat(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['test -s a.txt']\n"})
+	r.agent(plainAgent, "")
+	r.config += following
+	r.start()
+	n, pull := r.solved()
+	r.must(r.world.RequireUpToDate(rigRepo))
+	base := r.push("main", "docs: a page", "b.txt", "b\n")
+	r.await("an attempt", func() bool { return len(r.state(n).Attempts) == 2 })
+	if s := r.ending(n); s.State != "done" || r.calls() != 1 {
+		t.Fatalf("%s (%s %q), %d calls of the agent", s.State, s.Rule, s.Reasons, r.calls())
+	}
+	if last := r.state(n).Attempts[1]; last.Receipt.Updated != base || !last.NoAgent || !slices.Contains(last.Decision.Reasons.Texts(), "the base moved") {
+		t.Errorf("%+v, want the base merged without an agent", last)
+	}
+	// A repository may say that it does not want this.
+	head, seen := r.head(pull), len(r.judged(n))
+	r.push("main", "ci: no updates", ".github/pawl.yml", "verify: ['test -s a.txt']\ntriggers: [command, comment]\n")
+	r.await("a look", func() bool { return len(r.judged(n)) > seen })
+	if s := r.ending(n); s.State != "done" || r.head(pull) != head || len(r.state(n).Attempts) != 2 {
+		t.Errorf("%s (%s %q) and %d attempts, want no more", s.State, s.Rule, s.Reasons, len(r.state(n).Attempts))
 	}
 }

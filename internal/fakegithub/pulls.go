@@ -85,7 +85,23 @@ func (w pulls) openPull(ctx context.Context, r *repository, by *account, via *ap
 	return t, nil
 }
 
-func (w pulls) getPull(c *call, t *thread) *reply { return ok(w.renderPull(c.repo, t)) }
+// getPull starts, as at GitHub, the background job that computes mergeability: until it is done, here until the next
+// request, "mergeable" is null.
+func (w pulls) getPull(c *call, t *thread) *reply {
+	now := ok(w.renderPull(c.repo, t))
+	t.pull.computed = true
+	return now
+}
+
+// RequireUpToDate is a branch rule: pull requests must hold all of their base before they are merged.
+func (w pulls) RequireUpToDate(repo string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err == nil {
+		r.upToDate = true
+	}
+	return err
+}
 
 // replyToReviewComment answers the first remark of a thread: "Replies to replies are not supported".
 func (w pulls) replyToReviewComment(c *call, t *thread) *reply {
@@ -203,7 +219,7 @@ func (w pulls) listPullsOfCommit(c *call) *reply {
 // comparison is what GitHub shows of base...head on a pull request.
 type comparison struct {
 	commits, files, additions, deletions int
-	mergeable                            bool
+	mergeable, behind                    bool
 }
 
 // compare asks git what a pull request from head to base would bring.
@@ -232,6 +248,8 @@ func (r *repository) compare(ctx context.Context, base, head string) (comparison
 	}
 	_, err = r.git.run(ctx, nil, "merge-tree", "--write-tree", base, head)
 	c.mergeable = err == nil
+	_, err = r.git.run(ctx, nil, "merge-base", "--is-ancestor", base, head)
+	c.behind = err != nil
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package fakegithub_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestTheAppOpensADraftPullRequest(t *testing.T) {
 	made, resp, err := h.client.PullRequests.Create(h.ctx, "acme", "tools", ask)
 	must(t, err)
 	if resp.StatusCode != 201 || !made.GetDraft() || made.GetHead().GetSHA() != sha || made.GetAdditions() != 2 || made.GetCommits() != 1 ||
-		!made.GetMergeable() || made.GetUser().GetType() != "Bot" || made.GetHead().GetLabel() != "acme:pawl/issue-1" {
+		made.Mergeable != nil || made.GetMergeableState() != "unknown" || made.GetUser().GetType() != "Bot" || made.GetHead().GetLabel() != "acme:pawl/issue-1" {
 		t.Fatalf("%v", made)
 	}
 	_, _, err = h.client.PullRequests.Create(h.ctx, "acme", "tools", ask)
@@ -48,6 +49,37 @@ func TestTheAppOpensADraftPullRequest(t *testing.T) {
 	must(t, err)
 	if !issue.IsPullRequest() {
 		t.Fatal("a pull request is also an issue")
+	}
+}
+
+// "The value of the mergeable attribute can be true, false, or null. If the value is null, then GitHub has started a
+// background job to compute the mergeability" (REST API, get a pull request).
+func TestMergeabilityIsComputedWhenSomebodyAsks(t *testing.T) {
+	h := newHouse(t)
+	n, _ := h.opened()
+	state := func() string {
+		t.Helper()
+		p, _, err := h.client.PullRequests.Get(h.ctx, "acme", "tools", n)
+		must(t, err)
+		return fmt.Sprint(p.Mergeable != nil && *p.Mergeable, " ", p.GetMergeableState())
+	}
+	push := func(branch, file, text string) {
+		_, err := h.PushCommit(h.ctx, repo, "wendy", fakegithub.Commit{Branch: branch, Message: "x", Files: map[string]string{file: text}})
+		must(t, err)
+	}
+	if got := []string{state(), state()}; got[0] != "false unknown" || got[1] != "true draft" {
+		t.Errorf("at first %q", got)
+	}
+	must(t, h.RequireUpToDate(repo))
+	other, err := h.OpenPull(h.ctx, repo, "wendy", fakegithub.PullRequest{Title: "Ready", Head: func() string { push("ready", "r.txt", "r"); return "ready" }()})
+	must(t, err)
+	push("main", "w.txt", "another\n")
+	if got := []string{state(), state()}; got[0] != "false unknown" || got[1] != "false dirty" {
+		t.Errorf("with a conflict %q", got)
+	}
+	n = other
+	if got := []string{state(), state()}; got[0] != "false unknown" || got[1] != "true behind" {
+		t.Errorf("behind a base that it must hold %q", got)
 	}
 }
 

@@ -106,7 +106,7 @@ func (w pushes) measure(ctx context.Context, r *repository, t *thread) error {
 		return err
 	}
 	diff, err := r.compare(ctx, r.branches[t.pull.baseRef], t.pull.headSHA)
-	t.pull.diff = diff
+	t.pull.diff, t.pull.computed = diff, false
 	return err
 }
 

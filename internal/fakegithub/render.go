@@ -235,11 +235,14 @@ func (v renderer) renderPull(r *repository, t *thread) obj {
 		"draft": p.draft, "head": v.renderSide(r, p.headRef, p.headSHA), "base": v.renderSide(r, p.baseRef, p.baseSHA),
 		"merged_at": stamp(p.mergedAt), "merge_commit_sha": textOrNull(p.mergeSHA), "auto_merge": nil,
 		"requested_reviewers": v.renderUsers(p.asked), "requested_teams": []obj{}, "merged": !p.mergedAt.IsZero(), "merged_by": nil,
-		"mergeable": p.diff.mergeable, "rebaseable": p.diff.mergeable, "mergeable_state": p.mergeState(),
+		"mergeable": nil, "rebaseable": nil, "mergeable_state": "unknown",
 		"comments": len(t.comments), "review_comments": len(p.comments), "maintainer_can_modify": false,
 		"commits": p.diff.commits, "additions": p.diff.additions, "deletions": p.diff.deletions, "changed_files": p.diff.files}
 	for key, value := range more {
 		body[key] = value
+	}
+	if p.computed {
+		body["mergeable"], body["rebaseable"], body["mergeable_state"] = p.diff.mergeable, p.diff.mergeable, r.mergeState(p)
 	}
 	if p.mergedBy != nil {
 		body["merged_by"] = v.renderUser(p.mergedBy)
@@ -276,12 +279,15 @@ func (v renderer) renderUsers(all []*account) []obj {
 	return list
 }
 
-func (p *pull) mergeState() string {
+// mergeState is what stands in the way of a merge: behind only where a rule wants branches to be up to date.
+func (r *repository) mergeState(p *pull) string {
 	switch {
 	case !p.diff.mergeable:
 		return "dirty"
 	case p.draft:
 		return "draft"
+	case r.upToDate && p.diff.behind:
+		return "behind"
 	}
 	return "clean"
 }

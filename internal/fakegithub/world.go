@@ -92,6 +92,7 @@ type repository struct {
 	pushed        time.Time
 	deleted       bool
 	public        bool // private unless Publish is called
+	upToDate      bool // a rule: pull requests must hold all of their base
 	git           bare
 	pushing       sync.Mutex        // taken before Server.mu, so that a push is one person's
 	roles         map[string]string // by lower-case login: read, triage, write, maintain, admin
@@ -135,6 +136,7 @@ type pull struct {
 	mergedBy *account
 	mergeSHA string
 	diff     comparison // against the base as it is now
+	computed bool       // mergeability is shown: not until it was asked for once after a side moved
 	reviews  []*review
 	asked    []*account // for a review
 	comments []*reviewComment

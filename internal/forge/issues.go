@@ -162,6 +162,10 @@ type Pull struct {
 	Head      Branch    `json:"head"`
 	Base      Branch    `json:"base"`
 	HTMLURL   string    `json:"html_url"`
+	// Mergeable is nil, and MergeableState unknown, until GitHub has computed it, and in lists. A state is dirty for
+	// conflicts, or behind where a rule wants the base to be merged first; the others say nothing of the base.
+	Mergeable      *bool  `json:"mergeable"`
+	MergeableState string `json:"mergeable_state"`
 }
 
 func (p Pull) Merged() bool { return !p.MergedAt.IsZero() }

@@ -3,10 +3,27 @@ package forge
 import (
 	"context"
 	"net/http"
+	"net/url"
 )
 
 // Pulls changes pull requests that are open; its Client is required.
 type Pulls struct{ *Client }
+
+// maxOpen bounds the pages of open pull requests that are read, of 100 each: Pawl's own are mostly of the newest.
+const maxOpen = 3
+
+// Into lists the open pull requests into a branch, the newest first.
+func (c Pulls) Into(ctx context.Context, repo Repo, base string) (all []Pull, err error) {
+	for page, left := 1, maxOpen; page > 0 && left > 0; left-- {
+		var some []Pull
+		page, err = c.page(ctx, repo, request{route: pullsRoute, query: url.Values{"state": {"open"}, "base": {base}}}, page, &some)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
 
 // EditBody sets the description. Doing it again is harmless.
 func (c Pulls) EditBody(ctx context.Context, repo Repo, number int, body string) error {

@@ -151,7 +151,7 @@ func startsWithSpace(text string) bool {
 
 // Triggers reports whether a repository that listens to the given triggers hears feedback of that source;
 // none given means all. The words are those of the repository's configuration: command, mention, label,
-// assignment, review, comment, description, check_run. Buttons are always heard; the backlog is a label.
+// assignment, review, comment, description, check_run, base. Buttons are always heard; the backlog is a label.
 func Triggers(source policy.Source, c Command, triggers []string) bool {
 	word := string(source)
 	switch {
@@ -159,7 +159,7 @@ func Triggers(source policy.Source, c Command, triggers []string) bool {
 		return true
 	case c.Mention:
 		word = "mention"
-	case source == policy.FromAssignment:
+	case source == policy.FromAssignment, source == policy.FromBase:
 	case source == policy.FromBacklog:
 		word = string(policy.FromLabel)
 	case c.Name != "" && source != policy.FromLabel:

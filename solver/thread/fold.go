@@ -49,7 +49,9 @@ type State struct {
 	// Pull is the pull request that Pawl opened for an issue; Head the last commit that Pawl pushed.
 	Pull int
 	Head string
-	Repo config.Repo // the repository's configuration as the last attempt read it
+	// BaseMoved is when something was pushed to the base of Pull, until that was asked to be merged; zero for never.
+	BaseMoved time.Time
+	Repo      config.Repo // the repository's configuration as the last attempt read it
 	// Own are the texts that Pawl published, as feedback.Authored has them, Said the
 	// comments that attempts took.
 	Own   []byte
@@ -184,6 +186,9 @@ func (s *State) feedback(e Event, f Feedback) {
 	if s.Run == 0 || s.Ended {
 		s.Run++
 		s.Ended = false
+	}
+	if f.Source == policy.FromBase {
+		s.BaseMoved = time.Time{}
 	}
 	s.read(f)
 	s.Generation, s.Cause = f.Generation, f.Cause

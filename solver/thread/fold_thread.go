@@ -66,6 +66,9 @@ func (s *State) change(e Event, c Change) {
 	if slices.Contains(undoes[c.What], s.closedBy) {
 		s.Closed, s.closedBy = "", ""
 	}
+	if c.What == "base_moved" {
+		s.BaseMoved = e.At
+	}
 	if c.What == "pull_reopened" {
 		s.Pull = c.Number
 		s.Acts[ActPull] = ActState{Act: Act{Key: ActPull, ID: int64(c.Number), URL: c.URL}, Done: true, At: s.At}

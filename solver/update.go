@@ -1,0 +1,91 @@
+package solver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// update merges the base into what the attempt begins with. Whoever asked for that where there is nothing to merge is
+// told so, and what they asked is done.
+func (s *step) update(ctx context.Context, g *attempt.Ground) error {
+	if behind, err := g.Update(ctx); behind || err != nil {
+		return err
+	}
+	done := thread.Withdrawn{Reason: "there is nothing to merge: the branch holds all of " + g.Base + ", or has no history in common with it"}
+	var events []thread.NewEvent
+	for _, r := range s.state.Pending() {
+		if r.Command != "update" || feedback.Visible(r.Text) != "" {
+			continue
+		}
+		done.Seqs = append(done.Seqs, r.Seq)
+		if r.Target.Kind != "" {
+			events = append(events, thread.NewEvent{Kind: thread.KindQuestion, At: s.Now(), Data: thread.Question{Feedback: r.Feedback, Word: g.Base}})
+		}
+	}
+	if len(done.Seqs) == 0 {
+		return nil
+	}
+	events = append(events, thread.NewEvent{Kind: thread.KindWithdrawn, At: s.Now(), Data: done})
+	if err := s.lease.Append(ctx, thread.Batch{Events: events}); err != nil {
+		return err
+	}
+	return s.load(ctx)
+}
+
+// How long GitHub is asked whether a pull request can be merged, which it computes when somebody asks, and how often.
+const (
+	mergeableWait  = time.Hour
+	mergeableAgain = 5 * time.Second
+)
+
+// follow asks for the base to be merged into Pawl's own pull request where that conflicts with it, or must hold all of
+// it. It looks once the time is over in which the base moved, and only where the work is done: one that stopped waits
+// for a person.
+func (s *step) follow(ctx context.Context) (asked bool, err error) {
+	st, every := s.state, s.Config.Policy.UpdateEvery
+	d := st.Decision
+	if st.BaseMoved.IsZero() || every <= 0 || st.Pull == 0 || st.Open() || d == nil || d.Action != policy.DoDone || st.Closed != "" || st.Stopped != "" ||
+		!feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
+		return false, nil
+	}
+	if slices.ContainsFunc(st.Pending(), func(r thread.Request) bool { return r.Source == policy.FromBase }) {
+		return false, nil // the repository's file said meanwhile that it does not listen to this
+	}
+	due, now := st.BaseMoved.Truncate(every).Add(every), s.Now()
+	if now.After(due.Add(mergeableWait)) {
+		return false, nil
+	}
+	if now.Before(due) {
+		return false, s.lease.Append(ctx, thread.Batch{WakeAt: due})
+	}
+	pull, err := s.Forge.Pull(ctx, s.repo(), st.Pull)
+	switch {
+	case errors.Is(err, forge.ErrNotFound), err == nil && pull.State != "open":
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("whether pull request #%d can be merged: %w", st.Pull, err)
+	case pull.Mergeable == nil:
+		return false, s.lease.Append(ctx, thread.Batch{WakeAt: now.Add(mergeableAgain)})
+	}
+	why := ""
+	switch {
+	case !*pull.Mergeable:
+		why = "conflicts with"
+	case pull.MergeableState == "behind":
+		why = "must be up to date with"
+	default:
+		return false, nil
+	}
+	f := thread.Feedback{Source: policy.FromBase, By: feedback.Actor{Login: "github", Type: "Bot"}, Command: "update", Number: st.Pull, SHA: pull.Head.SHA,
+		Reason: fmt.Sprintf("pull request #%d %s %s", st.Pull, why, pull.Base.Ref), Generation: st.Generation, Cause: st.Cause, URL: pull.HTMLURL}
+	return true, s.lease.Record(ctx, thread.KindFeedback, f)
+}
