@@ -26,41 +26,81 @@ type RemarkAnswer struct {
 }
 
 // form is a line of the form: a word, for a remark its id, and the words. Code blocks hold none.
-var form = regexp.MustCompile(`^(TITLE|QUESTION|LEFT OUT|REMARK (\d{1,19})( DECLINED)?): *(.*)$`)
+var form = regexp.MustCompile(`^(TITLE|QUESTION|LEFT OUT|REMARK (\d{1,18})( DECLINED)?): *(.*)$`)
 
-// maxAnswers bounds the lines of each kind.
+// maxAnswers bounds the lines of each kind. Those after it stay in the text.
 const maxAnswers = 50
 
 func ReadAnswer(message string) (a Answer) {
 	message = strings.TrimSpace(strings.ReplaceAll(message, "\r\n", "\n"))
 	a.Declined = Declining(message)
+	lines := strings.Split(message, "\n")
+	fenced := fences(lines)
 	var rest []string
-	fenced := false
-	for _, line := range strings.Split(message, "\n") {
-		if strings.HasPrefix(strings.TrimSpace(line), "```") {
-			fenced = !fenced
-		}
+	for i, line := range lines {
 		m := form.FindStringSubmatch(strings.TrimRight(line, " \t"))
-		if fenced || m == nil || m[4] == "" {
+		if fenced[i] || m == nil || !a.takes(m[1], m[2], m[3] != "", strings.Join(strings.Fields(m[4]), " ")) {
 			rest = append(rest, line)
-			continue
-		}
-		words := strings.Join(strings.Fields(m[4]), " ")
-		switch {
-		case m[1] == "TITLE":
-			a.Title = words
-		case m[1] == "QUESTION":
-			a.Question = words
-		case m[1] == "LEFT OUT" && len(a.LeftOut) < maxAnswers:
-			a.LeftOut = append(a.LeftOut, words)
-		case m[2] != "" && len(a.Remarks) < maxAnswers:
-			if id, err := strconv.ParseInt(m[2], 10, 64); err == nil {
-				a.Remarks = append(a.Remarks, RemarkAnswer{ID: id, Words: words, Declined: m[3] != ""})
-			}
 		}
 	}
 	a.Text = strings.TrimSpace(strings.Join(rest, "\n"))
 	return a
+}
+
+// takes takes one line of the form in; one that it has no place for is none.
+func (a *Answer) takes(word, id string, declined bool, words string) bool {
+	switch {
+	case words == "":
+		return false
+	case word == "TITLE":
+		a.Title = words
+	case word == "QUESTION":
+		a.Question = words
+	case word == "LEFT OUT" && len(a.LeftOut) < maxAnswers:
+		a.LeftOut = append(a.LeftOut, words)
+	case id != "" && len(a.Remarks) < maxAnswers:
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return false
+		}
+		a.Remarks = append(a.Remarks, RemarkAnswer{ID: n, Words: words, Declined: declined})
+	default:
+		return false
+	}
+	return true
+}
+
+// fence is the line that opens or closes a block of code, as CommonMark has it, also in a list.
+var fence = regexp.MustCompile("^ *(`{3,}|~{3,})(.*)$")
+
+// fences tells of each line whether it is within a block of code. A block that is not closed is none: an agent that forgot
+// its end said what comes behind it.
+func fences(lines []string) []bool {
+	within := make([]bool, len(lines))
+	unclosed := map[byte]int{} // by character: how long a fence is of which no end follows
+	for i := 0; i < len(lines); i++ {
+		open := fence.FindStringSubmatch(lines[i])
+		if open == nil || open[1][0] == '`' && strings.Contains(open[2], "`") {
+			continue
+		}
+		if n := unclosed[open[1][0]]; n > 0 && len(open[1]) >= n {
+			continue
+		}
+		end := slices.IndexFunc(lines[i+1:], func(line string) bool {
+			m := fence.FindStringSubmatch(line)
+			return m != nil && strings.HasPrefix(m[1], open[1]) && strings.TrimSpace(m[2]) == ""
+		})
+		if end < 0 {
+			unclosed[open[1][0]] = len(open[1])
+		}
+		for ; end >= 0; end-- {
+			within[i+1+end] = true
+		}
+		for i+1 < len(lines) && within[i+1] {
+			i++
+		}
+	}
+	return within
 }
 
 // conventional is a title that begins with a type of Conventional Commits 1.0.

@@ -257,6 +257,14 @@ func (r Receipt) Declines() bool {
 	return r.Declined != "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0
 }
 
+// Says is the agent's last message without what is shown of it elsewhere.
+func (r Receipt) Says() string {
+	if first, rest, _ := strings.Cut(r.Final, "\n"); r.Declines() && Declining(first) != "" {
+		return strings.TrimSpace(rest)
+	}
+	return r.Final
+}
+
 // Asks reports whether the agent only asked something: it ended well, and touched nothing.
 func (r Receipt) Asks() bool {
 	return r.Question != "" && r.Declined == "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0

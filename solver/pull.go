@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -34,11 +36,14 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
 // maxDescription is how long a description may be, in bytes; GitHub takes 65,536 characters.
 const maxDescription = 60_000
 
-// describePull writes Pawl's block anew where it says something else than before. Where people took it out, it stays out.
+// describePull writes Pawl's block anew where it says something else than before, and the title where a later attempt has
+// another one and people left Pawl's. Where people took the block out, it stays out.
 func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
 	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
-	want, last := thread.Hash(block), p.state.Acts[key]
-	if last.Note != "" || last.Hash == want || last.Hash == "" && p.state.Acts[thread.ActPull].Hash == want {
+	last, opened := p.state.Acts[key], p.state.Acts[thread.ActPull]
+	had := cmp.Or(last.Title, opened.Title)
+	done := thread.Act{Hash: thread.Hash(block), Title: p.retitled(had)}
+	if last.Note != "" || done.Hash == cmp.Or(last.Hash, opened.Hash) && done.Title == had {
 		return nil
 	}
 	pull, err := p.Forge.Issue(ctx, p.repo(), p.state.Pull)
@@ -55,10 +60,24 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
 	if len(body) > maxDescription {
 		return p.acted(ctx, key, thread.Act{Note: "the description is too long for Pawl's part"})
 	}
+	title := ""
+	if pull.Title == had {
+		title = done.Title
+	}
 	p.says(ctx, block)
-	err = forge.Pulls{Client: p.Forge}.EditBody(ctx, p.repo(), p.state.Pull, body)
+	err = forge.Pulls{Client: p.Forge}.Edit(ctx, p.repo(), p.state.Pull, title, body)
 	crash.Point("pull_described")
-	return p.settled(ctx, key, thread.Act{Hash: want}, err)
+	return p.settled(ctx, key, done, err)
+}
+
+// retitled is the title that the last attempt's work has; the one that it had where that says nothing new, or where Pawl
+// does not know which it gave.
+func (p *publisher) retitled(had string) string {
+	a := p.state.Attempts
+	if had == "" || len(a) == 0 || a[len(a)-1].Receipt.Title == "" || !a[len(a)-1].Receipt.Pushed {
+		return had
+	}
+	return attempt.Subject(p.state, p.thread, a[len(a)-1].Receipt.Title, maxPullTitle)
 }
 
 // settled logs that something was done with the pull request, also where GitHub refuses it for good.

@@ -62,6 +62,35 @@ func TestThePullRequestSaysWhatIsTrueNow(t *testing.T) {
 	}
 }
 
+func TestThePullRequestsTitleFollowsTheWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	event := `{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"TITLE: feat: count to %s\\nDone."}}`
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); echo $n >> a.txt\ncat <<END\n"+strings.Join([]string{
+		`{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}`, `{"type":"turn.started"}`, fmt.Sprintf(event, "$n"),
+		`{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":5}}`}, "\n")+"\nEND\n", "stream: codex")
+	r.start()
+	n, pull := r.solved()
+	again := func(words, want string) {
+		t.Helper()
+		_, err := r.world.Comment(rigRepo, pull, writer, words)
+		r.must(err)
+		before := r.calls()
+		r.await("another attempt", func() bool { return r.calls() == before+1 })
+		r.ending(n)
+		if got := r.world.Pulls(rigRepo)[0].Title; got != want {
+			t.Errorf("after %q the title is %q, want %q", words, got, want)
+		}
+	}
+	if got := r.world.Pulls(rigRepo)[0].Title; got != "feat: count to 1" {
+		t.Errorf("the title is %q", got)
+	}
+	again("Please count on.", "feat: count to 2")
+	r.must(r.world.EditTitle(rigRepo, pull, writer, "Mine"))
+	again("Please count once more.", "Mine")
+	again("And again, please.", "Mine")
+}
+
 func TestAPullRequestStaysADraftWhereTheRepositorySaysSoOrNothingIsVerified(t *testing.T) {
 	t.Parallel()
 	for file, asked := range map[string][]string{

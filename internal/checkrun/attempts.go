@@ -228,10 +228,10 @@ func addAttempt(p *page, a Attempt) {
 			parts = append(parts, l.what+l.text+l.end)
 		}
 	}
-	if a.Final != "" {
-		parts = append(parts, "The agent's last message, as it wrote it:", text.Fence(a.Final, maxMessage))
+	if a.Says() != "" {
+		parts = append(parts, "The agent's last message:", text.Fence(a.Says(), maxMessage))
 	}
-	what := text.When(a.Final != "", "what the agent said") + text.When(a.Final == "", "how it ended")
+	what := text.When(a.Says() != "", "what the agent said") + text.When(a.Says() == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 

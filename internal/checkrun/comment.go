@@ -20,8 +20,8 @@ func Comment(f Facts) string {
 	p := &page{}
 	p.sentence(StatusMarker(f.Thread))
 	addStatus(p, f)
-	if a, ok := f.last(); ok && a.Final != "" && !f.IsPull && f.PullURL == "" {
-		p.sentence("What the agent says:\n\n" + text.Fence(a.Final, maxMessage))
+	if a, ok := f.last(); ok && a.Says() != "" && !f.IsPull && f.PullURL == "" {
+		p.sentence("What the agent says:\n\n" + text.Fence(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
 	p.fold("What was asked", asked(f))
@@ -188,8 +188,8 @@ func PullBody(f Facts) string {
 	p := &page{}
 	p.sentence(fmt.Sprintf("Closes #%d", f.Number))
 	a, ok := f.last()
-	if ok && a.Final != "" {
-		p.sentence("What the agent says it did:\n\n" + text.Fence(a.Final, maxMessage))
+	if ok && a.Says() != "" {
+		p.sentence("What the agent says it did:\n\n" + text.Fence(a.Says(), maxMessage))
 	}
 	p.list(pullFacts(f)...)
 	if ok && len(a.Folders) > 0 {

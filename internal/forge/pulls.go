@@ -25,9 +25,13 @@ func (c Pulls) Into(ctx context.Context, repo Repo, base string) (all []Pull, er
 	return all, nil
 }
 
-// EditBody sets the description. Doing it again is harmless.
-func (c Pulls) EditBody(ctx context.Context, repo Repo, number int, body string) error {
-	_, err := c.on(ctx, repo, request{method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, body: map[string]string{"body": clip(body, maxText)}}, nil)
+// Edit sets the description, and the title where one is given. Doing it again is harmless.
+func (c Pulls) Edit(ctx context.Context, repo Repo, number int, title, body string) error {
+	edit := map[string]string{"body": clip(body, maxText)}
+	if title != "" {
+		edit["title"] = title
+	}
+	_, err := c.on(ctx, repo, request{method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, body: edit}, nil)
 	return err
 }
 

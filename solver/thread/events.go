@@ -235,6 +235,8 @@ type Act struct {
 	Going bool `json:"going,omitempty"`
 	// Node is the id of a pull request in GraphQL.
 	Node string `json:"node,omitempty"`
+	// Title is the one that Pawl gave to a pull request, or would have given where people changed it.
+	Title string `json:"title,omitempty"`
 }
 
 // Label on an issue means solve.
