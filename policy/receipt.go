@@ -96,6 +96,8 @@ type Receipt struct {
 	Conflicts []string `json:"conflicts,omitempty"`
 	// Leaks are what looks like secrets in what the attempt made, which was not committed then.
 	Leaks []Leak `json:"leaks,omitempty"`
+	// Revoked says that nothing was pushed since nobody who asked for it may write to the repository any more.
+	Revoked bool `json:"revoked,omitempty"`
 	// Merged says that what others pushed meanwhile was merged into the commit.
 	Merged   bool          `json:"merged,omitempty"`
 	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's

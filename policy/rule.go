@@ -14,6 +14,7 @@ const (
 	RulePaused         Rule = "paused"
 	RuleClosed         Rule = "closed"
 	RuleCancelled      Rule = "cancelled"
+	RuleRevoked        Rule = "revoked"
 	RuleDeclined       Rule = "declined"
 	RuleQuestion       Rule = "question"
 	RuleDone           Rule = "done"
@@ -97,6 +98,7 @@ var words = map[Rule]Words{
 	RulePaused:          {Stops: "work is paused here"},
 	RuleClosed:          {Stops: "the thread cannot be worked on any more"},
 	RuleCancelled:       {Stops: "somebody asked for it", Help: HelpResume},
+	RuleRevoked:         {Stops: "whoever asked for it may not write any more", Help: HelpRetry},
 	RuleDeclined:        {Stops: "the agent declined", Help: HelpAny},
 	RuleQuestion:        {Stops: "the agent asks a question", Help: HelpAny},
 	RuleRestartLimit:    {Stops: "the run reached its restart limit"},

@@ -17,6 +17,10 @@ func stopped(f Facts) (Decision, bool) {
 	case f.Stopped != "":
 		return stop(RuleCancelled, "Comment /pawl resume to go on.", f.Stopped)
 	}
+	if a, ok := f.last(); ok && a.Revoked && len(f.Fresh) == 0 {
+		return stop(RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.",
+			fmt.Sprintf("attempt %d was not pushed: whoever asked for it may not write to the repository any more", a.N))
+	}
 	return silent()
 }
 

@@ -25,6 +25,8 @@ type Host interface {
 	openPull(ctx context.Context, p *publisher) error
 	// context is what an attempt is told beside its task.
 	context(ctx context.Context, p *publisher) ([]attempt.Part, error)
+	// permission is what a person may do there now.
+	permission(ctx context.Context, p *publisher, login string) (string, error)
 	// branch is the branch that is worked on.
 	branch(s thread.State, t thread.ID) string
 	// commit is who commits, and the end of the message.

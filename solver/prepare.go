@@ -124,7 +124,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	})
 	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
 	s.sign(a)
-	a.Attend = s.attendant(acknowledged)
+	a.Attend, a.Allowed = s.attendant(acknowledged), s.allowed
 	return s.finish(ctx, a, a.Run(ctx, s.Host.executor(a)))
 }
 
@@ -141,7 +141,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
-		Ground: s.ground(), Free: func() {}, Span: s.span, Attend: s.attendant(func(context.Context) error { return nil }),
+		Ground: s.ground(), Free: func() {}, Span: s.span, Attend: s.attendant(func(context.Context) error { return nil }), Allowed: s.allowed,
 	}
 	refused, err := s.Host.fetch(ctx, s.publisher, a.Ground)
 	if err != nil {

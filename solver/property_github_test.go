@@ -104,6 +104,8 @@ func (g *github) serveApp(in wish) (int, any) {
 		return 200, []object{{"id": 5}}
 	case "POST /app/installations/*/access_tokens":
 		return 201, object{"token": fmt.Sprint("token-", g.id), "expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
+	case "GET /repos/o/r/collaborators/ann/permission":
+		return 200, object{"permission": "write", "role_name": "write"}
 	case "GET /repos/o/r":
 		return 200, object{"id": 1, "name": "r", "full_name": "o/r", "default_branch": "main"}
 	}

@@ -328,3 +328,30 @@ func TestInTheSandboxAnIssueIsSolvedAndAHostSecretCannotBeRead(t *testing.T) {
 		t.Errorf("the agent saw\n%s\nwant no such files, and a home to write to", seen)
 	}
 }
+
+func TestWhoLostThePermissionGetsNothingPushed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(gated+plainAgent, "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the agent", func() bool { _, err := os.Stat(filepath.Join(r.ctrl(), "ready")); return err == nil })
+	r.must(r.world.SetRole(rigRepo, writer, "read"))
+	r.must(os.WriteFile(filepath.Join(r.ctrl(), "go"), nil, 0o600))
+	s := r.ending(n)
+	r.settle()
+	if pushes := r.world.Pushes(rigRepo); len(pushes) != 0 || r.calls() != 1 {
+		t.Errorf("pushes %v after %d calls, want none", pushes, r.calls())
+	}
+	const why = "whoever asked for it may not write to the repository any more"
+	if last := r.state(n).Attempts[0].Receipt; s.State != "stopped" || s.Rule != "revoked" || last.Outcome != "cancelled" || last.Detail != why {
+		t.Errorf("%s (%s %q), the receipt %+v", s.State, s.Rule, s.Reasons, last)
+	}
+	t.Log(r.said(n))
+	r.must(r.world.SetRole(rigRepo, writer, "write"))
+	r.writes(n, writer, "/pawl solve once more")
+	r.await("another attempt", func() bool { return len(r.state(n).Attempts) == 2 })
+	if s := r.ending(n); s.State != "done" {
+		t.Errorf("%s (%s %q), want done by who may write again", s.State, s.Rule, s.Reasons)
+	}
+}

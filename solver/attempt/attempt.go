@@ -42,7 +42,9 @@ type Attempt struct {
 	// Span opens a span of the attempt.
 	Span func(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string))
 	// Attend answers and acknowledges what came while the attempt runs.
-	Attend  func(context.Context)
+	Attend func(context.Context)
+	// Allowed is asked before the push: ErrRevoked where nobody who asked for it may write.
+	Allowed func(context.Context) error
 	Receipt policy.Receipt
 
 	executor       Executor
@@ -172,7 +174,7 @@ func (a *Attempt) land(ctx context.Context, err error) error {
 	}
 	switch why := context.Cause(ctx); {
 	case err == nil || a.Receipt.Pushed && why != nil:
-	case why != nil || errors.Is(err, errStopped) || errors.Is(err, errClosed):
+	case why != nil || stopped(err):
 		a.cancelled(ctx, errors.Join(err, why))
 		return nil
 	default:
@@ -207,10 +209,6 @@ func (a *Attempt) broken(ctx context.Context, err error) error {
 	return err
 }
 
-type UnusableError struct{ Err error }
-
-func (e UnusableError) Error() string { return e.Err.Error() }
-
 // unusable records that what the agent left cannot be used. That is its failure.
 func (a *Attempt) unusable(err error) {
 	a.Receipt.Ending, a.Receipt.Detail = policy.Crashed, tail(oneLine(err.Error()), maxDetail)
@@ -221,12 +219,13 @@ var (
 	errStopped  = errors.New("a person asked to stop")
 	errClosed   = errors.New("the thread was closed")
 	errShutdown = errors.New("the server is stopping")
+	ErrRevoked  = errors.New("whoever asked for it may not write to the repository any more")
 )
 
 // cancelled ends an attempt that was ended from outside.
 func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r := &a.Receipt
-	asked := errors.Is(cause, errStopped) || errors.Is(cause, errClosed)
+	asked := stopped(cause)
 	hands := !asked && a.Closing() && !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
 	// What the provider said of the account counts whatever ended the attempt.
 	over := r.Ending == policy.UsageLimit || r.Ending == policy.Auth || hands && a.made
@@ -246,7 +245,7 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 		}
 		return
 	}
-	r.Outcome = policy.Cancelled
+	r.Outcome, r.Revoked = policy.Cancelled, errors.Is(cause, ErrRevoked)
 	if !asked {
 		r.Outcome, cause = policy.Interrupted, errShutdown
 	}

@@ -130,7 +130,9 @@ func (c *checkout) lay(ctx context.Context) (before []policy.Verified, refused *
 }
 
 // stopped reports whether somebody ended the work.
-func stopped(err error) bool { return errors.Is(err, errStopped) || errors.Is(err, errClosed) }
+func stopped(err error) bool {
+	return errors.Is(err, errStopped) || errors.Is(err, errClosed) || errors.Is(err, ErrRevoked)
+}
 
 // repeats reports whether a person asked to run a setup again that failed.
 func (c *checkout) repeats(l ground.Layer) bool {
@@ -325,3 +327,7 @@ func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git
 	}
 	return err
 }
+
+type UnusableError struct{ Err error }
+
+func (e UnusableError) Error() string { return e.Err.Error() }

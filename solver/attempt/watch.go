@@ -124,7 +124,10 @@ const maxYielded = 8
 func (a *Attempt) deliver(ctx context.Context) error {
 	began, seen := a.Now(), a.Seen
 	for try := 1; ; try++ {
-		err := a.executor.Push(ctx)
+		err := a.Allowed(ctx)
+		if err == nil {
+			err = a.executor.Push(ctx)
+		}
 		again, away := comesBack(err, a.Now().Add(policy.Retry(try, outageFirst, outageMost, 1)))
 		if !away || again.After(began.Add(outageWait)) {
 			return err
