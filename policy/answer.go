@@ -25,6 +25,15 @@ type RemarkAnswer struct {
 	Declined bool   `json:"declined,omitempty"` // it was not done
 }
 
+// Declining is the reason in an agent's last message whose first line declines the task; empty for any other.
+func Declining(message string) string {
+	first, _, _ := strings.Cut(strings.TrimLeft(message, "\r\n"), "\n")
+	if reason, ok := strings.CutPrefix(first, "DECLINED:"); ok {
+		return strings.Join(strings.Fields(reason), " ")
+	}
+	return ""
+}
+
 // form is a line of the form: a word, for a remark its id, and the words. Code blocks hold none.
 var form = regexp.MustCompile(`^(TITLE|QUESTION|LEFT OUT|REMARK (\d{1,18})( DECLINED)?): *(.*)$`)
 

@@ -245,15 +245,6 @@ func (r Receipt) Progress() bool {
 	return r.Updated != "" || r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
 }
 
-// Declining is the reason in an agent's last message whose first line declines the task; empty for any other.
-func Declining(message string) string {
-	first, _, _ := strings.Cut(strings.TrimLeft(message, "\r\n"), "\n")
-	if reason, ok := strings.CutPrefix(first, "DECLINED:"); ok {
-		return strings.Join(strings.Fields(reason), " ")
-	}
-	return ""
-}
-
 // Declines reports whether the agent declined the task: it ended well, said so, and touched nothing.
 func (r Receipt) Declines() bool {
 	return r.Declined != "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0

@@ -3,10 +3,12 @@ package checkrun
 import (
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -67,44 +70,87 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// ruleRow is the first cell of a row of the table of rules, and named what it names.
-var (
-	ruleRow = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
-	named   = regexp.MustCompile("`([a-z_]+)`")
-)
-
-func TestEveryRuleHasAPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/verdicts.md")
+// rules are the constants of the type policy.Rule.
+func rules(t *testing.T) (all []policy.Rule) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../policy/rule.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "## All rules")
-	table, _, _ = strings.Cut(table, "\n## ")
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Rule" {
+				all = append(all, policy.Rule(strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`)))
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// told are the threads of the rules whose title says what the agent or a command said.
+func told(t *testing.T) map[policy.Rule]Facts {
+	t.Helper()
+	quiet := over(1)
+	quiet.EndTree, quiet.Pushed, quiet.Commit, quiet.Edits = quiet.StartTree, false, "", policy.Edits{}
+	declines, asks := quiet, quiet
+	declines.Outcome, declines.Declined, declines.Final = policy.Declined, "total() is to be odd and even at once", "DECLINED: total() is to be odd and even at once\nBoth cannot be."
+	asks.Outcome, asks.Question, asks.Final = policy.Asked, "shall totals be rounded half up or half to even?", "The description allows both."
+	broken := policy.Verified{Command: "npm test", Exit: 127, Output: "sh: 1: npm: not found"}
+	all := map[policy.Rule]Facts{}
+	for rule, given := range map[policy.Rule]policy.Facts{
+		policy.RuleDeclined:     {Attempts: []policy.Attempt{declines.Attempt}},
+		policy.RuleQuestion:     {Attempts: []policy.Attempt{asks.Attempt}},
+		policy.RuleVerifyBroken: {Unable: policy.Unable([]policy.Verified{broken}), Fresh: []policy.Trigger{{Seq: 1, At: now}}},
+	} {
+		given.Now, given.Run, given.Limits, given.Backends = now, 1, policy.Defaults(), []policy.Backend{{Name: "codex", Account: "main"}}
+		f := noLoop(base())
+		f.Decision = policy.Next(given)
+		if f.Rule != rule {
+			t.Fatalf("policy says %s (%s), want %s", f.Rule, f.Reasons, rule)
+		}
+		f.Attempts = nil
+		for _, a := range given.Attempts {
+			f.Attempts = append(f.Attempts, Attempt{Attempt: a, Duration: time.Minute})
+		}
+		all[rule] = f
+	}
+	f := noLoop(base())
+	f.Attempts = nil
+	f.Decided = *thread.Refuse(policy.RuleSetupFailed, "Correct environment.setup in .github/pawl.yml, or what it needs; /pawl retry runs it again.", "setup failed: npm ci: exit code 1")
+	f.Output = "npm error code EUSAGE"
+	all[policy.RuleSetupFailed] = f
+	return all
+}
+
+func TestEveryRuleHasAPage(t *testing.T) {
+	said := told(t)
 	var b strings.Builder
 	n := 0
-	cells := ""
-	for _, m := range ruleRow.FindAllStringSubmatch(table, -1) {
-		cells += m[1] + " "
-	}
-	for _, m := range named.FindAllStringSubmatch(cells, -1) {
-		rule := policy.Rule(m[1])
+	for _, rule := range rules(t) {
 		for _, state := range []State{Stopped, Waiting} {
 			if says := map[State]string{Stopped: rule.Words().Stops, Waiting: rule.Words().Waits}[state]; says == "" {
 				continue
 			}
 			n++
-			f := noLoop(base())
-			f.Attempts, f.State, f.Rule = []Attempt{over(1)}, state, rule
-			f.Reasons = policy.Because(rule, "the reason that policy gave")
-			if state == Waiting {
+			f, ok := said[rule]
+			if !ok {
+				f = noLoop(base())
+				f.Attempts, f.Rule = []Attempt{over(1)}, rule
+				f.Reasons = policy.Because(rule, "the reason that policy gave")
+			}
+			if f.State = state; state == Waiting {
 				f.Until = now.Add(90 * time.Minute)
 			}
 			head, _, _ := strings.Cut(Comment(f), "<details>")
 			c := Checks(f)[0]
+			if strings.Contains(c.Title, "the reason that policy gave") {
+				t.Errorf("the page of %s says what policy did not", rule)
+			}
 			fmt.Fprintf(&b, "======== %s, %s: check run %q (%s %s)\n%s", rule, state, c.Title, c.Status, c.Conclusion, head)
 		}
 	}
-	if n < 40 {
+	if n < 50 {
 		t.Errorf("only %d pages", n)
 	}
 	golden(t, "rules", b.String())

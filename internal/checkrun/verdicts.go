@@ -43,7 +43,6 @@ func severity(f Facts) forge.CheckRun {
 	p.list(reasons(f.Severity.Reasons, 5)...)
 	p.sentence(editChart(a))
 	p.list(severityOutlook(f)...)
-	p.sentence(table(f, tableRows))
 	p.fold("What the classes mean", classes)
 	c.Summary = p.fit()
 	if conclusion == Failure {
@@ -132,7 +131,6 @@ func stagnation(f Facts) forge.CheckRun {
 	p.list(reasons(s.Reasons, 5)...)
 	p.sentence(similarityChart(f))
 	p.list(stagnationOutlook(f, kind)...)
-	p.sentence(table(f, tableRows))
 	p.fold("What is compared", compared)
 	c.Summary = p.fit()
 	if s.Escalated {

@@ -43,7 +43,7 @@ func ticks(s string, least int) string {
 // names; opening what starts a list.
 var (
 	plain   = regexp.MustCompile(`^[\p{L}\p{M}\p{N}×–—…%'"’“”.,;:!?()+-]+$`)
-	telling = regexp.MustCompile(`(?i)www\.|[a-z]-\d|[0-9a-f]{7}|:[a-z0-9+-]+:|mailto:|xmpp:`)
+	telling = regexp.MustCompile(`(?i)www\.|[a-z]-\d|\b[0-9a-f]{7,40}\b|:[a-z0-9+-]+:|mailto:|xmpp:`)
 	opening = regexp.MustCompile(`^(?:[+-]|[0-9]+[.)])`)
 )
 
