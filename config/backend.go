@@ -15,10 +15,12 @@ type Backend struct {
 	Kind string   `yaml:"kind"` // codex, claude, gemini, opencode or command
 	Argv []string `yaml:"argv"` // the command line of kind command, or replaces a CLI's name, which is looked up in PATH
 	// Stream is plain, codex, claude, gemini or opencode; plain for kind command and the kind's own otherwise.
-	Stream          string `yaml:"stream"`
-	Model           string `yaml:"model"`            // handed to the CLI; empty means the CLI's own default
-	Effort          string `yaml:"effort"`           // handed to the CLI; empty means the CLI's own default
-	EscalatedEffort string `yaml:"escalated_effort"` // the effort of the last recovery; empty means that there is none
+	Stream string `yaml:"stream"`
+	Model  string `yaml:"model"` // handed to the CLI; empty means the CLI's own default
+	// SideModels are models that the agent may ask through the gateway beside Model and those that its CLI asks by itself.
+	SideModels      []string `yaml:"side_models"`
+	Effort          string   `yaml:"effort"`           // handed to the CLI; empty means the CLI's own default
+	EscalatedEffort string   `yaml:"escalated_effort"` // the effort of the last recovery; empty means that there is none
 	// Account names who pays: its backends share one usage limit. It defaults to the backend's name.
 	Account string `yaml:"account"`
 	// Provider names the provider that the agent reaches through the gateway,
@@ -226,6 +228,8 @@ type Provider struct {
 	NoAnswerBytes int `yaml:"no_answer_bytes"`
 	// MinConfidence is the least confidence that the model may have in such prose, from 0, which asks for none, to 1.
 	MinConfidence float64 `yaml:"min_confidence"`
+	// AllowRemote lets requests name what stands elsewhere: files, caches and answers at the provider, addresses.
+	AllowRemote bool `yaml:"allow_remote"`
 }
 
 // Price is what tokens of a model and its dated versions cost, in US dollars per million.

@@ -38,7 +38,9 @@ type Adapter struct {
 	// ReadWait reads from two lines of standard error, the second of them new, that the CLI now waits before it
 	// asks again, or no longer does; nil for CLIs that never wait for long.
 	ReadWait func(lines string) (RetryWait, bool)
-	Version  Version // the one that was checked; zero for the kind "command"
+	// SideModels are aliases of the models that the CLI asks by itself beside the one that it was given.
+	SideModels []string
+	Version    Version // the one that was checked; zero for the kind "command"
 	// Unguarded are slash-separated paths below the checkout from which the CLI would run code in spite of all
 	// its switches: the caller must hide them, or give it those of the base branch.
 	Unguarded  []string

@@ -157,7 +157,7 @@ func (c *call) prepare() *refusal {
 		return refused
 	}
 	var err error
-	if c.req, err = readRequest(c.route, body); err != nil {
+	if c.req, err = readRequest(c.route, body, c.grant); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
 	if c.grant.MinConfidence > 0 && c.guarded() {

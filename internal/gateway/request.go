@@ -35,7 +35,7 @@ type request struct {
 const maxModel = 256
 
 // readRequest checks a body and prepares it for the provider. An error is for the agent.
-func readRequest(r route, body string) (request, error) {
+func readRequest(r route, body string, g Grant) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
 		return out, nil
@@ -51,7 +51,13 @@ func readRequest(r route, body string) (request, error) {
 	if r.protocol != config.Google {
 		out.model, out.stream = f["model"].Str, f["stream"].Type == gjson.True
 	}
+	if !g.allows(out.model) {
+		return out, fmt.Errorf("the model %.80q is not allowed here: use %s; the operator can allow others by side_models of the backend", out.model, g.Model)
+	}
 	if err := standardTier(f); err != nil {
+		return out, err
+	}
+	if err := fromElsewhere(f); err != nil && !g.Provider.AllowRemote {
 		return out, err
 	}
 	changed, err := dropHosted(r.kind, f)
@@ -133,12 +139,6 @@ var localTypes = map[callKind]*regexp.Regexp{
 	countTokens: regexp.MustCompile(``), // which runs nothing
 }
 
-// elsewhere are fields by which a request brings in what stands at the provider and the gateway does not see: answers
-// and conversations that may be another attempt's, caches, lists of models to fall back on.
-var elsewhere = []string{
-	"previous_response_id", "conversation", "cachedContent", "cached_content", "models", "fallbacks", "fallback_models",
-}
-
 // geminiLocal are Gemini's tools that the agent runs; each other field names something that Google does.
 var geminiLocal = map[string]bool{"functionDeclarations": true, "function_declarations": true}
 
@@ -155,11 +155,6 @@ func dropHosted(kind callKind, f fields) (changed bool, err error) {
 	}
 	if strings.HasSuffix(f["model"].Str, ":online") { // OpenRouter's search
 		return false, errHosted
-	}
-	for _, name := range elsewhere {
-		if f.has(name) {
-			return false, fmt.Errorf("%s is not allowed: send the whole conversation, for one model", name)
-		}
 	}
 	if f.has("tools") && !f["tools"].IsArray() || f["input"].IsObject() {
 		return false, errors.New("tools and input must be lists")

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,6 +27,8 @@ type Grant struct {
 	// Model is the one that the attempt was given. Of refusals of other models, which agents ask for titles and
 	// the like, only those of the whole account count. Empty means every model.
 	Model string
+	// SideModels are other models that it may ask, in the same forms: aliases such as haiku, or whole names.
+	SideModels []string
 	// MaxTokens bounds input and output together, MaxCostUSD the cost; 0 is no
 	// bound. The call that crosses a bound is finished, the next is refused; calls
 	// at the same time wait for each other where together they would cross it.
@@ -259,8 +262,15 @@ var alias = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*$`)
 
 // means reports whether a model is the one that the attempt was given. Names
 // that leave the choice to the agent mean every model.
-func (g Grant) means(model string) bool {
-	want, got := strings.ToLower(g.Model), strings.ToLower(model)
+func (g Grant) means(model string) bool { return means(g.Model, model) }
+
+// allows reports whether the attempt may ask a model.
+func (g Grant) allows(model string) bool {
+	return g.means(model) || slices.ContainsFunc(g.SideModels, func(side string) bool { return means(side, model) })
+}
+
+func means(want, got string) bool {
+	want, got = strings.ToLower(want), strings.ToLower(got)
 	want, _, _ = strings.Cut(want, "[") // opus[1m] is opus
 	switch want {
 	case "", "auto", "default", "opusplan", got:

@@ -36,7 +36,7 @@ func TestRefusalsOfASideModelAreNoLimitOfTheAttempt(t *testing.T) {
 		"the name otherwise": {plain(429, quotaModel), "MAIN", true},
 	} {
 		p := newProvider(t, c.answer)
-		s := open(t, Anthropic, p.URL, func(g *Grant) { g.Model = "main" })
+		s := open(t, Anthropic, p.URL, func(g *Grant) { g.Model, g.SideModels = "main", []string{"haiku-4", "main-mini"} })
 		s.post(t, "/v1/messages", `{"model":"`+c.model+`"}`)
 		if u := s.settled(); (u.Limit != nil) != c.counts || len(s.limits) == 1 != c.counts {
 			t.Errorf("%s: %+v, told %d times", name, u.Limit, len(s.limits))
@@ -69,7 +69,7 @@ func TestALimitIsOverAsSoonAsALaterCallIsAnswered(t *testing.T) {
 		<-hold
 		panic(http.ErrAbortHandler)
 	})
-	s := open(t, Anthropic, p.URL, func(g *Grant) { g.Model = "main" })
+	s := open(t, Anthropic, p.URL, func(g *Grant) { g.Model, g.SideModels = "main", []string{"small"} })
 	s.post(t, "/v1/messages", `{"model":"main"}`)
 	s.post(t, "/v1/messages", `{"model":"small"}`)
 	if u := s.Usage(); u.Limit == nil || u.Turns != 1 {

@@ -72,6 +72,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 		Attempt:    fmt.Sprintf("%s/%d", c.Thread, c.N),
 		Provider:   p,
 		Model:      b.Model,
+		SideModels: slices.Concat(b.SideModels, c.adapter.SideModels),
 		MaxTokens:  c.Ground.Effective.Policy.Budget.TokensPerAttempt,
 		MaxCostUSD: c.Ground.Effective.Policy.Budget.USDPerAttempt,
 		Limited: func(ctx context.Context) (policy.Limit, bool) {
@@ -168,7 +169,7 @@ func (m *modelAccess) close(r *policy.Receipt) {
 	case u.BudgetStopped != "":
 		r.Ending, r.Limit, r.Budget = policy.TurnLimit, nil, u.BudgetStopped
 		r.Detail = tail(oneLine(u.BudgetStopped), 500)
-		r.Reasons = append(r.Reasons, u.BudgetStopped)
+		r.Reasons = []string{u.BudgetStopped} // what the CLI made of it is no plan that is used up
 	case u.Limit != nil:
 		m.limit(r, *u.Limit)
 	case m.refused.Load() != nil:

@@ -37,6 +37,7 @@ func Adapter() agent.Adapter {
 			Program: "claude", Protocols: []string{config.Anthropic}, Efforts: config.Efforts(config.Claude),
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
+		SideModels: []string{"haiku"}, // titles and summaries
 		Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
 		Credential: ".claude/.credentials.json",
 	}

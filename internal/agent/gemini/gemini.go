@@ -27,6 +27,7 @@ func Adapter() agent.Adapter {
 			Program: "gemini", Protocols: []string{config.Google}, Efforts: config.Efforts(config.Gemini),
 			Sessions: agent.SafeSession, Build: build,
 		}.Command,
+		SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
 		Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},
 		Credential: ".gemini/oauth_creds.json",
 		// It is read when gemini changes the model in the middle of a run.

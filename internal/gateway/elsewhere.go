@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// elsewhere are fields by which a request brings in what stands at the provider and the gateway does not see: answers
+// and conversations that may be another attempt's, caches, lists of models to fall back on.
+var elsewhere = []string{
+	"previous_response_id", "conversation", "cachedContent", "cached_content", "models", "fallbacks", "fallback_models",
+}
+
+// parts are the fields that hold parts of a conversation, in all protocols. What stands in others is an agent's own: the
+// arguments of a tool, which may name any address.
+var parts = []string{
+	"content", "output", "parts", "source", "file", "image_url", "fileData", "file_data", "functionResponse", "function_response",
+}
+
+// brought says what a conversation brings in from elsewhere, "" for nothing: a file that was given to the provider, an
+// item that it keeps, an address that it would read.
+func brought(v gjson.Result) (what string) {
+	if v.IsArray() {
+		v.ForEach(func(_, entry gjson.Result) bool {
+			what = brought(entry)
+			return what == ""
+		})
+		return what
+	}
+	if !v.IsObject() {
+		return ""
+	}
+	v.ForEach(func(name, value gjson.Result) bool {
+		address := value.Str
+		switch name.Str {
+		case "file_id", "file_uri", "fileUri", "file_url":
+			what = name.Str
+		case "type":
+			if slices.Contains([]string{"item_reference", "url", "file", "container_upload"}, value.Str) && (value.Str != "file" || !v.Get("file").Exists()) {
+				what = value.Str
+			}
+		case "image_url", "url":
+			if address != "" && !strings.HasPrefix(address, "data:") {
+				what = "an address"
+			}
+		}
+		if what == "" && slices.Contains(parts, name.Str) {
+			what = brought(value)
+		}
+		return what == ""
+	})
+	return what
+}
+
+// fromElsewhere refuses what the gateway cannot look at.
+func fromElsewhere(f fields) error {
+	for _, name := range elsewhere {
+		if f.has(name) {
+			return fmt.Errorf("%s is not allowed: send the whole conversation, for one model", name)
+		}
+	}
+	for _, name := range []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"} {
+		if what := brought(f[name]); what != "" {
+			return fmt.Errorf("%s in %s is not allowed: send the content itself", what, name)
+		}
+	}
+	return nil
+}
