@@ -85,7 +85,23 @@ func (s *step) follow(ctx context.Context) (asked bool, err error) {
 	default:
 		return false, nil
 	}
+	if refused, err := s.wouldRefuse(ctx, policy.Trigger{Seq: st.Seq + 1, At: now, Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}); refused || err != nil {
+		return false, err
+	}
 	f := thread.Feedback{Source: policy.FromBase, By: feedback.Actor{Login: "github", Type: "Bot"}, Command: "update", Number: st.Pull, SHA: pull.Head.SHA,
 		Reason: fmt.Sprintf("pull request #%d %s %s", st.Pull, why, pull.Base.Ref), Generation: st.Generation, Cause: st.Cause, URL: pull.HTMLURL}
 	return true, s.lease.Record(ctx, thread.KindFeedback, f)
+}
+
+// wouldRefuse reports whether a bound would stop the work if that were asked now: then it is not asked, and what is done
+// stays done.
+func (s *step) wouldRefuse(ctx context.Context, t policy.Trigger) (bool, error) {
+	f, err := s.facts(ctx, s.effective(s.state.Repo))
+	f.Run++
+	f.Fresh = []policy.Trigger{t}
+	d := policy.Next(f)
+	if d.Action == policy.DoStop {
+		s.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is not merged by itself any more")
+	}
+	return d.Action == policy.DoStop, err
 }

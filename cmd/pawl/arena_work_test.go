@@ -59,6 +59,18 @@ var workers = []bot{
 			s.did(s.world.ReopenIssue(s.repo, s.issue, writer))
 		},
 		bound: bound{attempts: 1, why: none}},
+	{name: "mover", does: "people push to the base what conflicts with Pawl's work, ten times at a time",
+		files: map[string]string{"shared.txt": "one\n"},
+		agent: `grep -v '^[<=>][<=>]' shared.txt > c; mv c shared.txt; head -c 90 /dev/urandom | base64 -w 0 >> shared.txt; echo >> shared.txt; echo "I added a line."`,
+		acts: func(s *seat) {
+			for range 10 {
+				text, err := s.world.Git(s.t.Context(), s.repo, "show", "main:shared.txt")
+				s.must(err)
+				_, err = s.world.PushCommit(s.t.Context(), s.repo, writer, fakegithub.Commit{Branch: "main", Message: "more", Files: map[string]string{"shared.txt": text + s.words() + "\n"}})
+				s.did(err)
+			}
+		},
+		bound: bound{attempts: 6, why: five}},
 	{name: "stale", does: "a bot calls the issue stale and closes it; a script opens it and resumes",
 		acts: func(s *seat) {
 			s.did(s.world.AddLabel(s.repo, s.issue, other, "stale"))

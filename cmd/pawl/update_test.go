@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestUpdateMergesTheBaseWithoutAnAgentWhereNothingConflicts(t *testing.T) {
 	r.must(err)
 	_, err = r.world.Comment(rigRepo, other, writer, "/pawl update")
 	r.must(err)
-	r.await("an answer", func() bool { return strings.Contains(r.said(other), "no pull request of this thread") })
+	r.await("an answer", func() bool { return strings.Contains(r.said(other), "has no open pull request") })
 	if r.calls() != 1 {
 		t.Errorf("%d calls of the agent, want one", r.calls())
 	}
@@ -189,5 +190,75 @@ func TestABranchIsKeptUpToDateWhereARuleWantsThat(t *testing.T) {
 	r.await("a look", func() bool { return len(r.judged(n)) > seen })
 	if s := r.ending(n); s.State != "done" || r.head(pull) != head || len(r.state(n).Attempts) != 2 {
 		t.Errorf("%s (%s %q) and %d attempts, want no more", s.State, s.Rule, s.Reasons, len(r.state(n).Attempts))
+	}
+}
+
+// A server that is stopped or killed while the agent resolves a conflict leaves no marker at GitHub, and the next one
+// merges anew.
+func TestAConflictSurvivesItsServer(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{"a.txt": "one\nend\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+			r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\n"+
+				"case $n in 1) sed -i 's/^one$/one\\ntwo/' a.txt ;; 2) echo unfinished >> b.txt; touch \"$CTRL/ready\"; sleep 300 ;; *) grep -v '^[<=>][<=>]' a.txt > c && mv c a.txt ;; esac\n", "")
+			r.start()
+			n, pull := r.solved()
+			before := r.head(pull)
+			base := r.push("main", "feat: three", "a.txt", "one\nthree\nend\n")
+			_, err := r.world.Comment(rigRepo, pull, writer, "/pawl update")
+			r.must(err)
+			r.await("the agent at work", func() bool { return r.has("ready") })
+			r.stop(sig)
+			r.start()
+			r.await("the next agent", func() bool { return r.calls() == 3 })
+			if s := r.ending(n); s.State != "done" {
+				t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+			}
+			if parents := r.git("log", "-1", "--format=%P", "pawl/issue-1"); parents != before+" "+base {
+				t.Errorf("the parents of the head are %s, want %s and %s", parents, before, base)
+			}
+			if log := r.git("log", "-p", "-m", "--all", "--format="); strings.Contains(log, "<<<<<<<") || strings.Contains(log, "unfinished") {
+				t.Errorf("GitHub got\n%s", log)
+			}
+		})
+	}
+}
+
+func TestAPersonsPullRequestIsUpdatedByHandAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n"})
+	r.agent(plainAgent, "")
+	r.config += following
+	r.start()
+	head := r.push("feature", "a feature", "f.txt", "f\n")
+	pull, err := r.world.OpenPull(t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "A feature", Head: "feature"})
+	r.must(err)
+	base := r.push("main", "docs: a page", "b.txt", "b\n")
+	_, err = r.world.Comment(rigRepo, pull, reader, "/pawl update")
+	r.must(err)
+	r.settle()
+	if r.head(pull) != head {
+		t.Fatal("somebody who may not write had it updated")
+	}
+	if s := r.orders(pull, pull, 1, "/pawl update"); s.State != "done" || r.calls() != 0 {
+		t.Fatalf("%s (%s %q), %d calls of the agent; want done without one", s.State, s.Rule, s.Reasons, r.calls())
+	}
+	if parents := r.git("log", "-1", "--format=%P", "feature"); parents != head+" "+base {
+		t.Errorf("the parents of the head are %s, want %s and %s", parents, head, base)
+	}
+	// With words the agent is asked, too.
+	r.push("main", "docs: another page", "c.txt", "c\n")
+	if s := r.orders(pull, pull, 2, "/pawl update and add a line"); s.State != "done" || r.calls() != 1 || !strings.Contains(r.prompt("1"), "Nothing of it conflicts") {
+		t.Fatalf("%s (%s %q), %d calls of the agent", s.State, s.Rule, s.Reasons, r.calls())
+	}
+	if files := r.git("ls-tree", "--name-only", "feature"); !strings.Contains(files, "c.txt") {
+		t.Errorf("the branch holds %q", files)
+	}
+	r.push("main", "feat: f", "f.txt", "another\n")
+	time.Sleep(3 * time.Second)
+	r.settle()
+	if len(r.state(pull).Attempts) != 2 {
+		t.Error("a conflict of a person's pull request started an attempt")
 	}
 }

@@ -113,11 +113,11 @@ const (
 	NoEscalation = "No backend that works here has an escalated effort, so this is one more attempt at the usual one.\n"
 )
 
-// NothingToMerge answers an order to update a branch that holds all of its base; where there is no pull request, base is
+// NothingToMerge answers an order to update a branch that holds all of its base; where no pull request is open, base is
 // empty.
 func NothingToMerge(base string) string {
 	if base == "" {
-		return "There is no pull request of this thread yet, so there is no base to merge; nothing was done.\n"
+		return "This thread has no open pull request, so there is no base to merge; nothing was done.\n"
 	}
 	return "There is nothing to merge: the branch holds all of " + text.Code(base) + ", or has no history in common with it.\n"
 }

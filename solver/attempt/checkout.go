@@ -126,7 +126,12 @@ func (c *checkout) Commit(ctx context.Context) error {
 	if err != nil || len(r.Leaks) > 0 {
 		return err
 	}
-	if done, err := merged(ctx, c, tree); err != nil || !done {
+	done, err := merged(ctx, c, tree)
+	if errors.Is(err, git.ErrTooLarge) {
+		c.unusable(err)
+		return nil
+	}
+	if err != nil || !done {
 		return err
 	}
 	r.EndTree = tree
