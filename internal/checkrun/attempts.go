@@ -271,5 +271,8 @@ func limit(f Facts) string {
 }
 
 func verdictLines(f Facts) string {
+	if len(f.Attempts) == 0 {
+		return ""
+	}
 	return "- `pawl/severity`: " + text.Prose(severity(f).Title) + "\n- `pawl/stagnation`: " + text.Prose(stagnation(f).Title)
 }

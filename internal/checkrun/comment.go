@@ -19,7 +19,7 @@ func StatusMarker(thread string) string { return "<!-- pawl:status " + threadNam
 func Comment(f Facts) string {
 	p := &page{}
 	p.sentence(StatusMarker(f.Thread))
-	addStatus(p, f)
+	addStatus(p, f, bold(f))
 	if a, ok := f.last(); ok && a.Says() != "" && !f.IsPull && f.PullURL == "" {
 		p.sentence("What the agent says:\n\n" + text.Fence(a.Says(), maxMessage))
 	}
@@ -32,9 +32,9 @@ func Comment(f Facts) string {
 // Status renders the answer to /pawl status. Whoever posts an answer adds the marker by which it is found.
 func Status(f Facts) string {
 	p := &page{}
-	addStatus(p, f)
-	p.sentence(verdictLines(f))
+	addStatus(p, f, bold(f))
 	p.sentence(table(f, commentRows))
+	p.sentence(verdictLines(f))
 	if fired := rungs(f.run()); fired != "" {
 		p.sentence("Recoveries:\n\n" + fired)
 	}
@@ -42,9 +42,14 @@ func Status(f Facts) string {
 	return p.fit()
 }
 
-func addStatus(p *page, f Facts) {
-	p.sentence("**" + text.Prose(headline(f)) + "**")
-	p.list(outlook(f)...)
+func bold(f Facts) string { return "**" + text.Prose(headline(f)) + "**" }
+
+// addStatus says below a first line what a person can do, what comes next, and by what that is known.
+func addStatus(p *page, f Facts, first string) {
+	p.sentence(first)
+	for _, line := range outlook(f) {
+		p.sentence(line)
+	}
 	p.list(evidence(f)...)
 }
 
@@ -60,10 +65,12 @@ func Why(f Facts) string {
 	if more := len(f.Feedback) - whyRows; more > 0 {
 		p.sentence("…and " + policy.Plural(more, "earlier event"))
 	}
-	p.sentence("Now: **" + text.Prose(headline(f)) + "**")
+	p.sentence("Now: " + bold(f))
 	p.list(append(reasons(f.reasons(), 10), text.When(f.Rule != "", "rule: "+text.Code(string(f.Rule))))...)
-	p.list(outlook(f)...)
-	p.list(links(f)...)
+	for _, line := range outlook(f) {
+		p.sentence(line)
+	}
+	p.sentence(text.Joined(" · ", links(f)...))
 	return p.fit()
 }
 

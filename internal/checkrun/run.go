@@ -30,9 +30,7 @@ func run(f Facts) forge.CheckRun {
 		c.Annotations = annotations(f.Problems)
 	}
 	p := &page{}
-	p.sentence(opening(f))
-	p.list(outlook(f)...)
-	p.list(evidence(f)...)
+	addStatus(p, f, opening(f))
 	p.sentence(table(f, tableRows))
 	addDetails(p, f)
 	c.Summary = p.fit()
@@ -60,7 +58,7 @@ func (s State) shown() appearance {
 			"comment `/pawl retry` once the cause is gone."}
 	case ConfigError:
 		return appearance{Completed, ActionRequired, "nothing runs until the file is corrected on the default branch.",
-			"correct the lines above; then comment `/pawl retry`."}
+			"correct these lines; then comment `/pawl retry`."}
 	}
 	return appearance{Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."}
 }
@@ -151,11 +149,8 @@ func evidence(f Facts) []string {
 	if f.State == ConfigError {
 		return problems(f.Problems)
 	}
-	var lines []string
-	if f.State == Waiting && f.Rule == policy.RuleCooldown && f.CooldownUntil.After(f.Now) {
-		lines = append(lines, resting(f))
-	}
-	lines = append(append(lines, reasons(f.reasons(), 5)...), text.Prose(f.Like))
+	said := headline(f)
+	lines := append(reasons(slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) }), 5), text.Prose(f.Like))
 	if f.Limit != nil && f.Limit.Account != "" && !titled(f) {
 		lines = append(lines, limit(f))
 	}
