@@ -355,3 +355,19 @@ func TestWhoLostThePermissionGetsNothingPushed(t *testing.T) {
 		t.Errorf("%s (%s %q), want done by who may write again", s.State, s.Rule, s.Reasons)
 	}
 }
+
+func TestWhatGitsChecksRefuseEndsOneAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; mkdir sub; printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = -u\\n' > sub/.gitmodules; echo two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	s := r.ending(n)
+	r.settle()
+	if s.State != "stopped" || s.Rule != "no_progress" || r.calls() != 1 || len(r.world.Pushes(rigRepo)) != 0 {
+		t.Errorf("%s (%s %q) after %d calls, want one attempt", s.State, s.Rule, s.Reasons, r.calls())
+	}
+	if said := r.said(n); !strings.Contains(said, "git's checks refuse it") || !strings.Contains(said, "gitmodulesUrl") {
+		t.Errorf("a person is not told why:\n%s", said)
+	}
+}

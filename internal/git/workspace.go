@@ -242,7 +242,8 @@ func (w *Workspace) here(cmd command) command {
 }
 
 // Commit makes a commit of a tree of this checkout and keeps it in the cache, where it outlives the checkout
-// and can be pushed. Nothing else that the checkout holds reaches the cache.
+// and can be pushed. Nothing else that the checkout holds reaches the cache. What git's checks refuse, as GitHub would,
+// is ErrUnsafe.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	sha, err := commit(ctx, w.run, s)
 	if err != nil {
@@ -251,7 +252,11 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	if _, err := w.run(ctx, command{args: []string{"update-ref", keptRef, sha}}); err != nil {
 		return "", err
 	}
-	return sha, w.cache.keep(ctx, w.gitDir)
+	err = w.cache.keep(ctx, w.gitDir)
+	if failed, ok := errors.AsType[*commandError](err); ok && strings.Contains(failed.stderr, "fsck error") {
+		return "", fmt.Errorf("%w: git's checks refuse it: %s", ErrUnsafe, failed.stderr)
+	}
+	return sha, err
 }
 
 // Close removes the checkout with everything in it, also directories that the agent made read-only.

@@ -161,6 +161,11 @@ func (c *checkout) Commit(ctx context.Context) error {
 		by = "without an agent"
 	}
 	r.Commit, err = c.ws.Commit(ctx, c.commit(fmt.Sprintf("%s\n\nAttempt %d %s.\n%s", subject, c.N, by, c.Trailer), tree, parents...))
+	if errors.Is(err, git.ErrUnsafe) {
+		r.EndTree = "" // it can be nothing's beginning
+		c.unusable(err)
+		return nil
+	}
 	return err
 }
 
