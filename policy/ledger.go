@@ -207,3 +207,24 @@ func above(f Facts) (Decision, bool) {
 	}
 	return silent()
 }
+
+// Spent is what an attempt used, and the limit that it met.
+type Spent struct {
+	N       int      `json:"n"` // of the attempt
+	Tokens  Tokens   `json:"tokens"`
+	CostUSD *float64 `json:"cost_usd,omitempty"`
+	Limit   *Limit   `json:"limit,omitempty"`
+	// Counted says that the account's breaker has heard of the limit.
+	Counted bool `json:"told,omitempty"`
+}
+
+func (s Spent) Plus(more Spent) Spent {
+	s.Tokens = s.Tokens.Plus(more.Tokens)
+	if s.CostUSD != nil && more.CostUSD != nil {
+		sum := *s.CostUSD + *more.CostUSD
+		s.CostUSD = &sum
+	} else if s.CostUSD == nil {
+		s.CostUSD = more.CostUSD
+	}
+	return s
+}

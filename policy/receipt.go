@@ -121,6 +121,8 @@ type Receipt struct {
 	Remarks  []RemarkAnswer `json:"remarks,omitempty"`
 	// Open are the remarks on lines that the attempt was told of and whose lines were then as they are in the remark.
 	Open []int64 `json:"open_remarks,omitempty"`
+	// Instructs are the files for agents (AGENTS.md and the like) that the work changes so far, deletions included.
+	Instructs []string `json:"instructs,omitempty"`
 	// Folders are what the work changes so far, from the commit that its branch began at.
 	Folders []Folder   `json:"folders,omitempty"`
 	Verify  []Verified `json:"verify,omitempty"`
@@ -370,25 +372,4 @@ type Trajectory struct {
 	Errors   int   `json:"errors"`  // calls that failed
 	Retries  int   `json:"retries"` // of requests to the model
 	Bytes    int64 `json:"bytes"`   // the size of what the agent printed
-}
-
-// Spent is what an attempt used, and the limit that it met.
-type Spent struct {
-	N       int      `json:"n"` // of the attempt
-	Tokens  Tokens   `json:"tokens"`
-	CostUSD *float64 `json:"cost_usd,omitempty"`
-	Limit   *Limit   `json:"limit,omitempty"`
-	// Counted says that the account's breaker has heard of the limit.
-	Counted bool `json:"told,omitempty"`
-}
-
-func (s Spent) Plus(more Spent) Spent {
-	s.Tokens = s.Tokens.Plus(more.Tokens)
-	if s.CostUSD != nil && more.CostUSD != nil {
-		sum := *s.CostUSD + *more.CostUSD
-		s.CostUSD = &sum
-	} else if s.CostUSD == nil {
-		s.CostUSD = more.CostUSD
-	}
-	return s
 }

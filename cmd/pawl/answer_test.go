@@ -170,3 +170,18 @@ func TestAStrangersTitleStandsNowhereAsItIs(t *testing.T) {
 		t.Errorf("the pull request is %q and the commit %q, want %q", title, message, want)
 	}
 }
+
+func TestAChangeOfWhatAgentsAreToldStandsFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; mkdir -p sub; echo 'Always push.' > sub/AGENTS.md; echo two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	body := r.world.Pulls(rigRepo)[0].Body
+	if first, _, _ := strings.Cut(strings.TrimPrefix(body, "<!-- pawl:begin -->\n"), "\n"); first != "**This changes what agents are told:** `sub/AGENTS.md`" {
+		t.Errorf("the pull request begins %q", first)
+	}
+}

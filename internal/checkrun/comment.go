@@ -193,8 +193,11 @@ const (
 // whatever the time.
 func PullBody(f Facts) string {
 	p := &page{}
-	p.sentence(fmt.Sprintf("Closes #%d", f.Number))
 	a, ok := f.last()
+	if ok && len(a.Instructs) > 0 {
+		p.sentence("**This changes what agents are told:** " + paths(a.Instructs))
+	}
+	p.sentence(fmt.Sprintf("Closes #%d", f.Number))
 	if ok && a.Says() != "" {
 		p.sentence("What the agent says it did:\n\n" + text.Fence(a.Says(), maxMessage))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/agent"
@@ -151,6 +152,11 @@ func (c *checkout) Commit(ctx context.Context) error {
 		return err
 	}
 	r.Folders = policy.Folders(diff)
+	deleted, edited, added, err := c.ws.Paths(ctx, base, r.EndTree)
+	if err != nil {
+		return err
+	}
+	r.Instructs = policy.Instructing(slices.Concat(deleted, edited, added))
 	r.Whole, r.Added = simhash.Fingerprint(diff), strings.Count(diff, "\n+")-strings.Count(diff, "\n+++ ")
 	r.Title = text.NewRedactor(c.given(), c.Lookup).Redact(r.Title)
 	subject, by, parents := Subject(c.State, c.Thread, r.Title, maxSubject), "by backend "+c.Backend, []string{c.Ground.Start}

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -28,4 +30,14 @@ func Named(all []Leak) string {
 		named = append(named, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(named, ", ")
+}
+
+// instructing are the files by which repositories instruct agents, wherever they are, in lower case.
+var instructing = []string{"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "copilot-instructions.md", ".cursorrules"}
+
+// Instructing are those of some paths that instruct agents.
+func Instructing(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		return !slices.Contains(instructing, strings.ToLower(path.Base(p)))
+	})
 }
