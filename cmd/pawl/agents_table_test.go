@@ -173,6 +173,11 @@ func cutCases() []agentCase {
 			state: "stopped", rule: "silent", ending: "timed_out", outcome: "timed_out", attempts: 3, check: ended,
 		},
 		{
+			// Codex prints nothing while its model speaks, for 15 s.
+			name: "a steady drip is no silence", scenario: "slow", set: map[string]string{"delay_ms": "1500"}, backend: "idle_timeout: 8s", only: "codex",
+			state: "stopped", ending: "completed", attempts: 1, check: func(*stand, runResult, policy.Receipt) {},
+		},
+		{
 			// Claude Code leaves a command in the background after fifteen seconds.
 			name: "a command that hangs", scenario: "hang-tool", backend: "timeout: 10s", sleeps: everyCLI, only: "claude gemini opencode",
 			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,

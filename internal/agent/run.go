@@ -34,6 +34,9 @@ type RunOptions struct {
 	// dead server for ever), or anything that a plain agent prints. CLIs print nothing while the model streams,
 	// so Idle must be generous (minutes).
 	Total, Idle, Startup time.Duration
+	// Alive is given what tells a sign of life that the output does not show, such as a byte of the model's answer; nil
+	// for none. It may be called until Run returns, and after that does nothing.
+	Alive func(tell func())
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
@@ -57,6 +60,9 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	began := now()
 	w := newWatch(p.Kill, o)
 	defer context.AfterFunc(ctx, func() { w.end(stopFor(context.Cause(ctx))) })()
+	if o.Alive != nil {
+		o.Alive(w.alive)
+	}
 	read := newReading(a, o.Dir)
 	read.onEvent = func(e Event) {
 		w.read(ctx, e.Kind)
@@ -169,6 +175,19 @@ func (w *watch) finish(ctx context.Context) stop {
 	w.mu.Unlock()
 	w.killing.Wait()
 	return w.why
+}
+
+// alive is told each sign of life that is not of the output.
+func (w *watch) alive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.startup.Stop()
+	if w.silence > 0 {
+		w.idle.Reset(w.silence)
+	}
 }
 
 // pulse is told each sign of life. A CLI that works does not sleep, and one whose

@@ -219,3 +219,33 @@ func TestARealProcessIsRead(t *testing.T) {
 		t.Errorf("%+v, error %v", got, err)
 	}
 }
+
+// TestALifeThatTheOutputDoesNotShowIsNoSilence has a model speak for an hour before its CLI prints a word.
+func TestALifeThatTheOutputDoesNotShowIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScripted()
+		go func() {
+			time.Sleep(time.Hour)
+			s.end(agent.Exit{})
+		}()
+		ctx, cancel := context.WithCancel(t.Context())
+		report, err := agent.Run(t.Context(), p, stream(config.Codex), agent.RunOptions{
+			Idle: time.Minute, Startup: time.Minute, Alive: func(tell func()) {
+				go func() {
+					for wait := time.NewTicker(50 * time.Second); ; {
+						tell()
+						select {
+						case <-wait.C:
+						case <-ctx.Done():
+							return
+						}
+					}
+				}()
+			},
+		})
+		if err != nil || report.Killed || report.Duration != time.Hour {
+			t.Errorf("%v, killed %v after %s: %q", err, report.Killed, report.Duration, report.Reasons)
+		}
+		cancel()
+	})
+}

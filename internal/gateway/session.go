@@ -44,7 +44,9 @@ type Grant struct {
 	Limited       func(context.Context) (policy.Limit, bool) // the breaker's word, asked before each call
 	// OnFruitless is told when the attempt gets nowhere at its provider, and why. effort: another one may help.
 	OnFruitless func(why string, effort bool)
-	OnLimit     func(policy.Limit) // told each limit that counts as soon as it is seen; it must not block
+	// OnLife is told each sign of life, often: a byte of a good answer, a request that follows an answer.
+	OnLife  func()
+	OnLimit func(policy.Limit) // told each limit that counts as soon as it is seen; it must not block
 }
 
 type Usage struct {
@@ -106,6 +108,7 @@ type Session struct {
 	hollow     int              // answers in a row that held nothing
 	offers     bool             // a call offered tools: those without are not main ones
 	rambled    sync.Once        // too much prose was told
+	heardOf    int              // one more than the answers that there were when a request last was a sign of life
 	same       int              // requests in a row that were the same and were answered
 	last       [sha256.Size]byte
 }

@@ -70,6 +70,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	out = out.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
 		if w.Err == nil {
 			sent.Store(true)
+			c.sends()
 			if large {
 				reader.Reset("") // the transport holds the request until the answer ends
 			}
@@ -94,8 +95,37 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = bodyOf(text.MaskReader(resp.Body, c.grant.Provider.Key.Reveal()), resp.Body)
+	resp.Body = bodyOf(text.MaskReader(alive{resp.Body, c, resp.StatusCode < 300}, c.grant.Provider.Key.Reveal()), resp.Body)
 	return resp, nil
+}
+
+// sends tells a request as a sign of life, from which on a model may think. One that follows no answer is none: a CLI may
+// ask a dead provider again and again.
+func (c *call) sends() {
+	c.mu.Lock()
+	follows := c.usage.Turns >= c.heardOf
+	if follows {
+		c.heardOf = c.usage.Turns + 1
+	}
+	c.mu.Unlock()
+	if follows && c.grant.OnLife != nil {
+		c.grant.OnLife()
+	}
+}
+
+// alive tells each piece of a good answer as a sign of life: a slow first token or a steady drip is no silence.
+type alive struct {
+	io.Reader
+	*call
+	good bool
+}
+
+func (a alive) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if n > 0 && a.good && a.grant.OnLife != nil {
+		a.grant.OnLife()
+	}
+	return n, err
 }
 
 // plainBody undoes the compression of a server that does not heed Accept-Encoding; an error closes the body.

@@ -49,6 +49,7 @@ type modelAccess struct {
 	endpoint agent.Endpoint
 	session  atomic.Pointer[gateway.Session]
 	refused  atomic.Pointer[policy.Limit] // what the breaker said when it refused a call
+	living   atomic.Value                 // a func() that is told each sign of life there, once the agent runs
 
 	mu sync.Mutex
 	// reported adds up what an agent tells of its steps while it runs, as opencode does.
@@ -88,6 +89,11 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 			return l, limited
 		},
 		OnFruitless: func(why string, effort bool) { end(cut{ending: policy.NoAnswer, why: why, rambled: effort}) },
+		OnLife: func() {
+			if tell, ok := m.living.Load().(func()); ok {
+				tell()
+			}
+		},
 		OnLimit: func(limit policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
 				if u := m.session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {

@@ -120,7 +120,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	dir, _ := c.inside(c.ws.Dir, "")
 	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
 		Dir: dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
-		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Now,
+		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Now, Alive: func(tell func()) { c.models.living.Store(tell) },
 		OnCall: func(call agent.Call) { c.monitor.call(call, cancel) },
 		OnEvent: func(e agent.Event) {
 			c.monitor.event(e)

@@ -1,0 +1,28 @@
+package gateway
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+)
+
+// TestBytesAreSignsOfLife, and a request that follows an answer; not a page of an error, nor the same question again.
+func TestBytesAreSignsOfLife(t *testing.T) {
+	drip := func(w http.ResponseWriter, r *http.Request) {
+		for range 3 {
+			sse(": ping\n\n")(w, r)
+		}
+		sse(ev("message_start", `"message":{}`), ev("content_block_start", `"content_block":{"type":"text","text":"a"}`), ev("message_delta", `"delta":{"stop_reason":"end_turn"}`), ev("message_stop", ``))(w, r)
+	}
+	var told atomic.Int32
+	p := newProvider(t, drip, plain(503, `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`))
+	s := open(t, Anthropic, p.URL, func(g *Grant) { g.OnLife = func() { told.Add(1) } })
+	s.post(t, "/v1/messages", `{"model":"m","stream":true}`)
+	first := told.Swap(0)
+	for range 5 {
+		s.post(t, "/v1/messages", `{"model":"m","stream":true}`)
+	}
+	if refused := told.Load(); first < 2 || refused != 1 {
+		t.Errorf("an answer is %d signs of life, five refusals after it %d; want more than one, and the first request alone", first, refused)
+	}
+}
