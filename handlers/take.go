@@ -240,6 +240,12 @@ func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feed
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: f.Pin}
 	case f.Command == "update" && s.Pull == 0 && it.Number == t.Number && !it.Snapshot.Pull:
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
+	case f.Command == "ask" && strings.TrimSpace(f.Text) == "":
+		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
+	case f.Command == "go":
+		if made, _ := thread.Plan(s); made == nil {
+			e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
+		}
 	case f.Command == "stop" || f.Command == "use":
 		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":

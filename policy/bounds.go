@@ -119,8 +119,7 @@ func failedChecks(f Facts) (Decision, bool) {
 		return silent()
 	}
 	n, tried := 0, false // what was interrupted or cut has not tried yet
-	for i := len(f.Attempts) - 1; i >= 0; i-- {
-		a := f.Attempts[i]
+	for _, a := range slices.Backward(f.attempts()) {
 		if a.NewInput && !a.ByChecks {
 			break
 		}

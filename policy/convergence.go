@@ -33,7 +33,7 @@ const (
 // rounds are those since a person's order, oldest first, behind one without findings that holds what stood before.
 func (f Facts) rounds() []Review {
 	all, now := []Review{{}}, Review{}
-	for _, a := range f.Attempts {
+	for _, a := range f.attempts() {
 		before := all[len(all)-1].Added
 		if a.NewInput {
 			now = a.Review

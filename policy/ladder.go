@@ -154,7 +154,7 @@ func noEffort(rule Rule, backend string) Reason {
 // unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a person
 // asks to try in spite of that.
 func unable(f Facts) (Decision, bool) {
-	if f.Unable == "" || len(f.run()) > 0 || f.insists() {
+	if f.Purpose != ToChange || f.Unable == "" || len(f.run()) > 0 || f.insists() {
 		return silent()
 	}
 	return verifyBroken(f.Unable)
@@ -201,7 +201,7 @@ func Resume(f Facts, d Decision, start string) (session, reason string) {
 		return "", "a new session: another backend"
 	case d.Different || d.Escalated || d.Rung == RungAnswer:
 		return "", "a new session: the attempt is to differ from the one before"
-	case a.Outcome == EditLoop || Stagnation(f.Attempts, f.Run, f.Limits).Similar > 0:
+	case a.Outcome == EditLoop || Stagnation(f.attempts(), f.Run, f.Limits).Similar > 0:
 		return "", "a new session: the last one went in circles"
 	case !a.Paused && !slices.Contains([]Ending{Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected}, a.Ending):
 		// It neither came to its end, nor was it stopped by what has nothing to do with it.

@@ -8,8 +8,9 @@ import (
 // Facts is everything a decision may depend on: the folded log of one thread, what the shared tables say of
 // its backends, the limits and the time. The zero value forbids every attempt, as the zero Limits do.
 type Facts struct {
-	Now    time.Time
-	Limits Limits
+	Now     time.Time
+	Purpose Purpose // that is decided about; Next sets it
+	Limits  Limits
 	// Paused is why the operator or the repository forbids work, Closed why the thread cannot be worked on any more, and
 	// Stopped who asked to stop and how, after the last trigger; each is empty where that is not so.
 	Paused, Closed, Stopped string
@@ -36,7 +37,8 @@ type Trigger struct {
 	At      time.Time
 	Command string // solve, retry, resume, escalate, or empty for a plain remark
 	By      string
-	Source  Source // where it was said, which tells how long more of the same is awaited
+	Source  Source  // where it was said, which tells how long more of the same is awaited
+	Purpose Purpose // of the attempt that it asks for
 	// Generation counts the pieces of Pawl's own work that led to it without a person
 	// who asked in a comment; Cause says what the last of them was.
 	Generation int
@@ -82,7 +84,8 @@ type Decision struct {
 	Escalated bool    `json:"escalated,omitempty"`
 	Different bool    `json:"different,omitempty"`
 	Choice    *Choice `json:"choice,omitempty"` // how the backend was chosen; nil where there was no choice
-	Hint      string  `json:"hint,omitempty"`   // what a person can do now
+	Purpose   Purpose `json:"purpose,omitempty"`
+	Hint      string  `json:"hint,omitempty"` // what a person can do now
 }
 
 // rule is one policy; it is silent (false) when it has nothing to say.
@@ -90,11 +93,72 @@ type rule func(Facts) (Decision, bool)
 
 // Next decides. The first rule that speaks wins; an attempt that a rule asks
 // for is then admitted or turned into a wait or a stop.
-func Next(f Facts) Decision {
+//
+// What was asked for one purpose does not end what was asked for another: each is decided by its own attempts, the one
+// that somebody asked for first, and what goes on comes before what ends.
+func Next(f Facts) (d Decision) {
 	f = f.settled()
+	for i, p := range f.purposes() {
+		one := f.about(p).next()
+		one.Purpose = p
+		if one.Action == DoAttempt || one.Action == DoWait {
+			return one
+		}
+		if i > 0 && weights[p] < weights[d.Purpose] {
+			continue
+		}
+		if d.Action == DoStop && d.Rule != one.Rule {
+			one.Reasons = append(one.Reasons, d.Reasons...)
+		}
+		d = one
+	}
+	return d
+}
+
+// weights tell which of several purposes that came to their ends is the one that people are told of.
+var weights = map[Purpose]int{ToAnswer: 0, ToPlan: 1, ToChange: 2}
+
+// purposes are those of the fresh triggers, oldest first, and of the run's attempts, newest first.
+func (f Facts) purposes() (all []Purpose) {
+	add := func(p Purpose) {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	for _, t := range f.Fresh {
+		add(t.Purpose)
+	}
+	for _, a := range slices.Backward(f.Attempts) {
+		if a.Run == f.Run {
+			add(a.Decision.Purpose)
+		}
+	}
+	if len(all) == 0 {
+		add(ToChange)
+	}
+	return all
+}
+
+// about are the facts for one purpose. All attempts stay, since the bounds count them.
+func (f Facts) about(p Purpose) Facts {
+	f.Purpose = p
+	f.Fresh = slices.DeleteFunc(slices.Clone(f.Fresh), func(t Trigger) bool { return t.Purpose != p })
+	if p != ToChange {
+		f.Review, f.SaidAgain = Review{}, false
+	}
+	return f
+}
+
+// attempts are those of the purpose.
+func (f Facts) attempts() []Attempt {
+	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Decision.Purpose != f.Purpose })
+}
+
+func (f Facts) next() Decision {
 	for _, r := range []rule{
 		stopped,
 		declined,
+		answered,
 		done,
 		bounds,
 		generations,
@@ -152,11 +216,12 @@ type HandOver struct {
 }
 
 func (f Facts) run() []Attempt {
-	i := len(f.Attempts)
-	for i > 0 && f.Attempts[i-1].Run == f.Run {
+	all := f.attempts()
+	i := len(all)
+	for i > 0 && all[i-1].Run == f.Run {
 		i--
 	}
-	return f.Attempts[i:]
+	return all[i:]
 }
 
 // typed reports whether a person typed something new that no attempt has taken yet.
@@ -190,9 +255,12 @@ func (f Facts) askers() []string {
 			continue
 		}
 		who := "a remark by " + t.By
-		if t.Source == FromBase {
+		switch {
+		case t.Source == FromBase:
 			who = "the base moved"
-		} else if t.Command != "" {
+		case t.Command == "ask":
+			who = "a question by " + t.By
+		case t.Command != "":
 			who = t.By + " asked to " + t.Command
 		}
 		if !slices.Contains(all, who) && len(all) < maxAskers {

@@ -17,6 +17,9 @@ const (
 	RuleRevoked        Rule = "revoked"
 	RuleDeclined       Rule = "declined"
 	RuleQuestion       Rule = "question"
+	RuleAnswered       Rule = "answered"
+	RulePlan           Rule = "plan"
+	RulePlanned        Rule = "planned"
 	RuleDone           Rule = "done"
 	RuleRestartLimit   Rule = "restart_limit"
 	RuleBudget         Rule = "budget"
@@ -93,7 +96,7 @@ const (
 
 func (r Rule) Words() Words { return words[r] }
 
-// words lacks the rules that only start an attempt or end a run that is done.
+// words lacks the rules that only start an attempt, or end a run with what was asked for.
 var words = map[Rule]Words{
 	RulePaused:          {Stops: "work is paused here"},
 	RuleClosed:          {Stops: "the thread cannot be worked on any more"},
@@ -101,6 +104,7 @@ var words = map[Rule]Words{
 	RuleRevoked:         {Stops: "whoever asked for it may not write any more", Help: HelpRetry},
 	RuleDeclined:        {Stops: "the agent declined", Help: HelpAny},
 	RuleQuestion:        {Stops: "the agent asks a question", Help: HelpAny},
+	RulePlan:            {Stops: "the plan cannot be worked off as it stands"},
 	RuleRestartLimit:    {Stops: "the run reached its restart limit"},
 	RuleBudget:          {Waits: "the day's budget is used up", Stops: "the budget is used up", Help: HelpAny},
 	RuleGenerations:     {Stops: "Pawl's own work led here, and no person asked", Help: HelpNone},

@@ -38,6 +38,19 @@ func declined(f Facts) (Decision, bool) {
 	return d, ok
 }
 
+// answered ends what was only asked: with an answer there is nothing left to do, and a plan waits for a person.
+func answered(f Facts) (Decision, bool) {
+	a, ok := f.last()
+	if !ok || len(f.Fresh) > 0 || a.Outcome != Answered {
+		return silent()
+	}
+	if f.Purpose == ToPlan {
+		return Decision{Action: DoAsk, Rule: RulePlanned, Reasons: Because(RulePlanned, fmt.Sprintf("attempt %d made a plan", a.N)),
+			Hint: "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then."}, true
+	}
+	return Decision{Action: DoDone, Rule: RuleAnswered, Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N))}, true
+}
+
 // done is rule 2: the last attempt completed, its work or that which it went on with
 // stands, and it was verified where there is something to verify with. Feedback that
 // came meanwhile is work that is left, so it keeps the run open. Where the last attempt
@@ -305,7 +318,7 @@ func (a Attempt) stands() bool {
 // Standing is the newest attempt whose work stands, as far as nobody has asked for
 // anything new since: to be told to go on is nothing new.
 func (f Facts) Standing() (Attempt, bool) {
-	for _, a := range slices.Backward(f.Attempts) {
+	for _, a := range slices.Backward(f.attempts()) {
 		if a.stands() {
 			return a, true
 		}

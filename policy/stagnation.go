@@ -193,13 +193,14 @@ func failed(a Attempt) bool {
 // differently (failure) or with another backend (revision), then by stopping. Feedback
 // that says again what was said before ends neither; a command does.
 func stagnation(f Facts) (Decision, bool) {
-	if len(f.Attempts) == 0 || len(f.Fresh) > 0 && !f.SaidAgain {
+	all := f.attempts()
+	if len(all) == 0 || len(f.Fresh) > 0 && !f.SaidAgain {
 		return silent()
 	}
-	last := f.Attempts[len(f.Attempts)-1]
-	v := redelivered(f.Attempts, f.Limits)
+	last := all[len(all)-1]
+	v := redelivered(all, f.Limits)
 	if len(f.Fresh) == 0 {
-		v = Stagnation(f.Attempts, f.Run, f.Limits)
+		v = Stagnation(all, f.Run, f.Limits)
 	}
 	if last.Run != f.Run && len(f.Fresh) == 0 {
 		return silent()
@@ -208,7 +209,7 @@ func stagnation(f Facts) (Decision, bool) {
 		// An attempt that changed nothing is for noProgress to end.
 		return silent()
 	}
-	for _, a := range f.Attempts[len(f.Attempts)-v.attempts:] {
+	for _, a := range all[len(all)-v.attempts:] {
 		if a.Decision.Different {
 			return stop(RuleStagnation, "Say in a comment what to do differently, or /pawl use another backend.",
 				append(v.Reasons, "a different approach was already asked for")...)

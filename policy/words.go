@@ -38,6 +38,7 @@ type Outcome string
 // The outcomes that are not endings.
 const (
 	Edited       Outcome = "edited"
+	Answered     Outcome = "answered" // it was to answer or to plan, and did
 	NoChange     Outcome = "no_change"
 	Asked        Outcome = "asked"    // the agent asked a question, and changed nothing
 	Declined     Outcome = "declined" // the agent said that the task cannot be done, and changed nothing
@@ -45,6 +46,15 @@ const (
 	EditLoop     Outcome = "loop"
 	Interrupted  Outcome = "interrupted"
 	Cancelled    Outcome = "cancelled"
+)
+
+// Purpose says what an attempt is for. Only one that changes files is verified, pushed and learned from.
+type Purpose string
+
+const (
+	ToChange Purpose = ""
+	ToAnswer Purpose = "ask"
+	ToPlan   Purpose = "plan"
 )
 
 type Action string
@@ -73,7 +83,7 @@ const (
 )
 
 // Commands are the words that may follow /pawl.
-var Commands = []string{"solve", "retry", "stop", "resume", "raise", "escalate", "update", "use", "status", "why"}
+var Commands = []string{"solve", "retry", "stop", "resume", "raise", "escalate", "update", "use", "status", "why", "ask", "plan", "go"}
 
 // Clock writes a time as the contract does, RFC 3339 in UTC.
 func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

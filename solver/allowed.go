@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -15,7 +16,7 @@ import (
 func (s *step) allowed(ctx context.Context) error {
 	lost := thread.Withdrawn{Reason: attempt.ErrRevoked.Error()}
 	may := map[string]bool{}
-	for _, r := range s.state.Work(s.state.Seq) {
+	for _, r := range s.state.Work(s.state.Seq, policy.ToChange) {
 		if r.By.Login == "" || r.By.Bot() {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -34,8 +35,13 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	if err != nil {
 		return err
 	}
-	last := p.state.Attempts[len(p.state.Attempts)-1].Receipt
-	title := attempt.Subject(p.state, p.thread, last.Title, maxPullTitle)
+	title := ""
+	for _, a := range p.state.Attempts {
+		if a.Decision.Purpose == policy.ToChange {
+			title = a.Receipt.Title
+		}
+	}
+	title = attempt.Subject(p.state, p.thread, title, maxPullTitle)
 	base := n.DefaultBranch
 	if base == "" {
 		info, err := p.Forge.RepoInfo(ctx, p.repo())
@@ -203,6 +209,10 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 		body = checkrun.NothingToMerge(q.Word)
 	case "escalate":
 		body = checkrun.NoEscalation
+	case "go":
+		body = checkrun.NoPlan
+	case "ask":
+		body = checkrun.NoQuestion
 	default:
 		body = checkrun.Help(p.app.Slug, q.Word)
 	}

@@ -37,12 +37,11 @@ type reader struct {
 const maxAsked = 5
 
 // context is what an attempt is told beside its task. Where GitHub refuses to show it, the manifest says so.
-func (GitHub) context(ctx context.Context, p *publisher) ([]attempt.Part, error) {
+func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) ([]attempt.Part, error) {
 	if p.Config.Context.MaxBytes == 0 {
 		return nil, nil
 	}
 	r := &reader{publisher: p, known: map[int64]bool{}, agent: map[int64]bool{}, texts: map[int64]string{}, roles: map[string]string{}, asks: maxAsked, pictured: map[string]attempt.Item{}}
-	work := p.state.Work(p.state.Seq)
 	for _, w := range work {
 		at := w.MadeAt
 		if at.IsZero() {
@@ -79,7 +78,9 @@ func (GitHub) context(ctx context.Context, p *publisher) ([]attempt.Part, error)
 }
 
 // Folder has no discussion.
-func (Folder) context(context.Context, *publisher) ([]attempt.Part, error) { return nil, nil }
+func (Folder) context(context.Context, *publisher, []thread.Request) ([]attempt.Part, error) {
+	return nil, nil
+}
 
 func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
 	most, numbers := r.Config.Context.MaxBytes, []int{r.thread.Number}

@@ -23,8 +23,8 @@ type Host interface {
 	// opens the pull request for what was pushed.
 	publish(ctx context.Context, p *publisher) error
 	openPull(ctx context.Context, p *publisher) error
-	// context is what an attempt is told beside its task.
-	context(ctx context.Context, p *publisher) ([]attempt.Part, error)
+	// context is what an attempt is told beside its task, which is this work.
+	context(ctx context.Context, p *publisher, work []thread.Request) ([]attempt.Part, error)
 	// permission is what a person may do there now.
 	permission(ctx context.Context, p *publisher, login string) (string, error)
 	// branch is the branch that is worked on.

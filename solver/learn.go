@@ -83,7 +83,7 @@ func seed(t thread.ID, n int) uint64 {
 // they were last written: after an attempt, and after what people did with it.
 func (s *step) learn(ctx context.Context) error {
 	for i, a := range s.state.Attempts {
-		if a.EndedAt.IsZero() || a.NoAgent {
+		if a.EndedAt.IsZero() || a.NoAgent || a.Decision.Purpose != policy.ToChange { // an answer is worth nothing that Pawl can measure
 			continue
 		}
 		g := thread.Grade(s.state, s.thread, i, s.Config.Policy.Severity)

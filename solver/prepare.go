@@ -80,18 +80,30 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	if err := s.Room(); err != nil {
 		return err
 	}
+	plan, refused, err := s.plan(ctx, d.Purpose)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		refused.Seen, refused.Purpose = s.state.Seq, d.Purpose
+		return s.lease.Record(ctx, thread.KindDecision, refused)
+	}
+	if d.Purpose != policy.ToChange { // what it changed would be thrown away
+		r.ground.Unfinished, r.ground.Merging = nil, nil
+	}
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground, Lease: s.lease, Free: r.free, Span: s.span,
 	}
+	a.Plan = plan
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
 	if !a.NoAgent {
-		parts, err := s.Host.context(ctx, s.publisher)
+		parts, err := s.Host.context(ctx, s.publisher, s.state.Work(s.state.Seq, d.Purpose))
 		if err != nil {
 			return err
 		}
 		var beside string
 		beside, a.Receipt.Manifest, a.Beside = attempt.Compose(parts, s.Config.Context.MaxBytes)
-		a.Prompt, a.Pictures = attempt.Prompt(s.thread, s.state, d, r.ground, beside), attempt.Pictures(parts)
+		a.Prompt, a.Pictures = attempt.Prompt(s.thread, s.state, a.Started, r.ground, beside), attempt.Pictures(parts)
 		for _, part := range parts {
 			a.Receipt.Open = append(a.Receipt.Open, part.Open...)
 		}
@@ -108,7 +120,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	defer s.lease.Patient(false)
 	// What is logged is handed over, also where the server stops just now.
 	logged, done := lease.AfterStop(ctx)
-	err := s.load(logged)
+	err = s.load(logged)
 	done()
 	if err != nil {
 		return err
@@ -198,7 +210,10 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	cut := &attempt.Attempt{Env: &s.Env, Started: a.Started, Thread: s.thread, State: s.state, Lease: s.lease, Log: s.log, Ground: s.ground()}
 	cut.Began, cut.Ground.Effective, cut.Ground.Start = a.At, s.effective(s.state.Repo), a.Base
 	s.sign(cut)
-	left, err := cut.Salvage(ctx)
+	var left *thread.Unfinished
+	if a.Decision.Purpose == policy.ToChange {
+		left, err = cut.Salvage(ctx)
+	}
 	if err != nil {
 		s.log.Warn().Err(err).Msg("what the attempt left in its files is not kept")
 	}

@@ -26,6 +26,9 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 	}
 	ctx, end := p.span(ctx, "publish")
 	defer func() { end(err) }()
+	if err := p.publishSaid(ctx); err != nil {
+		return err
+	}
 	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err

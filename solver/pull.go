@@ -16,6 +16,9 @@ import (
 // publishPull keeps the pull request that Pawl opened as the work is: its block of the description, and, once the work
 // is verified, that it is no draft and who is asked for a review. Each of these can be done again without harm.
 func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
+	if v.Before != nil {
+		v = *v.Before
+	}
 	if p.state.Snapshot.Pull || p.state.Pull == 0 || p.state.Closed != "" || v.State == checkrun.Running {
 		return nil
 	}

@@ -19,6 +19,9 @@ import (
 // and the work was verified. What the agent declined stays open. Whoever made an answered remark is asked for another
 // review.
 func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error {
+	if v.Before != nil {
+		v = *v.Before
+	}
 	number := p.state.Pull
 	if p.state.Snapshot.Pull {
 		number = p.thread.Number
@@ -27,6 +30,11 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 		return nil
 	}
 	last := p.state.Attempts[len(p.state.Attempts)-1]
+	for _, a := range p.state.Attempts {
+		if a.Decision.Purpose == policy.ToChange {
+			last = a
+		}
+	}
 	owed := slices.DeleteFunc(p.remarked(last), func(a policy.RemarkAnswer) bool {
 		return p.state.Acts[thread.RemarkKey(last.N, a.ID)].Done
 	})

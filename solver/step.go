@@ -189,7 +189,7 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 		return nil, nil, err
 	}
 	if refused != nil {
-		refused.Seen = s.state.Seq
+		refused.Seen, refused.Purpose = s.state.Seq, first.Purpose
 		return refused, nil, nil
 	}
 	if len(s.state.Pending()) < len(asked) { // what was asked for is done already
@@ -201,14 +201,14 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 			return nil, nil, err
 		}
 		base := &attempt.Attempt{
-			Env: &s.Env, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq}, State: s.state, Lease: s.lease, Log: s.log,
+			Env: &s.Env, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq, Decision: want}, State: s.state, Lease: s.lease, Log: s.log,
 			Ground: ground, Span: s.span, Attend: s.attendant(acknowledged),
 		}
 		refused, err := s.Host.verifyBase(ctx, base)
 		if err != nil || refused != nil {
 			free()
 			if refused != nil {
-				refused.Seen = s.state.Seq
+				refused.Seen, refused.Purpose = s.state.Seq, want.Purpose
 			}
 			return refused, nil, err
 		}
@@ -219,7 +219,7 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 			free()
 			return now, nil, err
 		}
-		if now.Backend == want.Backend && (bound == 0 || bound == most) {
+		if now.Backend == want.Backend && now.Purpose == want.Purpose && (bound == 0 || bound == most) {
 			return now, &ready{ground, free}, nil
 		}
 		free()

@@ -53,6 +53,9 @@ const (
 func (s *step) follow(ctx context.Context) (asked bool, err error) {
 	st, every := s.state, s.Config.Policy.UpdateEvery
 	d := st.Decision
+	if was, ok := thread.Before(st); ok { // a question since says nothing of the work
+		d = was.Decision
+	}
 	if st.BaseMoved.IsZero() || every <= 0 || st.Pull == 0 || st.Open() || d == nil || d.Action != policy.DoDone || st.Closed != "" || st.Stopped != "" ||
 		!feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
 		return false, nil

@@ -48,9 +48,22 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		// A run that ended before its first attempt: what matters are the attempts that made it so.
 		f.Run = st.Attempts[n-1].Run
 	}
+	f.Purpose = st.Purpose()
 	request(&f, st)
 	shown(&f, t, st, l)
 	judged(&f, st)
+	for _, a := range st.Attempts {
+		if said := st.Acts[thread.SaidKey(a.N)]; a.Run == f.Run && said.Done {
+			f.Said, f.Unsaid = said.URL, said.Note
+		}
+	}
+	if was, ok := thread.Before(st); ok {
+		before, err := s.view(ctx, t, was)
+		if err != nil {
+			return f, err
+		}
+		f.Before = &before
+	}
 	return f, s.verdicts(ctx, &f, l)
 }
 
@@ -66,6 +79,10 @@ func state(st thread.State) checkrun.State {
 		return checkrun.Failed
 	case len(d.Problems) > 0:
 		return checkrun.ConfigError
+	case d.Rule == policy.RuleAnswered:
+		return checkrun.Answered
+	case d.Rule == policy.RulePlanned:
+		return checkrun.Planned
 	case d.Action == policy.DoDone:
 		return checkrun.Done
 	}
@@ -88,7 +105,10 @@ func shown(f *checkrun.Facts, t thread.ID, st thread.State, l policy.Limits) {
 			v.Chosen = strings.Join(c.Reasons, "; ")
 		}
 		if !a.EndedAt.IsZero() {
-			v.Grade = gradeText(thread.Grade(st, t, i, l.Severity).Grade())
+			v.Grade = "none: it was to change nothing"
+			if a.Decision.Purpose == policy.ToChange {
+				v.Grade = gradeText(thread.Grade(st, t, i, l.Severity).Grade())
+			}
 			v.Duration = a.EndedAt.Sub(a.At)
 		}
 		if a.NoAgent {

@@ -222,7 +222,7 @@ func addAttempt(p *page, a Attempt) {
 		{"Learned from it: ", code(a.Grade), ""}, {"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
 		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."},
 		{"Flaky, failed and then passed on the same commit: ", paths(a.Flaky()), "."}, {"Failed before Pawl began, and no longer: ", paths(a.Fixed()), "."},
-		{"Left out of the commit: ", paths(a.LeftOut), "."},
+		{"Left out: ", paths(a.LeftOut), "."},
 	} {
 		if l.text != "" {
 			parts = append(parts, l.what+l.text+l.end)

@@ -261,6 +261,26 @@ func addStops(c map[string]Facts) map[string]Facts {
 	verify.Hint = "Look at the failing commands; comment what to do, or /pawl escalate."
 	c["verify-failed"] = verify
 
+	answer := noLoop(base())
+	reply := over(1)
+	reply.Outcome, reply.EndTree, reply.Pushed, reply.Commit, reply.Decision.Purpose = "answered", "before", false, "", policy.ToAnswer
+	reply.Final, reply.LeftOut, reply.Grade = "In `total`, see #7 @octocat <b>.", []string{"a.go (thrown away)"}, "none: it was to change nothing"
+	answer.Attempts, answer.Purpose, answer.State = []Attempt{reply}, policy.ToAnswer, Answered
+	answer.Rule, answer.Reasons, answer.Said = "answered", policy.Because("", "attempt 1 answered"), "https://github.com/acme/widgets/issues/7#issuecomment-1"
+	c["answered"] = answer
+
+	plan := answer
+	reply.Decision.Purpose, reply.LeftOut = policy.ToPlan, nil
+	plan.Attempts, plan.Purpose, plan.State, plan.Rule = []Attempt{reply}, policy.ToPlan, Planned, "planned"
+	plan.Reasons, plan.Said, plan.Unsaid = policy.Because("", "attempt 1 made a plan"), "", "POST /repos/acme/widgets/issues/7/comments: 403 the issue is locked"
+	plan.Hint = "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then."
+	c["planned"] = plan
+
+	beside := answer
+	reply.N, reply.Run, reply.Decision.Purpose = 4, 2, policy.ToAnswer
+	beside.Run, beside.Attempts, beside.Before = 2, append(verify.Attempts[:3:3], reply), &verify
+	c["answered-beside-work"] = beside
+
 	cancelled := noLoop(base())
 	cancelled.Attempts = []Attempt{unlike(1, "killed", "")}
 	cancelled.Attempts[0].Outcome = "cancelled"

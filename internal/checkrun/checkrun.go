@@ -34,7 +34,11 @@ const (
 
 // Checks renders the three check runs. On which commit they are put is for the caller to say.
 func Checks(f Facts) []forge.CheckRun {
-	return []forge.CheckRun{run(f), severity(f), stagnation(f)}
+	judged := f
+	if f.Before != nil {
+		judged = *f.Before
+	}
+	return []forge.CheckRun{run(f), severity(judged), stagnation(judged)}
 }
 
 func ExternalID(thread, name string) string { return name + ":" + threadName(thread) }
@@ -77,6 +81,8 @@ func buttons(f Facts) []forge.Button {
 		return []forge.Button{resume, raise, stop}
 	case f.State == Waiting:
 		return []forge.Button{resume, stop}
+	case f.State == Answered, f.State == Planned:
+		return nil // more is asked for in words
 	case f.State == Done, f.State == Failed, f.State == ConfigError, words.Help == policy.HelpRetry:
 		return []forge.Button{retry}
 	case words.Help == policy.HelpResume:
@@ -180,6 +186,8 @@ const (
 	Done        State = "done"
 	Failed      State = "failed"
 	ConfigError State = "config_error"
+	Answered    State = "answered"
+	Planned     State = "planned" // a plan waits for a person's word
 )
 
 // Facts is what is known of one thread at one moment.
@@ -206,7 +214,11 @@ type Facts struct {
 	Feedback []thread.Request
 	// The links are left out where they are empty or no plain web address.
 	PullURL, IssueURL, DetailsURL string
-	Branch                        string
+	// Said is where the last answer or plan of the run stands, Unsaid why it could not be posted.
+	Said, Unsaid string
+	// Before is how the work stood before a run that only asks something; nil where the run does more, or there was none.
+	Before *Facts
+	Branch string
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.
@@ -236,10 +248,19 @@ func (f Facts) run() []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Run != f.Run })
 }
 
-// last returns the newest attempt of the current run that has ended.
+// work are the facts of the work alone.
+func (f Facts) work() Facts {
+	if f.Before != nil {
+		return *f.Before
+	}
+	f.Purpose = policy.ToChange
+	return f
+}
+
+// last returns the newest attempt of the current run that has ended, of those for the same purpose.
 func (f Facts) last() (Attempt, bool) {
 	for _, a := range slices.Backward(f.run()) {
-		if a.ended() {
+		if a.ended() && a.Decision.Purpose == f.Purpose {
 			return a, true
 		}
 	}

@@ -20,7 +20,7 @@ func Comment(f Facts) string {
 	p := &page{}
 	p.sentence(StatusMarker(f.Thread))
 	addStatus(p, f, bold(f))
-	if a, ok := f.last(); ok && a.Says() != "" && !f.IsPull && f.PullURL == "" {
+	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" && !f.IsPull && f.PullURL == "" {
 		p.sentence("What the agent says:\n\n" + text.Fence(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
@@ -97,6 +97,8 @@ func Help(slug, word string) string {
 	}
 	p.list(
 		"`/pawl solve [text]` works on this thread, with the text as an extra instruction",
+		"`/pawl ask QUESTION` answers in a comment; nothing is changed",
+		"`/pawl plan [text]` posts a plan, which you may edit; `/pawl go [text]` has it worked off",
 		"`/pawl retry` starts one more attempt",
 		"`/pawl stop` ends the run and a running attempt",
 		"`/pawl resume` goes on now instead of waiting",
@@ -192,6 +194,7 @@ const (
 // PullBody is Pawl's block in the description of the pull request of an issue, as the work is after the last attempt,
 // whatever the time.
 func PullBody(f Facts) string {
+	f = f.work()
 	p := &page{}
 	a, ok := f.last()
 	if ok && len(a.Instructs) > 0 {

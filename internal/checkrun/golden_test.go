@@ -39,6 +39,9 @@ func drawn(f Facts) string {
 	b.WriteString("======== pull request body\n" + PullBody(f) + "\n")
 	b.WriteString("======== /pawl status\n" + Status(f))
 	b.WriteString("======== /pawl why\n" + Why(f))
+	if a, ok := f.last(); ok && a.Outcome == policy.Answered {
+		b.WriteString("======== comment with what the agent says\n" + Said(a.Attempt))
+	}
 	return b.String()
 }
 

@@ -20,7 +20,7 @@ import (
 var (
 	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 	ownTag     = regexp.MustCompile(`^(?:<details><summary>[^<>]*</summary>|</details>|<!-- pawl:[a-z]+(?: [A-Za-z0-9._/#-]+)? -->)$`)
-	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|everything Pawl knows of this thread)\]\(https?://[^()\s]*\)`)
+	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|what the agent says|everything Pawl knows of this thread)\]\(https?://[^()\s]*\)`)
 	suspicious = regexp.MustCompile(`(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\[\]]|://|www\.|\b[0-9a-f]{7,}\b|\\|[|~_]`)
 )
 
@@ -123,6 +123,9 @@ func inspect(t interface {
 	texts := map[string]string{
 		"comment": Comment(f), "status": Status(f), "why": Why(f), "pull": PullBody(f), "help": Help(f.RequestedBy, f.Request),
 	}
+	for _, a := range f.Attempts {
+		texts["said"] = Said(a.Attempt)
+	}
 	for _, c := range Checks(f) {
 		texts[c.Name] = c.Summary
 		for _, flaw := range checkFlaws(c) {
@@ -195,7 +198,8 @@ func TestSingleWordsCannotBecomeMore(t *testing.T) {
 // everywhere puts two texts into every place that a stranger can reach.
 func everywhere(a, b string, state uint8, n int, share float64, span int64) Facts {
 	f := hostile()
-	states := []State{Running, Waiting, Stopped, Done, Failed, ConfigError, State(a)}
+	states := []State{Running, Waiting, Stopped, Done, Failed, ConfigError, Answered, Planned, State(a)}
+	f.Unsaid = a
 	f.State = states[int(state)%len(states)]
 	f.Title, f.Request, f.RequestedBy, f.Rule, f.Hint, f.Branch = a, b, a, policy.Rule(b), a, b
 	f.Reasons, f.PullURL, f.IssueURL, f.DetailsURL = policy.Reasons{{Text: a}, {Text: b, Until: now}, {Rule: f.Rule, Text: a + b}}, a, b, "https://"+a

@@ -24,6 +24,9 @@ func run(f Facts) forge.CheckRun {
 			c.Conclusion = Neutral
 		}
 	}
+	if f.Purpose != policy.ToChange && f.over() && f.State != Failed && f.State != ConfigError {
+		c.Conclusion = aside(f)
+	}
 	c.Title = headline(f)
 	c.Actions = buttons(f)
 	if f.State == ConfigError {
@@ -37,6 +40,17 @@ func run(f Facts) forge.CheckRun {
 	return c
 }
 
+// aside is the conclusion of a run that only asked something, which says nothing of the commit: what kept it from passing
+// before still does.
+func aside(f Facts) string {
+	if f.Before != nil {
+		if was := run(*f.Before).Conclusion; was == ActionRequired || was == Failure {
+			return was
+		}
+	}
+	return Neutral
+}
+
 // appearance is a state at GitHub, what follows by itself and what a person can do.
 type appearance struct{ status, conclusion, next, can string }
 
@@ -47,6 +61,10 @@ func (s State) shown() appearance {
 	case Running:
 		return appearance{InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
 			"comment `/pawl stop` to end it, or comment what to do differently."}
+	case Answered:
+		return appearance{Completed, Neutral, "nothing runs until somebody asks for more.", "ask more by `/pawl ask`, or have something done by `/pawl solve`."}
+	case Planned:
+		return appearance{Completed, Neutral, "nothing runs until somebody says so.", "comment `/pawl go` to have the plan worked off."}
 	case Waiting:
 		return appearance{InProgress, "", "Pawl goes on by itself as soon as that is over.",
 			"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."}
@@ -87,6 +105,10 @@ func headline(f Facts) string {
 		} else {
 			return title("Done; " + what)
 		}
+	case Answered:
+		return "Answered"
+	case Planned:
+		return "Plan waits for /pawl go"
 	case Failed:
 		return "Pawl itself failed"
 	case ConfigError:
@@ -159,6 +181,15 @@ func evidence(f Facts) []string {
 		lines = append(lines, "no setup: "+text.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+text.Code(f.Attempts[0].Proposal.File)+
 			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
 	}
+	if f.Purpose != policy.ToChange {
+		lines = append(lines, text.Link("what the agent says", f.Said), text.When(f.Unsaid != "", "what the agent says could not be posted: "+text.Prose(f.Unsaid)))
+		if a, ok := f.last(); ok && len(a.LeftOut) > 0 {
+			lines = append(lines, "it was to change nothing; what it changed was thrown away: "+paths(a.LeftOut))
+		}
+	}
+	if f.Before != nil {
+		lines = append(lines, "the work before: "+text.Prose(headline(*f.Before)))
+	}
 	if a, ok := f.last(); ok {
 		for _, words := range a.NotDone {
 			lines = append(lines, "the agent left out: "+text.Prose(words))
@@ -193,6 +224,8 @@ func next(f Facts) string {
 	switch {
 	case f.State == Running && f.Run == 0:
 		return "nothing runs until somebody asks for it."
+	case f.State == Running && f.Purpose != policy.ToChange:
+		return "when the attempt ends, Pawl posts what the agent says as a comment; nothing is verified or pushed."
 	case f.State == Waiting && (f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded):
 		return "Pawl looks again by itself every few seconds."
 	case f.State == Waiting && !f.Until.IsZero():

@@ -229,6 +229,7 @@ type graphSaid struct {
 	Body              string
 	CreatedAt         plain
 	LastEditedAt      *plain
+	Editor            *graphActor
 	IsMinimized       bool
 	State             string
 	DiffHunk          string
@@ -240,6 +241,9 @@ func (t *graphThread) said(kind string, c *comment) *graphSaid {
 		Body: c.body, CreatedAt: *plainTime(c.created), world: t.repo.world}
 	if c.updated.After(c.created) {
 		s.LastEditedAt = plainTime(c.updated)
+		if c.editor != nil {
+			s.Editor = actor(c.editor)
+		}
 	}
 	return s
 }

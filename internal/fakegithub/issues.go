@@ -265,7 +265,7 @@ func (w comments) updateComment(c *call, t *thread, m *comment) *reply {
 
 func (w comments) editComment(r *repository, t *thread, m *comment, by *account, body string) {
 	from := m.body
-	m.body, m.updated = body, w.now()
+	m.body, m.updated, m.editor = body, w.now(), by
 	w.emitComment(r, t, m, "edited", by, obj{"changes": obj{"body": obj{"from": from}}})
 }
 

@@ -159,6 +159,7 @@ type comment struct {
 	body      string
 	created   time.Time
 	updated   time.Time
+	editor    *account // who changed it last; nil for nobody
 	reactions []reaction
 }
 

@@ -19,6 +19,7 @@ type Said struct {
 	Text        string    `json:"body"`
 	At          time.Time `json:"createdAt"`
 	Edited      time.Time `json:"lastEditedAt"` // zero for never
+	Editor      author    `json:"editor"`       // zero for none
 	// Hidden says that somebody who may minimised it, as spam or outdated.
 	Hidden bool   `json:"isMinimized"`
 	State  string `json:"state"`    // of a review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
@@ -120,7 +121,7 @@ type Discussion struct {
 // The pieces of the queries. Lists are asked for from their newest on, as many at a time as GitHub gives (100), or as
 // fit into what one query may ask for.
 const (
-	askSaid     = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt isMinimized"
+	askSaid     = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt editor{__typename login} isMinimized"
 	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
 	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + askSaid + "}} "
 	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state}} " +

@@ -22,7 +22,7 @@ func how(a checkrun.Attempt) string {
 }
 
 var endingClasses = map[policy.Outcome]string{
-	policy.Edited: "done", policy.NoChange: "waiting", policy.Declined: "waiting", policy.Asked: "waiting", policy.Interrupted: "waiting", policy.Cancelled: "waiting",
+	policy.Edited: "done", policy.Answered: "done", policy.NoChange: "waiting", policy.Declined: "waiting", policy.Asked: "waiting", policy.Interrupted: "waiting", policy.Cancelled: "waiting",
 	policy.Outcome(policy.UsageLimit): "waiting", policy.Outcome(policy.RateLimited): "waiting", policy.Outcome(policy.Overloaded): "waiting",
 }
 

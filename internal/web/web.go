@@ -196,6 +196,10 @@ func class(s checkrun.State) string {
 	switch s {
 	case checkrun.Running, checkrun.Waiting, checkrun.Stopped, checkrun.Done, checkrun.Failed:
 		return string(s)
+	case checkrun.Answered:
+		return string(checkrun.Done)
+	case checkrun.Planned:
+		return string(checkrun.Waiting)
 	case checkrun.ConfigError:
 		return string(checkrun.Failed)
 	}

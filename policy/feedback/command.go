@@ -9,11 +9,10 @@ import (
 )
 
 type Command struct {
-	// Name is solve, retry, stop, resume, escalate, use, status or why. It is "unknown" for any other word
-	// behind /pawl, so that Pawl can answer with help. The zero Command has no name and is no command.
+	// Name is one of policy.Commands. It is "unknown" for any other word behind /pawl, so that Pawl can answer with help. The zero Command has no name and is no command.
 	Name string
 	// Text is what was said beside the name, as far as a reader can see it: the
-	// task for solve, which may go on for many lines; the backend for use; the
+	// task for solve, ask, plan and go, which may go on for many lines; the backend for use; the
 	// word itself for unknown; the rest of the line for the others.
 	Text string
 	// Mention says that the App was mentioned by name instead of /pawl.
@@ -45,7 +44,7 @@ func ParseCommand(body, slug string) (Command, bool) {
 		if c.Name != "stop" && first.Name != "" {
 			continue
 		}
-		if c.Name == "solve" {
+		if slices.Contains([]string{"solve", "ask", "plan", "go"}, c.Name) {
 			c.Text = task(c.Text, lines[i+1:], slug)
 		}
 		c.Text = strings.TrimSpace(Visible(c.Text))

@@ -137,6 +137,9 @@ func (a *Attempt) run(ctx context.Context) error {
 		a.cancelled(ctx, cause)
 		return nil
 	}
+	if a.Decision.Purpose != policy.ToChange {
+		return answer(ctx, a)
+	}
 	return a.settle(ctx)
 }
 
@@ -262,6 +265,12 @@ const handOverTime = 12 * time.Second
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	r := &a.Receipt
 	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Started.Place}
+	if a.Decision.Purpose != policy.ToChange { // what an earlier one left stays for the next that changes files
+		if u.Session = ""; a.State.Unfinished.Changed() {
+			u.Base, u.Commit, u.Place = a.State.Unfinished.Base, a.State.Unfinished.Commit, a.State.Unfinished.Place
+		}
+		return u
+	}
 	if a.Kind == config.Command {
 		u.Session = "" // none is told to continue one
 	}
@@ -313,8 +322,9 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	case err != nil:
 		a.Log.Warn().Err(err).Msg("the work of a loop was not kept")
 		r.Reasons = append(r.Reasons, "its work could not be kept: "+err.Error())
-	case r.Commit == "":
+	case r.Commit == "" && len(r.LeftOut) == 0:
 		r.Reasons = append(r.Reasons, "it left the files as they were")
+	case r.Commit == "":
 	default:
 		r.Kept = a.keptBranch()
 		r.Reasons = append(r.Reasons, "its work is kept on branch "+r.Kept)
@@ -331,16 +341,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	if why := edits.Polls(); why != "" {
 		r.Reasons = append(r.Reasons, why)
 	}
-	answer := policy.ReadAnswer(p.FinalMessage)
-	r.Final, r.Declined, r.Question, r.Title = tail(answer.Text, maxOutput), clip(answer.Declined, maxDetail), clip(answer.Question, maxDetail), clip(answer.Title, maxTitle)
-	r.NotDone, r.Remarks = nil, nil
-	for _, words := range answer.LeftOut {
-		r.NotDone = append(r.NotDone, clip(words, maxDetail))
-	}
-	for _, a := range answer.Remarks {
-		a.Words = clip(a.Words, maxDetail)
-		r.Remarks = append(r.Remarks, a)
-	}
+	said(r, p.FinalMessage, a.Decision.Purpose)
 	r.Detail = tail(oneLine(p.Failure), maxDetail)
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
@@ -352,12 +353,6 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	if p.Limit != nil {
 		r.Limit = bounded(*p.Limit)
 	}
-}
-
-// bounded is a limit whose message a receipt can hold.
-func bounded(l policy.Limit) *policy.Limit {
-	l.Message = tail(l.Message, 2000)
-	return &l
 }
 
 func (a *Attempt) conclude() {
@@ -378,7 +373,12 @@ func (a *Attempt) conclude() {
 		// The agent called a refusal a success.
 		r.Ending = r.Limit.Kind
 	}
+	if a.Decision.Purpose != policy.ToChange && r.Ending == policy.Completed && r.Final == "" {
+		r.Ending = policy.NoAnswer
+	}
 	switch {
+	case a.Decision.Purpose != policy.ToChange && r.Ending == policy.Completed:
+		r.Outcome = policy.Answered
 	case r.Declines():
 		r.Outcome = policy.Declined
 	case r.Asks():

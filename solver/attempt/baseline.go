@@ -16,7 +16,7 @@ import (
 // thread's branch began from, which is what the work is compared with; Ground.Before is what
 // they came to. That is kept for each commit, commands and layer, but not where they cannot
 // work: somebody may have mended that when the next attempt is asked for. Where somebody asks
-// to stop meanwhile there is nothing, and no error. Refused says why nothing can run.
+// to stop meanwhile there is nothing, and no error. What only answers is not compared. Refused says why nothing can run.
 func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err error) {
 	c, g := &checkout{Attempt: a}, a.Ground
 	if g.From != "" {
@@ -28,7 +28,7 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	if refused, err = c.image(ctx); refused == nil && err == nil {
 		g.Before, refused, err = c.lay(ctx)
 	}
-	if err == nil && refused == nil && len(g.Before) == 0 && len(g.Effective.Verify) > 0 {
+	if err == nil && refused == nil && len(g.Before) == 0 && len(g.Effective.Verify) > 0 && a.Decision.Purpose == policy.ToChange {
 		g.Before, err = c.overBase(ctx)
 	}
 	if err != nil || refused != nil {

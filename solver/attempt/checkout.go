@@ -103,6 +103,9 @@ func (c *checkout) Commit(ctx context.Context) error {
 		return errors.New("the checkout was not complete")
 	}
 	snap, err := c.ws.Snapshot(ctx)
+	if c.Decision.Purpose != policy.ToChange {
+		return throwAway(ctx, c, snap, err)
+	}
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
 		c.unusable(err)
 		return nil

@@ -117,6 +117,12 @@ func (a *Attempt) heard(b policy.Breaker, said policy.Ending, l *policy.Limit, n
 	return b.Told(a.Thread.String(), said, l.Usable(), a.Began, now)
 }
 
+// bounded is a limit whose message a receipt can hold.
+func bounded(l policy.Limit) *policy.Limit {
+	l.Message = tail(l.Message, 2000)
+	return &l
+}
+
 // ownRung adds the recovery that the attempt itself was to its receipt.
 func (a *Attempt) ownRung() {
 	var before []policy.Receipt

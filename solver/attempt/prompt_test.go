@@ -20,7 +20,7 @@ func promptOf(t *testing.T, body string, remarks ...string) string {
 	for _, r := range remarks {
 		s.Feedback = append(s.Feedback, thread.Request{Feedback: thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "ada"}, Command: "solve", Text: r}})
 	}
-	return Prompt(someThread, s, policy.Decision{}, &Ground{}, "")
+	return Prompt(someThread, s, thread.Started{}, &Ground{}, "")
 }
 
 func TestThePromptLeavesOutWhatPeopleDoNotSee(t *testing.T) {

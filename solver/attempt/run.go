@@ -55,6 +55,9 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	if report.SessionID != "" { // also of an agent that was cut off: it may have posted before
 		c.readAuthored(report.SessionID)
 	}
+	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil && err == nil { // of plain text all is the answer
+		report.FinalMessage, err = printed(c.Receipt.Transcript)
+	}
 	c.Report(report, c.monitor.circles.Edits())
 	c.Receipt.Trajectory = c.monitor.trajectory
 	for _, path := range c.monitor.replaced {

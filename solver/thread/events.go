@@ -182,8 +182,9 @@ type Started struct {
 	NoAgent bool `json:"no_agent,omitempty"`
 	// Proposal is for the first attempt of a thread whose repository has no setup.
 	Proposal policy.Proposal `json:"proposal,omitzero"`
-	Began    time.Time       `json:"-"`             // when the attempt began, for this process only; the event has it, too
-	Repo     config.Repo     `json:"repo,omitzero"` // the repository's configuration that the attempt runs under
+	Plan     string          `json:"plan,omitempty"` // that it is to work by
+	Began    time.Time       `json:"-"`              // when the attempt began, for this process only; the event has it, too
+	Repo     config.Repo     `json:"repo,omitzero"`  // the repository's configuration that the attempt runs under
 }
 
 // Unfinished is what an attempt left whose server was ended, for the next one to go on from. One that was killed has
@@ -261,6 +262,7 @@ func PushKey(branch, sha string) string { return "push:" + branch + ":" + sha }
 func CheckKey(name, sha string) string  { return "check:" + name + ":" + sha }
 func AnswerKey(seq int64) string        { return fmt.Sprint(commentKey, seq) }
 func ReactKey(seq int64) string         { return fmt.Sprintf("reaction:%d", seq) }
+func SaidKey(n int) string              { return fmt.Sprint(commentKey, "attempt:", n) }
 func GradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 
 const commentKey = "comment:"

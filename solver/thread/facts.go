@@ -63,8 +63,8 @@ func (s State) Facts(now time.Time) policy.Facts {
 			f.Attempts = append(f.Attempts, fact)
 		}
 	}
-	f.Review = review(s.Pending(), typed)
-	f.SaidAgain = s.saidAgain(s.Fresh(), len(s.Attempts)+1)
+	f.Review = review(changing(s.Pending()), typed)
+	f.SaidAgain = s.saidAgain(changing(s.Fresh()), len(s.Attempts)+1)
 	raised := int64(0) // by its place in the log, for the clocks of nodes differ
 	for _, r := range s.Feedback {
 		if r.Command == "raise" && r.Withdrawn == "" && !r.By.Bot() {
@@ -83,7 +83,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq]})
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq], Purpose: r.Purpose})
 	}
 	return f
 }
@@ -179,7 +179,7 @@ func sinceEnd(all []Attempt, at time.Time) time.Duration {
 // before it said that had any. A command is always new.
 func (s State) saidAgain(taken []Request, n int) bool {
 	for n--; n > 0 && len(taken) > 0; n-- {
-		if before := s.takenBy(n); len(before) > 0 {
+		if before := changing(s.takenBy(n)); len(before) > 0 {
 			return !slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" }) && policy.SaysAgain(said(taken), said(before))
 		}
 	}
@@ -235,27 +235,35 @@ func (s State) ChecksOn() string {
 	return s.On
 }
 
-// Work is what an attempt is to do: everything taken or pending since the last
-// attempt that answered. An attempt that ended otherwise has answered nothing.
-func (s State) Work(seen int64) []Request {
+// Work is what an attempt for a purpose is to do: everything taken or pending since the last attempt for it that
+// answered. An attempt that ended otherwise has answered nothing. Who asks to answer anew means the last question.
+func (s State) Work(seen int64, p policy.Purpose) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
-		if a.Receipt.Ending == policy.Completed && len(a.Receipt.Conflicts)+len(a.Receipt.Leaks) == 0 && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
+		if a.Decision.Purpose == p && a.Receipt.Ending == policy.Completed && len(a.Receipt.Conflicts)+len(a.Receipt.Leaks) == 0 && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
 			answered = a.N
 		}
 	}
-	var out []Request
+	var out, last []Request
 	for _, r := range s.Feedback {
-		if r.Withdrawn == "" && r.Seq <= seen && (r.Taken == 0 || r.Taken > answered) {
+		if r.Withdrawn != "" || r.Seq > seen || r.Purpose != p {
+			continue
+		}
+		if r.Taken == 0 || r.Taken > answered {
 			out = append(out, r)
+		} else if r.Command == string(p) {
+			last = []Request{r}
 		}
 	}
-	return out
+	if p == policy.ToChange || slices.ContainsFunc(out, func(r Request) bool { return r.Command == string(p) }) {
+		return out
+	}
+	return append(last, out...)
 }
 
 // Updates reports whether it is asked for that the base is merged.
 func (s State) Updates() bool {
-	return slices.ContainsFunc(s.Work(s.Seq), func(r Request) bool { return r.Command == "update" })
+	return slices.ContainsFunc(s.Work(s.Seq, policy.ToChange), func(r Request) bool { return r.Command == "update" })
 }
 
 // Begun is what the thread was begun for, in people's own words.

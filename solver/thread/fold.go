@@ -25,6 +25,8 @@ type State struct {
 	Decision   *Decided
 	On         string // the commit that the last decision was about that named one
 	DecidedAt  time.Time
+	worked     *Decided // the last decision that ended a run about a change, and in which run that was
+	workedRun  int
 	Attempts   []Attempt
 	Unfinished *Unfinished // what the next attempt goes on from; nil for nothing
 	handed     Attempt     // its beginning, where it was handed over
@@ -79,6 +81,7 @@ type Attempt struct {
 // Request is accepted feedback and what became of it.
 type Request struct {
 	Feedback
+	Purpose   policy.Purpose
 	Taken     int    // the attempt that took it; 0 for none
 	Held      bool   // a decision passed it by that no further round of review begins
 	Withdrawn string // why it is none after all
@@ -192,7 +195,7 @@ func (s *State) feedback(e Event, f Feedback) {
 	}
 	s.read(f)
 	s.Generation, s.Cause = f.Generation, f.Cause
-	s.Feedback = append(s.Feedback, Request{Feedback: f})
+	s.Feedback = append(s.Feedback, Request{Feedback: f, Purpose: purposeOf(s, f)})
 	if f.Pin != "" {
 		s.Pinned, s.PinnedBy = f.Pin, f
 	}
@@ -225,6 +228,9 @@ func (s *State) decided(e Event, d Decided) {
 	if !ending(d.Action) {
 		return
 	}
+	if d.Purpose == policy.ToChange {
+		s.worked, s.workedRun = &d, s.Run
+	}
 	if u := s.Unfinished; u != nil && u.Times > 0 && u.Receipt == nil { // what it used counts
 		s.handed.EndedAt = u.At
 		s.handed.Receipt = policy.Receipt{N: u.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: "the run ended before it went on", Tokens: u.Used.Tokens, CostUSD: u.Used.CostUSD}
@@ -248,7 +254,7 @@ func (s *State) started(e Event, a Started) {
 	s.Attempts = append(s.Attempts, Attempt{Started: a, At: e.At})
 	s.Repo = a.Repo
 	for i := range s.Feedback {
-		if f := &s.Feedback[i]; f.Taken == 0 && f.Seq <= a.Seen {
+		if f := &s.Feedback[i]; f.Taken == 0 && f.Seq <= a.Seen && f.Purpose == a.Decision.Purpose {
 			f.Taken = a.N
 			if f.Source == policy.FromComment && f.Command == "" && f.Withdrawn == "" {
 				s.Said = append(s.Said, f.Text)
@@ -258,8 +264,13 @@ func (s *State) started(e Event, a Started) {
 }
 
 func (s *State) ended(e Event, r policy.Receipt) {
-	if u := s.Unfinished; u != nil && r.Outcome == policy.Interrupted && !r.Pushed {
+	// What only answers goes on from no files, and leaves those of an attempt that was cut off to the next one.
+	aside := slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.N == r.N && a.Decision.Purpose != policy.ToChange })
+	if u := s.Unfinished; u != nil && (r.Outcome == policy.Interrupted && !r.Pushed || aside && u.Changed()) {
 		again := *u
+		if aside { // its HOME was made anew
+			again.Session = ""
+		}
 		again.Times, again.Used, again.Receipt = 0, policy.Spent{}, nil // the receipt stands for them
 		s.Unfinished = &again
 	} else {
