@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
@@ -235,5 +236,56 @@ func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// On a pull request of people, which Pawl never worked on, a question and a plan push nothing, and count by the day.
+func TestQuestionsOnAPullRequestOfPeopleAreCountedAndPushNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n"})
+	r.agent(asked, "")
+	r.config += "policy: {restarts: {max_per_thread_per_day: 2}}\n"
+	r.start()
+	_, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "theirs", Message: "more", Files: map[string]string{"a.txt": "one\nmore\n"}})
+	r.must(err)
+	n, err := r.world.OpenPull(t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "Mine", Body: "It is mine.", Head: "theirs"})
+	r.must(err)
+	before := r.refs()
+	r.must(r.says(n, writer, "/pawl ask What does it change?")())
+	r.await("the answer", func() bool { return len(r.commentsWith(n, anAnswer)) == 1 })
+	sha := r.world.Pulls(rigRepo)[0].Pull.HeadSHA
+	r.await("the check run", func() bool { return r.check(sha, "pawl").Title == "Answered" })
+	if c := r.check(sha, "pawl"); c.Conclusion != "neutral" || !strings.Contains(r.prompt("1"), "a.txt +1 −0 modified") {
+		t.Errorf("the check run is %s %q, the prompt\n%s", c.Conclusion, c.Title, r.prompt("1"))
+	}
+	r.must(r.says(n, writer, "/pawl plan a better one")())
+	r.await("the plan", func() bool { return len(r.commentsWith(n, aPlan)) == 1 })
+	r.await("the check run", func() bool { return r.check(sha, "pawl").Title == "Plan waits for /pawl go" })
+	r.must(r.says(n, writer, "/pawl ask And this?")())
+	r.await("the wait", func() bool { return r.thread(threadName(n)).State == "waiting" })
+	if s := r.thread(threadName(n)); s.Rule != policy.RuleDailyCap || r.calls() != 2 || r.refs() != before {
+		t.Errorf("%s (%s %q) after %d calls, with the references\n%s", s.State, s.Rule, s.Reasons, r.calls(), r.refs())
+	}
+}
+
+// A server that is stopped while an agent answers hands the question over, and keeps nothing at GitHub of what it changed.
+func TestAnAnswerIsHandedOverAndPushesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n"})
+	r.agent("echo two >> a.txt; cat > /dev/null\n"+gated+"echo 'It is so.'\n", "")
+	r.start()
+	before := r.refs()
+	n, err := r.world.OpenIssue(rigRepo, writer, "Is it so?", "It.")
+	r.must(err)
+	r.must(r.says(n, writer, "/pawl ask Is it so?")())
+	r.await("the agent", func() bool { return r.calls() == 1 })
+	if code := r.stop(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	r.touch("go")
+	r.start()
+	s := r.ending(n)
+	if said := r.commentsWith(n, anAnswer); s.State != "answered" || r.calls() != 2 || len(said) != 1 || r.refs() != before || len(r.state(n).Attempts) != 1 {
+		t.Errorf("%s (%s %q) after %d calls, %+v, with the references\n%s", s.State, s.Rule, s.Reasons, r.calls(), said, r.refs())
 	}
 }
