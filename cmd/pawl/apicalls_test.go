@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/config"
+)
+
+// maxCalls is how many calls of GitHub's API one solved issue may cost, without git's requests and those for deliveries
+// that did not arrive. The first one of a server also asks who the App is and for a token.
+const maxCalls = 15
+
+func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: "verify: ['grep -q two a.txt']\n"})
+	r.agent("echo two >> a.txt\n", "")
+	r.world.ResetCalls()
+	r.start()
+	for _, which := range []string{"first", "second"} {
+		n, err := r.world.OpenIssue(rigRepo, writer, "A "+which+" line", "Please add a line to a.txt.")
+		r.must(err)
+		_, err = r.world.Comment(rigRepo, n, writer, "/pawl solve")
+		r.must(err)
+		if s := r.ending(n); s.State != "done" {
+			t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+		}
+		calls, sum := r.world.Calls(), 0
+		var list []string
+		for _, route := range slices.Sorted(maps.Keys(calls)) {
+			if strings.Contains(route, ".git/") || strings.HasPrefix(route, "GET /app/hook/deliveries") {
+				continue
+			}
+			sum += calls[route]
+			list = append(list, fmt.Sprintf("%d × %s", calls[route], route))
+		}
+		t.Logf("the %s issue cost %d calls:\n%s", which, sum, strings.Join(list, "\n"))
+		r.world.ResetCalls()
+		if sum == 0 || sum > maxCalls {
+			t.Errorf("the %s issue cost %d calls, more than %d", which, sum, maxCalls)
+		}
+	}
+}
