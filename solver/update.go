@@ -79,14 +79,11 @@ func (s *step) follow(ctx context.Context) (asked bool, err error) {
 	case pull.Mergeable == nil:
 		return false, s.lease.Append(ctx, thread.Batch{WakeAt: now.Add(mergeableAgain)})
 	}
-	why := ""
-	switch {
-	case !*pull.Mergeable:
-		why = "conflicts with"
-	case pull.MergeableState == "behind":
-		why = "must be up to date with"
-	default:
-		return false, nil
+	why := "conflicts with"
+	if *pull.Mergeable {
+		if why = "must be up to date with"; pull.MergeableState != "behind" {
+			return false, nil
+		}
 	}
 	if refused, err := s.wouldRefuse(ctx, policy.Trigger{Seq: st.Seq + 1, At: now, Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}); refused || err != nil {
 		return false, err

@@ -262,3 +262,32 @@ func TestAPersonsPullRequestIsUpdatedByHandAlone(t *testing.T) {
 		t.Error("a conflict of a person's pull request started an attempt")
 	}
 }
+
+func TestConflictsWithoutMarkersAndInProtectedFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"d.txt": "1\n2\n3\n4\n5\n", "bin.dat": "\x00one\n", "ü.txt": "one\n", ".github/pawl.yml": "# a\nverify: ['test -s a.txt']\n"})
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\n"+
+		"case $n in 1) echo a > a.txt; echo 6 >> d.txt; printf '\\000two' > bin.dat; echo x > 'odd name.txt' ;; 3) rm a.txt; echo '# mine' > .github/pawl.yml; printf 'verify: [\"test -d .\"]\\n' >> .github/pawl.yml; echo a > a.txt ;; esac\n", "")
+	r.start()
+	n, pull := r.solved()
+	_, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "chore: clean\x1b[31m up <!-- @everyone -->", Delete: []string{"d.txt"},
+		Files: map[string]string{"bin.dat": "\x00three\n"}})
+	r.must(err)
+	if s := r.orders(pull, n, 2, "/pawl update"); s.State != "done" || r.calls() != 2 {
+		t.Fatalf("%s (%s %q), %d calls; want it done, since the agent left no marker", s.State, s.Rule, s.Reasons, r.calls())
+	}
+	p := r.prompt("2")
+	if !strings.Contains(p, "d.txt\n") || !strings.Contains(p, "bin.dat\n") || strings.Contains(p, "\x1b") || strings.Contains(p, "<!--") {
+		t.Errorf("the prompt says\n%s", p)
+	}
+	if files := r.git("ls-tree", "--name-only", "pawl/issue-1"); !strings.Contains(files, "d.txt") {
+		t.Errorf("the branch holds %q", files)
+	}
+	r.push("pawl/issue-1", "ci: ours", ".github/pawl.yml", "# b\nverify: ['test -s a.txt']\n")
+	r.push("main", "ci: theirs", ".github/pawl.yml", "# c\nverify: ['test -s a.txt']\n")
+	head := r.head(pull)
+	s := r.orders(pull, n, 3, "/pawl update")
+	if s.State != "stopped" || s.Rule != "conflict" || r.head(pull) != head || !strings.Contains(fmt.Sprint(s.Reasons), ".github/pawl.yml") {
+		t.Errorf("%s (%s %q); want a person asked, since the file is protected", s.State, s.Rule, s.Reasons)
+	}
+}
