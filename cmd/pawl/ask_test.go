@@ -2,12 +2,15 @@ package main
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -287,5 +290,75 @@ func TestAnAnswerIsHandedOverAndPushesNothing(t *testing.T) {
 	s := r.ending(n)
 	if said := r.commentsWith(n, anAnswer); s.State != "answered" || r.calls() != 2 || len(said) != 1 || r.refs() != before || len(r.state(n).Attempts) != 1 {
 		t.Errorf("%s (%s %q) after %d calls, %+v, with the references\n%s", s.State, s.Rule, s.Reasons, r.calls(), said, r.refs())
+	}
+}
+
+// A plan that was said to be worked off is worked off once, wherever the server is killed, by the text that it had at the start.
+func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"attempt_logged:2", "agent_done:2", "push_begun", "pull_opened"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			l := newLives(t, map[string]string{"a.txt": "one\n"})
+			l.env = func(life int) []string {
+				if life > 0 {
+					return nil
+				}
+				return []string{"PAWL_CRASH_AT=" + at}
+			}
+			l.agent(asked, "")
+			l.begin()
+			l.serving()
+			n, err := l.world.OpenIssue(rigRepo, writer, "Numbers", "More of them.")
+			l.must(err)
+			l.must(l.says(n, writer, "/pawl plan")())
+			l.await("the plan", func() bool { return len(l.commentsWith(n, aPlan)) == 1 && l.thread(threadName(n)).State == "planned" })
+			plan := l.commentsWith(n, aPlan)[0]
+			l.must(l.world.EditComment(rigRepo, plan.ID, writer, strings.Replace(plan.Body, "add three", "add thirty", 1)))
+			l.must(l.says(n, writer, "/pawl go")())
+			l.await("the kill", func() bool { return len(l.died()) == 1 })
+			l.must(l.world.EditComment(rigRepo, plan.ID, writer, strings.Replace(plan.Body, "add three", "add too late", 1)))
+			l.serving()
+			states := l.settled("the work", patience, func(states map[string]thread.State) bool {
+				s := states[threadName(n)]
+				return !s.Open() && strings.Contains(l.statusComment(n), "Done")
+			})
+			for _, a := range states[threadName(n)].Attempts[1:] {
+				if !strings.Contains(a.Plan, "add thirty") {
+					t.Errorf("attempt %d worked by %q", a.N, a.Plan)
+				}
+			}
+			if len(l.commentsWith(n, aPlan)) != 1 || len(l.world.Pulls(rigRepo)) != 1 {
+				t.Errorf("%d pull requests, and the plans are %+v", len(l.world.Pulls(rigRepo)), l.commentsWith(n, aPlan))
+			}
+		})
+	}
+}
+
+// Each real CLI answers: what it says is posted, and the file that it writes in spite of its prompt reaches nothing.
+func TestEveryCLIAnswersAQuestion(t *testing.T) {
+	t.Parallel()
+	for _, cli := range realCLIs() {
+		t.Run(cli.kind, func(t *testing.T) {
+			s := newStand(t, cli, "edit-success")
+			r := newRig(t, nil)
+			r.config += s.section()
+			cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
+			cmd.Env = append(os.Environ(), s.path())
+			r.addr = r.launch(cmd, r.log).addr
+			r.world.SetWebhookURL(r.url("/api/github/hook"))
+			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "There is one somewhere.")
+			r.must(err)
+			r.writes(n, writer, "/pawl ask Where is the greeting?")
+			state, a := r.ending(n), r.state(n).Attempts
+			said := r.commentsWith(n, anAnswer)
+			if state.State != "answered" || len(said) != 1 || len(a) != 1 || a[0].Receipt.Final == "" || !strings.Contains(said[0].Body, a[0].Receipt.Final) ||
+				!slices.Contains(a[0].Receipt.LeftOut, "hello.txt (thrown away)") || len(r.world.Pulls(rigRepo)) != 0 {
+				t.Errorf("%s (%s %q), attempts %+v, answers %+v", state.State, state.Rule, state.Reasons, a, said)
+			}
+			if !slices.ContainsFunc(s.asked(), func(q fakeprovider.Request) bool { return strings.Contains(string(q.Body), "Where is the greeting?") }) {
+				t.Error("no request to the model holds the question")
+			}
+		})
 	}
 }
