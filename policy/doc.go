@@ -57,6 +57,7 @@
 //	did an attempt change anything                                    receipt.go, Receipt.Progress
 //	when is the agent's session continued                             ladder.go, Resume
 //	who chooses among several free backends                           policy.go, Facts.Choose; choose.go
+//	which names may programs reach over the network                   host.go
 //	which words has a rule, where it is shown                         rule.go
 //	what is a reason, and how is it written                           rule.go, Reason
 //	endings, outcomes, actions, sources of feedback                   words.go

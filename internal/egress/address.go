@@ -1,0 +1,65 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+)
+
+// control judges an address right before the connection to it is made.
+func (p *Proxy) control() func(context.Context, string, string, syscall.RawConn) error {
+	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		a, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		ip := a.Addr().Unmap()
+		if slices.ContainsFunc(p.Private, func(n netip.Prefix) bool { return n.Contains(ip) }) {
+			return nil
+		}
+		if !public(ip) || own(ip) {
+			return refusal{fmt.Sprintf("leads to %s, which is not a public address; the operator can name it in network.private", ip)}
+		}
+		return nil
+	}
+}
+
+// notPublic are the IPv4 networks that IANA's registry of special-purpose addresses does not call globally
+// reachable, the relays of 6to4, and the address at which Azure's machines find their host. The three networks for
+// documentation are left out: they lead nowhere.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("127.0.0.0/8"),
+	netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("224.0.0.0/3"),
+}
+
+// Of IPv6 only global unicast is public, and of that neither what IANA keeps for protocols, such as Teredo, nor
+// 6to4, which hide an address of IPv4.
+var (
+	globalUnicast = netip.MustParsePrefix("2000::/3")
+	notPublic6    = []netip.Prefix{netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2002::/16")}
+)
+
+func public(ip netip.Addr) bool {
+	in := func(n netip.Prefix) bool { return n.Contains(ip) }
+	if ip.Is4() {
+		return !slices.ContainsFunc(notPublic, in)
+	}
+	return ip.Zone() == "" && in(globalUnicast) && !slices.ContainsFunc(notPublic6, in)
+}
+
+// own reports whether an address is this machine's, at which its own services listen.
+func own(ip netip.Addr) bool {
+	list, err := net.InterfaceAddrs()
+	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			return false
+		}
+		other, _ := netip.AddrFromSlice(n.IP)
+		return other.Unmap() == ip
+	})
+}

@@ -1,0 +1,264 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Times and sizes. The client sits on the same machine; the host that it asks for may be anywhere.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	dialTime   = 15 * time.Second
+	maxHeader  = 64 << 10 // bytes
+	// maxConns bounds the connections of one program; package managers open some tens.
+	maxConns = 256
+	// maxRefused bounds the names that are told of one program, maxName each one, in bytes.
+	maxRefused = 20
+	maxName    = 100
+)
+
+// Options say what may be reached.
+type Options struct {
+	Allow []policy.HostRule
+	// Private are networks that the names on the list may lead to although they are not public.
+	Private []netip.Prefix
+	// Where names the list for whoever is refused, such as "network.agent".
+	Where string
+	// Resolver finds addresses; nil is the host's.
+	Resolver *net.Resolver
+}
+
+// Proxy serves one program with all its children. Make it with New.
+type Proxy struct {
+	Options
+	server  *http.Server
+	forward *httputil.ReverseProxy
+	plain   *http.Transport
+
+	sent, received atomic.Int64 // see Traffic
+
+	mu      sync.Mutex
+	closed  bool
+	open    map[net.Conn]bool // what Close ends
+	refused map[string]string // why, by name and port
+}
+
+// Traffic is what went through a proxy.
+type Traffic struct {
+	Sent, Received int64 // bytes, as they left and reached this machine, without the protocols below
+	// Refused are the names that were asked for in vain, sorted, as HOST:PORT, with the reason behind it where that
+	// is not the list.
+	Refused []string
+}
+
+func New(o Options) *Proxy {
+	p := &Proxy{Options: o, open: map[net.Conn]bool{}, refused: map[string]string{}}
+	p.plain = &http.Transport{
+		DialContext:     func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
+		IdleConnTimeout: idleTime, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
+	}
+	quiet := log.New(io.Discard, "", 0) // clients that hang up are no news
+	p.forward = &httputil.ReverseProxy{
+		// The name that was judged is the one that the server hears.
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.Out.URL.Host }, Transport: p.plain, FlushInterval: -1, ErrorLog: quiet,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.fail(w, r.URL.Host, err) },
+	}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: quiet}
+	return p
+}
+
+// Serve answers on a listener until Close, which closes it.
+func (p *Proxy) Serve(ln net.Listener) { _ = p.server.Serve(netutil.LimitListener(ln, maxConns)) }
+
+// Close ends all connections and says what went through.
+func (p *Proxy) Close() Traffic {
+	_ = p.server.Close()
+	p.mu.Lock()
+	p.closed = true
+	open := slices.Collect(maps.Keys(p.open))
+	p.mu.Unlock()
+	for _, c := range open {
+		c.Close()
+	}
+	p.plain.CloseIdleConnections()
+	return p.Traffic()
+}
+
+// Traffic is what went through so far.
+func (p *Proxy) Traffic() Traffic {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := Traffic{Sent: p.sent.Load(), Received: p.received.Load()}
+	for name, why := range p.refused {
+		t.Refused = append(t.Refused, name+text.When(why != "", " ("+why+")"))
+	}
+	slices.Sort(t.Refused)
+	return t
+}
+
+// refusal is why something is not let through. Zero is that it is not on the list.
+type refusal struct{ why string }
+
+func (r refusal) Error() string { return r.why }
+
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	port := ""
+	switch {
+	case r.Method == http.MethodConnect:
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		port = "80"
+	default:
+		http.Error(w, "This is Pawl's proxy: ask it for http://HOST/ or CONNECT HOST:443.", http.StatusBadRequest)
+		return
+	}
+	address, err := p.judge(r.URL.Host, port)
+	if err != nil {
+		p.fail(w, r.URL.Host, err)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		p.tunnel(w, r, address)
+		return
+	}
+	r.URL.Host = strings.TrimSuffix(address, ":80")
+	p.forward.ServeHTTP(w, r)
+}
+
+// judge is the canonical form of a name and a port that may be reached. A name without a port has the usual one.
+func (p *Proxy) judge(asked, usual string) (address string, err error) {
+	host, port, err := net.SplitHostPort(asked)
+	if err != nil && usual != "" {
+		host, port, err = net.SplitHostPort(asked + ":" + usual)
+	}
+	if err != nil {
+		return "", refusal{"is not HOST:PORT"}
+	}
+	if host, err = policy.CanonicalHost(host); err != nil {
+		return "", refusal{err.Error()}
+	}
+	if !slices.ContainsFunc(p.Allow, func(r policy.HostRule) bool { return r.Allows(host, port) }) {
+		return "", refusal{}
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// dial connects to a name that was judged, at an address that is judged.
+func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: dialTime, Resolver: p.Resolver, ControlContext: p.control()}
+	// The dot keeps the resolver from looking below this machine's own domains.
+	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host+".", port))
+	if err != nil {
+		return nil, err
+	}
+	up := &counted{Conn: c, proxy: p}
+	if !p.keep(up) {
+		up.Close()
+		return nil, net.ErrClosed
+	}
+	return up, nil
+}
+
+// keep has Close end a connection, unless it was called already.
+func (p *Proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.open[c] = true
+	return true
+}
+
+// forget is for a connection that was closed.
+func (p *Proxy) forget(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, c)
+}
+
+// fail answers what did not come about, and notes what was refused.
+func (p *Proxy) fail(w http.ResponseWriter, asked string, err error) {
+	if r, ok := errors.AsType[refusal](err); ok {
+		name := p.note(asked, r)
+		said := fmt.Sprintf("Pawl refuses %s: it is not in %s of the configuration.", name, p.Where)
+		if r.why != "" {
+			said = fmt.Sprintf("Pawl refuses %s: it %s.", name, r.why)
+		}
+		http.Error(w, said, http.StatusForbidden)
+		return
+	}
+	http.Error(w, fmt.Sprintf("Pawl could not reach %s: %v", named(asked), err), http.StatusBadGateway)
+}
+
+// note remembers a refusal and gives the name as it may be shown.
+func (p *Proxy) note(asked string, r refusal) string {
+	name := named(asked)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.refused[name]; known || len(p.refused) < maxRefused {
+		p.refused[name] = r.why
+	}
+	return name
+}
+
+// named is what was asked for as it may be shown: a program may ask for anything.
+func named(asked string) string {
+	if host, port, err := net.SplitHostPort(asked); err == nil {
+		if host, err = policy.CanonicalHost(host); err == nil && len(port) <= 5 {
+			asked = host + ":" + port
+		}
+	} else if host, err := policy.CanonicalHost(asked); err == nil {
+		asked = host + ":80"
+	}
+	quoted := strconv.QuoteToASCII(asked)
+	return text.Line(quoted[1:len(quoted)-1], maxName)
+}
+
+// counted is a connection to a host.
+type counted struct {
+	net.Conn
+	proxy *Proxy
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.proxy.received.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.proxy.sent.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
+
+func (c *counted) Close() error {
+	c.proxy.forget(c)
+	return c.Conn.Close()
+}

@@ -1,0 +1,104 @@
+package egress
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// helloTime is how long a client may take to send the first message of TLS, maxHello how many bytes that may have.
+const (
+	helloTime = 10 * time.Second
+	maxHello  = 64 << 10
+)
+
+// tunnel connects a client with a host that was judged, once it sent a TLS greeting for that very name.
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
+	up, err := p.dial(r.Context(), address)
+	if err != nil {
+		p.fail(w, address, err)
+		return
+	}
+	defer up.Close()
+	c, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		p.fail(w, address, err)
+		return
+	}
+	defer c.Close()
+	if !p.keep(c) {
+		return
+	}
+	defer p.forget(c)
+	if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	_ = c.SetReadDeadline(time.Now().Add(helloTime)) // fails only where it is closed, as do the others
+	hello, name := greeting(buffered)
+	host, _, _ := net.SplitHostPort(address)
+	if strings.ToLower(name) != host {
+		why := "is asked for without TLS that names it"
+		if name != "" {
+			why = "is asked for with another name inside, " + named(name)
+		}
+		p.note(address, refusal{why})
+		return
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	if _, err := up.Write(hello); err != nil {
+		return
+	}
+	done := make(chan bool)
+	go func() {
+		pass(up, buffered)
+		done <- true
+	}()
+	pass(c, up)
+	<-done
+}
+
+// pass copies until the end and tells it; after a failure neither side has anything to say any more.
+func pass(to io.Writer, from io.Reader) {
+	_, err := io.Copy(to, from)
+	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
+		_ = half.CloseWrite()
+		return
+	}
+	for _, side := range []any{to, from} {
+		if c, ok := side.(io.Closer); ok {
+			c.Close()
+		}
+	}
+}
+
+var errRead = errors.New("read")
+
+// greeting reads the first message of TLS, and gives what was read and the server's name in it; empty where there is
+// none.
+func greeting(from io.Reader) (read []byte, name string) {
+	var kept bytes.Buffer
+	server := tls.Server(deaf{io.TeeReader(io.LimitReader(from, maxHello), &kept)}, &tls.Config{
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			name = h.ServerName
+			return nil, errRead
+		},
+	})
+	_ = server.Handshake() // with errRead, or where it is no greeting
+	return kept.Bytes(), name
+}
+
+// deaf is a connection of which only reading is used: nothing is answered.
+type deaf struct{ io.Reader }
+
+func (deaf) Write(b []byte) (int, error)      { return len(b), nil }
+func (deaf) Close() error                     { return nil }
+func (deaf) LocalAddr() net.Addr              { return nil }
+func (deaf) RemoteAddr() net.Addr             { return nil }
+func (deaf) SetDeadline(time.Time) error      { return nil }
+func (deaf) SetReadDeadline(time.Time) error  { return nil }
+func (deaf) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// HostRule lets programs reach a name, or with Wild every name below it but not itself, at one port.
+type HostRule struct {
+	Name string // as CanonicalHost gives it
+	Wild bool
+	Port string // decimal
+}
+
+// httpsPort is the port of a rule that names none.
+const httpsPort = "443"
+
+// UnmarshalText reads NAME, NAME:PORT or *.SUFFIX:PORT.
+func (r *HostRule) UnmarshalText(text []byte) error {
+	name, port, ok := strings.Cut(string(text), ":")
+	if !ok {
+		port = httpsPort
+	}
+	suffix, wild := strings.CutPrefix(name, "*.")
+	host, err := CanonicalHost(suffix)
+	switch n, portErr := strconv.ParseUint(port, 10, 16); {
+	case err != nil:
+		return fmt.Errorf("%w; write it like registry.npmjs.org:443 or *.example.org:443", err)
+	case portErr != nil || n == 0 || port[0] == '0' || port[0] == '+':
+		return errors.New("names no port between 1 and 65535; write it like registry.npmjs.org:443")
+	}
+	*r = HostRule{host, wild, port}
+	return nil
+}
+
+func (r HostRule) String() string {
+	if r.Wild {
+		return "*." + r.Name + ":" + r.Port
+	}
+	return r.Name + ":" + r.Port
+}
+
+// Allows reports whether the rule lets a canonical name be reached at a port.
+func (r HostRule) Allows(host, port string) bool {
+	return port == r.Port && (host == r.Name && !r.Wild || r.Wild && strings.HasSuffix(host, "."+r.Name))
+}
+
+// In reports whether all that the rule allows is allowed by one of a list.
+func (r HostRule) In(list []HostRule) bool {
+	return slices.ContainsFunc(list, func(other HostRule) bool {
+		return other == r || (other.Wild || !r.Wild) && other.Allows(r.Name, r.Port)
+	})
+}
+
+// CanonicalHost is the one form of the name of a host: lower case, ASCII, without a dot at its end. What is no such
+// name is refused and not mended, since two programs would mend it differently: an address in any notation that some
+// program knows, a NUL, a percent sign, a letter that looks like another.
+func CanonicalHost(name string) (string, error) {
+	const most = 253 // RFC 1035, 2.3.4, without the lengths around it
+	if name == "" || len(name) > most {
+		return "", errors.New("is not the name of a host")
+	}
+	host := strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' { // and nothing that Unicode has a lower case for, such as the Kelvin sign
+			r += 'a' - 'A'
+		}
+		return r
+	}, name)
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return "", errors.New("is not the name of a host")
+		}
+		for _, c := range []byte(label) {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return "", errors.New("is not the name of a host in ASCII letters, digits and dashes")
+			}
+		}
+	}
+	// A name that ends in a number is an address to the URL standard, "ends in a number checker".
+	last := labels[len(labels)-1]
+	digits, hex := strings.CutPrefix(last, "0x")
+	if strings.Trim(last, "0123456789") == "" || hex && strings.Trim(digits, "0123456789abcdef") == "" {
+		return "", errors.New("is an address; only names are let through")
+	}
+	return host, nil
+}
