@@ -38,8 +38,13 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	defer func() {
 		if err != nil {
 			closeAll(append(files, p.status, p.release)...)
+			p.hand.close()
 		}
 	}()
+	if err == nil && spec.Network != nil {
+		args = append(args, "--unshare-net")
+		command, p.hand, err = s.throughInside(command, spec, &files)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +192,7 @@ func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
 	case spec.HostPath != "":
 		argv, list, err = spec.guest(exe, list)
 	}
-	if spec.Root != "" { // the network is the host's
+	if spec.Root != "" && spec.Network == nil { // the network is the host's
 		for _, path := range []string{"/etc/resolv.conf", "/etc/hosts"} {
 			if _, err := os.Stat(path); err == nil {
 				list = append(list, bind{path, "--ro-bind", path})

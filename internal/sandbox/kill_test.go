@@ -19,6 +19,10 @@ import (
 
 // TestMain lets the test binary be a Pawl that is killed: see below.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == InsideCommand {
+		fmt.Fprintln(os.Stderr, Inside(os.Args[2:]))
+		os.Exit(126)
+	}
 	if mode := os.Getenv("TEST_PAWL_MODE"); mode != "" {
 		victim(Mode(mode))
 	}

@@ -40,6 +40,7 @@ type Process struct {
 	status         *os.File // what bubblewrap reports; nil in mode None
 	release        *os.File // closing it lets the program in bubblewrap begin
 	inside         *namespace
+	hand           *hand // nil where the network is the host's
 
 	stopOnce sync.Once
 	stop     chan struct{} // closed when the program is to be ended
@@ -108,6 +109,7 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err e
 		closeAll(append(cmd.ExtraFiles, in, stdout, stderr)...)
 		if err != nil {
 			closeAll(p.stdout, p.stderr, p.status, p.release)
+			p.hand.close()
 		}
 	}()
 	if in, err = memoryFile(string(stdin)); err != nil {
@@ -132,6 +134,9 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err e
 	go p.run(started, exited)
 	if err := <-started; err != nil {
 		return err
+	}
+	if p.hand != nil {
+		go p.hand.take()
 	}
 	go p.guard(ctx, exited)
 	return nil
@@ -173,6 +178,9 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 		p.err = errors.Join(p.err, p.inside.finish(p.exit))
 	} else if left := killAll(twice(func() []int { return family(p.marker+"\x00", 0) })); left > 0 {
 		p.err = errors.Join(p.err, fmt.Errorf("%d processes of %s did not die", left, p.marker))
+	}
+	if p.hand != nil {
+		p.hand.end()
 	}
 	until := time.Now().Add(drain)
 	// A pipe that cannot have a deadline would be a file that is closed already.

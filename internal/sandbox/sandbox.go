@@ -38,6 +38,8 @@ type Sandbox struct {
 	mode     Mode
 	bwrap    string // path of bubblewrap in mode Auto
 	noUserns string // bubblewrap's option against user namespaces inside, empty where it is older than 0.8.0
+	// program is what makes listeners inside; nil where programs get no network of their own.
+	program *os.File
 }
 
 // Spec is a program to start. All paths are absolute.
@@ -59,7 +61,9 @@ type Spec struct {
 	DirAt, HomeAt string
 	// Overlays are mounted before anything else is; see Overlays for whether they can be.
 	Overlays []Overlay
-	Stdin    []byte // all that the program finds on standard input
+	// Network, unless nil, is the only network of the program; without it that is the host's. See UseNetworks.
+	Network *Network
+	Stdin   []byte // all that the program finds on standard input
 	// ID names the process for Sweep: choose a prefix that no other Pawl on the
 	// machine uses, and a different rest for each process. Empty means a random one.
 	ID string
@@ -119,20 +123,13 @@ func probe(ctx context.Context) (*Sandbox, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("find bubblewrap: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // it takes milliseconds
-	defer cancel()
 	s := &Sandbox{mode: Auto, bwrap: path}
 	help := exec.CommandContext(ctx, path, "--help")
 	help.Env = []string{}
 	if text, _ := help.CombinedOutput(); strings.Contains(string(text), "--disable-userns") {
 		s.noUserns = "--disable-userns"
 	}
-	dir, err := os.MkdirTemp("", "pawl-probe-")
-	if err != nil {
-		return nil, fmt.Errorf("try the sandbox: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	said, err := s.try(ctx, dir)
+	said, err := s.try(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w: %s: %s, %s", ErrUnavailable, err, said, hint(said), otherwise)
 	}
@@ -140,8 +137,15 @@ func probe(ctx context.Context) (*Sandbox, error) {
 }
 
 // try runs bubblewrap in its own sandbox to print its version: the one program that is surely there.
-func (s *Sandbox) try(ctx context.Context, dir string) (said string, err error) {
-	p, err := s.Start(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir})
+func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // it takes milliseconds
+	defer cancel()
+	dir, err := os.MkdirTemp("", "pawl-probe-")
+	if err != nil {
+		return "", fmt.Errorf("try the sandbox: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	p, err := s.Start(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir, Network: network})
 	if err != nil {
 		return "", err
 	}
@@ -184,6 +188,8 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 		cmd, err = s.bwrapCommand(exe, spec, p)
 	case spec.Root != "":
 		err = fmt.Errorf("start %s: without a sandbox there is no image", exe)
+	case spec.Network != nil:
+		err = fmt.Errorf("start %s: without a sandbox there is no network of its own", exe)
 	case len(spec.Mounts)+len(spec.Folders)+len(spec.Overlays) > 0 || spec.DirAt+spec.HomeAt != "":
 		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
 	default:

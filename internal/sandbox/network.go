@@ -1,0 +1,226 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Network gives a program a network of its own, in which there is nothing but its loopback. Before the program
+// begins, listeners are made there and handed out.
+type Network struct {
+	Ports []int // of 127.0.0.1, one for each listener
+	// Serve gets the listeners, in the order of Ports, before the program begins, and must not block. They are closed
+	// when nothing of the program is left. It is not called where the program could not be started.
+	Serve func([]net.Listener)
+}
+
+const (
+	// InsideCommand is the first argument with which the sandbox starts the program that calls Inside.
+	InsideCommand = "inside"
+	// listenersTime bounds the wait for the listeners, which come within milliseconds, also on a busy machine.
+	listenersTime = time.Minute
+	// backlog is as many connections as may wait to be accepted.
+	backlog = 128
+)
+
+// UseNetworks lets programs have networks of their own, which it tries once. The program is an executable that calls
+// Inside with the arguments that follow InsideCommand.
+func (s *Sandbox) UseNetworks(ctx context.Context, program string) error {
+	if s.mode == None {
+		return errors.New("without a sandbox there is no network of its own")
+	}
+	var err error
+	if s.program, err = os.Open(program); err != nil {
+		return fmt.Errorf("show Pawl to the sandbox: %w", err)
+	}
+	said, err := s.try(ctx, &Network{Ports: []int{probePort}, Serve: func([]net.Listener) {}})
+	if err != nil {
+		s.program.Close()
+		s.program = nil
+		return fmt.Errorf("%w: no network of its own: %w: %s: %s, or set sandbox.network to open, which lets agents reach whatever this machine reaches", ErrUnavailable, err, said, hint(said))
+	}
+	return nil
+}
+
+// Networks reports whether programs can have networks of their own.
+func (s *Sandbox) Networks() bool { return s.program != nil }
+
+// probePort is any port that needs no right.
+const probePort = 29400
+
+// Inside runs in the sandbox as the first program: it makes the listeners, hands them out and becomes the program
+// that was asked for. Its arguments are the number of its end of the pair, the number of its own file, the ports, --
+// and the command line, whose first part is a path. It returns only with an error.
+func Inside(args []string) error {
+	if len(args) < 4 {
+		return errors.New("inside is called by Pawl itself")
+	}
+	pair, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	own, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	// Neither reaches the program.
+	unix.CloseOnExec(pair)
+	unix.CloseOnExec(own)
+	var list []int
+	args = args[2:]
+	for ; len(args) > 1 && args[0] != "--"; args = args[1:] {
+		fd, err := listen(args[0])
+		if err != nil {
+			return err
+		}
+		list = append(list, fd)
+	}
+	argv := args[1:]
+	if len(argv) == 0 {
+		return errors.New("inside: no program")
+	}
+	if err := unix.Sendmsg(pair, []byte{1}, unix.UnixRights(list...), nil, 0); err != nil {
+		return fmt.Errorf("hand the listeners out: %w", err)
+	}
+	if n, err := unix.Read(pair, make([]byte, 1)); n != 1 {
+		return fmt.Errorf("nobody took the listeners: %w", cmp.Or(err, io.ErrUnexpectedEOF))
+	}
+	err = syscall.Exec(argv[0], argv, os.Environ())
+	if err == syscall.ENOEXEC { // a script without a first line that names its shell, as execvp runs it
+		err = syscall.Exec("/bin/sh", append([]string{"sh"}, argv...), os.Environ())
+	}
+	return fmt.Errorf("start %s: %w", argv[0], err)
+}
+
+// listen is a listener of the loopback, by its number.
+func listen(port string) (fd int, err error) {
+	n, err := strconv.Atoi(port)
+	if err == nil {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	}
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: n, Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("listen on port %s: %w", port, err)
+	}
+	return fd, nil
+}
+
+// hand is the host's end of the pair, and the listeners that came through it.
+type hand struct {
+	*Network
+	pair  *os.File
+	taken chan []net.Listener // gets one value
+}
+
+// throughInside has bubblewrap start a command by Inside, in a network of its own. The files that it adds have the
+// numbers that follow the others.
+func (s *Sandbox) throughInside(command []string, spec Spec, files *[]*os.File) ([]string, *hand, error) {
+	n := spec.Network
+	if s.program == nil {
+		return nil, nil, errors.New("this sandbox gives no program a network of its own")
+	}
+	if spec.Root != "" {
+		if err := runnable(spec.Root, s.program.Name()); err != nil {
+			return nil, nil, fmt.Errorf("%w; Pawl itself is static when it is built with CGO_ENABLED=0", err)
+		}
+	}
+	own, err := unix.FcntlInt(s.program.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("show Pawl to the sandbox: %w", err)
+	}
+	*files = append(*files, os.NewFile(uintptr(own), "pawl"))
+	ownAt := 2 + len(*files)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	_ = unix.SetNonblock(pair[1], false) // Inside waits in its calls
+	*files = append(*files, os.NewFile(uintptr(pair[1]), "pair"))
+	argv := []string{fmt.Sprintf("/proc/self/fd/%d", ownAt), InsideCommand, strconv.Itoa(2 + len(*files)), strconv.Itoa(ownAt)}
+	for _, port := range n.Ports {
+		argv = append(argv, strconv.Itoa(port))
+	}
+	h := &hand{Network: n, pair: os.NewFile(uintptr(pair[0]), "pair"), taken: make(chan []net.Listener, 1)}
+	return append(append(argv, "--"), command...), h, nil
+}
+
+// take receives the listeners and lets the program begin. Where they do not come, it does not.
+func (h *hand) take() {
+	list, err := h.receive()
+	if err == nil {
+		h.Serve(list)
+		_, err = h.pair.Write([]byte{1})
+	}
+	h.pair.Close()
+	h.taken <- list
+}
+
+func (h *hand) receive() (list []net.Listener, err error) {
+	_ = h.pair.SetReadDeadline(time.Now().Add(listenersTime))
+	conn, err := h.pair.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	oob := make([]byte, unix.CmsgSpace(4*len(h.Ports)))
+	n, oobn := 0, 0
+	var failed error
+	err = conn.Read(func(fd uintptr) bool {
+		n, oobn, _, _, failed = unix.Recvmsg(int(fd), make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+		return failed != unix.EAGAIN && failed != unix.EINTR
+	})
+	if err = errors.Join(err, failed); err != nil || n != 1 {
+		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return nil, err
+		}
+		for _, fd := range fds {
+			file := os.NewFile(uintptr(fd), "listener")
+			l, err := net.FileListener(file)
+			file.Close()
+			if err != nil {
+				return list, err
+			}
+			list = append(list, l)
+		}
+	}
+	if len(list) != len(h.Ports) {
+		return list, fmt.Errorf("%d listeners came instead of %d", len(list), len(h.Ports))
+	}
+	return list, nil
+}
+
+// close is for a program that was not started.
+func (h *hand) close() {
+	if h != nil {
+		h.pair.Close()
+	}
+}
+
+// end closes the listeners, once nothing is left that could use them.
+func (h *hand) end() {
+	for _, l := range <-h.taken {
+		l.Close()
+	}
+}
