@@ -38,7 +38,7 @@ func arrows() map[string][]string {
 		"handlers":          {"solver", "solver/thread", "policy", "internal/forge", "internal/testreport", "internal/crash"},
 		"internal/catchup":  {"handlers", "solver/thread", "policy", "internal/forge", "internal/crash", "internal/wait"},
 		"solver":            {"solver/attempt", "solver/lease", "solver/thread", "policy", "config", "internal/git", "internal/forge", "internal/checkrun", "internal/text", "internal/crash", "internal/wait"},
-		"solver/attempt":    {"solver/lease", "solver/thread", "policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/git", "internal/ground", "internal/forge", "internal/testreport", "internal/text", "internal/crash", "internal/wait"},
+		"solver/attempt":    {"solver/lease", "solver/thread", "policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/egress", "internal/git", "internal/ground", "internal/forge", "internal/testreport", "internal/text", "internal/crash", "internal/wait"},
 		"solver/lease":      {"solver/thread", "internal/crash", "internal/wait"},
 		"solver/thread":     {"policy", "config"},
 		"policy":            {"policy"},

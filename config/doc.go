@@ -23,6 +23,7 @@
 //	which line does a problem name?                  load.go, source
 //	from where do relative paths start?              load.go, resolve
 //	what may a repository's file change?             repo.go, Narrow
+//	what may programs reach over the network?        network.go, ../policy/host.go
 //	which paths may no attempt change?               repo.go, Protects
 //	why does a log not show the key?                 load.go, Secret
 package config

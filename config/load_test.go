@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
 	"github.com/rs/zerolog"
 )
 
@@ -56,6 +59,8 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 	want.Policy.AllowedBots, want.Policy.Learning.Judge, want.Policy.Learning.JudgeEnv, want.Sandbox.ReadOnly = []int64{}, []string{}, []string{}, []string{}
 	want.Images.Registries = []string{}
 	want.Backlog.Repositories = []string{}
+	none := []policy.HostRule{}
+	want.Network = Network{Setup: none, Agent: none, Verify: none, Judge: none, Private: []netip.Prefix{}}
 	want.Setup.Secrets = []SetupSecrets{{Env: []string{"NPM_TOKEN"}, Repositories: []string{"acme/*"}}}
 	want.Providers = []Provider{{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Key: NewSecret("sk-example"), NoAnswerBytes: 65536,
 		Prices: []Price{{Model: "gpt-5", Input: 1.25, CachedInput: 0.125, Output: 10}}}}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // RepoFile is a repository's configuration, read from the default branch only.
@@ -30,6 +32,8 @@ func Triggers() []string {
 // Repo is the repository's own configuration. Zero, as without the file, narrows nothing.
 type Repo struct {
 	Environment Environment `yaml:"environment"`
+
+	Network RepoNetwork `yaml:"network"`
 
 	Verify   []string `yaml:"verify"`   // command lines, run one after another by sh -c in the sandbox; all must exit with 0
 	Reports  []string `yaml:"reports"`  // patterns, as in ProtectedPaths, of JUnit XML files that the verify commands write
@@ -99,6 +103,9 @@ func ParseRepo(name string, data []byte) (Repo, []Problem) {
 func (s *source) validateRepo(r Repo) {
 	validateCommands(s, "verify", r.Verify)
 	r.Environment.validate(s)
+	for key, list := range map[string][]policy.HostRule{"setup": r.Network.Setup, "agent": r.Network.Agent, "verify": r.Network.Verify} {
+		validateHosts(s, "network."+key, list)
+	}
 	s.validateTriggers(r.Triggers)
 	s.addIf(s.set("backends") && len(r.Backends) == 0, "backends", "names no backend; leave the key out to allow all of the server's")
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
@@ -157,6 +164,7 @@ type Effective struct {
 	// Backends may work on this repository, in the server's order; never empty without problems.
 	Backends       []Backend
 	Environment    Environment
+	Network        Network  // the server's, with the repository's shorter lists
 	Verify         []string // the command lines that verify an attempt; empty: there is nothing to verify by
 	Reports        []string // the patterns of the JUnit files that these write
 	Triggers       []string // what the repository listens to; never empty
@@ -175,6 +183,7 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
 		AllowPaths: slices.Clone(r.AllowPaths), AllowSecrets: slices.Clone(r.AllowSecrets),
 	}
+	e.Network = c.Network.narrow(s, r.Network)
 	if len(e.Triggers) == 0 {
 		e.Triggers = Triggers()
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
 	"pgregory.net/rapid"
 )
 
@@ -41,6 +43,7 @@ func TestRepositoryExampleNarrowsTheServer(t *testing.T) {
 		ProtectedPaths: []string{".github/pawl.yml", "deploy", "**/*.sql"},
 	}
 	want.Policy.Restarts.Max = 10
+	want.Network.Agent = []policy.HostRule{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("effective configuration (-want +got):\n%s", diff)
 	}

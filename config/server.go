@@ -22,6 +22,7 @@ type Server struct {
 	Database  Database   `yaml:"database"`
 	DataDir   string     `yaml:"data_dir"` // clones and transcripts
 	Sandbox   Sandbox    `yaml:"sandbox"`
+	Network   Network    `yaml:"network"`
 	Setup     Setup      `yaml:"setup"`
 	Images    Images     `yaml:"images"`
 	Context   Context    `yaml:"context"`
@@ -67,7 +68,8 @@ type App struct {
 }
 
 type Sandbox struct {
-	Mode string `yaml:"mode"` // SandboxAuto or SandboxNone
+	Mode    string `yaml:"mode"`    // SandboxAuto or SandboxNone
+	Network string `yaml:"network"` // NetworkWalled or NetworkOpen; see Walled
 	// ReadOnly are folders and files that every agent can read: where agents are
 	// installed outside /usr, tool chains, caches. Nothing in them is secret.
 	ReadOnly []string `yaml:"read_only"`
@@ -194,7 +196,7 @@ func Default() Server {
 		Context:   Context{MaxBytes: 60 << 10, Linked: 1, Pictures: true},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
-		Sandbox:   Sandbox{Mode: SandboxAuto},
+		Sandbox:   Sandbox{Mode: SandboxAuto, Network: NetworkWalled},
 		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, JudgeTimeout: 5 * time.Minute}},
 		Backlog:   Backlog{Every: time.Hour, PerDay: 5},
 		Workers:   2,
@@ -259,6 +261,10 @@ func (s *source) validateServer(c *Server) {
 	s.validateApp(c.GitHub.App)
 	s.addIf(c.DataDir == "" || strings.ContainsRune(c.DataDir, 0), "data_dir", "names no folder; write . for the folder of this file")
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
+	s.oneOf("sandbox.network", c.Sandbox.Network, NetworkWalled, NetworkOpen)
+	for key, list := range map[string][]policy.HostRule{"setup": c.Network.Setup, "agent": c.Network.Agent, "verify": c.Network.Verify, "judge": c.Network.Judge} {
+		validateHosts(s, "network."+key, list)
+	}
 	for i, path := range c.Sandbox.ReadOnly {
 		s.addIf(path == "" || path == "/" || strings.ContainsRune(path, 0), fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
 	}

@@ -150,9 +150,14 @@ type Receipt struct {
 	Judge      *Judged    `json:"judge,omitempty"` // what the operator's judge said; nil where it was not asked
 	Rungs      []Rung     `json:"rungs,omitempty"` // the recoveries that fired in this attempt
 	Mentions   int        `json:"mentions,omitempty"`
-	Exit       int        `json:"exit"`
-	AgentMS    int64      `json:"agent_ms"`
-	Transcript string     `json:"transcript,omitempty"`
+	// RefusedHosts are what the agent asked for in vain, as HOST:PORT, with the reason in parentheses where that is
+	// not the list; Sent and Received count the bytes of what it reached beside its model.
+	RefusedHosts []string `json:"refused_hosts,omitempty"`
+	Sent         int64    `json:"sent,omitempty"`
+	Received     int64    `json:"received,omitempty"`
+	Exit         int      `json:"exit"`
+	AgentMS      int64    `json:"agent_ms"`
+	Transcript   string   `json:"transcript,omitempty"`
 }
 
 // Layer is what an attempt begins with beside the repository's files: what its setup left.

@@ -101,6 +101,9 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
 		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)
 		cfg.Sandbox.Mode = config.SandboxNone
+	} else if _, err := openSandbox(ctx, cfg.Sandbox); err != nil {
+		d.say("Note: the agent reaches whatever this machine reaches (%v).\n", err)
+		cfg.Sandbox.Network = config.NetworkOpen
 	}
 	if err := d.addBackend(&cfg, agent, model, key); err != nil {
 		return err

@@ -20,7 +20,6 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/setup"
 	"github.com/pawlbot/pawl/internal/store"
 )
@@ -212,8 +211,10 @@ const leastGit = 38
 func (d *doctor) sandbox(ctx context.Context) {
 	if d.cfg.Sandbox.Mode == config.SandboxNone {
 		d.add("sandbox", checkWarn, "sandbox.mode is none: agents can read and write whatever this user can", "install bubblewrap and set sandbox.mode to auto")
-	} else if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
+	} else if _, err := openSandbox(ctx, d.cfg.Sandbox); err != nil {
 		d.add("sandbox", checkFail, err.Error(), "install bubblewrap, and let ordinary users make namespaces; docs/security.md says what none gives up")
+	} else if !d.cfg.Sandbox.Walled() {
+		d.add("sandbox", checkWarn, "bubblewrap works; sandbox.network is open: agents reach whatever this machine reaches", "set it to walled, and list in network what programs need")
 	} else {
 		d.add("sandbox", checkOK, "bubblewrap works", "")
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
@@ -64,7 +63,7 @@ func (d *doctor) repository(ctx context.Context, client *forge.Client, fullName 
 func (d *doctor) trial(ctx context.Context, client *forge.Client, dir string) (_ *solver.Solver, closing func(), err error) {
 	cfg := d.cfg
 	cfg.DataDir = dir
-	box, err := sandbox.New(ctx, sandbox.Mode(cfg.Sandbox.Mode))
+	box, err := openSandbox(ctx, cfg.Sandbox)
 	if err != nil {
 		return nil, nil, err
 	}

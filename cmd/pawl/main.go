@@ -57,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), replayCommand(), calibrateCommand(), statusCommand(), deliveriesCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), replayCommand(), calibrateCommand(), statusCommand(), deliveriesCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
 // pawlBinary is the program under test, built once, without what debuggers read, as
@@ -28,6 +29,9 @@ import (
 var pawlBinary string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand { // this process is a server that runs a program
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
 	flag.Parse()
 	if file := os.Getenv(nodeVariable); file != "" {
 		// This process is a node of a cluster with a clock of its test.
@@ -43,7 +47,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	pawlBinary = filepath.Join(dir, "pawl")
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", pawlBinary, ".").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", pawlBinary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
 		os.Exit(1)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
@@ -81,7 +80,7 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	box, err := sandbox.New(ctx, sandbox.Mode(cfg.Sandbox.Mode))
+	box, err := openSandbox(ctx, cfg.Sandbox)
 	if err != nil {
 		return err
 	}

@@ -121,8 +121,10 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if n.cfg.Sandbox.Mode == config.SandboxNone {
 		n.log.Warn().Msg("sandbox.mode is none: agents run as this user and can read and write whatever it can")
+	} else if !n.cfg.Sandbox.Walled() {
+		n.log.Warn().Msg("sandbox.network is open: agents reach whatever this machine reaches")
 	}
-	box, err := sandbox.New(ctx, sandbox.Mode(n.cfg.Sandbox.Mode))
+	box, err := openSandbox(ctx, n.cfg.Sandbox)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,11 @@ func Checks(f Facts) []forge.CheckRun {
 	if f.Before != nil {
 		judged = *f.Before
 	}
-	return []forge.CheckRun{run(f), severity(judged), stagnation(judged)}
+	all := []forge.CheckRun{run(f), severity(judged), stagnation(judged)}
+	for i := range all {
+		all[i].Summary += text.When(f.Unwalled != "", "\n\nAgents reach whatever this server reaches (`"+f.Unwalled+"`).")
+	}
+	return all
 }
 
 func ExternalID(thread, name string) string { return name + ":" + threadName(thread) }
@@ -217,8 +221,9 @@ type Facts struct {
 	// Said is where the last answer or plan of the run stands, Unsaid why it could not be posted.
 	Said, Unsaid string
 	// Before is how the work stood before a run that only asks something; nil where the run does more, or there was none.
-	Before *Facts
-	Branch string
+	Before   *Facts
+	Unwalled string // the setting of the server by which agents reach whatever it reaches; empty where they do not
+	Branch   string
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.

@@ -155,6 +155,16 @@ func reset(f Facts) string {
 	return ends(f.Now, f.Limit.ResetsAt, "reset at ")
 }
 
+// refused are names that an agent asked for in vain, the first of them.
+func refused(hosts []string) string {
+	const shown = 5
+	var names []string
+	for _, h := range hosts[:min(shown, len(hosts))] {
+		names = append(names, text.Code(h))
+	}
+	return strings.Join(names, ", ") + text.When(len(hosts) > shown, fmt.Sprintf(" and %d more", len(hosts)-shown))
+}
+
 // ends says when something ends or has ended, after a comma; empty where that is not known.
 func ends(now, at time.Time, ended string) string {
 	switch {
@@ -193,6 +203,9 @@ func evidence(f Facts) []string {
 	if a, ok := f.last(); ok {
 		for _, words := range a.NotDone {
 			lines = append(lines, "the agent left out: "+text.Prose(words))
+		}
+		if len(a.RefusedHosts) > 0 {
+			lines = append(lines, "refused: "+refused(a.RefusedHosts)+"; allow it in `network.agent` of the server's configuration, if the agent should reach it")
 		}
 		if a.Question != "" && f.Rule != policy.RuleQuestion {
 			lines = append(lines, "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)")

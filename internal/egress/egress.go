@@ -164,13 +164,8 @@ func (p *Proxy) judge(asked, usual string) (address string, err error) {
 
 // dial connects to a name that was judged, at an address that is judged.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
 	d := net.Dialer{Timeout: dialTime, Resolver: p.Resolver, ControlContext: p.control()}
-	// The dot keeps the resolver from looking below this machine's own domains.
-	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host+".", port))
+	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -321,9 +321,13 @@ func TestCloseEndsWhatIsOpen(t *testing.T) {
 }
 
 func TestProgramsAreToldOfTheProxy(t *testing.T) {
-	got := Clients("127.0.0.1", "3", map[string]string{"MAVEN_OPTS": "-Xmx1g"})
+	got := map[string]string{}
+	for _, v := range Clients("3", []string{"MAVEN_OPTS=-Xmx1g", "A=b=c", "https_proxy=http://host:1"}) {
+		name, value, _ := strings.Cut(v, "=")
+		got[name] = value
+	}
 	for name, want := range map[string]string{
-		"https_proxy": "http://127.0.0.1:3", "HTTP_PROXY": "http://127.0.0.1:3", "NO_PROXY": "localhost,127.0.0.1,::1",
+		"https_proxy": "http://127.0.0.1:3", "HTTP_PROXY": "http://127.0.0.1:3", "A": "b=c", "NO_PROXY": "localhost,127.0.0.1,::1",
 		"MAVEN_OPTS": "-Xmx1g -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3",
 	} {
 		if got[name] != want {

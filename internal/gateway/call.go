@@ -48,6 +48,9 @@ type call struct {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
 	s := g.find(tokensOf(r))
+	if own, ok := r.Context().Value(listenerKey{}).(ofSession); ok && own.session != s {
+		s = nil
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	c := &call{Session: s, route: ro, in: r, w: w, rc: http.NewResponseController(w), cancel: cancel}

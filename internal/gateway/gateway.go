@@ -59,7 +59,10 @@ func Start(o Options) (*Gateway, error) {
 	}
 	g.server = &http.Server{
 		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(g.Log, "", 0),
-		ConnState:   g.conns.onState,
+		ConnState: g.conns.onState,
+		BaseContext: func(ln net.Listener) context.Context {
+			return context.WithValue(context.Background(), listenerKey{}, ln)
+		},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	go func() {
@@ -125,7 +128,10 @@ type connLimiter struct {
 	owners  map[net.Conn]*Session
 }
 
-type connKey struct{}
+type (
+	connKey     struct{} // of the connection, in a request's context
+	listenerKey struct{} // of the listener
+)
 
 func (l *connLimiter) onState(c net.Conn, state http.ConnState) {
 	l.mu.Lock()

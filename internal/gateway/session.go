@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -135,6 +136,16 @@ func (s *Session) Close() Usage {
 	s.calls.Wait()
 	s.gateway.conns.release(s)
 	return s.Usage()
+}
+
+// Serve answers on a listener that belongs to the attempt alone: no other attempt's token is known there. It is for
+// whoever made the listener to close it, at the end of the attempt.
+func (s *Session) Serve(ln net.Listener) { _ = s.gateway.server.Serve(ofSession{ln, s}) }
+
+// ofSession is a listener of one attempt.
+type ofSession struct {
+	net.Listener
+	session *Session
 }
 
 // begin counts a call in, for which end must be called; false when the session is closed. crowded: too many are

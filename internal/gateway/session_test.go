@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -189,5 +190,32 @@ func TestTheLastMainAnswerTellsHowTheAttemptEnded(t *testing.T) {
 				t.Errorf("a limit: %+v", u.Limit)
 			}
 		})
+	}
+}
+
+func TestATokenIsKnownOnItsOwnListenerOnly(t *testing.T) {
+	p := newProvider(t, plain(200, okMessage))
+	s := open(t, Anthropic, p.URL, nil)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := s.Gateway.Open(s.Session.grant)
+	go other.Serve(ln)
+	defer ln.Close()
+	for token, want := range map[string]int{other.Token(): http.StatusOK, s.Session.Token(): http.StatusUnauthorized} {
+		r, err := http.NewRequest("POST", "http://"+ln.Addr().String()+"/v1/messages", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Api-Key", token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("status %d, want %d", resp.StatusCode, want)
+		}
 	}
 }

@@ -2,7 +2,8 @@
 //
 // Mode Auto uses bubblewrap: own user, PID, mount, IPC and UTS namespaces, a read-only system without the
 // host's home directories, run-time state and data, no capabilities, and an environment that is exactly what
-// was given. The network is the host's, including its loopback addresses and abstract sockets. Programs inside
+// was given. The network is the program's own where it is asked for (Network), with listeners that are handed out before it
+// begins; else the host's, including its loopback addresses and abstract sockets. Programs inside
 // cannot make namespaces of their own where bubblewrap is new enough to forbid it, so an agent's own sandbox
 // must be switched off. Memory, CPU and disk are not limited; /tmp is in memory, so large builds want a TMPDIR
 // below the home directory. Pawl should not run as root: then whatever the kernel grants to root as an owner is
@@ -22,6 +23,7 @@
 //	how do programs share files that none of them writes         overlay.go
 //	how do the files of an image take its place                  root.go
 //	how does a program of the host run in an image               root.go (guest, runnable)
+//	what has a network of its own, who makes its listeners       network.go
 //	how is a program started, bounded and ended                  process.go
 //	how is bubblewrap's PID namespace followed                   process.go
 //	how are processes found that an earlier Pawl left            family.go

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/egress"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
@@ -26,6 +27,7 @@ type checkout struct {
 	adapter agent.Adapter
 	models  modelAccess
 	footing footing
+	traffic egress.Traffic // of the agent, beside its model
 }
 
 func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }

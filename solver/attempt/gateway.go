@@ -107,7 +107,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 	}
 	opened := c.Gateway.Open(grant)
 	m.session.Store(opened)
-	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: c.Gateway.URL(), Token: opened.Token()}
+	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: c.gatewayURL(), Token: opened.Token()}
 	return nil
 }
 

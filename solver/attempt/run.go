@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	}
 	c.Report(report, c.monitor.circles.Edits())
 	c.Receipt.Trajectory = c.monitor.trajectory
+	c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = c.traffic.Refused, c.traffic.Sent, c.traffic.Received
 	for _, path := range c.monitor.replaced {
 		c.Receipt.LeftOut = append(c.Receipt.LeftOut, path+" (configuration of the agent)")
 	}
@@ -111,6 +113,9 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		transcript = io.MultiWriter(out, plain)
 	}
 	defer c.Watch(run, cancel)()
+	b := c.backend()
+	walled := c.wall(&spec, c.models.session.Load(), append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...), "network.agent")
+	defer func() { c.traffic = walled() }()
 	proc, err := c.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {
 		return agent.Report{}, cause, nil
@@ -119,7 +124,6 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return missing(c.adapter, err), nil, nil
 	}
 	crash.Point("agent_started")
-	b := c.backend()
 	dir, _ := c.inside(c.ws.Dir, "")
 	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
 		Dir: dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,

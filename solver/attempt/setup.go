@@ -259,7 +259,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 	secrets := t.Config.Setup.Names(t.Thread.Repo())
 	for _, command := range e.Setup {
 		kept := output{End: text.End{Max: maxOutput}}
-		report, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time()}, &kept)
+		report, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
 		if err != nil {
 			return nil, fmt.Errorf("setup command %q: %w", command, err)
 		}

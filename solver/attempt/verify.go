@@ -119,7 +119,7 @@ func (t *trial) run(ctx context.Context, command string) (policy.Verified, error
 	began, reports := t.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.Ground.Effective.Reports))
 	kept, tests := output{End: text.End{Max: verifyOutput}}, testreport.NewReader()
 	// Both streams are one, in the order in which they are written.
-	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout}
+	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout, allow: t.Ground.Effective.Network.Verify, where: "network.verify"}
 	report, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
 	if err != nil {
 		return policy.Verified{}, fmt.Errorf("verify command %q: %w", command, err)
@@ -138,6 +138,8 @@ type program struct {
 	argv, env []string
 	stdin     []byte
 	most      time.Duration
+	allow     []policy.HostRule // what it may reach
+	where     string            // the key of that list
 	// apart starts it in its HOME, with the files to read only: an agent wrote them.
 	apart bool
 }
@@ -171,11 +173,16 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 	if err != nil {
 		return agent.Report{}, err
 	}
+	walled := t.wall(&spec, nil, prog.allow, prog.where)
 	proc, err := t.Sandbox.Start(run, spec)
 	if err != nil {
+		walled()
 		return agent.Report{}, cmp.Or(context.Cause(run), err)
 	}
 	report, err := agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.Now})
+	if refused := walled().Refused; len(refused) > 0 && err == nil {
+		_, err = io.WriteString(out, refusedLine(refused, prog.where))
+	}
 	return report, cmp.Or(context.Cause(run), err)
 }
 
@@ -236,7 +243,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 		return nil, err
 	}
 	printed := output{End: text.End{Max: verifyOutput}}
-	report, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true}, &printed)
+	report, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}

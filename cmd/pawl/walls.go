@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/sandbox"
+)
+
+// openSandbox is the sandbox that the configuration asks for, which is tried with all that programs will get.
+func openSandbox(ctx context.Context, c config.Sandbox) (*sandbox.Sandbox, error) {
+	box, err := sandbox.New(ctx, sandbox.Mode(c.Mode))
+	if err != nil || !c.Walled() {
+		return box, err
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find Pawl's own program, which opens the way out of a sandbox: %w", err)
+	}
+	return box, box.UseNetworks(ctx, own)
+}
+
+// insideCommand is what the sandbox starts before a program.
+func insideCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: sandbox.InsideCommand, Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return sandbox.Inside(args) },
+	}
+}

@@ -1,0 +1,54 @@
+package attempt
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/egress"
+	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Where programs with a network of their own find the gateway and the proxy: ports that IANA gave to nobody and from
+// which the kernel takes none for a connection.
+const (
+	gatewayPort = 29401
+	proxyPort   = 29402
+)
+
+// gatewayURL is where an agent finds the gateway.
+func (e *Env) gatewayURL() string {
+	if e.Sandbox.Networks() {
+		return "http://127.0.0.1:" + strconv.Itoa(gatewayPort)
+	}
+	return e.Gateway.URL()
+}
+
+// wall gives a program a network of its own, with the gateway where there is a session and a proxy for the hosts of a
+// list; where names the list's key. The function that it returns is called once the program has ended. Where networks
+// are open it changes nothing.
+func (e *Env) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
+	if !e.Sandbox.Networks() {
+		return func() egress.Traffic { return egress.Traffic{} }
+	}
+	proxy := egress.New(egress.Options{Allow: list, Private: e.Config.Network.Private, Where: where})
+	ports, serve := []int{proxyPort}, []func(net.Listener){proxy.Serve}
+	if session != nil {
+		ports, serve = append(ports, gatewayPort), append(serve, session.Serve)
+	}
+	spec.Env = egress.Clients(strconv.Itoa(proxyPort), spec.Env)
+	spec.Network = &sandbox.Network{Ports: ports, Serve: func(listeners []net.Listener) {
+		for i, l := range listeners {
+			go serve[i](l)
+		}
+	}}
+	return proxy.Close
+}
+
+// refusedLine tells what was refused, in the output of a command.
+func refusedLine(hosts []string, where string) string {
+	return fmt.Sprintf("[Pawl refused: %s; the operator can allow it in %s]\n", strings.Join(hosts, ", "), where)
+}
