@@ -11,35 +11,37 @@ const (
 	ModeShadow Mode = "shadow"
 	// ModeLearn takes what Thompson sampling chooses.
 	ModeLearn Mode = "learn"
-	// ModeAuto, the default, is shadow until two backends have enough
-	// rewards each (learning.Choose has the number), then learn.
+	// ModeCascade takes the cheapest first, and the next one where the work of that does not pass verification.
+	ModeCascade Mode = "cascade"
+	// ModeAuto, the default, is learn where there are two backends or more.
 	ModeAuto Mode = "auto"
 )
 
-// Option is a backend that may be chosen from. Masked is why it may not be taken now (a cooldown, a breaker,
+// Value is what is sought of a backend.
+type Value string
+
+const (
+	Quality          Value = "quality"
+	QualityPerDollar Value = "quality_per_dollar"
+)
+
+// Option is a backend that may be chosen from, with what it runs. Masked is why it may not be taken now (a cooldown, a breaker,
 // the repository's configuration, another one is pinned); empty when it may.
 type Option struct {
 	Backend string `json:"backend"`
-	Masked  string `json:"masked,omitempty"`
+	Model   string `json:"model,omitempty"`
+	Effort  string `json:"effort,omitempty"`
+	// Escalated says that it runs with the effort of the last recovery. Such an arm is never chosen: the ladder asks for it.
+	Escalated bool   `json:"escalated,omitempty"`
+	Masked    string `json:"masked,omitempty"`
 }
-
-// Level is how specific a look-up is.
-type Level string
-
-// The levels, from the most specific on.
-const (
-	Exact      Level = "exact"    // the same repository, category and size
-	ByCategory Level = "category" // the same category, all repositories and sizes
-	Global     Level = "global"
-)
 
 type Sample struct {
 	Backend string  `json:"backend"`
 	Value   float64 `json:"value"`
-	// Good and Bad are the posterior that was drawn from.
-	Good   float64 `json:"good"`
-	Bad    float64 `json:"bad"`
-	Level  Level   `json:"level"`
+	// Mean and Weight are the posterior that was drawn from.
+	Mean   float64 `json:"mean"`
+	Weight float64 `json:"weight"`
 	Masked string  `json:"masked,omitempty"`
 }
 
@@ -49,11 +51,12 @@ type Choice struct {
 	Seed   uint64 `json:"seed"`
 	Mode   Mode   `json:"mode"`   // the mode that was in force; never ModeAuto
 	Chosen string `json:"chosen"` // empty where every arm is masked
-	// Would is what sampling chooses; empty in ModeFixed and where every arm is masked.
-	Would   string   `json:"would,omitempty"`
-	Level   Level    `json:"level,omitempty"` // the level of the chosen arm's posterior
-	Samples []Sample `json:"samples,omitempty"`
-	Reasons []string `json:"reasons"`
+	// Would is what sampling chooses; empty in ModeFixed, in ModeCascade and where every arm is masked.
+	Would    string   `json:"would,omitempty"`
+	Explored bool     `json:"explored,omitempty"` // Would has few rewards, and is taken for that
+	Value    Value    `json:"value,omitempty"`
+	Samples  []Sample `json:"samples,omitempty"`
+	Reasons  []string `json:"reasons"`
 }
 
 // Context is what kind of work an attempt was given. The zero value is work of which nothing is known.
@@ -85,8 +88,7 @@ const (
 )
 
 // choose puts the candidate that is chosen to the front and says why. A rule or a person that named a backend
-// leaves nothing to choose, and an attempt that goes on with what the one before it left stays with its
-// backend while that is free.
+// leaves nothing to choose, and a run stays with its backend while that is free, unless it shall try differently.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	if f.Choose == nil || len(candidates) < 2 {
 		return candidates, d
@@ -103,9 +105,9 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	if c.Chosen == "" {
 		return candidates, d
 	}
-	if last, ok := f.last(); ok && c.Mode == ModeLearn && len(f.Fresh) == 0 && !d.Different {
-		i := slices.IndexFunc(options, func(o Option) bool { return o.Backend == last.Backend && o.Masked == "" })
-		if i >= 0 {
+	if last, ok := f.last(); ok && c.Mode != ModeFixed && c.Mode != ModeShadow && !d.Different && last.Backend != c.Chosen {
+		// The choice is made at the start of a run: to switch within it costs what the provider keeps of the prompt.
+		if slices.ContainsFunc(options, func(o Option) bool { return o.Backend == last.Backend && o.Masked == "" }) {
 			return front(candidates, last.Backend), d
 		}
 	}

@@ -62,13 +62,22 @@ type learnedCache struct {
 // choice is how the attempt's backend is chosen among several that are free. Where
 // there is nothing to choose nothing is read.
 func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Option) policy.Choice, error) {
-	mode := e.Policy.Learning.Mode
-	if len(e.Backends) < 2 || mode == "" || mode == policy.ModeFixed {
+	l := e.Policy.Learning
+	if len(e.Backends) < 2 || l.Mode == "" || l.Mode == policy.ModeFixed {
 		return nil, nil
 	}
 	learned, err := s.Learned(ctx)
 	task, seed := s.state.Task(s.thread).Context(), seed(s.thread, len(s.state.Attempts)+1)
-	return func(options []policy.Option) policy.Choice { return learned.Choose(mode, task, options, seed) }, err
+	// Nothing is tried out on a thread where something has failed already.
+	how := learning.How{Mode: l.Mode, Value: l.Value, Explore: len(s.state.Attempts) == 0}
+	return func(options []policy.Option) policy.Choice {
+		for i, o := range options {
+			if b := slices.IndexFunc(e.Backends, func(b config.Backend) bool { return b.Name == o.Backend }); b >= 0 {
+				options[i].Model, options[i].Effort = e.Backends[b].Model, e.Backends[b].Effort
+			}
+		}
+		return learned.Choose(how, task, options, seed)
+	}, err
 }
 
 // seed is the chance in the choice of an attempt's backend: the same for the same
@@ -111,6 +120,7 @@ type LearningReport struct {
 	// Mode is the configured one, InForce what it comes to now.
 	Mode    policy.Mode             `json:"mode"`
 	InForce policy.Mode             `json:"in_force"`
+	Value   policy.Value            `json:"value"`
 	Arms    []learning.ArmView      `json:"arms"`
 	Sources []learning.SourceHealth `json:"sources"`
 	// Quarantined are the newest attempts whose grades are not learned from, with the reasons.
@@ -127,16 +137,22 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	if err != nil {
 		return LearningReport{}, err
 	}
-	var options []policy.Option
+	l := s.Config.Policy.Learning
+	var options, escalated []policy.Option
 	for _, b := range s.Config.Backends {
-		options = append(options, policy.Option{Backend: b.Name})
+		options = append(options, policy.Option{Backend: b.Name, Model: b.Model, Effort: b.Effort})
+		if b.EscalatedEffort != "" {
+			escalated = append(escalated, policy.Option{Backend: b.Name, Model: b.Model, Effort: b.EscalatedEffort, Escalated: true})
+		}
 	}
-	mode := s.Config.Policy.Learning.Mode
 	arms := learned.Arms(policy.Context{}, options)
+	inForce := learning.Choose(learning.How{Mode: l.Mode, Value: l.Value}, arms, 0).Mode
+	// The efforts of the last recovery are shown once they have run.
+	arms = append(arms, slices.DeleteFunc(learned.Arms(policy.Context{}, escalated), func(a learning.Arm) bool { return a.Attempts == 0 })...)
 	quarantined := append([]learning.Judged{}, learned.Judged()...)
 	quarantined = slices.DeleteFunc(quarantined, func(j learning.Judged) bool { return len(j.Quarantine) == 0 })
 	return LearningReport{
-		Mode: mode, InForce: learning.Choose(mode, arms, 0).Mode, Arms: learning.View(arms), Sources: learned.Health(),
+		Mode: l.Mode, InForce: inForce, Value: l.Value, Arms: learning.View(arms, l.Value), Sources: learned.Health(),
 		Quarantined: quarantined[max(0, len(quarantined)-shownQuarantined):],
 	}, nil
 }

@@ -70,14 +70,15 @@ func TestWhatPeopleDoWithTheWorkRevisesItsReward(t *testing.T) {
 	r := newRig(t, verifying())
 	r.agent("cat > /dev/null; echo done >> a.txt\n", "")
 	r.start()
+	before := r.arm("mine").Mean
 	n := r.solve("A word", "Please add the right word to a.txt.")
 	if s := r.ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	r.await("the first reward", func() bool { return r.arm("mine").Rewards == 1 })
 	verified := r.arm("mine").Mean
-	if verified <= 0.5 {
-		t.Errorf("mean %.2f after a verified attempt, want above the prior's 0.50", verified)
+	if verified <= before {
+		t.Errorf("mean %.2f after a verified attempt, want above the prior's %.2f", verified, before)
 	}
 	pull := r.pullOf(n)
 	_, err := r.world.Review(rigRepo, pull, writer, "APPROVED", "")
@@ -98,7 +99,7 @@ func TestWhatPeopleDoWithTheWorkRevisesItsReward(t *testing.T) {
 		t.Errorf("a signal that is missing moved the posterior from %+v to %+v", merged, now)
 	}
 	r.revert(pull)
-	r.await("the revert to count", func() bool { return r.arm("mine").Mean < 0.5 })
+	r.await("the revert to count", func() bool { return r.arm("mine").Mean < before })
 	if now := r.arm("mine"); now.Rewards != 1 {
 		t.Errorf("%d rewards after the revert, want the one, revised", now.Rewards)
 	}
@@ -119,6 +120,7 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 		"stream: codex")
 	r.config += fmt.Sprintf("policy: {learning: {judge: [%q]}}\nworkers: 2\n", judge)
 	r.start()
+	before := r.arm("mine").Mean
 	first, second := r.solve("The first", "Please add a line."), r.solve("The second", "Please add a second line.")
 	for _, n := range []int{first, second} {
 		if s := r.ending(n); s.State != "done" {
@@ -126,7 +128,7 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 		}
 	}
 	r.settle()
-	if a := r.arm("mine"); a.Rewards != 0 || a.Mean != 0.5 {
+	if a := r.arm("mine"); a.Rewards != 0 || a.Mean != before {
 		t.Errorf("the posterior moved: %+v", a)
 	}
 	said := ""
@@ -153,36 +155,62 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(said, string(learning.FloorWithWork)) {
-		t.Errorf("the floor grade of the judge is believed:\n%s", said)
-	}
 	if h := r.source(learning.JudgeSource); h.Failed != 1 {
 		t.Errorf("the judge failed %d times, want 1: %+v", h.Failed, h)
 	}
 	r.merge(r.pullOf(first))
 	r.await("the merge to reward the first", func() bool { return r.arm("mine").Rewards == 1 })
-	if a := r.arm("mine"); a.Mean <= 0.5 {
-		t.Errorf("mean %.2f after the merge, want above 0.50", a.Mean)
+	if a := r.arm("mine"); a.Mean <= before {
+		t.Errorf("mean %.2f after the merge, want above %.2f", a.Mean, before)
 	}
 }
 
-func TestTheConfiguredOrderHoldsWhileSamplingIsOnlyWatched(t *testing.T) {
+func TestShadowModeSaysWhatItWouldHaveTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
 	path := filepath.Join(r.dir, "agent.sh")
-	r.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\n", path)
+	r.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\npolicy: {learning: {mode: shadow}}\n", path)
 	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	if s := r.ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	l := r.status().Learning
-	if l.Mode != policy.ModeAuto || l.InForce != policy.ModeShadow {
-		t.Errorf("mode %s, in force %s; want auto and shadow", l.Mode, l.InForce)
+	if l.Mode != policy.ModeShadow || l.InForce != policy.ModeShadow {
+		t.Errorf("mode %s, in force %s; want shadow", l.Mode, l.InForce)
 	}
 	summary := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
 	if want := "mine is the first of the configured order that is free; sampling would take"; !strings.Contains(summary, want) {
 		t.Errorf("the check run does not say %q:\n%s", want, summary)
+	}
+}
+
+// TestTwoBackendsAreLearnedFromByDefault: one backend does nothing right. Nobody configured anything, and work goes to the other.
+func TestTwoBackendsAreLearnedFromByDefault(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("cat > /dev/null; echo wrong >> a.txt\n", "")
+	good := filepath.Join(r.dir, "good.sh")
+	r.must(os.WriteFile(good, []byte("#!/bin/sh\ncat > /dev/null; echo done >> a.txt\n"), 0o700))
+	r.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\n", good)
+	r.start()
+	if l := r.status().Learning; l.Mode != policy.ModeAuto || l.InForce != policy.ModeLearn {
+		t.Fatalf("mode %s, in force %s; want auto and learn", l.Mode, l.InForce)
+	}
+	taken := 0
+	for i := range 8 {
+		n := r.solve(fmt.Sprintf("A word %d", i), fmt.Sprintf("Please add the right word to a.txt, number %d.", i))
+		s := r.ending(n)
+		if i >= 4 && s.State == "done" {
+			taken++
+		}
+	}
+	mine, other := r.arm("mine"), r.arm("other")
+	if taken < 3 || other.Rewards == 0 || other.Mean <= mine.Mean {
+		t.Errorf("of the last 4 threads %d went well: %+v and %+v", taken, mine, other)
+	}
+	if other.Chosen == "" {
+		t.Errorf("nobody says why other was chosen: %+v", other)
 	}
 }

@@ -274,20 +274,40 @@ func (r statusReport) print(w io.Writer) error {
 	return printLearning(w, r.Learning)
 }
 
+// printLearning prints nothing while there is nothing to choose from.
 func printLearning(w io.Writer, l solver.LearningReport) error {
-	fmt.Fprintf(w, "\nLearning: mode %s, in force %s\n", l.Mode, l.InForce)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "BACKEND\tREWARDS\tMEAN\t90 %% INTERVAL\tSHARE\t\n")
-	for _, a := range l.Arms {
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f–%.2f\t%.0f %%\t%s\n", a.Backend, a.Rewards, a.Mean, a.Low, a.High, 100*a.Share, interval(a))
+	if len(l.Arms) < 2 {
+		return nil
 	}
-	fmt.Fprintf(t, "\nSIGNAL\tATTEMPTS\tCOVERAGE\tVALID\tVIOLATIONS\t\n")
+	fmt.Fprintf(w, "\nLearning: mode %s, in force %s, value %s\n", l.Mode, l.InForce, l.Value)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "ARM\tREWARDS\tMEAN\t90 %% INTERVAL\tSHARE\tATTEMPTS\tUSD A SOLVED\tMINUTES\t\n")
+	for _, a := range l.Arms {
+		cost, minutes := "–", "–"
+		if a.PerSolved > 0 {
+			cost = fmt.Sprintf("%.2f", a.PerSolved)
+		}
+		if a.Seconds > 0 {
+			minutes = fmt.Sprintf("%.1f", a.Seconds/60/float64(a.Attempts))
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f–%.2f\t%.0f %%\t%d\t%s\t%s\t%s\n", a.Name(), a.Rewards, a.Mean, a.Low, a.High, 100*a.Share, a.Attempts, cost, minutes, interval(a))
+	}
+	for _, a := range l.Arms {
+		if a.Chosen != "" {
+			fmt.Fprintf(t, "last choice: %s\n", a.Chosen)
+		}
+	}
+	fmt.Fprintf(t, "\nSIGNAL\tATTEMPTS\tCOVERAGE\tVALID\tAGREES\tVIOLATIONS\t\n")
 	for _, h := range l.Sources {
 		note := ""
 		if h.Degraded {
 			note = "degraded, not learned from: " + h.Reason
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%s\n", h.Source, h.Attempts, share(h.Coverage, h.Attempts), share(h.Valid, h.Values), len(h.Violations), note)
+		agrees, a := "–", h.Agreement
+		if a.Good+a.Bad > 0 {
+			agrees = fmt.Sprintf("%d of %d", a.Hits+a.Rejects, a.Good+a.Bad)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\n", h.Source, h.Attempts, share(h.Coverage, h.Attempts), share(h.Valid, h.Values), agrees, len(h.Violations), note)
 	}
 	if err := t.Flush(); err != nil {
 		return err

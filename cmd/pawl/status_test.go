@@ -40,15 +40,16 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 		Backends: []backendStatus{{Name: "codex", Kind: "codex", Account: "main"}},
 		Levels:   []policy.Ledger{{Level: "this server", Used: policy.Used{Attempts: 7, Tokens: 90, USD: 1.5}, MaxAttempts: 500, MaxUSD: 200}},
 		Learning: solver.LearningReport{
-			Mode: policy.ModeAuto, InForce: policy.ModeShadow,
+			Mode: policy.ModeAuto, InForce: policy.ModeLearn, Value: policy.Quality,
 			Arms: learning.View([]learning.Arm{
-				{Option: policy.Option{Backend: "codex"}, Posterior: learning.Posterior{Good: 31, Bad: 12, N: 47}, Rewards: 47},
-				{Option: policy.Option{Backend: "claude"}},
-			}),
+				{Option: policy.Option{Backend: "codex", Model: "gpt-5", Effort: "medium"}, Posterior: learning.Posterior{Mean: 0.711, Weight: 45, N: 47}, Rewards: 47,
+					Attempts: 50, Priced: 50, Solved: 20, CostUSD: 30, Seconds: 9000, Chosen: "codex drew highest; its mean is 0.71 from 47 rewards"},
+				{Option: policy.Option{Backend: "claude"}, Posterior: learning.Posterior{Mean: 0.5, Weight: 2}},
+			}, policy.Quality),
 			Sources: []learning.SourceHealth{
 				{Source: learning.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
 				{Source: learning.JudgeSource, Attempts: 40, Values: 30, Coverage: 0.75, Valid: 0.87, Degraded: true,
-					Violations: make([]learning.Violation, 4), Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)"},
+					Agreement: learning.Agreement{Good: 12, Bad: 8, Hits: 10, Rejects: 7}, Violations: make([]learning.Violation, 4), Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)"},
 			},
 		},
 	}.print(&out)
@@ -66,14 +67,15 @@ account other: 1 × auth in a row, breaker open, when it resets is unknown
 in the last 24 hours on this server: 7 of 500 attempts (493 left), 1.50 of 200.00 USD (198.50 left), 90 tokens
 backend codex (codex) on account main
 
-Learning: mode auto, in force shadow
-BACKEND  REWARDS  MEAN  90 % INTERVAL  SHARE
-codex    47       0.71  0.60–0.82      71 %   ···········━━━●━━···
-claude   0        0.50  0.05–0.95      29 %   ·━━━━━━━━━●━━━━━━━━━
+Learning: mode auto, in force learn, value quality
+ARM                   REWARDS  MEAN  90 % INTERVAL  SHARE  ATTEMPTS  USD A SOLVED  MINUTES
+codex (gpt-5 medium)  47       0.71  0.60–0.82      97 %   50        1.50          3.0      ···········━━━●━━···
+claude                0        0.50  0.05–0.95      3 %    0         –             –        ·━━━━━━━━━●━━━━━━━━━
+last choice: codex drew highest; its mean is 0.71 from 47 rewards
 
-SIGNAL    ATTEMPTS  COVERAGE  VALID  VIOLATIONS
-verifier  40        95 %      100 %  0
-judge     40        75 %      87 %   4           degraded, not learned from: 4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)
+SIGNAL    ATTEMPTS  COVERAGE  VALID  AGREES    VIOLATIONS
+verifier  40        95 %      100 %  –         0
+judge     40        75 %      87 %   17 of 20  4           degraded, not learned from: 4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)
 `
 	got := regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n")
 	if d := cmp.Diff(want, got); d != "" {
@@ -87,7 +89,7 @@ func TestAReportAndAnErrorCannotDriveATerminal(t *testing.T) {
 	cmd := &cobra.Command{}
 	cmd.SetOut(&out)
 	err := printReport(cmd, false, nil, func(w io.Writer) error {
-		return printLearning(w, solver.LearningReport{Quarantined: []learning.Judged{{ID: "acme/widgets#7/2", Quarantine: []string{hostile}}}})
+		return printLearning(w, solver.LearningReport{Arms: make([]learning.ArmView, 2), Quarantined: []learning.Judged{{ID: "acme/widgets#7/2", Quarantine: []string{hostile}}}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,20 +21,21 @@ import (
 // learnt is what four backends and seven sources may have come to.
 func learnt(context.Context) (solver.LearningReport, error) {
 	arm := func(name string, good, bad float64, n int) learning.Arm {
-		return learning.Arm{Option: policy.Option{Backend: name}, Level: policy.Global, Posterior: learning.Posterior{Good: good, Bad: bad, N: n}, Rewards: n}
+		return learning.Arm{Option: policy.Option{Backend: name, Model: name + "-1"}, Posterior: learning.Posterior{Mean: (1 + good) / (2 + good + bad), Weight: 2 + good + bad, N: n}, Rewards: n,
+			Attempts: n, Priced: n, CostUSD: float64(n) / 2, Solved: n / 2}
 	}
 	broken := func(at time.Duration, attempt string, c learning.ValidityRule) learning.Violation {
 		return learning.Violation{Source: learning.JudgeSource, Check: c, Attempt: attempt, Reason: "implausible", At: now.Add(-at)}
 	}
-	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeShadow}
-	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)})
+	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeLearn}
+	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)}, policy.Quality)
 	s.Sources = []learning.SourceHealth{
 		{Source: learning.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},
 		{Source: learning.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
 		{Source: learning.JudgeSource, Attempts: 40, Values: 30, Failed: 9, Coverage: 0.75, Valid: 0.87, Degraded: true,
 			Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#9/1 (floor_with_work), acme/widgets#7/2 (floor_with_work)",
 			Violations: []learning.Violation{
-				broken(60*time.Hour, "acme/gadgets#3/1", "unavailable"), broken(50*time.Hour, "acme/gadgets#4/1", "failed_answer"),
+				broken(60*time.Hour, "acme/gadgets#3/1", "unavailable"), broken(50*time.Hour, "acme/gadgets#4/1", "top_without_change"),
 				broken(9*time.Hour, "acme/widgets#7/2", "floor_with_work"), broken(2*time.Hour, "acme/widgets#9/1", "floor_with_work"),
 			}},
 		{Source: learning.JournalSource},
@@ -51,9 +52,9 @@ func TestTheStatusPageShowsWhatWasLearned(t *testing.T) {
 	page := s.page("/")
 	golden(t, "learning", page)
 	for _, want := range []string{
-		"mode auto, in force: shadow",
-		`aria-label="codex: mean 0.71, 90 % interval 0.60 to 0.82"`,
-		`aria-label="opencode: mean 0.50, 90 % interval 0.05 to 0.95"`,
+		"mode auto, in force: learn",
+		`aria-label="codex (codex-1): mean 0.71, 90 % interval 0.60 to 0.82"`,
+		`aria-label="opencode (opencode-1): mean 0.50, 90 % interval 0.05 to 0.95"`,
 		`<a href="threads/acme/widgets/9">acme/widgets#9/1</a> floor with work`,
 		"4 violations in 7 days, more than 2", "30 of 40 (75 %)", "87 %", "silent",
 	} {

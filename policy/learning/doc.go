@@ -9,14 +9,13 @@
 //	which sources are there, which one is trusted most           reward.go, sources
 //	what is each signal's value                                  signals.go
 //	how do signals become one grade                              reward.go, grade
-//	which grades count as rewards, which are set aside           reward.go, validity.go
-//	in which order do rows count, who is degraded for how long   validity.go, Learn
-//	when is a value implausible                                  validity_checks.go
-//	when does a source repeat itself or fail too often           validity_sources.go
-//	which transcripts count                                      validity_checks.go, transcript
-//	what is shown of a source's health                           validity_sources.go, Health
-//	how fast does an old reward fade; what is known of an arm    bandit.go, Posterior
-//	where is Thompson sampling, and when is it not asked         bandit.go
+//	in which order do rows count, which are set aside            validity.go
+//	when is a value implausible, which grades count as rewards   checks.go
+//	when does a source repeat itself or fail too often           health.go
+//	how far does a source agree with people and the verifier     agreement.go
+//	what is shown of a source's health                           health.go, Health
+//	how fast does an old reward fade; what is known of an arm    posterior.go
+//	where is Thompson sampling, and when is it not asked         choose.go
 //	what kind of task is it, and how large                       task.go
 //
 // The made-up worlds in which it is tried are in worlds_test.go and

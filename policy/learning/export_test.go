@@ -8,13 +8,13 @@ import (
 // LearnUnchecked is Learn without validation: it believes every signal. The made-up
 // worlds measure by it what validation is worth.
 func LearnUnchecked(rows []Graded, now time.Time) Learned {
-	l := Learned{rows: ordered(rows, now), now: now}
+	l := Learned{rows: ordered(rows, now), now: now, trust: fullTrust}
 	for i := range l.rows {
 		r := &l.rows[i]
-		grade, _, _ := r.grade(&r.set, &aside{})
-		r.reward, r.learnt = grade.Value, grade.Known
+		g := r.grade(&r.set, &aside{}, &fullTrust)
+		r.reward, r.weight, r.learnt = g.Value, 1, g.Known
 	}
-	l.addUp()
+	l.group()
 	return l
 }
 

@@ -24,12 +24,21 @@ const (
 // sources are all sources with their weights, in order of trust; one without a weight decides alone. Each level
 // weighs more than all below it together, so that the more trusted side wins. That rule and the numbers are our
 // choice.
-var sources = [...]struct {
+var sources = [...]source{{PeopleSource, 0}, {SeveritySource, 0}, {VerifierSource, 8}, {CISource, 8}, {JudgeSource, 4}, {TrajectorySource, 2}, {JournalSource, 1}}
+
+type source struct {
 	name   SignalSource
 	weight float64
-}{{PeopleSource, 0}, {SeveritySource, 0}, {VerifierSource, 8}, {CISource, 8}, {JudgeSource, 4}, {TrajectorySource, 2}, {JournalSource, 1}}
+}
 
 const sourceCount = len(sources)
+
+// The places of those that are asked for by name.
+const (
+	severityPlace = 1
+	verifierPlace = 2
+	ciPlace       = 3
+)
 
 // place gives the index of a source in sources, or -1 for a word that is none.
 func (s SignalSource) place() int {
@@ -83,12 +92,19 @@ func (s *Signal) why() string {
 // Graded is one attempt that has ended with all that is known about its grade. Late signals make a new version
 // of the row.
 type Graded struct {
-	ID      string         `json:"id"` // owner/repo#n/attempt, unique
-	At      time.Time      `json:"at"` // when the attempt ended; it never changes
-	Backend string         `json:"backend"`
-	Context policy.Context `json:"context"`
-	Signals []Signal       `json:"signals"`
-	Facts   AttemptFacts   `json:"facts"`
+	ID      string    `json:"id"` // owner/repo#n/attempt, unique
+	At      time.Time `json:"at"` // when the attempt ended; it never changes
+	Backend string    `json:"backend"`
+	// Model and Effort are what ran, Escalated that it was the effort of the last recovery. Rows of older versions lack them.
+	Model     string         `json:"model,omitempty"`
+	Effort    string         `json:"effort,omitempty"`
+	Escalated bool           `json:"escalated,omitempty"`
+	CostUSD   float64        `json:"cost_usd,omitempty"` // 0 where it is not known
+	Seconds   float64        `json:"seconds,omitempty"`  // how long its agent ran
+	Chosen    string         `json:"chosen,omitempty"`   // why the backend was chosen; empty where there was no choice
+	Context   policy.Context `json:"context"`
+	Signals   []Signal       `json:"signals"`
+	Facts     AttemptFacts   `json:"facts"`
 }
 
 // AttemptFacts are what Pawl itself knows of an attempt, by which signals are checked; zero knows nothing.
@@ -129,7 +145,7 @@ type GradePart struct {
 // Grade grades an attempt by all of its signals, plausible or not; Learn asks that.
 func (g Graded) Grade() Grade {
 	set := g.signals()
-	return g.explain(&set, &aside{})
+	return g.explain(&set, &aside{}, &fullTrust)
 }
 
 // unrelated are the endings that say nothing of the work.
@@ -181,37 +197,70 @@ func (g *Graded) signals() signalSet {
 	return set
 }
 
-// grade is the grade without its parts. alone is the place of the source that decides alone, or -1, and weight that
-// of the others together.
-func (g *Graded) grade(set *signalSet, not *aside) (grade Grade, alone int, weight float64) {
-	alone = -1
-	sum := 0.0
-	for p, source := range sources {
-		switch {
-		case !set[p].usable() || not[p] != "":
-		case source.weight > 0:
-			sum, weight = sum+source.weight*set[p].Value, weight+source.weight
-		case alone < 0:
-			alone = p
-		}
-	}
-	switch no := g.Facts.unrewarded(); {
-	case no != "":
-		grade.Missing = no
-	case alone >= 0:
-		grade.Value, grade.Known, grade.By = set[alone].Value, true, sources[alone].name
-	case weight > sources[JournalSource.place()].weight:
-		grade.Value, grade.Known = sum/weight, true
-	case weight > 0:
-		grade.Missing = "there is only the agent's own word"
-	default:
-		grade.Missing = "no source gave a value that is believed"
-	}
-	return grade, alone, weight
+// trust is how far each source is believed, by its place: from 0 to 1, times its weight.
+type trust [sourceCount]float64
+
+// fullTrust is that of sources of which nothing is known yet.
+var fullTrust = trust{1, 1, 1, 1, 1, 1, 1}
+
+// graded is a grade without its parts.
+type graded struct {
+	Grade
+	alone  int     // the place of the source that decides alone, or -1
+	weight float64 // of all sources that do not, as far as they are trusted
+	trust  float64 // of those that the grade rests on
+	capped bool    // what the agent wrote would only raise it, and adds nothing
 }
 
-func (g *Graded) explain(set *signalSet, not *aside) Grade {
-	grade, alone, weight := g.grade(set, not)
+// written reports whether a source rests on what the agent wrote itself. That nothing changed, which the trajectory says
+// then, Pawl knows from the files.
+func (g *Graded) written(p int) bool {
+	return sources[p].name == JournalSource || sources[p].name == TrajectorySource && g.Facts.Changed
+}
+
+// grade is the weighted mean of what is believed. What an agent can write itself, its transcript and its summary, may
+// lower that of the others, never raise it, and is no grade by itself: so no words of an agent earn anything.
+func (g *Graded) grade(set *signalSet, not *aside, t *trust) graded {
+	r := graded{alone: -1}
+	var outside, own, sum, full float64
+	for p, source := range sources {
+		switch w := source.weight * t[p]; {
+		case !set[p].usable() || not[p] != "":
+		case source.weight == 0:
+			if r.alone < 0 {
+				r.alone = p
+			}
+		case g.written(p):
+			own, r.weight = own+w*set[p].Value, r.weight+w
+		default:
+			outside, sum, full = outside+w*set[p].Value, sum+w, full+source.weight
+		}
+	}
+	r.weight += sum
+	switch no := g.Facts.unrewarded(); {
+	case no != "":
+		r.Missing = no
+	case r.alone >= 0:
+		r.Value, r.Known, r.By, r.trust = set[r.alone].Value, true, sources[r.alone].name, 1
+	case sum > 0:
+		r.Value, r.Known, r.trust = min(outside/sum, (outside+own)/r.weight), true, sum/full
+		r.capped = outside/sum <= (outside+own)/r.weight
+	case own > 0:
+		r.Missing = "there is only what the agent wrote itself"
+	default:
+		r.Missing = "no source gave a value that is believed"
+	}
+	return r
+}
+
+func (g *Graded) explain(set *signalSet, not *aside, t *trust) Grade {
+	r := g.grade(set, not, t)
+	whole := r.weight
+	for p, source := range sources {
+		if r.capped && g.written(p) && set[p].usable() && not[p] == "" {
+			whole -= source.weight * t[p]
+		}
+	}
 	for p, source := range sources {
 		s := set[p]
 		part := GradePart{Source: source.name}
@@ -223,16 +272,20 @@ func (g *Graded) explain(set *signalSet, not *aside) Grade {
 			part.Value, part.Why = 0, s.why()
 		case not[p] != "":
 			part.Why = "set aside: " + not[p]
-		case alone >= 0 && alone != p:
-			part.Why = string(sources[alone].name) + " decides"
-		case !grade.Known:
-			part.Why = grade.Missing
-		case alone == p:
+		case r.alone >= 0 && r.alone != p:
+			part.Why = string(sources[r.alone].name) + " decides"
+		case !r.Known:
+			part.Why = r.Missing
+		case r.alone == p:
 			part.Share, part.Why = 1, s.Detail
+		case r.capped && g.written(p):
+			part.Why = "what the agent wrote can only lower a grade"
+		case t[p] == 0:
+			part.Why = disagrees
 		default:
-			part.Share, part.Why = source.weight/weight, s.Detail
+			part.Share, part.Why = source.weight*t[p]/whole, s.Detail
 		}
-		grade.Parts = append(grade.Parts, part)
+		r.Parts = append(r.Parts, part)
 	}
-	return grade
+	return r.Grade
 }

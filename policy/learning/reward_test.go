@@ -66,7 +66,7 @@ func TestGradesOfAttempts(t *testing.T) {
 		{name: "an edit loop decides", signals: []Signal{says(VerifierSource, 1, at), SeveritySignal(policy.Severity{Class: policy.Moderate, Grade: 0.05}, at)}, want: 0.05},
 		{name: "people above an edit loop", signals: []Signal{SeveritySignal(policy.Severity{Class: policy.Severe, Grade: 0.02}, at), PeopleSignal(Approved, "ann", at)}, want: 0.9},
 		{name: "the newest of a source", signals: []Signal{says(CISource, 0.2, at), says(CISource, 1, at.Add(time.Minute))}, want: 1},
-		{name: "only the agent's word", signals: []Signal{says(JournalSource, 0.9, at)}, missing: "there is only the agent's own word"},
+		{name: "only the agent's word", signals: []Signal{says(JournalSource, 0.9, at)}, missing: "there is only what the agent wrote itself"},
 		{name: "nothing", missing: "no source gave a value that is believed"},
 		{name: "the zero signal is no low grade", signals: []Signal{{Source: JudgeSource}}, missing: "no source gave a value that is believed"},
 		{name: "not a number", signals: []Signal{says(JudgeSource, math.NaN(), at)}, missing: "no source gave a value that is believed"},

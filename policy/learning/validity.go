@@ -11,15 +11,14 @@ import (
 type ValidityRule string
 
 const (
-	// FloorWithWork: a floor grade although commits were pushed, it verified, or people merged.
+	// FloorWithWork: a floor grade although it verified, checks passed or people took the work, by a source whose
+	// floor grades are more often contradicted than confirmed.
 	FloorWithWork ValidityRule = "floor_with_work"
 	// TopWithoutChange: a top grade although nothing changed.
 	TopWithoutChange ValidityRule = "top_without_change"
-	// FailedAnswer: a source gave a value although it failed.
-	FailedAnswer ValidityRule = "failed_answer"
 	// StubTranscript: the transcript is too small for an attempt that changed something.
 	StubTranscript ValidityRule = "stub_transcript"
-	// Stuck: a source gave the same value stuckAfter times in a row.
+	// Stuck: a source gave the same value so often in a row that its usual use of the scale does not explain it.
 	Stuck ValidityRule = "stuck"
 	// Unavailable: a source failed too often within a day.
 	Unavailable ValidityRule = "unavailable"
@@ -40,14 +39,16 @@ type Judged struct {
 	Backend    string         `json:"backend"`
 	Context    policy.Context `json:"context"`
 	Grade      Grade          `json:"grade"`                // computed without the sources that are not believed
-	Quarantine []string       `json:"quarantine,omitempty"` // why the grade is not learned from; empty for nothing
+	Quarantine []string       `json:"quarantine,omitempty"` // why there is no grade although a source gave one; empty for nothing
 }
 
 // Learned is what the rows say, computed anew each time. Zero knows nothing.
 type Learned struct {
 	rows  []checkedRow
-	found []Violation // in order of their time
-	cells map[cell]Posterior
+	of    map[armKey][]int // positions of rows, oldest first
+	found []Violation      // in order of their time
+	agree [sourceCount]Agreement
+	trust trust
 	now   time.Time
 }
 
@@ -63,9 +64,13 @@ type checkedRow struct {
 
 // Why a source's value is not believed.
 const (
-	isStuck       = "the source gives the same value again and again"
-	isUnavailable = "the source fails too often"
-	isDegraded    = "the source is degraded"
+	isStuck        = "the source gives the same value again and again"
+	isUnavailable  = "the source fails too often"
+	isDegraded     = "the source is degraded"
+	isContradicted = "its lowest grades are more often contradicted than confirmed"
+	isBlind        = "what it was shown of the attempt is incomplete"
+	isUnfounded    = "it praises an attempt that changed nothing"
+	disagrees      = "it does not agree with people and the verifier"
 )
 
 // Learn validates all rows and adds up their rewards. Rows and signals from after now are not there yet; of
@@ -74,18 +79,15 @@ func Learn(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now}
 	c := checks{Learned: &l, streaks: map[string]*[sourceCount]streak{}}
 	c.run()
-	l.addUp()
+	l.group()
 	return l
 }
 
-func (l *Learned) addUp() {
-	l.cells = map[cell]Posterior{}
+func (l *Learned) group() {
+	l.of = map[armKey][]int{}
 	for i := range l.rows {
-		if r := &l.rows[i]; r.learnt {
-			for _, at := range cells(r.Backend, r.Context) {
-				l.cells[at] = l.cells[at].plus(r.reward, r.weight)
-			}
-		}
+		key := armKey{l.rows[i].Backend, l.rows[i].Escalated}
+		l.of[key] = append(l.of[key], i)
 	}
 }
 
@@ -127,7 +129,7 @@ func (l Learned) Judged() []Judged {
 	all := make([]Judged, len(l.rows))
 	for i := range l.rows {
 		r := &l.rows[i]
-		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: r.explain(&r.set, &r.aside), Quarantine: r.reasons()}
+		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: r.explain(&r.set, &r.aside, &l.trust), Quarantine: r.reasons()}
 	}
 	return all
 }

@@ -1,56 +1,87 @@
 package learning_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
-	"testing"
 	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// worldAttempts are those of one run.
-const worldAttempts = 500
-
-// result is what one seed came to: its regret against the best fixed arm for the
-// sampler, for the sampler without validation, and for uniform choice (its
-// expectation).
-type result struct {
-	seed
-	checked, unchecked, uniform float64
-	// moving is the regret of the sampler against the arm that was best at
-	// the time, and movingUniform that of uniform choice.
-	moving, movingUniform float64
+// chooser is a way to choose: by what was graded so far, how each arm did.
+type chooser struct {
+	name string
+	// choose gives an arm for attempt i. The chance is the attempt's own.
+	choose func(w world, rows []learning.Graded, seen []seen, i int, chance *rand.Rand) int
 }
 
-// play plays one seed.
-func play(t seed, attempts int) result {
-	w := newWorld(t, attempts)
-	r := result{seed: t}
-	fixed := w.bestArm()
-	var chosen []int
-	chosen, r.checked = w.sample(learning.Learn, fixed)
-	if t.scenario.isCorrupted() {
-		_, r.unchecked = w.sample(learning.LearnUnchecked, fixed)
+// seen is what a textbook's rule knows of an attempt: the unchecked grade.
+type seen struct {
+	arm    int
+	reward float64
+	known  bool
+}
+
+// ours is the name of the real one.
+const ours = "Pawl"
+
+// choosers are Pawl and the rules of the textbooks. Theirs have the unchecked grades, no context and no configured order.
+func choosers() []chooser {
+	return []chooser{
+		{name: ours},
+		{name: "plain Thompson", choose: byArm(func(n, sum, _ float64, _ int, chance *rand.Rand) float64 {
+			return distuv.Beta{Alpha: 1 + sum, Beta: 1 + n - sum, Src: chance}.Rand()
+		})},
+		{name: "Gaussian Thompson", choose: byArm(func(n, sum, _ float64, _ int, chance *rand.Rand) float64 {
+			// Variance of a reward 0.12, prior mean 0.5 with variance 0.0625: the same as Pawl's.
+			precision := 1/0.0625 + n/0.12
+			return (0.5/0.0625+sum/0.12)/precision + chance.NormFloat64()/math.Sqrt(precision)
+		})},
+		{name: "ε-greedy", choose: func(w world, rows []learning.Graded, all []seen, i int, chance *rand.Rand) int {
+			if chance.Float64() < 0.1 {
+				return chance.IntN(w.arms)
+			}
+			return greedy(w, rows, all, i, chance)
+		}},
+		{name: "UCB1", choose: byArm(func(n, sum, all float64, _ int, _ *rand.Rand) float64 {
+			if n == 0 {
+				return math.Inf(1)
+			}
+			return sum/n + math.Sqrt(2*math.Log(max(1, all))/n)
+		})},
+		{name: "best known", choose: greedy},
+		{name: "always first", choose: func(world, []learning.Graded, []seen, int, *rand.Rand) int { return 0 }},
 	}
-	for i, q := range w.quality {
-		mean := 0.0
-		for _, p := range q {
-			mean += p / float64(len(q))
+}
+
+// greedy takes the arm with the highest mean; one that has no reward yet is worth 0.5.
+var greedy = byArm(func(n, sum, _ float64, _ int, _ *rand.Rand) float64 { return (0.5 + sum) / (1 + n) })
+
+// byArm takes the arm whose number is highest, of equal ones the first.
+func byArm(number func(n, sum, all float64, arm int, chance *rand.Rand) float64) func(world, []learning.Graded, []seen, int, *rand.Rand) int {
+	return func(w world, _ []learning.Graded, history []seen, _ int, chance *rand.Rand) int {
+		n, sum, all := make([]float64, w.arms), make([]float64, w.arms), 0.0
+		for _, s := range history {
+			if s.known {
+				n[s.arm], sum[s.arm], all = n[s.arm]+1, sum[s.arm]+s.reward, all+1
+			}
 		}
-		r.uniform += q[fixed] - mean
-		r.movingUniform += slices.Max(q) - mean
-		r.moving += slices.Max(q) - q[chosen[i]]
+		best, most := 0, math.Inf(-1)
+		for k := range w.arms {
+			if v := number(n[k], sum[k], all, k, chance); v > most {
+				best, most = k, v
+			}
+		}
+		return best
 	}
-	return r
 }
-
-// learner is learning.Learn or learning.LearnUnchecked.
-type learner func([]learning.Graded, time.Time) learning.Learned
 
 // late is a signal that has not come yet.
 type late struct {
@@ -58,138 +89,132 @@ type late struct {
 	signal learning.Signal
 }
 
-// deliver adds the signals that have come to their rows, and gives those that
-// have not.
-func deliver(waiting []late, rows []learning.Graded, now time.Time) []late {
-	return slices.DeleteFunc(waiting, func(l late) bool {
-		if l.signal.At.After(now) {
-			return false
-		}
-		rows[l.row].Signals = append(rows[l.row].Signals, l.signal)
-		return true
-	})
-}
+// learnEvery is how often the real one learns anew in these worlds; a server does within seconds.
+const learnEvery = 24 * time.Hour
 
-// sample lets Thompson sampling choose every attempt, and gives what it chose and
-// the regret against a fixed arm. The attempts come one after the
-// other; what people say comes when it comes.
-func (w world) sample(learn learner, fixed int) (chosen []int, regret float64) {
+// play lets a chooser choose every attempt, and gives the regret of each: against the arm that is best then and there.
+// What people say comes when it comes.
+func (w world) play(c chooser) []float64 {
 	options := make([]policy.Option, w.arms)
 	for k := range options {
 		options[k].Backend = backend(k)
 	}
 	var rows []learning.Graded
+	var history []seen
 	var waiting []late
+	var learned learning.Learned
+	var at time.Time
+	regret := make([]float64, len(w.quality))
 	for i, q := range w.quality {
-		now := w.start.Add(time.Duration(i+1)*apart - lasts)
-		waiting = deliver(waiting, rows, now)
-		context := policy.Context{Repo: "made/up", Category: policy.Bug, Size: policy.Small}
-		arms := learn(rows, now).Arms(context, options)
-		choice := learning.Choose(policy.ModeLearn, arms, w.chance(i, 0, 5).Uint64())
-		arm := slices.IndexFunc(options, func(o policy.Option) bool { return o.Backend == choice.Chosen })
+		now := w.start.Add(time.Duration(i) * w.apart())
+		waiting = slices.DeleteFunc(waiting, func(l late) bool {
+			if l.signal.At.After(now) {
+				return false
+			}
+			rows[l.row].Signals = append(rows[l.row].Signals, l.signal)
+			history[l.row] = see(history[l.row].arm, rows[l.row])
+			return true
+		})
+		var arm int
+		if c.choose != nil {
+			arm = c.choose(w, rows, history, i, w.chance(i, 0, 5))
+		} else {
+			if now.Sub(at) >= learnEvery {
+				learned, at = learning.Learn(rows, now), now
+			}
+			choice := learned.Choose(learning.How{Mode: policy.ModeAuto, Explore: true}, w.contexts[i], options, w.chance(i, 0, 5).Uint64())
+			arm = slices.IndexFunc(options, func(o policy.Option) bool { return o.Backend == choice.Chosen })
+		}
 		row, said := w.attempt(i, arm)
-		w.corrupt(&row, w.faultOf(i, arm, fixed), i, w.chance(i, arm, 6))
-		rows = append(rows, row)
+		rows, history = append(rows, row), append(history, see(arm, row))
 		if said != nil {
 			waiting = append(waiting, late{i, *said})
 		}
-		regret += q[fixed] - q[arm]
-		chosen = append(chosen, arm)
+		regret[i] = slices.Max(q) - q[arm]
 	}
-	return chosen, regret
+	return regret
 }
 
-// playAll plays so many seeds of each scenario with each number of arms, on all
-// processors, and gives a cell for each.
-func playAll(seeds int, arms []int) []cell {
-	var all []seed
-	for _, s := range []scenario{stationary, drifting, corrupted, targeted} {
-		for _, k := range arms {
-			for n := range seeds {
-				all = append(all, seed{s, k, uint64(n + 1)})
-			}
+func see(arm int, row learning.Graded) seen {
+	g := row.Grade()
+	return seen{arm, g.Value, g.Known}
+}
+
+// uniform is the expected regret of choosing evenly.
+func (w world) uniform() float64 {
+	sum := 0.0
+	for _, q := range w.quality {
+		sum += slices.Max(q)
+		for _, p := range q {
+			sum -= p / float64(len(q))
 		}
 	}
-	results := make([]result, len(all))
-	next := make(chan int)
+	return sum
+}
+
+// weeks are how long a world is played.
+const weeks = 16
+
+// table is the share of uniform choice's regret that each chooser saves, by seed.
+type table struct {
+	seed
+	uniform []float64
+	regret  map[string][]float64 // by chooser
+	eight   map[string][]float64 // after eight weeks
+}
+
+// playAll plays so many seeds of each scenario at each place, on all processors.
+func playAll(seeds int, of []scenario, places []place) []table {
+	var tables []table
+	for _, s := range of {
+		for _, p := range places {
+			t := table{seed: seed{scenario: s, place: p}, uniform: make([]float64, seeds), regret: map[string][]float64{}, eight: map[string][]float64{}}
+			for _, c := range choosers() {
+				t.regret[c.name], t.eight[c.name] = make([]float64, seeds), make([]float64, seeds)
+			}
+			tables = append(tables, t)
+		}
+	}
+	type job struct{ table, n int }
+	next := make(chan job)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for i := range next {
-				results[i] = play(all[i], worldAttempts)
+			for j := range next {
+				t := tables[j.table]
+				w := newWorld(seed{t.scenario, t.place, uint64(j.n + 1)}, weeks*t.weekly)
+				t.uniform[j.n] = w.uniform()
+				for _, c := range choosers() {
+					for i, r := range w.play(c) {
+						t.regret[c.name][j.n] += r
+						if i < weeks/2*t.weekly {
+							t.eight[c.name][j.n] += r
+						}
+					}
+				}
 			}
 		})
 	}
-	for i := range all {
-		next <- i
+	for i := range tables {
+		for n := range seeds {
+			next <- job{i, n}
+		}
 	}
 	close(next)
 	workers.Wait()
-	var cells []cell
-	for from := 0; from < len(results); from += seeds {
-		honest := slices.IndexFunc(all, func(s seed) bool { return s.scenario == stationary && s.arms == all[from].arms })
-		cells = append(cells, measure(results[from:from+seeds], results[honest:honest+seeds]))
-	}
-	return cells
+	return tables
 }
 
-// cell is one scenario with one number of arms. Regret is counted in attempts
-// whose work would have been good with the best fixed arm.
-type cell struct {
-	seed
-	regret, uniform interval // of the sampler, and of choosing evenly
-	saved           interval // 1 − regret ÷ uniform, of the means
-	// moving is saved for the regret against the arm that is best at the time,
-	// which differs from the best fixed one where backends drift.
-	moving interval
-	// The rest is zero where nothing is corrupted. unchecked is the sampler's
-	// regret without validation.
-	unchecked, savedUnchecked interval
-	// lost is what corruption costs with validation, and lostUnchecked without:
-	// the part of what the sampler saves over uniform choice on honest signals
-	// and the same seeds that is lost.
-	lost, lostUnchecked interval
-	// more is by how much regret grows with validation, and moreUnchecked
-	// without, as a share of the regret on honest signals.
-	more, moreUnchecked interval
-}
-
-// measure adds up the seeds of one cell; honest are the same seeds with honest
-// signals.
-func measure(seeds, honest []result) cell {
-	column := func(of func(result) float64, from []result) []float64 {
-		all := make([]float64, len(from))
-		for i, r := range from {
-			all[i] = of(r)
-		}
-		return all
-	}
-	checked := column(func(r result) float64 { return r.checked }, seeds)
-	uniform := column(func(r result) float64 { return r.uniform }, seeds)
-	moving := column(func(r result) float64 { return r.moving }, seeds)
-	movingUniform := column(func(r result) float64 { return r.movingUniform }, seeds)
-	unchecked := column(func(r result) float64 { return r.unchecked }, seeds)
-	clean := column(func(r result) float64 { return r.checked }, honest)
-
-	single := func(m []float64) float64 { return m[0] }
-	saved := func(m []float64) float64 { return 1 - m[0]/m[1] }
-	lost := func(m []float64) float64 { return (m[0] - m[1]) / (m[2] - m[1]) }
-	more := func(m []float64) float64 { return m[0]/m[1] - 1 }
-	c := cell{seed: seeds[0].seed, regret: over(single, checked), uniform: over(single, uniform),
-		saved: over(saved, checked, uniform), moving: over(saved, moving, movingUniform)}
-	if c.scenario.isCorrupted() {
-		c.unchecked, c.savedUnchecked = over(single, unchecked), over(saved, unchecked, uniform)
-		c.lost, c.lostUnchecked = over(lost, checked, clean, uniform), over(lost, unchecked, clean, uniform)
-		c.more, c.moreUnchecked = over(more, checked, clean), over(more, unchecked, clean)
-	}
-	return c
+// saved is the share of uniform choice's regret that a chooser saves, of the means over the seeds.
+func (t table) saved(name string) interval {
+	return over(func(m []float64) float64 { return 1 - m[0]/m[1] }, t.regret[name], t.uniform)
 }
 
 // interval is a mean over the seeds with its 95 % bootstrap interval.
 type interval struct{ mean, low, high float64 }
 
 // resamples of the bootstrap over the seeds.
-const resamples = 2000
+const resamples = 500
 
 // over computes a number from the means of columns over the seeds, with the
 // interval that drawing other seeds gives.
@@ -215,99 +240,7 @@ func over(number func(means []float64) float64, columns ...[]float64) interval {
 	return interval{mean: compute(func(i int) int { return i }), low: drawn[resamples/40], high: drawn[resamples-1-resamples/40]}
 }
 
-// checkAims holds every cell against the aims, by its means: the share of uniform
-// choice's regret that sampling must save, and the share of what it saves that
-// corrupted signals may cost with validation. Both were given.
-func checkAims(t *testing.T, cells []cell) {
-	t.Helper()
-	const leastSaved, mostLost = 0.40, 0.10
-	for _, c := range cells {
-		if c.saved.mean < leastSaved {
-			t.Errorf("%s with %d arms saves %.0f %% of the regret, not %.0f %%", c.scenario, c.arms, 100*c.saved.mean, 100*leastSaved)
-		}
-		if c.lost.mean >= mostLost {
-			t.Errorf("%s with %d arms loses %.0f %% to corruption, not less than %.0f %%", c.scenario, c.arms, 100*c.lost.mean, 100*mostLost)
-		}
-	}
-}
-
-// TestLearningPays plays fewer seeds and numbers of arms than TestEvalLearning.
-func TestLearningPays(t *testing.T) {
-	seeds, arms := 5, []int{2, 5}
-	if testing.Short() { // volume: make test plays more
-		seeds, arms = 3, []int{3}
-	}
-	cells := playAll(seeds, arms)
-	checkAims(t, cells)
-	for _, c := range cells {
-		if c.scenario.isCorrupted() && c.unchecked.mean <= c.regret.mean {
-			t.Errorf("%s with %d arms: validation brings nothing: regret %v with, %v without", c.scenario, c.arms, c.regret.mean, c.unchecked.mean)
-		}
-	}
-}
-
-func TestOneAttemptInFiveIsCorrupted(t *testing.T) {
-	count := func(s scenario, arm, bestArm int) float64 {
-		hit, all := 0.0, 0.0
-		for n := range uint64(40) {
-			w := newWorld(seed{s, 3, n + 1}, 500)
-			for i := range 500 {
-				all++
-				if w.faultOf(i, arm, bestArm) != none {
-					hit++
-				}
-			}
-		}
-		return hit / all
-	}
-	for _, c := range []struct {
-		scenario     scenario
-		arm, bestArm int
-		want         float64
-	}{{stationary, 0, 0, 0}, {drifting, 0, 0, 0}, {corrupted, 0, 1, 0.2}, {corrupted, 1, 1, 0.2}, {targeted, 1, 1, 0.4}, {targeted, 0, 1, 0}} {
-		if got := count(c.scenario, c.arm, c.bestArm); math.Abs(got-c.want) > 0.02 {
-			t.Errorf("%s, arm %d of best %d: %.3f, want %.1f", c.scenario, c.arm, c.bestArm, got, c.want)
-		}
-	}
-}
-
-func TestEachFaultIsFoundByItsRule(t *testing.T) {
-	w := newWorld(seed{corrupted, 2, 1}, 40)
-	for f, want := range map[fault]learning.ValidityRule{failingJudge: learning.FloorWithWork, stub: learning.StubTranscript, race: learning.FloorWithWork, stuckJudge: learning.Stuck} {
-		var rows []learning.Graded
-		for i := range 30 {
-			row, _ := w.attempt(i, i%2)
-			w.corrupt(&row, f, i, w.chance(i, 0, 6))
-			rows = append(rows, row)
-		}
-		found := map[learning.ValidityRule]bool{}
-		for _, v := range learning.Learn(rows, rows[29].At).Violations() {
-			found[v.Check] = true
-		}
-		if !found[want] {
-			t.Errorf("fault %d is not found as %s: %v", f, want, found)
-		}
-	}
-}
-
-func TestHonestSignalsAreSeldomSuspected(t *testing.T) {
-	found, all := 0, 0
-	for n := range uint64(20) {
-		w := newWorld(seed{stationary, 3, n + 1}, 500)
-		var rows []learning.Graded
-		for i := range 500 {
-			row, said := w.attempt(i, i%3)
-			if said != nil {
-				row.Signals = append(row.Signals, *said)
-			}
-			rows = append(rows, row)
-		}
-		all += len(rows)
-		found += len(learning.Learn(rows, rows[499].At).Violations())
-	}
-	if share := float64(found) / float64(all); share > 0.02 {
-		t.Errorf("%d violations in %d attempts with honest signals", found, all)
-	} else {
-		t.Logf("%d violations in %d attempts with honest signals", found, all)
-	}
+// String is in points of a hundred.
+func (i interval) String() string {
+	return fmt.Sprintf("%.0f [%.0f, %.0f]", 100*i.mean, 100*i.low, 100*i.high)
 }

@@ -3,6 +3,7 @@ package learning_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -13,37 +14,49 @@ import (
 // backends whose quality is known are graded by made-up signals, and the real code
 // validates them, learns and chooses. docs/learning.md has what was measured.
 
-// scenario is how the backends and the signals of a made-up world behave.
-type scenario string
+// scenario is how the backends and the signals of a made-up world behave. Zero is a
+// world of one context, whose backends stay as they are and whose signals are honest.
+type scenario struct {
+	name    string
+	ordered bool // the configured order is the right one
+	many    bool // twelve contexts, in which backends differ
+	drifts  bool // every driftEvery attempts one backend becomes another
+	delayed bool // only people speak, up to two weeks later
+	missing bool // of half of the attempts nobody says anything
+	judge   judge
+}
+
+// judge is what a judge does, beside answering honestly.
+type judge string
 
 const (
-	// stationary: backends stay as good as they are, and signals are honest.
-	stationary scenario = "stationary"
-	// drifting: every 125 attempts on average one backend becomes another.
-	drifting scenario = "drifting"
-	// corrupted: stationary, and one attempt in five has corrupted signals.
-	corrupted scenario = "corrupted"
-	// targeted: corrupted, but everything hits the best backend: two in five of
-	// its attempts.
-	targeted scenario = "targeted"
+	failing  judge = "failing"    // one answer in five is the floor, since its quota is exhausted
+	stuck    judge = "stuck"      // for a third of the time it says the same
+	random   judge = "random"     // whatever it is shown, it says anything
+	inverted judge = "inverted"   // it calls bad work good
+	partial  judge = "partial"    // it praises the worst backend, whatever that does
+	mistaken judge = "mistaken"   // of two in five attempts of the best backend it sees the log of another attempt, as what reads the transcript does
+	harsh    judge = "harsh"      // honest, between 0.02 and 0.3
+	passFail judge = "pass, fail" // honest, 0 or 1
+	generous judge = "generous"   // honest, between 0.8 and 1
 )
 
-// isCorrupted reports whether signals are corrupted.
-func (s scenario) isCorrupted() bool { return s == corrupted || s == targeted }
+// place is one world's size: backends, and attempts a week.
+type place struct{ arms, weekly int }
 
-// seed is one run of one scenario with so many arms.
+// seed is one run of one scenario.
 type seed struct {
-	scenario scenario
-	arms     int
-	n        uint64
+	scenario
+	place
+	n uint64
 }
 
 // The numbers of the made-up world. None of them is measured; they are chosen to
 // be neither kind nor cruel, and docs/learning.md names them.
 const (
 	worst, best   = 0.15, 0.85 // the qualities of backends lie between, evenly
+	spread        = 0.2        // the standard deviation of a backend's quality over contexts
 	driftEvery    = 125        // attempts, on average, between two changes of a backend
-	apart         = 72 * time.Minute
 	lasts         = 20 * time.Minute
 	verified      = 0.6  // share of attempts in repositories with a verifier
 	judged        = 0.8  // share of attempts that the judge answers
@@ -55,31 +68,65 @@ const (
 	badJudged     = 0.35 // and bad work
 	judgeSpread   = 0.12 // its standard deviation
 	peopleWait    = 5 * 24 * time.Hour
+	longWait      = 14 * 24 * time.Hour
 )
 
 // world is what happens with one seed: how good each backend is at each time,
 // and what each attempt would come to. It does not depend on what is chosen.
 type world struct {
 	seed
-	quality [][]float64 // by attempt, then arm: the probability of good work
-	start   time.Time
+	quality  [][]float64 // by attempt, then arm: the probability of good work
+	contexts []policy.Context
+	start    time.Time
+	worst    int // of the arms at the start, over all contexts
+	best     int
 }
 
 func newWorld(t seed, attempts int) world {
 	w := world{seed: t, start: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)}
 	chance := w.chance(0, 0, 1)
-	now := make([]float64, t.arms)
+	base := make([]float64, t.arms)
 	draw := func() float64 { return worst + (best-worst)*chance.Float64() }
-	for k := range now {
-		now[k] = draw()
+	for k := range base {
+		base[k] = draw()
 	}
+	if t.ordered {
+		slices.SortFunc(base, func(a, b float64) int { return int(1e6 * (b - a)) })
+	}
+	offset := map[policy.Context][]float64{}
 	for range attempts {
-		if t.scenario == drifting && chance.Float64() < 1.0/driftEvery {
-			now[chance.IntN(t.arms)] = draw()
+		if t.drifts && chance.Float64() < 1.0/driftEvery {
+			base[chance.IntN(t.arms)] = draw()
 		}
-		w.quality = append(w.quality, append([]float64(nil), now...))
+		c := policy.Context{Repo: "made/up", Category: policy.Bug, Size: policy.Small}
+		if t.many {
+			c.Repo, c.Category = fmt.Sprintf("made/up%d", chance.IntN(4)), []policy.Category{policy.Bug, policy.Docs, policy.Feature}[chance.IntN(3)]
+		}
+		if offset[c] == nil {
+			offset[c] = make([]float64, t.arms)
+			for k := range offset[c] {
+				if t.many {
+					offset[c][k] = spread * w.context(c, k).NormFloat64()
+				}
+			}
+		}
+		now := make([]float64, t.arms)
+		for k := range now {
+			now[k] = min(0.95, max(0.05, base[k]+offset[c][k]))
+		}
+		w.quality, w.contexts = append(w.quality, now), append(w.contexts, c)
 	}
+	w.worst, w.best = slices.Index(base, slices.Min(base)), slices.Index(base, slices.Max(base))
 	return w
+}
+
+// context is the chance of how good an arm is in a context.
+func (w world) context(c policy.Context, arm int) *rand.Rand {
+	h := uint64(0)
+	for _, b := range []byte(c.Repo + string(c.Category)) {
+		h = h*131 + uint64(b)
+	}
+	return rand.New(rand.NewPCG(w.n, h<<8|uint64(arm)))
 }
 
 // chance is a source of its own for each attempt, arm and purpose, so that two
@@ -88,20 +135,8 @@ func (w world) chance(attempt, arm int, purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(w.n<<8|purpose, uint64(attempt)<<16|uint64(arm)<<8|uint64(w.arms)))
 }
 
-// bestArm is the fixed arm that would have done best over all attempts.
-func (w world) bestArm() int {
-	top, most := 0, -1.0
-	for k := range w.arms {
-		sum := 0.0
-		for _, q := range w.quality {
-			sum += q[k]
-		}
-		if sum > most {
-			top, most = k, sum
-		}
-	}
-	return top
-}
+// apart is the time between two attempts.
+func (w world) apart() time.Duration { return 7 * 24 * time.Hour / time.Duration(w.weekly) }
 
 func backend(arm int) string { return fmt.Sprintf("backend-%d", arm+1) }
 
@@ -110,7 +145,7 @@ func backend(arm int) string { return fmt.Sprintf("backend-%d", arm+1) }
 func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) {
 	chance := w.chance(i, arm, 2)
 	good := chance.Float64() < w.quality[i][arm]
-	end := w.start.Add(time.Duration(i+1) * apart)
+	end := w.start.Add(time.Duration(i)*w.apart() + lasts)
 	f := learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited,
 		Changed: true, Transcript: &learning.Transcript{Bytes: 20_000 + chance.Int64N(400_000)}}
 	if chance.Float64() < pushes {
@@ -119,22 +154,26 @@ func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 		f.Changed, f.Outcome = false, policy.NoChange
 		good = false
 	}
-	row = learning.Graded{ID: fmt.Sprintf("made/up#%d/1", i+1), At: end, Backend: backend(arm), Facts: f,
-		Context: policy.Context{Repo: "made/up", Category: policy.Bug, Size: policy.Small}}
+	row = learning.Graded{ID: fmt.Sprintf("made/up#%d/1", i+1), At: end, Backend: backend(arm), Facts: f, Context: w.contexts[i]}
 	r := policy.Receipt{StartTree: "1", EndTree: "1", Ending: f.Ending, Final: fmt.Sprintf("Fixed number %d. All tests pass.", i), Trajectory: policy.Trajectory{TestRuns: 1}}
 	if f.Changed {
 		r.EndTree = "2"
 	}
-	configured := chance.Float64() < verified
+	speaks := !w.delayed && (!w.missing || chance.Float64() < 0.5)
 	r.Verify = []policy.Verified{{Passed: passes(chance, good)}}
-	verifier := learning.VerifierSignal(configured, r, end)
+	verifier := learning.VerifierSignal(chance.Float64() < verified && speaks, r, end)
 	var answer *policy.Judged
-	asked, grade := chance.Float64() < judged, judge(chance, good)
-	if asked {
+	asked, grade := chance.Float64() < judged, judgeOf(chance, good)
+	if asked && speaks {
 		answer = &policy.Judged{Grade: grade}
 	}
 	row.Signals = []learning.Signal{verifier, learning.JudgeSignal(answer, end), worked(chance, good, r, f.Transcript.Bytes, end), learning.JournalSignal(r, verifier, end)}
-	if said := people(chance, good, end); said != nil && f.Commits > 0 {
+	w.corrupt(&row, i, arm, good)
+	wait := peopleWait
+	if w.delayed {
+		wait = longWait
+	}
+	if said := people(chance, good, end, wait); said != nil && f.Commits > 0 && (speaks || w.delayed) {
 		late = said
 	}
 	return row, late
@@ -147,7 +186,7 @@ func passes(chance *rand.Rand, good bool) bool {
 	return chance.Float64() < verifierMiss
 }
 
-func judge(chance *rand.Rand, good bool) float64 {
+func judgeOf(chance *rand.Rand, good bool) float64 {
 	mean := badJudged
 	if good {
 		mean = goodJudged
@@ -171,8 +210,8 @@ func worked(chance *rand.Rand, good bool, r policy.Receipt, bytes int64, at time
 }
 
 // people says what somebody did with the work, some days later; nil for nothing.
-func people(chance *rand.Rand, good bool, end time.Time) *learning.Signal {
-	speaks, wait, right := chance.Float64() < heard, time.Duration(chance.Float64()*float64(peopleWait)), chance.Float64() < 0.9
+func people(chance *rand.Rand, good bool, end time.Time, most time.Duration) *learning.Signal {
+	speaks, wait, right := chance.Float64() < heard, time.Duration(chance.Float64()*float64(most)), chance.Float64() < 0.9
 	if !speaks {
 		return nil
 	}
@@ -184,75 +223,46 @@ func people(chance *rand.Rand, good bool, end time.Time) *learning.Signal {
 	return &s
 }
 
-// The faults that corrupt signals. They are those of real incidents.
-const (
-	corruptedShare = 0.2 // of all attempts
-	targetedShare  = 0.4 // of the best backend's attempts
-	// stuckRun is how long the judge stays stuck, in attempts that have the fault.
-	stuckRun = 15
-	// fallback is what the failing judge answers instead of an error, stuckAt
-	// what it answers while it is stuck.
-	fallback, stuckAt = 0.02, 0.3
-)
-
-// fault is what is wrong with an attempt's signals; none for nothing.
-type fault int
-
-const (
-	none fault = iota
-	// failingJudge: the judge's quota is exhausted, and its wrapper turns the
-	// error into the lowest grade.
-	failingJudge
-	// stub: the transcript holds its first lines only, so the agent seems to have
-	// done nothing.
-	stub
-	// race: the transcript is that of another attempt on the same host, which is
-	// still at its beginning.
-	race
-	// stuckJudge: the judge gives the same grade whatever it is shown.
-	stuckJudge
-)
-
-// faultOf says what is wrong with an attempt. Half of the faults come alone, the
-// other half are a stuck judge, which stays so for a stretch of attempts. The
-// overall share is the scenario's.
-func (w world) faultOf(i, arm, bestArm int) fault {
-	share := 0.0
-	switch {
-	case w.scenario == corrupted:
-		share = corruptedShare
-	case w.scenario == targeted && arm == bestArm:
-		share = targetedShare
+// corrupt lets the scenario's judge answer instead of the honest one.
+func (w world) corrupt(row *learning.Graded, i, arm int, good bool) {
+	s := row.Signals[1]
+	if !s.Known || w.judge == "" {
+		return
 	}
-	stretch := w.chance(i/stuckRun, 0, 3).Float64() < share/2
 	chance := w.chance(i, arm, 4)
-	switch {
-	case stretch:
-		return stuckJudge
-	case chance.Float64() >= share/2/(1-share/2):
-		return none
+	v := s.Value
+	switch w.judge {
+	case failing:
+		if chance.Float64() < 0.2 {
+			v = 0.02
+		}
+	case stuck:
+		if w.chance(i/15, 0, 3).Float64() < 0.33 {
+			v = 0.3
+		}
+	case random:
+		v = chance.Float64()
+	case inverted:
+		v = 1 - v
+	case partial:
+		if arm == w.worst {
+			v = 0.9 + 0.1*chance.Float64()
+		}
+	case mistaken:
+		if arm == w.best && chance.Float64() < 0.4 {
+			v = 0.02
+			row.Signals[2] = learning.TrajectorySignal(policy.Receipt{Trajectory: policy.Trajectory{Bytes: row.Facts.Transcript.Bytes}, ToolCalls: 1, Ending: policy.Completed}, row.At)
+			row.Signals[3] = learning.JournalSignal(policy.Receipt{Final: "I have fixed it."}, learning.Signal{}, row.At)
+		}
+	case harsh:
+		v = 0.02 + 0.28*v
+	case passFail:
+		v = 0
+		if good == (chance.Float64() < 0.9) {
+			v = 1
+		}
+	case generous:
+		v = 0.8 + 0.2*v
 	}
-	return []fault{failingJudge, stub, race}[chance.IntN(3)]
-}
-
-// corrupt puts the fault into the row's signals and facts.
-func (w world) corrupt(row *learning.Graded, f fault, i int, chance *rand.Rand) {
-	switch f {
-	case failingJudge:
-		row.Signals[1] = learning.JudgeSignal(&policy.Judged{Grade: fallback}, row.At)
-	case stuckJudge:
-		row.Signals[1] = learning.JudgeSignal(&policy.Judged{Grade: stuckAt}, row.At)
-	case stub:
-		row.Facts.Transcript.Bytes = 100 + chance.Int64N(300)
-		w.nothingSeen(row)
-	case race:
-		w.nothingSeen(row)
-	}
-}
-
-// nothingSeen is what trajectory and journal make of a transcript in which the
-// agent has done nothing yet.
-func (w world) nothingSeen(row *learning.Graded) {
-	row.Signals[2] = learning.TrajectorySignal(policy.Receipt{Trajectory: policy.Trajectory{Bytes: row.Facts.Transcript.Bytes}, ToolCalls: 1, Ending: policy.Completed}, row.At)
-	row.Signals[3] = learning.JournalSignal(policy.Receipt{Final: "I have fixed it."}, learning.Signal{}, row.At)
+	row.Signals[1] = learning.JudgeSignal(&policy.Judged{Grade: v}, row.At)
 }

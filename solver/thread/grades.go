@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
@@ -16,7 +17,8 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 	a := s.Attempts[i]
 	r, at := a.Receipt, a.EndedAt
 	g := learning.Graded{
-		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Backend: a.Backend, Context: s.Task(t).Context(),
+		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Context: s.Task(t).Context(),
+		Backend: a.Backend, Model: a.Model, Effort: a.Effort, Escalated: a.Decision.Escalated, Seconds: float64(r.AgentMS) / 1000,
 		Facts: learning.AttemptFacts{
 			Ending: r.Ending, Outcome: r.Outcome, Changed: r.Progress(), Silent: r.WentSilent(),
 		},
@@ -28,6 +30,12 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 	if a.Context != (policy.Context{}) {
 		// Labels and texts may have changed since.
 		g.Context = a.Context
+	}
+	if c := a.Decision.Choice; c != nil {
+		g.Chosen = strings.Join(c.Reasons, "; ")
+	}
+	if r.CostUSD != nil {
+		g.CostUSD = *r.CostUSD
 	}
 	if r.Pushed {
 		g.Facts.Commits = 1

@@ -48,25 +48,26 @@ func anyKind(t *rapid.T) PeopleKind {
 // later is after everything in these tests.
 var later = gradeDay.Add(90 * 24 * time.Hour)
 
-// posteriors are all cells, to compare bit for bit.
-func posteriors(rows []Graded, now time.Time) map[cell]Posterior {
-	all := map[cell]Posterior{}
-	for at, p := range Learn(rows, now).cells {
-		all[at] = p
+// armsIn are what is known of all arms, in one context and over all, to compare bit for bit.
+func armsIn(rows []Graded, now time.Time) []Arm {
+	l, options := Learn(rows, now), []policy.Option{{Backend: "a"}, {Backend: "b"}, {Backend: "c"}}
+	arms := append(l.Arms(policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small}, options), l.Arms(policy.Context{}, options)...)
+	for i := range arms {
+		arms[i].Attempts = 0 // an attempt without a reward counts here, and only here
 	}
-	return all
+	return arms
 }
 
-func sameCells(t *rapid.T, want, got map[cell]Posterior) {
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(cell{})); diff != "" {
-		t.Fatalf("posteriors (-want +got):\n%s", diff)
+func sameArms(t *rapid.T, want, got []Arm) {
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("arms (-want +got):\n%s", diff)
 	}
 }
 
 func TestAMissingSignalNeverMovesAPosterior(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyRows(t, 25)
-		before := posteriors(rows, later)
+		before := armsIn(rows, later)
 		for i := range rows {
 			source := rapid.SampledFrom(SignalSources()).Draw(t, "source")
 			if !slices.ContainsFunc(rows[i].Signals, func(s Signal) bool { return s.Source == source }) {
@@ -74,7 +75,7 @@ func TestAMissingSignalNeverMovesAPosterior(t *testing.T) {
 			}
 		}
 		silent := endedAt(26, "a", missing(JudgeSource, gradeDay, true, "quota exhausted"), missing(VerifierSource, gradeDay, true, "no disk"))
-		sameCells(t, before, posteriors(append(rows, silent), later))
+		sameArms(t, before, armsIn(append(rows, silent), later))
 	})
 }
 
@@ -82,79 +83,178 @@ func TestALateSignalUndoesTheEarlierRewardExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyRows(t, 25)
 		i := rapid.IntRange(0, len(rows)-1).Draw(t, "row")
-		before := posteriors(rows, later)
+		before := armsIn(rows, later)
 		original := rows[i]
 		revised := original
 		revised.Signals = append(slices.Clone(original.Signals), PeopleSignal(anyKind(t), "bob", later.Add(-time.Hour)))
 		history := append(slices.Clone(rows), revised) // the newer version of a row counts
 		fromStart := slices.Clone(rows)
 		fromStart[i] = revised
-		sameCells(t, posteriors(fromStart, later), posteriors(history, later))
-		sameCells(t, before, posteriors(history, later.Add(-2*time.Hour)))
+		sameArms(t, armsIn(fromStart, later), armsIn(history, later))
+		sameArms(t, before, armsIn(history, later.Add(-2*time.Hour)))
 		history = append(history, original)
-		sameCells(t, before, posteriors(history, later))
+		sameArms(t, before, armsIn(history, later))
 		again := revised
 		again.Signals = append(slices.Clone(revised.Signals), revised.Signals[len(revised.Signals)-1])
 		fromStart[i] = again
-		sameCells(t, posteriors(append(rows, revised), later), posteriors(fromStart, later))
+		sameArms(t, armsIn(append(rows, revised), later), armsIn(fromStart, later))
 	})
 }
 
 func TestTheOrderOfRowsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyRows(t, 15)
-		sameCells(t, posteriors(rows, later), posteriors(rapid.Permutation(rows).Draw(t, "order"), later))
+		sameArms(t, armsIn(rows, later), armsIn(rapid.Permutation(rows).Draw(t, "order"), later))
 	})
 }
 
 func TestOlderRewardsOfTheSameArmWeighLess(t *testing.T) {
-	rows := []Graded{endedAt(1, "a", says(VerifierSource, 1, gradeDay)), endedAt(2, "b", says(VerifierSource, 1, gradeDay)),
-		endedAt(3, "a", says(VerifierSource, 0.2, gradeDay)), endedAt(4, "a", says(VerifierSource, 1, gradeDay))}
-	l := Learn(rows, later)
-	p, level := l.Posterior("a", rows[0].Context)
-	if level != policy.Exact || p.N != 3 || math.Abs(p.Beta(nil).Alpha-(1+0.99*0.99+0.99*0.2+1)) > 1e-12 || math.Abs(p.Beta(nil).Beta-(1+0.99*0.8)) > 1e-12 {
-		t.Errorf("%s %+v", level, p)
+	mean := func(values ...float64) float64 {
+		var rows []Graded
+		for n, v := range values {
+			rows = append(rows, endedAt(2*n, "a", says(VerifierSource, v, gradeDay)), endedAt(2*n+1, "b", says(VerifierSource, 1, gradeDay)))
+		}
+		return Learn(rows, later).Arms(rows[0].Context, []policy.Option{{Backend: "a"}})[0].Posterior.Mean
 	}
-	if p, _ := l.Posterior("b", rows[0].Context); p.N != 1 || p.Beta(nil).Alpha != 2 || p.Beta(nil).Beta != 1 {
-		t.Errorf("rewards of the other arm discounted this one: %+v", p)
-	}
-	if p, _ := l.Posterior("c", policy.Context{}); p.Beta(nil).Mean() != 0.5 || p.Good+p.Bad != 0 {
-		t.Errorf("the prior is %+v", p)
+	up, down := mean(0.2, 0.2, 1, 1), mean(1, 1, 0.2, 0.2)
+	if up <= down || up-down > 0.05 {
+		t.Errorf("the newer rewards decide: %.4f after a rise, %.4f after a fall", up, down)
 	}
 }
 
-func TestALevelIsUsedFromThreeRewardsOn(t *testing.T) {
-	var rows []Graded
-	at := func(c policy.Context) {
-		g := endedAt(len(rows), "a", says(VerifierSource, 1, gradeDay))
-		g.Context = c
-		rows = append(rows, g)
-	}
+// TestAContextLearnsFromTheOthersAsFarAsItIsAlike: there is no count of rewards at which an arm jumps from one mean to another.
+func TestAContextLearnsFromTheOthersAsFarAsItIsAlike(t *testing.T) {
 	asked := policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small}
-	want := func(level policy.Level, n int) {
-		t.Helper()
-		if p, got := Learn(rows, later).Posterior("a", asked); got != level || p.N != n {
-			t.Errorf("after %d rewards: %s with %d, want %s with %d", len(rows), got, p.N, level, n)
+	after := func(n int, c policy.Context) Posterior {
+		var rows []Graded
+		for i := range n {
+			g := endedAt(i, "a", says(VerifierSource, 1, gradeDay))
+			g.Context = c
+			rows = append(rows, g)
+		}
+		return Learn(rows, later).Arms(asked, []policy.Option{{Backend: "a"}})[0].Posterior
+	}
+	before := after(0, asked)
+	if math.Abs(before.Mean-firstPrior) > 1e-9 {
+		t.Errorf("the prior's mean is %.2f, want %.2f", before.Mean, firstPrior)
+	}
+	last := before.Mean
+	for _, c := range []policy.Context{
+		{Repo: "o/x", Category: policy.Docs, Size: policy.Large}, {Repo: "o/x", Category: policy.Bug, Size: policy.Large},
+		{Repo: "o/r", Category: policy.Bug, Size: policy.Large}, asked,
+	} {
+		if p := after(5, c); p.Mean <= last || p.Weight < before.Weight {
+			t.Errorf("five rewards in %+v give %+v, want more than %.3f", c, p, last)
+		} else {
+			last = p.Mean
 		}
 	}
-	want(policy.Global, 0)
-	at(policy.Context{Repo: "o/x", Category: policy.Docs, Size: policy.Large})
-	want(policy.Global, 1)
-	at(asked)
-	at(asked)
-	want(policy.Global, 3)
-	at(policy.Context{Repo: "o/x", Category: policy.Bug, Size: policy.Large})
-	want(policy.ByCategory, 3)
-	at(asked)
-	want(policy.Exact, 3)
+	for n := range 8 {
+		if step := after(n+1, asked).Mean - after(n, asked).Mean; step < 0 || step > 0.2 {
+			t.Errorf("reward %d moves the mean by %.2f", n+1, step)
+		}
+	}
+}
+
+func TestAnArmIsWhatRuns(t *testing.T) {
+	run := func(n int, model, effort string, escalated bool) Graded {
+		g := endedAt(n, "a", says(VerifierSource, 1, gradeDay))
+		g.Model, g.Effort, g.Escalated = model, effort, escalated
+		return g
+	}
+	var rows []Graded
+	for n := range 10 {
+		rows = append(rows, run(n, "old", "", false))
+	}
+	arm := func(rows []Graded, o policy.Option) Arm {
+		o.Backend = "a"
+		return Learn(rows, later).Arms(policy.Context{}, []policy.Option{o})[0]
+	}
+	old, fresh, escalated := arm(rows, policy.Option{Model: "old"}), arm(rows, policy.Option{Model: "new"}), arm(rows, policy.Option{Model: "old", Effort: "high", Escalated: true})
+	if old.Rewards != 10 || fresh.Rewards != 0 || fresh.Attempts != 0 {
+		t.Errorf("old %+v, new %+v", old, fresh)
+	}
+	if !(firstPrior < fresh.Posterior.Mean && fresh.Posterior.Mean < old.Posterior.Mean && fresh.Posterior.Weight < old.Posterior.Weight) {
+		t.Errorf("a new model starts at %+v; the old one has %+v", fresh.Posterior, old.Posterior)
+	}
+	if escalated.Posterior.Mean != firstPrior {
+		t.Errorf("the escalated effort has learned from the usual one: %+v", escalated.Posterior)
+	}
+	for n := range 10 {
+		rows = append(rows, run(20+n, "old", "high", true))
+		rows[len(rows)-1].Signals[0].Value = 0.2
+	}
+	if got := arm(rows, policy.Option{Model: "old"}); got.Posterior != old.Posterior {
+		t.Errorf("escalated attempts moved the usual arm from %+v to %+v", old.Posterior, got.Posterior)
+	}
+}
+
+func TestCostsAreThoseOfAllAttempts(t *testing.T) {
+	good, limited := endedAt(1, "a", says(VerifierSource, 1, gradeDay)), endedAt(2, "a")
+	good.CostUSD, good.Seconds, limited.CostUSD, limited.Seconds = 2, 60, 1, 30
+	limited.Facts.Ending = policy.UsageLimit
+	a := Learn([]Graded{good, limited}, later).Arms(policy.Context{}, []policy.Option{{Backend: "a"}})
+	v := View(a, policy.Quality)[0]
+	if v.Attempts != 2 || v.Solved != 1 || v.PerSolved != 3 || v.Cost() != 1.5 || v.Seconds != 90 || v.Rewards != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestQualityPerDollarTakesTheCheaperOfEquals(t *testing.T) {
+	arms := armsOf(map[string]int{"a": 60, "b": 55}, map[string]int{"a": 20, "b": 25}, "a", "b")
+	for i, cost := range []float64{4, 1} {
+		arms[i].CostUSD, arms[i].Priced = 10*cost, 10
+	}
+	for value, want := range map[policy.Value]string{policy.Quality: "a", policy.QualityPerDollar: "b"} {
+		n := 0
+		for seed := range uint64(100) {
+			if Choose(How{Mode: policy.ModeLearn, Value: value}, arms, seed).Chosen == want {
+				n++
+			}
+		}
+		if n < 70 {
+			t.Errorf("%s takes %s in %d of 100 choices", value, want, n)
+		}
+	}
+	if got := Choose(How{Mode: policy.ModeCascade}, arms, 1); got.Chosen != "b" || got.Mode != policy.ModeCascade {
+		t.Errorf("a cascade begins with %+v", got)
+	}
+	arms[0].Priced = 0
+	if got := Choose(How{Mode: policy.ModeCascade}, arms, 1); got.Chosen != "a" {
+		t.Errorf("where a cost is not known the order decides: %+v", got)
+	}
+}
+
+// TestFewRewardsAreExplored: one choice in twenty goes to the arm with the fewest rewards, until it has five.
+func TestFewRewardsAreExplored(t *testing.T) {
+	arms := armsOf(map[string]int{"a": 90}, nil, "a", "b")
+	arms[1].Posterior = Posterior{Mean: 0.1, Weight: 500}
+	count := func(explore bool) (n int) {
+		for seed := range uint64(2000) {
+			if Choose(How{Mode: policy.ModeAuto, Explore: explore}, arms, seed).Chosen == "b" {
+				n++
+			}
+		}
+		return n
+	}
+	if n := count(true); n < 70 || n > 130 {
+		t.Errorf("%d of 2,000 choices, want about 100", n)
+	}
+	if n := count(false); n > 0 {
+		t.Errorf("%d of 2,000 choices on threads that do not allow it", n)
+	}
+	arms[1].Rewards = 5
+	if n := count(true); n > 0 {
+		t.Errorf("%d of 2,000 choices although it has its rewards", n)
+	}
 }
 
 // armsOf makes arms with as many good and bad rewards.
 func armsOf(good, bad map[string]int, names ...string) []Arm {
 	var arms []Arm
 	for _, n := range names {
-		arms = append(arms, Arm{Option: policy.Option{Backend: n}, Level: policy.Exact, Rewards: good[n] + bad[n],
-			Posterior: Posterior{Good: float64(good[n]), Bad: float64(bad[n]), N: good[n] + bad[n]}})
+		arms = append(arms, Arm{Option: policy.Option{Backend: n}, Rewards: good[n] + bad[n],
+			Posterior: Posterior{Mean: float64(1+good[n]) / float64(2+good[n]+bad[n]), Weight: float64(2 + good[n] + bad[n]), N: good[n] + bad[n]}})
 	}
 	return arms
 }
@@ -173,8 +273,6 @@ func TestTheModesChoose(t *testing.T) {
 		{policy.ModeAuto, nil, policy.ModeLearn, "b", "b"},
 		{"", nil, policy.ModeLearn, "b", "b"},
 		{"magic", nil, policy.ModeFixed, "a", ""},
-		{policy.ModeAuto, func(a []Arm) { a[0].Rewards = 19 }, policy.ModeShadow, "a", "b"},
-		{policy.ModeAuto, func(a []Arm) { a[0].Rewards = 20 }, policy.ModeLearn, "b", "b"},
 		{policy.ModeLearn, func(a []Arm) { a[1].Masked = "cooling down" }, policy.ModeLearn, "a", "a"},
 		{policy.ModeFixed, func(a []Arm) { a[0].Masked = "cooling down" }, policy.ModeFixed, "b", ""},
 		{policy.ModeLearn, func(a []Arm) { a[0].Masked, a[1].Masked = "x", "y" }, policy.ModeLearn, "", ""},
@@ -183,12 +281,12 @@ func TestTheModesChoose(t *testing.T) {
 		if c.change != nil {
 			c.change(given)
 		}
-		got := Choose(c.mode, given, 7)
+		got := Choose(How{Mode: c.mode}, given, 7)
 		if got.Mode != c.inForce || got.Chosen != c.chosen || got.Would != c.wanted || len(got.Reasons) == 0 || got.Seed != 7 {
 			t.Errorf("%q: %+v, want %s %s %s", c.mode, got, c.inForce, c.chosen, c.wanted)
 		}
 	}
-	if got := Choose(policy.ModeLearn, nil, 1); got.Chosen != "" {
+	if got := Choose(How{Mode: policy.ModeLearn}, nil, 1); got.Chosen != "" {
 		t.Errorf("without arms: %+v", got)
 	}
 }
@@ -205,7 +303,7 @@ func TestMasksAreObeyedAndChangeNoDraw(t *testing.T) {
 		}
 		arms, seed := armsOf(counts(), counts(), names...), rapid.Uint64().Draw(t, "seed")
 		mode := rapid.SampledFrom([]policy.Mode{policy.ModeFixed, policy.ModeShadow, policy.ModeLearn, policy.ModeAuto}).Draw(t, "mode")
-		free := Choose(policy.ModeLearn, arms, seed)
+		free := Choose(How{Mode: policy.ModeLearn}, arms, seed)
 		masked := slices.Clone(arms)
 		open := 0
 		for i := range masked {
@@ -215,8 +313,8 @@ func TestMasksAreObeyedAndChangeNoDraw(t *testing.T) {
 				open++
 			}
 		}
-		got := Choose(mode, masked, seed)
-		if diff := cmp.Diff(got, Choose(mode, masked, seed)); diff != "" {
+		got := Choose(How{Mode: mode}, masked, seed)
+		if diff := cmp.Diff(got, Choose(How{Mode: mode}, masked, seed)); diff != "" {
 			t.Fatalf("the same seed gave another choice:\n%s", diff)
 		}
 		if (got.Chosen == "") != (open == 0) {
@@ -239,9 +337,9 @@ func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
 	chosen := map[string]float64{}
 	const draws = 4000
 	for seed := range uint64(draws) {
-		chosen[Choose(policy.ModeLearn, arms, seed).Chosen] += 1.0 / draws
+		chosen[Choose(How{Mode: policy.ModeLearn}, arms, seed).Chosen] += 1.0 / draws
 	}
-	for _, v := range View(arms) {
+	for _, v := range View(arms, policy.Quality) {
 		if math.Abs(v.Share-chosen[v.Backend]) > 0.04 {
 			t.Errorf("%s: share %.3f, chosen %.3f", v.Backend, v.Share, chosen[v.Backend])
 		}
@@ -250,15 +348,15 @@ func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
 		}
 	}
 	// Beta(1,1) is even, so its 90 % interval is 0.05 to 0.95.
-	if v := View(armsOf(nil, nil, "a"))[0]; math.Abs(v.Low-0.05) > 1e-9 || math.Abs(v.High-0.95) > 1e-9 || v.Share < 1-1e-9 {
+	if v := View(armsOf(nil, nil, "a"), policy.Quality)[0]; math.Abs(v.Low-0.05) > 1e-9 || math.Abs(v.High-0.95) > 1e-9 || v.Share < 1-1e-9 {
 		t.Errorf("the prior shows %+v", v)
 	}
 }
 
 func TestTheIntervalOfEveryPosteriorHoldsItsMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Posterior{Good: rapid.Float64Range(0, 100).Draw(t, "good"), Bad: rapid.Float64Range(0, 100).Draw(t, "bad")}
-		v := View([]Arm{{Posterior: p}})[0]
+		p := beta(rapid.Float64Range(-1, 2).Draw(t, "mean"), rapid.Float64Range(0, 0.3).Draw(t, "variance"), 1)
+		v := View([]Arm{{Posterior: p}}, policy.Quality)[0]
 		if !(0 < v.Low && v.Low < v.Mean && v.Mean < v.High && v.High < 1) {
 			t.Fatalf("%+v: %v is not between %v and %v", p, v.Mean, v.Low, v.High)
 		}
@@ -273,8 +371,7 @@ func TestASevereLoopTeachesThreeTimesAsMuchAsAMildOne(t *testing.T) {
 		before = append(before, endedAt(n+1, "a", says(VerifierSource, []float64{1, 1, 0.2}[n%3], gradeDay)))
 	}
 	mean := func(rows []Graded) float64 {
-		p, _ := Learn(rows, gradeDay.Add(9000*time.Hour)).Posterior("a", policy.Context{})
-		return p.Beta(nil).Mean()
+		return Learn(rows, gradeDay.Add(9000*time.Hour)).Arms(policy.Context{}, []policy.Option{{Backend: "a"}})[0].Posterior.Mean
 	}
 	drop := func(edits policy.Edits, class policy.Class, more ...Signal) float64 {
 		verdict := limits.Judge(edits)

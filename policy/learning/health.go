@@ -3,6 +3,7 @@ package learning
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,16 @@ type streak struct {
 	value float64
 	basis string
 	rows  []int
+	given map[float64]int // how often the source gave each value, the run included
+	all   int
 }
+
+// A run of equal values is no accident where the usual use of the scale makes it rarer than one in a thousand, and it has
+// ten values at least: the ten were given for values of even odds, which is the same (2 to the power of −10).
+const (
+	stuckAfter = 10
+	surprising = 6.9 // the natural logarithm of 1,000
+)
 
 // repeats finds sources that give the same value again and again, to everybody or to one backend, whose
 // transcripts they may fail to read. A judge is stuck by its value, trajectory and journal only with the same
@@ -34,23 +44,40 @@ func (c *checks) repeats(i int) {
 		if !s.usable() {
 			continue
 		}
-		all, its := c.everybody[p].extend(i, s), own[p].extend(i, s)
-		for _, rows := range [][]int{all, its} {
-			if len(rows) >= stuckAfter && !c.plausible(s, rows) {
-				c.stuck(p, s, rows)
+		c.everybody[p].extend(i, s)
+		own[p].extend(i, s)
+		for _, k := range []*streak{&c.everybody[p], &own[p]} {
+			if len(k.rows) >= stuckAfter && k.surprise() > surprising && !c.plausible(s, k.rows) {
+				c.stuck(p, s, k.rows)
 				break
 			}
 		}
 	}
 }
 
-// extend adds a row to the streak, or begins a new one, and gives its rows.
-func (k *streak) extend(i int, s *Signal) []int {
+// extend adds a row to the streak, or begins a new one.
+func (k *streak) extend(i int, s *Signal) {
 	if s.Value != k.value || s.Basis != k.basis || len(k.rows) == 0 {
 		k.value, k.basis, k.rows = s.Value, s.Basis, k.rows[:0]
 	}
+	if k.given == nil {
+		k.given = map[float64]int{}
+	}
 	k.rows = append(k.rows, i)
-	return k.rows
+	k.given[s.Value]++
+	k.all++
+}
+
+// surprise is the cross-entropy of the run and the source's usual use of its scale, in nats over the whole run: how often
+// it gives the value otherwise tells how odd it is to give it so often in a row. Before it has a history, even odds are
+// assumed, and four to one for the ends of the scale, on which a source that only passes and fails lives.
+func (k *streak) surprise() float64 {
+	n := len(k.rows)
+	same, all := float64(k.given[k.value]-n), float64(k.all-n)
+	if k.value == 0 || k.value == 1 {
+		return float64(n) * -math.Log((same+4)/(all+5))
+	}
+	return float64(n) * -math.Log((same+1)/(all+2))
 }
 
 // stuck sets a source aside for a streak of rows, the last of which is charged.
@@ -131,8 +158,10 @@ type SourceHealth struct {
 	Valid      float64     `json:"valid"`
 	Violations []Violation `json:"violations,omitempty"` // those of the last seven days, oldest first
 	// Degraded says that there were more than two: nothing is learned from the source until there are not.
-	Degraded bool   `json:"degraded"`
-	Reason   string `json:"reason,omitempty"`
+	Degraded  bool      `json:"degraded"`
+	Agreement Agreement `json:"agreement"` // with people and the verifier, over all rows; zero for people and severity
+	Trust     float64   `json:"trust"`     // the share of its weight that its values have
+	Reason    string    `json:"reason,omitempty"`
 }
 
 // Health reports on all sources, in order of trust.
@@ -141,7 +170,7 @@ func (l Learned) Health() []SourceHealth {
 	all := make([]SourceHealth, 0, sourceCount)
 	for p := range sources {
 		source := sources[p].name
-		h := SourceHealth{Source: source}
+		h := SourceHealth{Source: source, Agreement: l.agree[p], Trust: l.trust[p]}
 		for _, v := range l.found {
 			if v.Source == source && v.At.After(since) {
 				h.Violations = append(h.Violations, v)

@@ -1,0 +1,229 @@
+package learning
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Arm is an option with what is known of it in one context.
+type Arm struct {
+	policy.Option
+	Posterior Posterior `json:"posterior"`
+	Rewards   int       `json:"rewards"`          // the number of its rewards in all contexts
+	Attempts  int       `json:"attempts"`         // rewarded or not
+	Solved    int       `json:"solved"`           // attempts whose reward is above 0.5
+	CostUSD   float64   `json:"cost_usd"`         // of all attempts together
+	Priced    int       `json:"priced"`           // attempts whose cost is known
+	Seconds   float64   `json:"seconds"`          // that its agent ran, all attempts together
+	Chosen    string    `json:"chosen,omitempty"` // why it was chosen the last time
+}
+
+// Name is what people see: the backend, its model and its effort.
+func (a Arm) Name() string {
+	name := a.Backend
+	if runs := strings.TrimSpace(a.Model + " " + a.Effort); runs != "" {
+		name += " (" + runs + ")"
+	}
+	if a.Escalated {
+		name += ", escalated"
+	}
+	return name
+}
+
+// Cost is that of one attempt in dollars; 0 where it is not known.
+func (a Arm) Cost() float64 { return a.CostUSD / float64(max(1, a.Priced)) }
+
+// How is how an arm is chosen.
+type How struct {
+	Mode  policy.Mode
+	Value policy.Value
+	// Explore allows that an arm is tried which has few rewards.
+	Explore bool
+}
+
+// The floor of exploration: the share of choices that go to the arm with the fewest rewards, until each has
+// exploredBy. The share was given, the number is our choice.
+const (
+	explored   = 0.05
+	exploredBy = 5
+)
+
+func (l Learned) Choose(h How, c policy.Context, options []policy.Option, seed uint64) policy.Choice {
+	return Choose(h, l.Arms(c, options), seed)
+}
+
+// Choose chooses among arms in the configured order. An unknown mode is as cautious as ModeFixed.
+func Choose(h How, arms []Arm, seed uint64) policy.Choice {
+	c := policy.Choice{Seed: seed, Mode: h.inForce(arms), Value: h.Value}
+	free := func(a Arm) bool { return a.Masked == "" }
+	taken := slices.IndexFunc(arms, free)
+	if taken < 0 {
+		c.Reasons = []string{"every backend is held back"}
+		return c
+	}
+	switch c.Mode {
+	case policy.ModeFixed:
+	case policy.ModeCascade:
+		taken = cheapest(arms)
+	default:
+		samples, would := draw(arms, h.Value, seed)
+		if least := neglected(arms); h.Explore && least >= 0 && chance(seed, "explore").Float64() < explored {
+			would, c.Explored = least, true
+		}
+		c.Samples, c.Would = samples, arms[would].Backend
+		if c.Mode == policy.ModeLearn {
+			taken = would
+		}
+	}
+	c.Chosen = arms[taken].Backend
+	c.Reasons = []string{reason(c, arms[taken])}
+	return c
+}
+
+func (h How) inForce(arms []Arm) policy.Mode {
+	switch m := h.Mode; {
+	case len(arms) < 2:
+		return policy.ModeFixed
+	case m == policy.ModeShadow, m == policy.ModeLearn, m == policy.ModeCascade:
+		return m
+	case m == policy.ModeAuto, m == "":
+		return policy.ModeLearn
+	}
+	return policy.ModeFixed
+}
+
+func reason(c policy.Choice, a Arm) string {
+	const first = " is the first of the configured order that is free"
+	switch {
+	case c.Mode == policy.ModeFixed:
+		return c.Chosen + first
+	case c.Mode == policy.ModeShadow:
+		return fmt.Sprintf("%s%s; sampling would take %s", c.Chosen, first, c.Would)
+	case c.Mode == policy.ModeCascade && a.Priced == 0:
+		return c.Chosen + first + "; the cost of an attempt is not known"
+	case c.Mode == policy.ModeCascade:
+		return fmt.Sprintf("%s is the cheapest that is free, %.2f USD an attempt", c.Chosen, a.Cost())
+	case c.Explored:
+		return fmt.Sprintf("%s has %s so far and is tried to learn of it", c.Chosen, policy.Plural(a.Rewards, "reward"))
+	}
+	return fmt.Sprintf("%s drew highest; its mean is %.2f from %s", c.Chosen, a.Posterior.Mean, policy.Plural(a.Rewards, "reward"))
+}
+
+// cheapest is the free arm whose attempts cost least. Those whose cost is not known keep their place in the
+// configured order, behind nothing that is known to be dearer than another: where one is unknown the order decides.
+func cheapest(arms []Arm) int {
+	best := -1
+	for i, a := range arms {
+		if a.Masked != "" {
+			continue
+		}
+		if a.Priced == 0 {
+			return slices.IndexFunc(arms, func(a Arm) bool { return a.Masked == "" })
+		}
+		if best < 0 || a.Cost() < arms[best].Cost() {
+			best = i
+		}
+	}
+	return best
+}
+
+// neglected is the free arm with the fewest rewards, -1 where each has enough.
+func neglected(arms []Arm) int {
+	least := -1
+	for i, a := range arms {
+		if a.Masked == "" && a.Rewards < exploredBy && (least < 0 || a.Rewards < arms[least].Rewards) {
+			least = i
+		}
+	}
+	return least
+}
+
+// chance is a source of its own for each seed and purpose.
+func chance(seed uint64, purpose string) *rand.Rand { return rand.New(source64(seed, purpose)) }
+
+func source64(seed uint64, purpose string) rand.Source {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(purpose)) // a hash never fails
+	return rand.NewPCG(seed, h.Sum64())
+}
+
+// draw samples every arm and gives the first highest one that is not masked. Each arm's source is made of the
+// seed and its name: neither the order of the arms nor a mask changes what it draws.
+func draw(arms []Arm, value policy.Value, seed uint64) (samples []policy.Sample, highest int) {
+	samples, highest = make([]policy.Sample, len(arms)), -1
+	price := prices(arms, value)
+	for i, a := range arms {
+		v := a.Posterior.sharp(source64(seed, a.Backend)).Rand() / price[i]
+		samples[i] = policy.Sample{Backend: a.Backend, Value: v, Mean: a.Posterior.Mean, Weight: a.Posterior.Weight, Masked: a.Masked}
+		if a.Masked == "" && (highest < 0 || v > samples[highest].Value) {
+			highest = i
+		}
+	}
+	return samples, highest
+}
+
+// prices are what each arm's draw is divided by: 1, or the cost of its attempts as a multiple of their mean over the
+// arms. One whose cost is not known costs the mean.
+func prices(arms []Arm, value policy.Value) []float64 {
+	all, sum, known := slices.Repeat([]float64{1}, len(arms)), 0.0, 0
+	if value != policy.QualityPerDollar {
+		return all
+	}
+	for _, a := range arms {
+		if a.Priced > 0 {
+			sum, known = sum+a.Cost(), known+1
+		}
+	}
+	for i, a := range arms {
+		if a.Priced > 0 && sum > 0 {
+			all[i] = a.Cost() * float64(known) / sum
+		}
+	}
+	return all
+}
+
+type ArmView struct {
+	Arm
+	Mean float64 `json:"mean"` // the expected reward
+	// Low and High are the 90 % interval, with 5 % on either side.
+	Low       float64 `json:"low"`
+	High      float64 `json:"high"`
+	Share     float64 `json:"share"`      // the probability that sampling chooses the arm now; a masked one has none
+	PerSolved float64 `json:"per_solved"` // dollars for each attempt that is counted as solved; 0 where that is not known
+}
+
+// Shares are estimated from shareDraws draws from fixed seeds, so the same arms
+// always show the same shares; their standard error is below 0.008.
+const shareDraws = 4000
+
+func View(arms []Arm, value policy.Value) []ArmView {
+	views := make([]ArmView, len(arms))
+	for i, a := range arms {
+		d := a.Posterior.Beta(nil)
+		views[i] = ArmView{Arm: a, Mean: d.Mean(), Low: d.Quantile(0.05), High: d.Quantile(0.95)}
+		if a.Priced > 0 && a.Priced == a.Attempts && a.Solved > 0 {
+			views[i].PerSolved = a.CostUSD / float64(a.Solved)
+		}
+	}
+	price, source := prices(arms, value), rand.NewPCG(1, 0)
+	for range shareDraws {
+		highest, most := -1, 0.0
+		for i, a := range arms {
+			if a.Masked != "" || a.Escalated {
+				continue
+			}
+			if v := a.Posterior.sharp(source).Rand() / price[i]; highest < 0 || v > most {
+				highest, most = i, v
+			}
+		}
+		if highest >= 0 {
+			views[highest].Share += 1.0 / shareDraws
+		}
+	}
+	return views
+}

@@ -1,0 +1,131 @@
+package learning_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+)
+
+// TestHonestJudgesKeepTheGapBetweenBackends: whatever scale a judge uses, what is learned of a backend that does 80 % well
+// and one that does 40 % well is at least 0.8 times as far apart as without validation.
+func TestHonestJudgesKeepTheGapBetweenBackends(t *testing.T) {
+	options := []policy.Option{{Backend: backend(0)}, {Backend: backend(1)}}
+	gap := func(l learning.Learned) float64 {
+		arms := l.Arms(policy.Context{}, options)
+		return arms[0].Posterior.Mean - arms[1].Posterior.Mean
+	}
+	for _, j := range []judge{"", harsh, passFail, generous} {
+		checked, unchecked := 0.0, 0.0
+		for n := range uint64(20) {
+			w := newWorld(seed{scenario{judge: j}, place{2, 20}, n + 1}, 160)
+			for i := range w.quality {
+				w.quality[i] = []float64{0.8, 0.4}
+			}
+			var rows []learning.Graded
+			for i := range 160 {
+				row, said := w.attempt(i, i%2)
+				if said != nil {
+					row.Signals = append(row.Signals, *said)
+				}
+				rows = append(rows, row)
+			}
+			now := w.start.Add(30 * 7 * 24 * time.Hour)
+			checked, unchecked = checked+gap(learning.Learn(rows, now)), unchecked+gap(learning.LearnUnchecked(rows, now))
+		}
+		t.Logf("judge %q: %.2f of the gap is kept", j, checked/unchecked)
+		if checked < 0.8*unchecked {
+			t.Errorf("judge %q: %.2f of the gap is kept", j, checked/unchecked)
+		}
+	}
+}
+
+// TestAJudgeAloneIsBelievedWhateverItsScale: no verifier and nobody else speaks.
+func TestAJudgeAloneIsBelievedWhateverItsScale(t *testing.T) {
+	for _, j := range []judge{"", harsh, passFail, generous} {
+		w := newWorld(seed{scenario{judge: j}, place{2, 20}, 1}, 60)
+		var rows []learning.Graded
+		for i := range 60 {
+			row, _ := w.attempt(i, i%2)
+			row.Signals = row.Signals[1:2]
+			rows = append(rows, row)
+		}
+		rewarded := 0
+		for _, g := range learning.Learn(rows, w.start.Add(1e4*time.Hour)).Judged() {
+			if g.Rewarded() {
+				rewarded++
+			}
+		}
+		if asked := int(judged * 60); rewarded < asked-10 {
+			t.Errorf("judge %q: %d of about %d attempts are learned from", j, rewarded, asked)
+		}
+	}
+}
+
+// TestASourceThatDisagreesLosesItsWeight: of an inverted and a random judge less is learned than of an honest one.
+func TestASourceThatDisagreesLosesItsWeight(t *testing.T) {
+	trust := map[judge]float64{}
+	for _, j := range []judge{"", random, inverted} {
+		w := newWorld(seed{scenario{judge: j}, place{2, 20}, 1}, 160)
+		var rows []learning.Graded
+		for i := range 160 {
+			row, said := w.attempt(i, i%2)
+			if said != nil {
+				row.Signals = append(row.Signals, *said)
+			}
+			rows = append(rows, row)
+		}
+		for _, h := range learning.Learn(rows, w.start.Add(1e4*time.Hour)).Health() {
+			if h.Source == learning.JudgeSource {
+				trust[j] = h.Trust
+			}
+		}
+	}
+	if s := fmt.Sprintf("honest %.2f, random %.2f, inverted %.2f", trust[""], trust[random], trust[inverted]); trust[""] < 0.6 || trust[random] > 0.35 || trust[inverted] > 0.05 {
+		t.Error(s)
+	} else {
+		t.Log(s)
+	}
+}
+
+// TestHonestSignalsAreSeldomSuspected counts what the checks find where nothing is wrong.
+func TestHonestSignalsAreSeldomSuspected(t *testing.T) {
+	for _, j := range []judge{"", harsh, passFail, generous} {
+		found, all := 0, 0
+		for n := range uint64(20) {
+			w := newWorld(seed{scenario{judge: j}, place{3, 20}, n + 1}, 500)
+			var rows []learning.Graded
+			for i := range 500 {
+				row, said := w.attempt(i, i%3)
+				if said != nil {
+					row.Signals = append(row.Signals, *said)
+				}
+				rows = append(rows, row)
+			}
+			all += len(rows)
+			found += len(learning.Learn(rows, w.start.Add(1e5*time.Hour)).Violations())
+		}
+		t.Logf("judge %q: %d violations in %d attempts", j, found, all)
+		if share := float64(found) / float64(all); share > 0.02 {
+			t.Errorf("judge %q: %d violations in %d attempts with honest signals", j, found, all)
+		}
+	}
+}
+
+// TestWordsEarnNothing: what an agent can write itself, a tidy transcript and claims, raises no grade.
+func TestWordsEarnNothing(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	signal := func(s learning.SignalSource, v float64) learning.Signal {
+		return learning.Signal{Source: s, Value: v, Known: true, At: at}
+	}
+	for _, outside := range [][]learning.Signal{nil, {signal(learning.VerifierSource, 0.2)}, {signal(learning.JudgeSource, 0.4)}, {signal(learning.CISource, 1)}} {
+		g := learning.Graded{ID: "o/r#1/1", At: at, Backend: "a", Signals: outside, Facts: learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, Changed: true, Commits: 1}}
+		before := g.Grade()
+		g.Signals = append(outside[:len(outside):len(outside)], signal(learning.TrajectorySource, 0.95), signal(learning.JournalSource, 0.9))
+		if after := g.Grade(); after.Known != before.Known || after.Value > before.Value {
+			t.Errorf("words raised a grade from %v to %v", before.Value, after.Value)
+		}
+	}
+}
