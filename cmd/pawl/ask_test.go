@@ -85,7 +85,7 @@ func TestAQuestionIsAnsweredAndNothingElseIsDone(t *testing.T) {
 	if a.Receipt.Outcome != policy.Answered || len(a.Receipt.Verify) != 0 || a.Receipt.Commit != "" || a.Receipt.Pushed || r.refs() != before || len(r.world.Pulls(rigRepo)) != 0 {
 		t.Errorf("the receipt is %+v, the references\n%s", a.Receipt, r.refs())
 	}
-	if l := r.status().Learning; len(l.Arms) > 0 && l.Arms[0].Effective != 0 {
+	if l := r.status().Learning; len(l.Arms) > 0 && l.Arms[0].Rewards != 0 {
 		t.Errorf("it was learned from: %+v", l.Arms)
 	}
 	// The same words again are no new words, and are answered all the same; without a question there is nothing to answer.

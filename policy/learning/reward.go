@@ -161,6 +161,8 @@ func (f AttemptFacts) unrewarded() string {
 		return "the attempt was cancelled"
 	case f.Outcome == policy.Asked:
 		return "the agent asked a question"
+	case f.Outcome == policy.Answered:
+		return "the attempt was asked for words, not for work"
 	case f.Outcome == policy.Declined:
 		return "the agent declined the task"
 	case f.Outcome == policy.Interrupted:
