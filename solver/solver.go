@@ -183,6 +183,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	case final(err):
 		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
 		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", text.Redact(err.Error()))
+		d.Purpose = s.state.Purpose()
 		d.Seen, d.Failed = s.state.Seq, true
 		return true, s.lease.Record(ctx, thread.KindDecision, d)
 	}

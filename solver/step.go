@@ -181,6 +181,9 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 	}
 	account, most := entry(facts, first)
 	if wait, err := s.turn(ctx, account, most); wait != nil || err != nil {
+		if wait != nil {
+			wait.Purpose = first.Purpose
+		}
 		return wait, nil, err
 	}
 	asked := s.state.Pending()
