@@ -20,6 +20,8 @@ func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
 	r.agent("echo two >> a.txt\n", "")
 	r.world.ResetCalls()
 	r.start()
+	r.await("the first look for what did not arrive", func() bool { return r.world.Calls()["GET /app/hook/deliveries"] > 0 })
+	r.settle() // it also compares Pawl's own threads with GitHub, of which there are none yet
 	for _, which := range []string{"first", "second"} {
 		n, err := r.world.OpenIssue(rigRepo, writer, "A "+which+" line", "Please add a line to a.txt.")
 		r.must(err)
